@@ -8,7 +8,20 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from . import compiled, compiling, cycles, dijkstra, first_calls, functions, gradient, hmm, kernels, loading, wsj
+from . import (
+    compiled,
+    compiling,
+    cycles,
+    derivations,
+    dijkstra,
+    first_calls,
+    functions,
+    gradient,
+    hmm,
+    kernels,
+    loading,
+    wsj,
+)
 from .common import HERE, Row, Skip
 
 BENCHMARKS: dict[str, Callable[[], list[Row]]] = {
@@ -23,6 +36,7 @@ BENCHMARKS: dict[str, Callable[[], list[Row]]] = {
     "import": compiling.importing,
     "rules": compiling.many_rules,
     "loading": loading.loading,
+    "derivations": derivations.derivations,
     "gradient": gradient.wsj_gradient,
     "hessian": gradient.hessian,
     "crf": gradient.crf,

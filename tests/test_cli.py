@@ -542,3 +542,41 @@ def test_a_header_that_cannot_be_written_leaves_what_was_there(paths, tmp_path):
     assert "namespace link" in header.read_text() and header.stat().st_mode & 0o777 == 0o640
     assert (tmp_path / "link.hpp").is_symlink()
     assert "namespace" in shell("dynagrad cpp paths.dyna -o /dev/stdout", tmp_path).stdout
+
+
+# -- best, why and why-not
+
+
+def test_best_prints_derivations_in_four_forms(call, paths):
+    result = call("best", *paths)
+    tree = "3.5\ngoal\n└── path(end)\n    ├── path(b)\n    │   ├── path(a)\n    │   │   └── start(a)\n"
+    assert (result.exit_code, result.stdout) == (0, tree + "    │   └── edge(a,b)\n    └── edge(b,end)\n")
+    result = call("best", *paths, "--k", 2, "--format", "brackets", "-q", "path(end)")
+    first = "3.5\t('path(end)' ('path(b)' ('path(a)' 'start(a)') 'edge(a,b)') 'edge(b,end)')\n"
+    assert result.stdout == first + "5.0\t('path(end)' ('path(a)' 'start(a)') 'edge(a,end)')\n"
+    found = json.loads(call("best", *paths, "--k", 2, "--format", "json").stdout)
+    assert [d["weight"] for d in found] == [3.5, 5.0]
+    assert call("best", *paths, "--format", "svg").stdout.startswith("<svg")
+    result = call("best", *paths, "-q", "path(X)")
+    assert result.exit_code == 1 and "it has variables" in result.stderr
+    result = call("best", *paths, "-q", "path(z)")
+    assert result.exit_code == 1 and "was not derived" in result.stderr
+
+
+def test_why_and_why_not_print_reasons(call, paths):
+    result = call("why", *paths, "-q", "path(end)", "--sets", 5)
+    assert result.stdout.splitlines() == [
+        "path(end) = 3.5",
+        "├── path(end) += path(b) * edge(b,end)   100%",
+        "└── path(end) += path(a) * edge(a,end)   0%",
+        "suffices: start(a), edge(a,end)",
+        "suffices: start(a), edge(a,b), edge(b,end)",
+    ]
+    assert json.loads(call("why", *paths, "--format", "json").stdout)["item"] == "goal"
+    result = call("why-not", *paths, "-q", "path(z)")
+    assert result.exit_code == 0 and "edge(a,z)   missing" in result.stdout
+    found = json.loads(call("why-not", *paths, "-q", "path(z)", "--format", "json").stdout)
+    assert found["complete"] and found["missing"] == 1
+    assert call("why-not", *paths, "-q", "path(z)", "--format", "svg").stdout.startswith("<svg")
+    result = call("why-not", *paths, "-q", "goal")
+    assert result.exit_code == 1 and "is derived" in result.stderr

@@ -6,7 +6,7 @@ import ctypes
 import functools
 import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,19 +25,21 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "new": (_P,),
     "free": (None, _P),
     "bytes": (_L, _P),
-    "open": (_L, _P, _P, _P, _P),
+    "open": (_L, _P, _P),
+    "arrange": (_L, _P, _P, _P),
     "order": (_L, _P, _P),
     "reached": (_L, _P),
-    "best": (_L, _P, _P, _P),
+    "best": (_L, _P, _P, _P, _P),
     "unbounded": (_L, _P),
     "derivable": (_L, _P, _P, _P),
     "need": (_L, _P, _L, _P, _P),
     "derivation": (_L, _P, _L, _L, _P, _P, _P, _P, _P),
-    "sums": (_L, _P, _P, _P, _L, _P, _P),
+    "sums": (_L, _P, _L, _P, _P),
+    "known": (_L, _P, _P, _P, _P, _P),
     "next": (_L, _P),
     "totals": (_L, _P, _P, _P),
     "settle": (_L, _P, _P, _P, _P, _L),
-    "shares": (_L, _P, _P),
+    "shares": (_L, _P, _P, _P, _P),
     "expect": (_L, _P, _P, _P, _P),
     "draws_new": (_P,),
     "draws_free": (None, _P),
@@ -51,10 +53,22 @@ class View(ctypes.Structure):
     """`dynagrad::View`."""
 
     _fields_ = (
-        *((name, _L) for name in ("nodes", "instances", "antecedents", "kind", "root")),
+        *((name, _L) for name in ("nodes", "instances", "antecedents", "kind", "root", "rules", "givens")),
         *((name, _P) for name in ("begin", "end", "rule", "first", "antecedent")),
-        *((name, _P) for name in ("constant", "given", "rank", "known", "known_e")),
+        *((name, _P) for name in ("constant", "given", "rank")),
     )
+
+
+class Held(NamedTuple):
+    """The arrays that a view points to; see `dynagrad::View`."""
+
+    begin: Numbers
+    end: Numbers
+    rule: npt.NDArray[np.int32]
+    first: Numbers
+    antecedent: npt.NDArray[np.int32]
+    constant: Doubles
+    given: Doubles
 
 
 @functools.cache
@@ -66,21 +80,25 @@ def _library() -> dict[str, Callable[..., Any]]:
 class Walk:
     """A forest at work: the order of its components, and what was worked out of it so far."""
 
-    def __init__(self, view: View, held: tuple[Any, ...], stop: Stop | None = None) -> None:
-        """`held` are the arrays that the view points to."""
+    def __init__(self, kind: int, root: int, arrays: Held, rank: Callable[[], Longs]) -> None:
+        """`rank` gives the order of nodes in ties, where that is asked for."""
         self._call = _library()
-        self.held, self.view, self.stop = held, view, stop
+        self.held, self._rank = arrays, rank
+        self.rank: Longs | None = None
+        sizes = (len(arrays.begin), len(arrays.rule), len(arrays.antecedent))
+        counts = (len(arrays.constant), len(arrays.given))
+        self.view = view = View(*sizes, kind, root, *counts, *[_address(array) for array in arrays], None)
         self.summed = False  # whether its sums and shares are there
         pointer = self._call["new"]()
         if pointer is None:
             raise _no_memory()
         self.pointer: int = pointer
         weakref.finalize(self, self._call["free"], pointer).atexit = False
-        self._work("open", ctypes.addressof(view))
+        self._call["open"](self.pointer, ctypes.addressof(view))
 
-    def _work(self, name: str, *arguments: Any) -> int:
-        stop = None if self.stop is None else self.stop.address
-        how = int(self._call[name](self.pointer, *arguments, host(), stop))
+    def _work(self, name: str, *arguments: Any, stop: Stop | None = None) -> int:
+        address = None if stop is None else stop.address
+        how = int(self._call[name](self.pointer, *arguments, host(), address))
         if how == NO_MEMORY:
             raise _no_memory()
         if how == INTERRUPTED:
@@ -96,6 +114,7 @@ class Walk:
         """The nodes that the root reaches, by component, antecedents first; where components begin; which are cyclic;
         and the component of each node, -1 where it is not reached.
         """
+        self._work("arrange")
         places = (ctypes.c_void_p * 4)()
         count = int(self._call["order"](self.pointer, ctypes.addressof(places)))
         reached = int(self._call["reached"](self.pointer))
@@ -117,7 +136,9 @@ class Walk:
 
     def best(self) -> int | None:
         """Finds the best derivation of every node; a node that has none, because they get better without end."""
-        return int(self._call["unbounded"](self.pointer)) if self._work("best") else None
+        if self.rank is None:
+            self.rank = np.ascontiguousarray(self._rank(), np.int64)
+        return int(self._call["unbounded"](self.pointer)) if self._work("best", _address(self.rank)) else None
 
     def derivable(self) -> tuple[float, int] | None:
         """m and e of the weight of the best derivation of the root, after `best`; None where all are zero."""
@@ -146,11 +167,14 @@ class Walk:
 
     # -- sums
 
-    def sums(self, known: tuple[Doubles, Longs] | None, *, again: bool) -> int | None:
-        """Sums up the weights of derivations, up to a cyclic component that is not known, which it returns."""
-        self._known = known
-        m, e = (None, None) if known is None else (_address(known[0]), _address(known[1]))
-        return int(self._call["next"](self.pointer)) if self._work("sums", m, e, int(again)) else None
+    def sums(self, *, again: bool) -> int | None:
+        """Sums up the weights of derivations, up to a cyclic component, which it returns; `again` begins anew."""
+        return int(self._call["next"](self.pointer)) if self._work("sums", int(again)) else None
+
+    def know(self, m: Doubles, e: Longs) -> None:
+        """The sums of all nodes, worked out elsewhere."""
+        m, e = np.ascontiguousarray(m, np.float64), np.ascontiguousarray(e, np.int64)
+        self._work("known", _address(m), _address(e))
 
     def totals(self) -> tuple[Doubles, Longs]:
         """The sums of all nodes: m and e of each."""
@@ -167,7 +191,7 @@ class Walk:
     def shares(self) -> Doubles:
         """The share of each instance in its node; sums were found before."""
         place = ctypes.c_void_p()
-        self._call["shares"](self.pointer, ctypes.addressof(place))
+        self._work("shares", ctypes.addressof(place))
         return self._array(place.value, int(self.view.instances), np.float64)
 
     def expect(self) -> Doubles | None:
@@ -175,17 +199,18 @@ class Walk:
         used = np.zeros(int(self.view.instances))
         return None if self._work("expect", _address(used)) else used
 
-    def sample(self, seed: int, start: int, end: int, most: int) -> tuple[Numbers, Longs, Doubles] | int:
+    def sample(self, seed: int, start: int, end: int, most: int, stop: Stop) -> tuple[Numbers, Longs, Doubles] | int:
         """The draws with these numbers: their instances, where each begins, and log-probabilities; else why not.
 
-        Several threads may draw at once.
+        Facts that are given once are not among the instances. Several threads may draw at once, until `stop` is set.
         """
         draws = self._call["draws_new"]()
         if draws is None:
             raise _no_memory()
         try:
             places = (ctypes.c_void_p * 3)()
-            how = self._work("sample", draws, seed & (2**64 - 1), start, end, most, ctypes.addressof(places))
+            numbers = (seed & (2**64 - 1), start, end, most)
+            how = self._work("sample", draws, *numbers, ctypes.addressof(places), stop=stop)
             if how:
                 return how
             begin = self._array(places[1], end - start + 1, np.int64).copy()

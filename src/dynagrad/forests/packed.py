@@ -18,7 +18,7 @@ from ..facts.terms import item_text
 from ..rules.normal import NormalRule
 from ..rules.syntax import Rule, Source
 from .algebra import Algebra, refuse_signs
-from .native import View, Walk
+from .native import Held, Walk
 from .terms import Bindings, bind_rule, instance_text
 
 T = TypeVar("T")
@@ -178,19 +178,8 @@ class Packed:
             given = convert(meaning.given) if len(meaning.given) else given
             refuse_signs(algebra, constants, lambda n: f"the rule `{meaning.rules[n].text}`")
             refuse_signs(algebra, given, self.given_text)
-        held = (
-            np.ascontiguousarray(a.begin),
-            np.ascontiguousarray(a.end),
-            np.ascontiguousarray(a.rule),
-            np.ascontiguousarray(a.first),
-            np.ascontiguousarray(a.antecedent),
-            constants,
-            np.ascontiguousarray(given),
-            np.ascontiguousarray(meaning.rank(), np.int64),
-        )
-        places = [x.__array_interface__["data"][0] for x in held]
-        sizes = (len(a.begin), len(a.rule), len(a.antecedent))
-        return Walk(View(*sizes, -1 if kind is None else int(kind), 0, *places, None, None), held)
+        held = Held(a.begin, a.end, a.rule, a.first, a.antecedent, constants, np.ascontiguousarray(given))
+        return Walk(-1 if kind is None else int(kind), 0, held, meaning.rank)
 
     def given_text(self, given: int) -> str:
         instance = int(np.flatnonzero(self.arrays.rule == -1 - given)[0])

@@ -10,14 +10,17 @@ from __future__ import annotations
 
 import math
 import os
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from itertools import islice
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ..errors import Error, NotConverged, QueryError, RoomError, shown
+from ..runtime.library import Stop
 from .algebra import NO_WEIGHT, Kind
 from .derivation import Derivation
 from .native import Walk
@@ -29,6 +32,7 @@ MOST_UNKNOWNS = 3_000
 """The most items of a cyclic component whose equations are solved here."""
 BATCH = 2_500
 """How many draws a thread makes at a time."""
+LOOK = 0.2  # seconds between looks at signals
 MOST_SIMPLE = 1_000_000
 """How many steps the counting of simple derivations takes at most."""
 
@@ -114,9 +118,11 @@ def summed(forest: Packed) -> Walk:
     walk = forest.walk(sampling=True)
     if walk.summed:
         return walk
+    known = _chart_sums(forest) if algebra.adds and _has_sums(forest) else None
+    if known is not None:
+        walk.know(*known)
     again = True
-    known = _chart_sums(forest, walk) if algebra.adds and _has_sums(forest) else None
-    while (component := walk.sums(known, again=again)) is not None:
+    while known is None and (component := walk.sums(again=again)) is not None:
         again = False
         nodes, begin, _, _ = walk.order()
         members = nodes[int(begin[component]) : int(begin[component + 1])]
@@ -130,13 +136,14 @@ def _has_sums(forest: Packed) -> bool:
     return forest.meaning.exact and not forest.meaning.partial
 
 
-def _chart_sums(forest: Packed, walk: Walk) -> tuple[Doubles, npt.NDArray[np.int64]] | None:
-    """The values of the chart as sums over derivations."""
-    _, _, cyclic, _ = walk.order()
-    if not cyclic.any() or forest.meaning.algebra.name == "count":
+def _chart_sums(forest: Packed) -> tuple[Doubles, npt.NDArray[np.int64]] | None:
+    """The values of the chart as sums over derivations; None where they underflowed, or may be infinitely many."""
+    if forest.meaning.algebra.name == "count":
         return None
     values = forest.meaning.values()
     numbers = forest.meaning.algebra.chances(values)
+    if forest.meaning.algebra.sampled is not Kind.SUMS and (numbers < 1e-290).any():
+        return None
     if forest.meaning.algebra.sampled is Kind.SUMS:
         with np.errstate(over="ignore", invalid="ignore"):
             bits = numbers / math.log(2)
@@ -188,7 +195,7 @@ def _solve(forest: Packed, walk: Walk, members: npt.NDArray[np.uint32]) -> tuple
 def _log_numbers(forest: Packed, walk: Walk) -> list[float]:
     """The log of each instance's own weight."""
     a = forest.arrays
-    constant, given = walk.held[5], walk.held[6]
+    constant, given = walk.held.constant, walk.held.given
     own = np.where(a.rule < 0, np.append(given, 1.0)[-1 - np.minimum(a.rule, -1)], constant[np.maximum(a.rule, 0)])
     if walk.view.kind == Kind.SUMS:
         return [float(x) for x in own]
@@ -279,7 +286,7 @@ class Samples(Sequence[Derivation]):
             logs.append(found[2])
             total += len(found[0])
         self.instances = np.concatenate([np.zeros(0, np.uint32), *instances])
-        """The instances of all draws, draw after draw, each before those of its antecedents."""
+        """The instances of all draws, draw after draw, each before those of its antecedents; no facts given once."""
         self.begin = np.concatenate(begins)
         """Where each draw begins in `instances`, and where the last one ends."""
         self.log_probability = np.concatenate([np.zeros(0), *logs])
@@ -293,7 +300,7 @@ class Samples(Sequence[Derivation]):
         n = at + len(self) if at < 0 else at
         if not 0 <= n < len(self):
             raise IndexError(f"there are {len(self):,} draws, and {at} is none")
-        instances = self.instances[self.begin[n] : self.begin[n + 1]]
+        instances = _completed(self._forest, self.instances[self.begin[n] : self.begin[n + 1]].tolist())
         weight = product_of(self._forest, instances)
         return Derivation(self._forest, instances, weight, float(self.log_probability[n]))
 
@@ -309,14 +316,49 @@ _Draws = tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64], Doubles]
 
 def _drawn(walk: Walk, seed: int, start: int, end: int) -> Iterator[_Draws | int]:
     """The draws in parts, each by a thread; the parts do not change what is drawn."""
-    parts = [(low, min(low + BATCH, end)) for low in range(start, end, BATCH)]
-    threads = min(os.cpu_count() or 1, len(parts))
-    if threads < 2:
-        for low, high in parts:
-            yield walk.sample(seed, low, high, MOST_INSTANCES)
+    parts = iter([(low, min(low + BATCH, end)) for low in range(start, end, BATCH)])
+    threads = os.cpu_count() or 1
+    stop = Stop()
+
+    def draw(part: tuple[int, int]) -> _Draws | int:
+        return walk.sample(seed, part[0], part[1], MOST_INSTANCES, stop)
+
+    if threads < 2 or end - start <= BATCH:
+        yield from map(draw, parts)
         return
-    with ThreadPoolExecutor(threads) as pool:
-        yield from pool.map(lambda part: walk.sample(seed, part[0], part[1], MOST_INSTANCES), parts)
+    pool = ThreadPoolExecutor(threads)
+    try:
+        waiting = deque(pool.submit(draw, part) for part in islice(parts, 2 * threads))
+        while waiting:
+            yield _awaited(waiting.popleft())
+            waiting.extend(pool.submit(draw, part) for part in islice(parts, 1))
+    finally:
+        stop.set()  # where somebody stopped this thread
+        pool.shutdown(cancel_futures=True)
+
+
+def _awaited(future: Future[_Draws | int]) -> _Draws | int:
+    """The result of a future, with a look at signals now and then: one may have reached another thread."""
+    while not future.done():
+        wait([future], LOOK)
+    return future.result()
+
+
+def _completed(forest: Packed, drawn: Sequence[int]) -> list[int]:
+    """The instances of a draw, with facts that are given once."""
+    a = forest.arrays
+    found: list[int] = []
+    following = iter(drawn)
+    stack = [0]
+    while stack:
+        node = stack.pop()
+        begin = int(a.begin[node])
+        if found and int(a.end[node]) == begin + 1 and a.rule[begin] < 0:
+            found.append(begin)
+            continue
+        found.append(next(following))
+        stack.extend(reversed([u for u in forest.antecedents(found[-1]) if u >= 0]))
+    return found
 
 
 def _not_drawn(forest: Packed, how: int) -> Error:

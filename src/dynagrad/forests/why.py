@@ -21,7 +21,7 @@ from ..calls import public
 from ..errors import QueryError
 from .algebra import Kind
 from .drawing import Box, svg, text_tree
-from .native import View, Walk
+from .native import Held, Walk
 from .packed import Arrays, ForestItem, Instance, Packed
 from .ranking.k_best import _ranked
 
@@ -269,18 +269,8 @@ class _Sets:
     # derivable from some facts alone
 
     def _walk(self, arrays: Arrays, kind: Kind, constants: Any, given: Any) -> Walk:
-        held = (
-            *(
-                np.ascontiguousarray(x)
-                for x in (arrays.begin, arrays.end, arrays.rule, arrays.first, arrays.antecedent)
-            ),
-            constants,
-            given,
-            np.ascontiguousarray(self.forest.meaning.rank(), np.int64),
-        )
-        places = [x.__array_interface__["data"][0] for x in held]
-        sizes = (len(arrays.begin), len(arrays.rule), len(arrays.antecedent))
-        return Walk(View(*sizes, int(kind), 0, *places, None, None), held)
+        held = Held(arrays.begin, arrays.end, arrays.rule, arrays.first, arrays.antecedent, constants, given)
+        return Walk(int(kind), 0, held, self.forest.meaning.rank)
 
     def _derives(self) -> tuple[Walk, Any]:
         """A walk in which an item is derivable where given facts that count are 1, and the array that says which do."""
@@ -385,8 +375,10 @@ class _Sets:
             )
         summing = algebra.name in ("real", "log")
         source = forest.walk(sampling=summing)
-        given = source.held[6].copy()
-        walk = self._walk(self.open if not summing else forest.arrays, Kind(source.view.kind), source.held[5], given)
+        given = source.held.given.copy()
+        walk = self._walk(
+            self.open if not summing else forest.arrays, Kind(source.view.kind), source.held.constant, given
+        )
         full = given.copy()
         nothing = -np.inf if walk.view.kind == Kind.SUMS else 0.0
         wanted = float(algebra.numbers(np.array([threshold]))[0])
@@ -414,7 +406,7 @@ def _total(walk: Walk, summing: bool) -> float:
             return -math.inf if walk.view.kind == Kind.SUMS else 0.0
         m, e = best
         return m if walk.view.kind == Kind.SUMS else math.ldexp(m, e)
-    if walk.sums(None, again=True) is not None:
+    if walk.sums(again=True) is not None:
         raise QueryError("above= needs a forest without cycles where weights add up; ask in viterbi or tropical")
     m_all, e_all = walk.totals()
     if walk.view.kind == Kind.SUMS:

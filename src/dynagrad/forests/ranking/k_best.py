@@ -16,7 +16,7 @@ import numpy as np
 from ...errors import Error, NotConverged, QueryError, RoomError, shown, warn
 from ..algebra import NO_WEIGHT, Kind, best_known
 from ..derivation import Derivation
-from ..native import View, Walk, unbounded
+from ..native import Held, Walk, unbounded
 from ..packed import Packed
 from .user import UserRanking
 from .winner import winner
@@ -191,7 +191,7 @@ WITHOUT, WITH, ALL = range(3)
 def _zeros(forest: Packed, walk: Walk) -> Iterator[Derivation]:
     """The derivations of weight zero, by size."""
     a, kind = forest.arrays, Kind(walk.view.kind)
-    constant, given = walk.held[5], walk.held[6]
+    constant, given = walk.held.constant, walk.held.given
     nothing = -np.inf if kind is Kind.SUMS else 0.0
     own = np.where(a.rule < 0, np.append(given, 1.0)[-1 - np.minimum(a.rule, -1)], constant[np.maximum(a.rule, 0)])
     zero = own == nothing
@@ -224,7 +224,7 @@ def _zeros(forest: Packed, walk: Walk) -> Iterator[Derivation]:
                         left = [u if u < 0 else u - ALL + WITHOUT for u in every[:place]]
                         add(i, [*left, every[place] - ALL + WITH, *every[place + 1 :]])
             end[3 * v + kind_of] = len(rule)
-    held = (
+    held = Held(
         begin,
         end,
         np.array(rule, np.int32),
@@ -232,10 +232,8 @@ def _zeros(forest: Packed, walk: Walk) -> Iterator[Derivation]:
         np.array(antecedent, np.int32),
         np.ones_like(constant),
         np.ones_like(given),
-        np.repeat(walk.held[7], 3),
     )
-    places = [x.__array_interface__["data"][0] for x in held]
-    view = View(len(begin), len(rule), len(antecedent), int(Kind.SIZES), WITH, *places, None, None)
     originals_of = np.array(originals, np.int64)
-    for derivation in _ranked(forest, Walk(view, held), originals_of):
+    again = Walk(int(Kind.SIZES), WITH, held, lambda: np.repeat(forest.meaning.rank(), 3))
+    for derivation in _ranked(forest, again, originals_of):
         yield Derivation(forest, derivation.instances, product_of(forest, derivation.instances))

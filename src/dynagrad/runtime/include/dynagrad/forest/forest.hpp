@@ -14,6 +14,7 @@ struct Walk {
   Account account;
   View f{};
   Order order{&account};
+  bool ordered = false;
   Best best{&account};
   KBest* kbest = nullptr;
   Array<uint32_t> out{&account};
@@ -26,6 +27,15 @@ inline int64_t working(Walk* w, const Host* host, int32_t* stop, F work) {
   Unlocked unlocked(host, stop);
   int64_t how = 0;
   return guarded(&w->account, [&] { how = work(unlocked); }) ? -1 : how;
+}
+// The same, once the components are known.
+template <class F>
+inline int64_t ordered(Walk* w, const Host* host, int32_t* stop, F work) {
+  return working(w, host, stop, [=](Unlocked& u) -> int64_t {
+    if (!w->ordered && !w->order.find(w->f, u)) return 2;
+    w->ordered = true;
+    return work(u);
+  });
 }
 
 }  // namespace dynagrad
@@ -41,9 +51,13 @@ extern "C" __attribute__((visibility("default"))) Walk* dg_walk_new() {
 extern "C" __attribute__((visibility("default"))) void dg_walk_free(Walk* w) { dynagrad::dispose(w); }
 DYNAGRAD_FOREST dg_walk_bytes(const Walk* w) { return w->account.bytes; }
 
-DYNAGRAD_FOREST dg_walk_open(Walk* w, const dynagrad::View* view, const Host* host, int32_t* stop) {
+DYNAGRAD_FOREST dg_walk_open(Walk* w, const dynagrad::View* view) {
   w->f = *view;
-  return dynagrad::working(w, host, stop, [=](Unlocked& u) -> int64_t { return w->order.find(w->f, u) ? 0 : 2; });
+  return 0;
+}
+// Finds the components; it is done before whatever needs them.
+DYNAGRAD_FOREST dg_walk_arrange(Walk* w, const Host* host, int32_t* stop) {
+  return dynagrad::ordered(w, host, stop, [](Unlocked&) -> int64_t { return 0; });
 }
 // The components: how many nodes are reached, and where the arrays are.
 DYNAGRAD_FOREST dg_walk_order(const Walk* w, const void** arrays) {
@@ -53,8 +67,9 @@ DYNAGRAD_FOREST dg_walk_order(const Walk* w, const void** arrays) {
 }
 DYNAGRAD_FOREST dg_walk_reached(const Walk* w) { return w->order.nodes.size; }
 
-DYNAGRAD_FOREST dg_walk_best(Walk* w, const Host* host, int32_t* stop) {
-  return dynagrad::working(w, host, stop, [=](Unlocked& u) { return w->best.find(w->f, w->order, u); });
+DYNAGRAD_FOREST dg_walk_best(Walk* w, const int64_t* rank, const Host* host, int32_t* stop) {
+  w->f.rank = rank;
+  return dynagrad::ordered(w, host, stop, [=](Unlocked& u) { return w->best.find(w->f, w->order, u); });
 }
 // Whether the root has a derivation that is not zero, after `best`; m and e of the weight of the best.
 DYNAGRAD_FOREST dg_walk_derivable(const Walk* w, double* m, int64_t* e) {
@@ -86,13 +101,19 @@ DYNAGRAD_FOREST dg_walk_derivation(Walk* w, int64_t n, int64_t most, int64_t* nu
   });
 }
 
-// Sums: 1 in front of a cyclic component that is not known, whose number is `dg_walk_next`.
-DYNAGRAD_FOREST dg_walk_sums(Walk* w, const double* known, const int64_t* known_e, int64_t again, const Host* host,
-                             int32_t* stop) {
-  w->f.known = known, w->f.known_e = known_e;
-  return dynagrad::working(w, host, stop, [=](Unlocked& u) -> int64_t {
+// Sums: 1 in front of a cyclic component, whose number is `dg_walk_next`; `again` begins anew.
+DYNAGRAD_FOREST dg_walk_sums(Walk* w, int64_t again, const Host* host, int32_t* stop) {
+  return dynagrad::ordered(w, host, stop, [=](Unlocked& u) -> int64_t {
     if (again) w->sums.open(w->f);
     return w->sums.find(w->f, w->order, u);
+  });
+}
+// The sums of all nodes, worked out elsewhere.
+DYNAGRAD_FOREST dg_walk_known(Walk* w, const double* m, const int64_t* e, const Host* host, int32_t* stop) {
+  return dynagrad::working(w, host, stop, [=](Unlocked&) -> int64_t {
+    w->sums.open(w->f);
+    for (int64_t v = 0; v < w->f.nodes; v++) w->sums.total[v] = dynagrad::scaled(m[v], e[v]);
+    return 0;
   });
 }
 DYNAGRAD_FOREST dg_walk_next(const Walk* w) { return w->sums.next; }
@@ -103,19 +124,19 @@ DYNAGRAD_FOREST dg_walk_totals(const Walk* w, double* m, int64_t* e) {
 }
 // Gives the nodes of the component at hand their sums.
 DYNAGRAD_FOREST dg_walk_settle(Walk* w, const uint32_t* nodes, const double* m, const int64_t* e, int64_t count) {
-  return -(int64_t)(dynagrad::guarded(&w->account, [=] {
-    for (int64_t i = 0; i < count; i++) w->sums.total[nodes[i]] = dynagrad::scaled(m[i], e[i]);
-    w->sums.divide_known(w->f, nodes, nodes + count);
-    w->sums.next++;
-  }) != dynagrad::none);
-}
-DYNAGRAD_FOREST dg_walk_shares(const Walk* w, const void** shares) {
-  *shares = w->sums.share.data;
+  for (int64_t i = 0; i < count; i++) w->sums.total[nodes[i]] = dynagrad::scaled(m[i], e[i]);
+  w->sums.next++;
   return 0;
 }
+// The share of each instance in its node.
+DYNAGRAD_FOREST dg_walk_shares(Walk* w, const void** shares, const Host* host, int32_t* stop) {
+  const int64_t how =
+      dynagrad::ordered(w, host, stop, [=](Unlocked& u) { return w->sums.divide_all(w->f, w->order, u); });
+  *shares = w->sums.share.data;
+  return how;
+}
 DYNAGRAD_FOREST dg_walk_expect(Walk* w, double* used, const Host* host, int32_t* stop) {
-  return dynagrad::working(
-      w, host, stop, [=](Unlocked& u) { return w->sums.expect(w->f, w->order, used, u); });
+  return dynagrad::ordered(w, host, stop, [=](Unlocked& u) { return w->sums.expect(w->f, w->order, used, u); });
 }
 // Draws from .. to - 1 of a seed; several threads may draw from one walk, each into draws of its own.
 extern "C" __attribute__((visibility("default"))) dynagrad::Draws* dg_walk_draws_new() {
@@ -123,7 +144,7 @@ extern "C" __attribute__((visibility("default"))) dynagrad::Draws* dg_walk_draws
   return dynagrad::blank<dynagrad::Draws>(failure);
 }
 extern "C" __attribute__((visibility("default"))) void dg_walk_draws_free(dynagrad::Draws* d) { dynagrad::dispose(d); }
-DYNAGRAD_FOREST dg_walk_sample(const Walk* w, dynagrad::Draws* draws, uint64_t seed, int64_t from, int64_t to, int64_t most,
+DYNAGRAD_FOREST dg_walk_sample(Walk* w, dynagrad::Draws* draws, uint64_t seed, int64_t from, int64_t to, int64_t most,
                                const void** arrays, const Host* host, int32_t* stop) {
   Unlocked unlocked(host, stop);
   int64_t how = 0;
@@ -133,6 +154,6 @@ DYNAGRAD_FOREST dg_walk_sample(const Walk* w, dynagrad::Draws* draws, uint64_t s
   return failed ? -1 : how;
 }
 DYNAGRAD_FOREST dg_walk_count(Walk* w, uint64_t* found, const Host* host, int32_t* stop) {
-  return dynagrad::working(
+  return dynagrad::ordered(
       w, host, stop, [=](Unlocked& u) { return dynagrad::count_derivations(w->f, w->order, u, found); });
 }

@@ -1,7 +1,8 @@
 // Sums over derivations: the weight of all derivations of a node, how many there are, and draws in proportion.
 //
-// Components without a cycle are summed in order. What a cyclic component sums up to is worked out elsewhere, and given as
-// `View::known`: `Sums::find` stops in front of each that is not known yet.
+// Components without a cycle are summed in order; `Sums::find` stops in front of a cyclic one, whose sums are worked out
+// elsewhere. Where the sums of all nodes are known, nothing has to be found. A node is divided among its instances when it
+// is drawn from for the first time.
 #pragma once
 #include "order.hpp"
 
@@ -40,106 +41,122 @@ inline double power(int64_t d) {
   return x;
 }
 
+// What is needed to divide a node among its instances: each thread has its own.
+struct Scratch {
+  Array<Weight> parts;
+  Array<uint32_t> little, much;  // instances whose share is less than on average, and the others
+};
+
 struct Sums {
   Array<Weight> total;           // of a node
-  Array<double> share;           // of an instance in its node
+  Array<double> share;           // of an instance in its node, once that is `divided`
   Array<double> cut;             // of an instance: see `draw`
   Array<uint32_t> alias;
+  Array<uint8_t> divided;        // of a node
   Array<int32_t> only;           // of a node whose one instance is a given fact, that instance; else -1
   Array<Weight> given, constant; // the weights of given facts and of rules, as products
-  Array<Weight> parts;           // of the instances of the node at hand
-  Array<uint32_t> little, much;  // those whose share is less than on average, and the others
   int64_t next = 0;              // the first component that is not summed
+  int32_t lock = 0;              // nodes are divided by one thread at a time
 
-  explicit Sums(Account* a) : total(a), share(a), cut(a), alias(a), only(a), given(a), constant(a), parts(a), little(a), much(a) {}
+  explicit Sums(Account* a)
+      : total(a), share(a), cut(a), alias(a), divided(a), only(a), given(a), constant(a) {}
 
   void open(const View& f) {
-    total.zeros(f.nodes), share.zeros(f.instances + 1), cut.zeros(f.instances + 1);
-    alias.zeros(f.instances + 1), only.filled(f.nodes, -1);
+    total.zeros(f.nodes), share.zeros(f.instances + 1), cut.zeros(f.instances + 1), alias.zeros(f.instances + 1);
+    divided.zeros(f.nodes), only.filled(f.nodes, -1);
     given.clear(), constant.clear();
+    for (int64_t g = 0; g < f.givens; g++) given.push(as_product(f, f.weight(f.given[g])));
+    for (int64_t r = 0; r < f.rules; r++) constant.push(as_product(f, f.weight(f.constant[r])));
+    for (int64_t v = 0; v < f.nodes; v++)
+      if (f.end[v] - f.begin[v] == 1 && f.rule[f.begin[v]] < 0) only[v] = (int32_t)f.begin[v];
     next = 0;
-    for (int64_t e = 0; e < f.instances; e++) {
-      const int64_t n = f.rule[e] < 0 ? -1 - (int64_t)f.rule[e] : f.rule[e];
-      Array<Weight>& kept = f.rule[e] < 0 ? given : constant;
-      if (n >= kept.size) kept.resize(n + 1, Weight{-1, 0});
-      if (kept[n].m == -1) kept[n] = as_product(f, f.own(e));
-    }
   }
-  // The sum of a node, with the shares of its instances.
-  void sum(const View& f, uint32_t v) {
-    parts.clear();
-    int64_t most = INT64_MIN;
-    for (uint32_t e = f.begin[v]; e < f.end[v]; e++) {
-      Weight w = f.rule[e] < 0 ? given[-1 - (int64_t)f.rule[e]] : constant[f.rule[e]];
-      for (uint32_t i = f.first[e]; i < f.first[e + 1]; i++) {
-        const int32_t u = f.antecedent[i];
-        if (u >= 0) w = multiplied(w, total[u]);
+  Weight contribution(const View& f, uint32_t e) const {
+    Weight w = f.rule[e] < 0 ? given[-1 - (int64_t)f.rule[e]] : constant[f.rule[e]];
+    for (uint32_t i = f.first[e]; i < f.first[e + 1]; i++) {
+      const int32_t u = f.antecedent[i];
+      if (u >= 0) w = multiplied(w, total[u]);
+    }
+    return w;
+  }
+  // 0: done; 1: component `next` is cyclic, and its sums are worked out elsewhere; 2: interrupted.
+  int64_t find(const View& f, const Order& order, Unlocked& unlocked) {
+    for (; next < order.count(); next++) {
+      if (unlocked.interrupted()) return 2;
+      if (order.cyclic[next]) return 1;
+      const uint32_t v = order.nodes[order.begin[next]];
+      int64_t most = INT64_MIN;
+      double sum = 0;
+      for (uint32_t e = f.begin[v]; e < f.end[v]; e++) {
+        const Weight w = contribution(f, e);
+        if (w.m == 0) continue;
+        if (w.e > most) sum *= most == INT64_MIN ? 0 : power(most - w.e), most = w.e;
+        sum += w.m * power(w.e - most);
       }
-      parts.push(w);
-      if (w.m != 0 && w.e > most) most = w.e;
+      total[v] = scaled(sum, sum > 0 ? most : 0);
+    }
+    return 0;
+  }
+
+  // Makes columns of equal width of the shares of a node's instances, each of one instance and of its alias (Walker 1977,
+  // "An efficient method for generating discrete random variables"): a draw looks at one of them.
+  void divide(const View& f, uint32_t v, Scratch& scratch) {
+    if (__atomic_load_n(&divided[v], __ATOMIC_ACQUIRE)) return;
+    while (__atomic_exchange_n(&lock, 1, __ATOMIC_ACQUIRE)) {
+    }
+    if (!divided[v]) columns(f, v, scratch), __atomic_store_n(&divided[v], (uint8_t)1, __ATOMIC_RELEASE);
+    __atomic_store_n(&lock, 0, __ATOMIC_RELEASE);
+  }
+  void columns(const View& f, uint32_t v, Scratch& s) {
+    const uint32_t from = f.begin[v], n = f.end[v] - from;
+    s.parts.clear(), s.little.clear(), s.much.clear();
+    s.parts.reserve(n), s.little.reserve(n), s.much.reserve(n);
+    int64_t most = INT64_MIN;
+    for (uint32_t i = 0; i < n; i++) {
+      s.parts.push(contribution(f, from + i));
+      if (s.parts[i].m != 0 && s.parts[i].e > most) most = s.parts[i].e;
     }
     double all = 0;
-    for (int64_t i = 0; i < parts.size; i++) {
-      if (parts[i].m != 0) all += share[f.begin[v] + i] = parts[i].m * power(parts[i].e - most);
-    }
-    total[v] = scaled(all, all > 0 ? most : 0);
-    if (all > 0)
-      for (int64_t i = 0; i < parts.size; i++) share[f.begin[v] + i] /= all;
-    divide(f.begin[v], (uint32_t)parts.size);
-    if (parts.size == 1 && f.rule[f.begin[v]] < 0) only[v] = (int32_t)f.begin[v];
-  }
-  // Makes columns of equal width of the shares of n instances, each of one instance and of its alias (Walker 1977, "An
-  // efficient method for generating discrete random variables"): a draw looks at one of them.
-  void divide(uint32_t from, uint32_t n) {
-    little.clear(), much.clear();
+    for (uint32_t i = 0; i < n; i++)
+      if (s.parts[i].m != 0) all += share[from + i] = s.parts[i].m * power(s.parts[i].e - most);
     uint32_t possible = from;
     for (uint32_t i = 0; i < n; i++) {
+      if (all > 0) share[from + i] /= all;
       if (share[from + i] > 0) possible = from + i;
       cut[from + i] = share[from + i] * n, alias[from + i] = from + i;
-      (cut[from + i] < 1 ? little : much).push(from + i);
+      (cut[from + i] < 1 ? s.little : s.much).push(from + i);
     }
-    while (little.size && much.size) {
-      const uint32_t small = little[--little.size], large = much[much.size - 1];
+    while (s.little.size && s.much.size) {
+      const uint32_t small = s.little[--s.little.size], large = s.much[s.much.size - 1];
       alias[small] = large;
       cut[large] -= 1 - cut[small];
-      if (cut[large] < 1) much.size--, little.push(large);
+      if (cut[large] < 1) s.much.size--, s.little.push(large);
     }
-    for (uint32_t i = 0; i < little.size; i++)  // what rounding left
-      if (share[little[i]] > 0) cut[little[i]] = 1;
-      else alias[little[i]] = possible;
+    for (uint32_t i = 0; i < s.little.size; i++)  // what rounding left
+      if (share[s.little[i]] > 0) cut[s.little[i]] = 1;
+      else alias[s.little[i]] = possible;
   }
-  // An instance of a node, by a number under 1.
+  // An instance of a node that is divided, by a number under 1.
   uint32_t draw(uint32_t from, uint32_t n, double u) const {
     const double at = u * n;
     const uint32_t i = from + (uint32_t)at;
     return at - (uint32_t)at < cut[i] ? i : alias[i];
   }
-  // 0: done; 1: component `next` is cyclic and not known; 2: interrupted.
-  int64_t find(const View& f, const Order& order, Unlocked& unlocked) {
-    for (; next < order.count(); next++) {
+  // 0: all nodes are divided; 2: interrupted.
+  int64_t divide_all(const View& f, const Order& order, Unlocked& unlocked) {
+    Scratch scratch;
+    for (int64_t i = 0; i < order.nodes.size; i++) {
       if (unlocked.interrupted()) return 2;
-      const uint32_t *from = &order.nodes[order.begin[next]], *to = order.nodes.data + order.begin[next + 1];
-      if (!order.cyclic[next]) {
-        sum(f, *from);
-        continue;
-      }
-      if (!f.known) return 1;
-      for (const uint32_t* v = from; v < to; v++) total[*v] = scaled(f.known[*v], f.known_e[*v]);
-      divide_known(f, from, to);
+      divide(f, order.nodes[i], scratch);
     }
     return 0;
-  }
-  // The shares in nodes of a cyclic component, whose sums are known and stay as they are.
-  void divide_known(const View& f, const uint32_t* from, const uint32_t* to) {
-    Array<Weight> kept;
-    for (const uint32_t* v = from; v < to; v++) kept.push(total[*v]);
-    for (const uint32_t* v = from; v < to; v++) sum(f, *v), total[*v] = kept[v - from];
   }
 
   // How often each instance is used in a derivation of the root, on average. 0: done; 1: there is a cyclic component, for
   // which that is worked out elsewhere; 2: interrupted.
-  int64_t expect(const View& f, const Order& order, double* used, Unlocked& unlocked) const {
+  int64_t expect(const View& f, const Order& order, double* used, Unlocked& unlocked) {
     Array<double> of;
+    Scratch scratch;
     of.zeros(f.nodes);
     of[f.root] = 1;
     for (int64_t c = order.count(); c-- > 0;) {
@@ -147,6 +164,7 @@ struct Sums {
       if (order.cyclic[c]) return 1;
       const uint32_t v = order.nodes[order.begin[c]];
       if (of[v] == 0) continue;
+      divide(f, v, scratch);
       for (uint32_t e = f.begin[v]; e < f.end[v]; e++) {
         const double part = share[e] * of[v];
         used[e] = part;
@@ -177,15 +195,20 @@ struct Random {
 // Draws of one thread, over sums that threads share.
 struct Draws {
   Account account;
-  Array<uint32_t> instances{&account};     // of each draw, each before those of its antecedents
+  Array<uint32_t> instances{&account};     // of each draw, each before those of its antecedents; see `take`
   Array<int64_t> begin{&account};          // of each draw; and the end of the last
   Array<double> log_probability{&account};
 
-  // 0: done; 1: a draw has more than `most` instances; 2: interrupted; 3: all derivations have weight zero.
-  int64_t take(const View& f, const Sums& sums, uint64_t seed, int64_t from, int64_t to, int64_t most, Unlocked& unlocked) {
+  // Antecedents that are facts given once are left out: whoever reads a draw knows them. 0: done; 1: a draw has more than
+  // `most` instances; 2: interrupted; 3: all derivations have weight zero.
+  int64_t take(const View& f, Sums& sums, uint64_t seed, int64_t from, int64_t to, int64_t most, Unlocked& unlocked) {
     Array<uint32_t> waiting;
+    Scratch scratch;
     instances.clear(), begin.clear(), log_probability.clear();
+    const int32_t* const only = sums.only.data;
+    if (sums.total[f.root].m == 0) return 3;
     for (int64_t n = from; n < to; n++) {
+      if (unlocked.interrupted(16)) return 2;
       Random random(seed, (uint64_t)n);
       const int64_t start = instances.size;
       begin.push(start);
@@ -194,17 +217,10 @@ struct Draws {
       waiting.push((uint32_t)f.root);
       while (waiting.size) {
         const uint32_t v = waiting[--waiting.size];
-        const int32_t only = sums.only[v];
-        if (only >= 0) {
-          instances.push((uint32_t)only);
-          continue;
-        }
-        if (unlocked.interrupted()) return 2;
-        if (instances.size - start >= most) return 1;
         uint32_t e = f.begin[v];
         const uint32_t count = f.end[v] - e;
-        if (sums.total[v].m == 0) return 3;
         if (count > 1) {
+          if (__builtin_expect(!__atomic_load_n(&sums.divided[v], __ATOMIC_ACQUIRE), 0)) sums.divide(f, v, scratch);
           e = sums.draw(e, count, random.uniform());
           p *= sums.share[e];
           if (p < 1e-200) {
@@ -213,8 +229,14 @@ struct Draws {
           }
         }
         instances.push(e);
-        for (uint32_t i = f.first[e + 1]; i-- > f.first[e];)
-          if (f.antecedent[i] >= 0) waiting.push((uint32_t)f.antecedent[i]);
+        for (uint32_t i = f.first[e + 1]; i-- > f.first[e];) {
+          const int32_t u = f.antecedent[i];
+          if (u >= 0 && only[u] < 0) waiting.push((uint32_t)u);
+        }
+        if (__builtin_expect(((instances.size - start) & 0xfff) == 0xfff, 0)) {
+          if (unlocked.interrupted()) return 2;
+          if (instances.size - start >= most) return 1;
+        }
       }
       log_probability.push(log(p) + (double)p_e * 0.69314718055994530942);
     }

@@ -37,21 +37,19 @@ inline bool same(const Weight& a, const Weight& b) { return a.e == b.e && a.m ==
 
 // The same layout as the ctypes structure in `forests/native.py`.
 struct View {
-  int64_t nodes, instances, antecedents, kind, root;
+  int64_t nodes, instances, antecedents, kind, root, rules, givens;
   const uint32_t *begin, *end;   // the instances of a node
   const int32_t* rule;           // of an instance; -1 - g for the given fact g
   const uint32_t* first;         // of the antecedents of an instance
   const int32_t* antecedent;     // ~n where only it counts that n is derived
   const double* constant;        // the constant of each rule
   const double* given;           // the weight of each given fact
-  const int64_t* rank;           // of nodes: the order in which ties are broken
-  const double* known;           // sums of derivations that were worked out elsewhere: m of each node
-  const int64_t* known_e;        // ... and e; null where there are none
+  const int64_t* rank;           // of nodes: the order in which ties are broken; null before that is asked for
 
   double number(int64_t e) const { return rule[e] < 0 ? given[-1 - rule[e]] : constant[rule[e]]; }
   Weight one() const { return kind == products ? Weight{0.5, 1} : Weight{0, 0}; }
-  Weight own(int64_t e) const {
-    const double x = number(e);
+  Weight own(int64_t e) const { return weight(number(e)); }
+  Weight weight(double x) const {
     if (kind == products) return scaled(x, 0);
     if (kind == sums) return {x, 0};
     return x != 0 ? Weight{0, 0} : Weight{-INFINITY, 0};
