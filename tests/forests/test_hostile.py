@@ -57,11 +57,11 @@ def test_draws_do_not_depend_on_how_many_there_are_or_on_threads(monkeypatch: py
             "c/2": [(x, y, 0.5 * i + 0.25) for x in "xyz" for i, y in enumerate("pq")],
         }
     )
-    many = chart.sample("goal", 6000, seed=11)
+    many = chart.sample("goal", 21_000, seed=11)
     monkeypatch.setattr("os.cpu_count", lambda: 1)
     few = chart.sample("goal", 37, seed=11)
     assert list(many[:37]) == list(few)
-    assert (chart.sample("goal", 6000, seed=11).instances == many.instances).all()
+    assert (chart.sample("goal", 21_000, seed=11).instances == many.instances).all()
     assert list(chart.sample("goal", 37, seed=12)) != list(few)
     assert len(chart.sample("goal", 0)) == 0
     for wrong in ({"n": -1}, {"n": 1.5}, {"n": 2, "seed": "x"}):

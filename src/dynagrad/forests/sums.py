@@ -30,7 +30,7 @@ from .ranking.k_best import MOST_INSTANCES, product_of
 Doubles = npt.NDArray[np.float64]
 MOST_UNKNOWNS = 3_000
 """The most items of a cyclic component whose equations are solved here."""
-BATCH = 2_500
+BATCH = 10_000
 """How many draws a thread makes at a time."""
 LOOK = 0.2  # seconds between looks at signals
 MOST_SIMPLE = 1_000_000

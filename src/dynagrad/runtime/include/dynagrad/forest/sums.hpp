@@ -194,51 +194,75 @@ struct Random {
 
 // Draws of one thread, over sums that threads share.
 struct Draws {
+  // Several draws are made side by side, a step of each in turn: each waits for memory most of its time.
+  static constexpr int64_t lanes = 8;
+  struct Lane {
+    Random random{0, 0};
+    double p = 1;
+    int64_t p_e = 0;
+    Array<uint32_t> waiting, out;
+  };
   Account account;
   Array<uint32_t> instances{&account};     // of each draw, each before those of its antecedents; see `take`
   Array<int64_t> begin{&account};          // of each draw; and the end of the last
   Array<double> log_probability{&account};
 
+  // One instance more.
+  static void step(const View& f, Sums& sums, Lane& lane, Scratch& scratch) {
+    const uint32_t v = lane.waiting[--lane.waiting.size];
+    uint32_t e = f.begin[v];
+    const uint32_t count = f.end[v] - e;
+    if (count > 1) {
+      if (__builtin_expect(!__atomic_load_n(&sums.divided[v], __ATOMIC_ACQUIRE), 0)) sums.divide(f, v, scratch);
+      e = sums.draw(e, count, lane.random.uniform());
+      lane.p *= sums.share[e];
+      if (lane.p < 1e-200) {
+        const Weight w = scaled(lane.p, lane.p_e);
+        lane.p = w.m, lane.p_e = w.e;
+      }
+    }
+    lane.out.push(e);
+    for (uint32_t i = f.first[e + 1]; i-- > f.first[e];) {
+      const int32_t u = f.antecedent[i];
+      if (u >= 0 && sums.only[u] < 0) {
+        lane.waiting.push((uint32_t)u);
+        __builtin_prefetch(f.begin + u), __builtin_prefetch(f.end + u);
+      }
+    }
+  }
   // Antecedents that are facts given once are left out: whoever reads a draw knows them. 0: done; 1: a draw has more than
   // `most` instances; 2: interrupted; 3: all derivations have weight zero.
   int64_t take(const View& f, Sums& sums, uint64_t seed, int64_t from, int64_t to, int64_t most, Unlocked& unlocked) {
-    Array<uint32_t> waiting;
+    Lane lane[lanes];
     Scratch scratch;
     instances.clear(), begin.clear(), log_probability.clear();
-    const int32_t* const only = sums.only.data;
     if (sums.total[f.root].m == 0) return 3;
-    for (int64_t n = from; n < to; n++) {
-      if (unlocked.interrupted(16)) return 2;
-      Random random(seed, (uint64_t)n);
-      const int64_t start = instances.size;
-      begin.push(start);
-      double p = 1;
-      int64_t p_e = 0;
-      waiting.push((uint32_t)f.root);
-      while (waiting.size) {
-        const uint32_t v = waiting[--waiting.size];
-        uint32_t e = f.begin[v];
-        const uint32_t count = f.end[v] - e;
-        if (count > 1) {
-          if (__builtin_expect(!__atomic_load_n(&sums.divided[v], __ATOMIC_ACQUIRE), 0)) sums.divide(f, v, scratch);
-          e = sums.draw(e, count, random.uniform());
-          p *= sums.share[e];
-          if (p < 1e-200) {
-            const Weight w = scaled(p, p_e);
-            p = w.m, p_e = w.e;
-          }
-        }
-        instances.push(e);
-        for (uint32_t i = f.first[e + 1]; i-- > f.first[e];) {
-          const int32_t u = f.antecedent[i];
-          if (u >= 0 && only[u] < 0) waiting.push((uint32_t)u);
-        }
-        if (__builtin_expect(((instances.size - start) & 0xfff) == 0xfff, 0)) {
-          if (unlocked.interrupted()) return 2;
-          if (instances.size - start >= most) return 1;
+    for (int64_t n = from; n < to; n += lanes) {
+      const int64_t count = to - n < lanes ? to - n : lanes;
+      for (int64_t k = 0; k < count; k++) {
+        lane[k].random = Random(seed, (uint64_t)(n + k));
+        lane[k].p = 1, lane[k].p_e = 0;
+        lane[k].out.clear();
+        lane[k].waiting.push((uint32_t)f.root);
+      }
+      for (int64_t steps = 0, busy = count; busy; steps++) {
+        busy = 0;
+        for (int64_t k = 0; k < count; k++)
+          if (lane[k].waiting.size) step(f, sums, lane[k], scratch), busy++;
+        if (__builtin_expect((steps & 0xff) == 0xff, 0)) {
+          if (unlocked.interrupted(16)) return 2;
+          if (steps >= most) return 1;
         }
       }
-      log_probability.push(log(p) + (double)p_e * 0.69314718055994530942);
+      for (int64_t k = 0; k < count; k++) {
+        const Array<uint32_t>& out = lane[k].out;
+        begin.push(instances.size);
+        if (instances.size + out.size > instances.capacity) instances.grow(instances.size + out.size);
+        memcpy(instances.data + instances.size, out.data, out.size * sizeof(uint32_t));
+        instances.size += out.size;
+        log_probability.push(log(lane[k].p) + (double)lane[k].p_e * 0.69314718055994530942);
+      }
+      if (unlocked.interrupted(lanes)) return 2;
     }
     begin.push(instances.size);
     return 0;
