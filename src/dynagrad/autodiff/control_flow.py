@@ -34,7 +34,7 @@ from ..ir.node import Node, fresh, order, substitute, whole
 from ..ir.tracing import cond, define, merge, now, repeat, while_
 from ..ir.types import Type, stack
 from ..ir.value_numbering.reciprocal_roots import share_roots
-from ..passes.loops.invariant_reads import read_before
+from ..passes.loops.invariant_reads import hoist_reads
 from . import custom_rules
 from .derive import FLOW, connected, generate_adjoints, plus, tangents
 from .derive import increments as increments_of
@@ -313,7 +313,7 @@ def _cond_increments(node: Node, deltas: Several, wanted: Sequence[int]) -> list
 
 
 def _loop_increments(original: Node, deltas: Several, wanted: Sequence[int]) -> list[tuple[int, Node]]:
-    node = read_before(original)  # so that less is saved
+    node = hoist_reads(original)  # so that less is saved
     count = len(original.arguments)
     place = {a: i for i, a in enumerate(original.arguments)}
     rows = {i: row for i, row in enumerate(node.arguments) if i >= count}
