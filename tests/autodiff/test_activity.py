@@ -12,6 +12,7 @@ import pytest
 import dynagrad as dg
 from dynagrad.autodiff.activity import Counting
 from dynagrad.autodiff.derive import generate_adjoints
+from dynagrad.ir.builders import cond
 from dynagrad.ir.control import Graph, zero
 from dynagrad.ir.interpret import run
 from dynagrad.ir.node import Node, constant, fresh, order, variable
@@ -20,7 +21,6 @@ from dynagrad.ir.ops import arrays as on_arrays
 from dynagrad.ir.ops import reductions
 from dynagrad.ir.ops import scalars as ops
 from dynagrad.ir.ops.places import at_add, at_set
-from dynagrad.ir.tracing import cond
 from dynagrad.ir.types import arrays, boolean, integer, real
 
 N = 6

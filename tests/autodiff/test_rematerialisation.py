@@ -16,11 +16,11 @@ from dynagrad.autodiff.rematerialisation import again, sparing
 from dynagrad.codegen.graph.native import Native
 from dynagrad.errors import Error
 from dynagrad.ir import real, variable
+from dynagrad.ir.builders import define, repeat, while_
 from dynagrad.ir.control import Graph, GraphFunction
 from dynagrad.ir.interpret import run
 from dynagrad.ir.node import Node, fresh, order, whole
 from dynagrad.ir.ops import integers
-from dynagrad.ir.tracing import define, repeat, while_
 from dynagrad.ir.types import arrays, integer
 
 x, n = variable("x"), variable("n", integer)

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..errors import Error
+from ..ir.builders import cond, define, merge, now, repeat, while_
 from ..ir.control import (
     CALL,
     COND,
@@ -31,7 +32,6 @@ from ..ir.control import (
     zero,
 )
 from ..ir.node import Node, fresh, order, substitute, whole
-from ..ir.tracing import cond, define, merge, now, repeat, while_
 from ..ir.types import Type, stack
 from ..ir.value_numbering.reciprocal_roots import share_roots
 from ..passes.loops.invariant_reads import hoist_reads

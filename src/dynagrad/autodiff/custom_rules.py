@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..ir.builders import Trace, as_values, define, merge
 from ..ir.control import EMPTY, Called, CustomDerivatives, GraphFunction, empty, make_call, parts, zero
 from ..ir.node import Node, fresh, order, substitute
-from ..ir.tracing import Trace, as_values, define, merge
 from ..ir.types import Type
 from .derive import generate_adjoints, tangents
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, S
 from typing import Any, TypeVar
 
 from ..errors import Error, NotDifferentiable
+from ..ir.builders import merge
 from ..ir.code import family_of
 from ..ir.control import LOOPS, PART, POP, PUSH, part_types, pop, push, zero
 from ..ir.control import empty as empty_stack
@@ -21,7 +22,6 @@ from ..ir.node import Node, as_node, constant, intern, order
 from ..ir.operation import LinearMap, Operation, Trait
 from ..ir.ops.arrays import broadcast_to, sum_to
 from ..ir.ops.scalars import add, logical_and, logical_not, logical_or, where
-from ..ir.tracing import merge
 from .accumulation import Adjoints, choose
 from .activity import Counting
 

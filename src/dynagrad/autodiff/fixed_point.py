@@ -17,6 +17,7 @@ import numpy as np
 
 from ..forks import kept
 from ..ir import failures
+from ..ir.builders import cond, repeat, while_
 from ..ir.control import CustomDerivatives, Graph, GraphFunction, zero
 from ..ir.failures import failing
 from ..ir.node import Node, constant, fresh, whole
@@ -28,7 +29,6 @@ from ..ir.ops.matrices import inverse
 from ..ir.ops.places import at_set
 from ..ir.ops.ravelling import ravel, unravel
 from ..ir.ops.reductions import extreme, total
-from ..ir.tracing import cond, repeat, while_
 from ..ir.types import Type, arrays, integer, real
 from . import custom_rules
 from .custom_rules import Several

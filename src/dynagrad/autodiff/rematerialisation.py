@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..errors import Error
+from ..ir.builders import cond, define, repeat, while_
 from ..ir.control import REPEAT, WHILE, CustomDerivatives, GraphFunction, Loop, part_types
 from ..ir.node import Node, order, whole
 from ..ir.ops import integers
-from ..ir.tracing import cond, define, repeat, while_
 from ..ir.types import integer
 from .custom_rules import Several, apply, backward, filled, function
 

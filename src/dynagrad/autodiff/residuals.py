@@ -20,7 +20,7 @@ from ..ir.types import stack
 def _dear(node: Node) -> bool:
     """Whether a value is rather saved than computed again."""
     operation = node.operation
-    if operation is PART or Trait.DEAR in operation.traits:
+    if operation is PART or Trait.EXPENSIVE in operation.traits:
         return True
     family = family_of(operation)
     if family is not None and family.role == "view" and len(node.arguments) == 1:

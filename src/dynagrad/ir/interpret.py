@@ -1,12 +1,11 @@
-"""Computing a graph, operation by operation, without compiling it.
+"""The reference interpreter: evaluates a graph, operation by operation.
 
-With floats and numpy arrays this is the meaning of a graph, which native code is held against. With arrays of another
-library that follows the array API standard (torch, jax.numpy), elementwise operations, sums, products and shapes are
-those of that library; what it does not have is an error that names it. Numbers of this package that carry derivatives
-go through, too, since operations are applied and not looked up.
+On floats and numpy arrays this defines the meaning of a graph, and native code is tested against it. On arrays of
+another library that follows the array API standard (torch, jax.numpy), operations are those of that library, and one
+that it lacks is an error that names it. Numbers that carry derivatives work too, since operations are applied to them.
 
-A stack is a list of what was pushed, from the top on; see control.py. Subgraphs are run one after the other by a loop
-that keeps the open ones, so a recursion may be deep.
+A stack is a linked list from its top; see `control.py`. Subgraphs run on an explicit stack of generators, so recursion
+in the graph may be deep.
 """
 
 from __future__ import annotations
@@ -25,10 +24,10 @@ from .operation import Operation, as_number
 from .types import Type, boolean
 
 DEEP = 100_000
-"""How many subgraphs may be open, one in the other."""
+"""The deepest nesting of running subgraphs."""
 
 Steps = Generator[tuple[Graph, Sequence[Any]], list[Any], list[Any]]
-"""A computation that gives up its turn to have a subgraph run, and gets what that computes."""
+"""A coroutine that yields a subgraph to run with its arguments, and is sent the results."""
 
 
 def evaluate(outputs: Sequence[Node], values: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -44,10 +43,10 @@ def evaluate(outputs: Sequence[Node], values: Mapping[str, Any]) -> tuple[Any, .
 
 
 def run(graph: Graph, arguments: Sequence[Any], namespace: Any = None) -> tuple[Any, ...]:
-    """The outputs of a graph for numbers and arrays.
+    """The outputs of a graph applied to numbers and arrays.
 
     >>> from dynagrad.ir import variable
-    >>> from dynagrad.ir.tracing import repeat
+    >>> from dynagrad.ir.builders import repeat
     >>> x = variable("x")
     >>> run(Graph((x,), tuple(repeat(3, lambda i, y: [y * x], [1.0]))), [2.0])
     (8.0,)

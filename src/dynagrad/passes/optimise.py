@@ -1,6 +1,6 @@
 """Optimises whole graphs with their subgraphs: dead states and results, invariant and constant inputs, inlining.
 
-In order: a node that another one extends is replaced by that one (`tracing.merge`); `simplify.py` folds constants and
+In order: a node that another one extends is replaced by that one (`builders.merge`); `simplify.py` folds constants and
 rewrites single operations; states of loops and results of branches and calls that are not used are removed; inputs of a
 subgraph that are constant, equal or unused are removed; and divisions by the same square root share its reciprocal
 (`ir/value_numbering/reciprocal_roots.py`). Values agree to rounding, with the same infinities and NaN. Loops are not
@@ -13,6 +13,7 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
+from ..ir.builders import merge
 from ..ir.control import (
     CALL,
     COND,
@@ -30,7 +31,6 @@ from ..ir.control import (
     part,
 )
 from ..ir.node import Node, intern, order, substitute
-from ..ir.tracing import merge
 from ..ir.value_numbering.reciprocal_roots import share_roots
 from .simplify import simplify
 
@@ -43,7 +43,7 @@ def optimise(graph: Graph) -> Graph:
 
     >>> from dynagrad.ir import variable
     >>> from dynagrad.ir.control import part_types
-    >>> from dynagrad.ir.tracing import repeat
+    >>> from dynagrad.ir.builders import repeat
     >>> x = variable("x")
     >>> [_, y] = repeat(3, lambda i, a, b: [a * 3.0, b * 2.0], [x, x])
     >>> [loop] = [n for n in order(optimise(Graph((x,), (y,))).outputs) if n.operation is REPEAT]

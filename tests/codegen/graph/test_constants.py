@@ -15,6 +15,7 @@ import pytest
 import dynagrad as dg
 from dynagrad.codegen.graph import emit, load
 from dynagrad.codegen.graph.native import Native
+from dynagrad.ir.builders import call, cond, function, repeat
 from dynagrad.ir.control import Graph
 from dynagrad.ir.interpret import run as interpret
 from dynagrad.ir.node import Node, constant, fresh, intern, variable
@@ -22,7 +23,6 @@ from dynagrad.ir.operation import Operation
 from dynagrad.ir.ops import arrays as on_arrays
 from dynagrad.ir.ops import reductions
 from dynagrad.ir.ops import scalars as ops
-from dynagrad.ir.tracing import call, cond, function, repeat
 from dynagrad.ir.types import array, arrays, integer, real
 from dynagrad.runtime import calling
 

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from dynagrad.autodiff.derive import generate_adjoints
 from dynagrad.codegen import graph as native
 from dynagrad.ir import sin
+from dynagrad.ir.builders import cond, repeat, while_
 from dynagrad.ir.control import COND, LOOPS, PUSH, REPEAT, WHILE, Graph, Loop, part, part_types
 from dynagrad.ir.interpret import run
 from dynagrad.ir.node import Node, constant, fresh, order, whole
 from dynagrad.ir.ops.places import at_add, at_set
 from dynagrad.ir.ops.reductions import total
-from dynagrad.ir.tracing import cond, repeat, while_
 from dynagrad.ir.types import arrays, integer, real
 from dynagrad.passes.loops import invariant_reads
 from dynagrad.passes.optimise import optimise

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...errors import LiftError
-from ...ir import Node, tracing
+from ...ir import Node, builders
 from ...ir.node import fresh, whole
 from ...ir.ops import integers
 from ...ir.ops.scalars import logical_and

@@ -54,7 +54,7 @@ _BELOW = {
 def hoist_reads(node: Node) -> Node:
     """The loop, or an equal one, with the reads hoisted that are invariant in it or in loops inside it.
 
-    >>> from dynagrad.ir.tracing import repeat
+    >>> from dynagrad.ir.builders import repeat
     >>> from dynagrad.ir.ops.places import at_add
     >>> from dynagrad.ir.types import arrays, real
     >>> a = fresh(arrays(real, (9, 9)))

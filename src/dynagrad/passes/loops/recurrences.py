@@ -15,13 +15,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from ...ir.builders import repeat
 from ...ir.control import CALL, COND, EMPTY, LOOPS, PART, PUSH, REPEAT, Branches, Called, Graph, GraphFunction, Loop
 from ...ir.node import Node, constant, intern, order, substitute, whole
 from ...ir.ops import integers
 from ...ir.ops import scalars as ops
 from ...ir.ops.arrays import broadcast_to
 from ...ir.ops.places import at_set, item
-from ...ir.tracing import repeat
 from . import rounds
 from .rounds import words
 
@@ -46,7 +46,7 @@ def cut_recurrences(graph: Graph) -> Graph:
     """The graph with the coefficients of linear loops computed in loops of their own.
 
     >>> from dynagrad.ir import exp, variable
-    >>> from dynagrad.ir.tracing import repeat
+    >>> from dynagrad.ir.builders import repeat
     >>> x = variable("x")
     >>> [y] = repeat(1000, lambda i, y: [exp(0.1 * i) * exp(0.2 * i) * y + 1.0], [x])
     >>> [n.operation.name for n in order(cut_recurrences(Graph((x,), (y,))).outputs)].count("repeat")
