@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import dynagrad as dg
-from dynagrad.autodiff.activity import Counting
+from dynagrad.autodiff.activity import ActiveElements
 from dynagrad.autodiff.derive import generate_adjoints
 from dynagrad.ir.builders import cond
 from dynagrad.ir.control import Graph, zero
@@ -134,7 +134,7 @@ class TestCost:
 
     def test_long_sums_are_gone_through_once(self) -> None:
         delta = zero(arrays(real, (N,)))
-        counting = Counting()
+        counting = ActiveElements()
         for i in range(20_000):
             delta = at_add(delta, i % 3, variable("v"))
             if i % 100 == 0:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..autodiff.frugal import follow
+from ..autodiff.buffer_reuse import follow
 from ..ir.operation import Operation, apply
 from ..ir.ops import scalars as ops
 from ..ir.ops.arrays import broadcast_to

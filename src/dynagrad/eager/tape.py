@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..autodiff.frugal import follow
+from ..autodiff.buffer_reuse import follow
 from ..errors import NotDifferentiable
 from ..ir.buffers import SMALLEST
 from ..ir.code import family_of

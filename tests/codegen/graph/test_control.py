@@ -294,7 +294,7 @@ def test_how_much_a_loop_may_save_can_be_said(monkeypatch: pytest.MonkeyPatch) -
         dg.compile(dg.grad(forever))(1.0)
     for wrong in ("much", "-1", "0", "nan"):
         monkeypatch.setenv("DYNAGRAD_SAVED_GB", wrong)
-        with pytest.raises(Error, match="DYNAGRAD_SAVED_GB is a number of gigabytes"):
+        with pytest.raises(Error, match="DYNAGRAD_SAVED_GB should be a number of gigabytes"):
             dg.compile(dg.grad(forever))(1.0)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...autodiff.rematerialisation import sparing
+from ...autodiff.rematerialisation import checkpointed
 from ...eager.verbs.checkpoint import checkpoint
 from ...errors import Error
 from ...ir import Node, control, tracing
@@ -102,7 +102,7 @@ def _rematerialised(found: Any, since: int) -> Any:
     def change(node: Node) -> Node:
         loop = node.arguments[0] if node.operation is control.PART else node
         if loop.birth > since and loop.operation in (control.WHILE, control.REPEAT) and node not in by:
-            by.update(zip(control.parts(loop), sparing(loop), strict=True))
+            by.update(zip(control.parts(loop), checkpointed(loop), strict=True))
         return by.get(node, node)
 
     return map_numbers(found, change)
