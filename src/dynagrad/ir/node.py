@@ -373,7 +373,7 @@ def constant(value: Any) -> Node:
         return once(value, _constant_array)
     number = as_number(value)
     if number is None:
-        raise Error(f"a constant is a number, and {repr(value)[:60]} of type {value.__class__.__name__} is none")
+        raise Error(f"a constant should be a number, and is {repr(value)[:60]} of type {value.__class__.__name__}")
     return intern(CONSTANT, attribute=number, type=boolean if isinstance(number, bool) else real)
 
 

@@ -100,7 +100,7 @@ def _recording() -> Tape | None:
         tape = passes[i]
         if isinstance(tape, Tape):
             younger = any(tag > tape.tag for tag in passes[i + 1 :])
-            return None if younger or (tape.paused and tape.rests()) else tape
+            return None if younger or (tape.paused and tape.is_paused()) else tape
     return None
 
 

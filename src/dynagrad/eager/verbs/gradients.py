@@ -30,7 +30,7 @@ from ..closures import (
     inner,
     paired,
     primal,
-    still_open,
+    check_open,
     stripped,
     tangent,
 )
@@ -139,7 +139,7 @@ def result(verb: str, x: Any) -> Any:
 
     def own(r: Any) -> Any:
         if not isinstance(r, np.ndarray):
-            return still_open(verb, r)
+            return check_open(verb, r)
         owner: Any = r
         while isinstance(owner, np.ndarray) and owner.base is not None:
             owner = owner.base
