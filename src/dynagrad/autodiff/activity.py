@@ -110,7 +110,7 @@ Rule = Callable[[Node, list[Weight]], Weight]
 def _rule(node: Node) -> tuple[Rule | None, Sequence[int]]:
     """The rule for a node, and which of its arguments it needs the weights of."""
     if node.is_constant and node.type.kind == "real" and not np.any(node.attribute):
-        return (lambda node, given: node.attribute), ()
+        return (lambda node, weights: node.attribute), ()
     code = node.operation.code
     if isinstance(code, tuple) and code:
         found = _CODES.get(code[0])
@@ -136,52 +136,52 @@ def _applied(node: Node, weights: Sequence[Weight]) -> Weight:
     return node.operation.value(*weights, *(a.attribute for a in others))
 
 
-def _moved(node: Node, given: list[Weight]) -> Weight:
+def _moved(node: Node, weights: list[Weight]) -> Weight:
     """The rule of operations all of whose elements come from the argument."""
-    return None if given[0] is None else _applied(node, given)
+    return None if weights[0] is None else _applied(node, weights)
 
 
-def _placed(node: Node, given: list[Weight]) -> Weight:
+def _placed(node: Node, weights: list[Weight]) -> Weight:
     """The rule of operations that add zeros."""
-    return _applied(node, [_full(given[0], node.arguments[0].shape)])
+    return _applied(node, [_full(weights[0], node.arguments[0].shape)])
 
 
-def _added(node: Node, given: list[Weight]) -> Weight:
+def _added(node: Node, weights: list[Weight]) -> Weight:
     """The rule of `add_at`."""
-    base, piece = given
+    base, piece = weights
     return None if base is None else _applied(node, [base, _full(piece, node.arguments[1].shape)])
 
 
-def _written(node: Node, given: list[Weight]) -> Weight:
+def _written(node: Node, weights: list[Weight]) -> Weight:
     """The rule of `set_at`."""
-    if all(w is None for w in given):
+    if all(w is None for w in weights):
         return None
-    return _applied(node, [_full(w, a.shape) for w, a in zip(given, node.arguments, strict=False)])
+    return _applied(node, [_full(w, a.shape) for w, a in zip(weights, node.arguments, strict=False)])
 
 
-def _joined(node: Node, given: list[Weight]) -> Weight:
-    if all(w is None for w in given):
+def _joined(node: Node, weights: list[Weight]) -> Weight:
+    if all(w is None for w in weights):
         return None
-    return _applied(node, [_full(w, a.shape) for w, a in zip(given, node.arguments, strict=True)])
+    return _applied(node, [_full(w, a.shape) for w, a in zip(weights, node.arguments, strict=True)])
 
 
-def _sum(node: Node, given: list[Weight]) -> Weight:
-    a, b = given
+def _sum(node: Node, weights: list[Weight]) -> Weight:
+    a, b = weights
     return None if a is None or b is None else _joint(ops.add, a, b, node.shape)
 
 
-def _product(node: Node, given: list[Weight]) -> Weight:
-    a, b = given
+def _product(node: Node, weights: list[Weight]) -> Weight:
+    a, b = weights
     if a is None or b is None:
         left = a if b is None else b
         return None if left is None else _joint(ops.add, left, 0.0, node.shape)
     return _joint(ops.multiply, a, b, node.shape)
 
 
-def _chosen(node: Node, given: list[Weight]) -> Weight:
-    if all(w is None for w in given):
+def _chosen(node: Node, weights: list[Weight]) -> Weight:
+    if all(w is None for w in weights):
         return None
-    found = ops.where(node.arguments[0], *(1.0 if w is None else w for w in given))
+    found = ops.where(node.arguments[0], *(1.0 if w is None else w for w in weights))
     return found if found.shape == node.shape else broadcast_to(node.shape)(found)
 
 
@@ -197,9 +197,9 @@ def _joint(operation: Operation, a: Weight, b: Weight, shape: Shape) -> Weight:
 _ELEMENTS: dict[Operation, tuple[Rule, Sequence[int]]] = {
     ops.add: (_sum, (0, 1)),
     ops.subtract: (_sum, (0, 1)),
-    ops.negative: (lambda node, given: given[0], (0,)),
+    ops.negative: (lambda node, weights: weights[0], (0,)),
     ops.multiply: (_product, (0, 1)),
-    ops.divide: (lambda node, given: None if given[0] is None else _product(node, [given[0], None]), (0,)),
+    ops.divide: (lambda node, weights: None if weights[0] is None else _product(node, [weights[0], None]), (0,)),
     ops.where: (_chosen, (1, 2)),
 }
 _CODES: dict[str, Rule] = {

@@ -31,7 +31,7 @@ Steps = Generator[tuple[Graph, Sequence[Any]], list[Any], list[Any]]
 
 
 def evaluate(outputs: Sequence[Node], values: Mapping[str, Any]) -> tuple[Any, ...]:
-    """The values of the outputs, given those of the variables by name.
+    """The values of the outputs, from those of the variables by name.
 
     >>> from dynagrad.ir import variable
     >>> x = variable("x")
@@ -54,8 +54,8 @@ def run(graph: Graph, arguments: Sequence[Any], namespace: Any = None) -> tuple[
     if len(arguments) != len(graph.inputs):
         raise Error(f"the graph has {len(graph.inputs)} inputs, and {len(arguments)} values were given")
     chosen = namespace_of(arguments) if namespace is None else namespace
-    given = [_fitting(a, v.type, v.attribute) for a, v in zip(arguments, graph.inputs, strict=True)]
-    return tuple(_run(graph.outputs, dict(zip(graph.inputs, given, strict=True)), chosen))
+    fitting = [_fitting(a, v.type, v.attribute) for a, v in zip(arguments, graph.inputs, strict=True)]
+    return tuple(_run(graph.outputs, dict(zip(graph.inputs, fitting, strict=True)), chosen))
 
 
 def _fitting(value: Any, type: Type, name: str) -> Any:
@@ -68,8 +68,8 @@ def _fitting(value: Any, type: Type, name: str) -> Any:
 def _value(node: Node, values: Mapping[str, Any]) -> Any:
     name = node.attribute
     if name not in values:
-        given = ", ".join(sorted(values)) or "none"
-        raise Error(f"no value is given for the variable {name}; values are given for: {given}")
+        named = ", ".join(sorted(values)) or "none"
+        raise Error(f"no value is given for the variable {name}; values are given for: {named}")
     value = values[name]
     if node.type.shape:
         return _fitting(value, node.type, name)
@@ -108,48 +108,48 @@ def _steps(outputs: Sequence[Node], known: dict[Node, Any], xp: Any) -> Steps:
             continue
         if node.is_variable:
             raise Error(f"the variable {node.attribute} is no input of the graph")
-        given = [known[argument] for argument in node.arguments]
+        arguments = [known[argument] for argument in node.arguments]
         inside, flow = _INSIDE.get(node.operation), _FLOW.get(node.operation)
         if inside is not None:
-            known[node] = yield from inside(node, given)
+            known[node] = yield from inside(node, arguments)
         else:
-            known[node] = xp.apply(node, given) if flow is None else flow(node, given, xp)
+            known[node] = xp.apply(node, arguments) if flow is None else flow(node, arguments, xp)
     return [known[output] for output in outputs]
 
 
-def _cond(node: Node, given: list[Any]) -> Steps:
+def _cond(node: Node, arguments: list[Any]) -> Steps:
     branches: Branches = node.attribute
-    return (yield branches.then if given[0] else branches.otherwise, given[1:])
+    return (yield branches.then if arguments[0] else branches.otherwise, arguments[1:])
 
 
-def _repeat(node: Node, given: list[Any]) -> Steps:
+def _repeat(node: Node, arguments: list[Any]) -> Steps:
     loop: Loop = node.attribute
-    states, outside = given[1 : 1 + loop.states], given[1 + loop.states :]
-    for i in range(int(given[0])):
+    states, outside = arguments[1 : 1 + loop.states], arguments[1 + loop.states :]
+    for i in range(int(arguments[0])):
         states = yield loop.body, [i, *states, *outside]
     return states
 
 
-def _while(node: Node, given: list[Any]) -> Steps:
+def _while(node: Node, arguments: list[Any]) -> Steps:
     loop: Loop = node.attribute
-    states, outside = given[: loop.states], given[loop.states :]
+    states, outside = arguments[: loop.states], arguments[loop.states :]
     assert loop.condition is not None
     while (yield loop.condition, [*states, *outside])[0]:
         states = yield loop.body, [*states, *outside]
     return states
 
 
-def _call(node: Node, given: list[Any]) -> Steps:
+def _call(node: Node, arguments: list[Any]) -> Steps:
     called: Called = node.attribute
     if called.function.graph is None:
         raise Error(f"the function {called.function.name} has no body")
-    return (yield called.function.graph, given)
+    return (yield called.function.graph, arguments)
 
 
-def _pop(node: Node, given: list[Any], xp: Any) -> list[Any]:
-    if given[0] is None:
+def _pop(node: Node, arguments: list[Any], xp: Any) -> list[Any]:
+    if arguments[0] is None:
         return [None, *(xp.constant(_nothing(t)) for t in node.attribute)]
-    rest, items = given[0]
+    rest, items = arguments[0]
     return [rest, *items]
 
 
@@ -167,8 +167,8 @@ _INSIDE: dict[Operation, Callable[[Node, list[Any]], Steps]] = {
     control.CALL: _call,
 }
 _FLOW: dict[Operation, Callable[[Node, list[Any], Any], Any]] = {
-    control.PART: lambda node, given, xp: given[0][node.attribute],
-    control.EMPTY: lambda node, given, xp: None,
-    control.PUSH: lambda node, given, xp: (given[0], tuple(given[1:])),
+    control.PART: lambda node, arguments, xp: arguments[0][node.attribute],
+    control.EMPTY: lambda node, arguments, xp: None,
+    control.PUSH: lambda node, arguments, xp: (arguments[0], tuple(arguments[1:])),
     control.POP: _pop,
 }

@@ -27,14 +27,14 @@ class Numpy:
     def constant(self, value: Any) -> Any:
         return value
 
-    def apply(self, node: Node, given: Sequence[Any]) -> Any:
+    def apply(self, node: Node, arguments: Sequence[Any]) -> Any:
         operation = node.operation
-        if all(isinstance(x, int | float | np.ndarray | np.generic) for x in given):
-            if operation.array is not None and any(isinstance(x, np.ndarray) and x.ndim for x in given):
+        if all(isinstance(x, int | float | np.ndarray | np.generic) for x in arguments):
+            if operation.array is not None and any(isinstance(x, np.ndarray) and x.ndim for x in arguments):
                 with np.errstate(all="ignore"):
-                    return operation.array(*given)
-            return operation.value(*given)
-        return apply(operation, *given)
+                    return operation.array(*arguments)
+            return operation.value(*arguments)
+        return apply(operation, *arguments)
 
 
 # the standard's names where they differ
@@ -232,21 +232,21 @@ class Standard:
     def constant(self, value: Any) -> Any:
         return self.xp.asarray(value) if isinstance(value, np.ndarray) else value
 
-    def apply(self, node: Node, given: Sequence[Any]) -> Any:
+    def apply(self, node: Node, arguments: Sequence[Any]) -> Any:
         operation, xp = node.operation, self.xp
-        if all(isinstance(x, int | float) for x in given):
-            return self.constant(operation.value(*given))
-        given = [xp.asarray(x) if isinstance(x, int | float | np.ndarray | np.generic) else x for x in given]
+        if all(isinstance(x, int | float) for x in arguments):
+            return self.constant(operation.value(*arguments))
+        arguments = [xp.asarray(x) if isinstance(x, int | float | np.ndarray | np.generic) else x for x in arguments]
         if operation.elementwise:
             made = _MADE.get(operation.name)
             function = getattr(xp, _NAMES.get(operation.name, operation.name), None) if made is None else None
             if made is not None or function is not None:
-                return made(xp, *given) if made is not None else function(*given)  # type: ignore[misc]  # there is one, as was asked before
+                return made(xp, *arguments) if made is not None else function(*arguments)  # type: ignore[misc]  # there is one, as was asked before
         else:
             rule = _CODES.get(operation.code[0]) if isinstance(operation.code, tuple) else None
             if rule is not None:
                 try:
-                    return rule(xp, node, *given)
+                    return rule(xp, node, *arguments)
                 except AttributeError:  # part of the standard is optional, and some is newer than some libraries
                     pass
         raise Error(f"{xp.__name__} has no function for the operation {operation.name}; use numpy arrays for it")

@@ -233,8 +233,8 @@ _WORDS: dict[Operation, str] = {
 }
 
 
-def operation_text(node: Node, given: Sequence[str]) -> str:
-    """An operation as text, with the text of its arguments in `given`.
+def operation_text(node: Node, arguments: Sequence[str]) -> str:
+    """An operation as text, from the texts of its arguments.
 
     >>> from dynagrad.ir.node import fresh
     >>> from dynagrad.ir.types import arrays, real
@@ -245,26 +245,26 @@ def operation_text(node: Node, given: Sequence[str]) -> str:
     operation = node.operation
     words = _WORDS.get(operation)
     if words is not None:
-        return words.format(*given)
+        return words.format(*arguments)
     code = code_of(node)
     if not code:
-        return f"{operation.name}({', '.join(given)})"
+        return f"{operation.name}({', '.join(arguments)})"
     if code[0] in ("item", "getitem"):
         found = pattern_at(operation, node.arguments[0].type.shape) if code[0] == "getitem" else None
-        holes = given[1:] if found is None else [_short(np.asarray(h).tolist()) for h in found[1]]
-        return f"{given[0]}{_index(code[1], node.arguments[0].type.shape, holes)}"
+        holes = arguments[1:] if found is None else [_short(np.asarray(h).tolist()) for h in found[1]]
+        return f"{arguments[0]}{_index(code[1], node.arguments[0].type.shape, holes)}"
     if code[0] in ("add_at", "set_at"):
-        return f"{code[0]}({given[0]}, {_index(code[1], node.type.shape, given[2:])}, {given[1]})"
+        return f"{code[0]}({arguments[0]}, {_index(code[1], node.type.shape, arguments[2:])}, {arguments[1]})"
     if code[0] == "place":
-        return f"place({given[0]}, {_index(code[1], node.type.shape, ())})"
+        return f"place({arguments[0]}, {_index(code[1], node.type.shape, ())})"
     if code[0] == "matmul":
-        return f"{given[0]} @ {given[1]}"
+        return f"{arguments[0]} @ {arguments[1]}"
     family = family_of(operation)
     if family is None or family.shown is None:
-        return f"{operation.name}({', '.join([*given, *(_short(p) for p in code[1:])])})"
+        return f"{operation.name}({', '.join([*arguments, *(_short(p) for p in code[1:])])})"
     shown = [_parameter(name, value) for name, value in zip(family.shown, code[1:], strict=False)]
     name = code[0] if operation.elementwise else operation.name
-    return f"{name}({', '.join([*given, *filter(None, shown)])})"
+    return f"{name}({', '.join([*arguments, *filter(None, shown)])})"
 
 
 def _parameter(name: str, value: Any) -> str:
@@ -426,8 +426,8 @@ class _Writer:
             yield self.line(node, scope)
 
     def line(self, node: Node, scope: Scope) -> Line:
-        given = self.at_all(node.arguments, scope)
-        uses = tuple(dict.fromkeys(g for a, g in zip(node.arguments, given, strict=True) if not a.is_constant))
+        texts = self.at_all(node.arguments, scope)
+        uses = tuple(dict.fromkeys(g for a, g in zip(node.arguments, texts, strict=True) if not a.is_constant))
         if node.type.kind == "values":
             found = [self.used.get(node, {}).get(i) for i in range(len(part_types(node)))]
             types: Sequence[Type] = part_types(node)
@@ -439,7 +439,7 @@ class _Writer:
                 scope[result] = self.name(result, "t")
             results.append(Value("_" if result is None else scope[result], str(type)))
         inside = _FLOW.get(node.operation)
-        text, blocks = (operation_text(node, given), ()) if inside is None else inside(self, node, given, scope)
+        text, blocks = (operation_text(node, texts), ()) if inside is None else inside(self, node, texts, scope)
         nodes = [n for n in (node, *found) if n is not None]
         of = tuple(dict.fromkeys(self.adjoint_of[n] for n in nodes if n in self.adjoint_of))
         note = next((self.sources[n] for n in nodes if n in self.sources), "")
@@ -447,23 +447,23 @@ class _Writer:
 
     # -- control flow: the text, and the blocks
 
-    def cond(self, node: Node, given: Sequence[str], scope: Scope) -> Inside:
+    def cond(self, node: Node, arguments: Sequence[str], scope: Scope) -> Inside:
         branches: Branches = node.attribute
         blocks = [
-            self.block(title, graph, dict(zip(graph.inputs, given[1:], strict=True)), "give")
+            self.block(title, graph, dict(zip(graph.inputs, arguments[1:], strict=True)), "give")
             for title, graph in (("then", branches.then), ("else", branches.otherwise))
         ]
-        return f"if {given[0]}", tuple(blocks)
+        return f"if {arguments[0]}", tuple(blocks)
 
-    def loop(self, node: Node, given: Sequence[str], scope: Scope) -> Inside:
+    def loop(self, node: Node, arguments: Sequence[str], scope: Scope) -> Inside:
         loop: Loop = node.attribute
         shift = 1 if node.operation is REPEAT else 0
         own = loop.body.inputs[: shift + loop.states]
         names = [self.name(v, "i" if i < shift else "s") for i, v in enumerate(own)]
-        starts = given[shift : shift + loop.states]
-        inside = [*names, *given[shift + loop.states :]]
+        starts = arguments[shift : shift + loop.states]
+        inside = [*names, *arguments[shift + loop.states :]]
         blocks: tuple[LetSeries, ...] = ()
-        text = f"repeat {given[0]} times ({names[0]}; " if shift else "while ("
+        text = f"repeat {arguments[0]} times ({names[0]}; " if shift else "while ("
         if loop.condition is not None:
             known = dict(zip(loop.condition.inputs, inside, strict=True))
             blocks = (self.block("while", loop.condition, known, "stop unless"),)
@@ -473,7 +473,7 @@ class _Writer:
         begin = ", ".join(f"{s} = {g}" for s, g in zip(names[shift:], starts, strict=True))
         return f"{text}{begin})", (*blocks, body)
 
-    def call(self, node: Node, given: Sequence[str], scope: Scope) -> Inside:
+    def call(self, node: Node, arguments: Sequence[str], scope: Scope) -> Inside:
         called: Called = node.attribute
         made = called.function
         if made not in self.functions:
@@ -487,7 +487,7 @@ class _Writer:
                 body = self.block(name, made.graph, inner, "->")
                 self.bodies.append(replace(body, inputs=inputs, starts=("",) * len(inputs)))
                 self.in_use, self.numbers = around
-        return f"{self.functions[made]}({', '.join(given)})", ()
+        return f"{self.functions[made]}({', '.join(arguments)})", ()
 
 
 _FLOW: dict[Operation, Callable[[_Writer, Node, Sequence[str], Scope], Inside]] = {

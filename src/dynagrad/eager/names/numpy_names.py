@@ -128,11 +128,11 @@ def _joined(x: Any, arrays: bool) -> Any:
     return _stacked(x)
 
 
-def _new(x: Any, given: Sequence[Any]) -> Any:
+def _new(x: Any, arguments: Sequence[Any]) -> Any:
     """A result as a mutable array, unless it is, or may share memory with, one of the arguments."""
-    if type(x) is np.ndarray and any(isinstance(a, np.ndarray) and np.may_share_memory(a, x) for a in given):
+    if type(x) is np.ndarray and any(isinstance(a, np.ndarray) and np.may_share_memory(a, x) for a in arguments):
         return x
-    return x if any(x is a for a in given) else writable(x)
+    return x if any(x is a for a in arguments) else writable(x)
 
 
 def _stacked(x: Any) -> Any:

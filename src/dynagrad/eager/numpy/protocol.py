@@ -286,9 +286,9 @@ def _method(function: Any) -> Any:
     return method
 
 
-def _refused(what: str, instead: str) -> Any:
+def _refused(what: str, advice: str) -> Any:
     def refuse(self: Any, *arguments: Any, **options: Any) -> Any:
-        raise Error(f"{what} would lose the derivatives of a number; {instead}{place()}")
+        raise Error(f"{what} would lose the derivatives of a number; {advice}{place()}")
 
     return refuse
 

@@ -189,14 +189,14 @@ def _reverse_table(f: Function, inputs: Any, value: Any, directions: Any, covect
 _TABLES: dict[str, Function] = {"forward": _forward_table, "reverse": _reverse_table}
 
 
-def _forward(f: Function, along: Any, by: Any) -> Function:
+def _forward(f: Function, tangents: Any, cotangents: Any) -> Function:
 
-    return lambda *xs: jvp(f, xs, along)[1]
+    return lambda *xs: jvp(f, xs, tangents)[1]
 
 
-def _reverse(f: Function, along: Any, by: Any) -> Function:
+def _reverse(f: Function, tangents: Any, cotangents: Any) -> Function:
 
-    return lambda *xs: vjp(f, *xs)[1](by)
+    return lambda *xs: vjp(f, *xs)[1](cotangents)
 
 
 _DERIVATIVES: dict[str, Function] = {"forward": _forward, "reverse": _reverse}

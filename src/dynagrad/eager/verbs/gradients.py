@@ -287,7 +287,7 @@ class Pullback:
     def _forward(self, cotangent: Any, index: int) -> Dual:
         """The Dual of one input function, by forward mode: at h, <cotangent, tangent of the value along h>."""
 
-        def along(h: Any) -> Any:
+        def functional(h: Any) -> Any:
             tag, at = fresh(), itertools.count()
             arguments = transform(
                 tuple(self._function.arguments),  # type: ignore[attr-defined]  # functions take attributes
@@ -297,7 +297,7 @@ class Pullback:
             with opened(tag):
                 return inner(cotangent, tangent(tag, self._function(*arguments)))
 
-        return Dual(along)
+        return Dual(functional)
 
     def _of_functions(self, cotangent: Any) -> tuple[Any, ...]:
         """For a value with functions: evaluates it again in a pass of its own, in which Duals are applied to them."""

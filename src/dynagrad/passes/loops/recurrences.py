@@ -231,31 +231,31 @@ def _of(node: Node, forms: dict[Node, Linear]) -> Linear:
     return forms.get(node, {NUMBER: node})
 
 
-def _plus(given: Sequence[Node], forms: dict[Node, Linear]) -> Linear:
-    a, b = (_of(x, forms) for x in given)
+def _plus(operands: Sequence[Node], forms: dict[Node, Linear]) -> Linear:
+    a, b = (_of(x, forms) for x in operands)
     return {k: a[k] if k not in b else b[k] if k not in a else a[k] + b[k] for k in {**a, **b}}
 
 
-def _minus(given: Sequence[Node], forms: dict[Node, Linear]) -> Linear:
-    a, b = (_of(x, forms) for x in given)
+def _minus(operands: Sequence[Node], forms: dict[Node, Linear]) -> Linear:
+    a, b = (_of(x, forms) for x in operands)
     return {k: a[k] if k not in b else -b[k] if k not in a else a[k] - b[k] for k in {**a, **b}}
 
 
-def _times(given: Sequence[Node], forms: dict[Node, Linear]) -> Linear | None:
-    a, b = given
+def _times(operands: Sequence[Node], forms: dict[Node, Linear]) -> Linear | None:
+    a, b = operands
     if a in forms and b in forms:
         return None
     form, factor = (forms[a], b) if a in forms else (forms[b], a)
     return {k: factor if c is _ONE else c * factor for k, c in form.items()}
 
 
-def _over(given: Sequence[Node], forms: dict[Node, Linear]) -> Linear | None:
-    a, b = given
+def _over(operands: Sequence[Node], forms: dict[Node, Linear]) -> Linear | None:
+    a, b = operands
     return None if b in forms else {k: c / b for k, c in forms[a].items()}
 
 
-def _chosen(given: Sequence[Node], forms: dict[Node, Linear]) -> Linear | None:
-    test, *both = given
+def _chosen(operands: Sequence[Node], forms: dict[Node, Linear]) -> Linear | None:
+    test, *both = operands
     if test in forms:
         return None
     a, b = (_of(x, forms) for x in both)
@@ -265,7 +265,7 @@ def _chosen(given: Sequence[Node], forms: dict[Node, Linear]) -> Linear | None:
 RULES: dict[object, Rule] = {
     ops.add: _plus,
     ops.subtract: _minus,
-    ops.negative: lambda given, forms: {k: -c for k, c in forms[given[0]].items()},
+    ops.negative: lambda operands, forms: {k: -c for k, c in forms[operands[0]].items()},
     ops.multiply: _times,
     ops.divide: _over,
     ops.where: _chosen,
