@@ -1,7 +1,7 @@
 """Automatic differentiation of graphs, by transformation: tangents (forward mode) and adjoints (reverse mode).
 
 - `accumulation.py`: adjoint accumulation in a reverse sweep;
-- `activity.py`: the structural zeros of adjoints, which must not meet infinite partial derivatives;
+- `structural_zeros.py`: the structural zeros of adjoints, which must not meet infinite partial derivatives;
 - `derive.py`: derivatives of single operations and of straight-line graphs;
 - `residuals.py`: which values a backward pass needs, and how they are saved on stacks;
 - `control_flow.py`: derivatives of branches, loops and calls, entered into the table of `derive.py`;

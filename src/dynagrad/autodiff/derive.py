@@ -23,7 +23,7 @@ from ..ir.operation import LinearMap, Operation, Trait
 from ..ir.ops.arrays import broadcast_to, sum_to
 from ..ir.ops.scalars import add, logical_and, logical_not, logical_or, where
 from .accumulation import Adjoints, choose
-from .activity import ActiveElements
+from .structural_zeros import ActiveElements
 
 FLOW: dict[str, Callable[..., Any]] = {}
 """The rules of control flow: `tangent`, `increments`, `connected_parts`."""

@@ -7,7 +7,8 @@ whatever the partial derivatives. An adjoint that is zero by value is different:
 reports that the chain rule has no answer.
 
 Elementwise selections and operations that pick or move elements propagate masks; an operation that mixes all elements,
-such as a matrix product, makes all of them active. (In graphs the adjoint itself tells; see `autodiff/activity.py`.)
+such as a matrix product, makes all of them active. (In graphs the adjoint itself tells; see
+`autodiff/structural_zeros.py`.)
 """
 
 from __future__ import annotations

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import dynagrad as dg
-from dynagrad.autodiff.activity import ActiveElements
 from dynagrad.autodiff.derive import generate_adjoints
+from dynagrad.autodiff.structural_zeros import ActiveElements
 from dynagrad.ir.builders import cond
 from dynagrad.ir.control import Graph, zero
 from dynagrad.ir.interpret import run
