@@ -145,7 +145,7 @@ def _histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, w
 
 
 def _added(place: Any, inside: Any, weights: Any, count: int) -> Any:
-    """Sums of the weights in each of `count` bins; `inside` masks those that are in none."""
+    """Sums of the weights in each of `count` bins; `inside` is False for those that are in none."""
     weights = np.where(inside, weights, 0.0)
     place = np.where(inside, place, 0)
     if isinstance(place, np.ndarray):

@@ -234,9 +234,9 @@ class Pullback:
         self.tape, self._arguments, self._value, self._function = tape, arguments, value, function
         self._once = once
 
-    def __call__(self, cotangent: Any, *, beside_nan: bool = False, beside_zero: bool = False) -> tuple[Any, ...]:
-        """The cotangents of the arguments. With `beside_nan`, elements of the value that are NaN and have cotangent
-        zero are structural zeros (they propagate nothing); with `beside_zero`, all with cotangent zero are."""
+    def __call__(self, cotangent: Any, *, mask_nan: bool = False, mask_zero: bool = False) -> tuple[Any, ...]:
+        """The cotangents of the arguments. With `mask_nan`, elements of the value that are NaN and have cotangent
+        zero are structural zeros (they propagate nothing); with `mask_zero`, all with cotangent zero are."""
         value = self._value
         if type(value) is TapeCell and value.tape is self.tape and type(cotangent) is float and not value.shape:
             with opened(self.tape.tag):  # the fast path of gradients
@@ -245,13 +245,13 @@ class Pullback:
         if any(isinstance(c, Dual) and c.terms() for c in leaves(cotangent)):
             return self._of_functions(cotangent)
         seed: dict[int, Any] = {}
-        masks = Masks() if beside_nan or beside_zero else None
+        masks = Masks() if mask_nan or mask_zero else None
 
         def plant(y: Any, c: Any) -> Any:
             if isinstance(y, TapeCell) and y.tape is self.tape:
                 seed[y.number] = apply(ops.add, seed[y.number], c) if y.number in seed else c
                 if masks is not None:
-                    lost = (beside_zero | np.isnan(real_part(y))) & (np.asarray(real_part(c)) == 0.0)
+                    lost = (mask_zero | np.isnan(real_part(y))) & (np.asarray(real_part(c)) == 0.0)
                     masks.mark(y.number, np.where(lost, 0.0, 1.0))
             return y
 
@@ -350,7 +350,7 @@ def vjp(f: Function, *primals: Any) -> tuple[Any, Pullback]:
     def back(cotangent: Any) -> Any:
         found = pullback(cotangent)
         if has_nan(found) and has_nan(value):
-            found = pullback(cotangent, beside_nan=True)
+            found = pullback(cotangent, mask_nan=True)
         return result("vjp", finite_pullback("vjp", found, value, cotangent))
 
     return result("vjp", value), marked(back, "vjp", f, primals=primals)  # type: ignore[return-value]  # what is known of it above is more than its type says
@@ -364,7 +364,7 @@ def rows(verb: str, f: Function, x: Any) -> tuple[Any, Function]:
     def row(unit: Any) -> Any:
         found = pullback(unit)
         if has_nan(found):
-            found = pullback(unit, beside_zero=True)
+            found = pullback(unit, mask_zero=True)
         return result(verb, finite_pullback(verb, found, value, unit))[0]
 
     return result(verb, value), row
