@@ -148,7 +148,7 @@ def _check_choice(verb: str, derivative: Any, value: Any) -> None:
 
 
 def finite_pullback(verb: str, gradient: Any, value: Any, cotangent: Any = 1.0) -> Any:
-    """The same for a pullback: raises where the gradient has NaN, unless a NaN of the result has a nonzero cotangent."""
+    """The same for a pullback: raises where the gradient has NaN, unless a NaN of the result has a cotangent not 0."""
     if has_nan(gradient) and not _nan_has_weight(value, cotangent):
         raise _no_answer(verb)
     return gradient
