@@ -170,5 +170,5 @@ def _with_token(s: Specialiser, found: tuple[Any, Any]) -> Any:
 
 def _call(s: Specialiser, made: Recursive, values: tuple[Any, ...]) -> Any:
     assert made.function is not None and made.results is not None
-    nodes = tracing.call(made.function, *flatten(values, made.arguments)) if made.function.results else []
+    nodes = builders.call(made.function, *flatten(values, made.arguments)) if made.function.results else []
     return _with_token(s, build(made.results, iter(nodes), ""))

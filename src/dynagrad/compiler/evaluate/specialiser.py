@@ -468,7 +468,7 @@ class Specialiser:
 
     def cond(self, test: Node, then: Callable[[], Any], otherwise: Callable[[], Any], speculate: bool = False) -> Any:
         """The join of what two functions return, with the join of their changes in place. Raises Mismatch."""
-        since = tracing.now()
+        since = builders.now()
         results: list[Any] = []
         changes: list[dict[Ref, Any]] = []
         diverged = 0

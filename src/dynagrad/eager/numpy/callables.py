@@ -1,7 +1,7 @@
 """Handlers of numpy's functions that take a function, call it on parts of an array, and join the results.
 
-Handlers as `functions.py` says; what a compiled function makes of them is in `compiler/library/callables.py`.
-`np.vectorize` makes arrays of objects before anybody is asked; ours is in `eager/names/numpy_names.py`.
+Compiled functions have theirs in `compiler/library/callables.py`. `np.vectorize` makes arrays of objects without
+dispatch; a replacement is in `eager/names/numpy_names.py`.
 """
 
 from __future__ import annotations
