@@ -169,11 +169,11 @@ def test_buffers_that_are_given_back_while_one_is_taken_are_let_go(monkeypatch: 
     monkeypatch.setattr(buffers, "_idle", {})
     monkeypatch.setattr(buffers, "_waiting", 0)
     monkeypatch.setattr(buffers, "_inside", True)
-    buffers._give_back(bytearray(100))
+    buffers._release(bytearray(100))
     assert buffers._idle == {}
     buffers.empty((200, 200))
     assert not buffers._inside
-    buffers._give_back(bytearray(100))
+    buffers._release(bytearray(100))
     assert buffers._idle[100] == [bytearray(100)]
 
 

@@ -1,8 +1,7 @@
-"""The names of `math`, for functions that are differentiated: they take numbers with derivatives.
+"""The names of `math` for functions that are differentiated: they take numbers with derivatives.
 
-All of `math` is here; write `import dynagrad.math as math`. Of floats and whole numbers the functions are Python's own,
-with their errors. Compiled functions know these names as those of `math`. What happens is in
-`eager/names/math_names.py`; here are the names alone.
+All of `math` is here; write `import dynagrad.math as math`. On floats and integers the functions are Python's own, with
+their errors. Compiled functions treat these names as those of `math`. The functions are in `eager/names/math_names.py`.
 
 >>> import dynagrad as dg
 >>> import dynagrad.math as math

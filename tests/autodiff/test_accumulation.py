@@ -7,12 +7,12 @@ import pytest
 from dynagrad.autodiff.accumulation import Adjoints, cheaper, choose
 from dynagrad.autodiff.derive import generate_adjoints
 from dynagrad.ir import exp, order, sin, variable, where
+from dynagrad.ir.builders import merge
 from dynagrad.ir.control import Graph
 from dynagrad.ir.interpret import run
 from dynagrad.ir.node import fresh
 from dynagrad.ir.ops.arrays import broadcast_to, reshape
 from dynagrad.ir.ops.reductions import total
-from dynagrad.ir.tracing import merge
 from dynagrad.ir.types import arrays, real
 
 

@@ -6,6 +6,7 @@ import pytest
 from dynagrad.autodiff.derive import generate_adjoints, tangents
 from dynagrad.errors import Error
 from dynagrad.ir import exp, node, sin, variable
+from dynagrad.ir.builders import call, cond, define, merge, repeat, while_
 from dynagrad.ir.control import (
     COND,
     PART,
@@ -25,7 +26,6 @@ from dynagrad.ir.interpret import run
 from dynagrad.ir.node import constant, fresh, order, whole
 from dynagrad.ir.ops.places import at_add, at_set
 from dynagrad.ir.ops.reductions import total
-from dynagrad.ir.tracing import call, cond, define, merge, repeat, while_
 from dynagrad.ir.types import arrays, integer, real, stack
 from dynagrad.passes.optimise import optimise
 
@@ -272,11 +272,11 @@ def test_errors_say_what_is_wrong():
         cond(x > 0.0, lambda: [x], lambda: [np.ones(2)])
     with pytest.raises(Error, match="one branch has 1 results and the other 2"):
         cond(x > 0.0, lambda: [x], lambda: [x, x])
-    with pytest.raises(Error, match="a condition is a truth value"):
+    with pytest.raises(Error, match="condition should be a truth value"):
         cond(x, lambda: [x], lambda: [x])
     with pytest.raises(Error, match="result 1 is a real\\[2\\], and should be a real"):
         repeat(3, lambda i, s: [s * np.ones(2)], [x])
-    with pytest.raises(Error, match="how often is a whole number"):
+    with pytest.raises(Error, match="count should be a whole number"):
         repeat(x, lambda i, s: [s], [x])
 
 

@@ -11,10 +11,10 @@ from dynagrad.autodiff.custom_rules import apply, backward, forward, function, i
 from dynagrad.autodiff.derive import generate_adjoints, tangents
 from dynagrad.codegen.graph.native import Native
 from dynagrad.ir import cos, real, sin, variable, where
+from dynagrad.ir.builders import cond, define, repeat
 from dynagrad.ir.control import CALL, CustomDerivatives, Graph, GraphFunction
 from dynagrad.ir.interpret import run
 from dynagrad.ir.node import Node, order
-from dynagrad.ir.tracing import cond, define, repeat
 from dynagrad.ir.types import arrays, integer
 from dynagrad.passes.optimise import optimise
 

@@ -16,13 +16,13 @@ from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 
 from dynagrad.autodiff.derive import generate_adjoints, tangents
+from dynagrad.ir.builders import call, cond, define, merge, repeat, while_
 from dynagrad.ir.control import Graph, GraphFunction
 from dynagrad.ir.interpret import run
 from dynagrad.ir.node import constant, fresh, order, whole
 from dynagrad.ir.ops import scalars as ops
 from dynagrad.ir.ops.places import at_add, at_set
 from dynagrad.ir.ops.reductions import total
-from dynagrad.ir.tracing import call, cond, define, merge, repeat, while_
 from dynagrad.ir.types import arrays, integer, real
 from dynagrad.passes.optimise import optimise
 

@@ -12,15 +12,15 @@ import pytest
 from dynagrad.autodiff import rematerialisation as module
 from dynagrad.autodiff.custom_rules import apply
 from dynagrad.autodiff.derive import generate_adjoints, tangents
-from dynagrad.autodiff.rematerialisation import again, sparing
+from dynagrad.autodiff.rematerialisation import checkpointed, rematerialise
 from dynagrad.codegen.graph.native import Native
 from dynagrad.errors import Error
 from dynagrad.ir import real, variable
+from dynagrad.ir.builders import define, repeat, while_
 from dynagrad.ir.control import Graph, GraphFunction
 from dynagrad.ir.interpret import run
 from dynagrad.ir.node import Node, fresh, order, whole
 from dynagrad.ir.ops import integers
-from dynagrad.ir.tracing import define, repeat, while_
 from dynagrad.ir.types import arrays, integer
 
 x, n = variable("x"), variable("n", integer)
@@ -65,7 +65,7 @@ def room(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Non
 def test_the_same_derivatives_as_of_the_loop(loop: str, rounds: int) -> None:
     parts = LOOPS[loop]()
     plain = run(Graph((x, n), tuple(derivatives(parts[0]))), [0.7, rounds])
-    spare = sparing(parts[0].arguments[0])
+    spare = checkpointed(parts[0].arguments[0])
     graph = Graph((x, n), (*derivatives(spare[0]), spare[1]))
     expected = (*plain, run(Graph((x, n), (parts[1],)), [0.7, rounds])[0])
     assert run(graph, [0.7, rounds]) == pytest.approx(expected, rel=1e-11)
@@ -76,7 +76,7 @@ def test_the_same_derivatives_as_of_the_loop(loop: str, rounds: int) -> None:
 def test_arrays_and_what_comes_from_outside() -> None:
     v, w = fresh(arrays(real, (3,))), fresh(arrays(real, (3,)))
     [s] = repeat(50, lambda i, s: [s * 0.9 + np.sin(s) * w], [v])
-    [t] = sparing(s.arguments[0])
+    [t] = checkpointed(s.arguments[0])
     at = np.linspace(0.1, 1.0, 3), np.linspace(-0.5, 0.5, 3)
     for one, other in zip(_gradients(t, v, w, at), _gradients(s, v, w, at), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-12)
@@ -90,7 +90,7 @@ def _gradients(y: Node, v: Node, w: Node, at: Any) -> tuple[Any, ...]:
 def test_a_function_saves_its_arguments_alone() -> None:
     made = GraphFunction("power", [real], [real])
     define(made, lambda a: repeat(5, lambda i, s: [np.sin(s) * a], [a]))
-    again(made)
+    rematerialise(made)
     [y] = repeat(10, lambda i, s: apply(made, s), [x])
     found = generate_adjoints([y], [1.0], [x])[x]
     assert found is not None
@@ -106,11 +106,11 @@ def _pushed(node: Node) -> list[Node]:
 def test_so_does_the_function_that_computes_its_tangents() -> None:
     made = GraphFunction("power", [real], [real])
     define(made, lambda a: repeat(5, lambda i, s: [np.sin(s) * a], [a]))
-    again(made)
+    rematerialise(made)
     tangents(apply(made, x), {x: 1.0})
     assert made.derived["tangent"].rule is not None
 
 
-def test_only_loops_are_run_again() -> None:
-    with pytest.raises(Error, match="multiply is none"):
-        sparing(x * x)
+def test_only_loops_are_checkpointed() -> None:
+    with pytest.raises(Error, match="this is a multiply"):
+        checkpointed(x * x)

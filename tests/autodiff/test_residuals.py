@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from dynagrad.autodiff.derive import generate_adjoints
+from dynagrad.ir.builders import repeat
 from dynagrad.ir.control import PUSH, REPEAT, Graph
 from dynagrad.ir.interpret import run
 from dynagrad.ir.node import Node, constant, fresh, order
 from dynagrad.ir.ops.places import at_add, at_set
 from dynagrad.ir.ops.reductions import total
-from dynagrad.ir.tracing import repeat
 from dynagrad.ir.types import arrays, real
 
 N = 8

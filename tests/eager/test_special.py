@@ -250,7 +250,7 @@ def test_erfcx_has_its_digits_in_every_order(n):
 def test_differences_of_polygammas_have_their_digits(n, a, b):
     with mp.workdps(80):
         expected = mp.polygamma(n, a) - mp.polygamma(n, mp.mpf(a) + mp.mpf(b))
-    assert special._gap(n)(a, b) == pytest.approx(float(expected), rel=1e-13)
+    assert special._polygamma_difference(n)(a, b) == pytest.approx(float(expected), rel=1e-13)
 
 
 def test_ufuncs_of_scipy_work_on_numbers():
@@ -266,7 +266,7 @@ def test_ufuncs_of_scipy_work_on_numbers():
 
 
 def test_the_order_is_constant():
-    with pytest.raises(Error, match=r"polygamma: the order 0.5"):
+    with pytest.raises(Error, match=r"polygamma: the order should be a whole number.*0.5"):
         special.polygamma(0.5, 1.0)
     with pytest.raises(Error, match="constant"):
         dg.grad(lambda x: special.jn(x, x))(1.0)

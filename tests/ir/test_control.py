@@ -6,6 +6,7 @@ import pytest
 from dynagrad.autodiff.derive import tangents
 from dynagrad.errors import Error
 from dynagrad.ir import exp, order, sin, variable
+from dynagrad.ir.builders import call, cond, define, function, merge, repeat, while_
 from dynagrad.ir.control import (
     COND,
     PUSH,
@@ -24,7 +25,6 @@ from dynagrad.ir.control import (
 )
 from dynagrad.ir.interpret import evaluate, run
 from dynagrad.ir.node import constant, fresh, whole
-from dynagrad.ir.tracing import call, cond, define, function, merge, repeat, while_
 from dynagrad.ir.types import arrays, boolean, integer, real, stack
 
 x, y = variable("x"), variable("y")
@@ -197,18 +197,18 @@ def test_merging_leaves_what_is_older_alone():
 @pytest.mark.parametrize(
     ("attempt", "message"),
     [
-        (lambda: cond(1.0, lambda: [x], lambda: [x]), "a condition is a truth value, and 1.0 is none"),
+        (lambda: cond(1.0, lambda: [x], lambda: [x]), "cond: the condition should be a truth value, and is 1.0"),
         (lambda: cond(x > 0, lambda: [x], lambda: []), "one branch has 1 results and the other 0"),
         (lambda: cond(x > 0, lambda: ["x"], lambda: [x]), "a branch gives 'x', which is no value of a graph"),
         (lambda: cond(x > 0, lambda: [x], lambda: [np.ones(2)]), r"one branch gives a real and the other a real\[2\]"),
-        (lambda: while_(lambda s: s, lambda s: [s], [x]), "while: the condition is a truth value"),
+        (lambda: while_(lambda s: s, lambda s: [s], [x]), "while: the condition should be a truth value"),
         (lambda: while_(lambda s: s < 1.0, lambda s: [s, s], [x]), "while: 1 values are wanted, and 2 were given"),
         (lambda: repeat(n, lambda i, s: [], [x]), "repeat: 1 values are wanted, and 0 were given"),
         (
             lambda: call(GraphFunction("f", (real,), (real,)), x, y),
             "the function f: 1 values are wanted, and 2 were given",
         ),
-        (lambda: repeat(1.5, lambda i, s: [s], [x]), "how often is a whole number, and 1.5 is none"),
+        (lambda: repeat(1.5, lambda i, s: [s], [x]), "repeat: the count should be a whole number, and is 1.5"),
         (lambda: repeat(n, lambda i, s: [s], [None]), "repeat: result 1 is None, which is no value of a graph"),
         (lambda: repeat(n, lambda i, s: [s * x], [n]), "repeat: result 1 is a real, and should be a integer"),
         (lambda: function("f", (real,), (real,), lambda a: [a * x]), "the function f uses x, which is not an argument"),

@@ -7,10 +7,10 @@ import pytest
 
 from dynagrad.autodiff.derive import generate_adjoints
 from dynagrad.ir import exp, sin, variable
+from dynagrad.ir.builders import call, cond, define, merge, repeat, while_
 from dynagrad.ir.control import Graph, GraphFunction
 from dynagrad.ir.draw import LARGEST, Shown, draw
 from dynagrad.ir.node import fresh, whole
-from dynagrad.ir.tracing import call, cond, define, merge, repeat, while_
 from dynagrad.ir.types import arrays, integer, real
 
 SVG = "{http://www.w3.org/2000/svg}"

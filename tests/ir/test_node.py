@@ -145,7 +145,7 @@ def test_numpy_and_our_operations_agree(name):
         (lambda: ops.exp("x") if False else ops.add(x, "x"), "'x' of type str"),
         (lambda: ~x, "should be a truth value"),
         (lambda: ops.where(x, 1.0, 2.0), "should be a truth value"),
-        (lambda: constant("1"), "a constant is a number"),
+        (lambda: constant("1"), "a constant should be a number"),
         (lambda: setattr(x, "type", boolean), "cannot be changed"),
         (lambda: type(x)(), "nodes are made by"),
         (lambda: evaluate([x + y], {"x": 1.0}), "no value is given for the variable y"),

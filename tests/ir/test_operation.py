@@ -31,7 +31,7 @@ sinc: Operation = Operation(
     (lambda d, y, x: ops.multiply(d, ops.where(ops.equal(x, 0.0), 0.0, ops.divide(ops.subtract(ops.cos(x), y), x))),),
     "{0} == 0.0 ? 1.0 : sin({0}) / {0}",
     array=lambda x: np.sinc(x / np.pi),
-    traits=Trait.SAFE | Trait.DEAR,
+    traits=Trait.SAFE | Trait.EXPENSIVE,
 )
 mean_of_two: Operation = Operation(
     "mean of two",

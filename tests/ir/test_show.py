@@ -4,13 +4,13 @@ import numpy as np
 
 from dynagrad.autodiff.derive import generate_adjoints
 from dynagrad.ir import exp, maximum, sin, variable
+from dynagrad.ir.builders import call, cond, define, merge, repeat, while_
 from dynagrad.ir.control import Graph, GraphFunction
 from dynagrad.ir.node import fresh, whole
 from dynagrad.ir.ops.arrays import transpose
 from dynagrad.ir.ops.places import at_add, at_set
 from dynagrad.ir.ops.reductions import total
 from dynagrad.ir.show import levels, show
-from dynagrad.ir.tracing import call, cond, define, merge, repeat, while_
 from dynagrad.ir.types import arrays, boolean, integer, real
 
 x, y = variable("x"), variable("y")

@@ -10,11 +10,11 @@ import pytest
 import dynagrad as dg
 from dynagrad.codegen.graph import emit, load
 from dynagrad.eager.numpy import exponentials
+from dynagrad.ir.builders import cond, repeat
 from dynagrad.ir.control import Graph
 from dynagrad.ir.interpret import run as interpret
 from dynagrad.ir.node import Node, fresh, whole
 from dynagrad.ir.ops import reductions
-from dynagrad.ir.tracing import cond, repeat
 from dynagrad.ir.types import arrays, real
 from dynagrad.passes.decompose import RULES, decompose
 

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from dynagrad.codegen.graph import run
+from dynagrad.ir.builders import repeat, while_
 from dynagrad.ir.control import Graph
 from dynagrad.ir.interpret import run as interpret
 from dynagrad.ir.node import Node, fresh, order, whole
 from dynagrad.ir.ops.arrays import broadcast_to
 from dynagrad.ir.ops.places import at_add, at_set
 from dynagrad.ir.ops.scalars import add
-from dynagrad.ir.tracing import repeat, while_
 from dynagrad.ir.types import arrays, integer, real
 from dynagrad.passes.in_place_sums import sum_in_place
 

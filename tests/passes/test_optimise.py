@@ -5,12 +5,12 @@ import pytest
 
 from dynagrad.autodiff.derive import generate_adjoints, tangents
 from dynagrad.ir import exp, negative, order, sin, variable
+from dynagrad.ir.builders import call, cond, define, merge, repeat, while_
 from dynagrad.ir.control import CALL, COND, LOOPS, REPEAT, WHILE, Graph, GraphFunction, part_types
 from dynagrad.ir.interpret import run
 from dynagrad.ir.node import constant, fresh, whole
 from dynagrad.ir.ops.arrays import broadcast_to, reshape, transpose
 from dynagrad.ir.ops.reductions import total
-from dynagrad.ir.tracing import call, cond, define, merge, repeat, while_
 from dynagrad.ir.types import arrays, integer, real
 from dynagrad.passes.optimise import optimise
 

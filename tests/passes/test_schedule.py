@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from dynagrad.codegen.graph import load
+from dynagrad.ir.builders import cond, repeat
 from dynagrad.ir.control import Graph
 from dynagrad.ir.interpret import run as interpret
 from dynagrad.ir.node import Node, fresh
 from dynagrad.ir.ops.places import at_add
 from dynagrad.ir.ops.reductions import total
-from dynagrad.ir.tracing import cond, repeat
 from dynagrad.ir.types import arrays, integer, real
 
 N = 7

@@ -1,12 +1,10 @@
-"""The life of an adjoint in a reverse sweep, and which of two lives it has.
+"""Adjoint accumulation in a reverse sweep, and for each adjoint whether to accumulate or to pass increments on.
 
-An adjoint is initialised when there is none yet, incremented by each use of its value, and finalised when the sweep
-reaches the value, since all that uses a value stands after it. There are two ways to do so. One that *accumulates* is
-held: the first increment initialises it, the others are added, and when it is final it is propagated once, to the
-adjoints of what the value was made of. One that *passes* is never held: each increment is propagated as it arrives. A
-value that is used once passes, because that is the same thing without a place to keep it; so does one whose propagation
-costs no more than adding up would. What is asked for accumulates, and what nobody asked for and is made of nothing
-passes, so its increments go nowhere. `choose` decides, by a count of the numbers that are touched.
+An adjoint is initialised by its first increment, incremented by each further use of its value, and finalised when the
+sweep reaches the value, since all uses stand after it. An adjoint that *accumulates* is held: increments are added up,
+and the sum is propagated once, to the adjoints of the arguments. One that *passes* is never held: each increment is
+propagated as it arrives. A value that is used once passes, and so does one whose propagation costs no more than adding
+up; the adjoints that are asked for accumulate. `choose` decides, by counting the numbers that are touched.
 """
 
 from __future__ import annotations
@@ -23,9 +21,9 @@ Value = TypeVar("Value")
 
 
 class Adjoints(Generic[Key, Value]):
-    """The adjoints of one sweep, with the cost of it: how many were held, and how many additions there were.
+    """The adjoints of one sweep, and its cost: how many were held, and how many additions there were.
 
-    `generate(key, delta)` says what an adjoint, or an increment of it, adds to those of the arguments.
+    `generate(key, delta)` propagates an adjoint, or an increment of one: it gives increments for the arguments.
 
     >>> uses = {"t": [("a", 2.0), ("b", 3.0)]}
     >>> generate = lambda key, delta: [(a, delta * slope) for a, slope in uses.get(key, [])]
@@ -46,7 +44,7 @@ class Adjoints(Generic[Key, Value]):
         self.held = 0
 
     def increment(self, key: Key, delta: Value) -> None:
-        """Add to an adjoint, and at once to all that it passes on to."""
+        """Adds to an adjoint, or passes the increment on."""
         todo = [(key, delta)]
         while todo:
             key, delta = todo.pop()
@@ -64,7 +62,7 @@ class Adjoints(Generic[Key, Value]):
         self.held += 1
 
     def finalise(self, key: Key) -> Value | None:
-        """The complete adjoint, propagated and no longer held; None if there is none."""
+        """The complete adjoint, which is propagated and no longer held; None if there is none."""
         delta = self._values.pop(key, None)
         if delta is not None:
             for argument, increment in self._generate(key, delta):
@@ -72,7 +70,7 @@ class Adjoints(Generic[Key, Value]):
         return delta
 
     def sweep(self, order: Sequence[Key], seed: Iterable[tuple[Key, Value]], keep: Collection[Key]) -> dict[Key, Value]:
-        """Go backward over a let-series and return the adjoints of what is to be kept, as far as they are reached."""
+        """A reverse sweep over a let-series; the adjoints of the keys to keep that are reached."""
         for key, delta in seed:
             self.increment(key, delta)
         kept: dict[Key, Value] = {}
@@ -90,11 +88,10 @@ def sweep(
     generate: Callable[[Key, Value], Iterable[tuple[Key, Value]]],
     keep: Collection[Key],
 ) -> dict[Key, Value]:
-    """The sweep of `Adjoints` where none passes, with an adjoint's life in line.
+    """The sweep of `Adjoints` in which all accumulate, without its calls for each stage.
 
-    Tapes go backward by it: there a step is often a multiplication of two floats, and with a call for each stage of a
-    life the gradient of a function of single numbers takes 1.3 times as long. What was never reached is not in the
-    result.
+    Tapes use it: there a step is often a multiplication of two floats, and with those calls the gradient of a function
+    of single numbers takes 1.3 times as long. Keys that are never reached are not in the result.
     """
     adjoints = dict(seed)
     kept: dict[Key, Value] = {}
@@ -109,10 +106,10 @@ def sweep(
     return kept
 
 
-# -- which life --------------------------------------------------------------------------------------------------------
+# -- to accumulate or to pass ------------------------------------------------------------------------------------------
 
 
-def _moves(node: Node, index: int) -> float | None:
+def _propagation_cost(node: Node, index: int) -> float | None:
     """How many numbers are computed to propagate an increment to an argument; None if too many to do it twice."""
     operation = node.operation
     if isinstance(operation.code, tuple):
@@ -126,10 +123,10 @@ def _moves(node: Node, index: int) -> float | None:
 
 
 def cheaper(node: Node, increments: int, to: Sequence[int]) -> bool:
-    """Whether so many increments of an adjoint are better passed on one by one to the arguments `to`.
+    """Whether it is cheaper to pass so many increments of an adjoint on, one by one, to the arguments `to`.
 
-    Accumulating costs an addition for each but the first, one propagation, an addition to each argument, and for an
-    array another pass over it, since it has to be stored; a single number stays in a register.
+    Accumulation costs an addition for each increment but the first, one propagation with an addition for each argument,
+    and for an array another pass over it, since it has to be stored; a single number stays in a register.
 
     >>> from dynagrad.ir.node import fresh
     >>> from dynagrad.ir.types import arrays, real
@@ -141,10 +138,10 @@ def cheaper(node: Node, increments: int, to: Sequence[int]) -> bool:
         return True
     work = 0.0
     for index in to:
-        moved = _moves(node, index)
-        if moved is None:
+        cost = _propagation_cost(node, index)
+        if cost is None:
             return False
-        work += moved + node.arguments[index].type.size
+        work += cost + node.arguments[index].type.size
     size = node.type.size
     stored = size if node.type.shape else 0
     return increments * work <= (increments - 1) * size + stored + work
@@ -153,7 +150,7 @@ def cheaper(node: Node, increments: int, to: Sequence[int]) -> bool:
 def choose(
     series: Sequence[Node], seed: Iterable[Node], keep: Collection[Node], known: Mapping[Node, object]
 ) -> set[Node]:
-    """The values whose adjoints pass; `known` are those that depend on what is asked for.
+    """The values whose adjoints pass increments on; `known` are those that depend on the requested nodes.
 
     >>> from dynagrad.ir import exp, order, variable
     >>> x = variable("x")

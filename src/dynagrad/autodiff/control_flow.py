@@ -1,11 +1,11 @@
-"""Derivatives through control flow: what branches, loops and calls become, forward and backward.
+"""Derivatives of control flow: tangents and adjoints of branches, loops and calls.
 
-Forward, a node of control flow is *extended*: it computes its tangents beside its values.
+In forward mode, a node of control flow is *extended*: it computes tangents together with its values.
 
-Backward, it is replaced by two. The first runs forward and is *augmented*: it computes the same, and saves on a stack
-what the way back will look at, and only that. The second runs backward and takes it off again. What is saved is chosen
-value by value in `residuals.py`. Adjoints of what comes from outside of a loop are summed in a state of the loop that
-runs backward. All of this is graphs again, so it differentiates again; a stack's derivative is a stack.
+In reverse mode, it becomes two nodes. The first is *augmented*: it computes the same values and pushes the residuals
+onto a stack. The second runs backward and pops them. `residuals.py` chooses the residuals. Adjoints of values that a
+loop captures are accumulated in states of the backward loop. The results are graphs, so they can be differentiated
+again; the derivative of a stack is a stack.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..errors import Error
+from ..ir.builders import cond, define, merge, now, repeat, while_
 from ..ir.control import (
     CALL,
     COND,
@@ -31,51 +32,50 @@ from ..ir.control import (
     zero,
 )
 from ..ir.node import Node, fresh, order, substitute, whole
-from ..ir.tracing import cond, define, merge, now, repeat, while_
 from ..ir.types import Type, stack
 from ..ir.value_numbering.reciprocal_roots import share_roots
-from ..passes.loops.invariant_reads import read_before
+from ..passes.loops.invariant_reads import hoist_reads
 from . import custom_rules
 from .derive import FLOW, connected, generate_adjoints, plus, tangents
 from .derive import increments as increments_of
-from .residuals import Split, augmented, restored, split_up, stacks_of
+from .residuals import Residuals, augmented, choose_residuals, restored, stacks_of
 
 Several = list[Any]
 
-# -- which parts depend on which arguments -----------------------------------------------------------------------------
+# -- which results depend on which arguments ---------------------------------------------------------------------------
 
 
-def _smooth(type: Type) -> bool:
-    """Whether values of the type have derivatives."""
+def _differentiable(type: Type) -> bool:
+    """Whether values of this type have derivatives."""
     return type.kind in ("real", "stack")
 
 
-def _depend(graph: Graph, given: Sequence[bool]) -> list[bool]:
-    """Which outputs depend on the inputs that are marked."""
-    roots = {v for v, g in zip(graph.inputs, given, strict=True) if g and _smooth(v.type)}
+def _connected_outputs(graph: Graph, marked: Sequence[bool]) -> list[bool]:
+    """Which outputs depend on the marked inputs."""
+    roots = {v for v, g in zip(graph.inputs, marked, strict=True) if g and _differentiable(v.type)}
     known = connected(order(graph.outputs), roots)
-    return [o in known and _smooth(o.type) for o in graph.outputs]
+    return [o in known and _differentiable(o.type) for o in graph.outputs]
 
 
-def connected_parts(node: Node, given: Sequence[bool]) -> list[bool]:
-    """Which parts of a node of control flow depend on the arguments that are marked."""
+def connected_parts(node: Node, marked: Sequence[bool]) -> list[bool]:
+    """Which results of a node of control flow depend on the marked arguments."""
     attribute = node.attribute
     if isinstance(attribute, Branches):
-        both = (_depend(g, given[1:]) for g in (attribute.then, attribute.otherwise))
+        both = (_connected_outputs(g, marked[1:]) for g in (attribute.then, attribute.otherwise))
         return [a or b for a, b in zip(*both, strict=True)]
     if isinstance(attribute, Called):
-        return [_smooth(t) for t in part_types(node)]
+        return [_differentiable(t) for t in part_types(node)]
     start = 1 if node.operation is REPEAT else 0
-    return _states(node, list(given[start:]))
+    return _connected_states(node, list(marked[start:]))
 
 
-def _states(node: Node, given: list[bool]) -> list[bool]:
-    """Which states of a loop depend on the states and the outside that are marked; once they do, they do in the end."""
+def _connected_states(node: Node, marked: list[bool]) -> list[bool]:
+    """Which states of a loop depend in some round on the marked states and captured values: a least fixed point."""
     loop: Loop = node.attribute
-    counter = [False] * (len(loop.body.inputs) - len(given))
-    marks = list(given)
+    counter = [False] * (len(loop.body.inputs) - len(marked))
+    marks = list(marked)
     while True:
-        after = _depend(loop.body, [*counter, *marks])
+        after = _connected_outputs(loop.body, [*counter, *marks])
         grown = [a or b for a, b in zip(marks[: loop.states], after, strict=True)]
         if grown == marks[: loop.states]:
             return grown
@@ -85,33 +85,33 @@ def _states(node: Node, given: list[bool]) -> list[bool]:
 # -- forward -----------------------------------------------------------------------------------------------------------
 
 
-def tangent(node: Node, given: Sequence[Any]) -> Several | None:
-    """The tangents of the parts; `given` has those of the arguments."""
+def tangent(node: Node, dots: Sequence[Any]) -> Several | None:
+    """The tangents of the results of a node of control flow from those of its arguments, `dots`."""
     if node.operation is COND:
-        return _cond_tangent(node, given)
+        return _cond_tangent(node, dots)
     if node.operation is CALL:
-        return custom_rules.tangent(node, given) if custom_rules.has_tangent(node) else _call_tangent(node, given)
-    return _loop_tangent(node, given)
+        return custom_rules.tangent(node, dots) if custom_rules.has_tangent(node) else _call_tangent(node, dots)
+    return _loop_tangent(node, dots)
 
 
-def _within(graph: Graph, arguments: Sequence[Node], dots: Sequence[Any]) -> tuple[list[Node], Several]:
-    """What a graph computes from arguments, and the tangents of that."""
-    given = {v: d for v, d in zip(graph.inputs, dots, strict=True) if d is not None}
-    # What comes from outside is not to be merged in here: it would be made again, and so be taken for the inside's own.
-    seeds = {v: d if d.is_constant else fresh(d.type) for v, d in given.items()}
+def _graph_tangents(graph: Graph, arguments: Sequence[Node], dots: Sequence[Any]) -> tuple[list[Node], Several]:
+    """The results of a graph applied to arguments, and their tangents."""
+    by_input = {v: d for v, d in zip(graph.inputs, dots, strict=True) if d is not None}
+    # Variables stand in for captured tangents: merging would rebuild these, and new nodes are taken for those inside.
+    seeds = {v: d if d.is_constant else fresh(d.type) for v, d in by_input.items()}
     found = tangents(graph.outputs, seeds)
     wanted = merge([*graph.outputs, *(f for f in found if f is not None)])
-    by = dict(zip(graph.inputs, arguments, strict=True)) | {s: given[v] for v, s in seeds.items() if s.is_variable}
+    by = dict(zip(graph.inputs, arguments, strict=True)) | {s: by_input[v] for v, s in seeds.items() if s.is_variable}
     done = substitute(wanted, by)
     left = iter(done[len(graph.outputs) :])
     return list(done[: len(graph.outputs)]), [None if f is None else next(left) for f in found]
 
 
-def _cond_tangent(node: Node, given: Sequence[Any]) -> Several | None:
+def _cond_tangent(node: Node, all_dots: Sequence[Any]) -> Several | None:
     branches: Branches = node.attribute
     condition, *outside = node.arguments
     graphs = (branches.then, branches.otherwise)
-    dots = [d if _smooth(a.type) else None for a, d in zip(outside, given[1:], strict=True)]
+    dots = [d if _differentiable(a.type) else None for a, d in zip(outside, all_dots[1:], strict=True)]
     connected_outputs = connected_parts(node, [False, *(d is not None for d in dots)])
     places = [i for i, c in enumerate(connected_outputs) if c]
     if not places:
@@ -119,7 +119,7 @@ def _cond_tangent(node: Node, given: Sequence[Any]) -> Several | None:
 
     def run(graph: Graph) -> Callable[[list[Node]], list[Node]]:
         def branch(outside: list[Node]) -> list[Node]:
-            values, found = _within(graph, outside, dots)
+            values, found = _graph_tangents(graph, outside, dots)
             return [*values, *(zero(values[i].type) if found[i] is None else found[i] for i in places)]
 
         return branch
@@ -138,7 +138,7 @@ def _branch(
     otherwise: Callable[[list[Node]], list[Node]],
     extends: Node | None = None,
 ) -> list[Node]:
-    """A `cond` whose branches get what comes from outside. An empty stack among it stays an argument of the node."""
+    """A `cond` whose branches are applied to captured values; an empty stack among them stays an argument."""
     since = now()
     stands = [fresh(stack) if a.operation is EMPTY else a for a in outside]
     ran = cond(condition, lambda: then(stands), lambda: otherwise(stands), extends)
@@ -146,20 +146,20 @@ def _branch(
     return list(substitute(ran, back, since))
 
 
-def _taken_apart(node: Node) -> tuple[Node | None, list[Node], list[Node]]:
-    """Of a loop: how often, the first states, and what comes from outside."""
+def _operands(node: Node) -> tuple[Node | None, list[Node], list[Node]]:
+    """The arguments of a loop: its count, the initial states, and the captured values."""
     loop: Loop = node.attribute
     count = node.arguments[0] if node.operation is REPEAT else None
     rest = list(node.arguments[1 if count is not None else 0 :])
     return count, rest[: loop.states], rest[loop.states :]
 
 
-def _loop_tangent(node: Node, given: Sequence[Any]) -> Several | None:
+def _loop_tangent(node: Node, all_dots: Sequence[Any]) -> Several | None:
     loop: Loop = node.attribute
-    count, init, outside = _taken_apart(node)
-    dots = list(given[1 if count is not None else 0 :])
-    dots = [d if _smooth(a.type) else None for a, d in zip([*init, *outside], dots, strict=True)]
-    moving = _states(node, [d is not None for d in dots])
+    count, init, outside = _operands(node)
+    dots = list(all_dots[1 if count is not None else 0 :])
+    dots = [d if _differentiable(a.type) else None for a, d in zip([*init, *outside], dots, strict=True)]
+    moving = _connected_states(node, [d is not None for d in dots])
     places = [i for i, m in enumerate(moving) if m]
     if not places:
         return None
@@ -173,20 +173,22 @@ def _loop_tangent(node: Node, given: Sequence[Any]) -> Several | None:
         dot: Several = [None] * n
         for place, d in zip(places, movement, strict=True):
             dot[place] = d
-        after, found = _within(loop.body, [*counter, *values, *outside], [*[None] * len(counter), *dot, *dots[n:]])
+        after, found = _graph_tangents(
+            loop.body, [*counter, *values, *outside], [*[None] * len(counter), *dot, *dots[n:]]
+        )
         return [*after, *(zero(init[i].type) if found[i] is None else found[i] for i in places)]
 
-    results = _run(node, count, step, [*init, *first], outside, extends=node)
+    results = _loop_like(node, count, step, [*init, *first], outside, extends=node)
     out: Several = [None] * n
     for place, result in zip(places, results[n:], strict=True):
         out[place] = result
     return out
 
 
-def _run(
+def _loop_like(
     node: Node, count: Node | None, step: Callable[..., list[Node]], init: list[Node], outside: list[Node], extends: Any
 ) -> list[Node]:
-    """A loop like another one, with another body and more states."""
+    """A loop of the same kind, as long as the same condition holds, with another body and more states."""
     if count is not None:
         return repeat(count, step, init, extends=extends)
     loop: Loop = node.attribute
@@ -195,10 +197,10 @@ def _run(
     return while_(lambda *s: condition(*s[: loop.states], *outside)[0], step, init, extends=extends)
 
 
-def _call_tangent(node: Node, given: Sequence[Any]) -> Several:
+def _call_tangent(node: Node, all_dots: Sequence[Any]) -> Several:
     made: GraphFunction = node.attribute.function
-    smooth = [i for i, t in enumerate(made.arguments) if _smooth(t)]
-    results = [i for i, t in enumerate(made.results) if _smooth(t)]
+    smooth = [i for i, t in enumerate(made.arguments) if _differentiable(t)]
+    results = [i for i, t in enumerate(made.results) if _differentiable(t)]
     derived = made.derived.get("tangent")
     if derived is None:
         derived = GraphFunction(
@@ -216,11 +218,11 @@ def _call_tangent(node: Node, given: Sequence[Any]) -> Several:
             dots: Several = [None] * n
             for place, d in zip(smooth, inputs[n:], strict=True):
                 dots[place] = d
-            values, found = _within(graph, inputs[:n], dots)
+            values, found = _graph_tangents(graph, inputs[:n], dots)
             return [*values, *(zero(made.results[i]) if found[i] is None else found[i] for i in results)]
 
         define(derived, body)
-    dots = [zero(made.arguments[i]) if given[i] is None else given[i] for i in smooth]
+    dots = [zero(made.arguments[i]) if all_dots[i] is None else all_dots[i] for i in smooth]
     called = parts(make_call(Called(derived, node), (*node.arguments, *dots)))
     out: Several = [None] * len(made.results)
     for place, result in zip(results, called[len(made.results) :], strict=True):
@@ -238,7 +240,7 @@ def _graph(made: GraphFunction) -> Graph:
 
 
 def increments(node: Node, deltas: Several, wanted: Sequence[int]) -> list[tuple[int, Node]]:
-    """What a node of control flow whose parts have these adjoints adds to the adjoints of the wanted arguments."""
+    """The increments to the adjoints of the wanted arguments of a node of control flow, whose results have `deltas`."""
     if node.operation is COND:
         return _cond_increments(node, deltas, wanted)
     if node.operation is CALL:
@@ -247,12 +249,12 @@ def increments(node: Node, deltas: Several, wanted: Sequence[int]) -> list[tuple
     return _loop_increments(node, deltas, wanted)
 
 
-def _together(outputs: Sequence[Node], results: Sequence[Node]) -> tuple[tuple[Node, ...], list[Node]]:
-    """What runs forward and what runs backward, with what is augmented for the one in the other, too.
+def _merged(outputs: Sequence[Node], results: Sequence[Node]) -> tuple[tuple[Node, ...], list[Node]]:
+    """The forward outputs and the backward results, with nodes replaced that augmented nodes extend.
 
-    Before anything is replaced in them: what a node extends is known by its identity.
+    This comes before any substitution, since the extended node is known by its identity.
     """
-    merged = share_roots(merge([*outputs, *results]))  # a root by which much is divided is not saved, its reciprocal is
+    merged = share_roots(merge([*outputs, *results]))  # so that a reciprocal root is the residual, and not the root
     return merged[: len(outputs)], list(merged[len(outputs) :])
 
 
@@ -264,8 +266,8 @@ def _cond_increments(node: Node, deltas: Several, wanted: Sequence[int]) -> list
     branches: Branches = node.attribute
     condition, *outside = node.arguments
     graphs = (branches.then, branches.otherwise)
-    wanted = [i for i in wanted if i and _smooth(node.arguments[i].type)]
-    active = [i for i, d in enumerate(deltas) if d is not None and _smooth(d.type)]
+    wanted = [i for i in wanted if i and _differentiable(node.arguments[i].type)]
+    active = [i for i, d in enumerate(deltas) if d is not None and _differentiable(d.type)]
     arriving = [fresh(deltas[i].type) for i in active]
     found = []
     for graph in graphs:
@@ -276,26 +278,29 @@ def _cond_increments(node: Node, deltas: Several, wanted: Sequence[int]) -> list
     if not keep:
         return []
     types = [node.arguments[wanted[i]].type for i in keep]
-    both = [_together(g.outputs, _filled([f[i] for i in keep], types)) for g, f in zip(graphs, found, strict=True)]
+    both = [_merged(g.outputs, _filled([f[i] for i in keep], types)) for g, f in zip(graphs, found, strict=True)]
     graphs = (Graph(graphs[0].inputs, both[0][0]), Graph(graphs[1].inputs, both[1][0]))
     results = [r for _, r in both]
-    splits = [split_up(r, stacks_of(g), arriving, everything=False) for g, r in zip(graphs, results, strict=True)]
-    nothing = all(s.nothing for s in splits)
+    branch_residuals = [
+        choose_residuals(r, stacks_of(g), arriving, everything=False) for g, r in zip(graphs, results, strict=True)
+    ]
     saved: Node | None = None
-    if not nothing:
+    if not all(s.empty for s in branch_residuals):
 
-        def forth(graph: Graph, split: Split) -> Callable[[list[Node]], list[Node]]:
-            def branch(given: list[Node]) -> list[Node]:
-                outputs, on = augmented(graph.outputs, split, given[-1])
-                by = dict(zip(graph.inputs, given[:-1], strict=True))
+        def forward(graph: Graph, residuals: Residuals) -> Callable[[list[Node]], list[Node]]:
+            def branch(captured: list[Node]) -> list[Node]:
+                outputs, on = augmented(graph.outputs, residuals, captured[-1])
+                by = dict(zip(graph.inputs, captured[:-1], strict=True))
                 return list(substitute([*outputs, on], by))
 
             return branch
 
         around = [*outside, empty()]
-        saved = _branch(condition, around, forth(graphs[0], splits[0]), forth(graphs[1], splits[1]), node)[-1]
+        saved = _branch(
+            condition, around, forward(graphs[0], branch_residuals[0]), forward(graphs[1], branch_residuals[1]), node
+        )[-1]
 
-    def back(graph: Graph, result: list[Node], split: Split) -> Callable[[list[Node]], list[Node]]:
+    def backward(graph: Graph, result: list[Node], residuals: Residuals) -> Callable[[list[Node]], list[Node]]:
         def branch(outside: list[Node]) -> list[Node]:
             known = {
                 **dict(zip(graph.inputs, outside, strict=True)),
@@ -303,17 +308,18 @@ def _cond_increments(node: Node, deltas: Several, wanted: Sequence[int]) -> list
             }
             if saved is None:
                 return list(substitute(result, known))
-            found, rest = restored(result, split, saved, known)
+            found, rest = restored(result, residuals, saved, known)
             return [*found, rest]
 
         return branch
 
-    ran = _branch(condition, outside, back(graphs[0], results[0], splits[0]), back(graphs[1], results[1], splits[1]))
+    thens, otherwises = (backward(*of) for of in zip(graphs, results, branch_residuals, strict=True))
+    ran = _branch(condition, outside, thens, otherwises)
     return [(wanted[i], r) for i, r in zip(keep, ran, strict=False)]
 
 
 def _loop_increments(original: Node, deltas: Several, wanted: Sequence[int]) -> list[tuple[int, Node]]:
-    node = read_before(original)  # so that less is saved
+    node = hoist_reads(original)  # for smaller residuals
     count = len(original.arguments)
     place = {a: i for i, a in enumerate(original.arguments)}
     rows = {i: row for i, row in enumerate(node.arguments) if i >= count}
@@ -323,21 +329,21 @@ def _loop_increments(original: Node, deltas: Several, wanted: Sequence[int]) -> 
         row = rows.get(i)
         if row is None:
             out.append((i, delta))
-        else:  # it is part of what comes into the loop
+        else:  # a hoisted row: its adjoint goes on to the array it is part of
             [(_, increment)] = increments_of(row.operation, row, row.arguments, delta, [0])
             out.append((place[row.arguments[0]], increment))
     return out
 
 
 def _increments_of_loop(node: Node, deltas: Several, wanted: Sequence[int], original: Node) -> list[tuple[int, Node]]:
-    """The same for a loop that is run instead of the original one."""
+    """The same for an equal loop that replaces the original one; its extra arguments are hoisted rows."""
     loop: Loop = node.attribute
-    count, init, outside = _taken_apart(node)
+    count, init, outside = _operands(node)
     n, shift = loop.states, 0 if count is None else 1
     inputs = loop.body.inputs
     counter, states, captured = inputs[:shift], inputs[shift : shift + n], inputs[shift + n :]
-    marks = [i + shift in wanted and _smooth(a.type) for i, a in enumerate([*init, *outside])]
-    active = _active(loop, states, _states(node, marks), deltas)
+    marks = [i + shift in wanted and _differentiable(a.type) for i, a in enumerate([*init, *outside])]
+    active = _active(loop, states, _connected_states(node, marks), deltas)
     arriving = [fresh(states[i].type) for i in active]
     from_outside = [i for i in range(len(outside)) if marks[n + i]]
     wrt = [*(states[i] for i in active), *(captured[i] for i in from_outside)]
@@ -347,17 +353,18 @@ def _increments_of_loop(node: Node, deltas: Several, wanted: Sequence[int], orig
         [*(adjoints[states[i]] for i in active), *(adjoints[captured[i]] for i in from_outside)],
         [*(states[i].type for i in active), *(captured[i].type for i in from_outside)],
     )
-    outputs, results = _together(loop.body.outputs, results)
-    split = split_up(results, set(states), set(arriving), everything=True)  # the counter is known on the way back
+    outputs, results = _merged(loop.body.outputs, results)
+    # the counter is no residual: the backward loop knows it
+    residuals = choose_residuals(results, set(states), set(arriving), everything=True)
     rounds, saved = count, None
-    if count is None or not split.nothing:
-        rounds, saved = _forth(node, outputs, count, init, outside, split, original)
+    if count is None or not residuals.empty:
+        rounds, saved = _augmented_loop(node, outputs, count, init, outside, residuals, original)
     assert rounds is not None
     sums = [zero(captured[i].type) for i in from_outside]
     first = [zero(states[i].type) if deltas[i] is None else deltas[i] for i in active]
     number = rounds
 
-    def back(round: Node, *state: Node) -> list[Node]:
+    def backward(round: Node, *state: Node) -> list[Node]:
         moved, so_far = state[: len(active)], state[len(active) : len(active) + len(sums)]
         known = {**dict(zip(captured, outside, strict=True)), **dict(zip(arriving, moved, strict=True))}
         if counter:
@@ -365,18 +372,18 @@ def _increments_of_loop(node: Node, deltas: Several, wanted: Sequence[int], orig
         if saved is None:
             found, rest = list(substitute(results, known)), []
         else:
-            found, off = restored(results, split, state[-1], known)
+            found, off = restored(results, residuals, state[-1], known)
             rest = [off]
         added = [plus(s, r) for s, r in zip(so_far, found[len(active) :], strict=True)]
         return [*found[: len(active)], *added, *rest]
 
-    ran = repeat(number, back, [*first, *sums, *([] if saved is None else [saved])])
+    ran = repeat(number, backward, [*first, *sums, *([] if saved is None else [saved])])
     out = [(i + shift, r) for i, r in zip(active, ran, strict=False) if i + shift in wanted]
     return [*out, *((i + n + shift, r) for i, r in zip(from_outside, ran[len(active) :], strict=False))]
 
 
 def _active(loop: Loop, states: Sequence[Node], moving: list[bool], deltas: Several) -> list[int]:
-    """The states that have adjoints: they depend on what is wanted, and what has an adjoint depends on them."""
+    """Activity analysis: the states that depend on wanted arguments, and that results with adjoints depend on."""
     needed = {i for i, d in enumerate(deltas) if d is not None and moving[i]}
     while True:
         series = order([loop.body.outputs[i] for i in sorted(needed)])
@@ -387,43 +394,43 @@ def _active(loop: Loop, states: Sequence[Node], moving: list[bool], deltas: Seve
                 if any(loop.body.outputs[j] in known for j in needed):
                     more.add(i)
         if more == needed:
-            return sorted(i for i in needed if _smooth(states[i].type))
+            return sorted(i for i in needed if _differentiable(states[i].type))
         needed = more
 
 
-def _forth(
+def _augmented_loop(
     node: Node,
     results: Sequence[Node],
     count: Node | None,
     init: list[Node],
     outside: list[Node],
-    split: Split,
+    residuals: Residuals,
     original: Node,
 ) -> tuple[Node, Node | None]:
-    """The augmented loop, which extends the original one: how many rounds it took, and what it saved."""
+    """The augmented loop, which extends the original one: its number of rounds, and the stack of residuals."""
     loop: Loop = node.attribute
     n = loop.states
-    saves = not split.nothing
+    saves = not residuals.empty
 
     def step(*state: Node) -> list[Node]:
         more = state[n:] if count is None else state[n + 1 :]
         values = state[: len(state) - len(more)]
         on = more[0] if saves else empty()
-        outputs, on = augmented(results, split, on)
+        outputs, on = augmented(results, residuals, on)
         by = dict(zip(loop.body.inputs, (*values, *outside), strict=True))
         done = list(substitute([*outputs, on], by))
         counted = [more[-1] + 1] if count is None else []
         return [*done[:n], *(done[n:] if saves else []), *counted]
 
     more = [*([empty()] if saves else []), *([whole(0)] if count is None else [])]
-    ran = _run(node, count, step, [*init, *more], outside, extends=original)
+    ran = _loop_like(node, count, step, [*init, *more], outside, extends=original)
     return (ran[-1] if count is None else count), (ran[n] if saves else None)
 
 
 def _call_increments(node: Node, deltas: Several, wanted: Sequence[int]) -> list[tuple[int, Node]]:
     made: GraphFunction = node.attribute.function
-    smooth = [i for i, t in enumerate(made.arguments) if _smooth(t)]
-    results = [i for i, t in enumerate(made.results) if _smooth(t)]
+    smooth = [i for i, t in enumerate(made.arguments) if _differentiable(t)]
+    results = [i for i, t in enumerate(made.results) if _differentiable(t)]
     if "adjoint" not in made.derived:
         _derive_call(made, smooth, results)
     forth, back = made.derived["adjoint"]
@@ -435,7 +442,7 @@ def _call_increments(node: Node, deltas: Several, wanted: Sequence[int]) -> list
 
 
 def _derive_call(made: GraphFunction, smooth: list[int], results: list[int]) -> None:
-    """The function that runs forward and saves, and the one that runs backward, which looks at no other stack."""
+    """Derives the augmented function and the backward function, whose only stack is that of the residuals."""
     kept = [i for i, t in enumerate(made.arguments) if t is not stack]
     forth = GraphFunction(f"{made.name} forth", (*made.arguments, stack), (*made.results, stack))
     back = GraphFunction(
@@ -449,11 +456,11 @@ def _derive_call(made: GraphFunction, smooth: list[int], results: list[int]) -> 
     wrt = [graph.inputs[i] for i in smooth]
     adjoints = generate_adjoints([graph.outputs[i] for i in results], arriving, wrt)
     found = _filled([adjoints[v] for v in wrt], [v.type for v in wrt])
-    forward, found = _together(graph.outputs, found)
-    split = split_up(found, stacks_of(graph), arriving, everything=False)
+    forward, found = _merged(graph.outputs, found)
+    residuals = choose_residuals(found, stacks_of(graph), arriving, everything=False)
 
     def run(*inputs: Node) -> list[Node]:
-        outputs, on = augmented(forward, split, inputs[-1])
+        outputs, on = augmented(forward, residuals, inputs[-1])
         return list(substitute([*outputs, on], dict(zip(graph.inputs, inputs[:-1], strict=True))))
 
     def undo(*inputs: Node) -> list[Node]:
@@ -462,7 +469,7 @@ def _derive_call(made: GraphFunction, smooth: list[int], results: list[int]) -> 
             **dict(zip((graph.inputs[i] for i in kept), inputs[:n], strict=True)),
             **dict(zip(arriving, inputs[n:-1], strict=True)),
         }
-        undone, rest = restored(found, split, inputs[-1], known)
+        undone, rest = restored(found, residuals, inputs[-1], known)
         return [*undone, rest]
 
     define(forth, run)

@@ -1,19 +1,20 @@
-"""Derivatives: tangents forward, and adjoints by one sweep backward. The results of both are graphs again.
+"""Forward and reverse mode on graphs: tangents, and adjoints by a reverse sweep; both are graphs again.
 
-Here are single operations, the sweep, and graphs in a line. What becomes of control flow is in `control_flow.py`, which
-enters its rules in `FLOW`: the bodies of loops are derived with what is here.
+Here are single operations and straight-line graphs. The rules of control flow are in `control_flow.py`, which enters
+them in `FLOW` and differentiates the bodies of loops with the functions of this file.
 
-Three answers are kept apart. A value that does not depend on what was asked about, or only in steps, is not connected:
-its derivative is None. A derivative that happens to vanish is a node like any other. An operation that has no
-derivative raises `NotDifferentiable` where one would have to go through it.
+Three cases are distinguished. A value that does not depend on the inputs in question, or is piecewise constant in them,
+is not connected: its derivative is None. A derivative that is zero by value is a node like any other. An operation that
+has no derivative raises `NotDifferentiable` where a derivative would go through it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any
 
 from ..errors import Error, NotDifferentiable
+from ..ir.builders import merge
 from ..ir.code import family_of
 from ..ir.control import LOOPS, PART, POP, PUSH, part_types, pop, push, zero
 from ..ir.control import empty as empty_stack
@@ -21,23 +22,20 @@ from ..ir.node import Node, as_node, constant, intern, order
 from ..ir.operation import LinearMap, Operation, Trait
 from ..ir.ops.arrays import broadcast_to, sum_to
 from ..ir.ops.scalars import add, logical_and, logical_not, logical_or, where
-from ..ir.tracing import merge
 from .accumulation import Adjoints, choose
-from .activity import Counting
+from .structural_zeros import ActiveElements
 
 FLOW: dict[str, Callable[..., Any]] = {}
 """The rules of control flow: `tangent`, `increments`, `connected_parts`."""
 
 _ZERO = constant(0.0)
-Key = TypeVar("Key", bound=Hashable)
-Value = TypeVar("Value")
 
 
 # -- one operation -----------------------------------------------------------------------------------------------------
 
 
 def tangent(operation: Operation, result: Any, arguments: Sequence[Any], tangents: Sequence[Any]) -> Any:
-    """The tangent of the result, given those of the arguments; None stands for not connected on both sides.
+    """The tangent of a result from those of the arguments; None stands for not connected, in both.
 
     >>> from dynagrad.ir.ops.scalars import multiply
     >>> tangent(multiply, 6.0, (2.0, 3.0), (1.0, None))
@@ -58,11 +56,11 @@ def increments(
     arguments: Sequence[Any],
     delta: Any,
     wanted: Iterable[int],
-    counting: Counting | None = None,
+    active: ActiveElements | None = None,
 ) -> list[tuple[int, Any]]:
-    """What an operation whose complete adjoint is `delta` adds to the adjoints of its `wanted` arguments.
+    """The increments to the adjoints of the `wanted` arguments of an operation whose adjoint is `delta`.
 
-    In a sweep over a graph, `counting` knows which elements of an adjoint count.
+    In a sweep over a graph, `active` tells the structural zeros of adjoints.
 
     >>> from dynagrad.ir.ops.scalars import multiply
     >>> increments(multiply, 6.0, (2.0, 3.0), 10.0, [0, 1])
@@ -77,20 +75,24 @@ def increments(
         return [(index, parts[index]) for index in wanted if parts[index] is not None]
     rules = [(index, _rule(operation, index)) for index in wanted]
     if not operation.elementwise or Trait.SAFE in operation.traits or not isinstance(delta, Node):
-        counting = None
-    return [(index, _inside(rule, delta, result, arguments, counting)) for index, rule in rules if rule is not None]
+        active = None
+    return [
+        (index, _through_choice(rule, delta, result, arguments, active)) for index, rule in rules if rule is not None
+    ]
 
 
-def _inside(rule: LinearMap, delta: Any, result: Any, arguments: Sequence[Any], counting: Counting | None) -> Any:
-    """A linear map of an adjoint; of one that is chosen or zero, the choice of what the map makes of it, or zero.
+def _through_choice(
+    rule: LinearMap, delta: Any, result: Any, arguments: Sequence[Any], active: ActiveElements | None
+) -> Any:
+    """A linear map applied inside the selection around an adjoint: `where(c, d, 0)` becomes `where(c, rule(d), 0)`.
 
-    So a branch that is not taken adds zero, also where a partial derivative there is infinite. There is never more than
-    one choice around what the map makes, so a derivative costs a constant times what it is of. Where only a part of the
-    adjoint counts, that is a choice, too.
+    So a branch that is not taken contributes zero, even where the partial derivative there is infinite. A mask of
+    active elements is such a selection, too. Selections are merged into one, so the derivative stays a constant factor
+    larger than the function.
     """
     choice = _choice(delta)
     chosen = delta if choice is None else choice[1]
-    counts = None if counting is None else counting(chosen)
+    counts = None if active is None else active(chosen)
     if choice is None and counts is None:
         return rule(delta, result, *arguments)
     condition = counts if choice is None else choice[0] if counts is None else logical_and(choice[0], counts)
@@ -100,7 +102,7 @@ def _inside(rule: LinearMap, delta: Any, result: Any, arguments: Sequence[Any], 
 
 
 def _choice(x: Any) -> tuple[Node, Node] | None:
-    """Of what is chosen or zero, when it is and what it is then."""
+    """The condition and the value of a selection between a value and zero; None for other values."""
     if not isinstance(x, Node) or x.operation is not where:
         return None
     condition, a, b = x.arguments
@@ -109,8 +111,8 @@ def _choice(x: Any) -> tuple[Node, Node] | None:
     return (logical_not(condition), b) if a is _ZERO else None
 
 
-def _both(a: Any, b: Any) -> Any:
-    """The sum of what is chosen or zero, twice; None where one is not. It is chosen where one of them is."""
+def _sum_of_choices(a: Any, b: Any) -> Any:
+    """The sum of two selections between a value and zero, as such a selection; None where one of them is none."""
     one, other = _choice(a), _choice(b)
     if one is None or other is None:
         return None
@@ -135,11 +137,11 @@ def _rule(operation: Operation, index: int) -> LinearMap | None:
 
 # -- graphs ------------------------------------------------------------------------------------------------------------
 
-Several = list[Any]  # the derivative of a node of several values: one, or None, for each
+Several = list[Any]  # the derivative of a node whose value is a tuple: one, or None, for each component
 
 
 def plus(a: Any, b: Any) -> Any:
-    """The sum of two derivatives. What adds to a few places of an array of zeros adds to the other array instead.
+    """The sum of two derivatives. What adds to a few elements of zeros adds to the other array instead.
 
     >>> from dynagrad.ir.ops.places import at_add
     >>> from dynagrad.ir.types import arrays, real
@@ -151,33 +153,33 @@ def plus(a: Any, b: Any) -> Any:
     if isinstance(a, list):
         return [x if y is None else y if x is None else plus(x, y) for x, y in zip(a, b, strict=True)]
     for this, other in ((a, b), (b, a)):
-        if _at_places(this):
+        if _adds_to_zeros(this):
             return intern(this.operation, (other, *this.arguments[1:]))
         if _is_zero(this):
             return other
-    both = _both(a, b)
+    both = _sum_of_choices(a, b)
     return add(a, b) if both is None else both
 
 
 def _is_zero(x: Any) -> bool:
-    """Whether it is an array of zeros that was made as one."""
+    """Whether a derivative is an array of structural zeros."""
     return isinstance(x, Node) and x.operation.code == ("broadcast",) and x.arguments[0] is _ZERO
 
 
-def _at_places(x: Any) -> bool:
+def _adds_to_zeros(x: Any) -> bool:
     code = x.operation.code if isinstance(x, Node) else None
     return isinstance(code, tuple) and code[0] == "add_at" and _is_zero(x.arguments[0])
 
 
-def _grown(d: Any, node: Node) -> Any:
-    """A tangent in the shape of the result: elementwise operations broadcast, their rules need not."""
+def _broadcast_to(d: Any, node: Node) -> Any:
+    """A derivative broadcast to the shape of a node, since rules of elementwise operations may give a smaller one."""
     if d is None or not node.type.shape or getattr(d, "shape", ()) == node.type.shape:
         return d
     return broadcast_to(node.type.shape)(d)
 
 
 def tangents(outputs: Sequence[Node], seeds: Mapping[Node, Node | float | None]) -> tuple[Node | None, ...]:
-    """The tangents of the outputs, given tangents of some nodes; None where an output is not connected to these.
+    """Forward mode: the tangents of the outputs from those of some nodes; None where an output is not connected.
 
     >>> from dynagrad.ir import variable
     >>> x, dx = variable("x"), variable("dx")
@@ -185,34 +187,34 @@ def tangents(outputs: Sequence[Node], seeds: Mapping[Node, Node | float | None])
     ((dx * x) + (dx * x), None)
     """
     known: dict[Node, Any] = {}
-    merged = merge([*outputs, *seeds])  # a stack has one reader, or its derivative would have to be a sum
+    merged = merge([*outputs, *seeds])  # so that each stack has one reader: the derivative of two would be a sum
     outputs, seeds = merged[: len(outputs)], dict(zip(merged[len(outputs) :], seeds.values(), strict=True))
     for node in order(outputs):
         d = _lift(seeds.get(node))
-        given = [known[argument] for argument in node.arguments]
+        dots = [known[argument] for argument in node.arguments]
         if node.operation is PART:
-            arriving = None if given[0] is None else given[0][node.attribute]
-        elif all(g is None for g in given):
+            arriving = None if dots[0] is None else dots[0][node.attribute]
+        elif all(g is None for g in dots):
             arriving = None
         elif node.operation in LOOPS:
-            arriving = FLOW["tangent"](node, given)
+            arriving = FLOW["tangent"](node, dots)
         elif node.operation is PUSH:
-            items = [(a, g) for a, g in zip(node.arguments[1:], given[1:], strict=True) if a.type.kind == "real"]
+            items = [(a, g) for a, g in zip(node.arguments[1:], dots[1:], strict=True) if a.type.kind == "real"]
             arriving = push(
-                empty_stack() if given[0] is None else given[0], [zero(a.type) if g is None else g for a, g in items]
+                empty_stack() if dots[0] is None else dots[0], [zero(a.type) if g is None else g for a, g in items]
             )
         elif node.operation is POP:
-            arriving = _popped(node, given[0])
+            arriving = _popped(node, dots[0])
         else:
-            arriving = tangent(node.operation, node, node.arguments, given)
+            arriving = tangent(node.operation, node, node.arguments, dots)
             if node.operation.elementwise:
-                arriving = _grown(arriving, node)
+                arriving = _broadcast_to(arriving, node)
         known[node] = arriving if d is None else d if arriving is None else plus(arriving, d)
     return tuple(known[output] for output in outputs)
 
 
 def _popped(node: Node, derivatives: Node) -> Several:
-    """What comes off a stack of derivatives, which has those of reals only."""
+    """The derivative of a `pop`: a stack of derivatives has entries for reals only."""
     kinds = [t.kind for t in node.attribute]
     rest, items = pop(derivatives, [t for t in node.attribute if t.kind == "real"])
     left = iter(items)
@@ -225,12 +227,11 @@ def generate_adjoints(
     wrt: Sequence[Node],
     inner: dict[Node, Node] | None = None,
 ) -> dict[Node, Node | None]:
-    """The adjoint of each node of `wrt`: what it adds to the sum of the outputs weighted with the cotangents.
+    """Reverse mode: the adjoint of each node of `wrt`, for the sum of the outputs weighted with the cotangents.
 
-    An adjoint is that of a change added to the node, so a node of `wrt` may lie on the way to another. A cotangent None
-    leaves its output out; an adjoint None says that no output is connected to the node. Each adjoint is added up or
-    passed on as `accumulation.choose` says. With `inner`, all are added up, and it collects them, for each value that
-    has one.
+    It is the derivative by a perturbation added to the node, so one node of `wrt` may depend on another. A cotangent
+    None leaves its output out; an adjoint None says that no output is connected to the node. `accumulation.choose`
+    decides which adjoints accumulate. With `inner` all do, and it collects the adjoint of each value that has one.
 
     >>> from dynagrad.ir import variable
     >>> x, y, z = map(variable, "xyz")
@@ -240,29 +241,29 @@ def generate_adjoints(
     if len(outputs) != len(cotangents):
         raise Error(f"{len(outputs)} outputs need as many cotangents, and {len(cotangents)} were given")
     seed: dict[Node, Any] = {}
-    # a node of control flow is not among them: kept as it is, it would be there beside the one that extends it
+    # without nodes of control flow, which would be kept beside the nodes that extend them
     values = [v for v in order(outputs) if v.type.kind != "values"] if inner is not None else []
     merged = merge([*outputs, *wrt, *values])
     count = len(outputs)
     outputs, asked, values_now = merged[:count], merged[count : count + len(wrt)], merged[count + len(wrt) :]
     for output, cotangent in zip(outputs, map(_lift, cotangents), strict=True):
         if cotangent is not None:
-            cotangent = _grown(cotangent, output)
+            cotangent = _broadcast_to(cotangent, output)
             seed[output] = plus(seed[output], cotangent) if output in seed else cotangent
     series = order(outputs)
     known = connected(series, set(asked))
     keep = {*asked, *values_now}
     passing = choose(series, seed, keep, known)
-    counting = Counting()
-    adjoints = Adjoints(plus, lambda node, delta: _generate(node, delta, known, counting), passing)
+    active = ActiveElements()
+    adjoints = Adjoints(plus, lambda node, delta: _generate(node, delta, known, active), passing)
     found = adjoints.sweep(series, seed.items(), keep)
     if inner is not None:
         inner.update((v, found[n]) for v, n in zip(values, values_now, strict=True) if isinstance(found.get(n), Node))
     return {node: found.get(new) for node, new in zip(wrt, asked, strict=True)}
 
 
-def _generate(node: Node, delta: Any, known: Mapping[Node, Any], counting: Counting) -> Iterable[tuple[Node, Any]]:
-    """What a node whose adjoint is complete adds to those of its arguments that are connected."""
+def _generate(node: Node, delta: Any, known: Mapping[Node, Any], active: ActiveElements) -> Iterable[tuple[Node, Any]]:
+    """Propagates the adjoint of a node: the increments to those of its connected arguments."""
     arguments = node.arguments
     wanted = [index for index, argument in enumerate(arguments) if argument in known]
     if not wanted:
@@ -283,28 +284,28 @@ def _generate(node: Node, delta: Any, known: Mapping[Node, Any], counting: Count
         ]
         parts = [(0, push(delta[0] if delta[0] is not None else empty_stack(), items))]
     else:
-        parts = increments(node.operation, node, arguments, delta, wanted, counting)
+        parts = increments(node.operation, node, arguments, delta, wanted, active)
         if node.operation.elementwise:
-            parts = [(i, _shrunk(d, arguments[i])) for i, d in parts]
+            parts = [(i, _summed_to(d, arguments[i])) for i, d in parts]
         else:
-            parts = [(i, _grown(d, arguments[i])) for i, d in parts]
+            parts = [(i, _broadcast_to(d, arguments[i])) for i, d in parts]
         family = family_of(node.operation)
         if family is not None and family.joins:
-            parts = [(i, d) for i, d in parts if not counting.nothing(d)]
+            parts = [(i, d) for i, d in parts if not active.none(d)]
     return [(arguments[index], part) for index, part in parts]
 
 
-def _shrunk(d: Any, argument: Node) -> Any:
-    """An adjoint in the shape of the argument, which was broadcast."""
+def _summed_to(d: Any, argument: Node) -> Any:
+    """An adjoint summed to the shape of an argument that was broadcast."""
     if getattr(d, "shape", ()) == argument.type.shape:
         return d
     if not getattr(d, "shape", ()):
-        return _grown(d, argument)
+        return _broadcast_to(d, argument)
     return sum_to(argument.type.shape)(d)
 
 
 def connected(series: Sequence[Node], roots: Collection[Node]) -> dict[Node, Any]:
-    """The nodes that depend on the roots other than in steps; for one of several values, which of them do."""
+    """The nodes that depend differentiably on the roots; for control flow, which components of the result do."""
     known: dict[Node, Any] = {}
     for node in series:
         operation = node.operation
@@ -336,5 +337,5 @@ def _lift(value: Node | float | None) -> Node | None:
         return None
     node = as_node(value)
     if node is None or node.type.kind not in ("real", "stack"):
-        raise Error(f"a tangent or an adjoint is a real, and {value!r} is none")
+        raise Error(f"a tangent or an adjoint should be real, and is {value!r}")
     return node

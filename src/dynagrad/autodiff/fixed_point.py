@@ -1,9 +1,9 @@
-"""Fixed points in the graph: a loop until x = f(x), and derivatives by the implicit function theorem.
+"""Fixed points in graphs: iteration until x = f(x, p), differentiated by the implicit function theorem.
 
-With A the derivative of f by x at the solution, and B that by what f uses from outside, a change d of the latter moves
-the solution by `(I - A)^-1 B d`. The adjoint is the transpose of that. Up to `DENSE` reals A is a matrix; above, the
-linear equation is a fixed point again, of `v = A v + r`, and so it has derivatives by the same theorem. What such
-functions are called with and how f is traced stands elsewhere; the words of what can go wrong are in ir/failures.py.
+With A the derivative of f by x at the solution and B that by p, the tangent of the solution is `(I - A)^-1 B dp`, and
+the adjoint is its transpose. Up to `DENSE` reals A is a matrix; above, the linear equation is solved by iterating
+`v = A v + r` (Christianson 1994), a fixed point with derivatives by the same theorem. Tracing f is done elsewhere; the
+messages of errors are in `ir/failures.py`.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import numpy as np
 
 from ..forks import kept
 from ..ir import failures
+from ..ir.builders import cond, repeat, while_
 from ..ir.control import CustomDerivatives, Graph, GraphFunction, zero
 from ..ir.failures import failing
 from ..ir.node import Node, constant, fresh, whole
@@ -28,21 +29,20 @@ from ..ir.ops.matrices import inverse
 from ..ir.ops.places import at_set
 from ..ir.ops.ravelling import ravel, unravel
 from ..ir.ops.reductions import extreme, total
-from ..ir.tracing import cond, repeat, while_
 from ..ir.types import Type, arrays, integer, real
 from . import custom_rules
 from .custom_rules import Several
 from .derive import tangents
 
-DENSE = 1000  # reals; up to here A is a matrix, above it is only multiplied with
-UNROLLED = 8  # columns of A that are computed one by one
-ILL = 1e15  # from this condition on a matrix is singular
+DENSE = 1000  # the most reals of x for which A is a matrix; above, only products with A are computed
+UNROLLED = 8  # the most columns of A that are computed without a loop
+ILL = 1e15  # the least condition number that counts as singular
 
-GOING, SETTLED, NAN, INFINITE = failures.UNSETTLED, 1, failures.NAN, failures.INFINITE  # how far an iteration is
+GOING, SETTLED, NAN, INFINITE = failures.UNSETTLED, 1, failures.NAN, failures.INFINITE  # the state of an iteration
 
 
 def _largest(xs: Sequence[Node]) -> Node:
-    """The largest element of all; NaN if there is one."""
+    """The largest element of all arrays; NaN if there is one."""
     found: Node | None = None
     for x in xs:
         if not x.type.size:
@@ -56,27 +56,27 @@ def _largest(xs: Sequence[Node]) -> Node:
 # -- the iteration -----------------------------------------------------------------------------------------------------
 
 Settled = Callable[[Sequence[Node], Sequence[Node], Node], Node]
-"""(what x became, the changes, the tolerance) -> whether that is the solution."""
+"""A convergence test: (the new x, the size of the changes, the tolerance) -> whether x is the solution."""
 
 
 def each(new: Sequence[Node], changes: Sequence[Node], tolerance: Node) -> Node:
-    """No element changes by more than the tolerance, or that times its size."""
+    """Converged when no element changes by more than the tolerance, absolute or relative to the element."""
     excess = [d - tolerance * ops.maximum(1.0, ops.absolute(x)) for x, d in zip(new, changes, strict=True)]
     done: Node = _largest(excess) <= 0.0
     return done
 
 
 def all_together(new: Sequence[Node], changes: Sequence[Node], tolerance: Node) -> Node:
-    """None changes by more than the tolerance times the largest."""
+    """Converged when no element changes by more than the tolerance relative to the largest element."""
     done: Node = _largest(changes) <= tolerance * _largest([ops.absolute(x) for x in new])
     return done
 
 
 def solver(step: Graph, states: int, settled: Settled = each, failure: int = GOING) -> GraphFunction:
-    """The function that solves x = step(x, ...), from x0, the tolerance, the most steps, and what else step uses.
+    """The function that solves x = step(x, p): of the initial x, the tolerance, the most steps, and p.
 
-    Its derivatives are with respect to the last. Where it does not settle it raises `failure`, and where x leaves the
-    finite numbers, that or what stands for it.
+    It is differentiable in p. Where it does not converge it raises `failure`; where x becomes infinite or NaN it raises
+    the error for that, unless another `failure` than the default is given.
 
     >>> from dynagrad.ir import variable
     >>> from dynagrad.ir.interpret import run
@@ -121,7 +121,7 @@ def solver(step: Graph, states: int, settled: Settled = each, failure: int = GOI
 
 
 class _Implicit:
-    """The derivatives of a fixed point."""
+    """The derivatives of a fixed point, by the implicit function theorem."""
 
     def __init__(self, step: Graph, states: int) -> None:
         self.step, self.states = step, states
@@ -131,8 +131,8 @@ class _Implicit:
     def tangent(self, arguments: Sequence[Node], results: Sequence[Node], dots: Several) -> Several:
         first = self.states + 2
         outside = arguments[first:]
-        given = [*[None] * self.states, *dots[first:]]
-        right = custom_rules.forward(self.step.inputs, self.step.outputs, [*results, *outside], given)
+        of_parameters = [*[None] * self.states, *dots[first:]]
+        right = custom_rules.forward(self.step.inputs, self.step.outputs, [*results, *outside], of_parameters)
         if all(r is None for r in right):
             return [None] * self.states
         return self._solved(False, arguments, results, custom_rules.filled(right, self.types))
@@ -156,15 +156,15 @@ class _Implicit:
     def _solved(
         self, transposed: bool, arguments: Sequence[Node], results: Sequence[Node], right: Sequence[Node]
     ) -> Several:
-        """(I - A)^-1 of a vector, or the same of the transpose."""
-        given = [*results, *arguments[self.states + 2 :]]
+        """(I - A)^-1 times a vector, or its transpose times a vector."""
+        at = [*results, *arguments[self.states + 2 :]]
         if not self.size:
             return list(right)
         if self.size > DENSE:
             most = arguments[self.states + 1]
-            linear = self._across if transposed else self._along
-            return list(custom_rules.apply(linear, *right, 1e-15, most, *given, *right))
-        [matrix] = custom_rules.instance([self._matrix], dict(zip(self.step.inputs, given, strict=True)))
+            linear = self._transposed_solver if transposed else self._solver
+            return list(custom_rules.apply(linear, *right, 1e-15, most, *at, *right))
+        [matrix] = custom_rules.instance([self._matrix], dict(zip(self.step.inputs, at, strict=True)))
         first = next(r for r in results if r.type.size)
         if self.size == 1:
             [factor] = custom_rules.apply(_reciprocal(first.type), matrix, first)
@@ -175,11 +175,12 @@ class _Implicit:
 
     @kept
     def _matrix(self) -> Node:
-        """I - A, as a graph of what the step uses; a single number where there is one."""
+        """I - A, as a function of x and p; a single number where x is one."""
         n = self.size
         inputs, outputs = self.step.inputs[: self.states], self.step.outputs
 
-        def along(flat: Node) -> Node:
+        def product(flat: Node) -> Node:
+            """A times a vector."""
             seeds: dict[Node, Any] = dict(zip(inputs, unravel(flat, [t.shape for t in self.types]), strict=True))
             vector: Node = ravel(custom_rules.filled(tangents(outputs, seeds), self.types))
             return vector
@@ -191,19 +192,19 @@ class _Implicit:
             number: Node = ops.subtract(1.0, total(tuple(range(slope.ndim)))(slope) if slope.shape else slope)
             return number
         if n <= UNROLLED:
-            rows = [along(constant(unit)) for unit in np.eye(n)]
+            rows = [product(constant(unit)) for unit in np.eye(n)]
             transposed = stack(0, n)(*rows)
         else:
 
             def body(k: Node, so_far: Node) -> list[Node]:
-                return [at_set(so_far, k, along(at_set(zero(arrays(real, (n,))), k, constant(1.0))))]
+                return [at_set(so_far, k, product(at_set(zero(arrays(real, (n,))), k, constant(1.0))))]
 
             [transposed] = repeat(whole(n), body, [zero(arrays(real, (n, n)))])
         found: Node = ops.subtract(constant(np.eye(n)), swap(transposed))
         return found
 
     @kept
-    def _along(self) -> GraphFunction:
+    def _solver(self) -> GraphFunction:
         """The solver of v = A v + r."""
         inputs, outputs = self.step.inputs, self.step.outputs
         moved = [fresh(t) for t in self.types]
@@ -211,7 +212,7 @@ class _Implicit:
         return self._linear(moved, found)
 
     @kept
-    def _across(self) -> GraphFunction:
+    def _transposed_solver(self) -> GraphFunction:
         """The solver of v = A^T v + r."""
         inputs, outputs = self.step.inputs, self.step.outputs
         moved = [fresh(t) for t in self.types]
@@ -219,6 +220,7 @@ class _Implicit:
         return self._linear(moved, found[: self.states])
 
     def _linear(self, moved: Sequence[Node], found: Sequence[Any]) -> GraphFunction:
+        """The solver of v = f(v) + r for a linear f, given as a function of x, p and `moved`."""
         right = [fresh(t) for t in self.types]
         after = tuple(r if f is None else ops.add(f, r) for f, r in zip(found, right, strict=True))
         graph = Graph((*moved, *self.step.inputs, *right), after)
@@ -230,9 +232,9 @@ class _Implicit:
 
 @functools.cache
 def _inverted(n: int, solution: Type) -> GraphFunction:
-    """The inverse of matrices of n rows, which raises an error where there is none.
+    """The inverse of matrices with n rows, which raises an error where there is none.
 
-    It takes a part of the solution too, so that an equation that has none is found out first.
+    It takes a part of the solution as an argument too, so that it runs after the solver has converged.
     """
     square = arrays(real, (n, n))
 
@@ -263,7 +265,7 @@ def _inverted(n: int, solution: Type) -> GraphFunction:
 
 @functools.cache
 def _reciprocal(solution: Type) -> GraphFunction:
-    """The same of a single number."""
+    """The same for a single number."""
 
     def body(number: Node, _: Node) -> list[Node]:
         finite = ops.less(ops.absolute(number), math.inf)

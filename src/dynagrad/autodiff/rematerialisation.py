@@ -1,8 +1,9 @@
-"""Loops that are run again on the way back, piece by piece, instead of saving all that their rounds computed.
+"""Rematerialisation and checkpointing: functions and loops that are recomputed in the backward pass.
 
-A function that is to be run `again` saves its arguments alone: its adjoint runs it once more, with whatever that saves,
-and then goes back. A loop made of such functions, a few of them that each run a few, and so on, saves a few states at
-each level. At the bottom are as many rounds as save little. The derivatives of such a function are run again, too.
+A rematerialised function saves its arguments only: its adjoint runs the function again, saving residuals this time, and
+then goes backward. A checkpointed loop is a tree of such functions, in which each runs `WAYS` pieces and saves a state
+for each piece (multi-level checkpointing; Griewank 1992), down to a number of rounds whose residuals are few. The
+derivatives of a rematerialised function are rematerialised, too.
 """
 
 from __future__ import annotations
@@ -10,28 +11,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..errors import Error
+from ..ir.builders import cond, define, repeat, while_
 from ..ir.control import REPEAT, WHILE, CustomDerivatives, GraphFunction, Loop, part_types
 from ..ir.node import Node, order, whole
 from ..ir.ops import integers
-from ..ir.tracing import cond, define, repeat, while_
 from ..ir.types import integer
 from .custom_rules import Several, apply, backward, filled, function
 
-WAYS = 16  # of how many pieces a loop is made at each level, each of which saves a state
-ROOM = 1 << 17  # numbers that the rounds at the bottom may save, or so
+WAYS = 16  # pieces of a loop at each level; each saves a state
+ROOM = 1 << 17  # about how many numbers the rounds of a leaf may save
 
 
-def again(made: GraphFunction) -> None:
-    """Has a function run again on the way back.
+def rematerialise(made: GraphFunction) -> None:
+    """Makes a function one that is recomputed in the backward pass.
 
     >>> from dynagrad.autodiff.derive import generate_adjoints
     >>> from dynagrad.ir import real, variable
     >>> made = GraphFunction("power", [real], [real])
     >>> define(made, lambda x: repeat(5, lambda i, y: [y * x], [1.0]))
-    >>> again(made)
+    >>> rematerialise(made)
     >>> x = variable("x")
     >>> generate_adjoints(apply(made, x), [1.0], [x])[x].arguments[0].attribute.function
-    <function power again of the graph>
+    <function power rematerialised of the graph>
     """
 
     def adjoint(
@@ -40,21 +41,22 @@ def again(made: GraphFunction) -> None:
         smooth = [i for i, t in enumerate(made.arguments) if t.kind == "real"]
         places = [i for i, t in enumerate(made.results) if t.kind == "real"]
         types = [made.results[i] for i in places]
-        back = made.derived.get("again")
+        back = made.derived.get("rematerialised")
         if back is None:
-            back = GraphFunction(f"{made.name} again", (*made.arguments, *types), [made.arguments[i] for i in smooth])
-            made.derived["again"] = back  # before its body, which may call it
-            again(back)
-            define(back, lambda *inputs: filled(_back(made, inputs, smooth, places), back.results))
+            name = f"{made.name} rematerialised"
+            back = GraphFunction(name, (*made.arguments, *types), [made.arguments[i] for i in smooth])
+            made.derived["rematerialised"] = back  # before its body, which may call it
+            rematerialise(back)
+            define(back, lambda *inputs: filled(_adjoints(made, inputs, smooth, places), back.results))
         found: Several = [None] * len(arguments)
         for i, d in zip(smooth, apply(back, *arguments, *filled([deltas[i] for i in places], types)), strict=True):
             found[i] = d
         return found
 
-    made.rule = CustomDerivatives(None, adjoint, inherit=again)
+    made.rule = CustomDerivatives(None, adjoint, inherit=rematerialise)
 
 
-def _back(made: GraphFunction, inputs: Sequence[Node], smooth: Sequence[int], places: Sequence[int]) -> Several:
+def _adjoints(made: GraphFunction, inputs: Sequence[Node], smooth: Sequence[int], places: Sequence[int]) -> Several:
     """The adjoints of a function, from its arguments and the adjoints of its results."""
     if made.graph is None:
         raise Error(f"the function {made.name} is differentiated before it has a body")
@@ -69,35 +71,34 @@ def _back(made: GraphFunction, inputs: Sequence[Node], smooth: Sequence[int], pl
 # -- loops -------------------------------------------------------------------------------------------------------------
 
 
-def sparing(node: Node) -> list[Node]:
-    """The parts of a loop, of one that saves few states for its way back.
+def checkpointed(node: Node) -> list[Node]:
+    """The results of a loop, computed by an equal one that is checkpointed.
 
     >>> from dynagrad.ir import variable
     >>> from dynagrad.ir.interpret import run
     >>> from dynagrad.ir.control import Graph
     >>> x = variable("x")
     >>> [y] = repeat(5, lambda i, y: [y * x], [1.0])
-    >>> run(Graph((x,), tuple(sparing(y.arguments[0]))), [2.0])
+    >>> run(Graph((x,), tuple(checkpointed(y.arguments[0]))), [2.0])
     (32.0,)
     """
     if node.operation is REPEAT:
         count, *rest = node.arguments
         return apply(_rounds(node, count), whole(0), count, *rest)
     if node.operation is WHILE:
-        return apply(_until(node), *node.arguments)[:-1]
-    raise Error(f"a loop is run again, and {node.operation.name} is none")
+        return apply(_counted_while(node), *node.arguments)[:-1]
+    raise Error(f"only a loop can be checkpointed, and this is a {node.operation.name}")
 
 
 def _rounds(node: Node, number: Node | None = None) -> GraphFunction:
-    """The function that runs some rounds of a loop: from which one on, how many, the states, what is from outside.
-
-    If the number is known, and they are few, there are no pieces.
+    """The rematerialised function that runs rounds of a loop: of the first round, their count, the states, and the
+    captured values. It calls itself for pieces, unless the rounds are few, or known to be by `number`.
     """
     loop: Loop = node.attribute
     counted = node.operation is REPEAT
     states = part_types(node)
     outside = [v.type for v in loop.body.inputs[loop.states + counted :]]
-    most = _few(loop)
+    most = _rounds_at_once(loop)
 
     def body(first: Node, count: Node, *rest: Node) -> list[Node]:
         start, captured = rest[: len(states)], rest[len(states) :]
@@ -119,19 +120,19 @@ def _rounds(node: Node, number: Node | None = None) -> GraphFunction:
         )
 
     made = GraphFunction("rounds", (integer, integer, *states, *outside), states)
-    again(made)
+    rematerialise(made)
     define(made, body)
     return made
 
 
-def _few(loop: Loop) -> int:
-    """How many rounds save little."""
+def _rounds_at_once(loop: Loop) -> int:
+    """How many rounds a leaf runs: as many as save about `ROOM` numbers."""
     weight = sum(n.type.size for n in order(loop.body.outputs) if n.arguments and n.type.kind != "values")
     return max(1, ROOM // max(1, weight))
 
 
-def _until(node: Node) -> GraphFunction:
-    """A loop that does not know how often, and how often it was. On the way back it is one that does."""
+def _counted_while(node: Node) -> GraphFunction:
+    """The function of a `while` loop that also counts its rounds; its adjoint is that of a counted loop."""
     loop: Loop = node.attribute
     states = part_types(node)
     assert loop.condition is not None

@@ -15,12 +15,12 @@ import numpy as np
 from ..autodiff.derive import generate_adjoints, tangents
 from ..codegen.graph.native import Native
 from ..errors import Error
+from ..ir.builders import merge
 from ..ir.control import Graph, zero
 from ..ir.node import Node, fresh
 from ..ir.operation import Operation
 from ..ir.ops import arrays
 from ..ir.ops.scalars import where
-from ..ir.tracing import merge
 from ..ir.types import array, boolean
 from ..ir.types import arrays as arrays_of
 

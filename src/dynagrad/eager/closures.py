@@ -1,12 +1,13 @@
-"""Functions as outputs and as inputs of what is differentiated.
+"""Higher-order functions: derivatives of functions whose outputs or inputs are functions.
 
-As an output: a tag is taken out of a function by taking it out of the results of its calls (`tangent`, `primal`). The
-function may be called with numbers that hold the tag already, from an earlier call of itself; so every call swaps the
-tag for a fresh one in its arguments, and back in its results. That keeps `h(h(exp))` right (Manzyuk et al. 2019).
+As an output: the tangent of a function along a tag is the function that gives the tangents of its results (`tangent`,
+`primal`). It may be called with numbers that hold the tag already, from an earlier call of itself; so every call swaps
+the tag for a fresh one in its arguments, and back in its results. That keeps `h(h(exp))` right, without perturbation
+confusion (Manzyuk et al. 2019).
 
-As an input, forward: a function with a tangent that is a function (`paired`). Backward: the cotangent of a function is
-a `Dual`, a linear functional on functions. A call of the function at x whose result has the adjoint c contributes the
-functional h -> <c, h(x)>; a result that is a function is such an input again, with a Dual for its adjoint.
+As an input, in forward mode: the tangent of a function is a function (`paired`). In reverse mode: the cotangent of a
+function is a `Dual`, a linear functional on functions. A call of the function at x whose result has the adjoint c
+contributes the functional h -> <c, h(x)>; a result that is a function is such an input again, with a Dual as adjoint.
 """
 
 from __future__ import annotations
@@ -43,13 +44,13 @@ from .splitting import split
 
 
 def tangent(tag: int, x: Any) -> Any:
-    """The part of a structure along a tag; of a function, the function that has the part of its results."""
-    return of_result(x, lambda r: _tangent_of_real(tag, r), lambda f: _taken(tag, f, tangent))
+    """The tangent of a structure along a tag; of a function, the function that gives tangents of its results."""
+    return of_result(x, lambda r: _tangent_of_real(tag, r), lambda f: _part_of_function(tag, f, tangent))
 
 
 def primal(tag: int, x: Any) -> Any:
-    """The part of a structure without a tag."""
-    return transform(x, lambda r: split(tag, r)[0], lambda f: _taken(tag, f, primal))
+    """The primal of a structure: its part without a tag."""
+    return transform(x, lambda r: split(tag, r)[0], lambda f: _part_of_function(tag, f, primal))
 
 
 def _tangent_of_real(tag: int, x: Any) -> Any:
@@ -57,7 +58,7 @@ def _tangent_of_real(tag: int, x: Any) -> Any:
     return zero_like(first) if second is None else second
 
 
-def _taken(tag: int, f: Any, take: Callable[[int, Any], Any]) -> Any:
+def _part_of_function(tag: int, f: Any, take: Callable[[int, Any], Any]) -> Any:
     def part(*arguments: Any, **named: Any) -> Any:
         other = fresh()
         with opened(tag, other):
@@ -74,7 +75,7 @@ def _taken(tag: int, f: Any, take: Callable[[int, Any], Any]) -> Any:
 
 
 def swapped(a: int, b: int, x: Any) -> Any:
-    """The structure with two tags in each other's place. A swapped function swaps arguments and results."""
+    """A structure with two tags swapped. A swapped function swaps them in its arguments and results."""
     return transform(x, lambda r: _swapped_real(a, b, r), lambda f: _swapped_function(a, b, f))
 
 
@@ -107,13 +108,13 @@ def _swapped_function(a: int, b: int, f: Any) -> Any:
 
 
 def unescaped(verb: str, x: Any) -> Any:
-    """What is given back to a user: raises Error where it holds numbers of passes that are closed."""
-    transform(x, lambda r: still_open(verb, r), lambda f: f)
+    """A result that is returned to a user; raises Error where it holds numbers of closed passes."""
+    transform(x, lambda r: check_open(verb, r), lambda f: f)
     return x
 
 
-def still_open(verb: str, r: Any) -> Any:
-    """The same for a single real or array."""
+def check_open(verb: str, r: Any) -> Any:
+    """A real or array; raises Error where it is a number of a closed pass."""
     number = r
     while isinstance(number, Number):
         if not is_open(number.tag):
@@ -126,16 +127,16 @@ def still_open(verb: str, r: Any) -> Any:
 
 
 def finite_choice(verb: str, derivative: Any, value: Any) -> Any:
-    """Raises where the chain rule has no answer: NaN in the derivative of a result where that is a number itself.
+    """Raises where the chain rule has no answer: the derivative of a result is NaN where the result is not.
 
-    The two have one structure, and one is looked at beside the other.
+    Both have the same structure.
     """
     if not (type(derivative) is float and derivative == derivative):
-        _beside(verb, derivative, value)
+        _check_choice(verb, derivative, value)
     return derivative
 
 
-def _beside(verb: str, derivative: Any, value: Any) -> None:
+def _check_choice(verb: str, derivative: Any, value: Any) -> None:
     if is_real(value):
         if _is_nan(derivative) and bool(np.any(np.isnan(real_part(derivative)) & ~np.isnan(real_part(value)))):
             raise _no_answer(verb)
@@ -143,18 +144,18 @@ def _beside(verb: str, derivative: Any, value: Any) -> None:
     inside, beside = parts(value), parts(derivative)
     if inside is not None and beside is not None:
         for y, d in zip(inside[0], beside[0], strict=True):
-            _beside(verb, d, y)
+            _check_choice(verb, d, y)
 
 
 def finite_pullback(verb: str, gradient: Any, value: Any, cotangent: Any = 1.0) -> Any:
-    """The same of cotangents that were taken back: where no NaN of the result has weight in the cotangent."""
+    """The same for a pullback: raises where the gradient has NaN, unless a NaN of the result has a cotangent not 0."""
     if has_nan(gradient) and not _nan_has_weight(value, cotangent):
         raise _no_answer(verb)
     return gradient
 
 
 def has_nan(x: Any) -> bool:
-    """Whether there is a NaN in a structure."""
+    """Whether a structure contains NaN."""
     return any(map(_is_nan, leaves(x)))
 
 
@@ -179,13 +180,13 @@ def _no_answer(verb: str) -> NotDifferentiable:
 
 
 def _is_nan(leaf: Any) -> bool:
-    """Whether there is a NaN in a leaf."""
+    """Whether a leaf is or contains NaN."""
     x = leaf if type(leaf) is _ndarray else real_part(leaf)
     if type(x) is float:
         return x != x
     if not is_real(x) or not x.size or (x.size < SMALLEST and surely_finite(x)):
         return False
-    least = np.minimum.reduce(x, axis=None)  # which passes NaN on
+    least = np.minimum.reduce(x, axis=None)  # propagates NaN
     return bool(least != least)
 
 
@@ -202,7 +203,7 @@ def paired(tag: int, x: Any, d: Any, what: str = "the tangent") -> Any:
 
 def _pair_function(tag: int, f: Any, g: Any) -> Any:
     if not callable(g):
-        raise Error(f"the tangent of a function is a function, and {shown(g)} is none")
+        raise Error(f"the tangent of a function should be a function, and is {shown(g)}{place()}")
 
     def pair(*arguments: Any, **named: Any) -> Any:
         change = g(*primal(tag, arguments), **primal(tag, named))
@@ -212,9 +213,9 @@ def _pair_function(tag: int, f: Any, g: Any) -> Any:
 
 
 def plus_tangent(tag: int, x: Any, d: Any) -> Any:
-    """A structure that may hold the tag, with more of a tangent along it."""
+    """A structure, which may hold the tag already, with a tangent added along it."""
     if is_exact(x) and is_real(plain(d)):
-        x = float_of(x)  # from a function that has reals elsewhere
+        x = float_of(x)  # an integer from a function that gives reals at other points
     return together(
         "the tangent of a function's result",
         x,
@@ -230,9 +231,9 @@ def plus_tangent(tag: int, x: Any, d: Any) -> Any:
 class Dual:
     """A linear functional on functions: the cotangent of a function.
 
-    `Dual(functional)` makes one of a function that takes a function h to a real, and is linear in h: sums of h at
-    points, of derivatives of h there, integrals. Calling it on a function gives that real. Duals add up and are scaled
-    (`+`, `*`, `dg.add`, `dg.scale`); `Dual()` is zero.
+    `Dual(functional)` takes a function from functions h to reals that is linear in h: sums of values of h at points, or
+    of derivatives there, integrals. Calling it on a function gives that real. Duals form a vector space (`+`, `*`,
+    `dg.add`, `dg.scale`); `Dual()` is zero.
 
     >>> at_two = Dual(lambda h: h(2.0))
     >>> (at_two + at_two * 3.0)(lambda x: x * x)
@@ -244,7 +245,7 @@ class Dual:
     def __init__(self, functional: Callable[[Any], Any] | None = None) -> None:
         if functional is not None and not callable(functional):
             raise Error(
-                f"a Dual is made of a function that takes a function to a real, and {shown(functional)} is none"
+                f"dg.Dual: the functional should be a function from functions to reals, and is {shown(functional)}"
             )
         self._combination = None if functional is None else Combination(functional)
 
@@ -259,7 +260,7 @@ class Dual:
 
     def __call__(self, function: Callable[..., Any]) -> Any:
         if not callable(function):
-            raise Error(f"a Dual is applied to a function, and {shown(function)} is none{place()}")
+            raise Error(f"a Dual should be applied to a function, and not to {shown(function)}{place()}")
         total: Any = 0.0
         for factor, term in self.terms():
             y = term(function)
@@ -271,16 +272,16 @@ class Dual:
         return total
 
     def terms(self) -> list[tuple[Any, Callable[[Any], Any]]]:
-        """The functionals that it is the sum of, with their factors."""
+        """The functionals that it is a linear combination of, with their factors."""
         return [] if self._combination is None else self._combination.terms()
 
     def __dynagrad_halves__(self, tag: int) -> tuple[Dual, Dual]:
-        """The functional without a tag that it may hold, and its tangent along it; see `splitting.split`."""
+        """The primal and the tangent of the functional along a tag; see `splitting.split`."""
         return primal(tag, self), tangent(tag, self)
 
     def __dynagrad_plus__(self, other: Any) -> Dual:
         if not isinstance(other, Dual):
-            raise Error(f"a Dual adds up with Duals only, and {shown(other)} is none{place()}")
+            raise Error(f"only a Dual can be added to a Dual, and not {shown(other)}{place()}")
         if self._combination is None or other._combination is None:
             return other if self._combination is None else self
         return _dual(self._combination.plus(other._combination))
@@ -298,7 +299,7 @@ class Dual:
         return self.__dynagrad_times__(-1.0)
 
     def __radd__(self, other: Any) -> Dual:
-        """For `sum()`, which begins with 0."""
+        """For `sum()`, which starts from 0."""
         return self if isinstance(other, int) and other == 0 else NotImplemented
 
     def __truediv__(self, c: Any) -> Dual:
@@ -332,12 +333,12 @@ def _dual(combination: Combination) -> Dual:
 
 
 def like(f: Any, made: Callable[..., Any]) -> Any:
-    """A function made of f, which is a Dual if f is."""
+    """A function derived from f: a Dual if f is one."""
     return Dual(made) if isinstance(f, Dual) else made
 
 
 def inner(c: Any, x: Any) -> Any:
-    """The pairing of a cotangent with a vector: of reals, arrays, structures; of a Dual with a function."""
+    """The pairing <c, x> of a cotangent with a vector: reals, arrays, structures, a Dual with a function."""
     total: list[Any] = []
 
     def reals(p: Any, q: Any) -> Any:
@@ -347,7 +348,7 @@ def inner(c: Any, x: Any) -> Any:
 
     def functions(d: Any, f: Any) -> Any:
         if not isinstance(d, Dual):
-            raise Error(f"the cotangent of a function is a Dual, and {shown(d)} is none")
+            raise Error(f"the cotangent of a function should be a dg.Dual, and is {shown(d)}{place()}")
         total.append(d(f))
         return d
 
@@ -359,15 +360,14 @@ def inner(c: Any, x: Any) -> Any:
 
 
 def _summed(x: Any) -> Any:
-
     return sum_to(())(x) if np.shape(x) else x
 
 
 class TapedFunction:
-    """An input function of a reverse pass: its calls are entries of the tape.
+    """An input of a reverse pass that is a function: its calls are recorded on the tape.
 
-    A call inside a younger pass is none, since what it would add depends on derivatives of functions that are not known
-    yet. Then the tape is marked, and the pass finds its Duals forward; see `gradients.Pullback`.
+    A call inside a younger pass is not recorded, since its contribution depends on derivatives of a function h that is
+    not known yet. Then the tape is marked, and the pass computes its Duals in forward mode; see `gradients.Pullback`.
     """
 
     def __init__(self, tape: Tape, function: Callable[..., Any], number: int) -> None:
@@ -375,23 +375,23 @@ class TapedFunction:
         self.__name__ = getattr(function, "__name__", "function")
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
-        at = transform(stripped(self.tape, (arguments, named)), kept, lambda f: f)  # whoever writes to them later
+        at = transform(stripped(self.tape, (arguments, named)), kept, lambda f: f)  # copies, in case of later writes
         result = self.function(*arguments, **named)
-        if self.tape.paused and self.tape.rests(self.number):
+        if self.tape.paused and self.tape.is_paused(self.number):
             return result
         if any_younger(self.tape.tag) or any(tag_of(x) > self.tape.tag for x in leaves((at, result))):
             self.tape.forward = True
             return result
 
         def pick(h: Any) -> Any:
-            again, by_name = transform(at, lambda x: x, lambda f: f)  # containers that h may change
-            return h(*again, **by_name)
+            positional, by_name = transform(at, lambda x: x, lambda f: f)  # new containers, since h may change them
+            return h(*positional, **by_name)
 
         whole = is_exact(result) and not isinstance(result, bool | np.bool_ | np.ndarray)
-        return self._result(float_of(result) if whole else result, pick)  # of a function that has reals elsewhere
+        return self._result(float_of(result) if whole else result, pick)  # an integer counts as a real here
 
     def _result(self, result: Any, pick: Callable[[Any], Any]) -> Any:
-        """What a call returned; `pick` is the same place in what another function h returns there."""
+        """The result of a call, recorded; `pick(h)` is the corresponding result of another function h."""
         if is_real(result):
             return self._real(result, pick)
         taken = parts(result)
@@ -434,7 +434,7 @@ def _place(pick: Callable[[Any], Any], i: int) -> Callable[[Any], Any]:
 
 
 class Entry:
-    """A `Pull` with the numbers of the cells that it goes to."""
+    """A `Pull` made of a function, with the numbers of the parent cells."""
 
     __slots__ = ("numbers", "pull")
 
@@ -446,7 +446,7 @@ class Entry:
 
 
 def stripped(tape: Tape, x: Any) -> Any:
-    """A structure without the cells of a pass. Its functions are called as they are, with results stripped."""
+    """A structure with the cells of a pass replaced by their primals, in results of its functions too."""
     return transform(
         x,
         lambda r: r.primal if isinstance(r, TapeCell) and r.tape is tape else r,

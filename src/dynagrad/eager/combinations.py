@@ -1,8 +1,8 @@
-"""Sums and multiples of functions, of any number of them: what `dg.add` and `dg.scale` make of functions and Duals.
+"""Linear combinations of functions, as `dg.add` and `dg.scale` make them of functions and Duals.
 
-They are kept as what they were made of, and become a list of functions with factors when one is called: a loop may add
-up as many as it likes, without recursion and without copying what it has so far, and what stands in a sum several times
-is called once. How results are added up and scaled is up to who calls.
+A combination is a graph of sums and multiples, and is flattened to functions with factors when it is called. So a loop
+may add any number of functions without recursion and without copying, and a function that occurs several times is
+called once. The caller adds and scales the results.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ Function = Callable[..., Any]
 
 
 class Combination:
-    """A function, the sum of two combinations, or a combination times a factor."""
+    """A function, the sum of two combinations, or a multiple of one."""
 
     __slots__ = ("factor", "function", "number", "parts")
 
     def __init__(self, function: Function | None, parts: tuple[Combination, ...] = (), factor: Any = 1.0) -> None:
         self.function, self.parts, self.factor = function, parts, factor
-        self.number = fresh()  # larger than those of the parts
+        self.number = fresh()  # larger than those of the parts: a topological order
 
     def plus(self, other: Combination) -> Combination:
         return Combination(None, (self, other))
@@ -33,7 +33,7 @@ class Combination:
         return Combination(None, (self,), c)
 
     def terms(self) -> list[tuple[Any, Function]]:
-        """The functions with their factors, in the order of the sum.
+        """The functions with their factors, in the order of the sum; factors are accumulated as adjoints are.
 
         >>> f = Combination(abs)
         >>> f.plus(f).times(3.0).plus(f).terms()

@@ -1,8 +1,8 @@
-"""Which arrays may still be written to: those that a derivative will be computed from later are copied.
+"""Defensive copies: arrays that a derivative will read later are copied if a user could write to them.
 
-What a number holds is nobody else's: it was made by an operation, and closed to writing, or it is a copy from here.
-Plain arrays are copied where an operation keeps them, so that whatever is written into them later, or into a view or a
-base of theirs, does not change a derivative. Whether numpy lets them be written to says nothing: a view may be older.
+The arrays inside a number are private: results of operations, made read-only, or copies from here. Plain arrays are
+copied where an operation keeps them as residuals, so that later writes to them, to a view or to a base of theirs, do
+not change a derivative. That an array is read-only is not enough, since an older view of it may be writable.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ _FLOAT = np.dtype(np.float64)
 
 
 def kept(x: Any) -> Any:
-    """An argument that a derivative will be computed from later: arrays are copied, unless they are such copies."""
+    """A residual: an array is copied, unless it is such a copy or cannot be written to."""
     if type(x) is float or not isinstance(x, np.ndarray):
         return x
     owner: Any = x.base
-    if type(owner) is bytes:  # nobody can write to these
+    if type(owner) is bytes:  # immutable
         return x
     if x.size < SMALLEST and x.dtype.kind in "fbiu":
         return np.ndarray(x.shape, x.dtype, x.tobytes())
@@ -51,14 +51,14 @@ def _remember(x: Any, made: Any) -> None:
 
 
 _OURS: dict[int, weakref.ref[Any]] = {}
-"""The copies of large arrays that were made here and are still in use, by id. Nobody else has seen them."""
+"""The live copies of large arrays that were made here, by id; they are private."""
 
 _COPIES: dict[int, tuple[weakref.ref[Any], np.ndarray[Any, Any]]] = {}
-"""The last copies of large arrays, such as the data of a loss function: one that did not change is not copied again."""
+"""The most recent copies of large arrays, such as the data of a loss function, which are reused while unchanged."""
 
 
 def owned(x: Any) -> Any:
-    """A result that nobody else has: it is closed to writing, so that it need not be copied again."""
+    """A private result: it is made read-only, so that it need not be copied."""
     if type(x) is np.ndarray and (x.base is None or isinstance(x.base, Lease)):
         x.setflags(write=False)
     return x

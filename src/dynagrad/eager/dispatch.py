@@ -1,7 +1,8 @@
-"""Operations on numbers: on what they hold first, which may be numbers again, and then on their derivatives.
+"""Dispatch of operations on the youngest tag of their arguments: lifting to dual numbers and tape cells.
 
-`lift` takes the youngest tag among its arguments. Along a bundle it computes the tangent of the result, on a tape it
-leaves an entry (`tape.py`); `taylor.py` adds its own kind. Rules of operations apply operations, so all this nests.
+`lift` applies an operation to the primals first, which may be numbers again, and then handles the derivative: for
+bundles it computes the tangent of the result, on a tape it leaves an entry (`tape.py`); `taylor.py` adds its own kind.
+Derivative rules apply operations, so all this nests.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..autodiff.frugal import follow
+from ..autodiff.buffer_reuse import follow
 from ..ir.operation import Operation, apply
 from ..ir.ops import scalars as ops
 from ..ir.ops.arrays import broadcast_to
@@ -24,9 +25,9 @@ from .tape import CHOOSING, Recorded, Scalars, ShapeOnly, leaves_out, no_derivat
 
 
 def lift(operation: Operation, arguments: Sequence[Any]) -> Any:
-    """An operation on numbers, by the youngest tag among its arguments: their primals first, then its part."""
+    """An operation applied to arguments of which some carry derivatives, by their youngest tag."""
     tape, foreign, places, numbers, primals = None, False, [], [], []
-    for i, x in enumerate(arguments):  # most often there are cells of one tape, beside floats and arrays
+    for i, x in enumerate(arguments):  # the common case: cells of one tape, floats and arrays
         kind = type(x)
         if kind is TapeCell:
             if tape is None:
@@ -58,7 +59,7 @@ def lift(operation: Operation, arguments: Sequence[Any]) -> Any:
         given.append(x)
     if not tag:
         return apply(operation, *given)
-    if operation.steps:  # nothing to carry
+    if operation.steps:  # piecewise constant: no derivative
         return apply(operation, *map(real_part, given))
     return LIFTS[youngest](operation, tag, given)
 
@@ -73,7 +74,7 @@ def _lift_bundle(operation: Operation, tag: int, arguments: list[Any]) -> Any:
     if operation in SLOPES and all(type(x) is float for x in primals):
         y, *slopes = SLOPES[operation](*primals)
         for own, x, slope in zip(mine, arguments, slopes, strict=True):
-            if own and not (slope == 0.0 and operation in CHOOSING):  # what was not chosen is not connected
+            if own and not (slope == 0.0 and operation in CHOOSING):  # what was not selected is not connected
                 part = x.tangent * slope if type(x.tangent) is float else apply(ops.multiply, x.tangent, slope)
                 total = part if total is None else total + part
         return bundle(tag, y, total)
@@ -91,7 +92,7 @@ def _tangent(operation: Operation, mine: list[bool], arguments: list[Any], prima
             d = arguments[index].tangent
             part = tangent_part(operation, index, d, y, primals)
             if operation in CHOOSING and type(part) is float and part == 0.0:
-                # not chosen, so not connected; or chosen, and zero
+                # not selected, so not connected; or selected, with a tangent of zero
                 slope = part if d != 0.0 else tangent_part(operation, index, 1.0, y, primals)
                 part = None if type(slope) is float and slope == 0.0 else part
             if part is not None:
@@ -100,7 +101,7 @@ def _tangent(operation: Operation, mine: list[bool], arguments: list[Any], prima
 
 
 def quiet(y: Any) -> AbstractContextManager[Any]:
-    """A context for the derivatives of a result: of infinite ones and NaN, the verb says more than numpy's warnings."""
+    """A context without numpy's warnings for the derivatives of a result, since the verb reports infinities and NaN."""
     return _NOTHING if type(y) is float else np.errstate(all="ignore")
 
 
@@ -108,7 +109,7 @@ _NOTHING: AbstractContextManager[Any] = nullcontext()
 
 
 def tangent_part(operation: Operation, index: int, d: Any, y: Any, primals: Sequence[Any]) -> Any:
-    """What the tangent of one argument adds to that of the result; None for nothing."""
+    """The contribution of one argument's tangent to that of the result; None where it has none."""
     if operation.tangent is None:
         raise no_derivative(operation, index)
     rule = operation.tangent[index] if index < len(operation.tangent) else operation.tangent[-1]
@@ -133,22 +134,22 @@ def _lift_cell(operation: Operation, tag: int, arguments: list[Any]) -> Any:
 def _record(
     operation: Operation, tape: Any, places: list[int], numbers: list[int], primals: list[Any], foreign: bool
 ) -> Any:
-    """An operation whose arguments at some places are cells of a tape, given by their numbers and primals.
+    """Applies an operation and records it. The arguments at `places` are cells of the tape; `primals` has all values.
 
-    With `foreign`, other arguments are arrays, and somebody may write to them later.
+    With `foreign`, other arguments are arrays, which a user may write to later, so they are copied.
     """
-    if tape.paused and tape.rests(*numbers):
+    if tape.paused and tape.is_paused(*numbers):
         return owned(apply(operation, *primals))
     if operation in SLOPES and all([type(x) is float for x in primals]):
         y, *partials = SLOPES[operation](*primals)
-        if operation in CHOOSING:  # what was not chosen is not connected: zero times infinity would be NaN
+        if operation in CHOOSING:  # what was not selected is not connected: zero times infinity would be NaN
             chosen = [(n, partials[i]) for n, i in zip(numbers, places, strict=True) if partials[i] != 0.0]
             return tape.cell(y, _entry([n for n, _ in chosen], [p for _, p in chosen]))
         return tape.cell(y, _entry(numbers, [partials[i] for i in places]))
     y = owned(apply(operation, *primals))
     if operation.elementwise:
         free = FREE.get(operation)
-        if free is not None and _alike(y, primals, places):
+        if free is not None and _same_shapes(y, primals, places):
             if foreign and operation is ops.multiply:
                 primals = [x if i in places else kept(x) for i, x in enumerate(primals)]
             slopes = free(*primals)
@@ -176,11 +177,11 @@ def _record(
 
 
 def _computed(tape: Any, numbers: list[int]) -> bool:
-    """Whether one of these cells was made of others: what was not chosen of it may have an infinite derivative."""
+    """Whether one of these cells is no input: elements of it that are left out may have infinite derivatives."""
     return any(tape.entries.get(number) is not None for number in numbers)
 
 
-def _alike(y: Any, primals: list[Any], places: list[int]) -> bool:
+def _same_shapes(y: Any, primals: list[Any], places: list[int]) -> bool:
     """Whether the arguments at these places have the shape of the result."""
     shape = shape_of(y)
     return all([shape_of(primals[i]) == shape for i in places])
@@ -192,7 +193,10 @@ _FLOAT = np.dtype(np.float64)
 
 @functools.lru_cache(maxsize=4096)
 def _wanted(needs: tuple[tuple[int, ...] | None, ...] | None, places: tuple[int, ...]) -> frozenset[int] | None:
-    """The places of what the rules look at; -1 is the result, None for all. Not by operation, which may hold arrays."""
+    """The residuals of an operation: positions of arguments, -1 for the result, None for all.
+
+    Memoised by these tuples and not by operation, since an operation may hold arrays alive.
+    """
     some = [None if needs is None else needs[i] for i in places]
     return None if None in some else frozenset(i for few in some if few is not None for i in few)
 
@@ -203,11 +207,11 @@ FREE: dict[Operation, Callable[..., tuple[Any, ...]]] = {
     ops.multiply: lambda a, b: (b, a),
     ops.negative: lambda x: (-1.0,),
 }
-"""Partial derivatives, element by element, where they are nothing to compute, whatever the numbers hold."""
+"""Elementwise partial derivatives that need no computation, whatever the numbers hold."""
 
 
 def _entry(numbers: Sequence[int], partials: Sequence[Any]) -> Any:
-    """The entry of a cell that was made of cells of its shape, element by element."""
+    """The entry of an elementwise operation on cells of the result's shape, from partial derivatives."""
     if len(numbers) == 1:
         return numbers[0], partials[0]
     if len(numbers) == 2:

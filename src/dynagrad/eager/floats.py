@@ -1,8 +1,8 @@
-"""Values and partial derivatives of operations on single floats, in one call each: the quick way for loops in Python.
+"""Values and partial derivatives of operations on single floats, in one call: the fast path for scalar loops in Python.
 
-Numbers that hold floats could do without this table: `operation.value` has the value, and the tangents of 1 are the
-partial derivatives. Going through these rules costs several times the operation itself, so the usual operations have a
-function here as well; tests hold both equal. Nothing here knows what tags and tapes are.
+The table is redundant: `operation.value` has the value, and tangents of 1 are the partial derivatives. But those rules
+cost several times the operation itself, so the common operations have a function here as well; tests hold the two
+equal. Nothing here knows tags or tapes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ..ir.operation import Operation
 from ..ir.ops import ieee
 from ..ir.ops import scalars as ops
 
-Slopes = Callable[..., tuple[float, ...]]  # from the arguments to the result and its partial derivative by each
+Slopes = Callable[..., tuple[float, ...]]  # from the arguments to the result and its partial derivatives
 
 
 def _divide(a: float, b: float) -> tuple[float, ...]:
@@ -42,7 +42,7 @@ def _exp(x: float) -> tuple[float, ...]:
 def _sin(x: float) -> tuple[float, ...]:
     try:
         return math.sin(x), math.cos(x)
-    except ValueError:  # of an infinity
+    except ValueError:  # at an infinity
         return math.nan, math.nan
 
 

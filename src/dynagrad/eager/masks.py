@@ -1,15 +1,14 @@
-"""Which elements of an adjoint are alive, on tapes where arrays were chosen from.
+"""Masks of the active elements of adjoints on a tape: all but structural zeros, which must stay zero.
 
-`np.where(x > 0, np.log(x), 0)` must have derivative zero where log is not taken, and so must `np.log(x)[1]` for the
-other elements, though that of log may be infinite there, and zero times infinity is NaN. So the sweep remembers, for
-each cell that is only reached through a choice, which of its elements were chosen; the others pass nothing on, whatever
-the partial derivatives are. A zero that was computed is another matter: times infinity it stays NaN, and the verb says
-that the chain rule has no answer.
+`np.where(x > 0, np.log(x), 0)` must have derivative zero where log is not selected, and so must `np.log(x)[1]` for the
+other elements, even where the derivative of log is infinite, although zero times infinity is NaN. So the sweep keeps,
+for each cell that is reached through selections only, a mask of the selected elements; the others propagate nothing,
+whatever the partial derivatives. An adjoint that is zero by value is different: times infinity it is NaN, and the verb
+reports that the chain rule has no answer.
 
-Choices are made by elementwise operations, and by those that pick elements or move them; where an operation mixes all
-elements, as a product of matrices does, all of them are alive.
-
-(In graphs the adjoint itself tells, see `autodiff/activity.py`.)
+Elementwise selections and operations that pick or move elements propagate masks; an operation that mixes all elements,
+such as a matrix product, makes all of them active. (In graphs the adjoint itself tells; see
+`autodiff/structural_zeros.py`.)
 """
 
 from __future__ import annotations
@@ -27,31 +26,33 @@ from .splitting import Part
 from .tape import CHOOSING, Recorded, Scalars, ShapeOnly, leaves_out, moves, no_derivative
 
 Whole = Callable[[Any, Any], Iterable[tuple[int, Any]]]
-Found = Iterable[tuple[int, Any, Any]]  # number of a cell, increment, how often each element is used; None for all
+MaskedIncrements = Iterable[
+    tuple[int, Any, Any]
+]  # number of a cell, its increment, uses of each element (None: all are used)
 
 
 class Masks:
-    """The living elements of cells during one sweep; a cell without a mask is alive as a whole."""
+    """The masks of cells during one sweep; a cell without a mask is active as a whole."""
 
-    __slots__ = ("alive", "of", "own")
+    __slots__ = ("active", "of", "own")
 
     def __init__(self) -> None:
-        self.of: dict[int, Any] = {}  # how often elements were used so far
-        self.own: set[int] = set()  # where this is an array of its own, which may be added to in place
-        self.alive: set[int] = set()  # cells that were reached other than through a choice
+        self.of: dict[int, Any] = {}  # how often each element was used so far
+        self.own: set[int] = set()  # cells whose counts are an array of their own, updated in place
+        self.active: set[int] = set()  # cells that are reached without a selection: all elements are active
 
     def mark(self, number: int, used: Any) -> None:
-        """One more increment reached a cell; None says that all of it counts."""
+        """Records an increment of a cell, with uses of its elements; None for all."""
         if used is None:
-            self.alive.add(number)
-        elif number not in self.alive:
+            self.active.add(number)
+        elif number not in self.active:
             self.of[number] = self.of[number] + used if number in self.of else used
 
     def pull(self, number: int, entry: Any, delta: Any, whole: Whole) -> Iterable[tuple[int, Any]]:
-        """The increments of an entry; `whole` computes them where nothing is chosen."""
+        """The increments of an entry, masked; `whole` computes them without masks."""
         mask = self.of.pop(number, None)
         if mask is not None:
-            if number in self.alive:
+            if number in self.active:
                 mask = None
             elif not np.shape(mask):
                 if not mask:
@@ -61,22 +62,22 @@ class Masks:
                 mask = None
         if mask is None:
             if type(entry) is tuple:
-                self.alive.update(entry[::2])
+                self.active.update(entry[::2])
                 return whole(entry, delta)
             if type(entry) is Recorded and leaves_out(entry.operation) and entry.operation.accumulate is not None:
                 return self._picked(entry, delta, whole)
         living = []
-        for parent, increment, used in self._found(entry, delta, None if mask is None else mask > 0, whole):
+        for parent, increment, used in self._increments(entry, delta, None if mask is None else mask > 0, whole):
             self.mark(parent, used)
             living.append((parent, increment))
         return living
 
     def _picked(self, entry: Recorded, delta: Any, whole: Whole) -> Iterable[tuple[int, Any]]:
-        """The same for few of many elements: the time it takes should not grow with what is left out."""
+        """The same for operations that read few of many elements, in time that does not grow with those left out."""
         (number,) = entry.numbers
-        if not shape_of(entry.arguments[0]):  # a single number, looked at as an array of no dimension
+        if not shape_of(entry.arguments[0]):  # a single number, indexed as an array of no dimension
             self.mark(number, None)
-        elif number not in self.alive:
+        elif number not in self.active:
             if number not in self.own:
                 self.of[number] = np.zeros(shape_of(entry.arguments[0])) + self.of.get(number, 0.0)
                 self.own.add(number)
@@ -84,7 +85,7 @@ class Masks:
             entry.operation.accumulate(self.of[number], 1.0)
         return whole(entry, delta)
 
-    def _found(self, entry: Any, delta: Any, mask: Any, whole: Whole) -> Found:
+    def _increments(self, entry: Any, delta: Any, mask: Any, whole: Whole) -> MaskedIncrements:
         if type(entry) is Part:
             return self._of_part(entry, delta, mask, whole)
         if type(entry) is Recorded:
@@ -100,12 +101,12 @@ class Masks:
             return [(parent, apply(ops.where, mask, part, 0.0), used) for parent, part in whole(entry, delta)]
         return [(parent, part, None) for parent, part in whole(entry, delta)]
 
-    def _of_part(self, entry: Part, delta: Any, mask: Any, whole: Whole) -> Found:
-        """Of a cell that was taken apart all parts are chosen alike: choices are by real parts."""
+    def _of_part(self, entry: Part, delta: Any, mask: Any, whole: Whole) -> MaskedIncrements:
+        """For a part of a split cell: all parts have one mask, since selections depend on values only."""
         kept: list[tuple[int, Any]] = []
 
         def pull(d: Any) -> Iterable[tuple[int, Any]]:
-            found = list(self._found(entry.pull, d, mask, whole))
+            found = list(self._increments(entry.pull, d, mask, whole))
             kept.extend((cell, used) for parent, _, used in found for cell in entry.known[parent] if cell is not None)
             return [(parent, increment) for parent, increment, _ in found]
 
@@ -115,8 +116,8 @@ class Masks:
             uses[cell] = None if used is None or (cell in uses and uses[cell] is None) else used
         return [(cell, increment, uses[cell]) for cell, increment in increments]
 
-    def _moved(self, entry: Recorded, delta: Any, mask: Any, whole: Whole) -> Found:
-        """An operation that moves elements: what it uses of its arguments goes where their adjoints go."""
+    def _moved(self, entry: Recorded, delta: Any, mask: Any, whole: Whole) -> MaskedIncrements:
+        """For an operation that moves elements: its adjoint moves the mask as it moves the increments."""
         y, adjoint = entry.result, entry.operation.adjoint
         assert adjoint is not None
         arguments = [x if type(x) is ShapeOnly else real_part(x) for x in entry.arguments]
@@ -127,7 +128,7 @@ class Masks:
         parts = adjoint(delta, y, *entry.arguments)
         return [(number, parts[i], uses[i]) for number, i in zip(entry.numbers, entry.places, strict=True)]
 
-    def _chosen(self, entry: Recorded, delta: Any, mask: Any) -> Found:
+    def _chosen(self, entry: Recorded, delta: Any, mask: Any) -> MaskedIncrements:
         operation, y, arguments = entry.operation, entry.result, entry.arguments
         rules = operation.tangent
         if rules is None:

@@ -1,16 +1,15 @@
-"""Numbers that carry derivatives: bundles for forward mode, tape cells for reverse mode, nested in any order.
+"""Numbers that carry derivatives: dual numbers (bundles) for forward mode, tape cells for reverse mode; they nest.
 
-The life of a number: a pass of differentiation makes a tag, wraps its inputs, and calls the function; every operation
-on numbers makes numbers (`dispatch.py`); at the end the pass looks for its tag and takes its part out (`splitting.py`).
-Tags are whole numbers in order of creation and never used again, and what a number holds has smaller tags, so the
-outermost tag is the youngest. Many passes may be open at once, and a closure may keep one open after its call: that is
-why a tag may have to be looked for beneath younger ones.
+A differentiation pass makes a tag, wraps its inputs, and calls the function; operations on these numbers give such
+numbers (`dispatch.py`); at the end the pass extracts the part of the result along its tag (`splitting.py`). Tags tell
+the perturbations of nested passes apart. They are serial numbers, never reused, and the numbers inside a number have
+smaller tags, so the outermost tag is the youngest. Many passes may be open at once, and a closure may keep one open
+after its call, so a tag may be beneath younger ones. (Radul 2011, "Automatic Differentiation in DVL"; Manzyuk et al.
+2019, "Perturbation confusion in forward automatic differentiation of higher-order functions".)
 
-The one caveat: cells do not point at cells. What a cell was made of is an entry of its pass's `Tape`, under the cell's
-number, so that a chain of a million operations is as flat as a list. What the entries mean is in `tape.py`. Here are
-the kinds of numbers and their operators, with a quick way where they hold floats; functions, containers and the public
-verbs are in other files. (Radul 2011, "Automatic Differentiation in DVL"; Manzyuk et al. 2019, "Perturbation confusion
-in forward automatic differentiation of higher-order functions".)
+Cells do not point at cells: what a cell was computed from is an entry of its pass's `Tape`, under the cell's number, so
+a chain of a million operations is a flat list. `tape.py` says what entries mean. Here are the kinds of numbers and
+their operators, with a fast path for floats; functions, structures and the public verbs are in other files.
 
 It is long since both kinds of numbers answer to all of Python's operators.
 """
@@ -33,38 +32,38 @@ from .floats import SLOPES
 from .perturbations import place
 
 fresh: Callable[[], int] = itertools.count(1).__next__
-"""The next whole number: for tags, and for cells, so that ages of both compare. Safe in threads."""
+"""The next serial number, for tags and for cells, so that their ages compare. Thread-safe."""
 
 LIFTS: dict[type, Callable[[Operation, int, list[Any]], Any]] = {}
-"""The kinds of numbers, and how the youngest one among its arguments carries an operation; see `dispatch.py`."""
+"""For each kind of numbers, the rule that applies an operation whose youngest argument is of this kind; see
+`dispatch.py`."""
 
 
 class Number:
-    """What all numbers with derivatives have in common: operators, and their place in numpy's protocols."""
+    """The base class of numbers with derivatives: Python's operators, and numpy's protocols."""
 
     __slots__ = ()
     __array_priority__ = 1000.0
     __hash__ = None  # type: ignore[assignment]  # == compares values
 
-    can_be_written = False  # as the arrays of `eager/mutation/arrays.py` can
+    can_be_written = False  # True for the arrays of `eager/mutation/arrays.py`
     tag: int
     primal: Any
-    element: bool  # whether numpy would have a scalar of its own here, such as an element of an array
+    element: bool  # whether numpy would have a numpy scalar here, such as an element of an array
     __apply_operation__: Callable[[Operation, Sequence[Any]], Any]  # `lift` of `dispatch.py`
     __array_ufunc__: Callable[..., Any]  # of `eager/numpy/protocol.py`
     __array_function__: Callable[..., Any]
 
     def held(self) -> Sequence[Any]:
-        """The numbers that this one is made of."""
+        """The numbers inside this one: its primal, and derivatives that it stores."""
         return (self.primal,)
 
     def settled(self) -> Any:
-        """The number that an array which may be written to is now (`eager/mutation/arrays.py`); all others are what
-        they are."""
+        """The current value of an array that can be written to (`eager/mutation/arrays.py`); others are themselves."""
         return self
 
     def as_element(self, element: bool = True) -> Any:
-        """The same number as a scalar of numpy's, whose comparisons are truth values of numpy's, too; or as none."""
+        """The same number, marked as a numpy scalar, whose comparisons give numpy's truth values; or not so marked."""
         return self
 
     @property
@@ -136,7 +135,7 @@ class Number:
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {real_part(self)!r}>"
 
-    # -- copies: a number is never changed
+    # -- copies: numbers are immutable
 
     def __copy__(self) -> Any:
         return self
@@ -155,7 +154,7 @@ Operator = Callable[[Any, Any], Any]
 
 
 def _on_bundles(operation: Operation) -> tuple[Operator, Operator]:
-    """An operator, and the same reflected, that does without detours where bundles hold floats."""
+    """An operator and its reflected version, with a fast path for bundles of floats."""
     slopes = SLOPES[operation]
 
     def forward(self: Bundle, other: Any) -> Any:
@@ -189,11 +188,11 @@ def _on_bundles(operation: Operation) -> tuple[Operator, Operator]:
     return forward, reflected
 
 
-_EXACT = frozenset([int, np.float64])  # what becomes a float without another thought
+_EXACT = frozenset([int, np.float64])  # types that are converted to float directly
 
 
 class Bundle(Number):
-    """A primal and a tangent along one tag: `primal + tag * tangent`, where the square of the tag is zero."""
+    """A dual number: a primal and a tangent along one tag, `primal + tag * tangent`, where the tag squared is zero."""
 
     __slots__ = ("element", "primal", "tag", "tangent")
 
@@ -214,18 +213,18 @@ class Bundle(Number):
 
 
 class Tape:
-    """The cells of one reverse pass: from a cell's number to what it was made of.
+    """The tape (Wengert list) of one reverse pass: for each cell, by number, how it was computed.
 
     An entry is `(a, pa)` or `(a, pa, b, pb)`, numbers of cells with partial derivatives, or a `Pull`, or None for an
-    input. With `forward`, the entries do not have all that input functions did. `paused` says in which threads the pass
-    is paused, see `pause`.
+    input. If `forward` is set, calls of input functions are missing, and their cotangents need forward mode. `paused`
+    has the threads in which the pass is paused; see `pause`.
     """
 
     __slots__ = ("chooses", "entries", "forward", "paused", "splits", "tag")
 
     def __init__(self) -> None:
         self.tag = fresh()
-        self.chooses = False  # whether arrays were chosen from, see `masks.py`
+        self.chooses = False  # whether elements of arrays were selected, see `masks.py`
         self.entries: dict[int, Any] = {}
         self.splits: dict[tuple[int, int], dict[int, tuple[int | None, ...]]] = {}  # see `splitting.cells_of`
         self.paused: dict[int, set[int]] = {}
@@ -233,7 +232,7 @@ class Tape:
 
     def cell(self, primal: Any, entry: Any = None) -> Any:
         """A new cell; the primal alone while the pass is paused."""
-        if self.paused and self.rests():
+        if self.paused and self.is_paused():
             return primal
         number = fresh()
         self.entries[number] = entry
@@ -241,8 +240,8 @@ class Tape:
 
     @contextmanager
     def pause(self, used: set[int] | None) -> Iterator[None]:
-        """In this thread, operations leave no entries and their results do not depend on the pass; the numbers of the
-        cells that are used go to a set. With None they are recorded again."""
+        """A context that pauses the pass in this thread: operations leave no entries, and their results do not depend
+        on it; the numbers of the cells that they use go to the set `used`. With None it records inside of a pause."""
         me = threading.get_ident()
         before = self.paused.pop(me, None)
         if used is not None:
@@ -254,8 +253,8 @@ class Tape:
             if before is not None:
                 self.paused[me] = before
 
-    def rests(self, *used: int) -> bool:
-        """Whether the pass is paused in this thread, where cells with these numbers are used."""
+    def is_paused(self, *used: int) -> bool:
+        """Whether the pass is paused in this thread; if so, notes that cells with these numbers are used."""
         noted = self.paused.get(threading.get_ident())
         if noted is None:
             return False
@@ -264,7 +263,7 @@ class Tape:
 
 
 def _on_cells(operation: Operation) -> tuple[Operator, Operator]:
-    """An operator, and the same reflected, that does without detours where cells hold floats."""
+    """An operator and its reflected version, with a fast path for cells of floats."""
     slopes = SLOPES[operation]
 
     def forward(self: TapeCell, other: Any) -> Any:
@@ -310,7 +309,7 @@ def _on_cells(operation: Operation) -> tuple[Operator, Operator]:
 
 
 def _on_cell(operation: Operation, of_numpy: bool = False) -> Callable[[Any], Any]:
-    """The same for an operator with one argument, or for a function of numpy."""
+    """The same for a unary operator, or with `of_numpy` for a unary ufunc."""
     slopes = SLOPES[operation]
 
     def method(self: TapeCell) -> Any:
@@ -327,7 +326,7 @@ def _on_cell(operation: Operation, of_numpy: bool = False) -> Callable[[Any], An
 
 
 class TapeCell(Number):
-    """A value computed in a reverse pass."""
+    """A value of a reverse pass; its number is the key of its entry on the tape."""
 
     __slots__ = ("element", "number", "primal", "tape")
 
@@ -364,40 +363,40 @@ _UFUNCS: dict[Any, Callable[[Any], Any]] = {
     for operation in SLOPES
     if len(operation.arguments) == 1 and isinstance(operation.array, np.ufunc)
 }
-"""What numpy's functions of one argument do with a cell."""
+"""The fast paths of unary ufuncs on cells."""
 
 _OF_TWO: dict[Any, Operation] = {
     operation.array: operation
     for operation in ops.TABLE.values()
     if len(operation.arguments) == 2 and isinstance(operation.array, np.ufunc) and not operation.steps
 }
-"""The operations of its functions of two arguments; see `eager/numpy/protocol.py` for all that there are."""
+"""The operations of binary ufuncs on cells; `eager/numpy/protocol.py` has all ufuncs."""
 
 
 _USUAL = frozenset([float, TapeCell, np.ndarray])
-"""What stands beside cells of arrays, and is an argument without another look."""
+"""The types of arguments beside cells that need no conversion."""
 
 
 _ndarray = np.ndarray
 
 
-# -- what is a number --------------------------------------------------------------------------------------------------
+# -- numbers and plain values ------------------------------------------------------------------------------------------
 
 
 def tag_of(x: Any) -> int:
-    """The youngest tag of a number; 0 for a plain one."""
+    """The outermost tag of a number, which is its youngest; 0 for a plain value."""
     return x.tag if type(x) in LIFTS else 0
 
 
 def real_part(x: Any) -> Any:
-    """The number with all derivatives left out."""
+    """The value of a number, without any derivatives."""
     while type(x) in LIFTS:
         x = x.primal
     return x
 
 
 def shape_of(x: Any) -> tuple[int, ...]:
-    """numpy's shape, also of numbers with derivatives.
+    """`np.shape`, for numbers with derivatives too.
 
     >>> shape_of(2.0), shape_of(np.ones((2, 3)))
     ((), (2, 3))
@@ -410,7 +409,7 @@ def shape_of(x: Any) -> tuple[int, ...]:
 
 
 def zero_like(x: Any) -> Any:
-    """The zero of a number's shape.
+    """Zeros in the shape of a number.
 
     >>> zero_like(3.0), zero_like(np.ones(2))
     (0.0, array([0., 0.]))
@@ -423,9 +422,9 @@ _FLOAT = np.dtype(np.float64)
 
 
 def plain(x: Any) -> Any:
-    """An argument of an operation as numbers are computed with: floats, arrays of floats, numbers, truth values.
+    """An argument of an operation, normalised: a float, an array of floats, a number with derivatives or a truth value.
 
-    Arrays that belong to somebody else are copied where an operation keeps them; see `copies.py`.
+    Arrays are not copied here, but where an operation keeps them; see `copies.py`.
     """
     kind = type(x)
     if kind is float or (kind is np.ndarray and x.ndim and x.dtype is _FLOAT):
@@ -454,7 +453,7 @@ def plain(x: Any) -> Any:
         except (TypeError, ValueError):
             if _has_complex(x):
                 raise is_complex(shown(x)) from None
-            raise Error(f"an array of reals is needed, and {shown(x)} is none") from None
+            raise Error(f"an array of reals is needed, and this is {shown(x)}") from None
     if isinstance(x, Real):  # fractions
         return as_number(x)
     return x
@@ -472,8 +471,7 @@ def _plain_array(x: Any) -> Any:
         if type(x) not in _SAME:
             raise Error(
                 f"an array of class {type(x).__name__}, which computes by rules of its own, cannot be used together "
-                "with derivatives; make a plain one of it with np.asarray(x), or x.filled(0.0) if it is masked"
-                + place()
+                "with derivatives; convert it with np.asarray(x), or with x.filled(0.0) if it is masked" + place()
             )
         x = np.asarray(x)
     if not x.ndim and x.dtype.kind in "biuf":
@@ -527,14 +525,14 @@ def _is_element(x: Any) -> bool:
 
 
 def as_element(x: Any) -> Any:
-    """A result of numpy's: a single number is a scalar of numpy's; see `Number.element`."""
+    """A result of numpy, whose single numbers are marked as numpy scalars; see `Number.element`."""
     return x.as_element() if type(x) in LIFTS and not x.element and not shape_of(x) else x
 
 
 def bundle(tag: int, primal: Any, tangent: Any) -> Any:
-    """`primal + tag * tangent`, sorted by tag; the primal alone where there is no tangent.
+    """`primal + tag * tangent`, with the youngest tag outermost; the primal alone where the tangent is None.
 
-    A tangent that happens to be zero is one: times an infinite slope it must not pass for zero.
+    A tangent that is zero by value is kept, since zero times an infinite partial derivative is NaN and not zero.
 
     >>> bundle(3, 2.0, None)
     2.0

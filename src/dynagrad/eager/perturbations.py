@@ -1,7 +1,8 @@
-"""Which passes of differentiation are open, so that a number that escaped from a closed one is noticed.
+"""Which differentiation passes are open, so that numbers that escaped from a closed one are detected.
 
-A pass is open while its verb runs; the tag of a function that a derivative returned is open during its calls. Numbers
-of an open pass are somebody's business; those of a closed one are a mistake of whoever kept them.
+A pass is open while its verb runs; the tag of a function that a derivative returned is open during calls of it. A
+number of a closed pass in a result is an error of the user, who kept it. Here is also which line of the user's is
+running, for messages of errors.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _collected = False
 
 
 class opened:
-    """A context that keeps tags open; `tape` is that of the one tag, where a pass backward records."""
+    """A context in which tags are open; `tape` is that of the tag, where a reverse pass records."""
 
     __slots__ = ("before", "passes", "tags")
 
@@ -65,9 +66,9 @@ _sealed: ContextVar[int] = ContextVar("_sealed", default=0)
 
 
 class sealed:
-    """A context in which arrays that were made before may not be written to: what is computed in it is computed again.
+    """A context of a computation that will be run again, so that arrays older than `now` may not be written to in it.
 
-    `now` is of the numbers that arrays are counted by (`numbers.fresh`).
+    `now` is a serial number of `numbers.fresh`.
     """
 
     __slots__ = ("before", "now")
@@ -84,26 +85,27 @@ class sealed:
 
 
 def is_sealed(made: int) -> bool:
-    """Whether an array with this number is from outside of what is computed again."""
+    """Whether an array with this serial number is older than the computation that will be run again."""
     return made < _sealed.get()
 
 
 def is_open(tag: int) -> bool:
+    """Whether the pass of a tag is open, in any thread."""
     return tag in _open
 
 
 def inside() -> Sequence[Any]:
-    """The passes that this thread is in, the innermost last: a tape where one backward records, a tag for others."""
+    """The open passes of this thread, innermost last: the tape of a reverse pass, the tag of another."""
     return _inside.get()
 
 
 def any_younger(tag: int) -> bool:
-    """Whether this thread is in a pass that began after that of this tag."""
+    """Whether this thread has an open pass that is younger than this tag."""
     return any((one if isinstance(one, int) else one.tag) > tag for one in _inside.get())
 
 
 def _users_frame() -> FrameType | None:
-    """The innermost one that is not ours."""
+    """The innermost frame that is neither of this package nor of numpy."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename.startswith(_NOT_THE_USERS):
         frame = frame.f_back
@@ -111,13 +113,13 @@ def _users_frame() -> FrameType | None:
 
 
 def place() -> str:
-    """The line of the user's that is being run, as the end of a message."""
+    """The file and line of the user's code that is running, as the end of a message."""
     frame = _users_frame()
     return "" if frame is None else f" ({frame.f_code.co_filename}, line {frame.f_lineno})"
 
 
 def running() -> str:
-    """The text of what the user's line is computing, such as `math.exp(x)`; empty where the source is not to be had."""
+    """The text of the expression that the user's line is computing, such as `math.exp(x)`; empty without the source."""
     frame = _users_frame()
     if frame is None:
         return ""
@@ -130,7 +132,7 @@ def running() -> str:
 
 
 class located:
-    """A context whose errors, where they are of derivatives, name the line of the user's; `opened` is one too."""
+    """A context in which errors about derivatives get the file and line of the user's code; `opened` is one too."""
 
     __slots__ = ()
 
@@ -143,7 +145,7 @@ class located:
 
 
 def _locate(error: object, trace: TracebackType | None) -> None:
-    """Adds the line to the message of one of our errors, unless it has one: the innermost that is not ours."""
+    """Adds the innermost line of the user's code to the message of an error of this package, unless it has one."""
     if type(error) not in _LOCATED or len(error.args) != 1 or ", line " in str(error):  # type: ignore[attr-defined]  # functions take attributes
         return
     raised, line = "", ""
@@ -160,7 +162,7 @@ _LOCATED = (Error, NotDifferentiable, NotConverged)
 
 
 class taping:
-    """A context that keeps Python's garbage collector from looking through a tape again and again while it grows."""
+    """A context that pauses Python's garbage collector, which would traverse a growing tape again and again."""
 
     def __enter__(self) -> None:
         global _taping, _collected

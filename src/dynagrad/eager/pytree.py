@@ -1,8 +1,8 @@
-"""Structures: what derivatives go through besides single numbers.
+"""Pytrees: structures of reals that derivatives map over, and their vector space.
 
-Tuples (named ones too), lists, dicts, dataclasses and registered classes are taken apart and put together again.
-Reals, arrays of reals and numbers with derivatives are leaves. Functions are leaves of their own kind. Integers,
-strings, None and everything else inside a structure are constants and stay what they are.
+Tuples (named ones too), lists, dicts, dataclasses and registered classes are nodes. Reals, arrays of reals and numbers
+with derivatives are leaves; functions are leaves of another kind. Integers, strings, None and all other objects in a
+structure are constants.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ Flatten = Callable[[Any], Sequence[Any]]
 Unflatten = Callable[[Any, Sequence[Any]], Any]
 
 _REGISTERED: dict[type, tuple[Flatten, Unflatten]] = {}
-MOST = 200  # levels of structures in structures
+MOST = 200  # the deepest nesting of structures
 
 
 @strict_options
 def register(cls: type, flatten: Flatten, unflatten: Unflatten) -> None:
-    """Lets derivatives go through a class: `flatten(x)` are the parts of x, `unflatten(x, parts)` is x with others.
+    """Registers a class as a structure: `flatten(x)` gives the parts of x, `unflatten(x, parts)` is x with new parts.
 
     >>> class Point:
     ...     def __init__(self, x, y):
@@ -44,14 +44,15 @@ def register(cls: type, flatten: Flatten, unflatten: Unflatten) -> None:
     >>> register(Point, lambda p: (p.x, p.y), lambda p, parts: Point(*parts))
     """
     if not isinstance(cls, type):
-        raise Error(f"dg.register: the first argument is a class, and {shown(cls)} is none")
-    for name, given in (("flatten", flatten), ("unflatten", unflatten)):
-        if not callable(given):
-            raise Error(f"dg.register: {name} is a function, and {shown(given)} is none")
+        raise Error(f"dg.register: the first argument should be a class, and is {shown(cls)}")
+    for name, value in (("flatten", flatten), ("unflatten", unflatten)):
+        if not callable(value):
+            raise Error(f"dg.register: {name} should be a function, and is {shown(value)}")
     _REGISTERED[cls] = (flatten, unflatten)
 
 
 def is_registered(cls: type) -> bool:
+    """Whether a class was registered."""
     return cls in _REGISTERED
 
 
@@ -60,7 +61,7 @@ _ndarray = np.ndarray
 
 
 def is_real(x: Any) -> bool:
-    """Whether something is a leaf that has derivatives."""
+    """Whether something is a leaf of reals: a float, an array of floats, or a number with derivatives."""
     kind = type(x)
     if kind is float or kind in LIFTS:
         return True
@@ -74,18 +75,19 @@ def is_real(x: Any) -> bool:
 
 
 def is_function(x: Any) -> bool:
+    """Whether something is a leaf that is a function."""
     return callable(x) and not isinstance(x, type) and not is_real(x)
 
 
 def is_exact(x: Any) -> bool:
-    """Whether something is a whole number or a truth value, or an array of these: what is constant as a result."""
+    """Whether something is an integer or a truth value, or an array of these: as a result its derivative is zero."""
     if isinstance(x, np.ndarray):
         return x.dtype.kind in "biu"
     return isinstance(x, int | np.integer | np.bool_)
 
 
 def parts(x: Any) -> tuple[Sequence[Any], Unflatten] | None:
-    """The parts of a structure and how to put others in their place; None for a leaf or a constant."""
+    """The parts of a structure and a function that replaces them; None for a leaf or a constant."""
     kind = type(x)
     if kind in _REGISTERED:
         flatten, unflatten = _REGISTERED[kind]
@@ -115,7 +117,7 @@ def _dataclass(old: Any, new: Sequence[Any]) -> Any:
 
 
 def _forget(made: Any, fields: set[str]) -> None:
-    """Drops what was computed from the fields of the original and is kept beside them, such as a cached property."""
+    """Drops attributes that were computed from the fields of the original, such as cached properties."""
     attributes: dict[str, Any] = getattr(made, "__dict__", {})
     for name in [name for name in attributes if name not in fields]:
         source = inspect.getattr_static(type(made), name, None)
@@ -134,13 +136,13 @@ def _mapping(old: Any, new: Sequence[Any]) -> Any:
 
 
 def transform(x: Any, real: Callable[[Any], Any], function: Callable[[Any], Any] | None = None, _level: int = 0) -> Any:
-    """The structure with its reals and its functions replaced.
+    """Maps over the leaves of a structure: `real` over reals, `function` over functions.
 
     >>> transform((1.0, [2.0, "a", 3]), lambda r: -r)
     (-1.0, [-2.0, 'a', 3])
     """
     kind = type(x)
-    if kind is tuple and _level < MOST:  # most of what there is
+    if kind is tuple and _level < MOST:  # the common case
         return tuple([transform(part, real, function, _level + 1) for part in x])
     if kind in LIFTS:
         return real(x.settled())
@@ -156,12 +158,12 @@ def transform(x: Any, real: Callable[[Any], Any], function: Callable[[Any], Any]
 
 
 def zero_of(x: Any) -> Any:
-    """The zero of a whole number, a truth value or an array of these."""
+    """The zero for an integer, a truth value or an array of these."""
     return np.zeros(x.shape) if isinstance(x, np.ndarray) and x.ndim else 0.0
 
 
 def float_of(x: Any) -> Any:
-    """The same as a real."""
+    """An integer, a truth value or an array of these as reals."""
     return x.astype(np.float64) if isinstance(x, np.ndarray) and x.ndim else float(x)
 
 
@@ -172,8 +174,8 @@ def of_result(
     exact: Callable[[Any], Any] = zero_of,
     _level: int = 0,
 ) -> Any:
-    """As `transform`, for a derivative of a result: a whole number or truth value that was computed has derivative
-    zero. That is what it is by itself, and in a tuple, a list or a dict; what a class has in its fields are constants.
+    """`transform` for a derivative of a result, in which computed integers and truth values have derivative zero. That
+    holds for the result itself and inside tuples, lists and dicts; in fields of a class they are constants.
 
     >>> of_result((2, [True, 3.0], "a"), lambda r: r)
     (0.0, [0.0, 3.0], 'a')
@@ -193,20 +195,20 @@ def of_result(
 
 
 def no_hidden_numbers(verb: str, x: Any) -> None:
-    """Raises Error where numbers with derivatives are in a result, in something that derivatives do not go through."""
+    """Raises Error where a result has numbers with derivatives inside an object that is no structure."""
     if type(x) in LIFTS or type(x) is float:
         return
     for constant in _constants(x):
         if isinstance(constant, Iterator) and type(constant).__module__ in ("builtins", "itertools"):
             raise Error(
-                f"{verb}: the result is, or has in it, {shown(constant)}, which computes when it is looked at, and "
-                f"then the derivative is over; return a list{place()}"
+                f"{verb}: the result is or contains {shown(constant)}, which is evaluated lazily, when the derivative "
+                f"is over; return a list{place()}"
             )
         if _holds_number(constant):
             if isinstance(constant, np.ndarray):
                 advice = "stack them with np.stack"
             else:
-                advice = f"return a tuple, a list or a dict, or tell dg.register how to take {type(constant)} apart"
+                advice = f"return a tuple, a list or a dict, or register {type(constant)} with dg.register"
             raise Error(
                 f"{verb}: the result has numbers with derivatives in {_kind(constant)}, where derivatives do not go; "
                 f"{advice}{place()}"
@@ -218,7 +220,7 @@ def _kind(x: Any) -> str:
 
 
 def _constants(x: Any) -> Iterator[Any]:
-    """What is neither a real nor a function in a structure, nor known to hold no number; raises for complex ones."""
+    """The constants of a structure that might hold a number with derivatives; raises Error for complex numbers."""
     if isinstance(x, complex | np.complexfloating) or (isinstance(x, np.ndarray) and x.dtype.kind == "c"):
         raise is_complex(f"the result {shown(x)}")
     if isinstance(x, _PLAIN) or is_real(x):
@@ -237,7 +239,7 @@ def _constants(x: Any) -> Iterator[Any]:
 
 
 _PLAIN = (int, str, bytes, float, type(None), type, np.generic)
-_LOOKED_AT = 1000  # objects, in the search of a number
+_LOOKED_AT = 1000  # the most objects that are searched for a number
 
 
 def _holds_number(x: Any) -> bool:
@@ -277,7 +279,7 @@ def together(
     function: Callable[..., Any] | None = None,
     path: str = "",
 ) -> Any:
-    """As `transform`, of structures side by side. Raises Error where they differ; `what` says what `others` are."""
+    """Maps over the leaves of several structures together. Raises Error where they differ; `what` names `others`."""
     if is_real(x):
         for other in others:
             if not is_real(plain(other)) or shape_of(other) != shape_of(x):
@@ -311,7 +313,7 @@ def together(
 
 
 def _parts_as(x: Any, other: Any) -> Sequence[Any] | None:
-    """The parts of a structure in the order of those of x; None where it has others."""
+    """The parts of a structure in the order of the parts of x; None where it differs."""
     if isinstance(x, dict):
         return [other[key] for key in x] if isinstance(other, dict) and other.keys() == x.keys() else None
     taken = parts(other) if not is_real(other) and not isinstance(other, dict) else None
@@ -369,12 +371,12 @@ def _add_functions(f: Any, g: Any) -> Any:
     if hasattr(f, "__dynagrad_plus__"):
         return f.__dynagrad_plus__(g)
     if not callable(g):
-        raise Error(f"a function can be added to a function only, and {shown(g)} is none{place()}")
+        raise Error(f"only a function can be added to a function, and not {shown(g)}{place()}")
     return _combined(("add", f, {"b": g}), combination(f).plus(combination(g)))
 
 
 def combination(f: Any) -> Combination:
-    """A function as a sum of one, or as the sum and the multiples that it was made of."""
+    """A function as a linear combination: the one it was made as, or itself."""
     made = getattr(f, "combination", None)
     return made if isinstance(made, Combination) else Combination(f)
 
@@ -404,7 +406,7 @@ def scale(c: Any, x: Any) -> Any:
     if isinstance(x, int) and not isinstance(x, bool):
         x = float(x)
     if not is_real(plain(c)):
-        raise Error(f"scale: a vector is scaled by a real, and {shown(c)} is none{place()}")
+        raise Error(f"scale: the factor should be a real, and is {shown(c)}{place()}")
     return transform(x, lambda r: apply(ops.multiply, plain(c), plain(r)), lambda f: _scale_function(c, f))
 
 

@@ -1,11 +1,11 @@
-"""Special functions of numbers, floats and arrays: `dg.special`.
+"""Special functions, `dg.special`: of floats, arrays and numbers with derivatives.
 
-`logsumexp` and `softmax` stand in `eager/numpy/exponentials.py`; here are the functions of one or two reals, which go
-over arrays element by element. `xlogy` and the entropies are 0 where their first factor is. The rest has its values
-from scipy, which must be installed for these; scipy's own ufuncs of the same names work on numbers too. All have
-derivatives of every order, with respect to real arguments; the order of a Bessel function or a polygamma is a constant.
+Here are elementwise functions of one or two reals; `logsumexp` and `softmax` are in `eager/numpy/exponentials.py`.
+`xlogy` and the entropies are 0 where their first factor is. Most take their values from scipy, which must be installed
+for them; scipy's ufuncs of the same names work on numbers with derivatives too. All have derivatives of every order by
+their real arguments; the order of a Bessel function or a polygamma is a constant.
 
-It is long by its table: a function of the list has its values, its slopes and its source in one place.
+It is long by its table: each function has its value, its derivatives and its source in one place.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ ROOT_2PI = math.sqrt(2.0 * math.pi)
 
 
 def _elementwise(name: str, value: Callable[..., Any], *tangent: LinearMap | None) -> Operation:
-    """An operation on reals, with as many arguments as there are rules; `value` is for arrays, and does for floats."""
+    """An operation on reals, with as many arguments as there are tangent rules; `value` is for arrays and floats."""
 
     def quietly(*xs: Any) -> Any:
         with np.errstate(all="ignore"):
@@ -95,7 +95,7 @@ def _scipy(name: str) -> Any:
 
 
 def _from_scipy(name: str, *tangent: LinearMap | None, scipy: str = "", first: tuple[Any, ...] = ()) -> Operation:
-    """An operation with scipy's values; `first` are arguments that are constants."""
+    """An operation with values from scipy; `first` are constant arguments before the others."""
     return _elementwise(name, lambda *xs: _scipy(scipy or name)(*first, *xs), *tangent)
 
 
@@ -107,7 +107,7 @@ def _product_with_log(log: Any) -> Callable[[Any, Any], Any]:
 
 
 def _slope(d: Any, a: Any, b: Any) -> Any:
-    """d * a / b, and 0 where both are: the slope in b of something that is 0 where a is, whatever b."""
+    """d * a / b, and 0 where a and b are 0: the derivative by b of a function that is 0 where a is."""
     both = ops.logical_and(ops.equal(a, 0.0), ops.equal(b, 0.0))
     return ops.where(both, 0.0, ops.multiply(d, ops.divide(a, b)))
 
@@ -171,46 +171,46 @@ _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617
 
 
 @functools.cache
-def _gap(n: int) -> Operation:
-    """polygamma(n, a) - polygamma(n, a + b), where 0 is for `digamma`, also where b is small by a.
+def _polygamma_difference(n: int) -> Operation:
+    """polygamma(n, a) - polygamma(n, a + b), with polygamma(0, x) = digamma(x), accurate where b is small against a.
 
-    Recurrence to a large argument, and the asymptotic series there (DLMF 5.15.5, 5.15.8), of the difference term by
-    term.
+    By recurrence to a large argument and the asymptotic series there (DLMF 5.15.5, 5.15.8), with the difference taken
+    term by term.
     """
 
     def value(a: Any, b: Any) -> Any:
-        def apart(z: Any, p: int) -> Any:
+        def difference(z: Any, p: int) -> Any:
             """z**-p - (z + b)**-p"""
             return -np.expm1(-p * np.log1p(b / z)) * z**-p
 
         a, b = np.broadcast_arrays(np.asarray(a, float), np.asarray(b, float))
         sign, steps = (-1.0) ** n, 12 + 2 * n
         far, whole = a + steps, math.factorial(n)
-        first = np.log1p(b / far) if n == 0 else math.factorial(n - 1) * apart(far, n)
-        found = first + 0.5 * whole * apart(far, n + 1)
+        first = np.log1p(b / far) if n == 0 else math.factorial(n - 1) * difference(far, n)
+        found = first + 0.5 * whole * difference(far, n + 1)
         for j, number in enumerate(_BERNOULLI, 1):
-            found = found + number * math.factorial(2 * j + n - 1) / math.factorial(2 * j) * apart(far, 2 * j + n)
-        near = sum(apart(a + k, n + 1) for k in range(steps))
-        plain_gap = _polygamma(n).array(a) - _polygamma(n).array(a + b)  # type: ignore[misc]  # there is one, as was asked before
-        return np.where((a > 0.0) & (a + b > 0.0), -sign * (found + whole * near), plain_gap)
+            found = found + number * math.factorial(2 * j + n - 1) / math.factorial(2 * j) * difference(far, 2 * j + n)
+        near = sum(difference(a + k, n + 1) for k in range(steps))
+        direct = _polygamma(n).array(a) - _polygamma(n).array(a + b)  # type: ignore[misc]  # there is one, as was asked before
+        return np.where((a > 0.0) & (a + b > 0.0), -sign * (found + whole * near), direct)
 
     return _elementwise(
         f"polygamma_gap{n}",
         value,
-        lambda d, y, a, b: ops.multiply(d, _gap(n + 1)(a, b)),
+        lambda d, y, a, b: ops.multiply(d, _polygamma_difference(n + 1)(a, b)),
         lambda d, y, a, b: ops.negative(ops.multiply(d, _polygamma(n + 1)(ops.add(a, b)))),
     )
 
 
 _betaln = _from_scipy(
     "betaln",
-    lambda d, y, a, b: ops.multiply(d, _gap(0)(a, b)),
-    lambda d, y, a, b: ops.multiply(d, _gap(0)(b, a)),
+    lambda d, y, a, b: ops.multiply(d, _polygamma_difference(0)(a, b)),
+    lambda d, y, a, b: ops.multiply(d, _polygamma_difference(0)(b, a)),
 )
 _beta = _from_scipy(
     "beta",
-    lambda d, y, a, b: ops.multiply(d, ops.multiply(y, _gap(0)(a, b))),
-    lambda d, y, a, b: ops.multiply(d, ops.multiply(y, _gap(0)(b, a))),
+    lambda d, y, a, b: ops.multiply(d, ops.multiply(y, _polygamma_difference(0)(a, b))),
+    lambda d, y, a, b: ops.multiply(d, ops.multiply(y, _polygamma_difference(0)(b, a))),
 )
 
 
@@ -227,8 +227,8 @@ _erfc = _from_scipy("erfc", lambda d, y, x: ops.negative(ops.multiply(d, _bell(2
 def _erfcx(n: int) -> Operation:
     """The n-th derivative of erfcx.
 
-    On the left by recurrence (DLMF 7.18.7), whose terms have one sign there; on the right they cancel, and the integral
-    of (-2 t)**n exp(-t**2 - 2 x t) over t from 0, whose integrand has one sign, has all digits.
+    For negative x by recurrence (DLMF 7.18.7), whose terms have one sign there. For positive x they cancel; there by
+    quadrature of the integral of (-2 t)**n exp(-t**2 - 2 x t) over t from 0, whose integrand has one sign.
     """
 
     def value(x: Any) -> Any:
@@ -242,7 +242,7 @@ def _erfcx(n: int) -> Operation:
         return found
 
     def right(x: Any) -> Any:
-        reach = 45.0 + 3.0 * n  # of the exponent, in size
+        reach = 45.0 + 3.0 * n  # the size of the exponent at which the integral is cut off
         places, weights = np.polynomial.legendre.leggauss(32 + int(reach) // 2)
         end = reach / (x + np.hypot(x, math.sqrt(reach)))
         t = end[..., None] * (0.5 + 0.5 * places)
@@ -262,7 +262,7 @@ _ndtri = _from_scipy("ndtri", lambda d, y, x: ops.multiply(d, _bell(ROOT_2PI, y,
 
 
 def _log_ndtr_slope(y: Any, x: Any) -> Any:
-    """The density over the distribution function. On the left both are small, and their ratio is that of erfcx."""
+    """The density divided by the distribution function. For negative x both are small, and erfcx has their ratio."""
     left = ops.less(x, 0.0)
     scaled = _erfcx(0)(ops.multiply(-math.sqrt(0.5), ops.where(left, x, 0.0)))
     density = ops.exp(ops.negative(ops.add(ops.multiply(0.5, ops.multiply(x, x)), y)))
@@ -397,7 +397,7 @@ def digamma(x: Any) -> Any:
 
 def polygamma(n: int, x: Any) -> Any:
     """The n-th derivative of `digamma` (scipy); n is a constant."""
-    return lift(_polygamma(_whole("polygamma", n)), (x,))
+    return lift(_polygamma(_whole_order("polygamma", n)), (x,))
 
 
 def beta(a: Any, b: Any) -> Any:
@@ -513,19 +513,19 @@ def yn(n: float, x: Any) -> Any:
 def _order(name: str, n: Any) -> float:
     value = as_number(n)
     if value is None or not math.isfinite(value):
-        raise Error(f"dg.special.{name}: the order {shown(n)} should be a number that is constant")
+        raise Error(f"dg.special.{name}: the order should be a constant number, and is {shown(n)}")
     return int(value) if value == int(value) else value
 
 
-def _whole(name: str, n: Any) -> int:
+def _whole_order(name: str, n: Any) -> int:
     value = _order(name, n)
     if value != int(value) or value < 0:
-        raise Error(f"dg.special.{name}: the order {value!r} should be a whole number from 0")
+        raise Error(f"dg.special.{name}: the order should be a whole number, 0 or larger, and is {value!r}")
     return int(value)
 
 
 def __dir__() -> list[str]:
-    """What completion offers: the public names."""
+    """The public names, for completion."""
     return list(__all__)
 
 
@@ -534,4 +534,4 @@ UFUNCS: dict[str, Callable[..., Any]] = {
     for name in __all__
     if name not in ("logsumexp", "softmax", "log_softmax", "sigmoid", "softplus")
 } | {"psi": digamma, "jv": jn, "kv": kn, "yv": yn}
-"""What scipy's ufuncs of these names are here."""
+"""The functions here by the names of scipy's ufuncs."""

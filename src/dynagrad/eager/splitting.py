@@ -1,7 +1,8 @@
-"""Taking a tag out of a number: its part without the tag, and its tangent along it.
+"""Splits a number by a tag: into the part without the tag, and the tangent along it.
 
-A number that a forward pass looks at may be a cell of a younger reverse pass, and then the tag may be in all that the
-cell was made of. So that pass gets more cells (`split`). `taylor.py` does the same with several coefficients.
+The result of a forward pass may hold a cell of a younger reverse pass, and the tag may be in the ancestors of that
+cell. So that pass gets more cells: one for each part of each ancestor (`split`). `taylor.py` does the same with more
+than two coefficients.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ from .tape import Pull, Scalars
 
 
 def split(tag: int, x: Any) -> tuple[Any, Any]:
-    """The number without a tag of a forward pass, and its tangent along it (None for none): x = first + tag * second.
+    """A number without a tag of a forward pass, and its tangent along it (None for none): x = first + tag * second.
 
-    Under a cell of a younger reverse pass the tag may be in the primal and in all that the cell was made of. So that
-    pass gets two cells for each of these: one is x at tag zero, the other the tangent, and they depend on both cells of
-    each ancestor by the product rule.
+    Under a cell of a younger reverse pass the tag may be in the primal and in all ancestors of the cell. So that pass
+    gets two cells for each of these: one is x at tag zero, the other the tangent, and they depend on both cells of each
+    parent by the product rule.
     """
     if not isinstance(x, Number) or x.tag < tag:
         return x, None
@@ -43,6 +44,7 @@ SPLITS: dict[type, Callable[[int, Any], tuple[Any, Any]]] = {Bundle: _split_bund
 
 
 def cell_at(tape: Tape, number: int | None, primal: Any) -> Any:
+    """The cell with this number; the primal alone where there is none."""
     if number is None:
         return primal
     return TapeCell(tape, primal, number)
@@ -59,10 +61,10 @@ def cells_of(
     parts: Callable[[Any], Sequence[Any]],
     power: Callable[[int, Any], Any],
 ) -> Cells:
-    """The cells of the n + 1 parts of a cell: x = first + tag * second + ...; None for a part that has none.
+    """The cells of the n + 1 parts of a cell, x = first + tag * second + ...; None for a part that is zero.
 
-    Ancestors first, without recursion; each is taken apart once. `parts` does that with an increment, and `power(k, x)`
-    is tag**k * x.
+    Ancestors are split first, without recursion, and each once. `parts` splits an increment, and `power(k, x)` is
+    tag**k * x.
     """
     known = tape.splits.setdefault((tag, n), {})
     stack = [number]
@@ -73,7 +75,7 @@ def cells_of(
             continue
         whole: Cells = (at, *(None,) * n)
         entry = tape.entries.get(at)
-        if at < tag or entry is None:  # made before the tag was: it cannot be in there
+        if at < tag or entry is None:  # older than the tag, so it cannot depend on it
             known[at] = whole
             stack.pop()
             continue
@@ -95,7 +97,7 @@ def cells_of(
 
 
 def _cells_of(tape: Tape, tag: int, number: int) -> Cells:
-    """The same of a bundle's tag."""
+    """The two cells of a cell, for the tag of a bundle."""
 
     def parts(x: Any) -> Sequence[Any]:
         first, second = halves(tag, x)
@@ -105,11 +107,11 @@ def _cells_of(tape: Tape, tag: int, number: int) -> Cells:
 
 
 class Part:
-    """A `Pull` of one part of a cell that was taken apart.
+    """The `Pull` of one part of a split cell.
 
-    With the linear map J = J[0] + J[1] tag + ..., the cell of part k sends J[j] to those of part k - j. An adjoint may
-    hold the tag too, where its pass is open around this one; that is none of the map's, so its parts go through the map
-    one by one.
+    Where the cell's pullback is the linear map J = J[0] + J[1] tag + ..., part k propagates by J[j] to part k - j of
+    each parent. An adjoint may hold the tag too, from an enclosing pass; that is not the map's, so the parts of the
+    adjoint go through the map one by one.
     """
 
     __slots__ = ("k", "known", "numbers", "parts", "power", "pull", "tag")
@@ -134,7 +136,7 @@ class Part:
         return self.increments(delta, self.pull)
 
     def increments(self, delta: Any, pull: Pull) -> Iterable[tuple[int, Any]]:
-        """What it sends, where `pull` is that of the cell which was taken apart."""
+        """The increments for the parents' parts, where `pull` is the pullback of the whole cell."""
         found = []
         for k, d in enumerate(self.parts(delta)):
             for number, x in self._sent(d, pull):
@@ -151,12 +153,12 @@ class Part:
 
 
 def halves(tag: int, x: Any) -> tuple[Any, Any]:
-    """As `split`, of whatever an adjoint may be: a number, or a functional that knows how to part itself."""
+    """`split` of an adjoint, which may be a number or a `Dual`."""
     return x.__dynagrad_halves__(tag) if hasattr(x, "__dynagrad_halves__") else split(tag, x)
 
 
 def times_tag(tag: int, x: Any) -> Any:
-    """An adjoint without the tag, times the tag."""
+    """An adjoint that does not hold the tag, times the tag."""
     return (
         x.__dynagrad_times__(Bundle(tag, 0.0, 1.0))
         if hasattr(x, "__dynagrad_halves__")
@@ -174,7 +176,7 @@ def contains(tag: int, x: Any) -> bool:
 
 
 def _mentions(entry: Any, tag: int) -> bool:
-    """Whether what an entry computes with depends on a tag."""
+    """Whether the residuals of an entry depend on a tag."""
     if isinstance(entry, tuple):
         return any(contains(tag, entry[i]) for i in range(1, len(entry), 2))
     if hasattr(entry, "held"):

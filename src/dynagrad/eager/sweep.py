@@ -1,7 +1,7 @@
-"""The reverse pass over a tape: the sweep of `autodiff/accumulation.py`, from the last cell to the first.
+"""The reverse sweep over a tape: adjoints of cells, from the last to the first, by `autodiff/accumulation.py`.
 
-A cell's number is larger than those of all cells that it was made of, so one look at each entry is enough, without
-recursion and without searching. What an entry means is in `tape.py`.
+A cell has a larger number than its parents, so descending numbers are a reverse topological order: each entry is
+visited once, without recursion. `tape.py` says what entries mean.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from .numbers import Tape
 from .tape import Recorded, ShapeOnly, times
 
 
-class Partial:
-    """An adjoint of an array whose increments touch few of its elements each, such as those of `x[0] + x[1]`.
+class SparseAdjoint:
+    """The adjoint of an array whose increments touch few elements each, such as those of `x[0] + x[1]`.
 
-    The second increment makes an array, and all that follow are added to it in place, so that n of them do not take n
-    arrays (002: the first increment initialises, and what is complete is finalised). Plain numbers only.
+    The first increment is kept as it is; the second makes an array, and further ones are added to it in place, so that
+    n increments do not take n arrays. Plain numbers only.
     """
 
     __slots__ = ("delta", "recorded", "total")
@@ -32,31 +32,33 @@ class Partial:
         self.recorded, self.delta, self.total = recorded, delta, total
 
     def __dynagrad_plus__(self, other: Any) -> Any:
-        if type(other) is Partial:
-            other.add_to(self.whole())
+        if type(other) is SparseAdjoint:
+            other.add_to(self.dense())
         elif type(other) is np.ndarray and other.dtype == np.float64:
-            total = self.whole()
+            total = self.dense()
             np.add(total, other, out=total)
         else:
-            return apply(ops.add, self.whole(), other)
+            return apply(ops.add, self.dense(), other)
         return self
 
-    def onto(self, other: Any) -> Any:
-        """The sum with an adjoint that came first, and that somebody else may have."""
+    def plus_array(self, other: Any) -> Any:
+        """The sum with an earlier adjoint, which may be shared and is not written to."""
         if type(other) is not np.ndarray or other.dtype != np.float64:
-            return apply(ops.add, other, self.whole())
+            return apply(ops.add, other, self.dense())
         total = other.copy()
         self.add_to(total)
-        return Partial(self.recorded, None, total)
+        return SparseAdjoint(self.recorded, None, total)
 
     def add_to(self, total: Any) -> None:
+        """Adds it to an array, in place."""
         if self.total is not None:
             np.add(total, self.total, out=total)
         else:
             assert self.recorded.operation.accumulate is not None
             self.recorded.operation.accumulate(total, self.delta)
 
-    def whole(self) -> Any:
+    def dense(self) -> Any:
+        """The adjoint as an array."""
         if self.total is None:
             total = np.zeros(self.recorded.arguments[0].shape)
             self.add_to(total)
@@ -64,17 +66,17 @@ class Partial:
         return self.total
 
 
-def whole(adjoint: Any) -> Any:
-    """An adjoint that is complete."""
-    return adjoint.whole() if type(adjoint) is Partial else adjoint
+def complete(adjoint: Any) -> Any:
+    """An adjoint as a number or an array."""
+    return adjoint.dense() if type(adjoint) is SparseAdjoint else adjoint
 
 
 def plus(a: Any, b: Any) -> Any:
     """The sum of two increments."""
     if type(a) is type(b) and type(a) in _PLAIN:
         return a + b if type(a) is float else apply(ops.add, a, b)
-    if type(b) is Partial and type(a) is not Partial:
-        return b.onto(a)
+    if type(b) is SparseAdjoint and type(a) is not SparseAdjoint:
+        return b.plus_array(a)
     return a.__dynagrad_plus__(b) if hasattr(type(a), "__dynagrad_plus__") else apply(ops.add, a, b)
 
 
@@ -87,19 +89,19 @@ def sweep(
     free: bool = False,
     masks: Masks | None = None,
 ) -> dict[int, Any]:
-    """The adjoints of the cells of `keep`, given those of some cells.
+    """The adjoints of the cells in `keep`, from those of the cells in `seed`.
 
-    Only entries with a number over `above` are looked at; with `free` they are dropped as the sweep passes. `masks`
-    says which elements of the seed count, if not all.
+    Only entries with a number larger than `above` are visited; with `free` they are dropped on the way. `masks` has the
+    active elements of the seed, if not all are.
     """
     entries = tape.entries
     order = [number for number in entries if number > above] if above else list(entries)
-    order.sort()  # sorted already, unless threads made cells side by side
+    order.sort()  # sorted already, unless several threads made cells
     take = entries.pop if free else entries.get
 
     def generate(number: int, delta: Any) -> Iterable[tuple[int, Any]]:
         entry = take(number, None)
-        if type(entry) is tuple:  # without another call where there are floats, or nothing to do
+        if type(entry) is tuple:  # inlined for floats
             if type(delta) is float:
                 if len(entry) == 2:
                     a, p = entry
@@ -111,34 +113,34 @@ def sweep(
                         return ((a, delta * p), (b, delta * q))
         elif entry is None:
             return ()
-        elif type(entry) is Recorded and entry.operation.accumulate is None and type(delta) is not Partial:
+        elif type(entry) is Recorded and entry.operation.accumulate is None and type(delta) is not SparseAdjoint:
             return entry(delta)
-        return _spread(entry, delta)
+        return _increments(entry, delta)
 
     if masks is None and tape.chooses:
         masks = Masks()
-        masks.alive.update(seed)
+        masks.active.update(seed)
     if masks is not None:
         choices = masks
 
         def generate(number: int, delta: Any) -> Iterable[tuple[int, Any]]:
-            return choices.pull(number, take(number, None), whole(delta), _spread)
+            return choices.pull(number, take(number, None), complete(delta), _increments)
 
-    with np.errstate(all="ignore"):  # what is not a number is found by the verb, which says more than a warning
+    with np.errstate(all="ignore"):  # the verb reports NaN, and says more than a warning
         found = graph_sweep(order, seed, plus, generate, keep)
     for number, adjoint in found.items():
-        if type(adjoint) is Partial:
-            found[number] = adjoint.whole()
+        if type(adjoint) is SparseAdjoint:
+            found[number] = adjoint.dense()
     return found
 
 
-def _spread(entry: Any, delta: Any) -> Iterable[tuple[int, Any]]:
+def _increments(entry: Any, delta: Any) -> Iterable[tuple[int, Any]]:
     """The increments of an entry."""
-    if type(delta) is Partial:
-        delta = delta.whole()
+    if type(delta) is SparseAdjoint:
+        delta = delta.dense()
     if type(entry) is Recorded:
         if entry.operation.accumulate is not None and type(delta) in _PLAIN and type(entry.arguments[0]) is ShapeOnly:
-            return ((entry.numbers[0], Partial(entry, delta)),)
+            return ((entry.numbers[0], SparseAdjoint(entry, delta)),)
         return entry(delta)
     if type(entry) is tuple:
         return [(entry[i], times(delta, entry[i + 1])) for i in range(0, len(entry), 2)]

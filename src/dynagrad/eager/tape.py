@@ -1,8 +1,7 @@
-"""Entries of a tape: what a cell was made of, and what its adjoint adds to the adjoints of that.
+"""Entries of a tape: pullbacks from the adjoint of a cell to increments of the adjoints of its parents.
 
-Entries of operations on single numbers are tuples of numbers of cells and partial derivatives; others are a `Pull`: a
-`Recorded` operation, or a function of whoever made the cell. How they come onto the tape is in `dispatch.py`, in which
-order they are gone through in `sweep.py`.
+The entry of an operation on single numbers is a tuple of parents' numbers and partial derivatives. Others are a `Pull`:
+a `Recorded` operation with its residuals, or a function. `dispatch.py` makes entries, `sweep.py` goes through them.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..autodiff.frugal import follow
+from ..autodiff.buffer_reuse import follow
 from ..errors import NotDifferentiable
 from ..ir.buffers import SMALLEST
 from ..ir.code import family_of
@@ -25,16 +24,16 @@ from .perturbations import place
 Pull = Callable[[Any], Iterable[tuple[int, Any]]]  # from a cell's adjoint to increments: (number of a cell, increment)
 
 CHOOSING: frozenset[Operation] = frozenset({ops.where, ops.minimum, ops.maximum, ops.fminimum, ops.fmaximum})
-"""Operations whose result is one of their arguments, element by element; what was not chosen is not connected."""
+"""Selections: operations whose result is one of their arguments, element by element; the others are not connected."""
 
 
 def moves(operation: Operation) -> bool:
-    """Whether each element of the result is an element of an argument, or a sum of some: the others do not matter."""
+    """Whether each element of the result is an element of an argument, or a sum of some."""
     return _elements(operation) != "computed"
 
 
 def leaves_out(operation: Operation) -> bool:
-    """The same, where elements of the argument may be in none of the result."""
+    """Whether an operation moves elements, and may leave some of them out."""
     return _elements(operation) == "picked"
 
 
@@ -47,7 +46,7 @@ _ndarray = np.ndarray
 
 
 class ShapeOnly:
-    """Stands for an array of which a rule needs the shape alone."""
+    """Stands in for an array whose shape is all that a derivative rule reads, so that the tape need not keep it."""
 
     __slots__ = ("shape",)
 
@@ -56,7 +55,7 @@ class ShapeOnly:
 
 
 def times(delta: Any, slope: Any) -> Any:
-    """The product of an adjoint and a partial derivative, element by element."""
+    """The elementwise product of an adjoint and a partial derivative."""
     if type(slope) is float:
         if type(delta) is float:
             return delta * slope
@@ -71,7 +70,7 @@ def times(delta: Any, slope: Any) -> Any:
 
 
 class Scalars:
-    """A `Pull`: an entry of numbers of cells and partial derivatives, as a function."""
+    """A `Pull` of an elementwise operation, from numbers of parents and partial derivatives, in turn."""
 
     __slots__ = ("entry", "numbers")
 
@@ -83,12 +82,12 @@ class Scalars:
         return [(entry[i], times(delta, entry[i + 1])) for i in range(0, len(entry), 2)]
 
     def held(self) -> Sequence[Any]:
-        """What it computes with."""
+        """The residuals: partial derivatives."""
         return self.entry[1::2]
 
 
 class Recorded:
-    """A `Pull`: an operation with its result and arguments, of which some are cells of the pass."""
+    """A `Pull` of an operation, with its residuals: its result and arguments; those at `places` are cells."""
 
     __slots__ = ("arguments", "numbers", "operation", "places", "result")
 
@@ -129,18 +128,18 @@ class Recorded:
         return found
 
     def partial(self, counts: Any, delta: Any) -> list[tuple[int, Any]]:
-        """The increments where only some elements of the result count."""
+        """The increments where only some elements of the result are active."""
         assert self.operation.partial is not None
         parts = self.operation.partial(self.places, counts, delta, self.result, *self.arguments)
         return [pair for pair in zip(self.numbers, parts, strict=True) if pair[1] is not None]
 
     def held(self) -> Sequence[Any]:
-        """What it computes with."""
+        """The residuals: the result and the arguments."""
         return (self.result, *self.arguments)
 
 
 def no_derivative(operation: Operation, index: int) -> NotDifferentiable:
-    """The error of a derivative that nobody declared."""
+    """The error for an operation without a derivative."""
     return NotDifferentiable(
         f"the operation {operation.name} has no derivative, and one is asked for through its argument {index + 1}; "
         f"give it one with dg.custom_rule, or leave it out of what is differentiated{place()}"

@@ -1,9 +1,10 @@
-"""Power series in one variable, cut off at an order: `Bundle` carried on, for derivatives of high order.
+"""Taylor mode: truncated power series in one variable, for derivatives of high order.
 
-A `Series` is what a function makes of x + t, where powers of t above the order are nothing; so its coefficients are
-those of Taylor, in time polynomial in the order, where nested tangents take 2**n. How operations act on coefficients is
-in `ir/ops/series.py`; an operation without a rule there follows its tangent (`_by_tangent`). Tags, and numbers inside
-numbers, are as in `numbers.py`.
+A `Series` generalises `Bundle`: applying a function to x + t, with powers of t above the order dropped, gives its
+Taylor coefficients, in time polynomial in the order, where nested tangents take 2**n (Griewank & Walther 2008, chapter
+13).
+`ir/ops/series.py` has the rules of operations on coefficients; an operation without one follows its tangent
+(`_by_tangent`). Tags and nesting are as in `numbers.py`.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from .splitting import SPLITS, cell_at, cells_of, split
 class Series(Number):
     """c[0] + c[1] * tag + ... + c[order] * tag**order, where tag**(order + 1) is zero.
 
-    Coefficients that are missing at the end are zero; those that are there have one shape. They hold smaller tags.
+    Coefficients missing at the end are zero; the others have one shape, and hold smaller tags only.
     """
 
     __slots__ = ("coefficients", "element", "order", "tag")
@@ -53,9 +54,9 @@ class Series(Number):
 
 
 def make(tag: int, order: int, coefficients: Sequence[Any]) -> Any:
-    """The sum of coefficients times powers of the tag, sorted by tag; the first one alone where there are no others.
+    """The sum of coefficients times powers of the tag, youngest tag outermost; the first alone if there are no others.
 
-    A coefficient that was computed and happens to be zero is one: times an infinite slope it must not pass for nothing.
+    A coefficient that is zero by value is kept, since zero times an infinite partial derivative is NaN and not zero.
 
     >>> make(3, 2, [5.0])
     5.0
@@ -66,7 +67,7 @@ def make(tag: int, order: int, coefficients: Sequence[Any]) -> Any:
     if all(tag_of(c) < tag for c in kept):
         return Series(tag, order, kept)
     variable, total = Series(tag, order, [0.0, 1.0]), kept[-1]
-    for c in reversed(kept[:-1]):  # numbers that hold younger tags put themselves outside
+    for c in reversed(kept[:-1]):  # by Horner's rule: operations put younger tags outermost
         total = apply(ops.add, c, apply(ops.multiply, variable, total))
     return total
 
@@ -90,13 +91,13 @@ def _lift_series(operation: Operation, tag: int, arguments: list[Any]) -> Any:
 
 
 def _by_tangent(operation: Operation, tag: int, n: int, y: Any, lists: list[list[Any]]) -> list[Any]:
-    """Solves y' = rule(x', y, x), where k y[k] is the coefficient k - 1 on the right.
+    """Solves the differential equation y' = rule(x', y, x): k y[k] is coefficient k - 1 of the right side.
 
-    A rule that does not look at y gives all coefficients at once. For another one the equation is solved coefficient by
-    coefficient, with what is known of y so far. Operations whose rules apply each other to the same arguments, such as
-    those of one decomposition and Bessel functions of all orders, find the coefficients that are known already. But an
-    operation whose rule applies the operation itself to something else, more than once or looking at y, should have a
-    rule for series: this one would take exponential time.
+    A rule that does not read y gives all coefficients at once. Otherwise the equation is solved coefficient by
+    coefficient, with the coefficients of y known so far. Operations whose rules apply each other to the same arguments,
+    such as those of one decomposition or Bessel functions of all orders, share known coefficients. But an operation
+    whose rule applies itself to other arguments, more than once or reading y, should have a series rule: here it would
+    take exponential time.
     """
     slopes = [slope(c) for c in lists]
 
@@ -132,7 +133,7 @@ def _by_tangent(operation: Operation, tag: int, n: int, y: Any, lists: list[list
 
 @dataclass(frozen=True, slots=True)
 class Solution:
-    """What is known of a result already: a list that may grow, unless all of it was found at once."""
+    """The known coefficients of a result: a list that may grow, unless all were found at once."""
 
     arguments: list[list[Any]]
     known: list[Any]
@@ -145,7 +146,7 @@ _current: ContextVar[Solutions | None] = ContextVar("solutions", default=None)
 
 @contextmanager
 def _solutions() -> Iterator[Solutions]:
-    """What has been solved since the outermost equation was begun."""
+    """The solutions found since the outermost equation was started."""
     found = _current.get()
     if found is not None:
         yield found
@@ -159,7 +160,7 @@ def _solutions() -> Iterator[Solutions]:
 
 
 def _known_already(solution: Solution | None, lists: list[list[Any]]) -> list[Any]:
-    """The coefficients that follow from those in which the arguments are the same objects."""
+    """The known coefficients of the order up to which the arguments are the same objects."""
     if solution is None:
         return []
     common = min(_common(a, b) for a, b in zip(solution.arguments, lists, strict=True))
@@ -172,15 +173,15 @@ def _common(a: list[Any], b: list[Any]) -> int:
 
 
 class _Needed(Exception):
-    """A rule computed with the result."""
+    """A rule reads more of the result than its value."""
 
 
 class Unknown(Number):
-    """A result of which only the value is known: rules may compare it and see its shape, but not compute with it."""
+    """A result of which only the value is known: a rule may compare it and read its shape, but not compute with it."""
 
     __slots__ = ("primal",)
 
-    tag = 1 << 62  # younger than all: whatever is computed with it comes to `_refuse`
+    tag = 1 << 62  # younger than all, so that every operation on it is dispatched to `_refuse`
     element = False
 
     def __init__(self, primal: Any) -> None:
@@ -201,14 +202,14 @@ LIFTS[Unknown] = _refuse
 def _split_series(tag: int, x: Any) -> tuple[Any, Any]:
     if x.tag == tag:
         raise Error(
-            "the tag of a series was looked for as that of a tangent; this is a mistake in dynagrad, please report"
+            "the tag of a series was taken for that of a tangent; this is a mistake in dynagrad, please report it"
         )
     pairs = [split(tag, c) for c in x.coefficients]
     return make(x.tag, x.order, [p for p, _ in pairs]), _series_of(x, [q for _, q in pairs])
 
 
 def _series_of(x: Any, parts: list[Any]) -> Any:
-    """A series like x with other coefficients; None is nothing, and so is a series of nothing else."""
+    """A series with the tag and order of x, and other coefficients; None if all of them are None, which is zero."""
     while parts and parts[-1] is None:
         parts.pop()
     return make(x.tag, x.order, [zero_like(x) if c is None else c for c in parts]) if parts else None
@@ -218,7 +219,7 @@ SPLITS[Series] = _split_series
 
 
 def coefficients(tag: int, x: Any, n: int) -> list[Any]:
-    """The n + 1 coefficients of a series with this tag; also where it is beneath younger tags.
+    """The n + 1 coefficients of a number along the tag of a series, which may be beneath younger tags.
 
     >>> coefficients(3, Series(3, 2, [5.0, 1.0]), 2), coefficients(3, 7.0, 2)
     ([5.0, 1.0, 0.0], [7.0, 0.0, 0.0])
@@ -228,7 +229,7 @@ def coefficients(tag: int, x: Any, n: int) -> list[Any]:
 
 
 def _parts(tag: int, x: Any, n: int) -> list[Any]:
-    """The coefficients up to n, without those that are nothing, at the end."""
+    """The coefficients up to n, without zeros at the end."""
     if hasattr(type(x), "_halves"):
         raise Error(
             "high orders and derivatives by functions cannot be mixed here; take dg.derivative of dg.derivative"
@@ -260,7 +261,7 @@ def _of_bundle(tag: int, x: Any, n: int) -> list[Any]:
 
 
 def _of_cell(tag: int, x: Any, n: int) -> list[Any]:
-    """As `split` does it: that pass gets a cell for each coefficient, of this cell and of all its ancestors."""
+    """As in `split`: the reverse pass gets a cell for each coefficient of this cell and of all its ancestors."""
 
     def power(k: int, y: Any) -> Any:
         return make(tag, n, [zero_like(y)] * k + [y])
@@ -280,8 +281,8 @@ _TAKEN: dict[type, Callable[[int, Any, int], list[Any]]] = {
 
 
 def derivative_n(f: Callable[[Any], Any], x: Any, n: int) -> Any:
-    """The n-th derivative of a function of one real at x, through structures of results (Griewank & Walther 2008,
-    section 13.1); NotImplemented where there are functions among the results, which have no coefficients.
+    """The n-th derivative of a function of one real at x, for structures of results too (Griewank & Walther 2008,
+    section 13.1); NotImplemented where results are functions, which have no coefficients.
 
     Raises NotDifferentiable where the chain rule has no answer.
 
@@ -289,7 +290,7 @@ def derivative_n(f: Callable[[Any], Any], x: Any, n: int) -> Any:
     (2.0, [0.0])
     """
 
-    # The step is a power of two, so no digits are lost, and close to n / e, so that a coefficient is about as large as
+    # The step is a power of two, so scaling is exact, and close to n / e, so that a coefficient is about as large as
     # its derivative: n! and 1 / n! leave the range of floats at n = 171.
     exponent = round(math.log2(n / math.e))
     tag = fresh()

@@ -1,9 +1,17 @@
-"""The op graph: operations and let-series, the form that rules and functions share.
+"""The intermediate representation: graphs of operations, which rules and compiled functions share.
 
-`types.py` and `operation.py` say what an operation is, `ops/` has the tables of them, `node.py` is the graph and
-`control.py` its branches, loops and calls; `trace.py` and `tracing.py` make graphs of Python functions, `interpret.py`
-computes them, `show.py` and `draw.py` make text and pictures. What rewrites or differentiates graphs is in `passes/`
-and `autodiff/`. Nothing here knows of rules, programs or how C++ is compiled.
+- `types.py`: types of values; `buffers.py`: reused memory for large arrays;
+- `operation.py`: what an operation is, and its application; `ops/`: the operations, a family a file;
+- `node.py`: hash-consed nodes; `constants.py`: interning of large constants; `names.py`: source names of values;
+- `control.py`: control flow: branches, loops, calls, stacks; `failures.py`: operations that raise;
+- `code.py`: families of array operations, for passes and code generation;
+- `value_numbering/`: finds values, loop states and whole loops that are equal;
+- `builders.py`: builds control flow from Python functions; `trace.py`: traces Python functions of scalars;
+- `interpret.py`: evaluates graphs, in the array libraries of `namespaces.py`;
+- `show.py`, `draw.py`: graphs as text and as pictures.
+
+Passes over graphs are in `passes/`, their derivatives in `autodiff/`. Nothing here knows rules, programs or C++
+compilers.
 """
 
 from .interpret import evaluate

@@ -1,8 +1,8 @@
-"""Memory of large arrays, used again.
+"""A pool of memory for large arrays, so that temporaries reuse what earlier ones left.
 
-The system clears each page of memory that it hands out, which takes longer than the arithmetic on it, and a derivative
-makes and drops arrays of the same few sizes over and over. So arrays from here take their memory from what earlier ones
-left. It comes back when the last view of an array is gone, whoever had it; `LARGEST` and `MOST` bound what waits here.
+The operating system clears each page that it hands out, which takes longer than the arithmetic on it, and a derivative
+makes and drops arrays of the same few sizes over and over. Memory returns to the pool when the last view of an array is
+gone; `LARGEST` and `MOST` bound what the pool holds.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ from ..forks import renewed
 
 SMALLEST = 1 << 13  # elements; below, the allocator of C has memory at hand
 LARGEST = 1 << 21  # elements; from here on, pages are large and few
-MOST = 1 << 26  # bytes that wait
+MOST = 1 << 26  # bytes in the pool
 
 _lock = renewed(threading.RLock())
-_inside = False  # whether somebody who has the lock is changing what stands below; `empty` begins anew
-_idle: dict[int, list[bytearray]] = {}  # by size in bytes, the one that was used last at the end
-_waiting = 0  # bytes
+_inside = False  # whether the thread that has the lock is changing the pool; reset by the next call of `empty`
+_idle: dict[int, list[bytearray]] = {}  # by size in bytes, least recently used sizes first
+_waiting = 0  # bytes in the pool
 _FLOAT = np.dtype(np.float64)
 
 
 class Lease(np.ndarray[Any, Any]):
-    """The owner of an array's memory, which it gives back when nobody has the array or a view of it any more.
+    """The owner of an array's memory, which returns it to the pool when the array and all views of it are gone.
 
-    An array of a class of its own, for numpy makes such a one the base of what looks at it, and not what it looks at.
+    It is a subclass of ndarray, since numpy collapses chains of bases only through plain arrays: views keep it as base.
     """
 
     def __del__(self) -> None:
-        _give_back(self.base)  # type: ignore[arg-type]  # what it was made of
+        _release(self.base)  # type: ignore[arg-type]  # the memory that it was made from
 
 
 def empty(shape: tuple[int, ...]) -> Any:
-    """As `np.empty`, of floats.
+    """`np.empty` of floats, in memory from the pool where the array is large.
 
     >>> empty((2, 3)).shape, empty((200, 300)).shape
     ((2, 3), (200, 300))
@@ -60,7 +60,7 @@ def empty(shape: tuple[int, ...]) -> Any:
 
 
 def copy(x: Any) -> Any:
-    """A copy of an array; that of a large array of floats is in the order of C.
+    """A copy of an array; the copy of a large array of floats is in row-major order, in memory from the pool.
 
     >>> copy(np.ones(2))
     array([1., 1.])
@@ -73,18 +73,18 @@ def copy(x: Any) -> Any:
 
 
 def is_copy(made: Any, x: Any) -> bool:
-    """Whether an array from `copy` has the bits that another one, in the order of C, has now. -0.0 is not 0.0."""
+    """Whether an array from `copy` has the same bits as a row-major array has now. -0.0 is not 0.0."""
     if made.shape != x.shape:
         return False
     if isinstance(made.base, Lease):
-        return bool(made.base.base == x)  # bytes with bytes, the first difference is the end
+        return bool(made.base.base == x)  # compares bytes, up to the first difference
     return bool((made.reshape(-1).view(np.uint64) == x.reshape(-1).view(np.uint64)).all())
 
 
-def _give_back(memory: bytearray) -> None:
+def _release(memory: bytearray) -> None:
     global _waiting, _inside
-    # Collecting garbage may end a lease at any moment, in the middle of `empty` too: nobody waits for the lock here,
-    # and who has it himself takes nothing in.
+    # The garbage collector may end a lease at any moment, in the middle of `empty` too: so this never waits for the
+    # lock, and drops the memory if its own thread is changing the pool.
     if not _lock.acquire(blocking=False):
         return
     if _inside:

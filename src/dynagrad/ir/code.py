@@ -1,14 +1,14 @@
-"""What operations on whole arrays tell those who rewrite and compile graphs, and how an operation is added.
+"""Families of array operations: what passes and code generation know of each, and how an operation is added.
 
-`Operation.code` is a tuple: the family, and the parameters that its declaration fixed. Shapes are among them only
-where no argument has them, since nodes know theirs. What holds for a family stands in `FAMILIES`, for operations on
-elements on their declarations.
+`Operation.code` is a tuple: the family, and the parameters that the declaration fixed. Shapes are among them only
+where no argument has them, since nodes know theirs. The properties of a family stand in `FAMILIES`, those of an
+elementwise operation on its declaration.
 
 To add an operation on arrays: declare it in ops/arrays.py (or reductions.py, matrices.py, or a file beside them) with
-`linear` or `several`: its value in numpy, its tangent, its adjoint, in operations that are there. That is all: it can
-be differentiated to any order, traced, and run by compiled code, which calls numpy for what it does not know. Its
-`code` says a family of the table where it belongs to one, and else a new one, with a reason in BY_NUMPY until native
-code knows it. An elementwise operation goes to ops/scalars.py, and its `cxx` is the native code.
+`linear` or `several`: its value in numpy, its tangent and its adjoint in terms of other operations. That is all: it can
+be differentiated to any order, traced, and run by compiled code, which calls numpy for what it has no code for. Its
+`code` names a family of the table or a new one, which stands with a reason in BY_NUMPY until native code knows it. An
+elementwise operation goes to ops/scalars.py, and its `cxx` is the native code.
 """
 
 from __future__ import annotations
@@ -27,20 +27,22 @@ from .types import Shape
 
 @dataclass(frozen=True)
 class Family:
-    """Operations on whole arrays that differ in their parameters alone."""
+    """Array operations that differ only in their parameters."""
 
     parameters: tuple[str, ...]
-    result: str  # what it is
+    result: str  # what the operation computes
     role: str = "whole"
-    """What native code makes of it: a `view` is arithmetic with indices, an `update` writes pieces over an array, of
-    `each` an element is computed by itself, a `fold` joins elements along axes, the `whole` is left to a function."""
-    fold: str = ""  # the function of call.hpp that joins two elements
-    same: bool = False  # whether it only says in which order the same elements stand
-    moves: bool = False  # whether it only moves elements, and adds zeros: the sum of two is one of the sum
+    """How native code computes it: a `view` is index arithmetic, an `update` writes pieces over an array, `each` is
+    computed element by element, a `fold` reduces along axes, and `whole` is a call of a function; see
+    `passes/roles.py`."""
+    fold: str = ""  # the function of call.hpp that combines two elements of a reduction
+    same: bool = False  # whether the result is a permutation or reshaping of the argument
+    moves: bool = False  # whether it only moves elements, and adds zeros: so it distributes over sums
     shown: tuple[str, ...] | None = None  # what the text of a graph calls its parameters; None where they have no names
-    joins: bool = False  # whether its arguments stand side by side in the result
+    joins: bool = False  # whether the result consists of the arguments side by side
     elements: Literal["computed", "kept", "picked"] = "computed"
-    """Whether each element of the result is one of an argument, or a sum of some; `picked`: not of all of them."""
+    """`kept`: each element of the result is an element of an argument, or a sum of some; `picked`: and some elements of
+    an argument may be in none."""
 
 
 FAMILIES: Mapping[str, Family] = {
@@ -54,7 +56,7 @@ FAMILIES: Mapping[str, Family] = {
         elements="kept",
     ),
     "reshape": Family(
-        (), "the same elements in the order of C", role="view", same=True, moves=True, shown=(), elements="kept"
+        (), "the same elements in row-major order", role="view", same=True, moves=True, shown=(), elements="kept"
     ),
     "transpose": Family(
         ("axes",),
@@ -92,43 +94,41 @@ FAMILIES: Mapping[str, Family] = {
         shown=("axis", "keepdims"),
         elements="picked",
     ),
-    "winners": Family(("largest", "axes"), "truth values: where the first largest, or smallest, of the axes stands"),
+    "winners": Family(("largest", "axes"), "truth values: where the first maximum, or minimum, over axes stands"),
     "logsumexp": Family(("axes", "keepdims"), "the log of the sum of exponentials over axes"),
     "softmax": Family(("axes",), "exponentials over their sum over axes"),
     "log_softmax": Family(("axes",), "the logs of these"),
     "cumsum": Family(("axis",), "running sums", shown=("axis",)),
     "cumprod": Family(("axis",), "running products", shown=("axis",)),
     "item": Family(
-        ("pattern",), "the argument at a place (`ops/places.py`); others fill the pattern's holes", role="view"
+        ("pattern",), "the first argument at an index (`ops/places.py`); others fill the pattern's holes", role="view"
     ),
-    "add_at": Family(("pattern",), "the first argument, with the second added at a place", role="update"),
-    "set_at": Family(("pattern",), "the first argument, with the second standing at a place", role="update"),
-    "getitem": Family(("index",), "the argument at Python's index, see `code_of`", role="view", elements="picked"),
+    "add_at": Family(("pattern",), "the first argument, with the second added at an index", role="update"),
+    "set_at": Family(("pattern",), "the first argument, with the second written at an index", role="update"),
+    "getitem": Family(("index",), "the argument at a constant index, see `code_of`", role="view", elements="picked"),
     "place": Family(
         ("index", "shape"),
-        "zeros of that shape with the argument at an index",
+        "zeros of that shape with the argument at a constant index",
         role="update",
         moves=True,
         elements="kept",
     ),
-    "take_along": Family(("axis",), "np.take_along_axis; the second argument is places", elements="picked"),
+    "take_along": Family(("axis",), "np.take_along_axis; the second argument has positions", elements="picked"),
     "put_along": Family(
         ("axis", "shape"),
-        "zeros of that shape with the first argument added at the places of the second",
+        "zeros of that shape with the first argument added at the positions of the second",
         elements="kept",
     ),
     "sort": Family(("axis",), "in ascending order; NaN comes last", shown=("axis",), elements="kept"),
-    "argsort": Family(
-        ("axis",), "the places in ascending order, equals as they stand; NaN comes last", shown=("axis",)
-    ),
-    "roll": Family(("shift", "axis"), "moved round an axis", role="each", moves=True, elements="kept"),
+    "argsort": Family(("axis",), "the positions in ascending order, by a stable sort; NaN comes last", shown=("axis",)),
+    "roll": Family(("shift", "axis"), "rotated along an axis", role="each", moves=True, elements="kept"),
     "triangle": Family(
         ("lower", "k"), "matrices with zeros above, or else below, the k-th diagonal", role="each", elements="picked"
     ),
     "diagonal": Family(("offset",), "the diagonals of matrices", role="view", elements="picked"),
     "on_diagonal": Family(
         ("offset", "shape"),
-        "matrices of zeros, of that shape together, with the argument on a diagonal",
+        "zeros of that shape with the argument on a diagonal of the matrices",
         role="update",
         elements="kept",
     ),
@@ -139,35 +139,33 @@ FAMILIES: Mapping[str, Family] = {
         ("axis",), "the arguments along a new axis", role="update", joins=True, shown=("axis",), elements="kept"
     ),
     "matmul": Family((), "as numpy's", role="fold", shown=()),
-    "windows": Family(
-        ("axes",), "the stretches along axes, of which the node's new last axes are one", role="view", elements="kept"
-    ),
+    "windows": Family(("axes",), "sliding windows along axes, on new last axes", role="view", elements="kept"),
     "overlaps": Family(
         ("axes", "sizes", "shape"), "windows of these sizes added up to an array of that shape", elements="kept"
     ),
-    "convolve": Family(("full",), "of two rows: where they overlap, or where the second lies within the first"),
+    "convolve": Family(("full",), "the convolution of two vectors, in mode 'full' or 'valid'"),
     "einsum": Family(
         ("inputs", "output"), "letters of each argument and of the result: see `arrays.einsum`", role="fold"
     ),
-    "solve": Family((), "the columns of the second argument, divided by the matrix that is the first", shown=()),
-    "solve_lower": Family(
-        ("transposed",), "the same with the lower triangle of a matrix, or with its transpose", shown=()
-    ),
+    "solve": Family((), "the solution x of a x = b for a matrix b", shown=()),
+    "solve_lower": Family(("transposed",), "the same for the lower triangle of a, or its transpose", shown=()),
     "lower_product": Family((), "the lower triangle of a transposed lower triangle times a matrix", shown=()),
     "inv": Family(
-        ("strict",), "of matrices; `strict` for a derivative, which does not exist at a singular one", shown=()
+        ("strict",),
+        "inverses of matrices; `strict` in derivatives: a singular matrix raises NotDifferentiable",
+        shown=(),
     ),
     "det": Family((), "the determinants of matrices on the last two axes", shown=()),
-    "cofactors": Family((), "their cofactors", shown=()),
-    "cholesky": Family((), "their lower Cholesky factors", shown=()),
-    "logabsdet": Family((), "the logs of the sizes of determinants"),
+    "cofactors": Family((), "the matrices of cofactors", shown=()),
+    "cholesky": Family((), "lower Cholesky factors", shown=()),
+    "logabsdet": Family((), "the logarithms of the absolute values of determinants"),
     "slogdet_sign": Family((), "the signs of determinants"),
     "symmetric": Family((), "the lower triangle, mirrored"),
 }
-"""The families that native code knows. Others are computed by numpy, since they are rare, large, or both: BY_NUMPY."""
+"""The families that native code knows. Others are rare, or costly enough to be left to numpy: BY_NUMPY."""
 
 _SVD = "an iteration of LAPACK that costs far more than a call of numpy"
-_RULE = "stands in derivatives of decompositions only"
+_RULE = "occurs only in derivatives of decompositions"
 BY_NUMPY: dict[str, str] = {
     "eigvalsh": _SVD,
     "eigenvectors": _SVD,
@@ -178,19 +176,19 @@ BY_NUMPY: dict[str, str] = {
     "qr_r": "a decomposition of LAPACK, whose two results numpy computes at once",
     "pinv": _SVD,
     "of_some_rank": _RULE,
-    "mixed_cofactors": "by an elimination with complete pivoting",
-    "left_basis": "made of singular values",
-    "right_basis": "made of singular values",
-    "orientation": "made of singular values",
+    "mixed_cofactors": "an elimination with complete pivoting",
+    "left_basis": "computed from a singular value decomposition",
+    "right_basis": "computed from a singular value decomposition",
+    "orientation": "computed from a singular value decomposition",
     "gaps": _RULE,
     "reciprocal": _RULE,
 }
-"""Families that native code leaves to numpy, and why; the parameters are a triangle ("L", "U"), a count, a name."""
+"""Families that native code leaves to numpy, and why; parameters are a triangle ("L" or "U"), a count or a name."""
 
 
 def code_of(node: Node) -> tuple[Any, ...]:
-    """The tag of a node's operation, () where it has none; Python's index is a pattern then, as ir/ops/places.py has
-    it.
+    """The family and parameters of a node's operation, () where it has none; a Python index is made a pattern, as in
+    `ir/ops/places.py`.
 
     >>> from dynagrad.ir.ops.arrays import getitem
     >>> from dynagrad.ir.node import fresh
@@ -209,9 +207,9 @@ def code_of(node: Node) -> tuple[Any, ...]:
 
 @functools.lru_cache(maxsize=4096)
 def pattern_at(operation: Operation, shape: Shape) -> tuple[Pattern, tuple[Any, ...]] | None:
-    """The pattern of an index of Python's, and the arrays that fill its holes; None where it makes none.
+    """The pattern of a constant Python index, and the arrays that fill its holes; None where it has none.
 
-    The pattern depends on the shape of the array, which is that of the argument or, of `place`, known to the operation.
+    The pattern depends on the shape of the indexed array: that of the argument or, for `place`, one of its parameters.
     """
     code = operation.code
     assert isinstance(code, tuple)
@@ -222,6 +220,6 @@ def pattern_at(operation: Operation, shape: Shape) -> tuple[Pattern, tuple[Any, 
 
 
 def family_of(operation: Operation) -> Family | None:
-    """The family of an operation on whole arrays, where it is one that native code knows."""
+    """The family of an array operation; None for those that native code does not know, and for elementwise ones."""
     code = operation.code
     return FAMILIES.get(code[0]) if isinstance(code, tuple) and code else None

@@ -1,8 +1,8 @@
-"""What is made of a large array once, as long as nobody changes arrays.
+"""Interning of large constant arrays by identity, while arrays are known not to change.
 
-A constant of the graph is found by its numbers. A function that uses a data set many times would have all of it copied
-and compared each time; where arrays are known to stay as they are, the same object has the same numbers. What is made
-of an array is no business of this file.
+Constants of the graph are hash-consed by their numbers, so a function that uses a data set many times would copy and
+compare all of it each time. While nothing writes to arrays, the same object has the same numbers, and a lookup by
+identity is enough.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 LARGE = 1 << 10
-"""Elements of an array from which on it is worth it."""
-_MOST = 64  # arrays that are remembered, and so kept alive
+"""The least number of elements for which an array is remembered."""
+_MOST = 64  # arrays that are remembered, and so kept alive; the least recently used goes first
 _seen: ContextVar[dict[int, tuple[Any, Any]] | None] = ContextVar("seen", default=None)
 
 
 @contextmanager
 def unchanging() -> Iterator[None]:
-    """Nobody changes an array in here.
+    """A context in which no array is written to.
 
     >>> from dynagrad.ir.node import constant
     >>> import numpy as np
@@ -39,12 +39,12 @@ def unchanging() -> Iterator[None]:
 
 
 def once(array: Any, make: Callable[[Any], T]) -> T:
-    """What `make` makes of an array: always the same function, which looks at nothing else."""
+    """`make(array)`, computed once for each array; `make` must be the same pure function in every call."""
     seen = _seen.get() if array.size >= LARGE else None
     if seen is None:
         return make(array)
     found = seen.pop(id(array), None) or (array, make(array))
-    seen[id(array)] = found  # the last one now
+    seen[id(array)] = found  # now the most recently used
     if len(seen) > _MOST:
         del seen[next(iter(seen))]
     made: T = found[1]

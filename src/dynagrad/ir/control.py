@@ -1,16 +1,16 @@
-"""Control flow: nodes with subgraphs.
+"""Structured control flow: nodes with closed subgraphs, and stacks of residuals.
 
-A `Graph` is a function of its own: inputs, which are variables that occur nowhere else, and outputs. It sees its inputs
-alone. A `cond` has two of them, a `while` a condition and a body, a `repeat` (a loop that knows how often) a body, a
-`call` a function, which may call itself. Each is a node whose value is several values, of which `part` takes one. How
-such nodes are made of functions of Python is the business of `tracing.py`; here is what they are.
+A `Graph` is a closed function: its inputs are variables that occur nowhere else, and its outputs depend on them alone
+(closure conversion has made captured values into arguments). A `cond` node has two graphs, a `while` a condition and a
+body, a `repeat` (a counted loop) a body, a `call` a function, which may be recursive. The value of such a node is a
+tuple, of which `part` projects one component. `builders.py` makes these nodes from Python functions.
 
-A loop saves what its way back will need on a stack (`push`, `pop`). A stack is a value like any other: pushing and
-popping give new ones, and an old one may be looked at again as long as nothing was pushed onto it since. What comes off
-an empty stack is zeros. An `empty()` stands for a stack of its own; inside of a subgraph, for a new one each time.
+A loop pushes its residuals onto a stack (`push`), and the loop of its derivative pops them (`pop`). A stack is a value:
+pushing and popping give new ones, and an old one may be read as long as nothing has been pushed onto it since. Popping
+an empty stack gives zeros. Each `empty()` is a stack of its own; in a subgraph, a new one each time that it runs.
 
-A node that extends another, with `extends`, computes all that the other does as its first parts, so that the other need
-not run where both are wanted: see `merge` in `tracing.py`.
+A node that extends another, by its field `extends`, computes all results of the other first, and then more, so that the
+other need not run where both are needed: see `merge` in `builders.py`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from .types import Type, array, stack
 
 @dataclass(frozen=True, eq=False)
 class Graph:
-    """A function of variables: what they are, and what comes out."""
+    """A closed function: its parameters, and its results as expressions of these."""
 
     inputs: tuple[Node, ...]
     outputs: tuple[Node, ...]
@@ -44,12 +44,12 @@ class Graph:
 
 @dataclass(frozen=True, eq=False)
 class CustomDerivatives:
-    """The derivatives of a function, where they do not follow from its body; None stands for zero, see
-    autodiff/custom_rules.py.
+    """Custom derivatives of a function, in place of those of its body; None stands for zero. See
+    `autodiff/custom_rules.py`.
 
-    `tangent(arguments, results, tangents)` gives those of the results, `adjoint(arguments, results, adjoints, wanted)`
-    one for each argument, of which the wanted ones are looked at. Without the first, tangents follow from the body, and
-    `inherit(function)` is told of the function that computes them.
+    `tangent(arguments, results, tangents)` gives the tangents of the results. `adjoint(arguments, results, adjoints,
+    wanted)` gives one adjoint for each argument, of which only the wanted ones are used. Without `tangent`, tangents
+    follow from the body, and `inherit` is called with the function that computes them.
     """
 
     tangent: Callable[[Sequence[Node], Sequence[Node], list[Any]], Sequence[Any]] | None
@@ -58,15 +58,15 @@ class CustomDerivatives:
 
 
 class GraphFunction:
-    """A function that may call itself. Its graph is set once, after its body was traced."""
+    """A function, possibly recursive. Its graph is set once, after its body was traced."""
 
     __slots__ = ("arguments", "derived", "graph", "name", "results", "rule")
 
     def __init__(self, name: str, arguments: Sequence[Type], results: Sequence[Type]) -> None:
         self.name, self.arguments, self.results = name, tuple(arguments), tuple(results)
         self.graph: Graph | None = None
-        self.derived: dict[Any, Any] = {}  # its derivatives, as far as they were asked for
-        self.rule: CustomDerivatives | None = None  # where they do not follow from the graph
+        self.derived: dict[Any, Any] = {}  # a cache of its derivatives
+        self.rule: CustomDerivatives | None = None  # in place of the derivatives of its graph
 
     def __repr__(self) -> str:
         return f"<function {self.name} of the graph>"
@@ -74,7 +74,7 @@ class GraphFunction:
 
 @dataclass(frozen=True, eq=False)
 class Loop:
-    """What a loop runs: inputs are the states and then what comes from outside; of a repeat, its counter before all."""
+    """What a loop runs. Inputs of the body: the counter of a `repeat`, the states, and the captured values."""
 
     body: Graph
     states: int
@@ -84,6 +84,8 @@ class Loop:
 
 @dataclass(frozen=True, eq=False)
 class Branches:
+    """What a `cond` runs: two graphs with the same inputs, which are captured values, and results of the same types."""
+
     then: Graph
     otherwise: Graph
     extends: Node | None = None
@@ -91,6 +93,8 @@ class Branches:
 
 @dataclass(frozen=True, eq=False)
 class Called:
+    """What a `call` runs."""
+
     function: GraphFunction
     extends: Node | None = None
 
@@ -115,7 +119,7 @@ LOOPS = frozenset({COND, WHILE, REPEAT, CALL})
 
 
 def values(types: Iterable[Type]) -> Type:
-    """The type of several values."""
+    """The tuple type of these types."""
     types = tuple(types)
     found = _VALUES.get(types)
     if found is None:
@@ -129,15 +133,17 @@ _PARTS: dict[Type, tuple[Type, ...]] = {}
 
 
 def part_types(node: Node) -> tuple[Type, ...]:
-    """The types of the parts of a node of several values."""
+    """The types of the components of a node whose value is a tuple."""
     return _PARTS[node.type]
 
 
 def part(node: Node, index: int) -> Node:
+    """One component of a node whose value is a tuple."""
     return intern(PART, (node,), index, _PARTS[node.type][index])
 
 
 def parts(node: Node) -> list[Node]:
+    """All components of a node whose value is a tuple."""
     return [part(node, i) for i in range(len(_PARTS[node.type]))]
 
 
@@ -147,17 +153,17 @@ _stacks = itertools.count()
 
 
 def empty() -> Node:
-    """A new stack."""
+    """A new, empty stack."""
     return intern(EMPTY, (), next(_stacks), stack)
 
 
 def push(on: Node, items: Sequence[Node]) -> Node:
-    """The stack with values on it."""
+    """The stack with values pushed onto it."""
     return intern(PUSH, (on, *items), None, stack) if items else on
 
 
 def pop(off: Node, types: Sequence[Type]) -> tuple[Node, list[Node]]:
-    """The stack without the values that were pushed last, and these."""
+    """The stack without the values that were pushed last, and these values."""
     if not types:
         return off, []
     node = intern(POP, (off,), tuple(types), values((stack, *types)))
@@ -165,19 +171,17 @@ def pop(off: Node, types: Sequence[Type]) -> tuple[Node, list[Node]]:
     return rest, items
 
 
-# -- subgraphs ---------------------------------------------------------------------------------------------------------
-
-
 # -- nodes -------------------------------------------------------------------------------------------------------------
 
 
 def make_cond(condition: Node, branches: Branches, captured: Sequence[Node]) -> Node:
+    """A `cond` node."""
     types = values(o.type for o in branches.then.outputs)
     return intern(COND, (condition, *captured), branches, types)
 
 
 def make_loop(count: Node | None, loop: Loop, init: Sequence[Node], captured: Sequence[Node]) -> Node:
-    """A `repeat` where there is a count, a `while` where there is none."""
+    """A `repeat` node where there is a count, a `while` node where there is none."""
     types = values(o.type for o in loop.body.outputs)
     if count is None:
         return intern(WHILE, (*init, *captured), loop, types)
@@ -185,19 +189,17 @@ def make_loop(count: Node | None, loop: Loop, init: Sequence[Node], captured: Se
 
 
 def make_call(called: Called, arguments: Sequence[Node]) -> Node:
+    """A `call` node."""
     return intern(CALL, tuple(arguments), called, values(called.function.results))
 
 
-# -- merging -----------------------------------------------------------------------------------------------------------
-
-
 def extended(node: Node) -> Node | None:
-    """The node that this one computes all of, and more."""
+    """The node that this one extends: it computes the same results first, and then more."""
     return getattr(node.attribute, "extends", None) if node.operation in LOOPS else None
 
 
 def zero(type: Type) -> Node:
-    """The tangent or adjoint of a value of that type that is not connected, where one is needed."""
+    """The zero of a type, for a tangent or an adjoint that must be there; for stacks an empty one."""
     if type.kind == "stack":
         return empty()
     return broadcast_to(type.shape)(constant(0.0)) if type.shape else constant(0.0)

@@ -1,10 +1,10 @@
-"""Graphs as pictures: the lines of `show.py` as an SVG, without help from elsewhere.
+"""Graphs as pictures: layered drawing of the lines of `show.py`, as an SVG without dependencies.
 
-Values stand in rows, what they are made of above them; rows are found by longest paths, the order in a row by
-barycentres, the places by least squares. A subgraph is a box in the box of its node. An adjoint stands beside its
-value, in another colour, and its arrows go up. Colours are those of the text around the picture (`currentColor`) and
-two of its own, which the CSS variables --dg-value and --dg-adjoint change, so that it suits light and dark pages. What
-is large is drawn in part, and says so. Nothing here knows of nodes: all it looks at is lines.
+The layout is that of Sugiyama, Tagawa and Toda 1981: layers by longest paths from the inputs, the order in a layer by
+barycentres, coordinates by isotonic regression (least squares that keeps the order). A subgraph is a box in the box of
+its node. An adjoint stands beside its value, in another colour, and its arrows go up. Colours are that of the text
+around the picture (`currentColor`) and two more, which the CSS variables --dg-value and --dg-adjoint change, so that it
+suits light and dark pages. A large graph is drawn in part, and the picture says so. Drawing reads lines, never nodes.
 
 It is long since layout and drawing share the boxes, and nothing else does.
 """
@@ -21,15 +21,15 @@ from .node import Node
 from .show import LetSeries, Line, Value, series_of, show
 
 LARGEST = 300
-"""So many values are drawn at most."""
+"""The most values that are drawn."""
 ROW = 10
-"""And so many beside one another."""
+"""The most values in a row."""
 REACH = 12
-"""An arrow over more rows than this is left out: names tell as well."""
+"""The most rows that an arrow may cross; longer ones are left out, since the names say the same."""
 WIDEST = 46
-"""Longer texts are cut; the whole one shows when a pointer rests there."""
+"""The most characters of a label; the whole text is the tooltip."""
 LINES = 1000
-"""Of the text in place of a picture."""
+"""The most lines of the text that stands in for a picture."""
 
 _LETTER, _HEIGHT, _PAD, _GAP, _RISE = 6.7, 15.0, 8.0, 18.0, 30.0
 _VALUE, _ADJOINT = "var(--dg-value,#3b7dd8)", "var(--dg-adjoint,#c8601a)"
@@ -37,7 +37,7 @@ _VALUE, _ADJOINT = "var(--dg-value,#3b7dd8)", "var(--dg-adjoint,#c8601a)"
 
 @dataclass(frozen=True, eq=False)
 class Shown:
-    """A graph as text, and as a picture where there can be one, as in a notebook.
+    """A graph that prints as text, and in a notebook as a picture.
 
     >>> from dynagrad.ir import variable
     >>> x = variable("x")
@@ -68,7 +68,7 @@ def draw(
     adjoints: Mapping[Node, Node | None] | None = None,
     sources: Mapping[Node, str] | None = None,
 ) -> str:
-    """The SVG of a graph; see `show.show` for what is given.
+    """The SVG of a graph; `show.show` describes the parameters.
 
     >>> from dynagrad.ir import variable
     >>> x = variable("x")
@@ -90,11 +90,11 @@ def draw(
     return _document(_stacked(pictures))
 
 
-# -- how much is drawn -------------------------------------------------------------------------------------------------
+# -- size limits -------------------------------------------------------------------------------------------------------
 
 
 def _count(block: LetSeries, depth: int | None) -> int:
-    """How many lines there are, down to a depth."""
+    """The number of lines, down to a nesting depth."""
     if depth is not None and depth < 0:
         return 0
     below = None if depth is None else depth - 1
@@ -106,7 +106,7 @@ def _depth(block: LetSeries) -> int:
 
 
 def _bounded(block: LetSeries, room: int) -> tuple[LetSeries, str]:
-    """The block with as many lines as there is room for, and what was left out."""
+    """The block with at most `room` lines, and a note on what was left out."""
     if _count(block, None) <= room:
         return block, ""
     total = _count(block, None)
@@ -129,12 +129,12 @@ _GAP_NAME = "…"
 
 
 def _without(names: Sequence[str], left: Collection[str]) -> tuple[str, ...]:
-    """Names, with one name for all that were left out."""
+    """Names, with one name in place of all that were left out."""
     return tuple(dict.fromkeys(_GAP_NAME if name in left else name for name in names))
 
 
 def _closed(line: Line, depth: int) -> Line:
-    """The line without what is inside below a depth."""
+    """The line with its blocks collapsed below a depth."""
     if depth <= 0 and line.blocks:
         inside = sum(_count(b, None) for b in line.blocks)
         return replace(line, blocks=(), text=f"{line.text}: {inside} values inside")
@@ -147,7 +147,7 @@ def _closed(line: Line, depth: int) -> Line:
 
 @dataclass
 class _Picture:
-    """Elements whose upper left corner is at the origin."""
+    """SVG elements whose upper left corner is at the origin, and their size."""
 
     width: float
     height: float
@@ -175,7 +175,7 @@ def _note(text: str) -> _Picture:
 
 
 def _stacked(pictures: Sequence[_Picture]) -> _Picture:
-    """Pictures below one another."""
+    """Pictures in a column."""
     y, elements = 0.0, []
     for picture in pictures:
         elements.append(picture.at(0, y))
@@ -213,7 +213,7 @@ def _box(width: float, height: float, colour: str, tip: str, kind: str = "value"
 
 
 def _leaf(label: str, below: str, colour: str, tip: str, kind: str = "value") -> _Picture:
-    """A value: what it is, and its type below."""
+    """The box of a value: its text, and below it the type."""
     width = max(_wide(label), _wide(below)) + 2 * _PAD
     height = _HEIGHT * (2 if below else 1) + _PAD
     elements = [_box(width, height, colour, tip, kind), _text(_PAD, _HEIGHT, label)]
@@ -223,7 +223,7 @@ def _leaf(label: str, below: str, colour: str, tip: str, kind: str = "value") ->
 
 
 def _of_line(line: Line, back: bool) -> _Picture:
-    """A line, with its subgraphs side by side."""
+    """The box of a line, with its subgraphs side by side."""
     colour = _ADJOINT if back else _VALUE
     label = f"{', '.join(v.name for v in line.results)} = {line.text}"
     tip = "\n".join([*map(str, line.results), label, *([line.note] if line.note else [])])
@@ -247,7 +247,7 @@ def _of_line(line: Line, back: bool) -> _Picture:
 
 
 def _panel(block: LetSeries, title: str) -> _Picture:
-    """A let-series: its title, its values in rows, and what comes out."""
+    """A let-series: its title, its values in rows, and its results."""
     head = _cut(title)
     foot = _cut(f"{block.last} {', '.join(block.ends)}".strip())
     inner = _rows(block)
@@ -262,7 +262,7 @@ def _panel(block: LetSeries, title: str) -> _Picture:
 
 @dataclass(eq=False)
 class _Item:
-    """Something that stands in a row: a value, its adjoint right of it; or, without pictures, an arrow passing by."""
+    """An item of a layer: a value with its adjoints beside it; or, without pictures, a point where an arrow crosses."""
 
     pictures: list[_Picture] = field(default_factory=list)
     row: int = 0
@@ -279,7 +279,7 @@ class _Item:
         return max((p.height for p in self.pictures), default=0.0)
 
     def place(self, index: int) -> tuple[float, float]:
-        """Where one of its pictures begins and ends."""
+        """The left and right edge of one of its pictures."""
         x = self.x - self.width / 2 + sum(p.width + _PAD for p in self.pictures[:index])
         return x, x + self.pictures[index].width
 
@@ -293,7 +293,7 @@ class _Arrow:
 
 
 def _rows(block: LetSeries) -> _Picture:
-    """The values of a block, laid out."""
+    """The layout of a block's values."""
     items, arrows, above = _items(block)
     if not items:
         return _Picture(0.0, 0.0, [])
@@ -319,7 +319,7 @@ def _rows(block: LetSeries) -> _Picture:
 
 
 def _items(block: LetSeries) -> tuple[list[_Item], list[_Arrow], dict[_Item, list[_Item]]]:
-    """The items of a block, the arrows between them, and which items belong above each."""
+    """The items of a block, the arrows between them, and the items that should be above each."""
     items: list[_Item] = []
     at: dict[str, tuple[_Item, int]] = {}
     for value, start in zip(block.inputs, block.starts, strict=True):
@@ -328,14 +328,14 @@ def _items(block: LetSeries) -> tuple[list[_Item], list[_Arrow], dict[_Item, lis
         at[value.name] = (items[-1], 0)
     own = {v.name for line in block.lines for v in line.results}
     outside = dict.fromkeys(n for line in block.lines for n in line.uses if n not in own and n not in at)
-    if block.title:  # what a picture leaves out is not from outside
+    if block.title:  # at the top level, names without a line are those left out
         for name in outside:
             items.append(_Item([_leaf(_cut(name), "", _VALUE, name, "outside")]))
             at[name] = (items[-1], 0)
     where: list[tuple[Line, tuple[_Item, int], bool]] = []
     backward: set[str] = set()
     for line in block.lines:
-        back = bool(line.adjoint_of or backward)  # the first adjoint begins the way back
+        back = bool(line.adjoint_of or backward)  # the backward pass begins with the first adjoint
         picture = _of_line(line, back)
         beside = None if line.blocks else next((at[v] for v in line.adjoint_of if v in at), None)
         if beside is not None:
@@ -356,15 +356,15 @@ def _items(block: LetSeries) -> tuple[list[_Item], list[_Arrow], dict[_Item, lis
             if source is None or source[0] is place[0]:
                 continue
             arrows[*source, *place] = _Arrow(source, place, name in backward)
-            if line.blocks or not back:  # a loop of the way back is too large to stand beside anything
+            if line.blocks or not back:  # a loop of the backward pass is too large to stand beside a value
                 above[place[0]].append(source[0])
-            elif name in backward:  # the way back goes up
+            elif name in backward:  # the backward pass goes up
                 above[source[0]].append(place[0])
     return items, list(arrows.values()), above
 
 
 def _layered(items: Sequence[_Item], above: Mapping[_Item, list[_Item]]) -> list[list[_Item]]:
-    """The rows, by the longest path to each item; a path that comes back to itself is cut where it does."""
+    """The layers, by the longest path to each item; cycles are cut, and long layers split."""
     done: set[_Item] = set()
     for first in items:
         stack, open_ = [(first, iter(above[first]))], {first}
@@ -392,7 +392,7 @@ def _layered(items: Sequence[_Item], above: Mapping[_Item, list[_Item]]) -> list
 
 
 def _routed(arrow: _Arrow, rows: list[list[_Item]]) -> _Arrow | None:
-    """The arrow with a place in each row that it passes; None where it is too long."""
+    """The arrow with a dummy item in each row that it crosses; None where it crosses too many."""
     (start, _), (end, _) = arrow.start, arrow.end
     step = 1 if end.row >= start.row else -1
     if abs(end.row - start.row) > REACH:
@@ -410,7 +410,7 @@ def _routed(arrow: _Arrow, rows: list[list[_Item]]) -> _Arrow | None:
 
 
 def _ordered(rows: list[list[_Item]]) -> None:
-    """Orders each row by the means of its neighbours' places, down and up again, a few times."""
+    """Reduces crossings: orders each row by the barycentres of its neighbours, in sweeps down and up."""
     for row in rows:
         for place, item in enumerate(row):
             item.x = float(place)
@@ -424,7 +424,7 @@ def _ordered(rows: list[list[_Item]]) -> None:
 
 
 def _placed(rows: list[list[_Item]]) -> None:
-    """Places as close to those of the neighbours as the order in each row allows."""
+    """Assigns coordinates: as close to those of the neighbours as the order in each row allows."""
     for row in rows:
         x = 0.0
         for item in row:
@@ -446,7 +446,7 @@ def _mean(numbers: Sequence[float], otherwise: float) -> float:
 
 
 def _rising(wanted: Sequence[float]) -> list[float]:
-    """The numbers that never fall and are closest to these, by least squares: neighbours that would are averaged."""
+    """Isotonic regression: the closest non-decreasing numbers by least squares, by pooling adjacent violators."""
     pools: list[tuple[float, int]] = []  # sum and count
     for w in wanted:
         total, count = w, 1
@@ -458,7 +458,7 @@ def _rising(wanted: Sequence[float]) -> list[float]:
 
 
 def _drawn(arrow: _Arrow, rows: Sequence[Sequence[_Item]], tops: Sequence[float]) -> str:
-    """A curve from one value to another, through the places that were kept for it."""
+    """The curve of an arrow, through its dummy items."""
     (start, i), (end, j) = arrow.start, arrow.end
     (a, b), (c, d) = start.place(i), end.place(j)
     x0, x1 = (a + b) / 2, (c + d) / 2
@@ -486,7 +486,7 @@ def _sideways(
     high: tuple[float, float],
     row: Sequence[_Item],
 ) -> str:
-    """Straight to the neighbour, and below others."""
+    """The path of an arrow within a row: straight to the neighbour, otherwise below those between."""
     right = end[0] > start[0]
     p, q = (start[1], end[0]) if right else (start[0], end[1])
     if not any(min(p, q) < item.x < max(p, q) for item in row):

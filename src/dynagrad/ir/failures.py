@@ -1,8 +1,8 @@
-"""Errors that a graph raises as it runs: operations that have no value, and what they say.
+"""Operations that raise an error when they run, and the messages of these errors.
 
-It stands in a branch that is taken where something went wrong. Its arguments are the number of what that was, and two
-numbers for the text; the text has them in this order, as `%lld` and `%.3g`, so that C++ can write it too.
-What users raise themselves has a text of its own, in the node, and as many numbers as that wants.
+`failure` stands in a branch that is taken when something went wrong. Its arguments are the code of the error and two
+numbers for the message, which has them in this order as `%lld` and `%.3g`, so that C++ can format it too. An error that
+a user raises has its own message, in the node, with any number of arguments.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .operation import Operation
 from .ops import scalars as ops
 from .types import Type, boolean, integer, real
 
-# 1 is none: see SETTLED of autodiff/fixed_point.py
+# 1 is not an error: see SETTLED of autodiff/fixed_point.py
 UNSETTLED, _, NAN, INFINITE, SINGULAR, NOT_FINITE, LINEAR_UNSETTLED, RAISED = range(8)
 
 _START = "start nearer to the solution, or take smaller steps, such as x + 0.5 * (f(x) - x)"
@@ -49,7 +49,7 @@ FAILURES: dict[int, tuple[type[Error], str]] = {
 
 
 def failure(code: int, steps: int = 0, change: float = 0.0) -> Error:
-    """The error of that number.
+    """The error with this code.
 
     >>> str(failure(NAN, 3))[:32]
     'fixed_point: step 3 reached NaN;'
@@ -66,35 +66,35 @@ fail = Operation("failure", (integer, integer, real), real, _fail, (None, None, 
 
 
 def failing(types: Sequence[Type], code: Node, steps: Node | None = None, change: Node | None = None) -> list[Node]:
-    """Values of these types, in a branch that raises an error.
+    """Results of these types for a branch that raises an error.
 
     >>> from dynagrad.ir.types import arrays
     >>> [x] = failing([arrays(real, (2,))], whole(NAN))
     >>> x.type.name
     'real[2]'
     """
-    given = code, whole(0) if steps is None else steps, constant(0.0) if change is None else change
-    number = intern(fail, given, "failure", real)  # with an attribute, so that nobody computes it in advance
+    arguments = code, whole(0) if steps is None else steps, constant(0.0) if change is None else change
+    number = intern(fail, arguments, "failure", real)  # an attribute keeps it from being constant-folded
     return [ops.add(zero(t), number) for t in types]
 
 
-# -- what users raise --------------------------------------------------------------------------------------------------
+# -- errors that users raise -------------------------------------------------------------------------------------------
 
 LONGEST = 240  # bytes of a message
 
 
 @dataclass(frozen=True, eq=False)
 class Raised:
-    """One place where something is raised: no two are the same node, since a node is computed where it was first made.
+    """The message of one `raise` statement, with a `%lld` for each integer and a `%.12g` for each real.
 
-    `text` has a `%lld` for each whole number and a `%.12g` for each real.
+    Compared by identity, so that no two statements are hash-consed into one node, which would run where the first is.
     """
 
     text: str
 
 
 def message_of(text: str, numbers: Sequence[Any]) -> str:
-    """The text with its numbers.
+    """The formatted message.
 
     >>> message_of("%lld of %.12g", (3, 0.1))
     '3 of 0.1'
@@ -103,9 +103,9 @@ def message_of(text: str, numbers: Sequence[Any]) -> str:
 
 
 def raising(text: str, token: Node, test: Node, numbers: Sequence[Node] = ()) -> Node:
-    """A whole number that has no value: it raises RunError. What is computed for the token is computed before.
+    """An integer whose computation raises RunError, after everything that the token depends on (a data dependence).
 
-    It looks at the test that decides whether it is computed, since what looks at constants alone belongs to no branch.
+    It also depends on the test that guards it, since a node of constants alone would be hoisted out of its branch.
 
     >>> raising("no", whole(0), constant(True)).type.name
     'integer'
@@ -114,8 +114,8 @@ def raising(text: str, token: Node, test: Node, numbers: Sequence[Node] = ()) ->
         text = text[:-8].rstrip("%lgd.12") + "..."
     place = Raised(text)
 
-    def value(token: Any, test: Any, *given: Any) -> int:
-        raise RunError(message_of(text, given))
+    def value(token: Any, test: Any, *shown: Any) -> int:
+        raise RunError(message_of(text, shown))
 
     types = (integer, boolean, *(n.type for n in numbers))
     operation = Operation("raise", types, integer, value, (None,) * len(types), "", code=("raise", text))
@@ -139,7 +139,7 @@ _AFTER = {kind.kind: _after(kind) for kind in (real, integer, boolean)}
 
 
 def after(token: Node, x: Node) -> Node:
-    """A value as it is, computed after a token.
+    """The value of `x`, computed after a token: the identity, with a data dependence.
 
     >>> from dynagrad.ir.node import variable
     >>> after(variable("t", integer), variable("x")).type.name

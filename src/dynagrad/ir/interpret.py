@@ -1,12 +1,11 @@
-"""Computing a graph, operation by operation, without compiling it.
+"""The reference interpreter: evaluates a graph, operation by operation.
 
-With floats and numpy arrays this is the meaning of a graph, which native code is held against. With arrays of another
-library that follows the array API standard (torch, jax.numpy), elementwise operations, sums, products and shapes are
-those of that library; what it does not have is an error that names it. Numbers of this package that carry derivatives
-go through, too, since operations are applied and not looked up.
+On floats and numpy arrays this defines the meaning of a graph, and native code is tested against it. On arrays of
+another library that follows the array API standard (torch, jax.numpy), operations are those of that library, and one
+that it lacks is an error that names it. Numbers that carry derivatives work too, since operations are applied to them.
 
-A stack is a list of what was pushed, from the top on; see control.py. Subgraphs are run one after the other by a loop
-that keeps the open ones, so a recursion may be deep.
+A stack is a linked list from its top; see `control.py`. Subgraphs run on an explicit stack of generators, so recursion
+in the graph may be deep.
 """
 
 from __future__ import annotations
@@ -25,14 +24,14 @@ from .operation import Operation, as_number
 from .types import Type, boolean
 
 DEEP = 100_000
-"""How many subgraphs may be open, one in the other."""
+"""The deepest nesting of running subgraphs."""
 
 Steps = Generator[tuple[Graph, Sequence[Any]], list[Any], list[Any]]
-"""A computation that gives up its turn to have a subgraph run, and gets what that computes."""
+"""A coroutine that yields a subgraph to run with its arguments, and is sent the results."""
 
 
 def evaluate(outputs: Sequence[Node], values: Mapping[str, Any]) -> tuple[Any, ...]:
-    """The values of the outputs, given those of the variables by name.
+    """The values of the outputs, from those of the variables by name.
 
     >>> from dynagrad.ir import variable
     >>> x = variable("x")
@@ -44,10 +43,10 @@ def evaluate(outputs: Sequence[Node], values: Mapping[str, Any]) -> tuple[Any, .
 
 
 def run(graph: Graph, arguments: Sequence[Any], namespace: Any = None) -> tuple[Any, ...]:
-    """The outputs of a graph for numbers and arrays.
+    """The outputs of a graph applied to numbers and arrays.
 
     >>> from dynagrad.ir import variable
-    >>> from dynagrad.ir.tracing import repeat
+    >>> from dynagrad.ir.builders import repeat
     >>> x = variable("x")
     >>> run(Graph((x,), tuple(repeat(3, lambda i, y: [y * x], [1.0]))), [2.0])
     (8.0,)
@@ -55,8 +54,8 @@ def run(graph: Graph, arguments: Sequence[Any], namespace: Any = None) -> tuple[
     if len(arguments) != len(graph.inputs):
         raise Error(f"the graph has {len(graph.inputs)} inputs, and {len(arguments)} values were given")
     chosen = namespace_of(arguments) if namespace is None else namespace
-    given = [_fitting(a, v.type, v.attribute) for a, v in zip(arguments, graph.inputs, strict=True)]
-    return tuple(_run(graph.outputs, dict(zip(graph.inputs, given, strict=True)), chosen))
+    fitting = [_fitting(a, v.type, v.attribute) for a, v in zip(arguments, graph.inputs, strict=True)]
+    return tuple(_run(graph.outputs, dict(zip(graph.inputs, fitting, strict=True)), chosen))
 
 
 def _fitting(value: Any, type: Type, name: str) -> Any:
@@ -69,8 +68,8 @@ def _fitting(value: Any, type: Type, name: str) -> Any:
 def _value(node: Node, values: Mapping[str, Any]) -> Any:
     name = node.attribute
     if name not in values:
-        given = ", ".join(sorted(values)) or "none"
-        raise Error(f"no value is given for the variable {name}; values are given for: {given}")
+        named = ", ".join(sorted(values)) or "none"
+        raise Error(f"no value is given for the variable {name}; values are given for: {named}")
     value = values[name]
     if node.type.shape:
         return _fitting(value, node.type, name)
@@ -109,48 +108,48 @@ def _steps(outputs: Sequence[Node], known: dict[Node, Any], xp: Any) -> Steps:
             continue
         if node.is_variable:
             raise Error(f"the variable {node.attribute} is no input of the graph")
-        given = [known[argument] for argument in node.arguments]
+        arguments = [known[argument] for argument in node.arguments]
         inside, flow = _INSIDE.get(node.operation), _FLOW.get(node.operation)
         if inside is not None:
-            known[node] = yield from inside(node, given)
+            known[node] = yield from inside(node, arguments)
         else:
-            known[node] = xp.apply(node, given) if flow is None else flow(node, given, xp)
+            known[node] = xp.apply(node, arguments) if flow is None else flow(node, arguments, xp)
     return [known[output] for output in outputs]
 
 
-def _cond(node: Node, given: list[Any]) -> Steps:
+def _cond(node: Node, arguments: list[Any]) -> Steps:
     branches: Branches = node.attribute
-    return (yield branches.then if given[0] else branches.otherwise, given[1:])
+    return (yield branches.then if arguments[0] else branches.otherwise, arguments[1:])
 
 
-def _repeat(node: Node, given: list[Any]) -> Steps:
+def _repeat(node: Node, arguments: list[Any]) -> Steps:
     loop: Loop = node.attribute
-    states, outside = given[1 : 1 + loop.states], given[1 + loop.states :]
-    for i in range(int(given[0])):
+    states, outside = arguments[1 : 1 + loop.states], arguments[1 + loop.states :]
+    for i in range(int(arguments[0])):
         states = yield loop.body, [i, *states, *outside]
     return states
 
 
-def _while(node: Node, given: list[Any]) -> Steps:
+def _while(node: Node, arguments: list[Any]) -> Steps:
     loop: Loop = node.attribute
-    states, outside = given[: loop.states], given[loop.states :]
+    states, outside = arguments[: loop.states], arguments[loop.states :]
     assert loop.condition is not None
     while (yield loop.condition, [*states, *outside])[0]:
         states = yield loop.body, [*states, *outside]
     return states
 
 
-def _call(node: Node, given: list[Any]) -> Steps:
+def _call(node: Node, arguments: list[Any]) -> Steps:
     called: Called = node.attribute
     if called.function.graph is None:
         raise Error(f"the function {called.function.name} has no body")
-    return (yield called.function.graph, given)
+    return (yield called.function.graph, arguments)
 
 
-def _pop(node: Node, given: list[Any], xp: Any) -> list[Any]:
-    if given[0] is None:
+def _pop(node: Node, arguments: list[Any], xp: Any) -> list[Any]:
+    if arguments[0] is None:
         return [None, *(xp.constant(_nothing(t)) for t in node.attribute)]
-    rest, items = given[0]
+    rest, items = arguments[0]
     return [rest, *items]
 
 
@@ -168,8 +167,8 @@ _INSIDE: dict[Operation, Callable[[Node, list[Any]], Steps]] = {
     control.CALL: _call,
 }
 _FLOW: dict[Operation, Callable[[Node, list[Any], Any], Any]] = {
-    control.PART: lambda node, given, xp: given[0][node.attribute],
-    control.EMPTY: lambda node, given, xp: None,
-    control.PUSH: lambda node, given, xp: (given[0], tuple(given[1:])),
+    control.PART: lambda node, arguments, xp: arguments[0][node.attribute],
+    control.EMPTY: lambda node, arguments, xp: None,
+    control.PUSH: lambda node, arguments, xp: (arguments[0], tuple(arguments[1:])),
     control.POP: _pop,
 }

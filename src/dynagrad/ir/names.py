@@ -1,8 +1,7 @@
-"""What the values of a graph are called in the text that it was made from, and in which line: for those who read what
-is made of it. Nothing is computed otherwise for it.
+"""Source names: the variable and line of a user's function that a value comes from. They change no computation.
 
-Names are kept beside a graph, by the numbers of its nodes (`Node.birth`). Passes hand them on where they put one node
-in the place of another.
+Names are kept beside a graph, by serial number of the node (`Node.birth`). Passes carry them over where they replace
+one node by another.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ _names: ContextVar[Names | None] = ContextVar("names", default=None)
 
 @contextmanager
 def naming(names: Names) -> Iterator[Names]:
-    """Inside, `name_value` and `carry` write to these names, and `source_name` reads them."""
+    """A context in which `name_value` and `carry` write to these names, and `source_name` reads them."""
     token = _names.set(names)
     try:
         yield names
@@ -38,21 +37,21 @@ def naming(names: Names) -> Iterator[Names]:
 
 
 def name_value(node: int, name: str, line: int) -> None:
-    """A value has a name, unless it had one before, or the name is none of the user's."""
+    """Names a value, unless it has a name, or the name is not an identifier that a user wrote."""
     names = _names.get()
     if names is not None and name.isascii() and name.isidentifier():
         names.setdefault(node, SourceName(name, line))
 
 
 def carry(old: int, new: int) -> None:
-    """What one node is called, another one is that stands in its place."""
+    """Gives the name of a node to the one that replaces it."""
     names = _names.get()
     if names is not None and old in names:
         names.setdefault(new, names[old])
 
 
 def source_name(node: int) -> SourceName | None:
-    """What a node is called.
+    """The name of a node; None where it has none.
 
     >>> with naming({}):
     ...     name_value(7, "height", 3)

@@ -1,8 +1,8 @@
-"""Where operations are computed: numpy, or another library of arrays that follows the array API standard.
+"""Array libraries that can evaluate a graph: numpy, or one that follows the array API standard.
 
-A `Namespace` knows how a constant gets there and how an operation is applied there. numpy's is the operations' own
-`value`. For another library the table here says which of its functions an elementwise operation is, by name, and what
-operations on whole arrays are, by the first word of their `code` (code.py). What is in neither raises.
+A namespace (`Numpy`, `Standard`) makes constants and applies operations. In numpy's an operation is its own `value`.
+For other libraries the tables here map elementwise operations by name, and operations on whole arrays by family
+(`code.py`). An operation in neither table raises an error.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ class Numpy:
     def constant(self, value: Any) -> Any:
         return value
 
-    def apply(self, node: Node, given: Sequence[Any]) -> Any:
+    def apply(self, node: Node, arguments: Sequence[Any]) -> Any:
         operation = node.operation
-        if all(isinstance(x, int | float | np.ndarray | np.generic) for x in given):
-            if operation.array is not None and any(isinstance(x, np.ndarray) and x.ndim for x in given):
+        if all(isinstance(x, int | float | np.ndarray | np.generic) for x in arguments):
+            if operation.array is not None and any(isinstance(x, np.ndarray) and x.ndim for x in arguments):
                 with np.errstate(all="ignore"):
-                    return operation.array(*given)
-            return operation.value(*given)
-        return apply(operation, *given)
+                    return operation.array(*arguments)
+            return operation.value(*arguments)
+        return apply(operation, *arguments)
 
 
-# the standard's names where they differ from ours
+# the standard's names where they differ
 _NAMES = (
     {
         "absolute": "abs",
@@ -100,7 +100,7 @@ def _key(pattern: Sequence[Any], holes: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def _upward(key: tuple[Any, ...], shape: Sequence[int]) -> tuple[tuple[Any, ...], tuple[int, ...]]:
-    """An index without slices that go down, and the axes of what it gives that are to be flipped instead."""
+    """An index without slices of negative step, and the axes of its result that have to be flipped for it."""
     out, flipped, axis, place = list[Any](), list[int](), 0, 0
     for entry in key:
         if isinstance(entry, slice):
@@ -126,13 +126,15 @@ def _arrays_in(key: tuple[Any, ...]) -> bool:
 def _read(xp: Any, x: Any, key: tuple[Any, ...]) -> Any:
     key, flipped = _upward(key, x.shape)
     if flipped and _arrays_in(key):
-        raise Error(f"{xp.__name__} has no index of a slice that goes down together with arrays of places")
+        raise Error(
+            f"{xp.__name__} has no index with both a slice of negative step and an array; use numpy arrays for it"
+        )
     found = x[key]
     return xp.flip(found, axis=flipped) if flipped else found
 
 
 def _write(xp: Any, x: Any, key: tuple[Any, ...], z: Any, add: bool) -> Any:
-    """x with z there, or added there; of a place that occurs several times, each counts where it is added."""
+    """`x` with `z` written or added at an index; where an element occurs in it several times, each addition counts."""
     if hasattr(x, "at"):  # jax
         return x.at[key].add(z) if add else x.at[key].set(z)
     key, flipped = _upward(key, x.shape)
@@ -143,7 +145,7 @@ def _write(xp: Any, x: Any, key: tuple[Any, ...], z: Any, add: bool) -> Any:
         out[key] = out[key] + z if add else z
         return out
     if flipped or not hasattr(x, "index_put"):
-        raise Error(f"{xp.__name__} cannot write at places that are known only when the graph runs; use numpy arrays")
+        raise Error(f"{xp.__name__} cannot write at an index that is known only when the graph runs; use numpy arrays")
     size = math.prod(x.shape)
     places = xp.reshape(xp.arange(size), x.shape)[key]
     values = xp.broadcast_to(xp.asarray(z, dtype=x.dtype), places.shape)
@@ -159,7 +161,7 @@ def _sum_to(xp: Any, node: Node, x: Any) -> Any:
 
 
 def _winners(xp: Any, node: Node, x: Any) -> Any:
-    """Where the first of the largest, or smallest, of some axes stands."""
+    """Truth values: where the first maximum, or minimum, over some axes stands."""
     _, largest, axes = node.operation.code
     rest = tuple(i for i in range(x.ndim) if i not in axes)
     turned = xp.permute_dims(x, rest + axes)
@@ -177,7 +179,7 @@ def _place(xp: Any, node: Node, x: Any) -> Any:
 
 
 def _python(index: Any, shape: Sequence[int]) -> tuple[Any, ...]:
-    """An index of Python's with an entry for each axis."""
+    """A Python index with an entry for each axis."""
     entries = index if isinstance(index, tuple) else (index,)
     if any(not (i is None or i is Ellipsis or isinstance(i, int | slice)) or isinstance(i, bool) for i in entries):
         raise Error("an index with arrays in it is computed by numpy only; use numpy arrays for it")
@@ -230,28 +232,28 @@ class Standard:
     def constant(self, value: Any) -> Any:
         return self.xp.asarray(value) if isinstance(value, np.ndarray) else value
 
-    def apply(self, node: Node, given: Sequence[Any]) -> Any:
+    def apply(self, node: Node, arguments: Sequence[Any]) -> Any:
         operation, xp = node.operation, self.xp
-        if all(isinstance(x, int | float) for x in given):
-            return self.constant(operation.value(*given))
-        given = [xp.asarray(x) if isinstance(x, int | float | np.ndarray | np.generic) else x for x in given]
+        if all(isinstance(x, int | float) for x in arguments):
+            return self.constant(operation.value(*arguments))
+        arguments = [xp.asarray(x) if isinstance(x, int | float | np.ndarray | np.generic) else x for x in arguments]
         if operation.elementwise:
             made = _MADE.get(operation.name)
             function = getattr(xp, _NAMES.get(operation.name, operation.name), None) if made is None else None
             if made is not None or function is not None:
-                return made(xp, *given) if made is not None else function(*given)  # type: ignore[misc]  # there is one, as was asked before
+                return made(xp, *arguments) if made is not None else function(*arguments)  # type: ignore[misc]  # there is one, as was asked before
         else:
             rule = _CODES.get(operation.code[0]) if isinstance(operation.code, tuple) else None
             if rule is not None:
                 try:
-                    return rule(xp, node, *given)
+                    return rule(xp, node, *arguments)
                 except AttributeError:  # part of the standard is optional, and some is newer than some libraries
                     pass
-        raise Error(f"{operation.name} is nothing that {xp.__name__} computes; use numpy arrays for it")
+        raise Error(f"{xp.__name__} has no function for the operation {operation.name}; use numpy arrays for it")
 
 
 def namespace_of(values: Sequence[Any]) -> Any:
-    """The namespace of the first array that is not numpy's.
+    """The namespace of the first array of another library; numpy's where there is none.
 
     >>> type(namespace_of([1.0, np.ones(2)])).__name__
     'Numpy'
@@ -267,7 +269,7 @@ def namespace_of(values: Sequence[Any]) -> Any:
 
 
 def _torch(device: Any) -> Any:
-    """torch under the standard's names, where its own differ; what is made is made on a device."""
+    """torch under the names of the standard; new tensors are made on this device."""
     import torch  # only where there is a tensor
 
     space = types.SimpleNamespace(**{name: getattr(torch, name) for name in dir(torch) if not name.startswith("__")})

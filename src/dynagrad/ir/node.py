@@ -1,9 +1,9 @@
-"""Nodes: the values of a graph before they are known.
+"""Nodes of the graph: hash-consed expressions, with Python's operators and numpy's ufuncs.
 
-A node is an operation applied to nodes, or a variable, or a constant. Nodes are immutable and hash-consed: two that
-say the same are the same object, in all threads, so identity is equality, common subexpressions are computed once, and
-a node can be a key of a dict. `==` between nodes is an operation of the graph, as `<` is. Here are also Python's
-operators and numpy's functions on nodes. Nothing here rewrites or differentiates.
+A node is an operation applied to nodes, or a variable, or a constant. Nodes are immutable and hash-consed (Ershov 1958;
+value numbering by construction): structurally equal nodes are one object, in all threads, so identity is equality,
+common subexpressions are computed once, and nodes are keys of dicts. `==` between nodes makes a node, as `<` does.
+Nothing here rewrites or differentiates.
 
 It is long since a node has Python's operators, which make nodes.
 """
@@ -62,9 +62,9 @@ class Node:
 
     operation: Operation
     arguments: tuple[Node, ...]
-    attribute: Any  # the name of a variable, the number or array of a constant, what control flow runs; or None
+    attribute: Any  # the name of a variable, the value of a constant, the subgraphs of control flow; or None
     type: Type
-    birth: int  # grows from node to node: a node is younger than its arguments
+    birth: int  # a serial number: a node has a larger one than its arguments
 
     def __init__(self) -> None:
         raise Error("nodes are made by variable(), constant() and by applying operations")
@@ -83,7 +83,7 @@ class Node:
     def is_constant(self) -> bool:
         return self.operation is CONSTANT
 
-    # -- what a value of known shape can do --------------------------------------------------------------------------
+    # -- shapes ------------------------------------------------------------------------------------------------------
 
     @property
     def shape(self) -> Shape:
@@ -228,7 +228,7 @@ class Node:
     def __invert__(self) -> Any:
         return apply(ops.logical_not, self)
 
-    # -- what a value that is not known cannot do --------------------------------------------------------------------
+    # -- conversions, which need a value and raise -------------------------------------------------------------------
 
     def __bool__(self) -> bool:
         raise Error(_BRANCHES)
@@ -279,7 +279,7 @@ _births = itertools.count(1)
 def intern(
     operation: Operation, arguments: tuple[Node, ...] = (), attribute: Any = None, type: Type | None = None
 ) -> Node:
-    """The one node with this operation, these arguments and this attribute; `type` is found out where it is None."""
+    """The node with this operation, these arguments and this attribute; `type` is inferred where it is None."""
     if type is None:
         type = result_type(operation, tuple(a.type for a in arguments)) if arguments else real
     key = (operation, tuple(map(id, arguments)), _distinct(operation, attribute), type)
@@ -297,7 +297,7 @@ def intern(
 
 
 def _distinct(operation: Operation, attribute: Any) -> Any:
-    """What tells attributes apart: constants by their bits, since 0.0 == -0.0 and True == 1.0 are not the same."""
+    """The part of the hash-consing key for an attribute: of constants the bits, since 0.0 == -0.0 and True == 1.0."""
     if operation is not CONSTANT:
         return attribute
     if isinstance(attribute, np.ndarray):
@@ -327,10 +327,10 @@ def result_type(operation: Operation, types: tuple[Type, ...]) -> Type:
 
 
 def _by_trial(operation: Operation, types: tuple[Type, ...]) -> Type:
-    """What comes out for arguments as good as any: no zeros, no equals in a row, matrices that are positive."""
+    """Type inference by running an operation on samples: no zeros, distinct elements, positive definite matrices."""
     samples: list[Any] = []
     for i, t in enumerate(types):
-        if i == 1 and operation.name in ("take_along_axis", "put_along_axis"):  # places, which may be reals
+        if i == 1 and operation.name in ("take_along_axis", "put_along_axis"):  # positions, which may be reals
             samples.append(np.zeros(t.shape, DTYPES[t.kind]))
             continue
         if not t.shape:
@@ -359,7 +359,7 @@ _fresh_names = itertools.count()
 
 
 def fresh(type: Type = real) -> Node:
-    """A variable that is none of those that are there: what a subgraph is a function of."""
+    """A variable with a fresh name, such as a parameter of a subgraph."""
     return variable(f"%{next(_fresh_names)}", type)
 
 
@@ -373,7 +373,7 @@ def constant(value: Any) -> Node:
         return once(value, _constant_array)
     number = as_number(value)
     if number is None:
-        raise Error(f"a constant is a number, and {repr(value)[:60]} of type {value.__class__.__name__} is none")
+        raise Error(f"a constant should be a number, and is {repr(value)[:60]} of type {value.__class__.__name__}")
     return intern(CONSTANT, attribute=number, type=boolean if isinstance(number, bool) else real)
 
 
@@ -411,9 +411,9 @@ def as_node(value: object) -> Node | None:
 
 
 def order(roots: Iterable[Node], since: int = 0) -> tuple[Node, ...]:
-    """Everything that the roots need, each node once and after its arguments: the let-series of a graph.
+    """Topological order: everything that the roots need, each node once and after its arguments.
 
-    What nodes need that are not younger than `since` is left out: it is as old.
+    Arguments of nodes that are not younger than `since` are left out, since they are as old.
 
     >>> x = variable("x")
     >>> order([(x + 1.0) * x])
@@ -434,9 +434,9 @@ def order(roots: Iterable[Node], since: int = 0) -> tuple[Node, ...]:
 
 
 def substitute(outputs: Iterable[Node], by: Mapping[Node, Node], since: int = 0) -> tuple[Node, ...]:
-    """The outputs with nodes replaced. What a subgraph computes inside stays: it sees its arguments alone.
+    """The outputs with nodes replaced. Subgraphs are closed, so only the arguments of their nodes change.
 
-    Where all nodes that are replaced are younger than `since`, the others are not gone through.
+    Nodes that are not younger than `since` are not visited; all replaced nodes must be younger.
 
     >>> x, y = variable("x"), variable("y")
     >>> substitute([x * x + y], {x: y + 1.0})
@@ -471,10 +471,10 @@ _extensions: WeakValueDictionary[tuple[int, ...], Any] = WeakValueDictionary()
 
 
 def _extending(attribute: Any, node: Node) -> Any:
-    """The attribute of a node that extends another one now: the same for the same, so that equal nodes are one."""
+    """The attribute with another node to extend; interned, so that equal nodes stay one object."""
     if attribute.extends is node:
         return attribute
-    # what the attribute runs lives as long as it does, so its identities are not used again before
+    # subgraphs live as long as the attribute, so their ids are not reused while it is in the table
     key = (*(id(getattr(attribute, f.name)) for f in fields(attribute) if f.name != "extends"), id(node))
     found = _extensions.get(key)
     if found is None:
@@ -483,7 +483,7 @@ def _extending(attribute: Any, node: Node) -> Any:
 
 
 def _convert(operation: Operation, index: int, node: Node) -> Node:
-    """A truth value where a number is wanted counts 1 or 0, as in Python, and a whole number is a real."""
+    """Implicit conversions, as in Python: truth values to numbers, integers to reals."""
     wanted = operation.arguments[min(index, len(operation.arguments) - 1)]
     kind = "real" if wanted is array else wanted.kind
     if node.type.kind == kind:
@@ -510,7 +510,7 @@ def _binary(operation: Operation, left: object, right: object) -> Any:
 
 
 def _either(of_reals: Any, of_integers: Operation, left: object, right: object) -> Any:
-    """Arithmetic of whole numbers where both sides are, of reals elsewhere."""
+    """Arithmetic of integers where both operands are integers, of reals otherwise."""
     if any(isinstance(x, Node) and x.type.kind == "integer" for x in (left, right)):
         a, b = (x if isinstance(x, Node) else _whole(x) for x in (left, right))
         if a is not None and b is not None and a.type.kind != "real" and b.type.kind != "real":
@@ -523,9 +523,9 @@ def _either(of_reals: Any, of_integers: Operation, left: object, right: object) 
 def _floor_divide(left: Any, right: Any) -> Any:
     """The quotient of reals, rounded down, as numpy has it: 1.0 // 0.1 is 9.0, though 1.0 / 0.1 rounds to 10.0."""
     quotient, rest = apply(ops.divide, left, right), apply(ops.fmod, left, right)
-    near = apply(ops.rint, apply(ops.divide, apply(ops.subtract, left, rest), right))
-    apart = apply(ops.less, apply(ops.multiply, apply(ops.sign, rest), apply(ops.sign, right)), 0.0)
-    down = apply(ops.subtract, near, apply(ops.where, apart, 1.0, 0.0))
+    truncated = apply(ops.rint, apply(ops.divide, apply(ops.subtract, left, rest), right))
+    opposite = apply(ops.less, apply(ops.multiply, apply(ops.sign, rest), apply(ops.sign, right)), 0.0)
+    down = apply(ops.subtract, truncated, apply(ops.where, opposite, 1.0, 0.0))
     by_zero = apply(ops.equal, right, 0.0)
     return apply(ops.where, by_zero, apply(ops.floor, quotient), apply(ops.copysign, down, quotient))
 
@@ -534,7 +534,7 @@ def _product(left: object, right: object) -> Any:
     return _binary(matmul, left, right)
 
 
-# numpy's names where they differ from ours
+# numpy's names where they differ
 _NUMPY: dict[str, Operation] = {
     **ops.TABLE,
     "true_divide": ops.divide,
@@ -568,7 +568,7 @@ def _numpy(name: str, plain: bool, inputs: tuple[Any, ...]) -> Any:
 
 
 def _text(node: Node, depth: int) -> str:
-    """The node as an expression, cut off below a few levels."""
+    """The node as an expression, abbreviated below `depth` levels."""
     if node.is_variable or node.is_constant:
         return str(node.attribute) if not isinstance(node.attribute, np.ndarray) else str(node.type)
     if depth == 0:

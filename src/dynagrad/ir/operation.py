@@ -1,9 +1,8 @@
-"""What an operation is, and how one is applied.
+"""Primitive operations: their declaration, and their application by dispatch on the types of arguments.
 
-An operation is declared once, with everything that anybody needs to know of it. `apply` looks at what it is given:
-plain numbers compute; anything else that takes part (nodes of a graph, and later numbers that carry derivatives) says
-itself what an operation does with it, through `__apply_operation__`. The operations themselves are in
-ir/ops/scalars.py.
+An operation is declared once, with its value, derivatives, C++ text and traits. `apply` computes on plain numbers and
+arrays; arguments of other types (nodes of a graph, numbers that carry derivatives) handle an operation themselves,
+through `__apply_operation__`. The operations are declared in `ops/`.
 """
 
 from __future__ import annotations
@@ -27,31 +26,31 @@ _INFIX = re.compile(r"\{0\} \S+ \{1\}|[-!]\{0\}")
 
 LinearMap = Callable[..., Any]  # (d, result, *arguments) -> a value that is linear in d
 Series = Callable[..., list[Any] | None]  # (order, first coefficient, list of each argument...); see ir/ops/series.py
-Partial = Callable[..., Sequence[Any]]  # (wanted, counts, delta, result, *arguments) -> one for each that is wanted
+Partial = Callable[..., Sequence[Any]]  # (wanted, counts, delta, result, *arguments) -> one for each wanted argument
 Adjoint = Callable[..., Sequence[Any]]  # (delta, result, *arguments) -> one increment or None for each argument
 
 
 class Trait(enum.Flag):
-    """What holds for an operation on elements, for those who rewrite, differentiate and compile graphs."""
+    """Properties of elementwise operations that passes, derivatives and code generation rely on."""
 
     COMMUTES = enum.auto()
-    """Its two arguments may change places."""
+    """Commutative in its two arguments."""
     SAFE = enum.auto()
     """Its partial derivatives are finite where its arguments and its result are."""
-    DEAR = enum.auto()
-    """Its value is rather saved for the way back than computed again."""
+    EXPENSIVE = enum.auto()
+    """As a residual its value is saved, and not rematerialised."""
 
 
 PLAIN = Trait(0)
-"""None of these."""
+"""No trait."""
 
 CALL = 20
-"""What an element of most operations costs, in additions: that of a call of the C library."""
+"""The cost of one element for most operations, in additions: that of a call of the C library."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Operation:
-    """An elementary operation.
+    """A primitive operation.
 
     `value` computes on Python numbers as C++ would: overflow gives an infinity, a point outside the domain gives NaN,
     nothing raises. `tangent` has one entry for each argument: the linear map that takes a tangent `d` of that argument
@@ -61,14 +60,15 @@ class Operation:
 
     The adjoint is the transpose of the tangent. A linear map from reals to reals is its own transpose, so scalars need
     no other rule; `adjoint` may give a better one for all arguments at once. `cxx` is the C++ text, with `{0}`, `{1}`
-    for the arguments. `array` is the same on numpy arrays, elementwise, where `value` is for single numbers; operations
-    on whole arrays have the type `array` for what may be one, and `value` does for all. `series` is a better rule for
-    power series than what follows from the tangent: from coefficient lists of the arguments to those of the result.
-    `needs` says, for each argument, which arguments its rules look at, -1 being the result; the others they know by
-    shape alone, so a tape need not keep them. None stands for all. `accumulate(total, delta)` adds the adjoint of the
-    only argument to an array in place; it is for operations that look at few of many elements, such as an index.
-    `partial` stands for `adjoint` where it matters which arguments are wanted, and which elements of the result count:
-    truth values, or None for all. `code` says what native code makes of an operation on whole arrays; see code.py.
+    for the arguments. `array` is the elementwise version on numpy arrays, where `value` is for single numbers; an
+    operation on whole arrays declares its arguments as `array`, and its `value` takes both. `series` is a rule for
+    truncated power series, better than the one that follows from the tangent: from the coefficients of the arguments to
+    those of the result. `needs` lists the residuals: for each argument, the arguments whose values its derivative rules
+    read, -1 being the result; of the others they read the shape alone, so a tape need not keep them. None stands for
+    all. `accumulate(total, delta)` adds the adjoint of the only argument to an array in place; it is for operations
+    that read few of many elements, such as an index. `partial` replaces `adjoint` where it matters which arguments are
+    wanted, and which elements of the result count: truth values, or None for all. `code` is the family of an operation
+    on whole arrays, with its parameters; see `ir/code.py`.
 
     >>> from dynagrad.ir.types import real
     >>> double = Operation("double", (real,), real, lambda x: 2.0 * x, (lambda d, y, x: double(d),), "2.0 * {0}")
@@ -91,31 +91,31 @@ class Operation:
     code: Any = None
     traits: Trait = PLAIN
     cost: int = CALL
-    """What an element costs, roughly in additions."""
+    """The cost of one element, roughly in additions."""
     in_loops: str = ""
-    """The function of the runtime that loops over arrays call instead of that in `cxx`: the compiler vectorises it."""
+    """The vectorisable function of the runtime that loops over arrays call, in place of the one in `cxx`."""
     cxx_at: tuple[tuple[float, str], ...] = ()
-    """C++ for some values of the last argument, where that is a constant."""
+    """C++ for some constant values of the last argument."""
     keeps_kind: bool = False
-    """Whether whole numbers and truth values in the first argument stay what they are, and are no reals."""
+    """Whether integers and truth values in the first argument give a result of that kind, and are not made reals."""
     elementwise: bool = field(init=False)
-    """Whether it works on each element of broadcast arrays by itself, as everything from reals to reals does."""
+    """Whether it works element by element, with broadcasting."""
     steps: bool = field(init=False)
     """Whether the result is piecewise constant in all arguments."""
     call: bool = field(init=False)
-    """Whether its C++ is a call, which stands anywhere without parentheses."""
+    """Whether its C++ is a call, which needs no parentheses in an expression."""
     infix: bool = field(init=False)
-    """Whether its C++ is an operator between its arguments, or before the only one."""
+    """Whether its C++ is a binary or prefix operator."""
     written: tuple[int, ...] = field(init=False)
-    """How often its C++ writes each argument."""
+    """How often each argument occurs in its C++."""
     divides: bool = field(init=False)
-    """Whether its C++ divides, or takes a root: two of these side by side cost what one does."""
+    """Whether its C++ divides or takes a root: two of these in a vector instruction cost as much as one."""
     on_floats: Callable[..., Any] | None = field(init=False)
-    """What computes it where all arguments are floats, if that may be."""
+    """Its value on floats; None where an argument may not be one."""
     on_arrays: Callable[..., Any] | None = field(init=False)
-    """The same for arrays, and arrays together with floats."""
+    """Its value on arrays, and on arrays together with floats."""
     on_large: Callable[..., Any] | None = field(init=False)
-    """The same again, where some array is large: with memory that was used before."""
+    """The same for large arrays: the result is made in memory from `buffers.py`."""
 
     def __post_init__(self) -> None:
         kinds = set(self.arguments)
@@ -167,7 +167,7 @@ _FLOAT = np.dtype(np.float64)
 
 
 def _with_buffer(ufunc: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of numpy whose result gets its memory from `buffers.py`."""
+    """A numpy ufunc whose result is made in memory from `buffers.py`."""
 
     def compute(*arguments: Any) -> Any:
         shape, of_floats = None, False
@@ -226,7 +226,7 @@ def apply(operation: Operation, *arguments: Any) -> Any:
     return operation.value(*(_number(operation, i, argument) for i, argument in enumerate(arguments)))
 
 
-Operation.__call__ = apply  # type: ignore[assignment,method-assign]  # the same, with one call less
+Operation.__call__ = apply  # type: ignore[assignment,method-assign]  # saves a call for each application
 
 
 def _number(operation: Operation, index: int, argument: object) -> float | bool:

@@ -1,4 +1,4 @@
-"""Graphs as text: the let-series that a graph is, a value a line.
+"""Graphs as text: a let-series (A-normal form), one value a line.
 
     (x : real, n : integer)
     t1 : boolean = x > 0.0
@@ -12,9 +12,9 @@
         next t5
     -> t4
 
-A subgraph is indented and sees the names around it, as the body of a loop in Python does; the states of a loop begin as
-its first line says. Functions that are called come first. Here are also the lines themselves, `series_of`, which
-`draw.py` makes pictures of, and the `levels` of a graph. Nothing here changes a graph.
+A subgraph is indented and uses the names around it, as the body of a loop in Python does; the first line of a loop has
+the initial values of its states. Functions that are called come first. `series_of` gives the lines as data, which
+`draw.py` makes pictures of, and `levels` the depth of each value. Nothing here changes a graph.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ from .ops.places import HOLE, NEW, Slice
 from .types import Type
 
 SHORT = 6
-"""Arrays of so many elements are written out."""
+"""The most elements of a constant array that is written out."""
 COLUMN = 56
-"""Notes stand in a column, which is no farther to the right than this."""
+"""The rightmost column at which notes are aligned."""
 
 
-# -- what is shown -----------------------------------------------------------------------------------------------------
+# -- lines as data -----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Value:
-    """A name and the type of what it stands for."""
+    """The name and the type of a value."""
 
     name: str
     type: str
@@ -57,7 +57,7 @@ class Value:
 
 @dataclass(frozen=True)
 class Line:
-    """A step of a let-series: what it gives, how, and which names it refers to, also inside of its blocks."""
+    """A binding of a let-series: its results, the text of its right side, and the names it uses, in its blocks too."""
 
     results: tuple[Value, ...]
     text: str
@@ -69,7 +69,10 @@ class Line:
 
 @dataclass(frozen=True)
 class LetSeries:
-    """A let-series. Inputs may begin as something; `ends` is what comes out, and `last` the word for that."""
+    """A let-series: inputs, the initial values of those that are states, the lines, and the results.
+
+    `last` is the keyword before the results, which are in `ends`: `->`, `give`, `next`, ...
+    """
 
     title: str
     inputs: tuple[Value, ...]
@@ -86,11 +89,11 @@ def show(
     sources: Mapping[Node, str] | None = None,
     limit: int | None = None,
 ) -> str:
-    """The let-series of a graph.
+    """The text of a graph.
 
-    `names` are those of some values, others are t1, t2 and so on. `adjoints` says which node is the adjoint of which
-    value; it is called `x_bar` where the value is `x`, and adjoints come after all values, in the opposite order.
-    `sources` says where values come from. No more than `limit` lines, if there is a limit.
+    `names` has the names of some values; others are called t1, t2 and so on. `adjoints` maps values to their adjoints:
+    that of `x` is called `x_bar`, and adjoints come after all values, in reverse order. `sources` says where in the
+    user's text values come from. With a `limit`, no more lines than that.
 
     >>> from dynagrad.ir import exp, variable
     >>> from dynagrad.autodiff.derive import generate_adjoints
@@ -119,14 +122,14 @@ def series_of(
     adjoints: Mapping[Node, Node | None] | None = None,
     sources: Mapping[Node, str] | None = None,
 ) -> list[LetSeries]:
-    """The functions that a graph calls, and last itself, as lines."""
+    """The functions that a graph calls, and last the graph itself, as data."""
     writer = _Writer(names or {}, sources or {})
     main = writer.main(graph, adjoints or {})
     return [*writer.bodies, main]
 
 
 def levels(outputs: Sequence[Node]) -> list[list[Node]]:
-    """The values by level: at level 0 what is given, and each other value one above the highest that it is made of.
+    """The values by level: the inputs at level 0, every other value one above the highest of its arguments.
 
     Constants have no level.
 
@@ -149,7 +152,7 @@ def levels(outputs: Sequence[Node]) -> list[list[Node]]:
 
 
 def written(blocks: Sequence[LetSeries]) -> Iterator[str]:
-    """The text, line by line."""
+    """The lines of the text."""
     for block in blocks[:-1]:
         yield f"{block.title}({', '.join(map(str, block.inputs))}):"
         yield from _body(block, "    ")
@@ -159,7 +162,7 @@ def written(blocks: Sequence[LetSeries]) -> Iterator[str]:
 
 
 def _body(block: LetSeries, indent: str) -> Iterator[str]:
-    rows = [(f"{indent}{_left(line)}{line.text}{':' if line.blocks else ''}", _note(line)) for line in block.lines]
+    rows = [(f"{indent}{_left_side(line)}{line.text}{':' if line.blocks else ''}", _note(line)) for line in block.lines]
     column = min(COLUMN, max((len(row) for row, note in rows if note), default=0))
     for (row, note), line in zip(rows, block.lines, strict=True):
         yield f"{row:<{column}}    # {note}" if note else row
@@ -170,7 +173,7 @@ def _body(block: LetSeries, indent: str) -> Iterator[str]:
     yield f"{indent}{block.last} {', '.join(block.ends)}".rstrip()
 
 
-def _left(line: Line) -> str:
+def _left_side(line: Line) -> str:
     return f"{', '.join(map(str, line.results))} = " if line.results else ""
 
 
@@ -230,8 +233,8 @@ _WORDS: dict[Operation, str] = {
 }
 
 
-def operation_text(node: Node, given: Sequence[str]) -> str:
-    """What a node does with its arguments, which are written as `given`.
+def operation_text(node: Node, arguments: Sequence[str]) -> str:
+    """An operation as text, from the texts of its arguments.
 
     >>> from dynagrad.ir.node import fresh
     >>> from dynagrad.ir.types import arrays, real
@@ -242,26 +245,26 @@ def operation_text(node: Node, given: Sequence[str]) -> str:
     operation = node.operation
     words = _WORDS.get(operation)
     if words is not None:
-        return words.format(*given)
+        return words.format(*arguments)
     code = code_of(node)
     if not code:
-        return f"{operation.name}({', '.join(given)})"
+        return f"{operation.name}({', '.join(arguments)})"
     if code[0] in ("item", "getitem"):
         found = pattern_at(operation, node.arguments[0].type.shape) if code[0] == "getitem" else None
-        holes = given[1:] if found is None else [_short(np.asarray(h).tolist()) for h in found[1]]
-        return f"{given[0]}{_index(code[1], node.arguments[0].type.shape, holes)}"
+        holes = arguments[1:] if found is None else [_short(np.asarray(h).tolist()) for h in found[1]]
+        return f"{arguments[0]}{_index(code[1], node.arguments[0].type.shape, holes)}"
     if code[0] in ("add_at", "set_at"):
-        return f"{code[0]}({given[0]}, {_index(code[1], node.type.shape, given[2:])}, {given[1]})"
+        return f"{code[0]}({arguments[0]}, {_index(code[1], node.type.shape, arguments[2:])}, {arguments[1]})"
     if code[0] == "place":
-        return f"place({given[0]}, {_index(code[1], node.type.shape, ())})"
+        return f"place({arguments[0]}, {_index(code[1], node.type.shape, ())})"
     if code[0] == "matmul":
-        return f"{given[0]} @ {given[1]}"
+        return f"{arguments[0]} @ {arguments[1]}"
     family = family_of(operation)
     if family is None or family.shown is None:
-        return f"{operation.name}({', '.join([*given, *(_short(p) for p in code[1:])])})"
+        return f"{operation.name}({', '.join([*arguments, *(_short(p) for p in code[1:])])})"
     shown = [_parameter(name, value) for name, value in zip(family.shown, code[1:], strict=False)]
     name = code[0] if operation.elementwise else operation.name
-    return f"{name}({', '.join([*given, *filter(None, shown)])})"
+    return f"{name}({', '.join([*arguments, *filter(None, shown)])})"
 
 
 def _parameter(name: str, value: Any) -> str:
@@ -301,7 +304,7 @@ def _slice(entry: Slice, length: int) -> str:
 
 
 def constant_text(node: Node) -> str:
-    """A constant as it stands in a line."""
+    """A constant as text: its value, or only its type where it is a large array."""
     value = node.attribute
     if not isinstance(value, np.ndarray):
         return repr(value)
@@ -311,21 +314,21 @@ def constant_text(node: Node) -> str:
 # -- from graphs to lines ----------------------------------------------------------------------------------------------
 
 Scope = dict[Node, str]
-Inside = tuple[str, tuple["LetSeries", ...]]  # the text of a node, and its subgraphs
+Inside = tuple[str, tuple["LetSeries", ...]]  # the right side of a node, and its subgraphs
 
 
 class _Writer:
-    """Makes lines of a graph and of what is inside of it. In a graph, and in a function, a name is given once."""
+    """Makes lines of a graph and its subgraphs. Within a graph, and within a function, names are unique."""
 
     def __init__(self, names: Mapping[Node, str], sources: Mapping[Node, str]) -> None:
         self.names, self.sources = dict(names), sources
-        self.taken: set[str] = set()
-        self.reserved = set(names.values())  # no value that has no name gets one of these
+        self.in_use: set[str] = set()
+        self.reserved = set(names.values())  # not used for values without a name
         self.numbers: dict[str, Iterator[int]] = {}
         self.functions: dict[GraphFunction, str] = {}
         self.bodies: list[LetSeries] = []
         self.adjoint_of: dict[Node, str] = {}
-        self.used: dict[Node, dict[int, Node]] = {}  # of several values, the parts that somebody looks at
+        self.used: dict[Node, dict[int, Node]] = {}  # for nodes of control flow, the results that are used
 
     # -- names
 
@@ -336,20 +339,20 @@ class _Writer:
         return self.free(wanted) if wanted else self.numbered(letter)
 
     def free(self, wanted: str) -> str:
-        """The name, or with a number where it is taken."""
+        """The name, with a number after it where it is in use."""
         found = wanted
         for number in itertools.count(2):
-            if found not in self.taken:
+            if found not in self.in_use:
                 break
             found = f"{wanted}_{number}"
-        self.taken.add(found)
+        self.in_use.add(found)
         return found
 
     def numbered(self, letter: str) -> str:
         found = ""
-        while not found or found in self.taken or found in self.reserved:
+        while not found or found in self.in_use or found in self.reserved:
             found = f"{letter}{next(self.numbers.setdefault(letter, itertools.count(1)))}"
-        self.taken.add(found)
+        self.in_use.add(found)
         return found
 
     # -- graphs
@@ -358,7 +361,7 @@ class _Writer:
         scope: Scope = {}
         needed = order(graph.outputs)
         known = set(needed)
-        self.look_at(needed)
+        self.note_parts(needed)
         inputs = list(dict.fromkeys([*graph.inputs, *(n for n in needed if n.is_variable)]))
         for node in inputs:
             scope[node] = self.name(node, "x")
@@ -370,7 +373,7 @@ class _Writer:
         return LetSeries("", values, ("",) * len(values), tuple(lines), "->", self.at_all(graph.outputs, scope))
 
     def backward(self, needed: Sequence[Node], pairs: Mapping[Node, Node], scope: Scope) -> Iterator[Line]:
-        """Each adjoint under the name of its value, from the last value to the first; what is given comes last."""
+        """The lines of the adjoints, named after their values, in reverse order of these; inputs come last."""
         inside = [n for n in needed if not n.is_variable]
         place = {node: i for i, node in enumerate([*reversed([n for n in scope if n.is_variable]), *inside])}
         values = sorted((v for v in pairs if v in scope), key=lambda v: place.get(v, -1), reverse=True)
@@ -380,23 +383,23 @@ class _Writer:
             if adjoint not in scope and not adjoint.is_constant and adjoint not in self.adjoint_of:
                 self.adjoint_of[adjoint] = scope[value]
                 self.names[adjoint] = bars[value]
-                self.taken.discard(bars[value])  # kept for it
+                self.in_use.discard(bars[value])  # reserved for it
         for value in values:
             adjoint = pairs[value]
             yield from self.lines(order([adjoint]), scope)
             text = self.at(adjoint, scope)
-            if text != bars[value]:  # another value has the same one
+            if text != bars[value]:  # it is also the adjoint of another value, whose name it has
                 uses = () if adjoint.is_constant else (text,)
                 yield Line((Value(bars[value], str(adjoint.type)),), text, uses, (), (scope[value],))
 
     def block(self, title: str, graph: Graph, scope: Scope, last: str) -> LetSeries:
-        """A subgraph, whose inputs are in its scope."""
+        """A subgraph, whose inputs have their names in `scope`."""
         series = order(graph.outputs)
-        self.look_at(series)
+        self.note_parts(series)
         lines = tuple(self.lines(series, scope))
         return LetSeries(title, (), (), lines, last, self.at_all(graph.outputs, scope))
 
-    def look_at(self, series: Iterable[Node]) -> None:
+    def note_parts(self, series: Iterable[Node]) -> None:
         for node in series:
             if node.operation is PART:
                 self.used.setdefault(node.arguments[0], {})[node.attribute] = node
@@ -423,8 +426,8 @@ class _Writer:
             yield self.line(node, scope)
 
     def line(self, node: Node, scope: Scope) -> Line:
-        given = self.at_all(node.arguments, scope)
-        uses = tuple(dict.fromkeys(g for a, g in zip(node.arguments, given, strict=True) if not a.is_constant))
+        texts = self.at_all(node.arguments, scope)
+        uses = tuple(dict.fromkeys(g for a, g in zip(node.arguments, texts, strict=True) if not a.is_constant))
         if node.type.kind == "values":
             found = [self.used.get(node, {}).get(i) for i in range(len(part_types(node)))]
             types: Sequence[Type] = part_types(node)
@@ -436,7 +439,7 @@ class _Writer:
                 scope[result] = self.name(result, "t")
             results.append(Value("_" if result is None else scope[result], str(type)))
         inside = _FLOW.get(node.operation)
-        text, blocks = (operation_text(node, given), ()) if inside is None else inside(self, node, given, scope)
+        text, blocks = (operation_text(node, texts), ()) if inside is None else inside(self, node, texts, scope)
         nodes = [n for n in (node, *found) if n is not None]
         of = tuple(dict.fromkeys(self.adjoint_of[n] for n in nodes if n in self.adjoint_of))
         note = next((self.sources[n] for n in nodes if n in self.sources), "")
@@ -444,23 +447,23 @@ class _Writer:
 
     # -- control flow: the text, and the blocks
 
-    def cond(self, node: Node, given: Sequence[str], scope: Scope) -> Inside:
+    def cond(self, node: Node, arguments: Sequence[str], scope: Scope) -> Inside:
         branches: Branches = node.attribute
         blocks = [
-            self.block(title, graph, dict(zip(graph.inputs, given[1:], strict=True)), "give")
+            self.block(title, graph, dict(zip(graph.inputs, arguments[1:], strict=True)), "give")
             for title, graph in (("then", branches.then), ("else", branches.otherwise))
         ]
-        return f"if {given[0]}", tuple(blocks)
+        return f"if {arguments[0]}", tuple(blocks)
 
-    def loop(self, node: Node, given: Sequence[str], scope: Scope) -> Inside:
+    def loop(self, node: Node, arguments: Sequence[str], scope: Scope) -> Inside:
         loop: Loop = node.attribute
         shift = 1 if node.operation is REPEAT else 0
         own = loop.body.inputs[: shift + loop.states]
         names = [self.name(v, "i" if i < shift else "s") for i, v in enumerate(own)]
-        starts = given[shift : shift + loop.states]
-        inside = [*names, *given[shift + loop.states :]]
+        starts = arguments[shift : shift + loop.states]
+        inside = [*names, *arguments[shift + loop.states :]]
         blocks: tuple[LetSeries, ...] = ()
-        text = f"repeat {given[0]} times ({names[0]}; " if shift else "while ("
+        text = f"repeat {arguments[0]} times ({names[0]}; " if shift else "while ("
         if loop.condition is not None:
             known = dict(zip(loop.condition.inputs, inside, strict=True))
             blocks = (self.block("while", loop.condition, known, "stop unless"),)
@@ -470,21 +473,21 @@ class _Writer:
         begin = ", ".join(f"{s} = {g}" for s, g in zip(names[shift:], starts, strict=True))
         return f"{text}{begin})", (*blocks, body)
 
-    def call(self, node: Node, given: Sequence[str], scope: Scope) -> Inside:
+    def call(self, node: Node, arguments: Sequence[str], scope: Scope) -> Inside:
         called: Called = node.attribute
         made = called.function
         if made not in self.functions:
             name = self.functions[made] = self.free(made.name.replace(" ", "_"))
             self.reserved.add(name)
             if made.graph is not None:
-                around = self.taken, self.numbers
-                self.taken, self.numbers = set(self.functions.values()), {}  # it sees its arguments alone
+                around = self.in_use, self.numbers
+                self.in_use, self.numbers = set(self.functions.values()), {}  # it sees its arguments alone
                 inner = {v: self.name(v, "x") for v in made.graph.inputs}
                 inputs = tuple(Value(inner[v], str(v.type)) for v in made.graph.inputs)
                 body = self.block(name, made.graph, inner, "->")
                 self.bodies.append(replace(body, inputs=inputs, starts=("",) * len(inputs)))
-                self.taken, self.numbers = around
-        return f"{self.functions[made]}({', '.join(given)})", ()
+                self.in_use, self.numbers = around
+        return f"{self.functions[made]}({', '.join(arguments)})", ()
 
 
 _FLOW: dict[Operation, Callable[[_Writer, Node, Sequence[str], Scope], Inside]] = {

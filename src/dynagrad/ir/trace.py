@@ -1,4 +1,4 @@
-"""From Python functions to graphs: call the function once with nodes, and see what comes back."""
+"""Tracing: makes a graph of a Python function of scalars by calling it once with nodes."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def trace(function: Callable[..., Any], arguments: tuple[Any, ...] | list[Any]) -> Any:
-    """What the function makes of its arguments: a node, or tuples of nodes in the structure that it returns.
+    """The result of a function as a node, or as tuples of nodes in the structure that it returns.
 
     `arguments` describes each argument: a string is a real variable of that name, a node stands for itself, a number or
-    a type for a variable named after its place (`x0`, `x1_0`), a tuple for a tuple.
+    a type for a variable named after its position (`x0`, `x1_0`), a tuple for a tuple.
 
     >>> trace(lambda p, q: p + q, ("p", "q"))
     p + q
@@ -30,11 +30,11 @@ def trace(function: Callable[..., Any], arguments: tuple[Any, ...] | list[Any]) 
     try:
         return _output(function(*inputs), "what it returns", 0)
     except Error as error:
-        if type(error) is not Error:  # it has a meaning of its own
+        if type(error) is not Error:  # a subclass, which callers may catch
             raise
         raise Error(f"cannot trace {_describe(function, error)}: {error}") from error
     except TypeError as error:
-        if "Node" not in str(error):  # the function's own mistake, to be seen as it is
+        if "Node" not in str(error):  # a mistake of the function itself, shown unchanged
             raise
         raise Error(
             f"cannot trace {_describe(function, error)}: {error}; values know + - * / **, comparisons, abs, & | ~, "
@@ -80,7 +80,7 @@ def _output(result: Any, what: str, depth: int) -> Any:
 
 
 def _describe(function: Callable[..., Any], error: BaseException | None) -> str:
-    """The function's name, and the line of it or of what it calls where the error came up."""
+    """The function's name, and the innermost line outside of this package that raised the error."""
     name = getattr(function, "__qualname__", None) or repr(function)
     code = getattr(function, "__code__", None)
     place = (code.co_filename, code.co_firstlineno) if code is not None else None

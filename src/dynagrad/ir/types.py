@@ -1,4 +1,4 @@
-"""The types of values in a graph: a kind of number and a shape. What is done with values is elsewhere."""
+"""The types of values in a graph: a kind of number, and a static shape."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """A type of values: its name, how C++ spells one number of it, the kind of number, and the shape.
+    """A type of values: its name, the C++ type of one number, the kind of number, and the shape.
 
     >>> real.cxx, real.shape
     ('double', ())
@@ -45,9 +45,9 @@ real = Type("real", "double", "real")
 integer = Type("integer", "int64_t", "integer")
 boolean = Type("boolean", "bool", "boolean")
 stack = Type("stack", "Stack*", "stack")
-"""What loops save for the way back: values go onto it, and come off in the opposite order."""
+"""A stack of residuals, which loops push for the backward pass."""
 array = Type("array", "")
-"""Reals in an array of any shape, or a single one: what operations on whole arrays take. No value has this type."""
+"""Any shape: the type that operations on whole arrays declare for an argument. No value has this type."""
 
 KINDS: dict[str, Type] = {t.kind: t for t in (real, integer, boolean, stack)}
 DTYPES = {"real": "float64", "integer": "int64", "boolean": "bool"}
@@ -73,4 +73,5 @@ BYTES = {"real": 8, "integer": 8, "boolean": 1}
 
 
 def bytes_of(type: Type) -> int:
+    """Bytes of a value of this type."""
     return type.size * BYTES[type.kind]

@@ -1,12 +1,12 @@
-"""numpy's names, for functions that are differentiated: creation works on numbers with derivatives.
+"""numpy's names for functions that are differentiated: arrays that are created here can hold numbers with derivatives.
 
 All of numpy's public names are here; write `import dynagrad.numpy as np`. Outside of a derivative they are numpy's own
 functions and give numpy's own arrays. While a verb such as `dg.grad` calls a function, an array of reals that is made
-here can be written to, also with numbers that carry derivatives, through views and in place, and lists of such numbers
-are taken where numpy takes lists. numpy's functions under numpy's own name take such arrays too. Reals are of float64:
-other widths are computed in it. Compiled functions know these names as numpy's.
+here is mutable: numbers with derivatives can be written to it, through views and in place. Lists of such numbers are
+accepted wherever numpy takes lists. numpy's functions under numpy's own name take these arrays too. Reals are float64;
+other widths are converted to it. Compiled functions treat these names as numpy's.
 
-What happens is in `eager/names/numpy_names.py` and `eager/mutation/arrays.py`; here are the names alone.
+The functions are in `eager/names/numpy_names.py` and `eager/mutation/arrays.py`.
 
 >>> import dynagrad as dg
 >>> import dynagrad.numpy as np

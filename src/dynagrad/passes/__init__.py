@@ -1,6 +1,20 @@
-"""From graphs to graphs: fewer operations, other loops, other places. No C++ is written here.
+"""Optimisation passes, from graph to graph, and the analyses that code generation reads. No C++ is written here.
 
-`simplify.py` works value by value, `optimise.py` on whole graphs; what is done for machine code alone is in
-`decompose.py`, `in_place_sums.py`, `sink.py` and `loops/`. `views.py` and `roles.py` say what an operation is to the
-code that is written for it, `schedule.py` in which order values are computed and which share a loop.
+For every graph:
+
+- `simplify.py`: constant folding and algebraic simplification of single operations;
+- `optimise.py`: the driver: simplification, dead states and results, invariant inputs and inlining, in subgraphs too.
+
+For native code only, run in the order that `prepare.py` lists:
+
+- `decompose.py`: expands compound operations such as `logsumexp` into those that loops are written for;
+- `in_place_sums.py`: turns sums of mostly zero arrays into updates in place;
+- `loops/`: hoisting of invariant reads, unroll and jam, recurrences, and affine forms of indices;
+- `sink.py`: code sinking: moves values into the only branch that uses them.
+
+Analyses of the result:
+
+- `views.py`: index maps of views (`reshape`, `transpose`, slices, ...);
+- `roles.py`: how native code computes each operation: element by element, as a reduction, as a view, as an update;
+- `schedule.py`: loop fusion and the order of steps.
 """

@@ -1,7 +1,6 @@
-"""Operations that native code makes of others: what a graph says in one node, in several that loops are written for.
+"""Decomposition: replaces compound operations (`logsumexp`, `softmax`) by those that native code has loops for.
 
-A family of `Operation.code` has a rule that gives the same values out of other operations. Their derivatives are those
-of the one operation, since they were taken before. No text of C++ is written here.
+Derivatives have been taken before, with the tangent of the compound operation. No C++ is written here.
 """
 
 from __future__ import annotations
@@ -16,33 +15,33 @@ from ..ir.ops import arrays, reductions
 from ..ir.ops import scalars as ops
 
 
-def _apart(x: Any, axes: tuple[int, ...]) -> tuple[Any, Any]:
-    """The maximum over axes, and what is left above it: 0 where an element is the maximum, if infinite too."""
+def _shifted(x: Any, axes: tuple[int, ...]) -> tuple[Any, Any]:
+    """The maximum over axes, and the array less that maximum: 0 at the maximum, even where it is infinite."""
     top = reductions.extreme(True, axes, True)(x)
     return top, ops.where(ops.equal(x, top), 0.0, ops.subtract(x, top))
 
 
 def _logsumexp(node: Node, x: Node) -> Any:
     _, axes, _ = code_of(node)
-    top, rest = _apart(x, axes)
+    top, rest = _shifted(x, axes)
     found = ops.add(top, ops.log(reductions.total(axes, True)(ops.exp(rest))))
     return found if found.type is node.type else arrays.reshape(node.shape)(found)
 
 
 def _softmax(node: Node, x: Node) -> Any:
     _, axes = code_of(node)
-    weights = ops.exp(_apart(x, axes)[1])
+    weights = ops.exp(_shifted(x, axes)[1])
     return ops.divide(weights, reductions.total(axes, True)(weights))
 
 
 def _log_softmax(node: Node, x: Node) -> Any:
     _, axes = code_of(node)
-    rest = _apart(x, axes)[1]
+    rest = _shifted(x, axes)[1]
     return ops.subtract(rest, ops.log(reductions.total(axes, True)(ops.exp(rest))))
 
 
 RULES: dict[str, Callable[..., Any]] = {"logsumexp": _logsumexp, "softmax": _softmax, "log_softmax": _log_softmax}
-"""By the family of the tag: the node, and its arguments."""
+"""Rules by family of `Operation.code`; each takes the node and its new arguments."""
 
 
 def _rule(node: Node) -> Callable[..., Any] | None:
@@ -51,7 +50,7 @@ def _rule(node: Node) -> Callable[..., Any] | None:
 
 
 def decompose(graph: Graph) -> Graph:
-    """The graph with other operations in place of those that have a rule."""
+    """The graph with the operations that have a rule replaced."""
     series = order(graph.outputs)
     if not any(_rule(node) for node in series):
         return graph

@@ -1,10 +1,10 @@
-"""Sums of arrays that are zero but at some places: what stands there is added to the other array, in place.
+"""Accumulation in place: sums of arrays that are zero but at some places become updates of the other array.
 
-The adjoint of reading `x[i]` is an array of zeros with one number in it, and the adjoints of many of these are summed.
-`y + add_at(b, z, i)` becomes `add_at(y + b, z, i)`, and where `b` is zeros, `add_at(y, z, i)`, which touches one
-element. Sums of arrays that were moved about in the same way are moved once. A sum that a loop makes from zeros on is
-made from the array on that it is added to.
-A sum that is zero may get the other sign by that.
+The adjoint of reading `x[i]` is an array of zeros with one number in it (a one-hot array), and many such adjoints are
+summed. `y + add_at(b, z, i)` becomes `add_at(y + b, z, i)`, and where `b` is zeros, `add_at(y, z, i)`, which touches
+one element. Two summands under the same transpose (or another operation that only moves elements) are summed first and
+moved once. Where a loop accumulates from zeros and its result is added to an array, the loop starts from that array.
+A sum that is zero may change its sign by this.
 """
 
 from __future__ import annotations
@@ -19,21 +19,22 @@ from ..ir.ops.places import Pattern, adding
 from .views import places_of
 
 DEEP = 100
-"""So many sums within each other are made, and no more."""
+"""The deepest nesting of sums that are rewritten; it bounds the recursion."""
 
 
 def is_zeros(node: Node) -> bool:
+    """Whether a node is zero, or an array that is zero everywhere."""
     while code_of(node)[:1] in (("broadcast",), ("reshape",)):
         node = node.arguments[0]
     return node.is_constant and node.type.kind == "real" and not np.any(node.attribute)
 
 
 def sum_in_place(graph: Graph) -> Graph:
-    """The graph with sums of mostly zeros made where they are."""
+    """The graph with sums of mostly zero arrays accumulated in place."""
     series = order(graph.outputs)
     if not any(n.shape and n.operation is ops.add for n in series):
         return graph
-    graph = _begun(graph)
+    graph = _fold_into_start(graph)
     series = order(graph.outputs)
     uses: dict[Node, int] = dict.fromkeys(series, 0)
     for node in series:
@@ -57,8 +58,10 @@ def sum_in_place(graph: Graph) -> Graph:
 
 
 class _Sums:
+    """Builds sums of two arrays; looks through operands that nothing else uses."""
+
     def __init__(self) -> None:
-        self.uses: dict[Node, int] = {}  # of what stays; what a sum is made of on the way is used once
+        self.uses: dict[Node, int] = {}  # of nodes of the new graph; intermediate sums are not in it: used once
         self.depth = 0
 
     def once(self, node: Node) -> bool:
@@ -83,10 +86,10 @@ class _Sums:
             if inner[0].shape == inner[1].shape:
                 return intern(a.operation, (self.add(*inner),), a.attribute, a.type)
         for x, y in ((a, b), (b, a)):
-            taken = _apart(y) if self.once(y) else None
-            if taken is None:
+            scattered = _scattered(y) if self.once(y) else None
+            if scattered is None:
                 continue
-            base, value, pattern, holes = taken
+            base, value, pattern, holes = scattered
             rest = x if base is None else self.add(x, base)
             return intern(adding(pattern, len(holes)), (rest, value, *holes), None, x.type)
         return intern(ops.add, (a, b), None, a.type)
@@ -97,8 +100,8 @@ def _moves(node: Node) -> bool:
     return family is not None and family.moves
 
 
-def _apart(node: Node) -> tuple[Node | None, Node, Pattern, tuple[Node, ...]] | None:
-    """Of an array with something at places: what it is over (None for zeros), that, and the places."""
+def _scattered(node: Node) -> tuple[Node | None, Node, Pattern, tuple[Node, ...]] | None:
+    """An array as an update: the array under it (None for zeros), the value that is added, and where."""
     code = code_of(node)
     read = places_of(node)
     if not code or read is None:
@@ -114,7 +117,7 @@ def _apart(node: Node) -> tuple[Node | None, Node, Pattern, tuple[Node, ...]] | 
     return None
 
 
-# -- sums that loops make ----------------------------------------------------------------------------------------------
+# -- loops that accumulate ---------------------------------------------------------------------------------------------
 
 
 def _uses(graph: Graph) -> dict[Node, int]:
@@ -127,11 +130,11 @@ def _uses(graph: Graph) -> dict[Node, int]:
     return found
 
 
-def _begun(graph: Graph) -> Graph:
-    """The graph with loops that begin to add where what they add is added to, and not at zeros."""
+def _fold_into_start(graph: Graph) -> Graph:
+    """The graph in which `y + loop(zeros)` is `loop(y)`, for loops that only add to their state."""
     uses = _uses(graph)
-    instead: dict[Node, Node] = {}  # of a sum, the part of a loop
-    begin: dict[Node, dict[int, Node]] = {}  # of a loop, what is at places of its arguments
+    replaced: dict[Node, Node] = {}  # from a sum to the result of the loop that takes its place
+    begin: dict[Node, dict[int, Node]] = {}  # for each loop, its new arguments by position
     for node in order(graph.outputs):
         if not node.shape or node.operation is not ops.add or node.arguments[0].shape != node.arguments[1].shape:
             continue
@@ -140,17 +143,21 @@ def _begun(graph: Graph) -> Graph:
             if loop is None or loop.operation not in (REPEAT, WHILE) or uses[result] != 1:
                 continue
             place = result.attribute + (loop.operation is REPEAT)
-            if is_zeros(loop.arguments[place]) and adds_to(loop, result.attribute) and not _needs(other, loop, begin):
-                instead[node] = result
+            if (
+                is_zeros(loop.arguments[place])
+                and adds_to(loop, result.attribute)
+                and not _depends_on(other, loop, begin)
+            ):
+                replaced[node] = result
                 begin.setdefault(loop, {})[place] = other
                 break
-    if not instead:
+    if not replaced:
         return graph
     new: dict[Node, Node] = {}
     todo = [*reversed(graph.outputs)]
     while todo:
         node = todo[-1]
-        needs = [instead[node]] if node in instead else _arguments(node, begin)
+        needs = [replaced[node]] if node in replaced else _arguments(node, begin)
         missing = [a for a in needs if a not in new]
         if node not in new and missing:
             todo += missing
@@ -159,7 +166,7 @@ def _begun(graph: Graph) -> Graph:
         if node in new:
             continue
         arguments = tuple(new[a] for a in needs)
-        if node in instead:
+        if node in replaced:
             [new[node]] = arguments
         elif all(a is b for a, b in zip(arguments, node.arguments, strict=True)):
             new[node] = node
@@ -173,8 +180,8 @@ def _arguments(node: Node, begin: dict[Node, dict[int, Node]]) -> list[Node]:
     return [changed.get(i, a) for i, a in enumerate(node.arguments)]
 
 
-def _needs(node: Node, loop: Node, begin: dict[Node, dict[int, Node]]) -> bool:
-    """Whether a node is computed from a loop, where loops begin with other values."""
+def _depends_on(node: Node, loop: Node, begin: dict[Node, dict[int, Node]]) -> bool:
+    """Whether a node is computed from a loop, once loops have the arguments in `begin`."""
     todo, seen = [node], {node}
     while todo:
         at = todo.pop()
@@ -187,14 +194,14 @@ def _needs(node: Node, loop: Node, begin: dict[Node, dict[int, Node]]) -> bool:
 
 
 def adds_to(loop: Node, index: int) -> bool:
-    """Whether all that a loop does with a state is to add to it."""
+    """Whether a loop uses a state only to add to it, so that the state may start from any array."""
     body: Graph = loop.attribute.body
     condition: Graph | None = loop.attribute.condition
     if condition is not None and condition.inputs[index] in set(order(condition.outputs)):
         return False
     state = body.inputs[index + (loop.operation is REPEAT)]
     uses = _uses(body)
-    made = {state}  # of the state
+    made = {state}  # what is computed from the state
     for node in order(body.outputs):
         if any(a in made for a in node.arguments):
             made.add(node)

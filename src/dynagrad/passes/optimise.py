@@ -1,10 +1,10 @@
-"""Whole graphs made smaller: the passes that go into subgraphs.
+"""Optimises whole graphs with their subgraphs: dead states and results, invariant and constant inputs, inlining.
 
-In order: nodes that another extends are replaced by it (`tracing.merge`), algebra and constants (`simplify.py`, which
-sees single operations), states of loops and results of branches that nobody looks at, constants and equal values that
-come into a subgraph from outside, and divisions by the same root (`ir/value_numbering/reciprocal_roots.py`). Values
-agree to rounding; those of a graph are the same with infinities and NaN. What is not done: loops are not unrolled, and
-nothing is moved into a branch (native code places what only one branch uses there).
+In order: a node that another one extends is replaced by that one (`builders.merge`); `simplify.py` folds constants and
+rewrites single operations; states of loops and results of branches and calls that are not used are removed; inputs of a
+subgraph that are constant, equal or unused are removed; and divisions by the same square root share its reciprocal
+(`ir/value_numbering/reciprocal_roots.py`). Values agree to rounding, with the same infinities and NaN. Loops are not
+unrolled here, and nothing is sunk into branches (`sink.py` does that for native code).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
+from ..ir.builders import merge
 from ..ir.control import (
     CALL,
     COND,
@@ -30,12 +31,11 @@ from ..ir.control import (
     part,
 )
 from ..ir.node import Node, intern, order, substitute
-from ..ir.tracing import merge
 from ..ir.value_numbering.reciprocal_roots import share_roots
 from .simplify import simplify
 
-LITTLE = 200  # operations of a function that has a rule and is written where it is called
-ROUNDS = 4  # what one round leaves unused, the next takes away
+LITTLE = 200  # the most operations of a function with a derivative rule that is inlined
+ROUNDS = 4  # iterations of the passes: what one leaves unused, the next removes
 
 
 def optimise(graph: Graph) -> Graph:
@@ -43,7 +43,7 @@ def optimise(graph: Graph) -> Graph:
 
     >>> from dynagrad.ir import variable
     >>> from dynagrad.ir.control import part_types
-    >>> from dynagrad.ir.tracing import repeat
+    >>> from dynagrad.ir.builders import repeat
     >>> x = variable("x")
     >>> [_, y] = repeat(3, lambda i, a, b: [a * 3.0, b * 2.0], [x, x])
     >>> [loop] = [n for n in order(optimise(Graph((x,), (y,))).outputs) if n.operation is REPEAT]
@@ -54,7 +54,7 @@ def optimise(graph: Graph) -> Graph:
 
 
 Known = dict[Any, Any]
-"""What functions and graphs became; what is small already became itself, so that a nest is gone through once."""
+"""Optimised graphs and functions by the original ones; a result maps to itself, so that nests are walked once."""
 
 
 def _graph(graph: Graph, functions: Known) -> Graph:
@@ -72,15 +72,15 @@ def _graph(graph: Graph, functions: Known) -> Graph:
     return made
 
 
-def _still_small(made: Sequence[Graph], before: Sequence[Graph], functions: Known) -> None:
-    """Remembers graphs of which nothing but inputs was taken away."""
+def _remember_unchanged(made: Sequence[Graph], before: Sequence[Graph], functions: Known) -> None:
+    """Records graphs that lost nothing but inputs as optimised already."""
     for graph, old in zip(made, before, strict=True):
         if len(graph.outputs) == len(old.outputs) and all(map(operator.is_, graph.outputs, old.outputs)):
             functions[graph] = graph
 
 
 def _parts(outputs: Sequence[Node], functions: Known) -> tuple[Node, ...]:
-    """The outputs with every node of control flow made smaller."""
+    """The outputs with every node of control flow optimised."""
     series = order(outputs)
     used: dict[Node, set[int]] = {}
     for node in series:
@@ -100,7 +100,7 @@ def _parts(outputs: Sequence[Node], functions: Known) -> tuple[Node, ...]:
 
 
 def _smaller(node: Node, used: list[int], functions: Known) -> dict[int, Node]:
-    """The parts that are used, of a node that computes no others."""
+    """The used results of a node of control flow, taken from a new node that computes no others."""
     if node.operation is CALL:
         return _call(node, used, functions)
     if node.operation is COND:
@@ -116,7 +116,7 @@ def _call(node: Node, used: list[int], functions: Known) -> dict[int, Node]:
         functions[made] = functions[small] = small
         assert made.graph is not None
         small.graph = _graph(made.graph, functions)
-    if made.rule is not None and small.graph is not None and _little(small.graph):  # it is differentiated already
+    if made.rule is not None and small.graph is not None and _inlines(small.graph):  # it is differentiated already
         results = small.graph(*node.arguments)
         return {i: results[i] for i in used}
     if small is not made:
@@ -124,21 +124,21 @@ def _call(node: Node, used: list[int], functions: Known) -> dict[int, Node]:
     return {i: part(node, i) for i in used}
 
 
-def _little(graph: Graph) -> bool:
-    """Whether a function is better written where it is called."""
+def _inlines(graph: Graph) -> bool:
+    """Whether a function is small enough to be inlined."""
     series = order(graph.outputs)
     return len(series) <= LITTLE and not any(n.operation in LOOPS for n in series)
 
 
 def _inputs(graphs: Sequence[Graph], first: int, outside: Sequence[Node]) -> tuple[list[Graph], list[Node]]:
-    """Graphs without the inputs from outside that are constants, equal to others, or not used."""
+    """Graphs, and their captured values, without those that are constant, equal to others, or not used."""
     needed = {n for g in graphs for n in order(g.outputs)}
     by: list[dict[Node, Node]] = [{} for _ in graphs]
     keep: list[int] = []
     place: dict[Node, int] = {}
     for i, node in enumerate(outside):
         at = first + i
-        if _is_number(node):
+        if _is_splat(node):
             for g, b in zip(graphs, by, strict=True):
                 b[g.inputs[at]] = node
         elif node in place:
@@ -156,8 +156,8 @@ def _inputs(graphs: Sequence[Graph], first: int, outside: Sequence[Node]) -> tup
     return new, [outside[i] for i in keep]
 
 
-def _is_number(node: Node) -> bool:
-    """Whether a value is one number, or an array that is one number everywhere."""
+def _is_splat(node: Node) -> bool:
+    """Whether a value is a constant number, or a broadcast one."""
     while node.operation.code == ("broadcast",):
         node = node.arguments[0]
     return node.is_constant and not node.type.shape
@@ -175,7 +175,7 @@ def _cond(node: Node, used: list[int], functions: Known) -> dict[int, Node]:
         return dict(zip(used, taken(*outside), strict=True))
     small = [_graph(g, functions) for g in graphs]
     graphs, outside = _inputs(small, 0, outside)
-    _still_small(graphs, small, functions)
+    _remember_unchanged(graphs, small, functions)
     new = make_cond(condition, Branches(graphs[0], graphs[1]), outside)
     return {i: part(new, n) for n, i in enumerate(used)}
 
@@ -191,7 +191,7 @@ def _loop(node: Node, used: list[int], functions: Known) -> dict[int, Node]:
     n = loop.states
     init, outside = node.arguments[shift : shift + n], node.arguments[shift + n :]
     states = body.inputs[shift : shift + n]
-    known = {v for v, o in zip(states, body.outputs, strict=True) if v is o}  # no round changes them any more
+    known = {v for v, o in zip(states, body.outputs, strict=True) if v is o}  # loop-invariant: no round changes them
     live = _live(body, states, condition, set(used), known)
     kept = [i for i in range(n) if i in live and states[i] not in known]
     still = [i for i in range(n) if i in live and states[i] in known]
@@ -208,7 +208,7 @@ def _loop(node: Node, used: list[int], functions: Known) -> dict[int, Node]:
         found, around = _inputs(graphs, len(kept), around)
     else:
         found, around = _inputs(graphs[:1], 1 + len(kept), around)
-    _still_small(found, [body] if condition is None else [body, condition], functions)
+    _remember_unchanged(found, [body] if condition is None else [body, condition], functions)
     new_loop = Loop(found[0], len(kept), found[1] if condition is not None else None)
     new = make_loop(count, new_loop, [init[i] for i in kept], around)
     place = {i: k for k, i in enumerate(kept)}
@@ -216,7 +216,7 @@ def _loop(node: Node, used: list[int], functions: Known) -> dict[int, Node]:
 
 
 def _live(body: Graph, states: Sequence[Node], condition: Graph | None, used: set[int], known: set[Node]) -> set[int]:
-    """The states that are looked at after the loop, by its condition, or by such states."""
+    """Liveness of loop states: those used after the loop, by its condition, or by the update of a live state."""
     live = set(used)
     if condition is not None:
         needed = set(order(condition.outputs))

@@ -1,6 +1,6 @@
-"""What machine code wants of a graph, of a subgraph or of a body, before it is written: the passes in order.
+"""The passes that a graph goes through before native code is written for it, in order.
 
-The graphs inside of its branches and loops are prepared when their turn comes.
+Graphs inside its branches and loops are prepared when code is written for them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ PASSES = (decompose, subsumed, sum_in_place, unroll_and_jam, sink)
 
 
 def prepare(graph: Graph) -> Graph:
-    """The graph as it is written.
+    """The graph after all passes for native code.
 
     >>> from ..ir import variable
     >>> x = variable("x")

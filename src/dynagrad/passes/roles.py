@@ -1,8 +1,8 @@
-"""What native code makes of each operation: by the families of `ir/code.py`.
+"""Classifies operations by how native code computes them, from the families of `ir/code.py`.
 
-A node is computed element by element (`each`), is another look at an array (`view`), sums up many elements (`fold`),
-is an array with some places written (`update`), controls what runs (`control`, `part`, `stack`), or is computed as a
-whole by a function of the runtime or, where there is none, by Python (`whole`).
+A node is elementwise (`each`), a view of an array (`view`), a reduction over axes (`fold`), an array with some elements
+overwritten or added to (`update`), control flow (`control`, `part`, `stack`), or one call of the runtime library or,
+where that has no such function, of Python (`whole`).
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ from .loops.index_forms import Form, Index, flat, name, number, strides
 from .views import is_view, places_of, through
 
 LARGEST_LOOPED = 1 << 15
-"""Products of matrices of more multiplications than this are made by a function of the runtime."""
+"""Matrix products with more multiplications than this call the runtime library; smaller ones are loops."""
 
 
 def role(node: Node) -> str:
+    """How native code computes a node: one of the words of the module's docstring, or `leaf`."""
     operation = node.operation
     if node.is_variable or node.is_constant:
         return "leaf"
@@ -45,17 +46,17 @@ def role(node: Node) -> str:
     return family.role
 
 
-# -- what sums up many elements ----------------------------------------------------------------------------------------
+# -- reductions --------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Fold:
-    """A sum (or product, maximum, minimum) over axes of a domain, of the product of the arguments' elements."""
+    """A reduction (sum, product, maximum, minimum) over axes of a domain, of the product of the arguments' elements."""
 
-    by: str  # the function of call.hpp that joins two
-    domain: Shape
-    kept: tuple[int, ...]  # which axis of the domain each axis of the result is; -1 for one of length 1
-    reads: tuple[tuple[int, ...], ...]  # the same for each argument
+    by: str  # the function of call.hpp that combines two values
+    domain: Shape  # the iteration space: one axis a loop
+    kept: tuple[int, ...]  # for each axis of the result, the axis of the domain; -1 for one of length 1
+    reads: tuple[tuple[int, ...], ...]  # the same for the axes of each argument
 
     @property
     def reduced(self) -> tuple[bool, ...]:
@@ -63,7 +64,7 @@ class Fold:
 
     @property
     def plain(self) -> bool:
-        """Whether the only argument is read where the loop is."""
+        """Whether there is one argument, and its index is that of the loop."""
         return self.reads == (tuple(range(len(self.domain))),)
 
 
@@ -72,6 +73,7 @@ def _pick(axes: Sequence[int], index: Index) -> Index:
 
 
 def fold_of(node: Node) -> Fold | None:
+    """A node as a reduction that is written as loops; None for others."""
     code = code_of(node)
     if not code:
         return None
@@ -129,7 +131,7 @@ def _einsum(node: Node, inputs: tuple[str, ...], output: str) -> Fold | None:
 
 
 def _best_order(node: Node, inputs: tuple[str, ...], output: str, length: dict[str, int]) -> str:
-    """The letters with one innermost along which most arrays are contiguous."""
+    """The order of the loops, one letter each: innermost the one along which most arrays are contiguous."""
     places: list[tuple[str, Form]] = []
     lengths = {c: n for c, n in length.items()}
     for letters, x in zip(inputs, node.arguments, strict=True):
@@ -149,23 +151,24 @@ def _best_order(node: Node, inputs: tuple[str, ...], output: str, length: dict[s
 
 
 def _place(x: Node, index: Index, lengths: dict[str, int]) -> Form:
-    """Where an element is in memory, as far as that can be told before memory is given out."""
+    """The offset of an element in the array that views look at, as far as it is known before memory is planned."""
     while is_view(x):
         index = through(x, index, lambda *_: number(0), lengths, lambda place, shape: tuple(number(0) for _ in shape))
         x = x.arguments[0]
     return flat(index, x.shape)
 
 
-# -- what writes to places ---------------------------------------------------------------------------------------------
+# -- updates -----------------------------------------------------------------------------------------------------------
 
 
 def whole_pattern(shape: Shape) -> Pattern:
+    """The pattern that selects a whole array."""
     return tuple(Slice(0, n, 1) for n in shape)
 
 
 @dataclass(frozen=True)
 class Piece:
-    """Something written to an array: at a pattern, filled by these indices; `add` to what is there."""
+    """A value written to an array at a pattern, with these indices in its holes; `add`: added to what is there."""
 
     pattern: Pattern
     holes: tuple[Node, ...]
@@ -175,7 +178,7 @@ class Piece:
 
 @dataclass(frozen=True)
 class Update:
-    """An array and what is written to it: over a copy of `base`, over zeros, or (neither) to all of its places."""
+    """An array made by writing: over a copy of `base`, over zeros, or, with neither, over all of its elements."""
 
     base: Node | None
     zeros: bool
@@ -183,6 +186,7 @@ class Update:
 
 
 def update_of(node: Node) -> Update:
+    """A node whose role is `update`, as what it writes and where."""
     code = code_of(node)
     kind = code[0]
     read = places_of(node)
@@ -209,18 +213,18 @@ def update_of(node: Node) -> Update:
 
 
 def simple(piece: Piece) -> bool:
-    """Whether a piece is one element, whose value is known before it is written."""
+    """Whether a piece is a single element."""
     return not any(isinstance(e, Slice) for e in piece.pattern) and not any(h.ndim for h in piece.holes)
 
 
 def holes_of(node: Node) -> list[tuple[Node, int]]:
-    """The indices that a node of places looks at, and the lengths of their axes."""
+    """The nodes that a node indexes an array with, and the lengths of the axes they index."""
     read = places_of(node)
     if read is None:
         return []
-    pattern, given = read
+    pattern, indices = read
     shape = node.shape if code_of(node)[0] == "place" else node.arguments[0].shape
-    holes = iter(given)
+    holes = iter(indices)
     out = []
     axis = 0
     for entry in pattern:
@@ -233,7 +237,7 @@ def holes_of(node: Node) -> list[tuple[Node, int]]:
 
 
 def initial(node: Node, index: int) -> Node | None:
-    """What a state of a loop begins as, where it is worth making it in the place of the result."""
+    """The initial value of a loop's state, which is best computed in the memory of the result; None for other nodes."""
     if isinstance(node.attribute, Loop) and node.operation in LOOPS:
         return node.arguments[index + (node.operation is REPEAT)]
     return None

@@ -1,9 +1,9 @@
-"""In which order the values of a graph are computed, which of them share a loop, and which are not kept at all.
+"""Scheduling and loop fusion: in which order values are computed, which share a loop, and which take no memory.
 
-A schedule is a list of steps. A step is one node, or a cluster: nodes that are computed in one loop over one domain.
-Values that cost next to nothing, and values that one step alone looks at, are computed where they are looked at: they
-are no step, and take no memory. What writes over an array comes after everything that reads it, where that is possible.
-No text of C++ is written here.
+A schedule is a list of steps. A step is one node, or a cluster: nodes that are computed in one loop over one domain
+(producer and consumer, or siblings). Values that are cheap, or that only one step reads, are fused into their
+consumers, which compute them element by element as they need them: they are inline, are no step and take no memory. An
+update in place comes after all readers of the array, where the dependences allow it. No C++ is written here.
 """
 
 from __future__ import annotations
@@ -20,36 +20,40 @@ from .roles import Fold, fold_of, role, simple, update_of
 from .views import places_of
 
 LARGEST_CLUSTER = 250  # nodes
-LONG, SHORT_CLUSTER = 800, 4  # nodes of a graph that is written out round by round: what is short is often the same
-CHEAP = 2  # what may be computed several times
+LONG, SHORT_CLUSTER = 800, 4  # graphs of unrolled loops have many nodes; short clusters are often equal as text
+CHEAP = 2  # the cost up to which a value may be recomputed by each consumer
 
 
 @dataclass
 class Step:
+    """Nodes that are computed together."""
+
     nodes: list[Node]
     domain: Shape | None = None  # of the loop that the nodes share
-    reads: dict[Node, bool] = field(
-        default_factory=dict
-    )  # arrays and numbers that are there before, or made by the step
-    after: set[int] = field(default_factory=set)
-    first: int = 0  # place of its first node in the series
+    reads: dict[Node, bool] = field(default_factory=dict)  # values it reads; whether only element by element
+    after: set[int] = field(default_factory=set)  # the steps it depends on
+    first: int = 0  # position of its first node in topological order
 
 
 @dataclass(frozen=True)
 class Schedule:
+    """Steps in the order they run in, and what memory planning needs to know."""
+
     steps: list[Step]
     stored: set[Node]  # arrays that steps make and that need memory
-    inline: set[Node]  # what is computed where it is looked at
-    copies: set[Node]  # views that are copied, because what they look at is written over
-    last: dict[Node, int]  # the last step that looks at a value; len(steps) for outputs
+    inline: set[Node]  # values that their consumers compute
+    copies: set[Node]  # views that are copied, because the array is overwritten while they are live
+    last: dict[Node, int]  # liveness: the last step that reads a value; len(steps) for outputs
 
 
 def schedule(graph: Graph) -> Schedule:
-    """The steps of a graph. Constants, inputs and parts of nodes of several values are no steps."""
+    """The steps of a graph. Constants, inputs and single results of control flow are no steps."""
     return _Scheduler(graph).run()
 
 
 class _Scheduler:
+    """Builds the schedule of one graph. Dependences between steps are bit sets: `before` is transitively closed."""
+
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.series = order(graph.outputs)
@@ -62,20 +66,20 @@ class _Scheduler:
                 self.users[a].append(node)
         self.folds: dict[Node, Fold | None] = {n: fold_of(n) for n in self.series if self.roles[n] == "fold"}
         self.copies: set[Node] = set()
-        self.solid = self._solid()
-        self.inline = self._inline()
+        self.materialised = self._materialised()
+        self.inline = self._fused()
         self.bases: dict[Node, dict[Node, bool]] = {}
         self.steps: list[Step] = []
-        self.bits: list[int] = []  # of each step; none of what is a number made of numbers, which nobody asks about
-        self.before: list[int] = []  # of each step, the bits of all that come before it
-        self.later: list[set[int]] = []  # of each step, those that come after it and wait for it themselves
+        self.bits: list[int] = []  # one for each step; scalar-only steps have none, since their order is never asked
+        self.before: list[int] = []  # for each step, the bits of all steps it depends on
+        self.later: list[set[int]] = []  # for each step, the steps that depend on it directly
         self.free = 1  # the next bit
         self.made_by: dict[Node, int] = {}
 
-    # -- what is computed where it is looked at --------------------------------------------------------------------
+    # -- which values are fused into their consumers ---------------------------------------------------------------
 
-    def _solid(self) -> set[Node]:
-        """Arrays that somebody wants a pointer to."""
+    def _materialised(self) -> set[Node]:
+        """Arrays that must be in memory, because something takes a pointer to them."""
         wanted: set[Node] = {o for o in self.graph.outputs if o.shape}
         for node in self.series:
             if self.roles[node] in ("control", "whole") or node.operation is PUSH:
@@ -86,27 +90,27 @@ class _Scheduler:
             if self.roles[node] == "update":
                 update = update_of(node)
                 if update.base is not None and self.roles[update.base] == "each":
-                    wanted.add(update.base)  # it may be made in the place of what it is made of
-                for piece in update.pieces:  # what is read of an array that is written to is read before
+                    wanted.add(update.base)  # so that the update can be made in its memory
+                for piece in update.pieces:  # reads of an array that is overwritten come before the write
                     if update.base is not None and piece.value.shape and self._hazard(piece.value, node, update.base):
                         wanted.add(piece.value)
                         self.copies.add(piece.value)
         for node in self.series:
             if node.operation in (REPEAT, WHILE, COND):
-                self.copies |= self._outlived(node, wanted)
+                self.copies |= self._overwritten_views(node, wanted)
         return wanted
 
-    def _outlived(self, node: Node, wanted: set[Node]) -> set[Node]:
-        """Views of arrays that a loop, or a branch, may write over, where they are looked at in it or after it."""
+    def _overwritten_views(self, node: Node, wanted: set[Node]) -> set[Node]:
+        """Views that are read in or after a loop or branch which may overwrite the array they look at."""
         if node.operation is COND:
             made = set(part_types(node))
-            taken = [a for a in node.arguments if a.type in made]
+            overwritten = [a for a in node.arguments if a.type in made]
         else:
             counted = 1 if node.operation is REPEAT else 0
-            taken = list(node.arguments[counted : counted + node.attribute.states])
+            overwritten = list(node.arguments[counted : counted + node.attribute.states])
         found: set[Node] = set()
         after: set[Node] | None = None
-        for array in taken:
+        for array in overwritten:
             views = self._views(array) if array.shape else []
             if not any(v in wanted for v in views):
                 continue
@@ -119,7 +123,7 @@ class _Scheduler:
         return found
 
     def _views(self, array: Node) -> list[Node]:
-        """What looks at an array's own elements, from near or far."""
+        """The views of an array, and views of these."""
         found: list[Node] = []
         todo = [array]
         while todo:
@@ -129,7 +133,7 @@ class _Scheduler:
         return found
 
     def _after(self, node: Node) -> set[Node]:
-        """What is computed from a node."""
+        """The nodes that depend on a node."""
         found: set[Node] = set()
         todo = [node]
         while todo:
@@ -139,9 +143,9 @@ class _Scheduler:
         return found
 
     def _hazard(self, value: Node, node: Node, base: Node) -> bool:
-        """Whether a value that is computed as it is written reads the array that it is written to, elsewhere."""
+        """Whether a fused value would read elements of the array it overwrites, other than the one being written."""
         seen: set[tuple[Node, bool]] = set()
-        todo = [(value, True)]  # and whether it is read where it is written
+        todo = [(value, True)]  # and whether it is read at the index that is written
         while todo:
             at, here = todo.pop()
             if at is base:
@@ -155,7 +159,7 @@ class _Scheduler:
         return False
 
     def _same_place(self, view: Node, node: Node, base: Node) -> bool:
-        """Whether a view of an array is what is written over, element by element."""
+        """Whether a view of an array selects exactly the elements that an update overwrites."""
         if not view.arguments or view.arguments[0] is not base or view.shape != node.arguments[1].shape:
             return False
         here, there = places_of(view), places_of(node)
@@ -163,11 +167,11 @@ class _Scheduler:
             return False
         return all(a is b and not a.shape for a, b in zip(here[1], there[1], strict=True))
 
-    def _inline(self) -> set[Node]:
+    def _fused(self) -> set[Node]:
         found: set[Node] = set()
         cost: dict[Node, int] = {}
-        for node in self.series:  # cheap in any place
-            if not node.shape or node in self.solid:
+        for node in self.series:  # cheap enough to be computed by every consumer
+            if not node.shape or node in self.materialised:
                 continue
             kind = self.roles[node]
             if kind == "view":
@@ -178,31 +182,32 @@ class _Scheduler:
                 if total <= CHEAP:
                     found.add(node)
                     cost[node] = total
-        looks: dict[Node, int] = {}  # how many elements of an inline value are computed in all
-        sinks: dict[Node, set[Node]] = {}
+        looks: dict[Node, int] = {}  # how many elements of an inline value all consumers compute together
+        sinks: dict[Node, set[Node]] = {}  # the nodes of steps that an inline value ends up in
         for node in reversed(self.series):
             if not node.shape or self.roles[node] not in ("each", "view"):
                 continue
-            total, seen, apart = 0, set[Node](), False
+            total, seen, elsewhere = 0, set[Node](), False  # `elsewhere`: read at another index than its own
             for user in self.users[node]:
                 if user in found:
                     total += looks[user]
                     seen |= sinks[user]
-                    apart = apart or self.roles[user] == "view"
+                    elsewhere = elsewhere or self.roles[user] == "view"
                 else:
                     fold = self.folds.get(user)
                     total += _size(fold.domain) if fold is not None else max(user.type.size, 1)
                     seen.add(user)
-                    apart = apart or self.roles[user] in ("view", "update") or (fold is not None and not fold.plain)
-            if node not in found and node not in self.solid and self.roles[node] == "each":
-                if apart and len(seen) == 1 and total <= node.type.size:
+                    moves = self.roles[user] in ("view", "update") or (fold is not None and not fold.plain)
+                    elsewhere = elsewhere or moves
+            if node not in found and node not in self.materialised and self.roles[node] == "each":
+                if elsewhere and len(seen) == 1 and total <= node.type.size:
                     found.add(node)
             if node in found:
                 looks[node], sinks[node] = total, seen
         return found
 
     def edges(self, node: Node) -> Iterator[tuple[Node, bool]]:
-        """What a node looks at, and whether element by element."""
+        """The arguments of a node, and whether it reads them element by element at its own index."""
         kind = self.roles[node]
         fold = self.folds.get(node)
         for a in node.arguments:
@@ -210,7 +215,7 @@ class _Scheduler:
             yield a, same or (fold is not None and fold.plain)
 
     def base(self, node: Node) -> dict[Node, bool]:
-        """What is there before an inline value: the arrays and numbers it is made of."""
+        """The values that an inline value is computed from, through other inline values; see `edges`."""
         found = self.bases.get(node)
         if found is None:
             found = self.bases[node] = self._reads(node)
@@ -256,7 +261,7 @@ class _Scheduler:
                 step.reads[b] = step.reads.get(b, True) and same
             self.made_by[node] = at
             self._follow(at, {self.made_by[b] for b in reads if b in self.made_by} - {at})
-        self._readers_first()
+        self._readers_before_writers()
         return self._finish()
 
     def _bit(self, node: Node, domain: Shape | None, reads: dict[Node, bool]) -> int:
@@ -272,7 +277,7 @@ class _Scheduler:
         return node.shape if self.roles[node] == "each" and node.type.size > 1 else None
 
     def _join(self, candidates: list[int], reads: dict[Node, bool]) -> int | None:
-        """A cluster that a node may be computed in."""
+        """The cluster that a node joins: a recent one that it neither waits for nor delays, sharing most with it."""
         needs = [(self.made_by[b], b, same) for b, same in reads.items() if b in self.made_by]
         best: int | None = None
         shared = -1
@@ -290,7 +295,7 @@ class _Scheduler:
         return best
 
     def _follow(self, at: int, needs: set[int]) -> None:
-        """Step `at` comes after others, and so does what comes after it."""
+        """Makes step `at` depend on others, and with it all steps that depend on it."""
         bits = 0
         for s in needs:
             bits |= self.before[s] | self.bits[s]
@@ -303,7 +308,8 @@ class _Scheduler:
                 self.before[at] |= bits
                 todo += self.later[at]
 
-    def _readers_first(self) -> None:
+    def _readers_before_writers(self) -> None:
+        """Orders readers of an array before an update or loop that may overwrite it, unless a dependence forbids it."""
         readers: dict[Node, list[int]] = {}
         for at, step in enumerate(self.steps):
             for b in step.reads:
@@ -312,18 +318,19 @@ class _Scheduler:
         for at, step in enumerate(self.steps):
             node = step.nodes[0]
             if self.roles[node] == "update":
-                taken = [b for b in (update_of(node).base,) if b is not None]
+                overwritten = [b for b in (update_of(node).base,) if b is not None]
             elif node.operation in LOOPS and node.operation is not CALL:
-                taken = [a for a in node.arguments if a.shape]
+                overwritten = [a for a in node.arguments if a.shape]
             else:
                 continue
-            for b in taken:
+            for b in overwritten:
                 for reader in readers.get(b, ()):
-                    apart = not self.before[reader] & self.bits[at] and not self.before[at] & self.bits[reader]
-                    if reader != at and apart:
+                    unordered = not self.before[reader] & self.bits[at] and not self.before[at] & self.bits[reader]
+                    if reader != at and unordered:
                         self._follow(at, {reader})
 
     def _finish(self) -> Schedule:
+        """The steps in topological order, as near to the order of the nodes as it can be, and liveness of values."""
         waiting = [len(step.after) for step in self.steps]
         next_: list[list[int]] = [[] for _ in self.steps]
         for at, step in enumerate(self.steps):
@@ -341,7 +348,7 @@ class _Scheduler:
                     heapq.heappush(ready, (self.steps[later].first, later))
         assert len(ordered) == len(self.steps), "steps wait for each other"
         last: dict[Node, int] = {}
-        stored = {n for n in self.solid if n in self.made_by}
+        stored = {n for n in self.materialised if n in self.made_by}
         for now, at in enumerate(ordered):
             for b in self.steps[at].reads:
                 last[b] = now

@@ -1,8 +1,8 @@
-"""Simplification: the same values with fewer operations.
+"""Algebraic simplification and constant folding, one operation at a time.
 
 Every rewrite keeps every value to the bit, infinities, signed zeros and NaN included (a NaN stays a NaN; its sign and
-payload are not looked at). So `x * 0` stays, and `x + 0` too, because `-0.0 + 0.0` is `0.0`. Common subexpressions
-need no work, since nodes are hash-consed, and what no output needs is dropped by itself.
+payload may differ). So `x * 0` stays, and `x + 0` too, because `-0.0 + 0.0` is `0.0`. Common subexpressions are found
+by hash-consing when nodes are made, and dead code is whatever no output reaches: neither needs a pass.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..ir.operation import Operation, Trait
 from ..ir.ops import scalars as ops
 from ..ir.types import array, integer
 
-# What the nodes below are is never asked with `==`, which would build a node: constants are unique, `is` tells.
+# Compared with `is`, since `==` would build a node; constants are hash-consed, so each of these is the only one.
 _ZERO, _MINUS_ZERO, _ONE, _MINUS_ONE, _TWO = map(constant, (0.0, -0.0, 1.0, -1.0, 2.0))
 _TRUE, _FALSE = constant(True), constant(False)
 
@@ -32,7 +32,7 @@ def simplify(outputs: Sequence[Node]) -> tuple[Node, ...]:
     (x + -2.0, x * 0.0)
     """
     simple: dict[Node, Node] = {}
-    place: dict[Node, int] = {}  # of simple nodes, for an order of the two sides that does not depend on chance
+    place: dict[Node, int] = {}  # of simple nodes: orders the arguments of commutative operations reproducibly
     for node in order(outputs):
         arguments = [simple[argument] for argument in node.arguments]
         if not arguments:
@@ -65,7 +65,7 @@ def _make(operation: Operation, *arguments: Node) -> Node:
 
 
 def _folded(operation: Operation, arguments: Sequence[Node]) -> Node | None:
-    """The constant that comes out of constants; arrays are not made of numbers, they are larger."""
+    """Constant folding, of numbers only: an array would be larger than what computes it."""
     if operation.result is not array:
         value = operation.value(*(argument.attribute for argument in arguments))
         return whole(value) if operation.result is integer else constant(value)
@@ -73,7 +73,7 @@ def _folded(operation: Operation, arguments: Sequence[Node]) -> Node | None:
 
 
 def _narrowed(node: Node) -> Node | None:
-    """An elementwise operation without the broadcasts that it does itself."""
+    """An elementwise operation on unbroadcast arguments, where it would broadcast them itself."""
     arguments = list(node.arguments)
     for i, argument in enumerate(arguments):
         if argument.operation.code == ("broadcast",):
@@ -96,7 +96,7 @@ def _broadcast(node: Node) -> Node | None:
 
 
 def _unchanged(node: Node) -> Node | None:
-    """A sum over nothing, or a shape that it has already."""
+    """`sum_to` of a shape that the argument has already."""
     return node.arguments[0] if node.arguments[0].type is node.type else None
 
 
@@ -126,7 +126,7 @@ def _is(node: Node, operation: Operation) -> bool:
     return node.operation is operation
 
 
-# -- the rules: arguments -> something simpler, or None; each calls `_make` on smaller things only ---------------------
+# -- the rules: arguments -> something simpler, or None; each calls `_make` on smaller expressions only ----------------
 
 
 def _add(a: Node, b: Node) -> Node | None:
@@ -182,7 +182,7 @@ def _negative(x: Node) -> Node | None:
 
 def _power(a: Node, b: Node) -> Node | None:
     if a is _ONE or b is _ZERO or b is _MINUS_ZERO:
-        return _ONE  # of NaN too, says C
+        return _ONE  # for NaN too, as in C
     if b is _ONE:
         return a
     return _make(ops.multiply, a, a) if b is _TWO else None

@@ -1,7 +1,7 @@
-"""Into branches goes what only one branch looks at: so it is not computed where the other one runs.
+"""Code sinking: moves values into the only branch that uses them, so that the other branch does not compute them.
 
-A graph is rewritten to one that computes the same, before it is scheduled. Stacks, and what is taken off them, stay
-where they are. What goes into a branch may go on into one that is in it, when that one is scheduled in turn.
+It runs before scheduling (partial dead code elimination: Knoop, Rüthing and Steffen 1994). Stacks, and values popped
+off them, stay where they are. A value sunk into a branch may sink on into one inside it, when that one is prepared.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from ..ir.control import COND, PART, Branches, Graph, make_cond
 from ..ir.node import Node, fresh, order, substitute
 
 Owner = tuple[Node, int] | None
-"""A node of two branches, and which of the two; None for all else."""
+"""A `cond` node and which of its branches (0: then, 1: otherwise); None for the graph itself."""
 
 
 def sink(graph: Graph) -> Graph:
-    """The graph with values moved into the branches that alone look at them."""
+    """The graph with values moved into the only branch that uses them."""
     series = order(graph.outputs)
     conds = [n for n in series if n.operation is COND]
     if not conds:
@@ -30,7 +30,7 @@ def sink(graph: Graph) -> Graph:
         if last is not None:
             moved.setdefault(last[0], (set(), set()))[last[1]].add(node)
     for sides in moved.values():
-        for inside in sides:  # a part goes with the node that it is a part of
+        for inside in sides:  # a part moves only together with the node whose result it is
             inside -= {n for n in inside if n.operation is PART and n.arguments[0] not in inside}
     for node in reversed(conds):
         if node in moved:
@@ -44,6 +44,7 @@ def _used(graph: Graph) -> list[bool]:
 
 
 def _owners(series: tuple[Node, ...], graph: Graph) -> dict[Node, Owner]:
+    """For each node that may move, the innermost branch that has all its users."""
     users: dict[Node, list[Node]] = {node: [] for node in series}
     for node in series:
         for a in dict.fromkeys(node.arguments):
@@ -70,15 +71,16 @@ def _owners(series: tuple[Node, ...], graph: Graph) -> dict[Node, Owner]:
 
 
 def _moves(node: Node) -> bool:
+    """Whether a node may be sunk: not what reads or makes a stack."""
     if any(a.type.kind == "stack" for a in node.arguments) or node.type.kind == "stack":
         return False
     if node.operation is PART:
         return _moves(node.arguments[0])
-    return "stack" not in node.type.name  # of the types of several values
+    return "stack" not in node.type.name  # the name of a type of several values lists these
 
 
 def _common(found: list[Owner], owners: dict[Node, Owner]) -> Owner:
-    """The innermost branch that all of these are in."""
+    """The innermost branch that contains all of these."""
     if not found:
         return None
     candidate = found[0]
@@ -98,6 +100,7 @@ def _inside(inner: Owner, outer: tuple[Node, int], owners: dict[Node, Owner]) ->
 
 
 def _rewritten(node: Node, moved: tuple[set[Node], set[Node]]) -> Node:
+    """The `cond` node with values moved into its branches; what these need from outside is captured."""
     branches: Branches = node.attribute
     test, *captured = node.arguments
     outputs = []

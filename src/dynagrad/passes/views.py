@@ -1,8 +1,8 @@
-"""Where the elements of arrays come from that are only another look at an array. No text of C++ is written here.
+"""Index maps of views: which element of the argument an element of a `reshape`, `transpose`, `item`, ... is.
 
-For a view (`reshape`, `transpose`, `item`, ...) `through` gives the index in its argument of the element at an index.
-An index that is known only as the graph runs is asked for: `ask(node, index, length)` gives it as a form, from 0 on,
-where `node` holds one whole number or an array of them, read at `index`.
+`through` maps an index in a view to the index in its argument, both as affine forms of loop counters. Where that
+depends on a number that is known only at run time, `ask(node, index, length)` gives it as a form that counts from 0;
+`node` is a whole number, or an array of them that is read at `index`. No C++ is written here.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..ir.node import Node, constant
 from ..ir.operation import Operation
 from ..ir.ops.places import HOLE, NEW, Pattern, Slice
 from ..ir.types import Shape
-from .loops.index_forms import ZERO, Form, Index, apart, flat, number
+from .loops.index_forms import ZERO, Form, Index, delinearise, flat, number
 
 Ask = Callable[[Node, Index, int], Form]
 Lengths = dict[str, int]
@@ -26,13 +26,13 @@ Lengths = dict[str, int]
 
 @functools.lru_cache(maxsize=4096)
 def _index(operation: Operation, shape: Shape) -> tuple[Pattern, tuple[Node, ...]] | None:
-    """The pattern of an index of Python's, and constants that fill its holes; None where it makes none."""
+    """The pattern of a constant Python index, and the constants that fill its holes; None where it has none."""
     found = pattern_at(operation, shape)
     return None if found is None else (found[0], tuple(map(constant, found[1])))
 
 
 def places_of(node: Node) -> tuple[Pattern, tuple[Node, ...]] | None:
-    """The pattern that a node reads or writes at, and what fills its holes; None for other nodes."""
+    """The pattern that a node reads or writes an array at, and the indices in its holes; None for other nodes."""
     code = node.operation.code
     if not isinstance(code, tuple) or code[0] not in ("item", "getitem", "place", "set_at", "add_at"):
         return None
@@ -42,21 +42,22 @@ def places_of(node: Node) -> tuple[Pattern, tuple[Node, ...]] | None:
 
 
 def is_view(node: Node) -> bool:
+    """Whether the elements of a node are those of its argument, elsewhere."""
     code = code_of(node)
     return bool(code) and code[0] in FAMILIES and FAMILIES[code[0]].role == "view"
 
 
 def broadcast(index: Index, shape: Shape) -> Index:
-    """The index in an array of that shape that was broadcast to where `index` is one."""
+    """The index in an array of a shape, from an index in what it was broadcast to."""
     skip = len(index) - len(shape)
     return tuple(ZERO if n == 1 else form for form, n in zip(index[skip:], shape, strict=True))
 
 
 def at_pattern(pattern: Sequence[Any], holes: Sequence[Node], shape: Shape, index: Index, ask: Ask) -> Index:
-    """The place in an array of that shape of what stands at `index` of what a pattern takes from it."""
+    """The index in an array of a shape, from an index in what a pattern selects of it."""
     arrays = [h for h in holes if h.ndim]
-    given = iter(holes)
-    entries = [(e, next(given) if not isinstance(e, Slice) and e == HOLE else None) for e in pattern]
+    filling = iter(holes)
+    entries = [(e, next(filling) if not isinstance(e, Slice) and e == HOLE else None) for e in pattern]
     if arrays:
         common = np.broadcast_shapes(*(h.shape for h in arrays))
         advanced = [k for k, (e, _) in enumerate(entries) if not isinstance(e, Slice) and e != NEW]
@@ -83,7 +84,7 @@ def at_pattern(pattern: Sequence[Any], holes: Sequence[Node], shape: Shape, inde
 
 
 def through(node: Node, index: Index, ask: Ask, lengths: Lengths, split: Callable[[Form, Shape], Index]) -> Index:
-    """The index in a view's argument; `split` takes a place apart where its form does not show the index."""
+    """The index in a view's argument; `split` delinearises an offset at run time, where its form does not show how."""
     code = code_of(node)
     base = node.arguments[0].shape
     kind = code[0]
@@ -114,7 +115,7 @@ def through(node: Node, index: Index, ask: Ask, lengths: Lengths, split: Callabl
                 out[b] = index[a]
             return tuple(out)
         place = flat(index, node.shape)
-        return apart(place, base, lengths) or split(place, base)
+        return delinearise(place, base, lengths) or split(place, base)
     read = places_of(node)
     assert read is not None, f"{node.operation.name} has no pattern"
     return at_pattern(*read, base, index, ask)

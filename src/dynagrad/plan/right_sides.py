@@ -10,9 +10,9 @@ from .. import ir
 from ..autodiff import tangents
 from ..errors import Error, ProgramError
 from ..ir import Node, order
+from ..ir.builders import convert
 from ..ir.control import LOOPS, Branches, Graph, make_cond, part
 from ..ir.node import fresh, substitute
-from ..ir.tracing import convert
 from ..ir.types import real
 from ..passes.simplify import simplify
 from ..rules.normal import Rules
@@ -109,7 +109,7 @@ def inline(outputs: Sequence[Node]) -> bool:
     """Whether the graphs can be written as expressions.
 
     >>> from dynagrad.ir import variable, where
-    >>> from dynagrad.ir.tracing import cond
+    >>> from dynagrad.ir.builders import cond
     >>> x = variable("x")
     >>> inline([where(x > 0.0, x, -x)]), inline(cond(x > 0.0, lambda: [x], lambda: [-x]))
     (True, False)

@@ -15,6 +15,7 @@ import pytest
 import dynagrad as dg
 from dynagrad.codegen.graph import emit, load
 from dynagrad.codegen.graph.native import Native
+from dynagrad.ir.builders import call, cond, function, repeat
 from dynagrad.ir.control import Graph
 from dynagrad.ir.interpret import run as interpret
 from dynagrad.ir.node import Node, constant, fresh, intern, variable
@@ -22,7 +23,6 @@ from dynagrad.ir.operation import Operation
 from dynagrad.ir.ops import arrays as on_arrays
 from dynagrad.ir.ops import reductions
 from dynagrad.ir.ops import scalars as ops
-from dynagrad.ir.tracing import call, cond, function, repeat
 from dynagrad.ir.types import array, arrays, integer, real
 from dynagrad.runtime import calling
 
@@ -58,7 +58,7 @@ def scaled(data: Any) -> Graph:
 def test_large_constants_are_no_text() -> None:
     text = emit(scaled(LARGE))
     assert repr(float(LARGE[3, 3])) not in text.source and "real[40, 30]" in text.source
-    assert text.arrays == (constant(LARGE),) and text.given == 2
+    assert text.arrays == (constant(LARGE),) and text.addresses == 2
 
 
 def test_another_array_of_the_same_type_is_the_same_text() -> None:
@@ -69,8 +69,8 @@ def test_another_array_of_the_same_type_is_the_same_text() -> None:
 def test_small_constants_and_equal_numbers_stay_in_the_text() -> None:
     small = emit(scaled(RNG.normal(size=64)))
     same = emit(scaled(np.full(1000, 2.5)))
-    assert not small.given and "constant0[64]" in small.source
-    assert not same.given and "2.5" in same.source and "constant0" not in same.source
+    assert not small.addresses and "constant0[64]" in small.source
+    assert not same.addresses and "2.5" in same.source and "constant0" not in same.source
 
 
 def test_cpp_shows_what_is_given() -> None:
@@ -196,7 +196,7 @@ def test_a_library_made_for_other_data_is_refused() -> None:
 
     text = emit(scaled(LARGE))
     one = [calling.LeafType("real")]
-    made = library.load(cache.build(text.source + calling.glue(NAME, one, one, text.given), flags=text.flags))
+    made = library.load(cache.build(text.source + calling.glue(NAME, one, one, text.addresses), flags=text.flags))
     with pytest.raises(CompileError, match="given 2"):
         calling.callable_of(made, NAME, one, one)
 

@@ -11,7 +11,8 @@ import pytest
 import dynagrad as dg
 from dynagrad.codegen.graph import emit, load, run
 from dynagrad.errors import Error
-from dynagrad.ir import control, tracing
+from dynagrad.ir import builders, control
+from dynagrad.ir.builders import call, cond, repeat, while_
 from dynagrad.ir.control import Graph, empty, pop, push
 from dynagrad.ir.interpret import run as interpret
 from dynagrad.ir.node import Node, fresh, whole
@@ -19,7 +20,6 @@ from dynagrad.ir.ops import arrays as on_arrays
 from dynagrad.ir.ops import integers, reductions
 from dynagrad.ir.ops import scalars as ops
 from dynagrad.ir.ops.places import at_add, at_set
-from dynagrad.ir.tracing import call, cond, repeat, while_
 from dynagrad.ir.types import arrays, boolean, integer, real, stack
 
 
@@ -175,7 +175,7 @@ def test_indices_that_are_checked_before_a_loop() -> None:
 def test_recursion() -> None:
     x, n = fresh(real), fresh(integer)
     power = control.GraphFunction("power", (real, integer), (real,))
-    tracing.define(power, lambda x, n: cond(n > 0, lambda: [x * call(power, x, n - 1)[0]], lambda: [1.0]))
+    builders.define(power, lambda x, n: cond(n > 0, lambda: [x * call(power, x, n - 1)[0]], lambda: [1.0]))
     halves = control.GraphFunction("halves", (arrays(real, (4,)), integer), (arrays(real, (4,)), integer))
 
     def body(v: Node, n: Node) -> list[Any]:
@@ -186,7 +186,7 @@ def test_recursion() -> None:
 
         return cond(n > 0, deeper, lambda: [v, whole(1)])
 
-    tracing.define(halves, body)
+    builders.define(halves, body)
     v = real_of(4)
     agree([x, n, v], [*call(power, x, n), *call(halves, v, n)], [1.5, 7, np.arange(4.0)], [2.0, 0, np.arange(4.0)])
 
@@ -194,7 +194,7 @@ def test_recursion() -> None:
 def test_recursion_without_end_is_an_error() -> None:
     n = fresh(integer)
     endless = control.GraphFunction("endless", (integer,), (integer,))
-    tracing.define(endless, lambda n: [call(endless, n + 1)[0] + 1])
+    builders.define(endless, lambda n: [call(endless, n + 1)[0] + 1])
     native = load(Graph((n,), tuple(call(endless, n))))
     with pytest.raises(RecursionError):
         native(0)
@@ -264,7 +264,7 @@ def test_stacks_through_branches_and_calls() -> None:
 
         return cond(n > 0, deeper, lambda: [x, s])
 
-    tracing.define(down, body)
+    builders.define(down, body)
     value, s = call(down, x, n, empty())
 
     def back(i: Node, s: Node, total: Node) -> list[Any]:
@@ -294,7 +294,7 @@ def test_how_much_a_loop_may_save_can_be_said(monkeypatch: pytest.MonkeyPatch) -
         dg.compile(dg.grad(forever))(1.0)
     for wrong in ("much", "-1", "0", "nan"):
         monkeypatch.setenv("DYNAGRAD_SAVED_GB", wrong)
-        with pytest.raises(Error, match="DYNAGRAD_SAVED_GB is a number of gigabytes"):
+        with pytest.raises(Error, match="DYNAGRAD_SAVED_GB should be a number of gigabytes"):
             dg.compile(dg.grad(forever))(1.0)
 
 

@@ -16,13 +16,13 @@ from dynagrad.autodiff.derive import generate_adjoints
 from dynagrad.codegen.graph import load
 from dynagrad.codegen.graph.body import STRETCH
 from dynagrad.codegen.graph.native import Native
+from dynagrad.ir.builders import cond, repeat
 from dynagrad.ir.control import Graph
 from dynagrad.ir.interpret import run as interpret
 from dynagrad.ir.node import Node, fresh
 from dynagrad.ir.ops.places import at_set
 from dynagrad.ir.ops.reductions import total
 from dynagrad.ir.ops.scalars import sin, where
-from dynagrad.ir.tracing import cond, repeat
 from dynagrad.ir.types import arrays, real
 
 N = 5

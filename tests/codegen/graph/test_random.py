@@ -10,6 +10,7 @@ import pytest
 
 from dynagrad.autodiff.derive import generate_adjoints
 from dynagrad.codegen.graph import run
+from dynagrad.ir.builders import cond, repeat, while_
 from dynagrad.ir.control import Graph
 from dynagrad.ir.interpret import run as interpret
 from dynagrad.ir.node import Node, constant, fresh, whole
@@ -17,7 +18,6 @@ from dynagrad.ir.ops import arrays as on_arrays
 from dynagrad.ir.ops import integers, reductions
 from dynagrad.ir.ops import scalars as ops
 from dynagrad.ir.ops.places import at_add, at_set
-from dynagrad.ir.tracing import cond, repeat, while_
 from dynagrad.ir.types import arrays, integer, real
 
 N = 4

@@ -211,7 +211,7 @@ def test_math_has_pythons_errors():
     ):
         with pytest.raises(error):
             dg.grad(call)(1.0)
-    with pytest.raises(dg.Error, match=r"math\.exp is of single numbers, and was given an array of shape \(3,\)"):
+    with pytest.raises(dg.Error, match=r"math\.exp takes single numbers, and was given an array of shape \(3,\)"):
         dg.jvp(math.exp, (X,), (X,))
 
 

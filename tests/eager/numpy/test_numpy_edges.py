@@ -65,7 +65,7 @@ def test_of_knots_at_one_place_the_last_counts() -> None:
 
 def test_interpolation_of_one_sample_of_nan_and_of_infinities() -> None:
     assert both(lambda f: np.sum(np.interp([0.0, 1.0, 2.0], [1.0], f)), np.array([3.0])) == [3.0]
-    with pytest.raises(ValueError, match="not 0"):
+    with pytest.raises(ValueError, match="not empty"):
         dg.grad(lambda x: np.interp(x, [], []))(1.0)
     heights = [1.0, math.inf, math.inf, 2.0, math.nan, 0.0]
     places = np.array([0.5, 1.0, 1.5, 2.5, 3.0, 3.5, 5.0, math.nan])
@@ -104,7 +104,7 @@ def test_a_share_is_followed_between_elements_and_not_beyond_their_ends() -> Non
     for q in (-0.1, 1.1):
         with pytest.raises(ValueError, match=r"range \[0, 1\]"):
             dg.grad(lambda x, q=q: np.quantile(x, q))(x)
-    with pytest.raises(ValueError, match="no method of a quantile; there are averaged_inverted_cdf, closest"):
+    with pytest.raises(ValueError, match="no method of a quantile; the methods are averaged_inverted_cdf, closest"):
         dg.grad(lambda x: np.quantile(x, 0.5, method="middle"))(x)
 
 
@@ -275,7 +275,7 @@ def test_vectorize_lets_derivatives_through_under_our_name_and_that_of_numpy_say
     doubled = dnp.vectorize(lambda r: 2.0 * r, signature="(n)->(n)")
     assert dg.grad(lambda x: np.sum(doubled(x)[0]))(x).tolist() == [[2.0, 2.0], [0.0, 0.0]]
     assert one(x, b=2.0).tolist() == np.vectorize(one.pyfunc)(x, b=2.0).tolist()
-    with pytest.raises(Error, match=r"np\.vectorize makes plain arrays.*use that of dynagrad\.numpy"):
+    with pytest.raises(Error, match=r"np\.vectorize makes plain arrays.*use the one of dynagrad\.numpy"):
         dg.grad(lambda x: np.sum(np.vectorize(lambda v: v * v)(x)))(y)
 
 

@@ -65,11 +65,11 @@ def test_a_mode_of_its_own():
 
 
 def test_points_that_cannot_be_checked():
-    with pytest.raises(dg.Error, match=r"should be|do not settle"):
+    with pytest.raises(dg.Error, match=r"should be|do not converge"):
         dg.check_derivatives(lambda x: ops.maximum(x, 0.0), 0.0)  # the convention is no derivative there
-    with pytest.raises(dg.Error, match="do not settle"):
+    with pytest.raises(dg.Error, match="do not converge"):
         dg.check_derivatives(lambda x: ops.sqrt(ops.multiply(x, -1.0)), 1.0, order=1)
-    with pytest.raises(dg.Error, match=r"do not settle|should be"):
+    with pytest.raises(dg.Error, match=r"do not converge|should be"):
         dg.check_derivatives(lambda x: ops.sign(x) + x, 1e-9)
 
 
@@ -106,17 +106,17 @@ def test_differences_that_are_infinite_are_an_error_and_no_warning_of_numpy():
 
 def test_bad_questions():
     for arguments, message in [
-        ((3.0, 1.0), "no function"),
+        ((3.0, 1.0), "should be a function"),
         ((ops.sin,), "give the arguments"),
         ((ops.sin, 1), "reals"),
         ((ops.sin, ops.sin), "is a function"),
-        ((lambda x: ops.sin, 1.0), "result is a function"),
+        ((lambda x: ops.sin, 1.0), "result is or contains a function"),
     ]:
         with pytest.raises(dg.Error, match=message):
             dg.check_derivatives(*arguments)
     with pytest.raises(dg.Error, match="modes"):
         dg.check_derivatives(ops.sin, 1.0, modes=["sideways"])
-    with pytest.raises(dg.Error, match="modes is a list of modes, and None is none"):
+    with pytest.raises(dg.Error, match="modes should be a list of modes, and is None"):
         dg.check_derivatives(ops.sin, 1.0, modes=None)
     for tolerance in (None, "1", True, -1.0, float("nan"), np.matrix([[1.0]])):
         with pytest.raises(dg.Error, match="the tolerance is a number from 0"):

@@ -13,7 +13,7 @@ import pytest
 import dynagrad as dg
 import dynagrad.numpy as dnp
 from dynagrad.eager.numbers import TapeCell
-from dynagrad.eager.verbs.checkpoint import left
+from dynagrad.eager.verbs.checkpoint import split
 from dynagrad.ir.ops import scalars as ops
 
 MODES = {"forward": dg.derivative, "reverse": dg.grad}
@@ -232,7 +232,7 @@ def test_the_schedule_is_the_best_one(c):
             return 0
         if c == 1:
             return n * (n - 1) // 2
-        m = left(n, c)
+        m = split(n, c)
         return m + ours(n - m, c - 1) + ours(m, c)
 
     for n in range(2, 90):
@@ -320,7 +320,7 @@ def test_a_step_that_writes_to_what_is_outside_of_it(f):
     assert dg.derivative(f)(1.5) == pytest.approx(slope, rel=1e-6)
     assert dg.compile(dg.grad(f))(1.5) == pytest.approx(slope, rel=1e-6)
     for verb in (dg.grad, dg.value_and_grad, dg.jacrev, lambda f: dg.derivative(dg.grad(f))):
-        with pytest.raises(dg.Error, match=r"writes into an array from outside of it.* part of the state.*a changed"):
+        with pytest.raises(dg.Error, match=r"writes to an array from outside.* part of the state.*a changed"):
             verb(f)(1.5)
 
 
@@ -373,7 +373,7 @@ def test_a_step_that_keeps_numbers_outside_of_it(f):
     slope = (f(1.5 + 1e-6) - f(1.5 - 1e-6)) / 2e-6
     assert dg.derivative(f)(1.5) == pytest.approx(slope, rel=1e-6)
     for verb in (dg.grad, dg.value_and_grad, dg.jacrev, lambda f: dg.derivative(dg.grad(f))):
-        with pytest.raises(dg.Error, match=r"the step keeps a number outside of it.* part of the state"):
+        with pytest.raises(dg.Error, match=r"the step stores a number outside.* part of the state"):
             verb(f)(1.5)
 
 

@@ -191,7 +191,7 @@ def test_the_tape_does_not_grow_with_the_steps():
         (lambda x: (x, np.sum(x)), np.ones(3), dg.Error, "an array of reals is needed"),
         (lambda x: x, 2, dg.Error, "integer|reals"),
         (lambda x: x, (2.0, math.sin), dg.Error, "function"),
-        (3.0, 2.0, dg.Error, "no function"),
+        (3.0, 2.0, dg.Error, "should be a function"),
     ],
 )
 def test_what_goes_wrong_says_so(f, x0, error, message):

@@ -260,13 +260,13 @@ def test_functionals_for_some_functions_of_a_structure() -> None:
 
 def test_what_is_no_functional() -> None:
     for wrong in (3.0, [integral], "h"):
-        with pytest.raises(dg.Error, match="a Dual is made of a function"):
+        with pytest.raises(dg.Error, match="the functional should be a function"):
             dg.Dual(wrong)  # type: ignore[arg-type]
     with pytest.raises(dg.Error, match=r"should give one real, and gave .*test_returned\.py, line"):
         dg.vjp(lambda x: lambda y: x * y, 2.0)[1](dg.Dual(lambda h: (h(1.0), h(2.0))))
     with pytest.raises(dg.Error, match="should give one real"):
         dg.Dual(lambda h: h(X))(sin)
-    with pytest.raises(dg.Error, match="is applied to a function"):
+    with pytest.raises(dg.Error, match="should be applied to a function"):
         dg.Dual(integral)(2.0)  # type: ignore[arg-type]
     with pytest.raises(dg.Error, match=r"a dg\.Dual, and .*dg\.Dual\(functional\) makes one"):
         dg.vjp(lambda x: lambda y: x * y, 2.0)[1](integral)

@@ -8,10 +8,10 @@ import pytest
 
 from dynagrad.autodiff.derive import generate_adjoints, tangents
 from dynagrad.ir import exp, sin
+from dynagrad.ir.builders import repeat, while_
 from dynagrad.ir.control import REPEAT, WHILE, Graph, part_types
 from dynagrad.ir.interpret import run
 from dynagrad.ir.node import Node, constant, fresh, order, substitute, variable
-from dynagrad.ir.tracing import repeat, while_
 from dynagrad.ir.value_numbering.congruent_states import congruent
 
 
@@ -46,7 +46,7 @@ class TestWhatIsEqual:
     def test_the_first_ones_may_have_to_stay(self) -> None:
         x = variable("x")
         [a, b, c] = (fresh() for _ in range(3))
-        assert congruent([a, b, c], [sin(a), sin(b), sin(c)], [x] * 3, apart=2) == {2: 0}
+        assert congruent([a, b, c], [sin(a), sin(b), sin(c)], [x] * 3, keep=2) == {2: 0}
 
     def test_states_of_a_condition(self) -> None:
         x = variable("x")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from dynagrad.ir.builders import repeat, while_
 from dynagrad.ir.control import LOOPS, Graph, empty, pop, push
 from dynagrad.ir.interpret import run
 from dynagrad.ir.node import Node, fresh, order
-from dynagrad.ir.tracing import repeat, while_
 from dynagrad.ir.types import integer, real
 from dynagrad.ir.value_numbering.subsumed_loops import subsumed
 

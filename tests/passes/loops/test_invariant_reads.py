@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 from dynagrad.autodiff.derive import generate_adjoints
 from dynagrad.codegen import graph as native
 from dynagrad.ir import sin
+from dynagrad.ir.builders import cond, repeat, while_
 from dynagrad.ir.control import COND, LOOPS, PUSH, REPEAT, WHILE, Graph, Loop, part, part_types
 from dynagrad.ir.interpret import run
 from dynagrad.ir.node import Node, constant, fresh, order, whole
 from dynagrad.ir.ops.places import at_add, at_set
 from dynagrad.ir.ops.reductions import total
-from dynagrad.ir.tracing import cond, repeat, while_
 from dynagrad.ir.types import arrays, integer, real
-from dynagrad.passes.loops import invariant_reads as untouched
+from dynagrad.passes.loops import invariant_reads
 from dynagrad.passes.optimise import optimise
 
 N = 6
@@ -31,8 +31,8 @@ A = arrays(real, (N, N))
 
 @pytest.fixture
 def always(monkeypatch):
-    """What can be read before is, also where that would not pay."""
-    monkeypatch.setattr(untouched, "WORTH", 0)
+    """Every read that can be hoisted is, also where that would not pay."""
+    monkeypatch.setattr(invariant_reads, "WORTH", 0)
 
 
 def subgraphs(node: Node) -> tuple[Graph, ...]:
@@ -61,16 +61,16 @@ def captured(graph: Graph) -> list[tuple[int, ...]]:
 
 
 def rewritten(graph: Graph) -> Graph:
-    """The graph with its first loop made to read before it begins."""
+    """The graph with the invariant reads of its first loop hoisted."""
     outputs = []
     for o in graph.outputs:
-        new = untouched.read_before(o.arguments[0])
+        new = invariant_reads.hoist_reads(o.arguments[0])
         outputs.append(part(new, o.attribute))
     return Graph(graph.inputs, tuple(outputs))
 
 
-def read_before(function: Callable[[Node], Node]) -> list[tuple[int, ...]]:
-    """The shapes of what loops get that have it read before them; the loop is the one that makes a function's result.
+def hoist_reads(function: Callable[[Node], Node]) -> list[tuple[int, ...]]:
+    """The shapes of the hoisted reads that loops take as inputs; the outermost loop makes the result of the function.
 
     It is checked on the way that the value stays what it was.
     """
@@ -110,40 +110,40 @@ class TestWhatIsProved:
 
     def test_a_row_above_those_that_are_written(self):
         f = nest(below, lambda k, i, j: (k + 1 + i, j), lambda k, i, j: (k, j), lambda k: N)
-        assert read_before(f) == [ROW, ROW]  # into the loop over i, and the one over j in it
+        assert hoist_reads(f) == [ROW, ROW]  # into the loop over i, and the one over j in it
 
     def test_a_row_below_those_that_are_written(self):
         f = nest(lambda k: k, lambda k, i, j: (i, j), lambda k, i, j: (k, j), lambda k: N)
-        assert read_before(f) == [ROW, ROW]
+        assert hoist_reads(f) == [ROW, ROW]
 
     def test_a_column_beside_those_that_are_written(self):
         f = nest(below, lambda k, i, j: (i, k + 1 + j), lambda k, i, j: (i, k), below)
-        assert read_before(f)[0] == COLUMN
+        assert hoist_reads(f)[0] == COLUMN
 
     def test_a_single_number(self):
         f = nest(below, lambda k, i, j: (k + 1 + i, j), lambda k, i, j: (k, k), lambda k: N)
-        assert read_before(f) == [NUMBER, NUMBER]
+        assert hoist_reads(f) == [NUMBER, NUMBER]
 
     def test_a_row_of_which_the_number_is_known(self):
         f = nest(lambda k: N - 1, lambda k, i, j: (i + 1, j), lambda k, i, j: (0, j), lambda k: N)
-        assert ROW in read_before(f)
+        assert ROW in hoist_reads(f)
 
     def test_rows_written_from_the_last_one_up(self):
         f = nest(below, lambda k, i, j: (whole(N - 1) - i, j), lambda k, i, j: (k, j), lambda k: N)
-        assert read_before(f) == [ROW, ROW]
+        assert hoist_reads(f) == [ROW, ROW]
 
     def test_a_piece_of_a_row(self):
         f = nest(below, lambda k, i, j: (k + 1 + i, slice(1, 4)), lambda k, i, j: (k, slice(0, 3)), lambda k: 2)
-        assert read_before(f) == [(3,), (3,)]
+        assert hoist_reads(f) == [(3,), (3,)]
 
     def test_slices_beside_each_other(self):
         f = nest(lambda k: 2, lambda k, i, j: (k, slice(0, 3)), lambda k, i, j: (k, slice(3, 6)), lambda k: 2)
-        assert (3,) in read_before(f)
+        assert (3,) in hoist_reads(f)
 
     def test_rows_from_the_end_that_do_not_meet(self):
         """Row k - 1 is the last one in the first round; the rows k to k + 4 stop before it."""
         f = nest(lambda k: 1, lambda k, i, j: (k + i, j), lambda k, i, j: (k - 1, j), lambda k: N)
-        assert ROW in read_before(f)
+        assert ROW in hoist_reads(f)
 
     def test_in_a_branch(self):
         def f(a):
@@ -156,7 +156,7 @@ class TestWhatIsProved:
 
             return repeat(N, of_k, [a])[0]
 
-        assert ROW in read_before(f)
+        assert ROW in hoist_reads(f)
 
     def test_in_a_loop_of_unknown_length(self):
         def f(a):
@@ -168,7 +168,7 @@ class TestWhatIsProved:
 
             return repeat(N, of_k, [a])[0]
 
-        assert ROW in read_before(f)
+        assert ROW in hoist_reads(f)
 
     def test_below_a_loop_of_unknown_length(self):
         def f(a):
@@ -180,7 +180,7 @@ class TestWhatIsProved:
 
             return while_(lambda k, a: k < N, of_k, [whole(0), a])[1]
 
-        assert ROW in read_before(f)
+        assert ROW in hoist_reads(f)
 
     def test_what_is_set(self):
         def f(a):
@@ -189,7 +189,7 @@ class TestWhatIsProved:
 
             return repeat(N, of_k, [a])[0]
 
-        assert ROW in read_before(f)
+        assert ROW in hoist_reads(f)
 
     def test_a_number_that_grows_beside_the_counter(self):
         def f(a):
@@ -198,7 +198,7 @@ class TestWhatIsProved:
 
             return repeat(N - 1, of_i, [whole(1), a])[1]
 
-        assert ROW in read_before(f)
+        assert ROW in hoist_reads(f)
 
 
 class TestWhatIsNot:
@@ -206,38 +206,38 @@ class TestWhatIsNot:
 
     def test_the_row_that_is_written(self):
         f = nest(below, lambda k, i, j: (k + i, j), lambda k, i, j: (k, j), lambda k: N)
-        assert read_before(f) == []
+        assert hoist_reads(f) == []
 
     def test_a_row_that_a_later_round_writes(self):
         f = nest(below, lambda k, i, j: (k + 1 + i, j), lambda k, i, j: (k + 1, j), lambda k: N)
-        assert read_before(f) == []
+        assert hoist_reads(f) == []
 
     def test_a_row_that_the_round_before_has_written(self):
         f = nest(below, lambda k, i, j: (k + 1 + i, j), lambda k, i, j: (k + i, j), lambda k: N)
-        assert [s for s in read_before(f) if s == ROW] == [ROW]  # of the innermost loop alone, which writes another
+        assert [s for s in hoist_reads(f) if s == ROW] == [ROW]  # of the innermost loop alone, which writes another
 
     def test_what_the_round_before_has_written_in_the_same_row(self):
         """In one and the same round, i + 1 is another place than i."""
         f = nest(lambda k: whole(N - 1), lambda k, i, j: (k, i), lambda k, i, j: (k, i + 1), lambda k: 1)
-        assert ROW not in read_before(f)
+        assert ROW not in hoist_reads(f)
 
     def test_indices_that_are_only_known_inside(self):
         f = nest(below, lambda k, i, j: (i, j + 1), lambda k, i, j: (i, 0 * j), lambda k: N - 1)
-        assert read_before(f) == [ROW]  # into the loop over j, around which i is known
+        assert hoist_reads(f) == [ROW]  # into the loop over j, around which i is known
 
     def test_rows_from_the_end_that_meet(self):
         """Row k - 1 is the last one in the first round, and so is row k + 5."""
         f = nest(lambda k: whole(N) - k, lambda k, i, j: (k + i, j), lambda k, i, j: (k - 1, j), lambda k: N)
-        assert read_before(f) == []
+        assert hoist_reads(f) == []
 
     def test_a_row_that_is_out_of_range_where_the_loop_does_not_run(self):
         f = nest(lambda k: whole(3) - k, lambda k, i, j: (k + i, j), lambda k, i, j: (k + 3, j), lambda k: N)
-        assert read_before(f) == []
+        assert hoist_reads(f) == []
 
     def test_a_place_in_a_row_that_is_out_of_range_where_an_inner_loop_does_not_run(self):
         """What depends on no counter of the inner loop would be moved out of it."""
         f = nest(lambda k: whole(3) - k, lambda k, i, j: (1 + i, 0 * j), lambda k, i, j: (0, k * 2), lambda k: 2)
-        assert read_before(f) == []
+        assert hoist_reads(f) == []
 
     def test_a_row_of_which_the_number_comes_from_outside(self):
         def f(a):
@@ -246,7 +246,7 @@ class TestWhatIsNot:
 
         x = fresh(A)
         node = f(x).arguments[0]
-        assert untouched.read_before(node) is node  # it may be out of range, and the loop without rounds
+        assert invariant_reads.hoist_reads(node) is node  # it may be out of range, and the loop without rounds
 
     def test_an_array_that_something_else_looks_at(self):
         def f(a):
@@ -259,7 +259,7 @@ class TestWhatIsNot:
 
             return repeat(N, of_k, [a, 0.0])[0]
 
-        assert read_before(f) == []
+        assert hoist_reads(f) == []
 
     def test_an_array_that_becomes_another(self):
         def f(a):
@@ -268,7 +268,7 @@ class TestWhatIsNot:
 
             return repeat(N, of_k, [a])[0]
 
-        assert read_before(f) == []
+        assert hoist_reads(f) == []
 
     def test_two_arrays_that_change_places(self):
         def f(a):
@@ -277,7 +277,7 @@ class TestWhatIsNot:
 
             return repeat(N, of_k, [a, a * 2.0])[0]
 
-        assert read_before(f) == []
+        assert hoist_reads(f) == []
 
     def test_one_of_two_branches_makes_another(self):
         def f(a):
@@ -289,7 +289,7 @@ class TestWhatIsNot:
 
             return repeat(N, of_k, [a])[0]
 
-        assert read_before(f) == []
+        assert hoist_reads(f) == []
 
 
 class TestWhatPays:
@@ -300,7 +300,7 @@ class TestWhatPays:
             ]
 
         x = fresh(arrays(real, (40, 40)))
-        return untouched.read_before(f(x).arguments[0]).arguments[2:]
+        return invariant_reads.hoist_reads(f(x).arguments[0]).arguments[2:]
 
     def test_a_row_that_is_read_often(self):
         assert [row.shape for row in self.of_one_row(30, 40)] == [(40,)]
@@ -352,7 +352,7 @@ class TestBranchesOfALoop:
         assert self.saved(lambda a: repeat(N, of_k, [a])[0]) == [(), (), ()]  # one tells which branch
 
     def test_a_row_of_a_loop_in_a_branch(self, monkeypatch):
-        monkeypatch.setattr(untouched, "WORTH", 0)
+        monkeypatch.setattr(invariant_reads, "WORTH", 0)
 
         def of_k(k, a):
             def of_i(i, a):
@@ -587,7 +587,7 @@ class TestRandomNests:
         loops = [n for n in order([nest.traced(x)]) if n.operation in (REPEAT, WHILE)]
         assert run(Graph((x,), (nest.traced(x),)), [a])[0] == pytest.approx(nest.dense(a), rel=1e-12)
         for loop in loops:
-            new = untouched.read_before(loop)
+            new = invariant_reads.hoist_reads(loop)
             outputs = [part(n, i) for n in (loop, new) for i in range(len(part_types(n)))]
             found = run(Graph((x,), tuple(outputs)), [a])
             for was, now in zip(found[: len(found) // 2], found[len(found) // 2 :], strict=True):

@@ -12,12 +12,12 @@ import pytest
 import dynagrad as dg
 from dynagrad.autodiff.derive import generate_adjoints
 from dynagrad.codegen.graph.native import Native
+from dynagrad.ir.builders import call, cond, define, function, repeat, while_
 from dynagrad.ir.control import LOOPS, REPEAT, Graph, GraphFunction
 from dynagrad.ir.interpret import run as interpret
 from dynagrad.ir.node import Node, constant, fresh, order, variable
 from dynagrad.ir.ops import integers
 from dynagrad.ir.ops import scalars as ops
-from dynagrad.ir.tracing import call, cond, define, function, repeat, while_
 from dynagrad.ir.types import arrays, integer, real
 from dynagrad.passes.loops.recurrences import CHUNK, cut_recurrences
 from dynagrad.passes.optimise import optimise

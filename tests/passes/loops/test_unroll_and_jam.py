@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dynagrad.codegen.graph import run
+from dynagrad.ir.builders import repeat
 from dynagrad.ir.control import Graph, empty, pop, push
 from dynagrad.ir.interpret import run as interpret
 from dynagrad.ir.node import Node, fresh, whole
 from dynagrad.ir.ops.arrays import broadcast_to
 from dynagrad.ir.ops.places import at_add, at_set
 from dynagrad.ir.ops.scalars import sin
-from dynagrad.ir.tracing import repeat
 from dynagrad.ir.types import arrays, integer, real
 from dynagrad.passes.loops.unroll_and_jam import WAYS, unroll_and_jam
 

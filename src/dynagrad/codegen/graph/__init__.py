@@ -1,10 +1,16 @@
-"""Graphs as C++: values, arrays and control flow as one function of machine code.
+"""Code generation for graphs: values, arrays and control flow as one C++ function.
 
-A graph is prepared by `passes/prepare.py`. `blocks.py` writes the statements of one graph, `loops.py` loops over arrays
-(`outline.py` makes functions of many), `control.py` branches, loops and calls (`ranges.py` is what is known of indices
-before they begin), `whole.py` and `calls/` operations of the runtime; `body.py` is the body that they write to and
-`memory.py` says where arrays are kept. `unit.py` is what the functions of a source share, `emit.py` the whole;
-`native.py` compiles and calls it, `running.py` the plain way.
+A graph has been prepared by `passes/prepare.py`. The files, each of which uses those before it:
+
+- `body.py`: the text of a function that is being written: fresh names, estimates of its work;
+- `memory.py`: memory planning: arrays share one frame by liveness;
+- `loops.py`: loop nests over arrays; `outline.py`: loop nests as functions of their own, for long graphs;
+- `unit.py`: what the functions of one source share: names, constants, headers, operations left to Python;
+- `blocks.py`: the statements of one graph, in schedule order;
+- `ranges.py`: bounds checks hoisted out of loops; `control.py`: branches, loops, calls and stacks;
+- `calls/`: calls of the runtime library, by family of operation; `runtime_calls.py`: the steps that are such calls;
+- `emit.py`: the source of a whole graph;
+- `running.py`: compiles, loads and runs a graph; `native.py`: a graph compiled on its first call.
 """
 
 from .emit import Text, emit

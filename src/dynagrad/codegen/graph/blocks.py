@@ -1,7 +1,7 @@
-"""The statements of one graph, in the scope that they stand in: numbers in locals, arrays in memory, step by step.
+"""Writes the statements of one graph, step by step: numbers in local variables, arrays in planned memory.
 
-A block is the body of a function, of a loop or of a branch. It is told what its inputs are called, and says what its
-outputs are called. What control flow looks like is in `control.py`.
+A block is the body of a function, a loop or a branch. It takes the names or memory of its inputs, and returns those of
+its outputs. Control flow is written by `control.py`.
 
 It is long since the steps of a block share what is known of its values and its memory.
 """
@@ -34,7 +34,7 @@ from .unit import TranslationUnit
 
 
 class Block:
-    """The statements of a graph that was prepared (`passes/prepare.py`); `prefer` says where arrays are wanted."""
+    """The statements of a prepared graph (`passes/prepare.py`); `prefer` has the memory where arrays should be made."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class Block:
         graph: Graph,
         inputs: Sequence[Value],
         prefer: Mapping[Node, str] | None = None,
-        sure: Collection[tuple[Node, int]] = (),
+        in_range: Collection[tuple[Node, int]] = (),
         tracks: Mapping[Node, Track] | None = None,
     ) -> None:
         self.program, self.code, self.arena, self.graph = program, code, arena, graph
@@ -53,16 +53,16 @@ class Block:
         self.long = loops > MANY or sum(len(step.nodes) for step in self.plan.steps) > LONG
         self.end = len(self.plan.steps)
         self.now = -1
-        self.numbers: dict[Node, str] = {}  # and stacks
+        self.numbers: dict[Node, str] = {}  # variables of numbers and stacks
         self.memory: dict[Node, Memory] = {}
-        self.within: dict[int, list[Node]] = {}  # of each memory, the arrays in it
+        self.within: dict[int, list[Node]] = {}  # the arrays in each memory
         self.live = Live()
         self.checked: dict[tuple[Node, int], Form] = {}
-        self.sure = sure  # indices that are in range, from 0 on
-        self.tracks = dict(tracks or {})  # stacks on which the round of a loop has its place
+        self.in_range = in_range  # indices that are proved to be in range, without counting from the end
+        self.tracks = dict(tracks or {})  # stacks whose offset is a function of the loop counter
         self.all_checked: dict[tuple[Node, int], bool] = {}
         self.parts: dict[Node, dict[int, Node]] = {}
-        self.uses: dict[Node, int] = {}  # of stacks
+        self.uses: dict[Node, int] = {}  # how many uses each stack has
         for node in order(graph.outputs):
             if node.operation is PART:
                 self.parts.setdefault(node.arguments[0], {})[node.attribute] = node
@@ -90,7 +90,7 @@ class Block:
         return self.numbers[node]
 
     def stack(self, node: Node) -> str:
-        """A stack for somebody who changes it: another variable if others look at it, too."""
+        """A stack that will be pushed on or popped: a copy of the variable if it has other uses."""
         name = self.number(node)
         if self.uses.get(node, 0) <= 1:
             return name
@@ -115,7 +115,7 @@ class Block:
         return found
 
     def index(self, hole: Node, length: int) -> Form:
-        """A whole number as an index from 0 on; what leaves the function where it is out of range is written first."""
+        """A number as an index that counts from 0; a check that fails where it is out of range is written first."""
         if hole.is_constant:
             value = hole.attribute
             if not -length <= value < length:
@@ -124,7 +124,7 @@ class Block:
         found = self.checked.get((hole, length))
         if found is None:
             form = self.code.bounds.of(self.number(hole))
-            if (hole, length) in self.sure or (form is not None and self.code.bounds.within(form, length)):
+            if (hole, length) in self.in_range or (form is not None and self.code.bounds.within(form, length)):
                 found = self.checked[hole, length] = name(self.number(hole))
         if found is None:
             text = self.number(hole)
@@ -135,7 +135,7 @@ class Block:
         return found
 
     def check_all(self, hole: Node, length: int) -> bool:
-        """The same for an array of whole numbers; whether some may be negative."""
+        """Writes the check for an array of indices; whether some may be negative."""
         if hole.is_constant:
             values = hole.attribute
             if values.size and not (-length <= values.min() and values.max() < length):
@@ -155,14 +155,14 @@ class Block:
         return self.plan.last.get(node, self.now)
 
     def bind(self, node: Node, memory: Memory) -> None:
-        """From now on the memory is what the array is kept in."""
+        """Records that an array is in this memory from now on."""
         self.memory[node] = memory
         memory.until = max(memory.until, self.last(node))
         self.within.setdefault(id(memory), []).append(node)
         self.live.append(memory)
 
     def room(self, type: Type, prefer: str | None = None, node: Node | None = None) -> Memory:
-        """Memory for an array, with a name that holds to the end of the block."""
+        """Allocates memory for an array, and declares a pointer to it."""
         if prefer is not None and prefer not in self.busy:
             self.busy.add(prefer)
             return Memory(prefer, True, until=self.now)
@@ -176,7 +176,7 @@ class Block:
         )
 
     def scratch(self, node: Node, copies: int) -> str:
-        """Memory for some copies of an array, as long as this step goes on."""
+        """Memory for some copies of an array, until the end of this step."""
         made = self.room(arrays(node.type.scalar, (copies * node.type.size,)))
         self.live.append(made)
         return made.text
@@ -187,7 +187,7 @@ class Block:
         return made
 
     def dying(self, node: Node) -> Memory | None:
-        """The memory of an array that may be written over, as it is looked at in this step for the last time."""
+        """The memory of an array whose last use is this step, so that it may be overwritten; None for others."""
         found = self.memory.get(node)
         if found is None or not found.own or found.until > self.now:
             return None
@@ -211,7 +211,7 @@ class Block:
             self.busy.discard(memory.text)
 
     def _preferences(self, prefer: dict[Node, str]) -> dict[Node, str]:
-        """Where arrays should be made: in the memory that they end up in."""
+        """Where arrays should be computed: in the memory of the output that they become part of."""
         for node in reversed(order(self.graph.outputs)):
             to = prefer.get(node)
             if to is None:
@@ -230,7 +230,7 @@ class Block:
     # -- steps -------------------------------------------------------------------------------------------------------
 
     def run(self) -> list[Value]:
-        """Writes all statements; what the outputs are called."""
+        """Writes all statements; the names or memory of the outputs."""
         for now, step in enumerate(self.plan.steps):
             self.now = now
             self.step(step)
@@ -240,7 +240,7 @@ class Block:
         return [self.result(o) for o in self.graph.outputs]
 
     def close(self) -> None:
-        """Gives back what the outputs took."""
+        """Frees the memory of the outputs."""
         self.now = self.end
         self._free()
 
@@ -308,14 +308,14 @@ class Block:
         domain: Shape,
         own: set[Node],
         fill: Callable[[Nest], None],
-        alike: Callable[[int], bool] = lambda _: True,
+        same_use: Callable[[int], bool] = lambda _: True,
         numbers: Mapping[Node, str] | None = None,
         threads: bool = False,
     ) -> Mapping[Node, str]:
-        """Writes a nest, in a long graph as the call of a function; its `numbers`, by the names that they have here."""
+        """Writes a nest, outlined where the graph is long; the names in this block of the `numbers` it computes."""
         numbers = {} if numbers is None else numbers
         outline = Outline(self) if self.long and size(domain) > 1 else None
-        made = nest(outline or self, domain, own, fill, alike, threads)
+        made = nest(outline or self, domain, own, fill, same_use, threads)
         if made.cut:
             self.program.uses.add("parallel")
         if outline is None:
@@ -332,13 +332,13 @@ class Block:
         return {node: here[text] for node, text in numbers.items()}
 
     def begin(self) -> None:
-        """A nest in this block is written anew, which changes nothing here."""
+        """A nest is started, perhaps for the second time; a block keeps nothing of it."""
 
-    def given(self, pointer: str) -> str:
+    def local_pointer(self, pointer: str) -> str:
         return pointer
 
     def _nothing(self, step: Step) -> None:
-        """A loop without rounds."""
+        """The results of a loop with an empty domain: reductions give their neutral element."""
         for node in step.nodes:
             fold = fold_of(node)
             if fold is None:
@@ -350,7 +350,7 @@ class Block:
                 self.numbers[node] = start
 
     def _make_room(self, node: Node, step: Step) -> None:
-        """Memory for an array: that of one which is read at the same places, for the last time, or other."""
+        """Memory for an array: in place of one that is last read by this step, element by element, or new."""
         if role(node) == "each" and node not in self.prefer:
             for b, same in step.reads.items():
                 memory = self.dying(b) if same and b.shape == node.shape and b.type is node.type else None
@@ -360,7 +360,7 @@ class Block:
         self.fresh(node)
 
     def _alias(self, node: Node) -> bool:
-        """An array that lies in one piece within another one needs no memory."""
+        """Makes a view that is contiguous in another array a pointer into it; whether it is one."""
         place = self._place(node)
         if place is None:
             return False
@@ -375,13 +375,13 @@ class Block:
             alias.inside = found.inside or found.text
             alias.loose = found.loose
         self.bind(node, alias)
-        if found is not None:  # as long as the one is looked at, the other is there
+        if found is not None:  # the array lives as long as the view
             found.until = max(found.until, self.last(node))
             self.within[id(found)].append(node)
         return True
 
     def _place(self, node: Node) -> tuple[Node, Form] | None:
-        """What a view is a stretch of, and where it begins; None if it is none."""
+        """The array that a view is a contiguous part of, and its offset; None where it is not contiguous."""
         counters = [f"#{k}" for k in range(node.ndim)]
         lengths = dict(zip(counters, node.shape, strict=True))
         index = tuple(name(c) if n > 1 else number(0) for c, n in zip(counters, node.shape, strict=True))
@@ -416,7 +416,7 @@ class Block:
         start = Form(tuple((w, t) for w, t in place.terms if w not in counters), place.offset)
         return base, start
 
-    # -- what writes to places -----------------------------------------------------------------------------------------
+    # -- updates ---------------------------------------------------------------------------------------------------
 
     def _update(self, node: Node) -> None:
         update = update_of(node)
@@ -444,7 +444,7 @@ class Block:
         return None
 
     def before_update(self, node: Node) -> None:
-        """The checks of indices, outside of the scope of the loops."""
+        """Writes the checks of an update's indices, before its loops."""
         update = update_of(node)
         for piece in update.pieces:
             holes = iter(piece.holes)
@@ -489,12 +489,12 @@ class Block:
         def fill(n: Nest) -> None:
             *rest, i = n.index
             place = flat((*rest, i + max(-offset, 0), i + max(offset, 0)), node.shape)
-            n.store(n.around.given(pointer), place, n.value(value, n.index))
+            n.store(n.around.local_pointer(pointer), place, n.value(value, n.index))
 
         self._nest(value.shape, set(), fill)
 
     def copy_elements(self, node: Node, to: str) -> None:
-        """All elements of an array, wherever it is or made as they are copied."""
+        """Copies an array, or computes its elements directly into `to`."""
         if not node.type.size:
             return
         pointer = self.pointer(node)
@@ -503,7 +503,7 @@ class Block:
             return
 
         def fill(n: Nest) -> None:
-            n.store(n.around.given(to), flat(n.index, node.shape), n.value(node, n.index))
+            n.store(n.around.local_pointer(to), flat(n.index, node.shape), n.value(node, n.index))
 
         self._nest(node.shape, set(), fill)
 
@@ -512,7 +512,7 @@ class Block:
             self.code.line(f"memcpy({to}, {pointer}, {bytes_of(type)});")
 
     def deliver(self, results: Sequence[tuple[Memory, str, Type]]) -> None:
-        """Copies arrays to where they are wanted, which may be where others of them are."""
+        """Copies arrays to their destinations, a parallel move: a destination may be the memory of another source."""
         pending = [(m, to, t) for m, to, t in results if m.text != to and t.size]
         targets = {to for _, to, _ in pending}
         safe = []
@@ -535,24 +535,24 @@ class Block:
         graph: Graph,
         inputs: Sequence[Value],
         prefer: Mapping[Node, str] | None = None,
-        sure: Collection[tuple[Node, int]] = (),
+        in_range: Collection[tuple[Node, int]] = (),
         tracks: Mapping[Node, Track] | None = None,
     ) -> Block:
-        """The block of a subgraph, as it is prepared."""
+        """The block of a subgraph, which is prepared first."""
         made = prepare(graph)
         wanted: dict[Node, str] = {}
         for old, new in zip(graph.outputs, made.outputs, strict=True):
             if prefer is not None and old in prefer:
                 wanted.setdefault(new, prefer[old])
-        return Block(self.program, self.code, self.arena, made, inputs, wanted, sure, tracks)
+        return Block(self.program, self.code, self.arena, made, inputs, wanted, in_range, tracks)
 
 
 def _write(piece: Piece, pointer: str, shape: Shape, to: Nest) -> None:
-    to.piece(piece, to.around.given(pointer), shape)
+    to.piece(piece, to.around.local_pointer(pointer), shape)
 
 
 def _sums(graph: Graph) -> set[Node]:
-    """Outputs that add something to an input that nothing else looks at: in a loop, sums in any order."""
+    """Outputs that are accumulators of a loop: an input plus something, where the input has no other use."""
     found = {o for o in graph.outputs if o.operation is add and not o.shape}
     if not found:
         return found

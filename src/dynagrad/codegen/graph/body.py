@@ -1,6 +1,4 @@
-"""The body of a function of a graph: names that are free, how long its straight code is, how much work it does; and how
-operations are spelled in it.
-"""
+"""The text of a function while it is written: fresh names, lengths of basic blocks, estimated work, operations."""
 
 from __future__ import annotations
 
@@ -10,30 +8,30 @@ from ...passes.loops.linear_forms import Bounds
 from ..cxx import Writer, literal
 
 STRETCH = 800
-"""Lines of straight code that compilers are given at once: they take far more than twice as long for twice as many."""
-STORE = 4  # lines that one counts for which writes to memory: compilers compare it with all others
+"""The most lines of a basic block, since compilers take superlinear time in its length."""
+STORE = 4  # how many lines a store counts for: alias analysis compares it with all others
 
 
 class Body(Writer):
-    """The body of a function, and what is known of it as it is written."""
+    """A writer for the body of a function, which keeps track of names, basic blocks and work."""
 
     def __init__(self) -> None:
         super().__init__(1)
         self.names: dict[str, int] = {}
-        self.slots = 0  # stacks of this function
-        self.straight = 0  # lines since the last loop or branch
+        self.slots = 0  # the number of stacks of this function
+        self.straight = 0  # the length of the current basic block
         self.bounds = Bounds()
-        self.work: int | None = 0  # about how many operations the lines are, None where that is not known
-        self.constants: set[Node] = set()  # the arrays that it names
-        self.divides = False  # whether there are divisions or roots in it
+        self.work: int | None = 0  # an estimate of the operations it runs; None where that is not known
+        self.constants: set[Node] = set()  # the constant arrays that it uses
+        self.divides = False  # whether it has divisions or roots
 
     def name(self, prefix: str) -> str:
-        """A name that nothing else has in this function."""
+        """A fresh name in this function."""
         self.names[prefix] = self.names.get(prefix, -1) + 1
         return f"{prefix}{self.names[prefix]}"
 
     def named(self, node: Node, prefix: str) -> str:
-        """A name for a node: what the user calls it, or else one with a prefix."""
+        """A fresh name for a node: after the user's name for it, where there is one."""
         said = source_name(node.birth)
         return self.name(prefix if said is None else f"{said.name}_")
 
@@ -42,7 +40,7 @@ class Body(Writer):
         super().line(text)
 
     def let(self, text: str) -> None:
-        """A line that gives a name to a value, and writes to no memory."""
+        """A line that declares a value and stores nothing in memory."""
         self._counted(1)
         super().line(text)
 
@@ -60,13 +58,13 @@ class Body(Writer):
             self.work += 1
 
     def cut(self) -> None:
-        """Ends the straight code so far, if it is long."""
+        """Ends the current basic block if it is long, by a branch that is never taken."""
         if self.straight >= STRETCH:
             self.line("if (kNever) return kDone;")
             self.straight = 0
 
     def operation(self, node: Node, arguments: list[str], in_loop: bool) -> str:
-        """The text of an elementwise operation on names and literals."""
+        """The C++ of an elementwise operation on names and literals."""
         self.divides = self.divides or node.operation.divides
         return _operation(node, arguments, in_loop)
 

@@ -1,8 +1,7 @@
-"""Control flow in C++: branches, loops, calls, and the stacks that loops save values on.
+"""Writes control flow: branches, loops, calls, and stacks of residuals.
 
-States of a loop are variables. An array that is a state is changed in place where that is possible; where it is not,
-two arrays change places each round. What is known of indices before a loop begins is checked there (`ranges.py`), and
-not in each round.
+States of a loop are variables. A state that is an array is updated in place where that is possible; otherwise it is
+double-buffered: two arrays swap in each round. Bounds checks that can be hoisted stand before the loop (`ranges.py`).
 """
 
 from __future__ import annotations
@@ -25,14 +24,15 @@ from .blocks import Block
 from .memory import Memory, Shared, Track, Value
 
 LONG = 1 << 14
-"""Rounds of a loop between two looks at whether to stop."""
+"""Rounds of a loop between two polls for an interrupt."""
 SHORT = 1 << 20
-"""Operations of a loop that never looks."""
+"""The most operations of a loop that never polls."""
 LARGE = 300
-"""Nodes of a body that is written once only, though twice would be quicker."""
+"""The number of nodes from which on a body is not written twice, with and without bounds checks."""
 
 
 def write(block: Block, node: Node) -> None:
+    """Writes a node of control flow."""
     if node.operation is COND:
         _cond(block, node)
     elif node.operation is CALL:
@@ -42,7 +42,7 @@ def write(block: Block, node: Node) -> None:
 
 
 def _bind(block: Block, node: Node, index: int, value: Value) -> None:
-    """A part of a node is called so."""
+    """Records where a result of a node of control flow is."""
     made = block.parts.get(node, {}).get(index)
     if isinstance(value, Memory):
         if made is not None:
@@ -54,12 +54,12 @@ def _bind(block: Block, node: Node, index: int, value: Value) -> None:
         block.numbers[made] = value
 
 
-def _given(block: Block, node: Node, taken: dict[Node, Memory] | None = None) -> Value:
-    """An argument, as a subgraph is told of it."""
+def _input(block: Block, node: Node, reusable: dict[Node, Memory] | None = None) -> Value:
+    """An argument of a node of control flow, as an input of its block; memory in `reusable` may be overwritten."""
     if not node.shape:
         return block.stack(node) if node.type.kind == "stack" else block.number(node)
-    if taken and node in taken:
-        return Memory(taken[node].text, True)
+    if reusable and node in reusable:
+        return Memory(reusable[node].text, True)
     return Memory(block.whole_pointer(node), False)
 
 
@@ -72,7 +72,7 @@ def _preferred(block: Block, node: Node, index: int) -> str | None:
 
 
 def _root(node: Node) -> Node:
-    """The array that one was made of by writing to places."""
+    """The array that a chain of updates started from."""
     while True:
         if role(node) == "update":
             base = update_of(node).base
@@ -98,7 +98,7 @@ def _cond(block: Block, node: Node) -> None:
     branches: Branches = node.attribute
     test, *outside = node.arguments
     types = part_types(node)
-    taken: dict[Node, Memory] = {}
+    reusable: dict[Node, Memory] = {}
     results: list[Value] = []
     for i, type in enumerate(types):
         if not type.shape:
@@ -113,15 +113,15 @@ def _cond(block: Block, node: Node) -> None:
             if memory is None and root in set(graph.inputs) and root.type is type:
                 given = outside[_position(graph.inputs, root)]
                 found = block.dying(given)
-                if found is not None and given not in taken and sum(a is given for a in outside) == 1:
-                    memory = taken[given] = found
+                if found is not None and given not in reusable and sum(a is given for a in outside) == 1:
+                    memory = reusable[given] = found
         results.append(memory or block.room(type, _preferred(block, node, i)))
     stacks: list[list[str]] = []
     written: list[list[str]] = []
     for graph in (branches.then, branches.otherwise):
         with block.code.aside() as lines:
             block.code.depth += 1
-            stacks.append(_branch(block, graph, [_given(block, a, taken) for a in outside], results, types))
+            stacks.append(_branch(block, graph, [_input(block, a, reusable) for a in outside], results, types))
             block.code.depth -= 1
         written.append(lines)
     final = list(results)
@@ -142,7 +142,7 @@ def _cond(block: Block, node: Node) -> None:
         block.code.lines += written[1]
     block.code.close()
     for i, value in enumerate(final):
-        if isinstance(value, Memory) and any(value is m for m in taken.values()):
+        if isinstance(value, Memory) and any(value is m for m in reusable.values()):
             value.until = -1
         _bind(block, node, i, value)
 
@@ -150,7 +150,7 @@ def _cond(block: Block, node: Node) -> None:
 def _branch(
     block: Block, graph: Graph, inputs: Sequence[Value], results: Sequence[Value], types: Sequence[Type]
 ) -> list[str]:
-    """One branch, whose results go where those of the other do; the names of stacks."""
+    """Writes one branch, whose results go where those of the other do; the names of its stacks."""
     prefer = {
         o: r.text for o, r in zip(graph.outputs, results, strict=True) if isinstance(r, Memory) and not o.is_variable
     }
@@ -202,16 +202,18 @@ def _loop(block: Block, node: Node) -> None:
             states.append(code.named(own[i], "a"))
             code.line(f"{type.cxx}* {states[-1]} = {memory.text};")
         memories.append(memory)
-    captured = [_given(block, a) for a in outside]
+    captured = [_input(block, a) for a in outside]
     length = None if count is None else block.number(count)
-    swaps = _Swaps(block)
+    swaps = _DoubleBuffers(block)
 
-    def body(sure: Collection[tuple[Node, int]], counter: str | None, tracks: dict[Node, Track] | None = None) -> None:
+    def body(
+        in_range: Collection[tuple[Node, int]], counter: str | None, tracks: dict[Node, Track] | None = None
+    ) -> None:
         inputs: list[Value] = [] if counter is None else [counter]
         inputs += [Memory(s, True) if t.shape else s for s, t in zip(states, types, strict=True)]
         placed = {v: replace(t, counter=counter or "") for v, t in (tracks or {}).items()}
-        inner = block.inner(loop.body, [*inputs, *captured], None, sure, placed)
-        for v in loop.body.inputs[len(inputs) :]:  # each round begins with what is on a stack from outside
+        inner = block.inner(loop.body, [*inputs, *captured], None, in_range, placed)
+        for v in loop.body.inputs[len(inputs) :]:  # each round starts from a captured stack as it was
             inner.uses[v] = inner.uses.get(v, 0) + 1
         swaps.next_states(inner, inner.run(), states, types)
         inner.close()
@@ -234,7 +236,7 @@ def _loop(block: Block, node: Node) -> None:
         if memory is None:
             _bind(block, node, i, state)
             continue
-        if i in swaps.moved:  # which of the arrays it is in is known only at run time
+        if i in swaps.moved:  # which buffer it is in is known only at run time
             if memory.shared is not None:
                 shared.within.append(memory.shared)
             memory.text, memory.places, memory.shared, memory.loose = state, [], shared, loose
@@ -242,8 +244,8 @@ def _loop(block: Block, node: Node) -> None:
         _bind(block, node, i, memory)
 
 
-class _Swaps:
-    """Arrays that change places with those of states; `declared` goes before the loop."""
+class _DoubleBuffers:
+    """Double buffers of states; their declarations, `declared`, go before the loop."""
 
     def __init__(self, block: Block) -> None:
         self.block = block
@@ -252,7 +254,7 @@ class _Swaps:
         self.moved: set[int] = set()
 
     def next_states(self, inner: Block, found: list[Value], states: Sequence[str], types: Sequence[Type]) -> None:
-        """The end of a round: states become what was found."""
+        """Writes the end of a round: assigns the new states."""
         code = self.block.code
         own = {s: i for i, s in enumerate(states)}
         memories: dict[int, Memory] = {i: m for i, m in enumerate(found) if isinstance(m, Memory)}
@@ -270,7 +272,7 @@ class _Swaps:
         for memory in moving.values():
             if memory.text not in own:
                 self._keep(memory)
-        # a state that is moved from and not to leaves its array to what was moved
+        # the buffer of a state that moves away becomes the next buffer of the one that moved
         left = {states[i]: types[i] for i in moving if not any(m.text == states[i] for m in moving.values())}
         numbers = {i: str(v) for i, v in enumerate(found) if not isinstance(v, Memory) and str(v) != states[i]}
         values: dict[int, str] = {}
@@ -296,12 +298,12 @@ class _Swaps:
         self.moved |= set(moving)
 
     def _keep(self, memory: Memory) -> None:
-        """Memory of a round that outlives it: a variable before the loop says where it is."""
+        """Makes memory of a round outlive it: a variable before the loop points to the next buffer."""
         assert memory.declared is not None and memory.type is not None, "an array of a round is declared in it"
         lines, at = memory.declared
-        # A state may be in it all through a round, so that nothing else in the round may.
+        # A state may be in it throughout a round, so its offset is not shared with anything in the round.
         [old] = memory.places
-        place = self.block.arena.take_apart(old[1] - old[0])
+        place = self.block.arena.take_fresh(old[1] - old[0])
         self.block.arena.give(old)
         cxx = memory.type.cxx
         self.declared.append(f"{cxx}* {memory.text}_next = reinterpret_cast<{cxx}*>(frame + {place[0]});")
@@ -351,25 +353,27 @@ def _repeat(
             code.line(f"double* const {track} = {states[i]}.data + {states[i]}.top;")
             tracks[loop.body.inputs[1 + i]] = Track(track, sign * number)
             after.append(f"{states[i]}.top {'+' if sign > 0 else '-'}= {number} * ({length} > 0 ? {length} : 0);")
-    apart = light and rounds.independent(loop)
+    independent = light and rounds.independent(loop)
     counter = code.name("r")
     code.bounds.counter(counter, code.bounds.of(length))
     known = ranges.hoisted(loop, captured, counter, length, code.bounds)
     if known.condition and not inside and len(series) < LARGE:
         with code.block(f"if ({known.condition})", "} else {"):
-            _rounds(block, counter, length, light, apart, lambda c: body(known.indices, c, tracks))
+            _rounds(block, counter, length, light, independent, lambda c: body(known.indices, c, tracks))
         code.depth += 1
-        _rounds(block, code.name("r"), length, light, apart, lambda c: body((), c, tracks))
+        _rounds(block, code.name("r"), length, light, independent, lambda c: body((), c, tracks))
         code.depth -= 1
         code.line("}")
     else:
-        _rounds(block, counter, length, light, apart, lambda c: body((), c, tracks))
+        _rounds(block, counter, length, light, independent, lambda c: body((), c, tracks))
     for text in after:
         code.line(text)
 
 
-def _rounds(block: Block, counter: str, length: str, light: bool, apart: bool, body: Callable[[str], None]) -> None:
-    """The loop around a body. One that may be long looks now and then whether to stop."""
+def _rounds(
+    block: Block, counter: str, length: str, light: bool, independent: bool, body: Callable[[str], None]
+) -> None:
+    """Writes the loop around a body; one that may be long polls for interrupts."""
     code = block.code
     rounds = code.bounds.of(length)
     code.bounds.counter(counter, rounds)
@@ -382,7 +386,7 @@ def _rounds(block: Block, counter: str, length: str, light: bool, apart: bool, b
     work = None if code.work is None or most is None else code.work * max(most[1], 0)
     code.work = None if work is None or before is None else before + work
     if work is not None and work < SHORT:
-        if apart:
+        if independent:
             code.line("DYNAGRAD_INDEPENDENT")
         with code.block(f"for (int64_t {counter} = 0; {counter} < {length}; ++{counter})"):
             code.lines += lines
@@ -390,7 +394,7 @@ def _rounds(block: Block, counter: str, length: str, light: bool, apart: bool, b
         end = code.name("end")
         with code.block(f"for (int64_t {counter} = 0; {counter} < {length};)"):
             code.let(f"const int64_t {end} = {length} - {counter} > {LONG} ? {counter} + {LONG} : {length};")
-            if apart:
+            if independent:
                 code.line("DYNAGRAD_INDEPENDENT")
             with code.block(f"for (; {counter} < {end}; ++{counter})"):
                 code.lines += lines
@@ -435,6 +439,7 @@ def _call(block: Block, node: Node) -> None:
 
 
 def stack(block: Block, node: Node) -> None:
+    """Writes a new stack, a push or a pop."""
     code = block.code
     if node.operation is EMPTY:
         name = code.name("stack")
@@ -444,7 +449,7 @@ def stack(block: Block, node: Node) -> None:
         return
     name = block.stack(node.arguments[0])
     if any(t.kind == "stack" for t in _items(node)):
-        raise Error("native code puts numbers and arrays on stacks, and no stacks")
+        raise Error("native code can push numbers and arrays on a stack, but no stacks")
     total = sum(map(words, _items(node)))
     track = block.tracks.get(node.arguments[0])
     if node.operation is PUSH:
@@ -476,14 +481,14 @@ def stack(block: Block, node: Node) -> None:
             block.tracks[parts[0]] = replace(track, offset=track.offset - total)
     at = 0
     for i, type in enumerate(node.attribute, start=1):
-        taken = parts.get(i)
-        if taken is not None:
+        popped = parts.get(i)
+        if popped is not None:
             if not type.shape:
-                block.numbers[taken] = code.name("t")
-                code.line(f"{type.cxx} {block.numbers[taken]};")
-                code.line(f"get({place} + {at}, {block.numbers[taken]});")
+                block.numbers[popped] = code.name("t")
+                code.line(f"{type.cxx} {block.numbers[popped]};")
+                code.line(f"get({place} + {at}, {block.numbers[popped]});")
             elif type.size:
-                block.copy(block.fresh(taken).text, f"{place} + {at}", type)
+                block.copy(block.fresh(popped).text, f"{place} + {at}", type)
         at += words(type)
 
 

@@ -1,6 +1,7 @@
-"""The C++ text of a whole graph: constants, functions, and the body that callers call.
+"""Emits the C++ source of a whole graph: constants, functions, and the entry point.
 
-The body is as `dynagrad/body.hpp` says: it gets pointers to its inputs, which it never changes, and to its outputs.
+The entry point has the signature of `dynagrad/body.hpp`: pointers to the inputs, which are read only, and to the
+outputs.
 """
 
 from __future__ import annotations
@@ -17,21 +18,21 @@ from ...ir.node import Node
 from ...ir.types import Type
 from ...passes.prepare import prepare
 from ..cxx import INDENT, Writer, comment, literal
-from . import control, whole
+from . import control, runtime_calls
 from .blocks import Block
 from .body import Body
 from .memory import Arena, Memory, Value
 from .unit import Hosted, TranslationUnit
 
 FLAGS = ("-ffp-contract=fast", "-fwrapv", "-fno-strict-aliasing", "-Wno-pass-failed")
-"""What graphs are compiled with besides the flags of all code: they agree to rounding, not to the bit, and memory that
-held reals may hold whole numbers next.
+"""Compiler flags for graphs besides those of all code: results agree to rounding only, and memory that held reals may
+hold integers next.
 """
 
 
 NAME = "body"
 PRELUDE = "dynagrad/graphs/prelude.hpp"
-"""What every source includes with its glue."""
+"""The header that every source includes first, precompiled."""
 
 _HEAD = """#include <dynagrad/graphs/call.hpp>
 #include <dynagrad/graphs/vector.hpp>
@@ -42,32 +43,32 @@ using namespace dynagrad::graphs;
 
 
 SMALL = 64
-"""Constants of more elements are not text: the function is given them, so that other data make no other text."""
+"""Constants with more elements are passed in by address, so that the text does not depend on the data."""
 
 
 @dataclass(frozen=True)
 class Text:
-    """The C++ of a graph, what it leaves to Python, in the order of its numbers, and what else it is to be given."""
+    """The C++ of a graph, and what has to be passed to it."""
 
     source: str
-    hosted: tuple[Hosted, ...]
-    uses: frozenset[str] = frozenset()
-    arrays: tuple[Node, ...] = ()  # constants whose numbers are not in the text
-    saves: bool = False  # whether values are put on stacks
-    divides: bool = False  # whether there are divisions or roots in it
+    hosted: tuple[Hosted, ...]  # the operations left to Python, by number
+    uses: frozenset[str] = frozenset()  # the headers it includes besides the common ones
+    arrays: tuple[Node, ...] = ()  # constants that are passed in by address
+    saves: bool = False  # whether residuals are pushed on stacks
+    divides: bool = False  # whether it has divisions or roots
 
     @property
     def flags(self) -> tuple[str, ...]:
-        """The flags for the source, besides those of all code.
+        """The compiler flags for the source, besides those of all code.
 
-        A pair of divisions, or of roots, costs what one does. Other operations are quicker one by one where each waits
-        for the one before: an equation that is integrated, by a third.
+        Vectorisation of straight-line code (SLP) pays where there are divisions or roots, since two in a vector cost as
+        much as one. Otherwise it makes chains of dependent operations slower: integrating an equation, by a third.
         """
         return FLAGS if self.divides else (*FLAGS, "-fno-slp-vectorize")
 
     @property
-    def given(self) -> int:
-        """How many addresses the function is given: of what computes the operations of Python, and of the arrays."""
+    def addresses(self) -> int:
+        """How many addresses are passed in: the callback for operations left to Python, and the arrays."""
         return 1 + len(self.arrays) if self.hosted or self.arrays else 0
 
 
@@ -83,13 +84,13 @@ def emit(graph: Graph, symbol: str = NAME) -> Text:
 
 
 class UnitWriter(TranslationUnit):
-    """Emits a source: its functions and constants, and the glue through which Python calls it."""
+    """Emits a source: its functions and constants, and its entry point."""
 
     def __init__(self) -> None:
-        super().__init__({"control": control.write, "stack": control.stack, "whole": whole.write})
+        super().__init__({"control": control.write, "stack": control.stack, "whole": runtime_calls.write})
         self.declared: list[str] = []
         self.defined: list[str] = []
-        self.used: set[Node] = set()  # the constants that functions name
+        self.used: set[Node] = set()  # the constants that functions use
         self.saves = self.divides = False
 
     # -- text --------------------------------------------------------------------------------------------------------
@@ -98,7 +99,7 @@ class UnitWriter(TranslationUnit):
         for node in (*graph.inputs, *graph.outputs):
             if node.type.kind not in ("real", "integer", "boolean"):
                 raise Error(f"a compiled graph takes and returns numbers and arrays, and {node!r:.60} is a {node.type}")
-        self.threads = self.apart = True
+        self.threads = self.passes_constants = True
         body = self._body(graph, symbol)
         inner = self.definitions()
         parts = ["".join(f"#include <dynagrad/graphs/{name}.hpp>\n" for name in sorted(self.uses)) + _HEAD]
@@ -110,24 +111,24 @@ class UnitWriter(TranslationUnit):
         )
 
     def definitions(self) -> list[str]:
-        """The constants and functions that were asked for, and those that they need."""
+        """The constants and functions that are used, directly or by other functions."""
         while self.waiting:
             self._function(self.waiting.pop())
         constants = [
             _constant(node, name)
             for node, name in self.constants.items()
-            if node in self.used and not self._apart(node)
+            if node in self.used and not self._passed_in(node)
         ]
         return [*constants, *self.outlines.definitions(), *self.declared, *self.defined]
 
-    def _apart(self, node: Node) -> bool:
-        return self.apart and node.type.size > SMALL
+    def _passed_in(self, node: Node) -> bool:
+        return self.passes_constants and node.type.size > SMALL
 
-    def _given(self, code: Body) -> list[str]:
-        """Pointers to the large constants of a function."""
+    def _constant_pointers(self, code: Body) -> list[str]:
+        """Declarations of pointers to the large constants of a function."""
         out = []
         for node in self.constants:
-            if node not in code.constants or not self._apart(node):
+            if node not in code.constants or not self._passed_in(node):
                 continue
             at = self.arrays.setdefault(node, 1 + len(self.arrays))
             name, t = self.constants[node], node.type.cxx
@@ -168,8 +169,8 @@ class UnitWriter(TranslationUnit):
             f"DYNAGRAD_EXPORT int64_t {symbol}(const Context* context, [[maybe_unused]] const void* const* inputs, "
             "[[maybe_unused]] void* const* outputs)"
         )
-        first = ["[[maybe_unused]] Call call(context);", *self._given(code), *_rooms(code, arena)]
-        return _whole(head, first, code, []) + "\n"
+        first = ["[[maybe_unused]] Call call(context);", *self._constant_pointers(code), *_rooms(code, arena)]
+        return _function_text(head, first, code, []) + "\n"
 
     def _statements(
         self,
@@ -180,7 +181,7 @@ class UnitWriter(TranslationUnit):
         prefer: dict[Node, str],
         numbers: list[str],
     ) -> None:
-        """All that a function does: arrays go to `out0` and so on, numbers to pointers or variables."""
+        """The statements of a function: array results go to `out0` and so on, number results to `numbers`."""
         block = Block(self, code, arena, graph, inputs, prefer)
         arrays = []
         for k, (value, node) in enumerate(zip(block.run(), graph.outputs, strict=True)):
@@ -222,7 +223,7 @@ class UnitWriter(TranslationUnit):
         first = [
             "if (!call.enter()) return call.recursion();",
             "if (call.watch.interrupted()) return kInterrupted;",
-            *self._given(code),
+            *self._constant_pointers(code),
             *_rooms(code, arena),
         ]
         last = []
@@ -231,15 +232,15 @@ class UnitWriter(TranslationUnit):
         if code.slots and not any(t.kind == "stack" for t in function.results):
             last.append(f"call.unslot({code.slots});")
         last += ["call.leave();", "return kDone;"]
-        self.defined.append(_whole(head, first, code, last))
+        self.defined.append(_function_text(head, first, code, last))
 
 
 def _spelled(type: Type) -> str:
     return "Stack" if type.kind == "stack" else type.cxx
 
 
-def _whole(head: str, first: Sequence[str], code: Body, last: Sequence[str]) -> str:
-    """A function, with what stands around its body."""
+def _function_text(head: str, first: Sequence[str], code: Body, last: Sequence[str]) -> str:
+    """A function, with lines before and after its body."""
     out = Writer()
     out.open(head)
     for line in first:
@@ -252,7 +253,7 @@ def _whole(head: str, first: Sequence[str], code: Body, last: Sequence[str]) -> 
 
 
 def _rooms(code: Body, arena: Arena) -> list[str]:
-    """What a function takes of the memory of the call."""
+    """The lines that allocate a function's frame and stacks from the memory of the call."""
     out = []
     if arena.most:
         out.append(f"char* const frame = call.frame({arena.most});")

@@ -1,12 +1,12 @@
-"""Loops over arrays: a nest of loops over one domain in which several values are computed, element by element.
+"""Loop nests over arrays: fused loops over one domain that compute several values, element by element.
 
-`Nest.value` writes what computes the element of a node at an index, and everything it is made of, each in the outermost
-loop that it can stand in. Views are arithmetic with indices. The innermost loop is one that the compiler vectorises:
-nothing in it goes from one round to the next but sums whose terms may be added in any order. Axes along which all
-arrays are contiguous become one.
+`Nest.value` writes the code of an element of a node at an index, and of all that it depends on, each in the outermost
+loop it is invariant in (loop-invariant code motion). Views become index arithmetic. The innermost loop can be
+vectorised: it carries nothing but reductions whose terms may be added in any order. Axes along which all arrays are
+contiguous are collapsed into one.
 
-A loop with much work is cut into parts for several threads (`dynagrad/graphs/parallel.hpp`). Where it is cut depends on
-its length and its work alone, so results are the same with any number of threads.
+A loop with much work is split into chunks for several threads (`dynagrad/graphs/parallel.hpp`). The chunks depend on
+its length and work alone, so results are the same for any number of threads.
 """
 
 from __future__ import annotations
@@ -34,22 +34,22 @@ NEUTRAL = {
 }
 
 RANKS = {"larger": "rank<true>", "smaller": "rank<false>"}
-"""Whole numbers in the place of reals, of which the compiler vectorises the maximum, and in which NaN wins."""
+"""Maps reals to integers in the same order, with NaN at the winning end: their maximum is vectorised by compilers."""
 
 PART = 1 << 21
-"""The work that a part of a loop has at least, in thirds of an addition or so: some 30 us."""
-_EACH = 8  # of what an element takes besides operations
-_DEAR = 16  # of an exponential and its like, as vectors compute them
+"""The least work of a chunk, in thirds of an addition or so: some 30 us."""
+_EACH = 8  # the work of an element besides its operations
+_DEAR = 16  # the most work of an operation, that of a vectorised exponential
 
 
-class Around(Protocol):
-    """What a nest asks of the block that it stands in."""
+class EnclosingBlock(Protocol):
+    """What a nest asks of the enclosing block: names, pointers, checked indices."""
 
     code: Body
     sums: set[Node]
 
     def begin(self) -> None: ...
-    def given(self, pointer: str) -> str: ...
+    def local_pointer(self, pointer: str) -> str: ...
     def number(self, node: Node) -> str: ...
     def pointer(self, node: Node) -> str | None: ...
     def index(self, hole: Node, length: int) -> Form: ...
@@ -58,15 +58,15 @@ class Around(Protocol):
 
 
 class Nest:
-    """Loops that are being written; `merge` says of each axis whether it goes on in the next one."""
+    """A loop nest that is being written; `merge` says for each axis whether it is collapsed into the next one."""
 
-    def __init__(self, around: Around, domain: Shape, own: set[Node], merge: tuple[bool, ...] = ()) -> None:
+    def __init__(self, around: EnclosingBlock, domain: Shape, own: set[Node], merge: tuple[bool, ...] = ()) -> None:
         self.around, self.domain, self.own = around, domain, own
         self.code = around.code
         self.counters = [self.code.name("i") if n > 1 else "" for n in domain]
         self.index: Index = tuple(name(c) if c else ZERO for c in self.counters)
         self.lengths = {c: n for c, n in zip(self.counters, domain, strict=True) if c}
-        self.loops: list[tuple[str, int, list[int]]] = []  # the counter, its length, the axes
+        self.loops: list[tuple[str, int, list[int]]] = []  # counter, length and axes of each loop
         self.dropped: set[str] = set()
         self.depth: dict[str, int] = {}
         group: list[int] = []
@@ -89,20 +89,21 @@ class Nest:
         self.known: dict[tuple[object, ...], str] = {}
         self.forms: list[Form] = []
         self.independent = True
-        self.work = [0] * (len(self.loops) + 1)  # of one round of each loop, besides the loops in it
-        self.totals: list[_Total] = []  # sums over rounds of the outermost loop
+        self.work = [0] * (len(self.loops) + 1)  # the work of one round of each loop, without its inner loops
+        self.totals: list[_Total] = []  # reductions carried by the outermost loop
         self.cut = False
 
     # -- text --------------------------------------------------------------------------------------------------------
 
     def show(self, form: Form) -> str:
+        """An offset as text, without collapsed counters."""
         self.forms.append(form)
         if not self.dropped:
             return str(form)
         return str(Form(tuple((w, t) for w, t in form.terms if w not in self.dropped), form.offset))
 
     def level(self, *texts: str | Form) -> int:
-        """The loop that something stands in that is made of these."""
+        """The depth of the outermost loop in which an expression of these names is computed."""
         found = 0
         for text in texts:
             names = [w for w, _ in text.terms] if isinstance(text, Form) else [text]
@@ -111,7 +112,7 @@ class Nest:
         return found
 
     def local(self, cxx: str, text: str, level: int, prefix: str = "t", node: Node | None = None) -> str:
-        """A constant of one round of a loop."""
+        """Declares a value in the loop of this depth, once for each text."""
         key = ("text", cxx, text)
         found = self.known.get(key)
         if found is None:
@@ -124,7 +125,7 @@ class Nest:
     # -- values ------------------------------------------------------------------------------------------------------
 
     def value(self, node: Node, index: Index) -> str:
-        """The name of an element, or a literal."""
+        """The element of a node at an index: a name, or a literal; its code is written on first use."""
         if node.is_constant:
             if not node.shape:
                 return literal(node.attribute)
@@ -142,9 +143,11 @@ class Nest:
         return found
 
     def load(self, node: Node, pointer: str, place: Form) -> str:
+        """An element that is read from memory."""
         return self.local(node.type.cxx, f"{pointer}[{self.show(place)}]", self.level(place))
 
     def compute(self, node: Node, index: Index) -> str:
+        """An element that is computed: of a view or an elementwise operation."""
         kind = role(node)
         if kind == "view":
             found = self.value(node.arguments[0], self.through(node, index))
@@ -171,6 +174,7 @@ class Nest:
         return through(node, index, self.ask, self.lengths, self.split)
 
     def ask(self, hole: Node, index: Index, length: int) -> Form:
+        """A run-time index, checked to be in range, as a form that counts from 0."""
         if not hole.ndim:
             return self.around.index(hole, length)
         negative = self.around.check_all(hole, length)
@@ -183,6 +187,7 @@ class Nest:
         return name(found)
 
     def split(self, place: Form, shape: Shape) -> Index:
+        """An offset delinearised at run time, by division."""
         out: list[Form] = []
         at, level = self.show(place), self.level(place)
         for n, step in zip(shape, strides(shape), strict=True):
@@ -195,7 +200,7 @@ class Nest:
         x = self.value(node.arguments[0], index)
         off = index[-1] - index[-2] - k
         text = f"{self.show(off)} {'<=' if lower else '>='} 0 ? {x} : {literal(0.0)}"
-        self.forms.extend(index[-2:])  # these axes stay apart
+        self.forms.extend(index[-2:])  # so that these axes are not collapsed
         return self.local(node.type.cxx, text, max(self.level(x), self.level(off)))
 
     def _roll(self, node: Node, index: Index) -> str:
@@ -206,15 +211,15 @@ class Nest:
         turned = name(self.local("int64_t", text, self.level(form), "k"))
         return self.value(node.arguments[0], (*index[:axis], turned, *index[axis + 1 :]))
 
-    # -- what is done with them --------------------------------------------------------------------------------------
+    # -- stores and reductions ---------------------------------------------------------------------------------------
 
     def store(self, pointer: str, place: Form, text: str, by: str = "") -> None:
-        """Writes an element, behind everything that the round reads."""
+        """Stores an element, after everything that the round reads."""
         at = f"{pointer}[{self.show(place)}]"
         self.stores.append(f"{at} = {by}({at}, {text});" if by else f"{at} = {text};")
 
     def fold(self, node: Node, fold: Fold, pointer: str | None) -> str:
-        """Joins elements over axes; the result is the name of a number where there is no pointer."""
+        """A reduction over axes, into an array, or without a pointer into a variable, whose name it returns."""
         parts = [self.value(a, self._pick(axes)) for a, axes in zip(node.arguments, fold.reads, strict=True)]
         text = " * ".join(parts)
         kind, cxx = node.type.kind, node.type.cxx
@@ -253,7 +258,7 @@ class Nest:
         return tuple(ZERO if a < 0 else self.index[a] for a in axes)
 
     def piece(self, piece: Piece, pointer: str, shape: Shape) -> None:
-        """Writes a piece of an array over what is there, or adds to it."""
+        """Stores a piece of an array, or adds it to what is there."""
         value = self.value(piece.value, broadcast(self.index, piece.value.shape))
         place = flat(at_pattern(piece.pattern, piece.holes, shape, self.index, self.ask), shape)
         self.independent = self.independent and not any(h.ndim for h in piece.holes)
@@ -261,12 +266,12 @@ class Nest:
 
     # -- the end -----------------------------------------------------------------------------------------------------
 
-    def merges(self, alike: Callable[[int], bool]) -> tuple[bool, ...]:
-        """Which axes can go on in the next one, from what was written; `alike`: what is done with both is the same."""
+    def mergeable(self, same_use: Callable[[int], bool]) -> tuple[bool, ...]:
+        """Which axes can be collapsed into the next one, by the indices written; `same_use`: both are used alike."""
         out = []
         for axis, counter in enumerate(self.counters):
             after = next((k for k in range(axis + 1, len(self.domain)) if self.counters[k]), None)
-            if not counter or after is None or not alike(axis):
+            if not counter or after is None or not same_use(axis):
                 out.append(False)
                 continue
             inner = self.counters[after]
@@ -274,7 +279,7 @@ class Nest:
         return tuple(out)
 
     def _cut(self, threads: bool) -> _Cut | None:
-        """How the outermost loop is cut, if it is."""
+        """How the outermost loop is split into chunks; None where it is not."""
         if not threads or not self.loops:
             return None
         done, rounds = 0, 1
@@ -291,11 +296,11 @@ class Nest:
         self.cut = True
         for t in self.totals:
             self.before[0].remove(t.begin)
-        apart = [self.around.scratch(t.node, parts) if t.array else f"{t.name}_to" for t in self.totals]
-        return _Cut(length, grain, 8 if len(self.loops) == 1 else 1, list(zip(self.totals, apart, strict=True)))
+        partials = [self.around.scratch(t.node, parts) if t.array else f"{t.name}_to" for t in self.totals]
+        return _Cut(length, grain, 8 if len(self.loops) == 1 else 1, list(zip(self.totals, partials, strict=True)))
 
     def write(self, threads: bool = False) -> None:
-        """The loops, into the code around; in several `threads` if there is much to do."""
+        """Writes the loops; with `threads`, in parallel chunks where there is much work."""
         code = self.code
         last = len(self.loops)
         before = code.work
@@ -326,13 +331,13 @@ class Nest:
 
 @dataclass(frozen=True)
 class _Total:
-    """A sum over rounds of the outermost loop: a number by its name, or an array by its pointer."""
+    """A reduction carried by the outermost loop: into a variable, by its name, or into an array, by its pointer."""
 
     node: Node
     cxx: str
     name: str
-    begin: str  # the statement that it begins with
-    by: str  # what joins two
+    begin: str  # the statement that initialises it
+    by: str  # the function that combines two values
     array: bool = False
 
     @property
@@ -342,12 +347,12 @@ class _Total:
 
 @dataclass(frozen=True)
 class _Cut:
-    """A loop whose rounds are shared out. What they sum up each part sums up on its own, under the same name."""
+    """A parallel loop. Each chunk reduces into partial results of its own, which are combined in order afterwards."""
 
     length: int
     grain: int
     unit: int
-    totals: list[tuple[_Total, str]]  # and where the parts of arrays are
+    totals: list[tuple[_Total, str]]  # and where their partial results are
 
     def open(self, code: Body) -> None:
         for t, place in self.totals:
@@ -377,7 +382,7 @@ class _Cut:
 
 
 def _parts_of(n: int, grain: int) -> int:
-    """As in parallel.hpp."""
+    """The number of chunks, as `parts_of` in parallel.hpp."""
     parts = n // max(grain, 1)
     if parts < 8:
         return 1 if parts < 2 else 2 if parts < 4 else 4
@@ -385,7 +390,7 @@ def _parts_of(n: int, grain: int) -> int:
 
 
 def uniform(node: Node) -> str | None:
-    """The number that all elements of a constant are, if it is one."""
+    """The literal that all elements of a constant are equal to; None where they differ."""
     same = _uniform(node)
     return None if same is None else literal(same)
 
@@ -395,7 +400,7 @@ def _uniform(node: Node) -> float | int | bool | None:
     if not isinstance(values, np.ndarray) or not values.size:
         return None
     first, last = values.flat[0], values.flat[-1]
-    if first != last and (first == first or last == last):  # most are none, and large ones are asked for often
+    if first != last and (first == first or last == last):  # a quick answer for most
         return None
     same = values == first if first == first else values != values
     if not same.all() or (values.dtype.kind == "f" and first == 0 and (np.signbit(values) != np.signbit(first)).any()):
@@ -405,6 +410,7 @@ def _uniform(node: Node) -> float | int | bool | None:
 
 
 def size(shape: Shape) -> int:
+    """The number of elements of an array."""
     total = 1
     for n in shape:
         total *= n
@@ -412,18 +418,18 @@ def size(shape: Shape) -> int:
 
 
 def nest(
-    around: Around,
+    around: EnclosingBlock,
     domain: Shape,
     own: set[Node],
     fill: Callable[[Nest], None],
-    alike: Callable[[int], bool],
+    same_use: Callable[[int], bool],
     threads: bool = False,
 ) -> Nest:
-    """Writes a nest over a domain in which `fill` puts what is computed."""
+    """Writes a nest over a domain, with the values that `fill` computes in it; twice, where axes can be collapsed."""
     around.begin()
     made = Nest(around, domain, own)
     fill(made)
-    merge = made.merges(alike)
+    merge = made.mergeable(same_use)
     if any(merge):
         around.begin()
         made = Nest(around, domain, own, merge)
@@ -432,4 +438,4 @@ def nest(
     return made
 
 
-__all__ = ["Around", "Nest", "nest", "size", "uniform"]
+__all__ = ["EnclosingBlock", "Nest", "nest", "size", "uniform"]

@@ -1,8 +1,8 @@
-"""Where arrays are kept: room in the frame of a function, given out and taken back as the code is written.
+"""Memory planning: offsets of arrays in the frame of a function, allocated and freed by liveness as code is written.
 
-All shapes are known, so every array of a function has its place in one frame, and arrays that do not live at the same
-time share it. A `Memory` is what one or several arrays of the graph are kept in, one after the other: what is written
-over an array that nobody looks at any more takes its memory over. No text of C++ is written here.
+All shapes are static, so every array of a function has an offset in one frame, and arrays that are not live at the same
+time share memory. A `Memory` holds one or several arrays of the graph, one after the other: an update in place takes
+over the memory of the array that it overwrites. No C++ is written here.
 """
 
 from __future__ import annotations
@@ -13,54 +13,54 @@ from dataclasses import dataclass, field
 
 from ...ir.types import Type
 
-_LINE = 64  # bytes: arrays begin at multiples, and threads do not share what is between
+_LINE = 64  # bytes of a cache line: the alignment of arrays, so that threads share none
 
 
 @dataclass(eq=False)
 class Shared:
-    """Places that several arrays are in, and which in which only the running code knows; how many there still are."""
+    """Offsets shared by several arrays that swap them at run time; they are freed when the last array is dead."""
 
     places: list[tuple[int, int]]
-    count: int = 0
-    within: list[Shared] = field(default_factory=list)  # what these arrays were in before
+    count: int = 0  # the arrays that are live
+    within: list[Shared] = field(default_factory=list)  # earlier ones that these arrays came from
 
     def leave(self) -> list[tuple[int, int]]:
-        """One array less; the places that nobody is in any more."""
+        """Releases one array; the offsets that are free now."""
         self.count -= 1
         return [] if self.count else self.places + [p for other in self.within for p in other.leave()]
 
 
 @dataclass(eq=False)
 class Memory:
-    """What an array is kept in: how C++ calls it, whether it may be written over, and its place in the frame."""
+    """The memory of an array: its C++ expression, whether it may be overwritten, and its offsets in the frame."""
 
     text: str
     own: bool
-    places: list[tuple[int, int]] = field(default_factory=list)  # beginnings and ends
-    until: int = -1  # the last step that looks at an array in it
-    inside: str = ""  # the memory that this is a stretch of
+    places: list[tuple[int, int]] = field(default_factory=list)  # begin and end offsets
+    until: int = -1  # the last step that reads an array in it
+    inside: str = ""  # the memory that this is a contiguous part of
     shared: Shared | None = None
-    type: Type | None = None  # of what it was made for
-    declared: tuple[list[str], int] | None = None  # the lines of a block, and which of them declares it
-    loose: bool = False  # whether only the running code knows which of several places it is
+    type: Type | None = None  # of the array it was allocated for
+    declared: tuple[list[str], int] | None = None  # the lines of a block, and the index of its declaration
+    loose: bool = False  # whether its offset is known only at run time
 
 
 class Live:
-    """The memory of a block that is in use, by the step that looks at it for the last time."""
+    """The live memory of a block, ordered by the last step that reads it."""
 
     def __init__(self) -> None:
         self._inside: set[Memory] = set()
-        self._ends: list[tuple[int, int, Memory]] = []  # a heap; what is later than it says is put back
+        self._ends: list[tuple[int, int, Memory]] = []  # a heap; entries that are out of date are put back
         self._number = 0
 
     def append(self, memory: Memory) -> None:
-        """Once more where its last step is an earlier one than was said before."""
+        """Adds memory; called again where its last step became an earlier one."""
         self._inside.add(memory)
         self._number += 1
         heapq.heappush(self._ends, (memory.until, self._number, memory))
 
     def ended(self, now: int) -> list[Memory]:
-        """What no step after this one looks at; it is no longer in use."""
+        """Removes and returns the memory that no step after this one reads."""
         found: list[Memory] = []
         while self._ends and self._ends[0][0] <= now:
             _, _, memory = heapq.heappop(self._ends)
@@ -75,15 +75,15 @@ class Live:
 
 
 class Arena:
-    """The frame of a function."""
+    """A first-fit allocator of offsets in the frame of a function."""
 
     def __init__(self) -> None:
-        self.gaps: list[tuple[int, int]] = []  # between what is taken, in order
-        self.top = 0  # where the last of it ends
-        self.most = 0
+        self.gaps: list[tuple[int, int]] = []  # the free list, by offset
+        self.top = 0  # the end of the last allocation
+        self.most = 0  # the size of the frame
 
     def take(self, size: int) -> tuple[int, int]:
-        """The first gap that is wide enough.
+        """Allocates in the first gap that is large enough, or at the end.
 
         >>> arena = Arena()
         >>> a, b = arena.take(100), arena.take(8)
@@ -102,8 +102,8 @@ class Arena:
         self.most = max(self.most, self.top)
         return place
 
-    def take_apart(self, size: int) -> tuple[int, int]:
-        """A place that nothing has been in so far."""
+    def take_fresh(self, size: int) -> tuple[int, int]:
+        """Allocates an offset range that was never used before."""
         place = (self.most, self.most + -(-size // _LINE) * _LINE)
         if self.top < self.most:
             self.gaps.append((self.top, self.most))
@@ -111,7 +111,7 @@ class Arena:
         return place
 
     def give(self, place: tuple[int, int]) -> None:
-        """Makes a place a gap, and one with those beside it.
+        """Frees an offset range, and merges it with adjacent gaps.
 
         >>> arena = Arena()
         >>> a, b, c = arena.take(64), arena.take(64), arena.take(64)
@@ -137,15 +137,15 @@ class Arena:
 
 
 Value = str | Memory
-"""What a value is called: a number or stack by its name, an array by its memory."""
+"""Where a value is: a number or stack in a variable, by its name; an array in memory."""
 
 
 @dataclass(frozen=True)
 class Track:
-    """Where the rounds of a loop have their places on a stack: from a pointer on, or down from it."""
+    """Where the rounds of a loop push or pop on a stack: at `start + step * counter + offset`."""
 
     start: str
-    step: int
+    step: int  # in words; negative where rounds pop
     counter: str = ""
     offset: int = 0
 

@@ -1,4 +1,4 @@
-"""A graph that is compiled when it is first called, and the ways to call it."""
+"""Lazy compilation: a graph that is optimised, compiled and loaded on its first call."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .running import attach, failed
 
 
 class Native:
-    """The machine code of a graph. Arguments are the inputs in order, results the outputs.
+    """A graph compiled on first use. Arguments are the inputs in order, results the outputs.
 
     >>> from dynagrad.ir import variable
     >>> x = variable("x")
@@ -36,18 +36,19 @@ class Native:
         self.inputs = [LeafType(n.type.kind, n.shape) for n in graph.inputs]  # type: ignore[arg-type]  # the graph takes and returns these kinds alone
         self.outputs = [LeafType(n.type.kind, n.shape) for n in graph.outputs]  # type: ignore[arg-type]  # the graph takes and returns these kinds alone
         self.seconds = 0.0
-        """What it took to compile, once it was."""
+        """How long compilation took; 0 before."""
         self._lock = renewed(threading.RLock())
         self._made: tuple[library.Library, Given | None] | None = None
 
     @kept
     def small(self) -> Graph:
-        """What is compiled."""
+        """The optimised graph, which is compiled."""
         with naming(self.names):
             return cut_recurrences(optimise(self.graph))
 
     @kept
     def text(self) -> Any:
+        """The generated code, a `Text`."""
         small = self.small
         with naming(self.names):
             return emit(small)
@@ -59,18 +60,21 @@ class Native:
         return source
 
     def _library(self) -> tuple[library.Library, Given | None]:
-        """The library, and what each call of it is given."""
+        """The loaded library, and the addresses that each call takes."""
         with self._lock:
             if self._made is None:
                 start = time.perf_counter()
-                whole = self.source + glue(NAME, self.inputs, self.outputs, self.text.given)
+                whole = self.source + glue(NAME, self.inputs, self.outputs, self.text.addresses)
                 made = library.lent(cache.build(whole, flags=self.text.flags, prelude=PRELUDE))
                 self._made = made, attach(made, self.text)
                 self.seconds = time.perf_counter() - start
             return self._made
 
     def call(self, single: bool, otherwise: Callable[..., Any] | None) -> Callable[..., Any]:
-        """A builtin function; `single` for the only output itself, `otherwise` for arguments that do not fit."""
+        """A builtin function of Python that runs the graph.
+
+        With `single` it returns the only output, not a tuple; it calls `otherwise` for arguments of other types.
+        """
         made, given = self._library()
         return callable_of(
             made,

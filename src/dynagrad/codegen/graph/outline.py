@@ -1,9 +1,8 @@
-"""Loops over arrays as functions of their own: what a graph of thousands of loops is compiled as.
+"""Outlining: loop nests of long graphs as functions, so that equal nests are compiled once.
 
-A compiler takes more than twice as long for a function of twice the length, and a round that is written out many times
-(over the letters of a text) is much the same each time. So a loop nest is written with parameters in the place of what
-it reads and writes; nests that differ in these alone are one function, which is compiled once. Short graphs stay in one
-piece: there a call costs more than it saves.
+Compilers take superlinear time in the length of a function, and an unrolled loop (over the letters of a text, say) has
+nearly the same nests in every round. So the nests of a long graph are written with parameters for what they read and
+write, and those that differ only in these become one function. In short graphs a call would cost more than it saves.
 """
 
 from __future__ import annotations
@@ -12,28 +11,28 @@ from ...ir.node import Node
 from ...passes.loops.index_forms import Form
 from ..cxx import Writer
 from .body import Body
-from .loops import Around
+from .loops import EnclosingBlock
 
 MANY = 128
-"""Loops of a graph from which on they are functions."""
+"""The number of loops from which on they are outlined."""
 
 
 class Outline:
-    """What a nest asks of the block that it stands in, as parameters of the function that it becomes."""
+    """Stands in for the block around a nest: what the nest asks for becomes parameters of its function."""
 
-    def __init__(self, around: Around) -> None:
+    def __init__(self, around: EnclosingBlock) -> None:
         self.around, self.sums = around, around.sums
         self.begin()
 
     def begin(self) -> None:
-        """The nest is written anew: what a first try asked for is no parameter."""
+        """Starts over: a nest may be written twice, and parameters of the first attempt are dropped."""
         self.code = Body()
-        self.parameters: dict[str, tuple[str, str]] = {}  # what the block calls it: the type and name of the parameter
+        self.parameters: dict[str, tuple[str, str]] = {}  # type and name of a parameter, by the argument's text
 
     def parameter(self, text: str, cxx: str) -> str:
         return self.parameters.setdefault(text, (cxx, f"given{len(self.parameters)}"))[1]
 
-    def given(self, pointer: str) -> str:
+    def local_pointer(self, pointer: str) -> str:
         return self.parameter(pointer, "auto")
 
     def number(self, node: Node) -> str:
@@ -41,7 +40,7 @@ class Outline:
 
     def pointer(self, node: Node) -> str | None:
         found = self.around.pointer(node)
-        return None if found is None else self.given(found)
+        return None if found is None else self.local_pointer(found)
 
     def index(self, hole: Node, length: int) -> Form:
         form = self.around.index(hole, length)
@@ -51,17 +50,17 @@ class Outline:
         return self.around.check_all(hole, length)
 
     def scratch(self, node: Node, copies: int) -> str:
-        return self.given(self.around.scratch(node, copies))
+        return self.local_pointer(self.around.scratch(node, copies))
 
 
 class Outlines:
-    """The functions of one source, by their texts."""
+    """The outlined functions of one source, by their texts."""
 
     def __init__(self) -> None:
         self._names: dict[tuple[str, ...], str] = {}
 
     def name(self, made: Outline, results: dict[str, str]) -> str:
-        """The function of a nest, whose `results` go to parameters: each number in it, and its type."""
+        """The name of a nest's function. `results` has the numbers it returns by reference, with their types."""
         parameters = [f"{cxx} const {name}" for cxx, name in made.parameters.values()]
         for k, (text, cxx) in enumerate(results.items()):
             parameters.append(f"{cxx}& result{k}")
@@ -69,6 +68,7 @@ class Outlines:
         return self._names.setdefault((", ".join(parameters), *made.code.lines), f"loop{len(self._names)}")
 
     def definitions(self) -> list[str]:
+        """The C++ of all functions."""
         found = []
         for (parameters, *lines), name in self._names.items():
             out = Writer()

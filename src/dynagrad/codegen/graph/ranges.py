@@ -1,7 +1,7 @@
-"""What is known of a loop before it begins: whether indices stay in range, and how much it puts on stacks.
+"""Bounds-check elimination: checks of affine indices hoisted out of a loop (Gupta 1993).
 
-An index that grows by the same number each round is in range in all rounds if it is in the first and the last one. Then
-the loop needs no check in it, and the compiler may vectorise it. No text of statements is written here.
+An index that grows by a constant each round is in range in all rounds if it is in the first and the last one. Then the
+loop needs no check, and the compiler can vectorise it. Only conditions are written here, no statements.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from ...passes.roles import holes_of
 from ..cxx import literal
 from .memory import Memory, Value
 
-MOST_ROUNDS = 1 << 40  # so that no product of the two is too large
+MOST_ROUNDS = 1 << 40  # so that its product with MOST_STEP does not overflow
 
 Key = tuple[Node, int]
 
 
 @dataclass(frozen=True)
 class InRange:
-    """Indices that are in range if a condition holds before the loop."""
+    """Indices that are in range in all rounds if a condition, in C++, holds before the loop."""
 
     indices: frozenset[Key]
     condition: str
 
 
 def hoisted(loop: Loop, captured: Sequence[Value], counter: str, length: str, bounds: Bounds) -> InRange:
-    """What can be known of the indices in a loop that knows how often; the bounds know its counter."""
+    """The indices of a counted loop whose checks can be hoisted, and the condition; `bounds` has its counter."""
     first, *others = loop.body.inputs
     forms: dict[Node, Form | None] = {first: name(counter)}
     for node, value in zip(others[loop.states :], captured, strict=True):
@@ -48,7 +48,7 @@ def hoisted(loop: Loop, captured: Sequence[Value], counter: str, length: str, bo
             if form is None or any(abs(t) > MOST_STEP for _, t in form.terms):
                 continue
             found.add((hole, n))
-            whole = number(form.offset)  # in the counters of loops around, where that can be
+            whole = number(form.offset)  # the form in the counters of enclosing loops, as far as they are known
             for what, times in form.terms:
                 inner = bounds.of(what)
                 whole = whole + (name(what) if inner is None else inner) * times

@@ -1,4 +1,4 @@
-"""Graphs compiled, loaded and called, the plain way: by `ctypes`. What operations leave to Python is computed here."""
+"""Compiles, loads and runs graphs; computes in Python the operations that native code calls back for."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SAVED = 2.0  # `kSaved` of call.hpp, in GB
 
 
 def most_saved() -> int:
-    """How many bytes a loop may save for its way back: `DYNAGRAD_SAVED_GB`, as functions are compiled, or 2 GB.
+    """The most bytes of residuals that a loop may save: `DYNAGRAD_SAVED_GB`, read as functions are compiled, or 2 GB.
 
     >>> most_saved() > 0
     True
@@ -39,12 +39,12 @@ def most_saved() -> int:
     except ValueError:
         wished = 0.0
     if not 0.001 <= wished <= 65536.0:
-        raise Error(f"DYNAGRAD_SAVED_GB is a number of gigabytes, as 8 or 0.5, and not {named!r}")
+        raise Error(f"DYNAGRAD_SAVED_GB should be a number of gigabytes, such as 8 or 0.5, and is {named!r}")
     return int(wished * 2**30)
 
 
 def array_at(address: int, type: Type) -> Any:
-    """The array, or single number as an array without dimensions, at an address."""
+    """A view of the array at an address; of a single number, an array of no dimension."""
     dtype = np.dtype(DTYPES[type.kind])
     if not type.size:
         return np.empty(type.shape, dtype)
@@ -64,21 +64,21 @@ def _compute(hosted: Hosted, arguments: Any, result: int) -> None:
 
 
 def attach(loaded: library.Library, text: Text) -> Given | None:
-    """Gives a library what it needs of Python; what each call of the graph is to be given."""
+    """Connects a library with BLAS, threads and limits; the addresses that each call of the graph takes."""
     if text.uses & linear.RULES.keys():
         blas.attach(loaded)
     if "parallel" in text.uses:
         threads.attach(loaded)
     if text.saves:
         loaded.function("dg_most_saved", None, ctypes.c_int64)(most_saved())
-    if not text.given:
+    if not text.addresses:
         return None
     arrays = [np.ascontiguousarray(node.attribute) for node in text.arrays]
     return Given([_COMPUTE(_computing(text.hosted)) if text.hosted else None, *arrays])
 
 
 def _computing(hosted: Sequence[Hosted]) -> Callable[[int, Any, int], bool]:
-    """What computes the operations that are left to Python, for native code to call."""
+    """The callback that computes the operations left to Python."""
 
     def compute(which: int, arguments: Any, result: int) -> bool:
         try:
@@ -92,7 +92,7 @@ def _computing(hosted: Sequence[Hosted]) -> Callable[[int, Any, int], bool]:
 
 
 def failed(status: int, message: str, name: str = "") -> Any:
-    """Raises what an operation raised, or what stands for the status; `name` is that of the function."""
+    """Raises the exception of an operation that Python computed, or the one for a status; `name`: the function."""
     error = getattr(_FAILED, "error", None)
     if error is not None:
         _FAILED.error = None
@@ -106,7 +106,7 @@ def failed(status: int, message: str, name: str = "") -> Any:
 
 @dataclass(frozen=True)
 class Runner:
-    """A compiled graph as a function of its inputs, to a tuple of its outputs."""
+    """A compiled graph, as a function from its inputs to a tuple of its outputs."""
 
     text: Text
     call: Callable[..., Any]
@@ -127,13 +127,13 @@ def load(graph: Graph, *, optimise: int = 3) -> Runner:
     text = emit(graph)
     inputs = [LeafType(n.type.kind, n.shape) for n in graph.inputs]  # type: ignore[arg-type]  # the graph takes and returns these kinds alone
     outputs = [LeafType(n.type.kind, n.shape) for n in graph.outputs]  # type: ignore[arg-type]  # the graph takes and returns these kinds alone
-    whole, flags = text.source + glue(NAME, inputs, outputs, text.given), text.flags
+    whole, flags = text.source + glue(NAME, inputs, outputs, text.addresses), text.flags
     made = library.lent(cache.build(whole, optimise=optimise, flags=flags, prelude=PRELUDE))
     return Runner(text, callable_of(made, NAME, inputs, outputs, failed=failed, given=attach(made, text)))
 
 
 def run(graph: Graph, arrays: Sequence[Any], *, optimise: int = 3) -> tuple[Any, ...]:
-    """The outputs of a graph for these inputs, by native code.
+    """The outputs of a graph for these inputs, computed by native code.
 
     >>> from dynagrad.ir import variable
     >>> x = variable("x")

@@ -1,7 +1,7 @@
-"""What the functions of one source share: their names, constants, headers, and what Python computes for them.
+"""A translation unit: what the functions of one source share: names, constants, headers, operations left to Python.
 
-Blocks ask for all this as they are written (`blocks.py`); what becomes of it is written in the end (`emit.py`). How the
-steps of a block that are more than a loop nest are written is a table that whoever makes a source hands over.
+Blocks ask for these as they are written (`blocks.py`), and `emit.py` writes them at the end. The writers of steps that
+are not loop nests are a table that `emit.py` passes in, since they import blocks.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .outline import Outlines
 
 @dataclass(frozen=True)
 class Hosted:
-    """An operation that Python computes, and the types of its arguments and its result."""
+    """An operation that native code leaves to Python, with the types of its arguments and its result."""
 
     operation: Operation
     arguments: tuple[Type, ...]
@@ -27,18 +27,18 @@ class Hosted:
 
 
 class TranslationUnit:
-    """The functions of a source so far, and how each role of a step (`passes/roles.py`) is written, given its block."""
+    """The functions of a source so far; `steps` has the writers of steps by role (`passes/roles.py`)."""
 
     def __init__(self, steps: Mapping[str, Callable[[Any, Node], None]]) -> None:
         self.steps = steps
         self.constants: dict[Node, str] = {}
-        self.apart = False  # whether functions are given large constants, rather than written with them
-        self.arrays: dict[Node, int] = {}  # the constants that they are given, and as which
+        self.passes_constants = False  # whether large constants are passed in by address, and not part of the text
+        self.arrays: dict[Node, int] = {}  # the constants that are passed in, by position
         self.functions: dict[GraphFunction, str] = {}
         self.waiting: list[GraphFunction] = []
         self.hosted: list[Hosted] = []
-        self.threads = False  # whether loops over large arrays may run in several
-        self.uses: set[str] = set()  # headers for what only some graphs do, which takes long to compile
+        self.threads = False  # whether loops over large arrays may run in parallel
+        self.uses: set[str] = set()  # headers that only some graphs need, since they are slow to compile
         self.outlines = Outlines()
 
     def constant(self, node: Node) -> str:
@@ -57,5 +57,6 @@ class TranslationUnit:
         return found
 
     def host(self, node: Node) -> int:
+        """The number of an operation that is left to Python."""
         self.hosted.append(Hosted(node.operation, tuple(a.type for a in node.arguments), node.type))
         return len(self.hosted) - 1

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...errors import LiftError
-from ...ir import Node, tracing
+from ...ir import Node, builders
 from ...ir.node import fresh, whole
 from ...ir.ops import integers
 from ...ir.ops.scalars import logical_and
@@ -140,7 +140,7 @@ class _While:
             test = node_of(traced.test)
             if not traced.states or (test.is_constant and test.attribute):
                 raise s.error("this loop never ends: nothing that its condition reads changes", self.e.at)
-            return tracing.loop_of(None, test, traced.states, traced.after, traced.start, traced.since)
+            return builders.loop_of(None, test, traced.states, traced.after, traced.start, traced.since)
 
         found = _in_graph(s, initial, trace_round, finish)
         if changes:
@@ -214,7 +214,7 @@ class _For:
         def finish(traced: _TracedRound) -> list[Node]:
 
             test = logical_and(integers.less(traced.counter, count), node_of(traced.test))
-            return tracing.loop_of(None, test, traced.states, traced.after, traced.start, traced.since)
+            return builders.loop_of(None, test, traced.states, traced.after, traced.start, traced.since)
 
         zero = whole(0)
         found = _in_graph(s, (zero, *initial), trace_round, finish)
@@ -228,7 +228,7 @@ class _For:
             return i, found
 
         def finish(traced: _TracedRound) -> list[Node]:
-            return tracing.loop_of(count, i, traced.states, traced.after, traced.start, traced.since)
+            return builders.loop_of(count, i, traced.states, traced.after, traced.start, traced.since)
 
         return _in_graph(s, initial, trace_round, finish)
 
@@ -261,7 +261,7 @@ def _in_graph(
     finish: Callable[[_TracedRound], list[Node]],
 ) -> State:
     """The state after a loop of the graph. Raises Mismatch where a round changes the type or structure of its state."""
-    since = tracing.now()
+    since = builders.now()
     forms: list[AbstractValue] = [abstract(x, vary=True) for x in initial]
     changing: dict[Ref, AbstractValue] = {}
     for _ in range(MOST_ITERATIONS):

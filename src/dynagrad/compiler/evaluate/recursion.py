@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...errors import LiftError
-from ...ir import Node, control, tracing
+from ...ir import Node, builders, control
 from ...ir.node import fresh
 from ..frontend.core import Lambda
 from .joins import AbstractValue, Mismatch, abstract, build, equal, flatten, join, leaf_types
@@ -114,7 +114,7 @@ def _define(s: Specialiser, made: Recursive, function: Closure, bound: Mapping[s
     assert made.results is not None
     results = made.results
     made.function = control.GraphFunction(function.name, leaf_types(made.arguments), leaf_types(results))
-    tracing.define(
+    builders.define(
         made.function,
         lambda *inputs: list(flatten(_run(s, made, function, bound, list(inputs)), results)),
     )
@@ -170,5 +170,5 @@ def _with_token(s: Specialiser, found: tuple[Any, Any]) -> Any:
 
 def _call(s: Specialiser, made: Recursive, values: tuple[Any, ...]) -> Any:
     assert made.function is not None and made.results is not None
-    nodes = tracing.call(made.function, *flatten(values, made.arguments)) if made.function.results else []
+    nodes = builders.call(made.function, *flatten(values, made.arguments)) if made.function.results else []
     return _with_token(s, build(made.results, iter(nodes), ""))

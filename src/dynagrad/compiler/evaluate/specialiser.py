@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 from ...eager.names.numpy_names import ORIGINALS
 from ...errors import Error, LiftError
-from ...ir import Node, control, tracing
+from ...ir import Node, builders, control
 from ...ir.failures import after
 from ...ir.names import name_value
 from ...ir.node import constant
@@ -468,7 +468,7 @@ class Specialiser:
 
     def cond(self, test: Node, then: Callable[[], Any], otherwise: Callable[[], Any], speculate: bool = False) -> Any:
         """The join of what two functions return, with the join of their changes in place. Raises Mismatch."""
-        since = tracing.now()
+        since = builders.now()
         results: list[Any] = []
         changes: list[dict[Ref, Any]] = []
         diverged = 0
@@ -534,7 +534,7 @@ class Specialiser:
             return found
         if differ:
             outputs = [[side[i] for i in differ] for side in (first, second)]
-            [yes, no], captured = tracing.close([((), outputs[0]), ((), outputs[1])], since, hoist=False)
+            [yes, no], captured = builders.close([((), outputs[0]), ((), outputs[1])], since, hoist=False)
             made = control.parts(control.make_cond(test, control.Branches(yes, no), captured))
             for i, node in zip(differ, made, strict=True):
                 found[i] = node

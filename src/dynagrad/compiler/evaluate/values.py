@@ -21,8 +21,8 @@ from ...eager.mutation.arrays import MutableArray
 from ...eager.numbers import Number
 from ...errors import Error
 from ...ir import Node
+from ...ir.builders import convert
 from ...ir.node import as_node, constant, whole
-from ...ir.tracing import convert
 from ...ir.types import KINDS, Type, arrays
 from ..frontend.core import Lambda, Position
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...autodiff.rematerialisation import sparing
+from ...autodiff.rematerialisation import checkpointed
 from ...eager.verbs.checkpoint import checkpoint
 from ...errors import Error
-from ...ir import Node, control, tracing
+from ...ir import Node, builders, control
 from ..evaluate.joins import Mismatch, allow_optional, map_numbers
 from ..evaluate.specialiser import Args, Named, Specialiser, calls
 from ..evaluate.values import HostFunction, Iteration, Optional, describe, function_like, type_of
@@ -36,7 +36,7 @@ def _checkpoint(s: Specialiser, args: Args, named: Named) -> Any:
     if most is not None and (type(most) is not int or most < 1):
         raise Error(f"checkpoint: snapshots must be a whole number from 1, not {describe(most)}")
     _checked_state(state)
-    since = tracing.now()
+    since = builders.now()
     found = _until_none(s, step, state) if n is None else _fixed_steps(s, step, state, n)
     return _rematerialised(found, since)
 
@@ -102,7 +102,7 @@ def _rematerialised(found: Any, since: int) -> Any:
     def change(node: Node) -> Node:
         loop = node.arguments[0] if node.operation is control.PART else node
         if loop.birth > since and loop.operation in (control.WHILE, control.REPEAT) and node not in by:
-            by.update(zip(control.parts(loop), sparing(loop), strict=True))
+            by.update(zip(control.parts(loop), checkpointed(loop), strict=True))
         return by.get(node, node)
 
     return map_numbers(found, change)

@@ -14,7 +14,7 @@ from ...autodiff import derive
 from ...eager.numpy.functions import FUNCTIONS
 from ...eager.verbs import gradients as plain
 from ...errors import Error
-from ...ir import Node, tracing
+from ...ir import Node, builders
 from ...ir.node import constant, whole
 from ...ir.ops import places
 from ...ir.types import arrays, real
@@ -56,7 +56,7 @@ def _each(size: int, column: Callable[[Any], list[Node]]) -> list[Node]:
     def body(k: Node, *sofar: Node) -> list[Node]:
         return [places.at_set(a, k, n) for a, n in zip(sofar, column(k), strict=True)]
 
-    return tracing.repeat(whole(size), body, init)
+    return builders.repeat(whole(size), body, init)
 
 
 def _component(node: Node, k: Any) -> Node:

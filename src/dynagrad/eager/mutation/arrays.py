@@ -1,15 +1,12 @@
-"""Arrays that a function may write to while it is differentiated: `a[i] = x`, through views too.
+"""The mutable array: it can be written to inside of derivatives (`a[i] = x`), through views too.
 
-The life of one: a function of `dynagrad.numpy` makes it, as a plain array (`a = np.zeros(n)`) or of one number
-(`a = x.copy()`); writes put numbers with derivatives in the place of its elements; and wherever it is computed with,
-`settled` makes of it the number that it is at that time. So the operations, the tapes and the rules of derivatives know
-nothing of writing.
+A function of `dynagrad.numpy` makes it, from a plain array (`a = np.zeros(n)`) or from a number with derivatives
+(`a = x.copy()`); writes replace its elements by numbers with derivatives; and every operation on it first takes its
+current value, by `settled`, an immutable number. So operations, tapes and derivative rules know nothing of mutation.
 
-What was written is kept as `records.py` says, in a `Storage` that an array shares with its views. Here is the array:
-how it is made, indexed and written to, and what numpy's functions and methods do with it. Functions of numpy that
-write, or make views, are in `writing.py`.
-
-(JAX has the same in its references, `jax.new_ref`; autograd has none.)
+A `Storage` keeps what was written (`records.py`), and is shared with views. Here is the array: how it is made, indexed
+and written to, and numpy's functions and methods on it. numpy's functions that write, or make views, are in
+`writing.py`. (JAX has references for this, `jax.new_ref`.)
 
 It is long since an array answers to all of numpy's methods and operators.
 """
@@ -39,13 +36,13 @@ _FLOAT = np.dtype(np.float64)
 
 
 class NoAttribute(Error, AttributeError):
-    """What numpy's arrays have, and these have not."""
+    """The error for an attribute that numpy's arrays have and mutable arrays do not."""
 
 
 class MutableArray(Number):
-    """An array of reals that can be written to; numbers with derivatives as well as plain ones.
+    """An array of reals to which numbers with derivatives can be written.
 
-    It is a `Number` that stands for whatever number it is at the time that something is computed with it.
+    It is a `Number`, and operations on it use its current value.
 
     >>> import dynagrad.numpy as np
     >>> import dynagrad as dg
@@ -61,22 +58,22 @@ class MutableArray(Number):
     __slots__ = ("_memory", "_settled", "_way")
 
     can_be_written = True
-    tag = sys.maxsize  # in `lift`, it comes before all others, and is settled
+    tag = sys.maxsize  # the youngest, so that `lift` dispatches on it first, and settles it
     element = True
 
     def __init__(self, memory: Storage, way: View | None = None) -> None:
         self._memory, self._way = memory, way
         self._settled: tuple[int, Any] = (-1, None)
 
-    # -- what it is now
+    # -- its current value
 
     def elements(self) -> Any:
-        """The floats or the records of this array, as a view of the memory's."""
+        """The floats or records of this array, as a view of those in its storage."""
         whole = self._memory.content
         return whole if self._way is None else self._way.of(whole)
 
     def settled(self) -> Any:
-        """The number that this array is now: a plain array, or a number with derivatives."""
+        """The current value: a plain array, or a number with derivatives."""
         memory = self._memory
         if type(memory.content) is np.ndarray and memory.content.dtype is _FLOAT:
             return self.elements()
@@ -95,7 +92,7 @@ class MutableArray(Number):
         return (self.settled(),)
 
     def viewed(self, step: Callable[[Any], Any]) -> Any:
-        """What a function of numpy makes of this array: a view where it is one in numpy, or else a new array."""
+        """The result of a function of numpy that makes a view: a view of this array, or a copy where numpy copies."""
         memory = self._memory
         if memory.is_number:
             shape = shape_of(memory.content)
@@ -133,7 +130,7 @@ class MutableArray(Number):
         memory, index = self._memory, _plain_index(index)
         memory.check()
         if isinstance(x, MutableArray) and x._memory is memory and not memory.is_number:
-            self.elements()[index] = x.elements()  # which may overlap
+            self.elements()[index] = x.elements()  # numpy handles overlap
             memory.version += 1
             return
         x = plain(x)
@@ -190,7 +187,7 @@ class MutableArray(Number):
     def __imatmul__(self, other: Any) -> Any:
         return self._in_place(self.settled() @ plain(other))
 
-    # -- as an array of numpy
+    # -- numpy
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         if method == "at":
@@ -259,7 +256,7 @@ class MutableArray(Number):
         return np.array(now, dtype=dtype) if copy or copy is None else np.asarray(now, dtype=dtype)
 
     def _alone(self) -> Any:
-        """The plain array, for what takes the only element out of it."""
+        """The value of an array with one element, for conversions to Python's numbers."""
         now = self.settled()
         return now.item() if type(now) is np.ndarray else now
 
@@ -368,7 +365,7 @@ class MutableArray(Number):
 
 
 class _Flat:
-    """`x.flat`: the elements in the order of C, to be read, gone over and written, wherever they lie."""
+    """`x.flat`: the elements in row-major order, to be read, iterated over and written."""
 
     def __init__(self, of: MutableArray) -> None:
         self.of = of
@@ -391,7 +388,7 @@ class _Flat:
 
 
 def _by_function(name: str) -> Callable[..., Any]:
-    """A method that is a function of numpy."""
+    """The method of arrays that is numpy's function of this name."""
     return lambda self, *arguments, **options: getattr(np, name)(self, *arguments, **options)
 
 
@@ -407,12 +404,12 @@ LIFTS[MutableArray] = _lift_mutable
 
 
 def _copy_of(self: Any, order: str = "C") -> Any:
-    """`x.copy()` of any number with derivatives."""
+    """`x.copy()` for a number with derivatives: a mutable array."""
     return writable(self)
 
 
 def _copied_array(a: Any, order: str = "C") -> Any:
-    """`np.copy`, which makes an array of a single number."""
+    """`np.copy`, which makes an array of no dimension from a single number."""
     return a.copy(order) if type(a) is MutableArray else array_of(a)
 
 
@@ -434,8 +431,8 @@ FUNCTIONS[np.copy] = _copied_array
 
 
 def writable(x: Any) -> Any:
-    """An array of reals, or a number with derivatives that is an array, as one that can be written to; nobody else may
-    have the plain one. Everything else is what it is.
+    """A mutable array from an array of reals, which must be private, or from a number with derivatives that is an
+    array. Other values are returned unchanged.
 
     >>> writable(np.zeros(2)), writable(3.0)
     (<MutableArray of array([0., 0.])>, 3.0)
@@ -450,7 +447,7 @@ def writable(x: Any) -> Any:
 
 
 def array_of(x: Any) -> Any:
-    """The same where also a single real is made an array, one without axes."""
+    """`writable`, which also makes an array of no dimension from a single real."""
     if type(x) is float or type(x) is np.float64:
         return MutableArray(Storage(np.array(x)))
     if type(x) in LIFTS and type(x) is not MutableArray and not shape_of(x):
@@ -463,7 +460,7 @@ def _all_writable(x: Any) -> Any:
 
 
 def _settled(x: Any) -> Any:
-    """The same without arrays that can be written to, in lists, tuples and dicts."""
+    """The current values of mutable arrays, in lists, tuples and dicts too."""
     kind = type(x)
     if kind is MutableArray:
         return x.settled()
@@ -473,7 +470,7 @@ def _settled(x: Any) -> Any:
 
 
 def _within(x: Any) -> Iterator[Any]:
-    """What is in lists, tuples and dicts."""
+    """The elements of nested lists, tuples and dicts."""
     if type(x) is dict:
         x = list(x.values())
     if type(x) in (list, tuple):
@@ -487,7 +484,7 @@ def _within(x: Any) -> Iterator[Any]:
 
 
 def _is_basic(index: Any) -> bool:
-    """Whether numpy makes a view for an index."""
+    """Whether an index is basic, so that numpy makes a view."""
     parts = index if type(index) is tuple else (index,)
     return all(
         i is None or i is Ellipsis or type(i) is slice or (isinstance(i, int | np.integer) and not isinstance(i, bool))
@@ -506,7 +503,7 @@ def _plain_index(index: Any) -> Any:
 
 
 def _check_fits(x: MutableArray, index: Any, value: Any) -> None:
-    """Raises as numpy would, before anything is changed."""
+    """Raises numpy's ValueError where a value does not broadcast to the index, before anything is written."""
     shape = shape_of(value)
     wanted = np.broadcast_to(np.zeros((), dtype=bool), shape_of(x))[index].shape
     try:

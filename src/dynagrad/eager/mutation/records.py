@@ -1,12 +1,12 @@
-"""What was written into arrays, element by element, and the number that is made of it.
+"""The storage of mutable arrays: a record of what was written to each element, and the number gathered from it.
 
-An array and its views share a `Storage`. As long as no number with derivatives was written, it holds numpy's own array.
-After that it holds an array of records, one for each element: its value, and which element of which written number it
-is. Views of numpy on the records are views of the array, so that indices of every kind, and writes that overlap, do
-what they do in numpy. An element that was written over is not part of the number, so that its adjoint is exactly zero,
-even where its slope is infinite.
+An array and its views share a `Storage`. Until a number with derivatives is written, it holds a plain numpy array, and
+after that an array of records, one for each element: its value, and which element of which written number it is. numpy
+views of the records are views of the array, so indices of every kind, and overlapping writes, behave as in numpy. An
+element that was overwritten is no part of the gathered number, so its adjoint is exactly zero, even where a partial
+derivative is infinite.
 
-The arrays that users see are in `arrays.py`; nothing here knows of them.
+The arrays that users see are in `arrays.py`.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from ..numpy.functions import FUNCTIONS, item_of
 from ..perturbations import is_sealed, place
 
 RECORD = np.dtype([("value", np.float64), ("number", np.int64)])
-"""An element: its value, and the number of what was written there in `Storage`, or 0 for a plain one."""
+"""An element: its value, and its serial number among the elements of written numbers (`Storage`), 0 if plain."""
 
-_SPARE = 256  # elements that were written over, before `Storage` looks for what can be forgotten
+_SPARE = 256  # overwritten elements from which on `Storage` looks for numbers to drop
 
 
 class View:
-    """How an array is a view of another one: what it is a view of, and the function of numpy that makes it of that.
+    """How an array is a view of another: the view it was made from, and the numpy function that makes it.
 
-    What a view is of the elements of its memory is found once for each state of these, from the view that it was made
-    of, so that a long chain of views takes time in proportion.
+    The view of a storage's content is computed once for each content, from that of the earlier view, so a chain of
+    views takes linear time.
     """
 
     __slots__ = ("earlier", "laid_out", "now", "step", "whole")
@@ -45,7 +45,7 @@ class View:
         self.laid_out: Any = None
 
     def of(self, whole: Any) -> Any:
-        """The view of the elements of a memory."""
+        """The view of the content of a storage."""
         late, view = [], self
         while view.whole is not whole:
             late.append(view)
@@ -59,7 +59,7 @@ class View:
         return found
 
     def layout(self, shape: tuple[int, ...]) -> Any:
-        """The same of an array that nobody reads: as it lies in memory decides what is a view."""
+        """The view of an empty array of this shape: numpy decides by memory layout whether a reshape is a view."""
         late, view = [], self
         while view.laid_out is None:
             late.append(view)
@@ -73,11 +73,11 @@ class View:
 
 
 class Storage:
-    """What an array and its views have in common: the elements, and the numbers that were written into them.
+    """What an array and its views share: the elements, and the numbers that were written to them.
 
-    `content` is an array of floats, or of records, or one number that nothing was written into yet. Elements of written
-    numbers are counted from 1, and the k-th number begins at `starts[k]`. `version` counts the writes, and `made` says
-    when this memory was, among the numbers of `fresh`.
+    `content` is an array of floats, an array of records, or one number that nothing was written to yet. Elements of
+    written numbers are counted from 1, and those of the k-th number start at `starts[k]`. `version` counts writes, and
+    `made` is the serial number of this storage (`numbers.fresh`).
     """
 
     __slots__ = ("__weakref__", "content", "count", "made", "next_forget", "starts", "version", "written")
@@ -96,16 +96,16 @@ class Storage:
         return type(self.content) is np.ndarray and self.content.dtype is RECORD
 
     def check(self) -> None:
-        """Before a write: raises Error where what writes is run again later (`eager/verbs/checkpoint.py`)."""
+        """Before a write: raises Error inside of a step that will be recomputed (`eager/verbs/checkpoint.py`)."""
         if is_sealed(self.made):
             raise Error(
-                "checkpoint: the step writes into an array from outside of it, and the reverse pass would write there "
-                "again whenever it computes a step again; make the array part of the state, and return a changed copy "
-                f"of it: a = a.copy(), a[i] = x, return a{place()}"
+                "checkpoint: the step writes to an array from outside, and the reverse pass would do so again whenever "
+                "it recomputes a step; make the array part of the state, and return a changed copy: a = a.copy(), "
+                f"a[i] = x, return a{place()}"
             )
 
     def keep_records(self) -> None:
-        """From now on, elements may be those of written numbers."""
+        """Converts the content to records, so that numbers can be written."""
         if self.has_records:
             return
         whole = self.content
@@ -117,7 +117,7 @@ class Storage:
             records["number"] = self.enter(whole)
 
     def enter(self, number: Any) -> Any:
-        """Makes a number one of the written ones; these are the numbers of its elements."""
+        """Adds a written number; the serial numbers of its elements."""
         shape = shape_of(number)
         first, size = self.count, int(np.prod(shape, dtype=np.int64))
         self.written.append(number)
@@ -126,8 +126,8 @@ class Storage:
         return np.arange(first, first + size).reshape(shape)
 
     def forget(self) -> None:
-        """Drops the numbers that were written over, when there are many. One of which an element is left stays whole;
-        so the next look is when as much has been written again."""
+        """Drops written numbers of which no element is left, when much was overwritten; amortised, since numbers with a
+        single element left are kept."""
         if self.count < max(self.next_forget, 4 * self.content.size + _SPARE):
             return
         numbers = self.content["number"]
@@ -144,7 +144,7 @@ class Storage:
 
 
 def copied(found: Any, memory: Storage) -> Storage:
-    """The memory of an array that was made of elements of another one's."""
+    """The storage of a new array made from elements of another."""
     if found.dtype is not RECORD and found.dtype != RECORD:
         return Storage(found)
     return Storage(
@@ -153,7 +153,7 @@ def copied(found: Any, memory: Storage) -> Storage:
 
 
 def element_of(found: Any, memory: Storage) -> Any:
-    """A single element, of floats or of records."""
+    """The value of a single element, a float or a record."""
     if not memory.has_records:
         return np.float64(found)
     number = int(found["number"])
@@ -168,7 +168,7 @@ def element_of(found: Any, memory: Storage) -> Any:
 
 
 def gathered(mine: Any, memory: Storage) -> Any:
-    """The number whose elements are these records."""
+    """The number with derivatives whose elements are these records."""
     shape, numbers = mine.shape, mine["number"].ravel()
     at = numbers != 0
     if not at.any():
@@ -180,11 +180,11 @@ def gathered(mine: Any, memory: Storage) -> Any:
     return FUNCTIONS[np.reshape](joined(mine["value"].ravel(), numbers, which, starts, runs, memory), shape)
 
 
-_RUNS = 32  # pieces that an array is joined of; of more, element by element
+_RUNS = 32  # the most runs of consecutive elements that are joined; more are gathered element by element
 
 
 def _of_runs(values: Any, numbers: Any, which: Any, starts: Any, runs: Any, memory: Storage) -> Any:
-    """From pieces of written numbers, each as it was written, and plain ones between them."""
+    """Joins runs of consecutive elements: slices of written numbers, and plain elements between them."""
     parts = []
     for first, end in itertools.pairwise([0, *runs.tolist(), len(numbers)]):
         k = int(which[first])
@@ -199,7 +199,7 @@ def _of_runs(values: Any, numbers: Any, which: Any, starts: Any, runs: Any, memo
 
 
 def _of_elements(values: Any, numbers: Any, which: Any, starts: Any, runs: Any, memory: Storage) -> Any:
-    """From all written numbers side by side, the single ones first, and of these, what is where."""
+    """Gathers single elements, by an index into all written numbers joined, scalars first."""
     at = which >= 0
     used = np.unique(which[at]).tolist()
     base = np.zeros(len(starts), dtype=np.int64)

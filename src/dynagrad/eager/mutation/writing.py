@@ -1,7 +1,6 @@
-"""Functions of numpy that write into their first argument, and those whose results are views of it.
+"""numpy's functions that write to their first argument, and those whose results are views of it, on mutable arrays.
 
-What they do with the arrays of `arrays.py`, which take writes, and make views, of their own: here is which element
-goes where, and nothing of how it is kept.
+Here is which value goes to which element; `arrays.py` writes it.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from ..perturbations import place
 
 
 def _named(*names: str) -> frozenset[Any]:
-    """The functions of numpy with these names, as far as this numpy has them."""
+    """The functions of numpy with these names, as far as this version has them."""
     found = []
     for name in names:
         with contextlib.suppress(AttributeError):
@@ -32,7 +31,7 @@ def _named(*names: str) -> frozenset[Any]:
 
 SPLITS = _named("split", "array_split", "hsplit", "vsplit", "dsplit", "unstack")
 ONE_BY_ONE = _named("atleast_1d", "atleast_2d", "atleast_3d")
-"""Functions that take several arrays, and give a view of each."""
+"""Functions of several arrays whose results are views of each."""
 VIEWS = (
     SPLITS
     | ONE_BY_ONE
@@ -43,10 +42,11 @@ VIEWS = (
         *("diag", "linalg.diagonal", "linalg.matrix_transpose", "lib.stride_tricks.sliding_window_view"),
     )
 )
-"""Functions whose results are views of their first argument, or copies where numpy makes a copy."""
+"""Functions whose results are views of their first argument, or copies where numpy copies."""
 
 
 def pieces(x: Any, function: Any, rest: Sequence[Any], options: dict[str, Any]) -> list[Any]:
+    """The views that a function such as `np.split` makes of a mutable array."""
     count = len(function(np.empty(shape_of(x)), *rest, **options))
 
     def piece(i: int) -> Callable[[Any], Any]:
@@ -56,19 +56,20 @@ def pieces(x: Any, function: Any, rest: Sequence[Any], options: dict[str, Any]) 
 
 
 def _writing(function: Any, value_at: int, value_name: str) -> Callable[..., None]:
-    """A function of numpy that puts values into an array: it is asked for where each of them goes."""
+    """The version for mutable arrays of a function that writes values: numpy's is run on numbered values to see where
+    each of them goes."""
 
     def write(x: Any, *arguments: Any, **options: Any) -> None:
-        given, named = list(arguments), dict(options)
-        values = plain(given[value_at] if len(given) > value_at else named.get(value_name))
+        positional, named = list(arguments), dict(options)
+        values = plain(positional[value_at] if len(positional) > value_at else named.get(value_name))
         shape = shape_of(values)
         numbered = np.arange(1, int(np.prod(shape, dtype=np.int64)) + 1).reshape(shape)
-        if len(given) > value_at:
-            given[value_at] = numbered
+        if len(positional) > value_at:
+            positional[value_at] = numbered
         else:
             named[value_name] = numbered
         order = np.zeros(shape_of(x), dtype=np.int64)
-        function(order, *given, **named)
+        function(order, *positional, **named)
         at = order != 0
         if at.any():
             x[at] = item_of(FUNCTIONS[np.ravel](values), order[at] - 1) if shape else values
@@ -87,11 +88,11 @@ WRITES: dict[Any, Callable[..., None]] = {
         (np.putmask, 1, "values"),
     )
 }
-"""What functions that write do with an array of ours: the place and the name of the values, after the array."""
+"""The versions for mutable arrays, with the position and name of the values among the arguments after the array."""
 
 
 def into(name: str, out: Any, found: Any) -> Any:
-    """`out=`: results, written into arrays of ours."""
+    """`out=`: writes results to mutable arrays."""
     outs = out if isinstance(out, tuple) else (out,)
     founds = found if isinstance(found, tuple) else (found,)
     for target, y in zip(outs, founds, strict=True):
@@ -99,7 +100,7 @@ def into(name: str, out: Any, found: Any) -> Any:
             if isinstance(y, Number) and not isinstance(target, Number):
                 raise Error(
                     f"{name}: out= is a plain array, which cannot hold derivatives; make it with dynagrad.numpy, or "
-                    f"assign the result{place()}"
+                    f"assign the result instead{place()}"
                 )
             target[...] = y
     made = tuple(y if target is None else target for target, y in zip(outs, founds, strict=True))
@@ -107,8 +108,7 @@ def into(name: str, out: Any, found: Any) -> Any:
 
 
 def rounds(places: Any) -> list[Any]:
-    """Which of some places are new, then which of them occur for the second time, and so on: within one of these
-    rounds no place occurs twice.
+    """Splits indices into rounds without duplicates: the positions of first occurrences, of second ones, and so on.
 
     >>> rounds(np.array([5, 2, 5, 5]))
     [array([0, 1]), array([2]), array([3])]
@@ -123,10 +123,10 @@ def rounds(places: Any) -> list[Any]:
 
 
 def each(ufunc: Any, x: Any, index: Any, *others: Any) -> None:
-    """`ufunc.at`: places that are named twice are changed twice."""
+    """`ufunc.at`: an element that is indexed twice is changed twice."""
     if isinstance(x, np.ndarray):
         raise Error(
-            f"np.{ufunc.__name__}.at writes into a plain array, which cannot hold derivatives; make the array with "
+            f"np.{ufunc.__name__}.at writes to a plain array, which cannot hold derivatives; make the array with "
             f"dynagrad.numpy{place()}"
         )
     others = tuple(map(plain, others))

@@ -1,1 +1,1 @@
-"""The functions behind the names of `dynagrad.numpy` and `dynagrad.math`."""
+"""The functions behind the names of `dynagrad.numpy` (`numpy_names.py`) and `dynagrad.math` (`math_names.py`)."""

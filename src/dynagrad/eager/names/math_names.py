@@ -1,8 +1,8 @@
-"""Functions under the names of `math`, for numbers with derivatives: what `dynagrad.math` offers.
+"""The functions of `dynagrad.math`: those of Python's `math`, on numbers with derivatives too.
 
-Of floats they are Python's own. Of a number with derivatives the value is asked of Python's function first, so that the
-same arguments are errors and the value is the same; the derivative is that of numpy's function, or of ours, which the
-tables here name. Compiled functions use the tables too.
+On floats they are Python's own. On a number with derivatives Python's function computes the value, so that values and
+errors are the same; the derivative is that of the function of numpy or of this package in the tables here. Compiled
+functions use these tables too.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ MATH: dict[Any, Any] = {
     math.isfinite: np.isfinite,
     math.pow: np.power,
 } | {getattr(math, name): getattr(np, name) for name in ("cbrt", "exp2") if hasattr(math, name)}
-"""The function of numpy that a function of `math` is, for reals."""
+"""Functions of numpy that equal functions of `math` on reals."""
 
 SPECIAL: dict[Any, Any] = {
     math.gamma: special.gamma,
@@ -62,7 +62,7 @@ SPECIAL: dict[Any, Any] = {
     math.erf: special.erf,
     math.erfc: special.erfc,
 }
-"""The same of `dg.special`."""
+"""Functions of `dg.special` that equal functions of `math`."""
 
 
 def _hypot(*coordinates: Any) -> Any:
@@ -77,7 +77,7 @@ def _fsum(seq: Iterable[Any]) -> Any:
     total: Any = 0.0
     for x in items:
         total = total + x
-    rest = math.fsum(map(real_part, items)) - real_part(total)  # from the sum that is rounded once
+    rest = math.fsum(map(real_part, items)) - real_part(total)  # corrects the value to the correctly rounded sum
     return total + rest if math.isfinite(rest) else total
 
 
@@ -94,7 +94,7 @@ def _dist(p: Iterable[Any], q: Iterable[Any]) -> Any:
 def _frexp(x: Any) -> Any:
     exponent = math.frexp(real_part(x))[1]
     half = exponent // 2
-    return x * 2.0**-half * 2.0 ** (half - exponent), exponent  # in two, as 2.0**1074 is too large
+    return x * 2.0**-half * 2.0 ** (half - exponent), exponent  # in two steps, since 2.0**1074 overflows
 
 
 def _remainder(x: Any, y: Any) -> Any:
@@ -121,18 +121,18 @@ OWN: dict[Any, Callable[..., Any]] = {
     )
     if hasattr(math, name)
 }
-"""Those that are made of several operations."""
+"""Functions that are composed of several operations."""
 
 LOOKS = frozenset(
     getattr(math, name)
     for name in ("ceil", "floor", "trunc", "isclose", "isnan", "isinf", "isfinite", "nextafter", "ulp")
 )
-"""Functions of values alone: truth values, and steps."""
+"""Functions whose results are truth values or piecewise constant."""
 
 
 @functools.cache
 def of_math(original: Any) -> Any:
-    """One of the names of `math` as `dynagrad.math` has it."""
+    """The version in `dynagrad.math` of a name of `math`."""
     if not isinstance(original, types.BuiltinFunctionType):
         return original
     derived = OWN.get(original) or SPECIAL.get(original) or MATH.get(original)
@@ -144,7 +144,7 @@ def of_math(original: Any) -> Any:
             return original(*given, **options)
         given = [_single(original, x) for x in given]
         if derived is None and original not in LOOKS:
-            return original(*given, **options)  # of whole numbers: it says so
+            return original(*given, **options)  # a function of integers, which raises
         value = original(*map(_stripped, given), **{key: real_part(x) for key, x in options.items()})
         if derived is None or original in LOOKS:
             return value
@@ -157,12 +157,12 @@ def of_math(original: Any) -> Any:
 
 
 def _as_float(x: Any) -> Any:
-    """A result as Python's own functions give it, which is no scalar of numpy's."""
+    """A result not marked as a numpy scalar, as of Python's own functions."""
     return x.as_element(False) if type(x) in LIFTS and x.element else x
 
 
 def _listed(x: Any) -> Any:
-    """What is gone over, as a list, so that it can be gone over twice."""
+    """An iterable as a list, so that it can be iterated over twice."""
     return list(x) if isinstance(x, Iterable) and not hasattr(x, "shape") and not isinstance(x, str | bytes) else x
 
 
@@ -175,7 +175,7 @@ def _stripped(x: Any) -> Any:
 
 
 def _single(original: Any, x: Any) -> Any:
-    """An argument: a number, or several of these."""
+    """An argument that is a single number or an iterable of numbers; raises Error for other arrays."""
     if type(x) is list or type(x) not in LIFTS:
         return x
     x = plain(x)
@@ -187,8 +187,8 @@ def _single(original: Any, x: Any) -> Any:
     if math.prod(shape) == 1:
         return np.reshape(x, ())
     raise Error(
-        f"math.{original.__name__} is of single numbers, and was given an array of shape {shape}; numpy has functions "
-        f"of arrays{place()}"
+        f"math.{original.__name__} takes single numbers, and was given an array of shape {shape}; use numpy's "
+        f"functions for arrays{place()}"
     )
 
 

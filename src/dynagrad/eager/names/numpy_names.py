@@ -1,10 +1,9 @@
-"""Functions under the names of numpy's, for functions that are differentiated: what `dynagrad.numpy` offers.
+"""The functions of `dynagrad.numpy`: numpy's, which also create arrays of numbers with derivatives.
 
-Outside of a pass of differentiation each is numpy's own. Inside of one, lists and tuples that hold numbers with
-derivatives are made arrays first, and a new array of reals is one that can be written to (`eager/mutation/arrays.py`).
-Most of numpy's functions become ours in that one way (`of_numpy`); those whose originals would make plain arrays of
-their arguments are defined here. `ORIGINALS` says which function of numpy each of ours stands for: compiled functions
-know the originals.
+Outside of a differentiation pass each is numpy's own. Inside of one, lists and tuples with numbers that carry
+derivatives are converted to arrays first, and new arrays of reals are mutable ones (`eager/mutation/arrays.py`). Most
+functions are wrapped in that way (`of_numpy`); those whose originals would convert their arguments to plain arrays are
+defined here. `ORIGINALS` maps each of them to numpy's function, which compiled functions know.
 """
 
 from __future__ import annotations
@@ -23,13 +22,13 @@ from ..numpy.functions import FUNCTIONS, of_dtype
 from ..perturbations import inside, place
 
 ORIGINALS: dict[Any, Any] = {}
-"""The function of numpy, or of math, that one of ours stands for."""
+"""The original, in numpy or math, of each function of this package."""
 
 MODULE = "dynagrad.numpy"
 
 
 def holds_number(x: Any) -> bool:
-    """Whether a number with derivatives is in lists and tuples."""
+    """Whether a value is a number with derivatives, or a nested list or tuple with one."""
     kind = type(x)
     if kind in LIFTS:
         return True
@@ -37,7 +36,7 @@ def holds_number(x: Any) -> bool:
 
 
 def stands_for(original: Any, module: str = MODULE) -> Callable[[Callable[..., Any]], Any]:
-    """Makes a function ours, under the original's name; it is asked only inside of a pass."""
+    """A decorator for a replacement of a function of numpy, which is called only inside of a pass."""
 
     def enter(ours: Callable[..., Any]) -> Any:
         @functools.wraps(original)
@@ -52,10 +51,10 @@ def stands_for(original: Any, module: str = MODULE) -> Callable[[Callable[..., A
 
 
 def of_numpy(original: Any, module: str = MODULE) -> Any:
-    """One of numpy's names as `dynagrad.numpy` has it."""
+    """The version in `dynagrad.numpy` of a name of numpy."""
     try:
         own = OWN.get(original)
-    except TypeError:  # no hash
+    except TypeError:  # not hashable
         return original
     if own is not None:
         return own
@@ -81,8 +80,8 @@ def of_numpy(original: Any, module: str = MODULE) -> Any:
 
 
 class Ufunc:
-    """A ufunc of numpy that takes lists of numbers with derivatives, and makes arrays that can be written to. All else,
-    such as `reduce` and `at`, is the original's."""
+    """A ufunc of numpy that takes lists of numbers with derivatives, and gives mutable arrays. Its attributes, such as
+    `reduce` and `at`, are the original's."""
 
     def __init__(self, original: Any) -> None:
         self.original = original
@@ -105,10 +104,10 @@ class Ufunc:
         return repr(self.original)
 
     def __reduce__(self) -> Any:
-        return self.__name__  # of its module
+        return self.__name__  # pickled by name, in its module
 
 
-_DISPATCHER = type(np.sum)  # numpy's functions that ask their arguments first
+_DISPATCHER = type(np.sum)  # the type of numpy's functions with `__array_function__` dispatch
 _OF_ARRAYS = frozenset(
     getattr(np, name)
     for name in (
@@ -117,11 +116,11 @@ _OF_ARRAYS = frozenset(
     )
     if hasattr(np, name)
 ) | {np.linalg.multi_dot}
-"""Functions one of whose arguments is a list of arrays."""
+"""Functions with an argument that is a list of arrays."""
 
 
 def _joined(x: Any, arrays: bool) -> Any:
-    """A list that holds numbers with derivatives, as an array; of a list of arrays, each of these."""
+    """A list with numbers that carry derivatives, as an array; with `arrays`, each element of the list."""
     if type(x) not in (list, tuple) or not holds_number(x):
         return x
     if arrays:
@@ -129,15 +128,15 @@ def _joined(x: Any, arrays: bool) -> Any:
     return _stacked(x)
 
 
-def _new(x: Any, given: Sequence[Any]) -> Any:
-    """A result as an array that can be written to, unless it may be, or be a view of, an array of the user's."""
-    if type(x) is np.ndarray and any(isinstance(a, np.ndarray) and np.may_share_memory(a, x) for a in given):
+def _new(x: Any, arguments: Sequence[Any]) -> Any:
+    """A result as a mutable array, unless it is, or may share memory with, one of the arguments."""
+    if type(x) is np.ndarray and any(isinstance(a, np.ndarray) and np.may_share_memory(a, x) for a in arguments):
         return x
-    return x if any(x is a for a in given) else writable(x)
+    return x if any(x is a for a in arguments) else writable(x)
 
 
 def _stacked(x: Any) -> Any:
-    """Lists in lists as one number with derivatives."""
+    """Nested lists stacked to one number with derivatives."""
     if type(x) in LIFTS:
         return x.settled()
     if type(x) not in (list, tuple):
@@ -154,14 +153,14 @@ def _stacked(x: Any) -> Any:
 
 
 def _typed(name: str, x: Any, dtype: Any) -> Any:
-    """A number, or whole numbers or truth values made of it: reals of every width are computed with as float64."""
+    """A number converted to a dtype, where every width of reals is float64."""
     return (
         x if dtype is None or np.dtype(dtype).kind == "f" else of_dtype(f"{name}: a number with derivatives", x, dtype)
     )
 
 
 def _without_type(options: dict[str, Any]) -> dict[str, Any]:
-    """Reals of every width are computed with as float64."""
+    """Options with every real dtype replaced by float64."""
     wanted = options.get("dtype")
     narrow = wanted is not None and np.dtype(wanted).kind == "f" and np.dtype(wanted) != np.float64
     return options | {"dtype": np.float64} if narrow else options
@@ -197,7 +196,7 @@ def _as_array(original: Any) -> Any:
     return ours
 
 
-_LAID_OUT = (np.ascontiguousarray, np.asfortranarray)  # copies of what lies otherwise
+_LAID_OUT = (np.ascontiguousarray, np.asfortranarray)  # which copy arrays of another memory layout
 asarray = _as_array(np.asarray)
 asanyarray = _as_array(np.asanyarray)
 ascontiguousarray = _as_array(np.ascontiguousarray)
@@ -243,8 +242,8 @@ def _zeros(original: Any) -> Any:
 zeros, ones, empty = map(_zeros, (np.zeros, np.ones, np.empty))
 
 
-class _Along:
-    """`np.r_` and `np.c_`: an index is what is joined, along an axis."""
+class _AxisJoiner:
+    """`np.r_` and `np.c_`, which join the parts of an index along an axis."""
 
     def __init__(self, original: Any) -> None:
         self.original = original
@@ -260,16 +259,15 @@ class _Along:
 
 
 def join_along(original: Any, key: Any) -> Any:
-    """What `np.r_[key]` or `np.c_[key]` is, where the key has numbers with derivatives, or nodes of a graph."""
+    """`np.r_[key]` or `np.c_[key]`, for keys with numbers that carry derivatives, or with nodes of a graph."""
     parts = list(key) if type(key) is tuple else [key]
     directive = parts.pop(0) if isinstance(parts[0], str) else "0,1,-1" if original is np.r_ else "-1,2,0"
     try:
         numbers = [int(n) for n in directive.split(",")]
     except ValueError:
         raise Error(
-            f"np.{'r_' if original is np.r_ else 'c_'}: {directive!r} makes a matrix, and numbers with derivatives are "
-            "in arrays; the directives are "
-            f"'axis', 'axis,ndmin' and 'axis,ndmin,place'{place()}"
+            f"np.{'r_' if original is np.r_ else 'c_'}: {directive!r} makes a matrix, which cannot hold derivatives; "
+            f"use 'axis', 'axis,ndmin' or 'axis,ndmin,place'{place()}"
         ) from None
     axis, least, at = (*numbers, *(0, 1, -1)[len(numbers) :])[:3]
     arrays = [original[x] if isinstance(x, slice) else _stacked(x) for x in parts]
@@ -277,9 +275,9 @@ def join_along(original: Any, key: Any) -> Any:
 
 
 def _raised(x: Any, least: int, at: int) -> Any:
-    """An array with at least so many axes; `at` says where its own ones begin among these, as `np.r_` has it."""
+    """An array with at least so many axes; `at` is the position of its own axes among these, as in `np.r_`."""
     shape = shape_of(x)
-    if not shape:  # a single number is as many axes as are wanted
+    if not shape:  # a single number
         return FUNCTIONS[np.reshape](x, (1,) * max(least, 1))
     missing = least - len(shape)
     if missing <= 0:
@@ -289,14 +287,14 @@ def _raised(x: Any, least: int, at: int) -> Any:
     return FUNCTIONS[np.reshape](x, (1,) * before + shape + (1,) * (missing - before))
 
 
-r_, c_ = _Along(np.r_), _Along(np.c_)
+r_, c_ = _AxisJoiner(np.r_), _AxisJoiner(np.c_)
 
 
 class vectorize:
-    """`np.vectorize`: a function of single numbers, over the elements of arrays that are broadcast together.
+    """`np.vectorize`: maps a function of single numbers over the elements of arrays, with broadcasting.
 
-    Results may carry derivatives. A function with several results gives a tuple of arrays. With `signature`, such as
-    "(n),(n)->()", the function takes the last axes of its arguments at once.
+    Results may carry derivatives. A function with several results gives a tuple of arrays. With a `signature` such as
+    "(n),(n)->()", the function takes whole slices along the last axes of its arguments.
     """
 
     def __init__(self, pyfunc: Callable[..., Any], *arguments: Any, **options: Any) -> None:
@@ -313,7 +311,7 @@ class vectorize:
         over = {key: _stacked(x) if holds_number(x) else np.asarray(x) for key, x in over.items()}
         if not over:
             return self.pyfunc(*arguments, **named)
-        inner = dict(zip(over, self._inner(len(over)), strict=True))  # how many axes the function takes at once
+        inner = dict(zip(over, self._inner(len(over)), strict=True))  # the number of axes of a slice, by argument
         outer = {key: shape_of(x)[: len(shape_of(x)) - inner[key]] for key, x in over.items()}
         shape = np.broadcast_shapes(*outer.values())
         wide = {key: np.broadcast_to(x, shape + shape_of(x)[len(outer[key]) :]) for key, x in over.items()}
@@ -329,8 +327,8 @@ class vectorize:
         if not results:
             return self.original(*map(_emptied, arguments), **named)
         if isinstance(results[0], tuple):
-            return tuple(self._made(list(column), shape, k) for k, column in enumerate(zip(*results, strict=True)))
-        return self._made(results, shape, 0)
+            return tuple(self._assembled(list(column), shape, k) for k, column in enumerate(zip(*results, strict=True)))
+        return self._assembled(results, shape, 0)
 
     def _inner(self, count: int) -> list[int]:
         signature = self._options.get("signature")
@@ -341,7 +339,7 @@ class vectorize:
             raise TypeError(f"wrong number of positional arguments: expected {len(given)}, got {count}")
         return [sum(map(bool, axes.split(","))) for axes in given]
 
-    def _made(self, results: list[Any], shape: tuple[int, ...], k: int) -> Any:
+    def _assembled(self, results: list[Any], shape: tuple[int, ...], k: int) -> Any:
         types = self.original.otypes
         if not holds_number(results):
             found = np.array(results, types[k] if types else None)
@@ -356,7 +354,7 @@ def _emptied(x: Any) -> Any:
 
 
 def _handled(original: Any) -> Any:
-    """A function whose handler is asked always: numbers may come from a function that it is given, or as an option."""
+    """A function whose handler is always called, since numbers may come from a function or an option."""
 
     @stands_for(original)
     def ours(*arguments: Any, **options: Any) -> Any:
@@ -377,7 +375,7 @@ def isscalar(element: Any) -> bool:
 
 
 class _ArrayType(type):
-    """The type of `ndarray`, which says what its instances are: it makes plain arrays, and none of its own."""
+    """The metaclass of `ndarray`, which has plain and mutable arrays as instances, and constructs plain ones."""
 
     def __new__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **options: Any) -> Any:
         if not bases:
@@ -411,7 +409,7 @@ class _ArrayType(type):
 
 
 class ndarray(metaclass=_ArrayType):
-    """numpy's arrays, and arrays with derivatives: `isinstance(x, np.ndarray)` holds of both."""
+    """numpy's arrays and arrays with derivatives: `isinstance(x, np.ndarray)` holds for both."""
 
     __module__ = MODULE
 
@@ -424,5 +422,5 @@ OWN: dict[Any, Any] = {
         *_HANDLED,
     )
 } | {np.r_: r_, np.c_: c_, np.vectorize: vectorize, np.ndarray: ndarray}
-"""Our own for the originals."""
+"""The replacements that are defined here, by their originals."""
 ORIGINALS |= {vectorize: np.vectorize, r_: np.r_, c_: np.c_, ndarray: np.ndarray}

@@ -1,7 +1,4 @@
-"""What numpy's functions that move, join, split, insert and choose elements do with numbers.
-
-Handlers as `functions.py` says. No number is computed here: elements come where they came from, or are replaced.
-"""
+"""Handlers of numpy's functions that move, join, split, insert and select elements, and compute none."""
 
 from __future__ import annotations
 
@@ -53,7 +50,7 @@ def _roll(a: Any, shift: Any, axis: Any = None) -> Any:
     a = plain(a)
     if axis is None:
         return reshape(_roll(ravel(a), shift, 0), shape_of(a))
-    for by, along in np.broadcast(shift, axis):  # an axis that is named twice is moved twice
+    for by, along in np.broadcast(shift, axis):  # an axis that is named twice is rolled twice
         a = lift(arrays.roll(operator.index(by), axis_of(along, rank(a))), (a,))
     return a
 
@@ -62,10 +59,10 @@ def _roll(a: Any, shift: Any, axis: Any = None) -> Any:
 def _repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
     a = ravel(a) if axis is None else plain(a)
     along = axis_of(axis or 0, rank(a))
-    return _along(a, np.repeat(np.arange(shape_of(a)[along]), repeats), along)
+    return _take_at(a, np.repeat(np.arange(shape_of(a)[along]), repeats), along)
 
 
-def _along(a: Any, index: Any, axis: int) -> Any:
+def _take_at(a: Any, index: Any, axis: int) -> Any:
     return item_of(a, (*(slice(None),) * axis, index))
 
 
@@ -89,16 +86,16 @@ def _pad(array: Any, pad_width: Any, mode: Any = "constant", *, constant_values:
         inside = tuple(slice(w, w + n) for (w, _), n in zip(widths.tolist(), shape_of(a), strict=True))
         return lift(ops.add, (lift(arrays.place(inside, edge.shape), (a,)), edge))
     if mode not in ("edge", "wrap", "reflect", "symmetric"):
-        raise Error(f"np.pad: mode={mode!r} has no derivative here; there are constant, edge, wrap, reflect, symmetric")
+        raise Error(f"np.pad: mode={mode!r} has no derivative here; use constant, edge, wrap, reflect or symmetric")
     for axis, width in enumerate(widths.tolist()):
-        a = _along(a, np.pad(np.arange(shape_of(a)[axis]), width, mode=mode), axis)
+        a = _take_at(a, np.pad(np.arange(shape_of(a)[axis]), width, mode=mode), axis)
     return a
 
 
 @implements("take")
 def _take(a: Any, indices: Any, axis: Any = None) -> Any:
     a = ravel(a) if axis is None else plain(a)
-    return _along(a, np.asarray(real_part(indices), dtype=np.intp), axis_of(axis or 0, rank(a)))
+    return _take_at(a, np.asarray(real_part(indices), dtype=np.intp), axis_of(axis or 0, rank(a)))
 
 
 @implements("compress")
@@ -115,7 +112,7 @@ def _extract(condition: Any, arr: Any) -> Any:
 def _delete(arr: Any, obj: Any, axis: Any = None) -> Any:
     a = ravel(arr) if axis is None else plain(arr)
     along = axis_of(axis or 0, rank(a))
-    return _along(a, np.delete(np.arange(shape_of(a)[along]), obj), along)
+    return _take_at(a, np.delete(np.arange(shape_of(a)[along]), obj), along)
 
 
 @implements("take_along_axis")
@@ -174,14 +171,14 @@ def _triu(m: Any, k: int = 0) -> Any:
 
 
 def _rows_of(m: Any) -> Any:
-    """A matrix; of a vector, one with the vector in every row."""
+    """A matrix as it is, or the matrix with a vector in every row."""
     shape = shape_of(plain(m))
     return broadcast_to(m, shape * 2) if len(shape) == 1 else m
 
 
 # -- joining and splitting ---------------------------------------------------------------------------------------------
 
-TOGETHER = 32  # more arrays than these are joined in groups, so that a tangent of one fills its group alone
+TOGETHER = 32  # more than twice as many arrays are joined in groups, so that the tangent of one fills its group only
 
 
 def _joined(make: Callable[[int], Operation], join: Callable[[int], Operation], xs: list[Any]) -> Any:
@@ -207,7 +204,7 @@ def _without(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:
 
 def _check_same(shapes: list[tuple[int, ...]], what: str) -> None:
     if any(shape != shapes[0] for shape in shapes):
-        raise ValueError(f"{what}: all arrays must have the same shape, but along the axis that joins them")
+        raise ValueError(f"{what}: all arrays must have the same shape, except along the joined axis")
 
 
 @implements("stack")
@@ -261,7 +258,7 @@ def _array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> Any:
 def _split(ary: Any, indices_or_sections: Any, axis: int = 0) -> Any:
     length = shape_of(plain(ary))[axis_of(axis, rank(plain(ary)))]
     if np.ndim(indices_or_sections) == 0 and length % indices_or_sections:
-        raise ValueError("array split does not result in an equal division; np.array_split divides as it can")
+        raise ValueError("array split does not result in an equal division; np.array_split makes unequal parts")
     return _array_split(ary, indices_or_sections, axis)
 
 
@@ -300,7 +297,7 @@ def _block(arrays_: Any) -> Any:
 
 
 def _depth(x: Any) -> int:
-    """How deep lists are nested; all of them should be so equally."""
+    """The nesting depth of lists, which must be the same everywhere."""
     if isinstance(x, tuple):
         raise TypeError("np.block: blocks are in lists, not in tuples")
     if not isinstance(x, list):
@@ -331,16 +328,16 @@ def _insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
     (along,) = axes_of(-1 if axis is None else axis, rank(a))
     shape = shape_of(a)
     n = shape[along]
-    places = np.arange(n)[obj] if isinstance(obj, slice) else _known("np.insert", "obj", obj)
+    places = np.arange(n)[obj] if isinstance(obj, slice) else _known_integers("np.insert", "obj", obj)
     if places.dtype == np.bool_:
         places = np.flatnonzero(places)
     single = places.size == 1
-    if single and not np.ndim(places):  # as numpy has it: one place may take several rows
+    if single and not np.ndim(places):  # as in numpy, several rows may be inserted at one position
         values = np.moveaxis(_at_least(values, len(shape)), 0, along)
     values = _at_least(values, len(shape))
     count = shape_of(values)[along] if single else places.size
     values = np.broadcast_to(values, (*shape[:along], count, *shape[along + 1 :]))
-    # The old elements have their numbers; that of a new one is after them, and it comes to stand before its place.
+    # Old elements are numbered first, then new ones, each of which is inserted before its position.
     numbers = np.arange(n)
     if single:
         at = int(places.reshape(()))
@@ -356,8 +353,8 @@ def _at_least(x: Any, ndim: int) -> Any:
     return np.reshape(x, (1,) * (ndim - rank(x)) + shape_of(x)) if rank(x) < ndim else x
 
 
-def _known(name: str, what: str, x: Any) -> Any:
-    """Whole numbers, or truth values, that are known."""
+def _known_integers(name: str, what: str, x: Any) -> Any:
+    """Integers or truth values as an array; raises Error unless they are known."""
     parts = x if isinstance(x, list | tuple) else [x]
     for part in parts:
         if not isinstance(part, list | tuple | np.ndarray):
@@ -366,7 +363,7 @@ def _known(name: str, what: str, x: Any) -> Any:
     return found if found.size else found.astype(np.intp)
 
 
-# -- choosing ----------------------------------------------------------------------------------------------------------
+# -- selecting ---------------------------------------------------------------------------------------------------------
 
 
 @implements("where")
@@ -405,11 +402,11 @@ def _nan_to_num(x: Any, copy: bool = True, nan: float = 0.0, posinf: Any = None,
 def _partition(a: Any, kth: Any, axis: Any = -1, kind: str = "introselect") -> Any:
     a = np.ravel(a) if axis is None else plain(a)
     (along,) = axes_of(-1 if axis is None else axis, rank(a))
-    _known("np.partition", "kth", kth)
+    _known_integers("np.partition", "kth", kth)
     value = real_part(a)
-    if not isinstance(value, np.ndarray):  # of the graph, which sorts: that is a partition at any place
+    if not isinstance(value, np.ndarray):  # a node of a graph is sorted, which is a partition at every position
         return np.sort(a, along)
-    # The order that np.partition left elements in, which np.argpartition need not have.
+    # The permutation of np.partition, which np.argpartition need not have.
     parted = np.partition(value, kth, along)
     order = np.empty(value.shape, np.intp)
     from_ = np.argsort(value, along, kind="stable")
@@ -430,7 +427,7 @@ def _choose(a: Any, choices: Any, mode: str = "raise") -> Any:
     if isinstance(places, np.ndarray | int | np.integer | list | tuple):
         places = np.asarray(places)
         if places.dtype.kind not in "biu":
-            raise TypeError("np.choose: what to choose is said by whole numbers")
+            raise TypeError("np.choose: the first argument should have whole numbers")
         if mode == "raise" and places.size and not (places.min() >= 0 and places.max() < count):
             raise ValueError("invalid entry in choice array")
     elif mode == "raise":
@@ -444,7 +441,7 @@ def _choose(a: Any, choices: Any, mode: str = "raise") -> Any:
 
 @implements("bincount")
 def _bincount(x: Any, weights: Any = None, minlength: int = 0) -> Any:
-    places = _known("np.bincount", "x", real_part(x))
+    places = _known_integers("np.bincount", "x", real_part(x))
     if weights is None:
         return np.bincount(places, minlength=minlength)
     weights = plain(weights)

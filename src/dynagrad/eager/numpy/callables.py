@@ -1,7 +1,7 @@
-"""What numpy's functions that take a function do with numbers: they call it on parts of an array, and join results.
+"""Handlers of numpy's functions that take a function, call it on parts of an array, and join the results.
 
-Handlers as `functions.py` says; what a compiled function makes of them is in `compiler/library/callables.py`.
-`np.vectorize` makes arrays of objects before anybody is asked; ours is in `eager/names/numpy_names.py`.
+Compiled functions have theirs in `compiler/library/callables.py`. `np.vectorize` makes arrays of objects without
+dispatch; a replacement is in `eager/names/numpy_names.py`.
 """
 
 from __future__ import annotations
@@ -66,10 +66,10 @@ def _piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> A
 
 
 def masks_of(condlist: Any, shape: tuple[int, ...], functions: int) -> list[Any]:
-    """A mask of that shape for each function; without one for the last, it is for what no other is for."""
-    given = real_part(condlist)
-    single = np.ndim(given) == 0 or (shape and np.ndim(real_part(given[0])) == 0)
-    masks = [np.broadcast_to(np.asarray(real_part(m), bool), shape) for m in ([given] if single else given)]
+    """A mask of that shape for each function; where the last has none, its mask is the complement of all others."""
+    conditions = real_part(condlist)
+    single = np.ndim(conditions) == 0 or (shape and np.ndim(real_part(conditions[0])) == 0)
+    masks = [np.broadcast_to(np.asarray(real_part(m), bool), shape) for m in ([conditions] if single else conditions)]
     if functions == len(masks) + 1:
         masks.append(~np.any(masks, axis=0))
     if functions != len(masks):

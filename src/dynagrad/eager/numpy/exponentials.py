@@ -1,7 +1,7 @@
-"""Sums of exponentials: `logsumexp`, `softmax` and `log_softmax`, which users find in `dg.special`.
+"""`logsumexp`, `softmax` and `log_softmax` of `dg.special`, each one operation with derivatives of every order.
 
-They work at infinities: an infinite maximum takes all, several equal ones share alike, so that gradients of sums of
-weights in the log domain are never NaN. Each is one operation on arrays, with derivatives of every order.
+They are defined at infinities: an infinite maximum has all the weight, and several equal ones share it, so that
+gradients of sums in the log domain are never NaN.
 """
 
 from __future__ import annotations
@@ -22,11 +22,8 @@ from ..numbers import plain, real_part
 from .functions import axes_of
 
 
-def _apart(x: Any, axes: tuple[int, ...]) -> tuple[Any, Any]:
-    """The maximum over axes, and what is left above it: 0 where an element is the maximum, if infinite too.
-
-    What is left is in an array of its own, that may be written over.
-    """
+def _shifted(x: Any, axes: tuple[int, ...]) -> tuple[Any, Any]:
+    """The maximum over axes, and a new array of the elements less it: 0 at the maximum, even where it is infinite."""
     top, rest = np.maximum.reduce(x, axis=axes, keepdims=True), empty(np.shape(x))
     if surely_finite(top):
         return top, np.subtract(x, top, out=rest)
@@ -37,17 +34,17 @@ def _apart(x: Any, axes: tuple[int, ...]) -> tuple[Any, Any]:
 
 
 def _weights(x: Any, axes: tuple[int, ...]) -> tuple[Any, Any, Any]:
-    """The maximum over axes, the exponentials of what is left above it, in an array of their own, and their sum."""
-    top, rest = _apart(x, axes)
+    """The maximum over axes, a new array of the exponentials of the elements less it, and the sum of these."""
+    top, rest = _shifted(x, axes)
     weights = np.exp(rest, out=rest)
     return top, weights, np.add.reduce(weights, axis=axes, keepdims=True)
 
 
 _NONE: tuple[Any, Any, Any] = (lambda: None, None, None)
 _LAST: dict[Any, tuple[Any, Any, Any]] = {}
-"""The exponentials and their sum, of which the last result was made, by axes: its derivative is made of them, too.
+"""The exponentials and the sum of the last result, by axes, which its derivative reuses.
 
-Only of arrays that are closed to writing, as those that numbers hold are, and no longer than these live.
+Kept only for read-only arrays, as numbers hold them, and no longer than these live.
 """
 
 
@@ -63,7 +60,7 @@ def _logsumexp(axes: tuple[int, ...], keepdims: bool) -> Operation:
         return arrays.single(found if keepdims else found.squeeze(axes))
 
     def shares(x: Any) -> Any:
-        of, weights, total = _LAST.pop(key, _NONE)  # nobody else gets at them now
+        of, weights, total = _LAST.pop(key, _NONE)  # popped, so that the array may be overwritten
         return np.divide(weights, total, out=weights) if of() is x else _softmax(axes)(x)
 
     def adjoint(delta: Any, y: Any, x: Any) -> Any:
@@ -80,10 +77,10 @@ def _logsumexp(axes: tuple[int, ...], keepdims: bool) -> Operation:
 
 @arrays.remember
 def _weighted(axes: tuple[int, ...], keepdims: bool) -> Operation:
-    """The same of a and weights, which need not be positive."""
+    """`logsumexp` of a with weights, which need not be positive."""
 
     def value(a: Any, b: Any) -> Any:
-        top, rest = _apart(np.where(np.asarray(b) != 0.0, a, -math.inf), axes)
+        top, rest = _shifted(np.where(np.asarray(b) != 0.0, a, -math.inf), axes)
         with np.errstate(all="ignore"):
             found = top + np.log(
                 np.sum(np.where(np.asarray(b) != 0.0, b * np.exp(rest), 0.0), axis=axes, keepdims=True)
@@ -136,7 +133,7 @@ def _softmax(axes: tuple[int, ...]) -> Operation:
 @arrays.remember
 def _log_softmax(axes: tuple[int, ...]) -> Operation:
     def value(x: Any) -> Any:
-        rest = _apart(x, axes)[1]
+        rest = _shifted(x, axes)[1]
         return arrays.single(rest - np.log(np.sum(np.exp(rest), axis=axes, keepdims=True)))
 
     def whole(x: Any) -> Any:
@@ -154,8 +151,8 @@ def _log_softmax(axes: tuple[int, ...]) -> Operation:
 def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False) -> Any:
     """log(sum(b * exp(a))) over axes, without overflow; its gradient is the softmax.
 
-    All -inf gives -inf, and a gradient of equal shares. Weights may be zero or negative; of a negative sum there is no
-    logarithm, so the result is NaN. Shapes as `np.sum`. Errors: an axis that is not there.
+    All -inf gives -inf, and a gradient of equal shares. Weights may be zero or negative; the result for a negative sum
+    is NaN. Shapes are those of `np.sum`. An axis out of range is an error.
 
     >>> logsumexp(np.array([1000.0, 1000.0]))
     1000.6931471805599
@@ -172,7 +169,7 @@ def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False) -
 
 
 def softmax(x: Any, axis: Any = None) -> Any:
-    """exp(x) / sum(exp(x)) over axes. Equal infinities share alike: of nothing but -inf all get the same.
+    """exp(x) / sum(exp(x)) over axes. Infinite maxima share the weight equally, and so do elements that are all -inf.
 
     >>> softmax(np.array([0.0, -math.inf]))
     array([1., 0.])

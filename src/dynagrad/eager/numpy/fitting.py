@@ -1,8 +1,7 @@
-"""What numpy's least squares do with numbers: pseudo-inverses, linear systems that are not square, polynomials.
+"""Handlers of numpy's least squares: pseudo-inverses, linear systems that are not square, polynomials.
 
-Handlers as `functions.py` says. Derivatives are those at constant rank: singular values that numpy cuts off stay
-cut off. At a matrix without full rank that is the derivative of what numpy computes, not of the exact pseudo-inverse,
-which jumps there.
+Derivatives are those at constant rank: singular values that numpy cuts off stay cut off. At a matrix without full rank
+that is the derivative of what numpy computes, not of the exact pseudo-inverse, which is discontinuous there.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ _EPS = float(np.finfo(np.float64).eps)
 
 
 def _cut(a: Any, share: Any) -> Any:
-    """The share of the largest singular value below which others count as zero."""
+    """The fraction of the largest singular value below which others count as zero."""
     if share is None:
         return max(shape_of(a)[-2:]) * _EPS
     return real_part(plain(share))
@@ -48,7 +47,7 @@ def _pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = np.
 def _lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
     a, b = plain(a), plain(b)
     if rank(a) != 2 or rank(b) not in (1, 2):
-        raise np.linalg.LinAlgError("np.linalg.lstsq: a is a matrix, and b a vector or a matrix")
+        raise np.linalg.LinAlgError("np.linalg.lstsq: a should be a matrix, and b a vector or a matrix")
     (m, n), columns = shape_of(a), b if rank(b) == 2 else np.reshape(b, (-1, 1))
     if shape_of(columns)[0] != m:
         raise np.linalg.LinAlgError("Incompatible dimensions")
@@ -74,7 +73,7 @@ def _polyfit(x: Any, y: Any, deg: Any, rcond: Any = None, full: bool = False, w:
     if order < 1:
         raise ValueError("expected deg >= 0")
     if rank(x) != 1 or not shape_of(x)[0]:
-        raise TypeError("np.polyfit: x should be a row that is not empty")
+        raise TypeError("np.polyfit: x should be a vector that is not empty")
     if rank(y) not in (1, 2) or shape_of(y)[0] != shape_of(x)[0]:
         raise TypeError("np.polyfit: y should be as long as x, with one or two axes")
     count = shape_of(x)[0]
@@ -82,7 +81,7 @@ def _polyfit(x: Any, y: Any, deg: Any, rcond: Any = None, full: bool = False, w:
     if w is not None:
         w = plain(w)
         if rank(w) != 1 or shape_of(w) != shape_of(x):
-            raise TypeError("np.polyfit: w should be a row as long as x")
+            raise TypeError("np.polyfit: w should be a vector as long as x")
         column = np.expand_dims(w, 1)
         left, y = left * column, y * (w if rank(y) == 1 else column)
     rcond = count * _EPS if rcond is None else rcond
@@ -101,7 +100,7 @@ def _polyfit(x: Any, y: Any, deg: Any, rcond: Any = None, full: bool = False, w:
         if count <= order:
             raise ValueError("the number of data points must exceed order to scale the covariance matrix")
         if not shape_of(residuals)[0]:
-            raise Error("np.polyfit: the fit has not full rank, so it has no covariance; give a smaller deg")
+            raise Error("np.polyfit: the fit does not have full rank, so it has no covariance; give a smaller deg")
         factor = residuals / (count - order)
     return c, base * factor if rank(y) == 1 else np.expand_dims(base, 2) * factor
 

@@ -1,9 +1,8 @@
-"""What numpy's functions do with numbers: the table of their handlers, and what all handlers read arguments with.
+"""The table of handlers for numpy's functions on numbers with derivatives, and how handlers read their arguments.
 
-A handler takes the arguments of the numpy function of its name, of which some are numbers, others arrays, floats or
-lists, and is made of operations. The handlers are in the files beside it, by kind: shapes, arranging, reductions,
-linear algebra and so on; here is none. How numpy gets to them is in `protocol.py`, which also turns away options
-that a handler does not take.
+A handler has the parameters of the numpy function of its name, gets numbers, arrays, floats or lists, and is made of
+operations. The handlers are in the files beside this one, by kind. `protocol.py` calls them, and rejects options that a
+handler does not take.
 """
 
 from __future__ import annotations
@@ -26,18 +25,18 @@ from ..perturbations import place
 Handler = Callable[..., Any]
 
 FUNCTIONS: dict[Any, Handler] = {}
-"""The handler of a numpy function."""
+"""Handlers by numpy function."""
 TAKES: dict[Any, frozenset[str]] = {}
-"""The names of the arguments of each handler."""
+"""The names of the parameters of each handler."""
 POSITIONAL: dict[Any, int | None] = {}
-"""How many of its arguments it takes by their places; None for any number."""
+"""The number of positional parameters of each handler; None for any number."""
 
 
 _PLACED, _REST = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.VAR_POSITIONAL
 
 
 def implements(*names: str) -> Callable[[Handler], Handler]:
-    """Enter a handler for numpy's functions of these names, as far as this numpy has them."""
+    """Enters a handler for numpy's functions of these names, as far as this version of numpy has them."""
 
     def enter(handler: Handler) -> Handler:
         for name in names:
@@ -59,7 +58,7 @@ def implements(*names: str) -> Callable[[Handler], Handler]:
 
 
 def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
-    """Axes as numbers from 0; None is all of them."""
+    """Axes as non-negative numbers; None is all of them."""
     if axis is None:
         return tuple(range(ndim))
     if not isinstance(axis, tuple | list):
@@ -71,6 +70,7 @@ def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
 
 
 def axis_of(axis: Any, ndim: int) -> int:
+    """An axis as a non-negative number."""
     i = operator.index(axis)
     if not -ndim <= i < ndim:
         raise np.exceptions.AxisError(i, ndim)
@@ -78,7 +78,7 @@ def axis_of(axis: Any, ndim: int) -> int:
 
 
 def whole(name: str, what: str, x: Any) -> int:
-    """An argument that says how many there are, or where, as a whole number that is known.
+    """A count or a position as a Python integer, which must be known.
 
     >>> whole("np.linspace", "num", np.int64(3))
     3
@@ -90,7 +90,7 @@ def whole(name: str, what: str, x: Any) -> int:
 
 
 def is_known(x: Any) -> bool:
-    """Whether a number without derivatives is there already, and not only as a graph runs."""
+    """Whether a value is a plain number or array, and not a node of a graph."""
     return isinstance(x, float | int | np.ndarray | np.generic)
 
 
@@ -100,12 +100,12 @@ def rank(x: Any) -> int:
 
 
 def elements(shape: tuple[int, ...], axes: tuple[int, ...]) -> int:
-    """How many elements there are along axes."""
+    """The number of elements along axes."""
     return math.prod(shape[i] for i in axes)
 
 
 def of_dtype(what: str, x: Any, dtype: Any) -> Any:
-    """A number as one of another kind: whole numbers and truth values are steps of it, and have no derivatives."""
+    """A number converted to a dtype; integers and truth values have no derivatives, being piecewise constant."""
     wanted = np.dtype(dtype)
     if wanted == np.float64:
         return x

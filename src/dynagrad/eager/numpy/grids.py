@@ -1,7 +1,4 @@
-"""What numpy's functions that fill arrays by a rule do with numbers: ranges from number to number, grids, powers.
-
-Handlers as `functions.py` says. How many elements there are is known, and the ends carry derivatives.
-"""
+"""Handlers of numpy's functions that make ranges, grids and tables of powers; their ends may carry derivatives."""
 
 from __future__ import annotations
 
@@ -25,7 +22,7 @@ def _count(name: str, num: Any) -> int:
 
 
 def _spaced(start: Any, stop: Any, count: int, endpoint: bool) -> tuple[Any, Any]:
-    """Evenly spaced numbers along a new first axis, and how far apart they are."""
+    """Evenly spaced numbers along a new first axis, and their spacing."""
     start, stop = lift(ops.multiply, (start, 1.0)), lift(ops.multiply, (stop, 1.0))
     gap = lift(ops.subtract, (stop, start))
     places = np.arange(float(count)).reshape((-1,) + (1,) * rank(gap))
@@ -83,8 +80,8 @@ def _meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str =
         raise ValueError("np.meshgrid: indexing is 'xy' or 'ij'")
     n = len(xi)
     order = [1, 0, *range(2, n)] if indexing == "xy" and n > 1 else list(range(n))
-    given = list(map(plain, xi)) if copy else list(xi)  # or else views of these
-    found = [np.reshape(x, [-1 if k == i else 1 for k in range(n)]) for i, x in zip(order, given, strict=True)]
+    axes = list(map(plain, xi)) if copy else list(xi)  # of which the results are views
+    found = [np.reshape(x, [-1 if k == i else 1 for k in range(n)]) for i, x in zip(order, axes, strict=True)]
     return tuple(found) if sparse else np.broadcast_arrays(*found)
 
 

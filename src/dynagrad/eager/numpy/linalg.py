@@ -1,4 +1,4 @@
-"""What numpy's products and `np.linalg` do with numbers: handlers as `functions.py` says, made of operations."""
+"""Handlers of numpy's products and of `np.linalg`."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, ax
         raise ValueError("At least one array has zero dimension")
     a, b = np.moveaxis(a, axisa, -1), np.moveaxis(b, axisb, -1)
     if not {shape_of(a)[-1], shape_of(b)[-1]} <= {2, 3}:
-        raise ValueError("np.cross: the vectors have two or three dimensions")
+        raise ValueError("np.cross: the vectors should have two or three dimensions")
     (a0, a1, *a2), (b0, b1, *b2) = ([item_of(x, (..., i)) for i in range(shape_of(x)[-1])] for x in (a, b))
     last = a0 * b1 - a1 * b0
     if not a2 and not b2:
@@ -93,7 +93,7 @@ def _cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, ax
 @implements("linalg.cross")
 def _cross_of_three(x1: Any, x2: Any, *, axis: int = -1) -> Any:
     if shape_of(plain(x1))[axis] != 3 or shape_of(plain(x2))[axis] != 3:
-        raise ValueError("np.linalg.cross is of vectors in three dimensions")
+        raise ValueError("np.linalg.cross takes vectors in three dimensions")
     return _cross(x1, x2, axis=axis)
 
 
@@ -129,8 +129,8 @@ def _einsum(*operands: Any, optimize: Any = None) -> Any:
 
 
 def rearranged(operands: Sequence[Any]) -> tuple[Any, str, str] | None:
-    """An array whose axes `einsum` puts in another order, or takes diagonals of, and the letters of its axes and of the
-    result's: that is a view in numpy. None where it computes something."""
+    """For an `einsum` that only permutes axes or takes diagonals, which is a view in numpy: the array, the letters of
+    its axes, and those of the result's. None for others."""
     if len(operands) != 2 if isinstance(operands[0], str) else len(operands) not in (2, 3):
         return None
     (names,), output, _ = _subscripts(operands)
@@ -138,22 +138,22 @@ def rearranged(operands: Sequence[Any]) -> tuple[Any, str, str] | None:
 
 
 def strided(whole: Any, names: str, output: str) -> Any:
-    """The view of a plain array, of any kind of elements."""
+    """The view of a plain array that such an `einsum` makes."""
     shape = [min(n for n, c in zip(whole.shape, names, strict=True) if c == letter) for letter in output]
     steps = [sum(n for n, c in zip(whole.strides, names, strict=True) if c == letter) for letter in output]
     return np.lib.stride_tricks.as_strided(whole, shape, steps)
 
 
 def _letter(axis: Any) -> str:
-    """The letter of an axis that has a number; letters are in the order of numbers."""
+    """The letter for an axis given by number; the order is the same."""
     i = operator.index(axis)
     if not 0 <= i < 52:
-        raise ValueError(f"einsum: axes have numbers from 0 to 51, and {i} is none")
+        raise ValueError(f"einsum: an axis should be a number from 0 to 51, and is {i}")
     return (string.ascii_uppercase + string.ascii_lowercase)[i]
 
 
 def _subscripts(operands: Sequence[Any]) -> tuple[list[str], str, list[Any]]:
-    """The letters of each operand and of the result, with letters for what an ellipsis stands for."""
+    """The letters of each operand and of the result, with letters for the axes of an ellipsis."""
     if isinstance(operands[0], str):
         text, xs = operands[0].replace(" ", ""), [plain(x) for x in operands[1:]]
     else:  # operand, axes, operand, axes, ..., perhaps axes of the result
@@ -167,18 +167,18 @@ def _subscripts(operands: Sequence[Any]) -> tuple[list[str], str, list[Any]]:
     left, arrow, output = text.partition("->")
     inputs = left.split(",")
     if len(inputs) != len(xs):
-        raise ValueError(f"einsum: {len(inputs)} operands are named in {text!r} and {len(xs)} are given")
+        raise ValueError(f"einsum: {text!r} has {len(inputs)} operands, and {len(xs)} were given")
     spare = [letter for letter in string.ascii_letters if letter not in text]
     longest = 0
     for i, names in enumerate(inputs):
         hidden = rank(xs[i]) - len(names.replace("...", ""))
         if hidden < 0 or (hidden and "..." not in names):
-            raise ValueError(f"einsum: operand {i + 1} has {rank(xs[i])} axes, and {names!r} names others")
+            raise ValueError(f"einsum: operand {i + 1} has {rank(xs[i])} axes, which {names!r} does not match")
         longest = max(longest, hidden)
         inputs[i] = names.replace("...", "".join(spare[:hidden][::-1]))
     common = "".join(spare[:longest][::-1])
     if arrow and longest and "..." not in output:
-        raise ValueError(f"einsum: the result of {text!r} leaves out what the ellipsis stands for")
+        raise ValueError(f"einsum: the result of {text!r} leaves out the axes of the ellipsis")
     if arrow:
         output = output.replace("...", common)
     else:
@@ -191,7 +191,7 @@ def _subscripts(operands: Sequence[Any]) -> tuple[list[str], str, list[Any]]:
 
 # -- linear algebra ----------------------------------------------------------------------------------------------------
 
-_VECTORS_HAVE_ONE_AXIS = int(np.__version__.split(".")[0]) >= 2  # before, one less than the matrices
+_VECTORS_HAVE_ONE_AXIS = int(np.__version__.split(".")[0]) >= 2  # before numpy 2, one less than the matrices
 _SLOGDET, _EIGH = type(np.linalg.slogdet(np.eye(1))), type(np.linalg.eigh(np.eye(1)))
 _QR, _SVD = type(np.linalg.qr(np.eye(1))), type(np.linalg.svd(np.eye(1)))
 
@@ -206,7 +206,7 @@ def _solve(a: Any, b: Any) -> Any:
 
 
 def _solved(a: Any, b: Any) -> Any:
-    """The columns of b, divided by a. A graph shows what a matrix was made of: a Cholesky factor is a triangle."""
+    """The solution of a x = b for a matrix b. In a graph, a Cholesky factor is recognised and solved as a triangle."""
     if isinstance(a, Node):
         if a.operation is matrices.cholesky:
             return matrices.solve_lower(a, b)
@@ -266,7 +266,7 @@ def _qr(a: Any, mode: str = "reduced") -> Any:
     if mode == "r" and columns <= rows:
         return r
     q = lift(matrices.qr_orthogonal, (square,))
-    if columns > rows:  # the columns that are left are written in the basis of the first ones
+    if columns > rows:  # the remaining columns, in the basis of the first ones
         rest = lift(arrays.matmul, (arrays.swap(q), item_of(a, (..., slice(rows, None)))))
         r = np.concatenate([r, rest], -1)
     return r if mode == "r" else _QR(q, r)
@@ -274,7 +274,7 @@ def _qr(a: Any, mode: str = "reduced") -> Any:
 
 @implements("linalg.svd")
 def _svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
-    if hermitian:  # the lower triangle says all
+    if hermitian:  # only the lower triangle is read
         a = np.tril(a) + arrays.swap(np.tril(a, -1))
     s = lift(matrices.singular_values, (a,))
     if not compute_uv:
@@ -282,8 +282,8 @@ def _svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian:
     rows, columns = shape_of(a)[-2:]
     if full_matrices and rows != columns:
         raise NotDifferentiable(
-            "np.linalg.svd: the vectors that fill up a square matrix are not determined, so they have no derivative; "
-            "use full_matrices=False"
+            "np.linalg.svd: the vectors that complete a square matrix are not unique, so they have no derivative; use "
+            "full_matrices=False"
         )
     return _SVD(lift(matrices.left_vectors, (a,)), s, arrays.swap(lift(matrices.right_vectors, (a,))))
 
@@ -331,18 +331,18 @@ def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> 
     )
 
 
-_SMALL = 2.0**-1000  # a tangent over this is in range
+_SMALL = 2.0**-1000  # a tangent divided by this does not overflow
 
 
 def _root_of_powers(x: Any, p: float, axes: tuple[int, ...], keepdims: bool) -> Any:
-    """The p-norm along axes, for p from 1."""
+    """The p-norm along axes, for p of 1 or more."""
     shape = shape_of(x)
     if not elements(shape, axes):
-        return lift(reductions.total(axes, bool(keepdims)), (x,))  # of nothing: 0, as its derivative
+        return lift(reductions.total(axes, bool(keepdims)), (x,))  # 0 for no elements, and so is its derivative
     if math.prod(shape):
         largest = lift(reductions.extreme(True, axes, True), (lift(ops.absolute, (real_part(x),)),))
         size = ops.where(ops.less(largest, math.inf), ops.maximum(largest, _SMALL), 1.0)
-        scale = ops.exp2(ops.floor(ops.log2(size)))  # a power of two: no digits are lost
+        scale = ops.exp2(ops.floor(ops.log2(size)))  # a power of two: scaling is exact
     else:
         scale = np.ones([1 if i in axes else n for i, n in enumerate(shape)])
     x = lift(ops.divide, (x, scale))
@@ -352,7 +352,7 @@ def _root_of_powers(x: Any, p: float, axes: tuple[int, ...], keepdims: bool) -> 
 
 
 def _extreme(largest: bool, sizes: Any, axis: Any, keepdims: bool = False) -> Any:
-    """The largest size, which of none is 0, or the least."""
+    """The largest of sizes, which is 0 for no elements, or the least."""
     shape = shape_of(sizes)
     if largest and not elements(shape, axes_of(axis, len(shape))):
         return np.sum(sizes, axis, keepdims=keepdims)

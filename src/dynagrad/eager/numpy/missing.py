@@ -1,6 +1,6 @@
-"""What to write instead of functions of numpy that have no derivative here: for each what it is for, and what does it.
+"""Advice for numpy's functions that have no derivative here: why, and what to write instead.
 
-Suggestions go by what a function means. A name that no table has gets a general answer. Nothing is computed here.
+A name in neither table gets general advice. Nothing is computed here.
 """
 
 from __future__ import annotations
@@ -8,11 +8,11 @@ from __future__ import annotations
 from ...errors import NotDifferentiable
 
 _COMPLEX = "its result is complex, and derivatives are of reals; keep two parts as reals"
-IN_PLACE = "it changes an array in place, which arrays of dynagrad.numpy, and copies such as x.copy(), let it"
-_STEP = "it only looks at values, so its result is constant; call it on a plain array, outside of the derivative"
-_WIDTH = "a number with derivatives is of float64 already, and of that alone: leave the conversion out"
-_CLASS = "it makes a plain array of what it is given, which has no derivatives"
-_GROWS = "how many elements it gives depends on the values"
+IN_PLACE = "it changes an array in place; use it on an array of dynagrad.numpy, or on a copy such as x.copy()"
+_STEP = "its result is piecewise constant; call it on a plain array, outside of the derivative"
+_WIDTH = "numbers with derivatives are always of float64: leave the conversion out"
+_CLASS = "it makes a plain array of its argument, which has no derivatives"
+_GROWS = "the number of elements of its result depends on the values"
 
 WHY: dict[str, str] = {
     # complex numbers
@@ -27,7 +27,7 @@ WHY: dict[str, str] = {
     "np.complex64": f"{_COMPLEX}",
     **dict.fromkeys(("np.float32", "np.float16", "np.float64", "np.double", "np.single", "np.half"), _WIDTH),
     **dict.fromkeys(("np.longdouble", "np.floating"), _WIDTH),
-    # classes, which make plain arrays of what they are given
+    # classes that make plain arrays of their arguments
     "np.poly1d": f"{_CLASS}: write np.polyval(p, x) with the coefficients p = np.array([...])",
     "np.Polynomial": f"{_CLASS}: write np.polyval(p[::-1], x) with the coefficients p = np.array([...])",
     "np.ndenumerate": f"{_CLASS}: write `for i in np.ndindex(a.shape)`, and a[i]",
@@ -76,7 +76,7 @@ WHY: dict[str, str] = {
     "np.datetime_as_string": _STEP,
     "np.where": "give it a mask and two arrays",
 }
-"""What to do about functions by their names."""
+"""Advice by the name of a function."""
 
 FAMILIES: dict[str, str] = {
     "np.fft.": f"{_COMPLEX}; np.cos(2 * np.pi * np.outer(k, n) / N) @ x and the same of np.sin are two parts",
@@ -95,7 +95,7 @@ FAMILIES: dict[str, str] = {
     "np.diag_indices": "it only looks at a shape; give it x.shape",
     "np.save": "save the plain result, after the derivative",
 }
-"""The same by how names begin."""
+"""Advice by the beginning of a name."""
 
 _ELSE = "write it with functions that have one, look in dg.special, or give it a rule with dg.custom_rule"
 

@@ -1,13 +1,12 @@
-"""Numbers in numpy: its functions work on them as on arrays.
+"""numpy's dispatch protocols for numbers with derivatives, and the attributes and methods of arrays.
 
-numpy asks the numbers, through `__array_ufunc__` and `__array_function__`, and the tables here answer: a ufunc is an
-operation, a numpy function is a handler that is made of operations. Functions that only look at values (`np.argmax`,
-`np.isnan`, steps such as `np.floor`) see the numbers without derivatives. What is in no table raises, and says what to
-write instead; so does whatever would turn a number into a plain array or a float, which would lose its derivatives.
+numpy calls `__array_ufunc__` and `__array_function__` of a number, and the tables here answer: a ufunc is an operation,
+another function has a handler made of operations. Functions of values only (`np.argmax`, `np.isnan`, steps such as
+`np.floor`) get the numbers without derivatives. A function in no table raises an error that says what to write instead;
+so does every conversion to a plain array or a float, which would lose the derivatives.
 
-Importing this file gives `Number` the attributes and methods of an array. The handlers of functions are in
-`functions.py` and the files beside it. Of the options that they do not know `dtype=float` changes nothing, and
-others raise.
+Importing this file gives `Number` the attributes and methods of an array. The handlers are in `functions.py` and the
+files beside it. Options that a handler does not have raise, unless they change nothing, such as `dtype=float`.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ from .ufuncs import METHODS
 UFUNCS: dict[Any, Operation] = {
     operation.array: operation for operation in ops.TABLE.values() if isinstance(operation.array, np.ufunc)
 } | {np.fabs: ops.absolute, np.float_power: ops.power, np.matmul: arrays.matmul}
-"""The operation of a ufunc."""
+"""The operation of each ufunc."""
 
 COMPOSED: dict[Any, Handler] = {
     np.positive: lambda x: x,
@@ -73,18 +72,18 @@ COMPOSED: dict[Any, Handler] = {
     )
     if hasattr(np, name)  # new in numpy 2
 }
-"""Ufuncs that are made of others."""
+"""Ufuncs that are composed of others."""
 
 STEPS: frozenset[Any] = frozenset(
     {ufunc for ufunc, operation in UFUNCS.items() if operation.tangent == (None,) * len(operation.arguments)}
     | {np.isnan, np.isfinite, np.isinf, np.signbit, np.floor_divide, np.heaviside, np.spacing, np.logical_xor}
 )
-"""Ufuncs whose results are truth values, or constant between steps."""
+"""Ufuncs whose results are truth values or piecewise constant."""
 
 
 def array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
-    """What numpy calls for a ufunc with a number among its arguments."""
-    if options and (target := _written(options)) is not None:
+    """`__array_ufunc__`: a ufunc, or a method of it, with a number among its arguments."""
+    if options and (target := _mutable_target(options)) is not None:
         return target.__array_ufunc__(ufunc, method, *inputs, **options)
     if method == "__call__":
         if options:
@@ -106,22 +105,22 @@ def array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **options: Any
     return _elements(handler(ufunc, *inputs, **options))
 
 
-def _written(options: dict[str, Any]) -> Any:
-    """The array that `out=` names, if numbers with derivatives can be written into it; it knows how."""
+def _mutable_target(options: dict[str, Any]) -> Any:
+    """The array of `out=`, if numbers with derivatives can be written to it."""
     out = options.get("out")
     outs = out if isinstance(out, tuple) else (out,)
     return next((x for x in outs if isinstance(x, Number) and x.can_be_written), None)
 
 
 def _elements(x: Any) -> Any:
-    """Results of numpy's, of which the single ones are scalars of numpy's."""
+    """Results with single numbers marked as numpy scalars."""
     if isinstance(x, tuple):
         return type(x)(*map(as_element, x)) if hasattr(x, "_fields") else tuple(map(as_element, x))
     return as_element(x)
 
 
 def _own_options(names: frozenset[str], options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The options of these names, and the others."""
+    """The options with these names, and the others."""
     mine = {k: v for k, v in options.items() if k in names}
     return mine, {k: v for k, v in options.items() if k not in names}
 
@@ -130,13 +129,12 @@ _OPTIONS = {method: frozenset(inspect.signature(handler).parameters) for method,
 
 
 def of_scipy(ufunc: Any) -> Handler | None:
-    """A ufunc of scipy.special, by its name."""
-
+    """The handler of a ufunc of scipy.special, by its name."""
     return special.UFUNCS.get(ufunc.__name__)
 
 
 def check_options(name: str, options: dict[str, Any]) -> None:
-    """Let through what changes nothing."""
+    """Raises Error for options that would change the result."""
     for option, value in options.items():
         if option == "out" and any(x is not None for x in (value if isinstance(value, tuple) else (value,))):
             raise Error(
@@ -203,7 +201,7 @@ LOOKS: frozenset[Any] = frozenset(
         np.linalg.matrix_rank,
     }
 )
-"""Functions that see values alone: truth values, places, shapes, whole numbers."""
+"""Functions of values only, whose results are truth values, positions, shapes or integers."""
 
 
 BY_UFUNC: dict[Any, Any] = {
@@ -214,13 +212,13 @@ BY_UFUNC: dict[Any, Any] = {
     np.min: np.minimum,
     np.amin: np.minimum,
 }
-"""The ufunc that a function reduces by, which has the options `where` and `initial`."""
+"""The ufunc whose `reduce` a function is: it has the options `where` and `initial`."""
 CHOOSING = frozenset({"where", "initial"})
 
 
 def array_function(self: Any, function: Any, types: Any, arguments: Sequence[Any], options: dict[str, Any]) -> Any:
-    """What numpy calls for one of its functions with a number among the arguments."""
-    if options and (target := _written(options)) is not None:
+    """`__array_function__`: a function of numpy with a number among its arguments."""
+    if options and (target := _mutable_target(options)) is not None:
         return target.__array_function__(function, types, arguments, options)
     handler = FUNCTIONS.get(function)
     if handler is not None:
@@ -233,24 +231,24 @@ def array_function(self: Any, function: Any, types: Any, arguments: Sequence[Any
     raise unknown(name_of(function))
 
 
-def spelled(function: Any, given: Sequence[Any], options: dict[str, Any]) -> tuple[Sequence[Any], dict[str, Any]]:
-    """The arguments of a function as its handler takes them; raises Error for options that it does not take."""
+def spelled(function: Any, arguments: Sequence[Any], options: dict[str, Any]) -> tuple[Sequence[Any], dict[str, Any]]:
+    """The arguments of a function, bound as its handler takes them; raises Error for options that it does not take."""
     positional = POSITIONAL[function]
-    if positional is not None and len(given) > positional:
-        rest = list(inspect.signature(function).parameters)[positional : len(given)]
-        options = dict(zip(rest, given[positional:], strict=True)) | options
-        given = given[:positional]
+    if positional is not None and len(arguments) > positional:
+        rest = list(inspect.signature(function).parameters)[positional : len(arguments)]
+        options = dict(zip(rest, arguments[positional:], strict=True)) | options
+        arguments = arguments[:positional]
     if options:
         takes = TAKES[function]
         others = {k: v for k, v in options.items() if k not in takes}
         if others:
             check_options(name_of(function), others)
         options = {k: v for k, v in options.items() if k in takes and v is not np._NoValue}
-    return given, options
+    return arguments, options
 
 
 def name_of(function: Any) -> str:
-    """What a user calls a function of numpy."""
+    """The name that users write for a function of numpy."""
     where = next((part for part in ("linalg", "fft", "emath", "stride_tricks") if part in function.__module__), "")
     where = {"stride_tricks": "lib.stride_tricks"}.get(where, where)
     if not where and getattr(np.emath, function.__name__, None) is function:
@@ -259,7 +257,7 @@ def name_of(function: Any) -> str:
 
 
 def _stripped(x: Any) -> Any:
-    """The same without derivatives, in lists and tuples too."""
+    """Numbers without derivatives, in lists, tuples and dicts too."""
     if isinstance(x, Number):
         return real_part(x)
     if isinstance(x, dict):
@@ -276,11 +274,11 @@ BY_FUNCTION = (
     *("sum", "prod", "max", "min", "mean", "var", "std", "ptp", "cumsum", "cumprod", "dot", "clip", "trace"),
     *("diagonal", "repeat", "take", "ravel", "squeeze", "swapaxes"),
 )
-"""The methods of arrays that are the function of numpy with the same name, for all that stands for an array here."""
+"""The methods of arrays that are numpy's function with the same name."""
 
 
 def _method(function: Any) -> Any:
-    """The method of an array that does what a function of numpy does."""
+    """The method of arrays that is a function of numpy."""
 
     def method(self: Any, *arguments: Any, **options: Any) -> Any:
         return array_function(self, function, (), (self, *arguments), options)
@@ -288,22 +286,22 @@ def _method(function: Any) -> Any:
     return method
 
 
-def _refused(what: str, instead: str) -> Any:
+def _refused(what: str, advice: str) -> Any:
     def refuse(self: Any, *arguments: Any, **options: Any) -> Any:
-        raise Error(f"{what} would lose the derivatives of a number; {instead}{place()}")
+        raise Error(f"{what} would lose the derivatives of a number; {advice}{place()}")
 
     return refuse
 
 
 def _is_call_of(dtype: Any) -> bool:
-    """Whether the user's line calls a type of numpy's by name, as `np.int64(x)`: nothing else asks so plainly."""
+    """Whether the user's line is a call such as `np.int64(x)`, which asks for the conversion explicitly."""
     named = re.match(r"(?:\w+\.)*(\w+)\(", running())
     kind = getattr(np, named[1], None) if named else None
     return isinstance(kind, type) and issubclass(kind, np.generic) and np.dtype(kind) == dtype
 
 
 def _no_array() -> Any:
-    """What functions ask for that compute with plain arrays alone, and classes of numpy."""
+    """Raises the error for `__array__`, which functions on plain arrays and numpy's classes call."""
     text = running()
     named = re.match(r"(?:\w+\.)*(\w+)\(", text)
     advice = WHY.get("np.MaskedArray" if ".ma." in text else f"np.{named[1]}") if named else None
@@ -324,7 +322,7 @@ _OTHER_THREAD = (
 
 
 def _to_float(self: Any) -> Any:
-    """What functions that are not of Python ask for, such as those of `math`, and writes into plain arrays."""
+    """Raises the error for `__float__`, which functions of `math` call, and assignments to elements of plain arrays."""
     text = running()
     named = re.match(r"(?:\w+\.)*(\w+)\(", text)
     if named and hasattr(math, named[1]):
@@ -347,7 +345,7 @@ def _to_float(self: Any) -> Any:
 
 
 class Methods:
-    """What a number has of an array; see the end of this file."""
+    """The methods of arrays, which `Number` gets at the end of this file."""
 
     __array_ufunc__ = array_ufunc
     __array_function__ = array_function
@@ -469,8 +467,8 @@ class Methods:
         callers = {f.f_code.co_name for f in (frame, frame.f_back) if f is not None}
         if any("vectorize" in name or name == "_get_ufunc_and_otypes" for name in callers):
             raise Error(
-                "np.vectorize makes plain arrays of what it is given, which would lose the derivatives of a number; "
-                "use that of dynagrad.numpy (import dynagrad.numpy as np)"
+                "np.vectorize makes plain arrays of its arguments, which would lose the derivatives of a number; use "
+                "the one of dynagrad.numpy (import dynagrad.numpy as np)"
             )
         _no_array()
 

@@ -1,7 +1,7 @@
-"""What numpy's order statistics do with numbers: quantiles and medians, with weights, and without NaN.
+"""Handlers of numpy's order statistics: quantiles and medians, with weights, and ignoring NaN.
 
-Handlers as `functions.py` says. An order statistic follows the elements that it is made of; at ties, those that a
-stable sort puts there.
+The derivative of an order statistic is that of the elements it is computed from; at ties, of those that a stable sort
+puts there.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from ...ir.ops.arrays import shape_of
 from ..numbers import plain, real_part
 from .functions import axes_of, elements, implements, is_known, item_of, rank
 
-# -- places ------------------------------------------------------------------------------------------------------------
+# -- positions ---------------------------------------------------------------------------------------------------------
 
 
 def _places(x: Any) -> Any:
-    """Whole numbers of reals that are whole."""
+    """Reals that are whole as integers."""
     return np.asarray(x).astype(np.intp) if is_known(x) else integers.to_integer(x)
 
 
 def _in_front(a: Any, axis: Any) -> tuple[Any, tuple[int, ...]]:
-    """The axes made one, which comes first; and which they were."""
+    """The array with the axes merged into one, which comes first; and these axes."""
     shape = shape_of(a)
     axes = axes_of(axis, len(shape))
     rest = tuple(k for k in range(len(shape)) if k not in axes)
@@ -34,14 +34,14 @@ def _in_front(a: Any, axis: Any) -> tuple[Any, tuple[int, ...]]:
     return np.reshape(moved, (elements(shape, axes), *(shape[k] for k in rest))), axes
 
 
-def _kept(found: Any, axes: tuple[int, ...], skip: int, keepdims: bool) -> Any:
+def _with_kept_axes(found: Any, axes: tuple[int, ...], skip: int, keepdims: bool) -> Any:
     return np.expand_dims(found, tuple(k + skip for k in sorted(axes))) if keepdims and axes else found
 
 
 # -- order statistics --------------------------------------------------------------------------------------------------
 
 Virtual = Callable[[Any, Any], Any]
-"""From how many there are, and the share that lies below, to a place between two of them in order."""
+"""The virtual index of a quantile (Hyndman and Fan 1996): from the number of elements and the share below, from 0."""
 
 
 def _between(alpha: float, beta: float) -> Virtual:
@@ -49,7 +49,7 @@ def _between(alpha: float, beta: float) -> Virtual:
 
 
 def _lower_or_upper(place: Any, low: Callable[[Any, Any], Any]) -> Any:
-    """The place below, where a test of it holds, and else the next one."""
+    """The index below a virtual index where `low` holds, else the one above."""
     below = np.floor(place)
     return np.maximum(np.where(low(place - below, below), below, below + 1.0), 0.0)
 
@@ -62,7 +62,7 @@ CONTINUOUS: dict[str, Virtual] = {
     "median_unbiased": _between(1.0 / 3.0, 1.0 / 3.0),
     "normal_unbiased": _between(3.0 / 8.0, 3.0 / 8.0),
 }
-"""Methods whose results are on lines between two neighbours, so that they follow the share too."""
+"""Methods that interpolate between two neighbours, and so have a derivative by the share."""
 DISCRETE: dict[str, Virtual] = {
     "inverted_cdf": lambda n, q: _lower_or_upper(n * q - 1.0, lambda rest, below: rest == 0.0),
     "closest_observation": lambda n, q: _lower_or_upper(
@@ -72,16 +72,16 @@ DISCRETE: dict[str, Virtual] = {
     "higher": lambda n, q: np.ceil((n - 1) * q),
     "nearest": lambda n, q: np.rint((n - 1) * q),
 }
-"""Methods that take one of the elements."""
+"""Methods that select one element."""
 HALFWAY: dict[str, tuple[Virtual, float, float]] = {
     "averaged_inverted_cdf": (lambda n, q: n * q - 1.0, 0.5, 1.0),
     "midpoint": (lambda n, q: (np.floor((n - 1) * q) + np.ceil((n - 1) * q)) * 0.5, 0.0, 0.5),
 }
-"""Methods that take one, or the mean of two: how far between them, at a whole place and at any other."""
+"""Methods that select an element or the mean of two: the weight at a whole virtual index, and at any other."""
 
 
 def _neighbours(method: str, n: Any, q: Any) -> tuple[Any, Any, Any]:
-    """The places of two elements in order, and how far from the one to the other the result is."""
+    """The positions of two elements in order, and the interpolation weight between them."""
     if method in CONTINUOUS:
         virtual = CONTINUOUS[method](n, q)
     elif method in DISCRETE:
@@ -90,7 +90,7 @@ def _neighbours(method: str, n: Any, q: Any) -> tuple[Any, Any, Any]:
         virtual = HALFWAY[method][0](n, real_part(q))
     else:
         names = ", ".join(sorted((*CONTINUOUS, *DISCRETE, *HALFWAY)))
-        raise ValueError(f"{method!r:.40} is no method of a quantile; there are {names}")
+        raise ValueError(f"{method!r:.40} is no method of a quantile; the methods are {names}")
     value = real_part(virtual)
     last = np.maximum(n - 1, 0)
     below = np.minimum(np.maximum(np.floor(value), 0.0), last)
@@ -103,7 +103,7 @@ def _neighbours(method: str, n: Any, q: Any) -> tuple[Any, Any, Any]:
 
 
 def _mixed(a: Any, b: Any, way: Any) -> Any:
-    """On the line from a to b; from the nearer end, as numpy does it."""
+    """Linear interpolation from a to b, computed from the nearer end, as in numpy."""
     gap = b - a
     return np.where(real_part(way) >= 0.5, b - gap * (1.0 - way), a + gap * way)
 
@@ -117,19 +117,19 @@ def _quantiles(name: str, a: Any, q: Any, axis: Any, method: str, keepdims: bool
     if not n:
         if not nan:
             raise IndexError(f"{name}: there is nothing along the axis, so no element to take")
-        return _kept(np.full(shape_of(q) + rest, np.nan), axes, rank(q), keepdims)
+        return _with_kept_axes(np.full(shape_of(q) + rest, np.nan), axes, rank(q), keepdims)
     if weights is not None:
         found = _weighted(name, a, front, real_part(q), axis, axes, method, real_part(weights), nan)
-        return _kept(found, axes, rank(q), keepdims)
+        return _with_kept_axes(found, axes, rank(q), keepdims)
     ordered = np.sort(front, axis=0)
     last = item_of(ordered, n - 1)
     shape = shape_of(q)
     if nan:
-        count = np.sum(real_part(front) == real_part(front), axis=0)  # NaN stands last
+        count = np.sum(real_part(front) == real_part(front), axis=0)  # NaN is sorted to the end
         wide = np.reshape(q, shape + (1,) * len(rest))
         below, above, way = _neighbours(method, count, wide)
         full = shape + rest
-        a_, b_ = (_taken(ordered, np.broadcast_to(p, full), rest) for p in (below, above))
+        a_, b_ = (_elements_at(ordered, np.broadcast_to(p, full), rest) for p in (below, above))
         found = _mixed(a_, b_, np.broadcast_to(way, full))
     else:
         below, above, way = _neighbours(method, n, q)
@@ -139,11 +139,11 @@ def _quantiles(name: str, a: Any, q: Any, axis: Any, method: str, keepdims: bool
         way = np.reshape(way, shape + (1,) * len(rest)) if shape_of(way) else way
         found = np.where(np.isnan(real_part(last)), math.nan, a_ if method in DISCRETE else _mixed(a_, b_, way))
         found = np.broadcast_to(found, shape + rest) if shape_of(found) != shape + rest else found
-    return _kept(found, axes, rank(q), keepdims)
+    return _with_kept_axes(found, axes, rank(q), keepdims)
 
 
-def _taken(ordered: Any, places: Any, rest: tuple[int, ...]) -> Any:
-    """Elements along the first axis, at places that are others for each of the rest."""
+def _elements_at(ordered: Any, places: Any, rest: tuple[int, ...]) -> Any:
+    """Elements along the first axis, at positions that differ along the other axes."""
     shape = shape_of(places)
     flat = np.reshape(places, (-1, *rest))
     return np.reshape(np.take_along_axis(ordered, _places(flat), 0), shape)
@@ -152,7 +152,7 @@ def _taken(ordered: Any, places: Any, rest: tuple[int, ...]) -> Any:
 def _weighted(
     name: str, a: Any, front: Any, q: Any, axis: Any, axes: tuple[int, ...], method: str, weights: Any, nan: bool
 ) -> Any:
-    """The first element in order at which a share of all weights is reached."""
+    """The first element in order at which the cumulative weight reaches a share of the total."""
     if method != "inverted_cdf":
         raise ValueError(f"{name}: of the methods only 'inverted_cdf' takes weights, and not {method!r:.40}")
     shape, weights = shape_of(a), plain(weights)
@@ -170,11 +170,11 @@ def _weighted(
     if is_known(total) and not np.all(np.isfinite(total[-1]) & (total[-1] > 0.0)):
         raise ValueError(f"{name}: weights are NaN, infinite, or all zero")
     below = total / item_of(total, slice(-1, None))
-    below = np.where(below == 0.0, -1.0, below)  # what has no weight at all is not an element
+    below = np.where(below == 0.0, -1.0, below)  # elements of weight zero do not count
     wide = np.reshape(below, (shape_of(front)[0], *(1,) * rank(q), *rest))
     place = np.sum(wide < np.reshape(q, shape_of(q) + (1,) * len(rest)), axis=0)
     most = np.sum(~lost, axis=0) if nan else shape_of(front)[0]
-    found = _taken(np.take_along_axis(front, order, 0), np.maximum(np.minimum(place, most - 1), 0), rest)
+    found = _elements_at(np.take_along_axis(front, order, 0), np.maximum(np.minimum(place, most - 1), 0), rest)
     return np.where(np.all(lost, axis=0) if nan else np.any(lost, axis=0), math.nan, found)
 
 
@@ -205,13 +205,13 @@ def _median(a: Any, axis: Any = None, *, overwrite_input: bool = False, keepdims
     front, axes = _in_front(plain(a), axis)
     n = shape_of(front)[0]
     if not n:
-        return _kept(np.full(shape_of(front)[1:], math.nan), axes, 0, keepdims)
+        return _with_kept_axes(np.full(shape_of(front)[1:], math.nan), axes, 0, keepdims)
     ordered = np.sort(front, axis=0)
     found = item_of(ordered, n // 2)
     if n % 2 == 0:
         found = (item_of(ordered, n // 2 - 1) + found) * 0.5
     found = np.where(np.isnan(real_part(item_of(ordered, n - 1))), math.nan, found)
-    return _kept(found, axes, 0, keepdims)
+    return _with_kept_axes(found, axes, 0, keepdims)
 
 
 @implements("nanmedian")
@@ -219,10 +219,10 @@ def _nanmedian(a: Any, axis: Any = None, *, overwrite_input: bool = False, keepd
     front, axes = _in_front(plain(a), axis)
     n, rest = shape_of(front)[0], shape_of(front)[1:]
     if not n:
-        return _kept(np.full(rest, math.nan), axes, 0, keepdims)
+        return _with_kept_axes(np.full(rest, math.nan), axes, 0, keepdims)
     ordered = np.sort(front, axis=0)
     count = np.sum(real_part(front) == real_part(front), axis=0)
     low, high = (np.maximum(p, 0) for p in ((count - 1) // 2, np.minimum(count // 2, n - 1)))
-    a_, b_ = _taken(ordered, low, rest), _taken(ordered, high, rest)
+    a_, b_ = _elements_at(ordered, low, rest), _elements_at(ordered, high, rest)
     found = np.where(low == high, a_, (a_ + b_) * 0.5)
-    return _kept(found, axes, 0, keepdims)
+    return _with_kept_axes(found, axes, 0, keepdims)

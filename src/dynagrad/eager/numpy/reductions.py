@@ -1,6 +1,6 @@
-"""What numpy's reductions and running sums do with numbers, and their twins that leave NaN out.
+"""Handlers of numpy's reductions and cumulative sums, and of their versions that ignore NaN.
 
-Handlers as `functions.py` says. Order statistics are in `quantiles.py`.
+Order statistics are in `quantiles.py`.
 """
 
 from __future__ import annotations
@@ -73,12 +73,12 @@ def _average(a: Any, axis: Any = None, weights: Any = None, *, keepdims: bool = 
 
 
 def _weights_along(axis: Any, shape: tuple[int, ...], weights: Any) -> Any:
-    """Weights of some axes, in the order in which these are named, as they stand among all axes."""
+    """Weights along some axes, in the order in which these are named, reshaped to broadcast with the array."""
     if axis is None:
-        raise TypeError("np.average: the axis must be given where weights have another shape")
+        raise TypeError("np.average: weights of another shape than the array need an axis")
     axes = axes_of(axis, len(shape))
     if shape_of(weights) != tuple(shape[i] for i in axes):
-        raise ValueError("np.average: the weights have another shape than the axes that they are for")
+        raise ValueError("np.average: the weights should have the shape of the array along the axes")
     inside = transpose(weights, [int(i) for i in np.argsort(axes)])
     return reshape(inside, tuple(n if i in axes else 1 for i, n in enumerate(shape)))
 
@@ -87,10 +87,9 @@ def _weights_along(axis: Any, shape: tuple[int, ...], weights: Any) -> Any:
 def _var(a: Any, axis: Any = None, *, ddof: float = 0, correction: float | None = None, keepdims: bool = False) -> Any:
     a = plain(a)
     count = elements(shape_of(a), axes_of(axis, rank(a))) - (ddof if correction is None else correction)
-    apart = lift(ops.subtract, (a, _mean(a, axis, keepdims=True)))
-    return lift(
-        ops.divide, (sum_over(lift(ops.multiply, (apart, apart)), axis, keepdims=keepdims), float(max(count, 0)))
-    )
+    deviations = lift(ops.subtract, (a, _mean(a, axis, keepdims=True)))
+    squares = lift(ops.multiply, (deviations, deviations))
+    return lift(ops.divide, (sum_over(squares, axis, keepdims=keepdims), float(max(count, 0))))
 
 
 @implements("std")
@@ -98,7 +97,7 @@ def _std(a: Any, axis: Any = None, *, ddof: float = 0, correction: float | None 
     a = plain(a)
     found = _var(a, axis, ddof=ddof, correction=correction, keepdims=keepdims)
     if elements(shape_of(a), axes_of(axis, rank(a))) == 1:
-        return found  # 0 whatever the number is, so the root has no kink
+        return found  # constantly 0, so its root has derivative 0 and no kink
     return lift(ops.sqrt, (found,))
 
 
@@ -142,7 +141,7 @@ def _linalg_trace(x: Any, *, offset: int = 0) -> Any:
     return _trace(x, offset, -2, -1)
 
 
-# -- without NaN -------------------------------------------------------------------------------------------------------
+# -- ignoring NaN ------------------------------------------------------------------------------------------------------
 
 
 def _without(name: str, function: Any, neutral: float) -> None:
@@ -181,13 +180,13 @@ _chosen("nanmin", np.min, math.inf)
 
 
 def _there(a: Any, axis: Any, keepdims: bool) -> tuple[Any, Any]:
-    """Where there are numbers, and how many along axes."""
+    """Where elements are not NaN, and how many along axes."""
     there = ~np.isnan(real_part(a))
     return there, np.sum(there, axis, keepdims=keepdims)
 
 
 def _share(total: Any, count: Any) -> Any:
-    """A sum over a count, which is NaN where nothing was counted."""
+    """A sum divided by a count; NaN where the count is 0."""
     return np.where(count > 0, total / np.where(count > 0, count, 1), math.nan)
 
 
@@ -204,8 +203,9 @@ def _nanvar(
 ) -> Any:
     a = plain(a)
     there, count = _there(a, axis, keepdims)
-    apart = np.where(there, a - _nanmean(a, axis, keepdims=True), 0.0)
-    return _share(np.sum(apart * apart, axis, keepdims=keepdims), count - (ddof if correction is None else correction))
+    deviations = np.where(there, a - _nanmean(a, axis, keepdims=True), 0.0)
+    total = np.sum(deviations * deviations, axis, keepdims=keepdims)
+    return _share(total, count - (ddof if correction is None else correction))
 
 
 @implements("nanstd")

@@ -1,7 +1,6 @@
-"""What numpy's functions that change shapes and the order of axes do with numbers, and those that change nothing.
+"""Handlers of numpy's functions that change shapes and the order of axes, and of those that change nothing.
 
-Handlers as `functions.py` says. Elements stay in their order along their axes, except for `order="F"`; what moves
-them is in `arranging.py`.
+Elements keep their order along each axis, except with `order="F"`; functions that move them are in `arranging.py`.
 """
 
 from __future__ import annotations
@@ -31,8 +30,8 @@ def reshape(a: Any, shape: Any = None, order: str = "C", *, newshape: Any = None
         return transpose(reshape(transpose(a), wanted[::-1]))
     if order not in ("C", "A", "K") or (order != "C" and rank(a) > 1):
         raise Error(
-            f"np.reshape: order={order!r} goes by how an array lies in memory, which numbers with derivatives do not "
-            f"keep; there are 'C' and 'F'{place()}"
+            f"np.reshape: order={order!r} depends on the memory layout of an array, which numbers with derivatives do "
+            f"not have; use 'C' or 'F'{place()}"
         )
     if -1 in wanted:
         known = math.prod(n for n in wanted if n != -1)
@@ -139,7 +138,7 @@ def _imag(val: Any) -> Any:
 
 @implements("angle")
 def _angle(z: Any, deg: bool = False) -> Any:
-    """0 or half a turn, by the sign: that of -0.0 too, as in numpy."""
+    """0 or half a turn, by the sign bit, as in numpy."""
     x = plain(z)
     turned = lift(ops.copysign, (1.0, x)) < 0.0
     return lift(ops.where, (x == x, lift(ops.where, (turned, 180.0 if deg else math.pi, 0.0)), x))

@@ -1,6 +1,6 @@
-"""What numpy's functions on samples do with numbers: convolutions, windows, interpolation, differences and integrals.
+"""Handlers of numpy's functions on samples: convolutions, windows, interpolation, differences and integrals.
 
-Handlers as `functions.py` says. What they choose by looking (between which knots a place lies) is a step.
+Which interval of an interpolation a point lies in is piecewise constant.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ _MODES = ("full", "same", "valid")
 
 
 def _rows(name: str, a: Any, v: Any, mode: Any) -> tuple[Any, Any]:
-    """Two rows that are not empty."""
+    """Two vectors that are not empty."""
     if mode not in _MODES:
-        raise ValueError(f"{name}: mode={mode!r:.40} is none; there are 'full', 'same' and 'valid'")
+        raise ValueError(f"{name}: the mode should be 'full', 'same' or 'valid', and is {mode!r:.40}")
     a, v = (x if rank(x) else np.reshape(x, (1,)) for x in (plain(a), plain(v)))
     if rank(a) != 1 or rank(v) != 1:
-        raise ValueError(f"{name} is of rows; for arrays of more axes see np.lib.stride_tricks.sliding_window_view")
+        raise ValueError(f"{name} takes vectors; for arrays of more axes see np.lib.stride_tricks.sliding_window_view")
     if not shape_of(a)[0] or not shape_of(v)[0]:
-        raise ValueError(f"{name}: a row is empty")
+        raise ValueError(f"{name}: a vector is empty")
     return a, v
 
 
 def _convolved(a: Any, v: Any, mode: str) -> Any:
-    """The convolution with a row that is not longer than the first."""
+    """The convolution with a vector that is not longer than the first."""
     n, m = shape_of(a)[0], shape_of(v)[0]
     found = lift(windows.convolve(mode != "valid"), (a, v))
     start = m - m // 2 - 1
@@ -84,7 +84,7 @@ def _sliding_window_view(x: Any, window_shape: Any, axis: Any = None) -> Any:
 def _interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
     x, xp, fp = plain(x), plain(xp), plain(fp)
     if rank(xp) != 1 or shape_of(xp) != shape_of(fp) or not shape_of(xp)[0]:
-        raise ValueError("np.interp: the places of the samples and their values should be rows of one length, not 0")
+        raise ValueError("np.interp: xp and fp should be vectors of the same length, and not empty")
     if period is not None:
         x, xp, fp, left, right = *_periodic(x, xp, fp, period), None, None
     n, shape = shape_of(xp)[0], shape_of(x)
@@ -94,7 +94,7 @@ def _interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, perio
         inside = np.broadcast_to(item_of(fp, 0), shape_of(flat))
         inside = lift(ops.where, (real_part(flat) == real_part(flat), inside, flat))
     else:
-        with np.errstate(all="ignore"):  # numpy does not warn here either
+        with np.errstate(all="ignore"):  # as numpy, which does not warn here
             inside = _between(flat, xp, fp, n)
     below = item_of(fp, 0) if left is None else plain(left)
     above = item_of(fp, n - 1) if right is None else plain(right)
@@ -103,7 +103,7 @@ def _interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, perio
 
 
 def _between(x: Any, xp: Any, fp: Any, n: int) -> Any:
-    """On the line between the two samples round each place; the last sample ends the last line."""
+    """Linear interpolation between the two samples around each point."""
     before = np.searchsorted(real_part(xp), real_part(x), side="right") - 1
     anchor = np.maximum(before, 0)
     start = np.minimum(anchor, n - 2)
@@ -113,19 +113,19 @@ def _between(x: Any, xp: Any, fp: Any, n: int) -> Any:
 
     x0, x1, f0, f1 = at(xp, start), at(xp, start + 1), at(fp, start), at(fp, start + 1)
     run = x1 - x0
-    apart = real_part(run) != 0.0  # of samples at one place, the last counts, and at the end there is no line
-    slope = np.where(apart, (f1 - f0) / np.where(apart, run, 1.0), 0.0)
+    distinct = real_part(run) != 0.0  # of samples at one place, the last counts, and at the end there is no line
+    slope = np.where(distinct, (f1 - f0) / np.where(distinct, run, 1.0), 0.0)
     here, height = at(xp, anchor), at(fp, anchor)
     found = slope * (x - here) + height
     found = np.where(np.isnan(real_part(found)) & (real_part(x) == real_part(here)), height, found)
-    lost = np.isnan(real_part(found))  # infinities in between: from the other end, as numpy does
+    lost = np.isnan(real_part(found))  # where an infinity is in between: from the other end, as in numpy
     found = np.where(lost, slope * (x - x1) + f1, found)
     lost = np.isnan(real_part(found)) & (real_part(f0) == real_part(f1)) & ~np.isnan(real_part(x))
     return np.where(lost, f0, found)
 
 
 def _periodic(x: Any, xp: Any, fp: Any, period: Any) -> tuple[Any, Any, Any]:
-    """The same of a function that repeats itself: samples in order, with one more at each end."""
+    """The points and samples of a periodic function: samples sorted, with one more at each end."""
     period = abs(plain(period))
     known = isinstance(real_part(period), float)
     if known and real_part(period) == 0.0:
@@ -169,14 +169,14 @@ def _gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> A
     f = plain(f)
     axes = axes_of(axis, rank(f))
     if edge_order not in (1, 2):
-        raise ValueError("np.gradient: edge_order is 1 or 2")
+        raise ValueError("np.gradient: edge_order should be 1 or 2")
     if len(varargs) not in (0, 1, len(axes)) or (len(varargs) == 1 < len(axes) and rank(plain(varargs[0]))):
-        raise TypeError("np.gradient: give one distance, or one distance or row of places for each axis")
+        raise TypeError("np.gradient: give one spacing, or one spacing or vector of coordinates for each axis")
     spacings = [1.0] * len(axes) if not varargs else list(map(plain, varargs))
     spacings = spacings * len(axes) if len(spacings) == 1 else spacings
     steps = [_step(h, shape_of(f)[a]) for h, a in zip(spacings, axes, strict=True)]
     if any(shape_of(f)[a] < edge_order + 1 for a in axes):
-        raise ValueError("np.gradient: along each axis there have to be at least edge_order + 1 elements")
+        raise ValueError("np.gradient: each axis should have at least edge_order + 1 elements")
     found = [_slopes(f, h, a, edge_order) for h, a in zip(steps, axes, strict=True)]
     return found[0] if len(axes) == 1 else _TOGETHER(found)
 
@@ -185,15 +185,15 @@ _TOGETHER: Any = type(np.gradient(np.eye(2)))  # a tuple since numpy 2
 
 
 def _step(h: Any, n: int) -> Any:
-    """The distance of neighbours, or all their distances where the places were given."""
+    """The spacing, or a vector of the distances of neighbours where coordinates are given that are not equidistant."""
     if not rank(h):
         return h
     if rank(h) != 1 or shape_of(h)[0] != n:
-        raise ValueError("np.gradient: the places along an axis should be a row, as long as the axis")
-    apart = np.diff(h)
-    if isinstance(apart, np.ndarray) and apart.size and (apart == apart[0]).all():
-        return float(apart[0])
-    return apart
+        raise ValueError("np.gradient: the coordinates along an axis should be a vector, as long as the axis")
+    distances = np.diff(h)
+    if isinstance(distances, np.ndarray) and distances.size and (distances == distances[0]).all():
+        return float(distances[0])
+    return distances
 
 
 def _slopes(f: Any, h: Any, axis: int, edge_order: int) -> Any:
@@ -203,11 +203,11 @@ def _slopes(f: Any, h: Any, axis: int, edge_order: int) -> Any:
         return item_of(f, (*(slice(None),) * axis, slice(start, end)))
 
     def column(x: Any) -> Any:
-        """Distances as they stand along the axis."""
+        """A vector of distances, reshaped to lie along the axis."""
         return np.reshape(x, (-1,) + (1,) * (rank(f) - axis - 1))
 
     def mixed(start: int, *weights: Any) -> Any:
-        """Neighbours, from one on, with weights."""
+        """A weighted sum of shifted slices, the first from `start` on."""
         found = None
         for k, weight in enumerate(weights):
             part = weight * at(start + k, start + k + 1)

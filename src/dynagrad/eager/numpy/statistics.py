@@ -1,7 +1,7 @@
-"""What numpy's covariances and histograms do with numbers.
+"""Handlers of numpy's covariances and histograms.
 
-Handlers as `functions.py` says. The counts of a histogram are steps, and linear in weights; its edges follow the
-extremes of the data where numpy takes them from there.
+The counts of a histogram are piecewise constant in the data and linear in the weights; its edges depend on the extrema
+of the data where numpy takes them from there.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .functions import implements, is_known, item_of, rank
 
 
 class BadWeights(RuntimeError, ValueError):
-    """What numpy raises of weights that do not fit."""
+    """The error for weights of a wrong shape: numpy raises either of its bases."""
 
 
 def _variables(m: Any, rowvar: bool, always: bool) -> Any:
@@ -56,10 +56,10 @@ def _cov(
         if given is not None:
             given = plain(given)
             if rank(given) != 1 or shape_of(given)[0] != shape_of(x)[1]:
-                raise BadWeights(f"np.cov: {name} should be a row with a weight for each observation")
+                raise BadWeights(f"np.cov: {name} should be a vector with a weight for each observation")
             if is_known(real_part(given)):
                 if np.any(real_part(given) < 0):
-                    raise ValueError(f"np.cov: {name} are not negative")
+                    raise ValueError(f"np.cov: {name} should not be negative")
                 if name == "fweights" and np.any(real_part(given) != np.rint(real_part(given))):
                     raise TypeError("fweights must be integer")
             weights = given if weights is None else weights * given
@@ -88,11 +88,11 @@ def _corrcoef(x: Any, y: Any = None, rowvar: bool = True) -> Any:
 
 
 def _edges(a: Any, bins: Any, range_: Any) -> Any:
-    """The edges of the bins, with the derivatives of the smallest and largest number where these are the ends."""
+    """The edges of the bins; they carry the derivatives of the extrema where these are the ends."""
     value = real_part(a)
     if isinstance(bins, str) and not is_known(value):
         raise Error(
-            f"np.histogram: how many bins bins={bins!r} makes is known only as the function runs; give a number"
+            f"np.histogram: the number of bins of bins={bins!r} is known only when the function runs; give a number"
         )
     if not isinstance(bins, str | int | np.integer):
         edges = plain(bins)
@@ -100,9 +100,9 @@ def _edges(a: Any, bins: Any, range_: Any) -> Any:
             if is_known(real_part(edges)) and np.any(np.diff(real_part(edges)) < 0):
                 raise ValueError("np.histogram: the edges of bins should not descend")
             return edges
-        raise ValueError("np.histogram: bins is a number, a name, or a row of edges")
+        raise ValueError("np.histogram: bins should be a number, a name, or a vector of edges")
     if is_known(value):
-        count = len(np.histogram_bin_edges(value, bins, range_))  # which checks its arguments
+        count = len(np.histogram_bin_edges(value, bins, range_))  # which also checks the arguments
     else:
         count = int(bins) + 1
         if count < 2:
@@ -145,7 +145,7 @@ def _histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, w
 
 
 def _added(place: Any, inside: Any, weights: Any, count: int) -> Any:
-    """A row of as many sums, to each of which goes what has its place, where it has one."""
+    """Sums of the weights in each of `count` bins; `inside` is False for those that are in none."""
     weights = np.where(inside, weights, 0.0)
     place = np.where(inside, place, 0)
     if isinstance(place, np.ndarray):

@@ -1,8 +1,8 @@
-"""The methods of numpy's ufuncs on numbers: `np.add.reduce` and its kin, for all ufuncs of two arguments.
+"""The methods of ufuncs on numbers with derivatives: `reduce`, `accumulate`, `reduceat`, `outer` and `at`.
 
-Where a function of numpy does the same (`np.sum`), that one is called. Other ufuncs that can be grouped at will go by
-halves, so that a tape holds few operations, and the rest from the first element to the last, as numpy does it.
-`at` writes into an array, and plain ones cannot hold numbers; for those that can see `eager/mutation/writing.py`.
+Where a function of numpy does the same (`np.sum`), it is called. Other associative ufuncs are reduced by halves, so
+that a tape holds few operations, and all others from the first element to the last, as in numpy. `at` writes to an
+array, and plain arrays cannot hold derivatives; `eager/mutation/writing.py` has it for arrays that can.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ REDUCTIONS: dict[Any, Handler] = {
     np.logical_and: np.all,
     np.logical_or: np.any,
 }
-"""The function that reduces by a ufunc; it takes axes and `keepdims`."""
+"""The function that is a ufunc's `reduce`; it takes axes and `keepdims`."""
 ACCUMULATIONS: dict[Any, Handler] = {np.add: np.cumsum, np.multiply: np.cumprod}
 GROUPED: frozenset[Any] = frozenset(
     {np.maximum, np.minimum, np.fmax, np.fmin, np.logaddexp, np.logaddexp2, np.hypot}
     | {np.logical_and, np.logical_or, np.logical_xor, np.bitwise_and, np.bitwise_or, np.bitwise_xor}
     | {np.gcd, np.lcm}
 )
-"""Ufuncs whose arguments can be grouped at will, beside addition and multiplication."""
-MOST = 2000  # steps of a method that goes element by element where it is compiled, and each is an operation
+"""Associative ufuncs besides addition and multiplication."""
+MOST = 2000  # the most steps of a sequential method in a compiled function, where each is an operation
 
 
 def _check(ufunc: Any, method: str) -> None:
@@ -54,7 +54,7 @@ def _refused(ufunc: Any, n: int, x: Any, method: str) -> None:
 
 
 def _part(x: Any, index: Any) -> Any:
-    """`x[index]`; of whole numbers in a graph whole numbers."""
+    """`x[index]`, where integers of a graph stay integers."""
     return x[index] if hasattr(type(x), "__apply_operation__") and not isinstance(x, Number) else item_of(x, index)
 
 
@@ -147,7 +147,7 @@ def accumulate(ufunc: Any, a: Any, axis: int = 0) -> Any:
         front = np.cumsum(np.concatenate([_part(front, slice(1)), -_part(front, slice(1, None))]), 0)
     elif ufunc in GROUPED:
         reach = 1
-        while reach < n:  # each element holds what the last `reach` of them make
+        while reach < n:  # recursive doubling: each element combines the last `reach` elements
             later = ufunc(_part(front, slice(0, n - reach)), _part(front, slice(reach, n)))
             front = np.concatenate([_part(front, slice(0, reach)), later])
             reach *= 2
@@ -164,7 +164,7 @@ def accumulate(ufunc: Any, a: Any, axis: int = 0) -> Any:
 
 
 def outer(ufunc: Any, a: Any, b: Any) -> Any:
-    """`ufunc.outer(a, b)`: each element with each."""
+    """`ufunc.outer(a, b)`: every pair of elements."""
     if ufunc.nin != 2 or ufunc.signature is not None:
         raise ValueError("outer only supported for binary functions")
     a, b = plain(a), plain(b)
@@ -172,7 +172,7 @@ def outer(ufunc: Any, a: Any, b: Any) -> Any:
 
 
 def reduceat(ufunc: Any, a: Any, indices: Any, axis: int = 0) -> Any:
-    """`ufunc.reduceat(a, indices, axis)`: a stretch from each index to the next."""
+    """`ufunc.reduceat(a, indices, axis)`: a reduction from each index to the next."""
     _check(ufunc, "reduceat")
     a = plain(a)
     (along,) = axes_of(axis, rank(a))
@@ -191,11 +191,11 @@ def reduceat(ufunc: Any, a: Any, indices: Any, axis: int = 0) -> Any:
 
 
 def at(ufunc: Any, a: Any, indices: Any, *values: Any) -> Any:
-    """`ufunc.at(a, indices, values)` of a plain array; those of `dynagrad.numpy` do it themselves."""
+    """`ufunc.at(a, indices, values)` on a plain array, which raises; arrays of `dynagrad.numpy` do it themselves."""
     sign = {np.add: "+", np.subtract: "-"}.get(ufunc)
     instead = f", or write a {sign} np.bincount(indices, weights=b, minlength=len(a))" if sign else ""
     raise Error(
-        f"np.{ufunc.__name__}.at writes into a plain array, which cannot hold derivatives; make the array with "
+        f"np.{ufunc.__name__}.at writes to a plain array, which cannot hold derivatives; make the array with "
         f"dynagrad.numpy{instead}{place()}"
     )
 

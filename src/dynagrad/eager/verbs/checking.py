@@ -1,4 +1,4 @@
-"""Checking derivatives: forward and reverse mode against differences of the function, and against each other."""
+"""Checks derivatives: forward and reverse mode against extrapolated finite differences (Ridders 1982)."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from .gradients import argument, jvp, own, vjp
 
 Function = Callable[..., Any]
 _MODES = ("forward", "reverse")
-_COLUMNS = 6  # of a table of extrapolations
-_DIRECTIONS = 12  # at most so many coordinates are gone through one by one; above, random directions stand for them
+_COLUMNS = 6  # columns of the table of extrapolations
+_DIRECTIONS = 12  # the most coordinates that are checked one by one; with more, along as many random directions
 
 
 @strict_options
@@ -33,9 +33,9 @@ def check_derivatives(
     Up to the order, each derivative is taken in each mode, of each derivative of the order below, so that order 2
     checks forward over reverse and all other mixes. It is compared with central differences, extrapolated to a step of
     zero (Ridders 1982), to the tolerance relative to max(1, |derivative|). Arguments and results are reals, arrays and
-    structures of these. Up to 12 elements are gone through one by one, more along random directions. The message names
-    the mode, the elements and both numbers. A point where the differences do not settle, such as one where `f` jumps,
-    is an Error too.
+    structures of these. Up to 12 elements are checked one by one, more of them along random directions. The message
+    names the mode, the elements and both numbers. A point where the differences do not converge, such as one where `f`
+    jumps, is an Error too.
 
     >>> check_derivatives(lambda x, y: x * y * y, 2.0, 3.0)
     >>> from dynagrad.eager.verbs.custom_rule import custom_rule
@@ -48,13 +48,13 @@ def check_derivatives(
     """
 
     if not callable(f):
-        raise Error(f"check_derivatives: {shown(f)} is no function")
+        raise Error(f"check_derivatives: the first argument should be a function, and is {shown(f)}")
     if isinstance(order, bool) or not isinstance(order, int) or order < 1:
         raise Error(f"check_derivatives: the order is a whole number from 1, and {shown(order)} is not")
     if not _is_tolerance(tolerance):
         raise Error(f"check_derivatives: the tolerance is a number from 0, and {shown(tolerance)} is not")
     if not isinstance(modes, str | tuple | list):
-        raise Error(f"check_derivatives: modes is a list of modes, and {shown(modes)} is none")
+        raise Error(f"check_derivatives: modes should be a list of modes, and is {shown(modes)}")
     modes = (modes,) if isinstance(modes, str) else tuple(modes)
     for mode in modes:
         if mode not in _MODES:
@@ -63,7 +63,9 @@ def check_derivatives(
         raise Error("check_derivatives: give the arguments at which to check, after the function")
     inputs = tuple(argument("check_derivatives", i, x) for i, x in enumerate(args))
     if any(is_function(leaf) for leaf in leaves(inputs)):
-        raise Error("check_derivatives: an argument is a function, which has no differences; check with it closed over")
+        raise Error(
+            "check_derivatives: an argument is a function, and has no differences; let the other function close over it"
+        )
     _check(f, inputs, order, modes, tolerance, "", np.random.default_rng(0))
 
 
@@ -80,10 +82,10 @@ def _check(
     over: str,
     random: np.random.Generator,
 ) -> None:
-    """One order of derivatives, and those above. `over` says what `f` is a derivative in."""
+    """Checks the first derivative of `f`, and recursively higher ones. `over` names the modes that `f` was made in."""
     value = _value(f, inputs)
     if any(is_function(leaf) for leaf in leaves(value)):
-        raise Error("check_derivatives: the result is a function, or has one in it; check what it returns instead")
+        raise Error("check_derivatives: the result is or contains a function; check what that function returns")
     sizes = np.abs(_vector(value))
     directions = list(_directions(list(leaves(inputs)), _argument_names(inputs), random))
     covectors = list(_directions(list(leaves(value)), _result_names(value), random))
@@ -104,35 +106,34 @@ def _check(
 
 
 def _value(f: Function, inputs: tuple[Any, ...]) -> Any:
-    """The result at a point, with reals for what is whole there; `f` may change its arguments."""
-
+    """The result at a point, with integers as reals; `f` gets containers of its own, which it may change."""
     return of_result(f(*map(own, inputs)), lambda x: x, lambda g: g, float_of)
 
 
 def _compare(place: str, found: float, slope: float, error: float, tolerance: float, size: float) -> None:
-    # Relative to 1, but where values are small as well, relative to these: 1e-7 * sin(x) has a derivative, too.
+    # Relative to 1, but to the values where these are small: the derivative of 1e-7 * sin(x) is checked, too.
     scale = max(abs(slope), min(1.0, max(size, 1e-6)))
     if not math.isfinite(slope) or error > 100.0 * math.sqrt(tolerance) * scale:
         raise Error(
-            f"{place} cannot be checked: differences do not settle ({slope:.10g}, give or take {error:.2g}), as where "
-            "a function jumps, has a kink or is not defined nearby"
+            f"{place} cannot be checked: differences do not converge ({slope:.10g}, give or take {error:.2g}), as "
+            "where a function jumps, has a kink or is not defined nearby"
         )
     if not abs(found - slope) <= tolerance * scale + 2.0 * error:
         raise Error(f"{place} should be {slope:.10g} by differences, and is {found:.10g}")
 
 
-# -- places ------------------------------------------------------------------------------------------------------------
+# -- directions --------------------------------------------------------------------------------------------------------
 
 Direction = tuple[str, np.ndarray]
 
 
 def _directions(reals: Sequence[Any], names: Sequence[str], random: np.random.Generator) -> Iterator[Direction]:
-    """Vectors to check along, with words for them."""
+    """Vectors to check along, with their descriptions for messages."""
     total = sum(map(size, reals))
     if total > _DIRECTIONS:
         for i in range(_DIRECTIONS):
             vector = random.standard_normal(total)
-            yield _along(names, i), vector / np.linalg.norm(vector)
+            yield _random_direction(names, i), vector / np.linalg.norm(vector)
         return
     at = itertools.count()
     for x, name in zip(reals, names, strict=True):
@@ -142,7 +143,7 @@ def _directions(reals: Sequence[Any], names: Sequence[str], random: np.random.Ge
             yield name + (f" at [{', '.join(map(str, index))}]" if index else ""), unit
 
 
-def _along(names: Sequence[str], i: int) -> str:
+def _random_direction(names: Sequence[str], i: int) -> str:
     return f"{'by the arguments' if names[0].startswith('by') else 'the result'} along random direction {i + 1}"
 
 
@@ -163,7 +164,7 @@ def _result_names(value: Any) -> list[str]:
 
 
 def _structured(x: Any, vector: Any) -> Any:
-    """A vector in the structure of something else."""
+    """A vector, unravelled to the structure of x."""
     parts = iter(unravel(vector, [shape_of(leaf) for leaf in leaves(x)]))
     return transform(x, lambda _: next(parts))
 
@@ -188,14 +189,14 @@ def _reverse_table(f: Function, inputs: Any, value: Any, directions: Any, covect
 _TABLES: dict[str, Function] = {"forward": _forward_table, "reverse": _reverse_table}
 
 
-def _forward(f: Function, along: Any, by: Any) -> Function:
+def _forward(f: Function, tangents: Any, cotangents: Any) -> Function:
 
-    return lambda *xs: jvp(f, xs, along)[1]
+    return lambda *xs: jvp(f, xs, tangents)[1]
 
 
-def _reverse(f: Function, along: Any, by: Any) -> Function:
+def _reverse(f: Function, tangents: Any, cotangents: Any) -> Function:
 
-    return lambda *xs: vjp(f, *xs)[1](by)
+    return lambda *xs: vjp(f, *xs)[1](cotangents)
 
 
 _DERIVATIVES: dict[str, Function] = {"forward": _forward, "reverse": _reverse}
@@ -205,17 +206,17 @@ _DERIVATIVES: dict[str, Function] = {"forward": _forward, "reverse": _reverse}
 
 
 def _differences(f: Function, inputs: Any, u: Any, value: Any) -> tuple[Any, Any]:
-    """The derivative along a vector, and an estimate of its error, for each element of the result.
+    """The derivative along a vector, with an error estimate, for each element of the result.
 
-    A function that goes up and down many times within the first steps may have differences that look right by chance.
-    So much shorter steps of another length are asked too, and where these disagree, the search begins with such.
+    For a function that oscillates within the first steps, differences may converge to a wrong value by chance. So they
+    are compared with much shorter steps of another length; where these disagree, the extrapolation starts from such.
     """
     x = _vector(inputs)
     width = sum(map(size, leaves(value)))
     step = 0.1 * max(1.0, float(np.max(np.abs(x)[u != 0.0], initial=0.0)))
 
     def central(h: float) -> Any:
-        """The central difference with one step; None where the function is not defined there, or has another shape."""
+        """The central difference with step h; None where the function is not defined, or its result changes shape."""
         try:
             with np.errstate(all="ignore"):
                 ahead, behind = (_vector(_value(f, _structured(inputs, x + s * u))) for s in (h, -h))
@@ -242,7 +243,7 @@ def _differences(f: Function, inputs: Any, u: Any, value: Any) -> tuple[Any, Any
 
 
 def _extrapolated(central: Callable[[float], Any], step: float, width: int, levels: int = 24) -> tuple[Any, Any]:
-    """Central differences with steps h, h/2, ..., extrapolated; each element takes the best entry of the table."""
+    """Richardson extrapolation of central differences with steps h, h/2, ...: for each element the best entry."""
     best: Any = np.full(width, math.nan)
     error: Any = np.full(width, math.inf)
     row: list[Any] = []

@@ -1,10 +1,10 @@
-"""Loops whose tape would be too large: run again, piece by piece, when the reverse pass comes by.
+"""Checkpointed loops: binomial checkpointing of loops whose tape would be too large.
 
-The loop runs with its pass paused, keeping a few states. For the pass it is one entry. The sweep, when it reaches it,
-goes through the steps from the last to the first in strides, as many at a time as make a small tape: the state before
-them is computed again from the nearest one kept, they are recorded, swept and forgotten. Which states to keep is a
-matter of counting (`left`): c states and r times computing again are enough for binomial(c + r, c) strides (Griewank
-and Walther 2000, "Algorithm 799: revolve").
+The loop runs with its pass paused and keeps a few states (snapshots). On the tape it is one entry. When the sweep
+reaches it, steps are processed from the last to the first in strides, each as many steps as make a small tape: the
+state before a stride is recomputed from the nearest snapshot, its steps are recorded, swept and dropped. The schedule
+is that of revolve: c snapshots and r recomputations are enough for binomial(c + r, c) strides (Griewank and Walther
+2000, "Algorithm 799: revolve").
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from ..sweep import plus, sweep
 from ..tape import Recorded
 
 Step = Callable[[Any], Any]
-Piece = tuple[int, int, int, Any]  # from stride a to stride b with so many states to keep, that at a included
+Piece = tuple[int, int, int, Any]  # (a, b, snapshots, state): strides a to b, the snapshots for them, the state at a
 
-SNAPSHOTS = 64  # where the number of steps is not known
-ROOM = 4096  # entries of a small tape, where one holds few numbers
+SNAPSHOTS = 64  # the default where the number of steps is not known
+ROOM = 4096  # the size of the tape of one stride, in entries with few numbers
 
 
 @strict_options
@@ -45,20 +45,20 @@ def checkpoint(step: Step, state: Any, n: int | None = None, *, snapshots: int |
     """`step` applied n times to `state`, with a reverse pass that keeps few states instead of a tape of all steps.
 
     Without n, the loop goes on until `step` returns None; then `state` is the result. A state is any structure of reals
-    and constants; functions are not part of it, but `step` may close over them and over numbers, which get their
-    gradients too. At most `snapshots` states are kept at a time: by default 4 log2(n) of them, with which each step is
-    computed a few times more, or 64 without n (Griewank and Walther 2000; where n is not known, every k-th state with k
-    doubled when they are too many, half of them being spared for the way back). The tape holds one step at a time, or
-    as many as have a few thousand entries.
+    and constants; it cannot have functions, but `step` may close over functions and over numbers, which get their
+    gradients too. At most `snapshots` states are kept at a time: by default 4 log2(n), with which each step is computed
+    a few times more, or 64 without n (Griewank and Walther 2000; where n is not known, every k-th state is kept, with k
+    doubled when they are too many, and half of the snapshots are left for the backward pass). The tape holds one step
+    at a time, or as many as have a few thousand entries.
 
-    `step` must compute the same each time from the same state. In a reverse pass it is called more often than n times,
-    so it may not write into arrays from outside of it, those of the state included: that is an error there. What is to
-    be changed is part of the state, and a changed copy of it is returned. The result is all that derivatives go
-    through: a number that a step puts elsewhere, such as in a list outside, is an error there, too.
+    `step` must be deterministic. In a reverse pass it is called more often than n times, so it may not write to arrays
+    from outside, those of the state included; that raises Error. To change an array, make it part of the state and
+    return a changed copy. Derivatives go through the result only: a number that a step stores elsewhere, such as in a
+    list outside, raises Error, too.
 
-    This is for the youngest reverse pass that is open; others that are open around it record the steps as usual, as
-    does this one where a forward pass was begun inside of it. A forward pass, and no pass, simply run the loop.
-    Compiled functions keep some dozens of states, whatever `snapshots` is.
+    Only the youngest open reverse pass is checkpointed; enclosing ones record the steps as usual, and so does this one
+    where a forward pass was begun inside of it. In a forward pass, or in none, this is a plain loop. Compiled functions
+    keep some dozens of states, whatever `snapshots` is.
 
     >>> from dynagrad.eager.verbs.gradients import grad
     >>> grad(lambda x: checkpoint(lambda s: s * x, 1.0, 5))(2.0)  # of x**5
@@ -70,7 +70,7 @@ def checkpoint(step: Step, state: Any, n: int | None = None, *, snapshots: int |
 
 def _run(step: Step, state: Any, n: int | None, snapshots: int | None) -> Any:
     if not callable(step):
-        raise Error(f"checkpoint: the step is a function, and {shown(step)} is none")
+        raise Error(f"checkpoint: the step should be a function, and is {shown(step)}")
     if n is not None and (isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0):
         raise Error(f"checkpoint: the number of steps is a whole number from 0, or None, and {shown(n)} is neither")
     most = _default(n) if snapshots is None else snapshots
@@ -94,18 +94,18 @@ def _default(n: int | None) -> int:
 
 
 def _recording() -> Tape | None:
-    """The youngest reverse pass of this thread, where it records and has no forward pass inside of it."""
+    """The tape of the youngest reverse pass of this thread; None if it is paused or has a younger forward pass."""
     passes = inside()
     for i in reversed(range(len(passes))):
         tape = passes[i]
         if isinstance(tape, Tape):
             younger = any(tag > tape.tag for tag in passes[i + 1 :])
-            return None if younger or (tape.paused and tape.rests()) else tape
+            return None if younger or (tape.paused and tape.is_paused()) else tape
     return None
 
 
 def _checked(state: Any, real: Callable[[Any], Any] = plain) -> Any:
-    """A state that a step returned, with its reals replaced."""
+    """A state that a step returned, with `real` applied to its reals; raises Error where it is no state."""
     if state is None:
         raise Error(
             "checkpoint: the step returned None, which ends a loop without n; with n, it returns the next state"
@@ -121,10 +121,10 @@ def _refuse(f: Any) -> Any:
 
 
 @functools.lru_cache(maxsize=1 << 16)
-def left(n: int, c: int) -> int:
-    """After how many of n steps to keep the next of c states, for the fewest steps in all; n and c are 2 or more.
+def split(n: int, c: int) -> int:
+    """After how many of n strides to take the next of c snapshots, for the fewest steps in all; n and c are 2 or more.
 
-    >>> left(10, 3)
+    >>> split(10, 3)
     4
     """
     r = 1
@@ -134,7 +134,7 @@ def left(n: int, c: int) -> int:
 
 
 def _reach(c: int, r: int) -> int:
-    """The number of steps that c states and r times computing again are enough for."""
+    """The number of strides that c snapshots and r recomputations are enough for."""
     return math.comb(c + r, c) if r >= 0 else 0
 
 
@@ -147,9 +147,9 @@ class _Loop:
     def __init__(self, step: Step, tape: Tape, state: Any, most: int) -> None:
         self.step, self.tape, self.most = step, tape, most
         self.inputs = [_number(tape, x) for x in leaves(state)]
-        self.used: set[int] = set()  # cells that the steps use, other than through the state
+        self.used: set[int] = set()  # cells that the steps close over
         self.state = _snapshot(transform(state, lambda x: x if _number(tape, x) is None else x.primal))
-        self.stride = 1  # steps that are recorded at a time
+        self.stride = 1  # the steps of a stride
         self.steps = 0
         self.result: list[Any] = []
 
@@ -157,7 +157,7 @@ class _Loop:
         if n != 0:
             self._measure()
         with self.tape.pause(self.used):
-            pieces, final = self._unknown() if n is None else self._known(n)
+            pieces, final = self._run_until_none() if n is None else self._run_counted(n)
         self.result = list(leaves(final))
         used = self.used.union(number for number in self.inputs if number is not None)
         if not used or not self.result:
@@ -167,7 +167,7 @@ class _Loop:
         return transform(final, lambda _: next(numbers))
 
     def _measure(self) -> None:
-        """How many steps make a small tape: the first one is recorded, and forgotten."""
+        """Chooses the stride, by recording the first step and dropping its entries; checks for side effects."""
         tape = self.tape
         before = len(tape.entries)
         outside = list(_captured(self.step))
@@ -175,16 +175,15 @@ class _Loop:
         self.step(transform(self.state, self._cell))
         if list(map(_checksum, outside)) != seen:
             raise Error(
-                "checkpoint: the step writes into an array from outside of it, and the reverse pass would write there "
-                "again whenever it computes a step again; make the array part of the state, and return a changed copy "
-                "of it"
+                "checkpoint: the step writes to an array from outside, and the reverse pass would do so again whenever "
+                "it recomputes a step; make the array part of the state, and return a changed copy"
             )
         small = self._forgotten(before)
         if any(_number(tape, x) in small for x in _kept_by(self.step) if isinstance(x, Number)):
             raise Error(
-                "checkpoint: the step keeps a number outside of it, such as in a list, a dict or a variable of the "
-                "function around it; the reverse pass computes the steps again, and what they put there has no "
-                "derivatives: make it part of the state, and return it"
+                "checkpoint: the step stores a number outside, such as in a list, a dict or a variable of the function "
+                "around it; the reverse pass recomputes the steps, and numbers stored there have no derivatives: make "
+                "them part of the state, and return it"
             )
         self.stride = max(1, ROOM // max(1, _weight(small.values())))
 
@@ -192,17 +191,17 @@ class _Loop:
         return self.tape.cell(kept(x))
 
     def _forgotten(self, before: int) -> dict[int, Any]:
-        """Takes the entries off the tape that came after the first so many."""
+        """Removes and returns all entries of the tape but the first `before`."""
         entries = self.tape.entries
         return {n: entries.pop(n) for n in list(itertools.islice(reversed(entries), len(entries) - before))}
 
-    def _known(self, n: int) -> tuple[list[Piece], Any]:
+    def _run_counted(self, n: int) -> tuple[list[Piece], Any]:
         self.steps, strides = n, -(-n // self.stride)
         pieces, last = self._keeping((0, strides, self.most, self.state))
         return [*pieces, last] if n else [], self._advanced(last[3], last[0], strides)
 
-    def _unknown(self) -> tuple[list[Piece], Any]:
-        """States at multiples of k strides; k doubles when they would take more than half of the room."""
+    def _run_until_none(self) -> tuple[list[Piece], Any]:
+        """The forward pass where n is not known: a state every k strides, with k doubled when they are too many."""
         room, every = max(1, self.most // 2), 1
         marks, state = [self.state], _copied(self.state)
         while (new := self.step(state)) is not None:
@@ -220,11 +219,11 @@ class _Loop:
     # -- forward, with the pass paused
 
     def _keeping(self, piece: Piece) -> tuple[list[Piece], Piece]:
-        """A piece as pieces to go through backward; the last one has one stride, or no room for more states."""
+        """Splits a piece by taking snapshots; the last part has one stride, or no snapshots left."""
         a, b, slots, state = piece
         pieces = []
         while b - a > 1 and slots > 1:
-            middle = a + left(b - a, slots)
+            middle = a + split(b - a, slots)
             pieces.append((a, middle, slots, state))
             a, slots, state = middle, slots - 1, _snapshot(self._advanced(state, a, middle))
         return pieces, (a, b, slots, state)
@@ -232,22 +231,22 @@ class _Loop:
     def _advanced(self, state: Any, a: int, b: int) -> Any:
         state = _copied(state)
         for _ in range(self._count(a, b)):
-            state = _checked(self._again(state), self._stripped)
+            state = _checked(self._recomputed(state), self._stripped)
         return state
 
-    def _again(self, state: Any) -> Any:
-        """A step that was computed before."""
+    def _recomputed(self, state: Any) -> Any:
+        """Recomputes a step."""
         try:
             return self.step(state)
         except StopIteration:
             raise Error(_ANOTHER) from None
 
     def _count(self, a: int, b: int) -> int:
-        """How many steps there are from one stride to another."""
+        """The number of steps from one stride to another."""
         return min(b * self.stride, self.steps) - a * self.stride
 
     def _stripped(self, x: Any) -> Any:
-        """A number without this pass, which it may depend on where a step returns what it closes over."""
+        """The primal of a cell of this pass, which a step may return from its closure; it is noted as used."""
         if type(x) is float:
             return x
         number = _number(self.tape, x)
@@ -259,7 +258,7 @@ class _Loop:
     # -- backward
 
     def _pull(self, pieces: list[Piece], delta: Any) -> Iterable[tuple[int, Any]]:
-        """The increments of all cells that the loop used."""
+        """The backward pass of the loop: the increments of all cells that it used."""
         tape = self.tape
         total: dict[int, Any] = {}
 
@@ -287,44 +286,44 @@ class _Loop:
     def _swept(
         self, state: Any, steps: int, deltas: list[Any], expected: list[Any] | None
     ) -> tuple[list[Any], dict[int, Any]]:
-        """A stride, recorded and swept: the adjoints of the state before, and of the cells that its steps use."""
+        """Records and sweeps one stride: the adjoints of the state before it, and of the cells that its steps use."""
         tape = self.tape
         before = len(tape.entries)
         state = transform(state, self._cell)
         inputs = [leaf.number for leaf in leaves(state)]
         for _ in range(steps):
-            state = _checked(self._again(state))
+            state = _checked(self._recomputed(state))
         results = list(leaves(state))
-        _same(results, deltas, expected)
+        _check_same(results, deltas, expected)
         seed: dict[int, Any] = {}
         for leaf, delta in zip(results, deltas, strict=True):
             number = _number(tape, leaf)
             if number is not None and delta is not None:
                 seed[number] = plus(seed[number], delta) if number in seed else delta
-        piece = copy.copy(tape)  # as if these steps were all, and what they use their inputs
+        piece = copy.copy(tape)  # a tape of these steps alone, with the cells they use as inputs
         piece.entries = {**dict.fromkeys(self.used), **self._forgotten(before)}
         adjoints = sweep(piece, seed, {*self.used, *inputs}, free=True)
         return [adjoints.get(number) for number in inputs], {n: adjoints[n] for n in self.used if n in adjoints}
 
 
 def _weight(entries: Iterable[Any]) -> int:
-    """How much of a small tape entries take, by the arrays that they keep; one that several keep counts once."""
+    """The size of entries, in entries with few numbers: large arrays count more, and shared ones once."""
     entries = list(entries)
     arrays = {id(x): x for entry in entries for x in _held(entry) if isinstance(x, np.ndarray)}
     return len(entries) + sum(x.size for x in arrays.values()) // 16
 
 
 def _held(entry: Any) -> Iterable[Any]:
-    """What an entry computes with."""
+    """The residuals of an entry."""
     if isinstance(entry, Recorded):
         return map(real_part, (entry.result, *entry.arguments))
     return map(real_part, entry[1::2]) if isinstance(entry, tuple) else ()
 
 
 def _captured(f: Any, level: int = 0) -> Iterator[np.ndarray]:
-    """The plain arrays that a function closes over, and those of functions that it does."""
+    """The plain arrays that a function closes over, directly or through functions that it closes over."""
     for cell in getattr(f, "__closure__", None) or ():
-        with contextlib.suppress(ValueError):  # that has no content yet
+        with contextlib.suppress(ValueError):  # an empty cell
             x = cell.cell_contents
             if isinstance(x, np.ndarray) and x.dtype.kind in "biuf":
                 yield x
@@ -336,7 +335,7 @@ _LEVELS = 3
 
 
 def _kept_by(f: Any, level: int = 0) -> Iterator[Any]:
-    """What a function closes over, with what is in lists, dicts, sets and objects there, near enough to be seen."""
+    """What a function closes over, with the contents of containers and objects there, down to a few levels."""
     for cell in getattr(f, "__closure__", None) or ():
         with contextlib.suppress(ValueError):
             x = cell.cell_contents
@@ -357,7 +356,7 @@ def _inside(x: Any, level: int) -> Iterator[Any]:
 
 
 def _contents(x: Any) -> Iterable[Any]:
-    """What a container holds, or an object of a class of somebody's."""
+    """The elements of a container, or the attributes of an object that is not built in."""
     if isinstance(x, list | tuple | set | deque):
         return x
     if isinstance(x, dict):
@@ -367,7 +366,7 @@ def _contents(x: Any) -> Iterable[Any]:
 
 
 def _checksum(x: np.ndarray) -> int:
-    """What shows that an array was written to; a copy might be too large."""
+    """A checksum, to detect writes to an array without a copy of it."""
     return zlib.crc32(np.ascontiguousarray(x).data)
 
 
@@ -380,12 +379,12 @@ def _snapshot(state: Any) -> Any:
 
 
 def _copied(state: Any) -> Any:
-    """The same with containers of its own, which a step may change."""
+    """A state with new containers, which a step may change."""
     return transform(state, lambda x: x)
 
 
-def _same(results: list[Any], deltas: list[Any], expected: list[Any] | None) -> None:
-    """Raises where a step that was computed again has another result."""
+def _check_same(results: list[Any], deltas: list[Any], expected: list[Any] | None) -> None:
+    """Raises Error where a recomputed step has another result."""
     same = len(results) == len(deltas)
     if same and expected is not None:
         same = all(
@@ -398,6 +397,6 @@ def _same(results: list[Any], deltas: list[Any], expected: list[Any] | None) -> 
 
 
 _ANOTHER = (
-    "checkpoint: the step had another result when it was computed again; it must depend on nothing that changes "
-    "between its calls, such as random numbers, a counter or an iterator: make these part of the state"
+    "checkpoint: the step had another result when it was recomputed; it must depend on nothing that changes between "
+    "its calls, such as random numbers, a counter or an iterator: make these part of the state"
 )

@@ -1,7 +1,7 @@
-"""Functions with derivatives of the user's own: for code that numbers cannot go through, and for better formulas.
+"""Custom derivatives: functions with a derivative rule of the user's, for opaque code and for better formulas.
 
-A function with a rule is an operation like any other, made of the rule. One rule is enough for both modes, since a
-derivative is linear: the other mode is its transpose, which is the pullback of the rule in its tangents (or cotangent).
+A function with a rule becomes an operation. One rule is enough for both modes, since a derivative is a linear map: the
+other mode is its transpose, which is computed as the pullback of the rule in its tangents (or its cotangent).
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ Function = Callable[..., Any]
 
 @strict_options
 def custom_rule(f: Function | None = None, *, jvp: Function | None = None, vjp: Function | None = None) -> Any:
-    """A function of reals and arrays with its own derivative. Also a decorator: `@custom_rule(vjp=...)`.
+    """A function of reals and arrays with a custom derivative. Also a decorator: `@custom_rule(vjp=...)`.
 
     `jvp(primals, tangents)` is the tangent of the result, linear in the tangents: a tuple with one for each argument,
     zeros where an argument has none. `vjp(primals, value, cotangent)` is a tuple with the cotangent of each argument
-    (None for zero; of a single argument it may stand alone). One of them is enough for both modes, if it computes with
-    numpy and operators, so that numbers go through; with both, each is used for its mode. Derivatives of higher order
-    are those of the rules.
+    (None for zero; that of a single argument need not be in a tuple). One of them is enough for both modes, if it
+    computes with numpy and operators, so that it can be differentiated; with both, each is used for its mode.
+    Derivatives of higher order are those of the rules.
 
-    `f` itself is called with plain floats and arrays only, so it may be any code: a library's, a compiled one. Its
-    result is one real or one array. Arguments that are no reals (integers, strings, None) are handed on as they are, to
-    the rules too, where their tangents are None; arguments by name are constants that only `f` gets. What `f` closes
-    over is constant: numbers that are differentiated must be arguments.
+    `f` itself is called with plain floats and arrays only, so it may be any code, of a library or compiled. Its result
+    is one real or one array. Arguments that are not reals (integers, strings, None) are passed on unchanged, to the
+    rules too, where their tangents are None; keyword arguments are constants that only `f` gets. What `f` closes over
+    is constant: numbers that are differentiated must be arguments.
 
-    Raises Error where a rule returns what does not fit, with the shape that would.
+    Raises Error where a rule returns a value of the wrong shape, and names the right one.
 
     >>> import math
     >>> from dynagrad.eager.verbs.gradients import derivative, grad
@@ -64,16 +64,16 @@ def custom_rule(f: Function | None = None, *, jvp: Function | None = None, vjp: 
 
 
 def _checked(f: Function, jvp: Function | None, vjp: Function | None) -> _Rules:
-    for what, given in (("function", f), ("jvp", jvp), ("vjp", vjp)):
-        if given is not None and not callable(given):
-            raise Error(f"custom_rule: {shown(given)}, given as the {what}, is no function")
+    for what, value in (("function", f), ("jvp", jvp), ("vjp", vjp)):
+        if value is not None and not callable(value):
+            raise Error(f"custom_rule: the {what} should be a function, and is {shown(value)}")
     if jvp is None and vjp is None:
-        raise Error("custom_rule: give jvp=, the rule forward, or vjp=, the rule backward; either is enough")
+        raise Error("custom_rule: give jvp=, the forward rule, or vjp=, the backward rule; either is enough")
     return _Rules(f, jvp, vjp)
 
 
 class _Rules:
-    """A function with its rules, as operations on those of its arguments that are reals."""
+    """A function with its rules; a call makes an operation on the arguments that are reals."""
 
     def __init__(self, f: Function, jvp: Function | None, vjp: Function | None) -> None:
         self.f, self.jvp, self.vjp = f, jvp, vjp
@@ -85,14 +85,14 @@ class _Rules:
             return self.f(*arguments, **named)
 
         def full(reals: Sequence[Any]) -> tuple[Any, ...]:
-            """All arguments, with others in the place of those that are reals."""
+            """All arguments, with these in place of the reals."""
             found = list(arguments)
             for i, x in zip(places, reals, strict=True):
                 found[i] = x
             return tuple(found)
 
         def value(*reals: Any) -> Any:
-            y = self.f(*full([_own(x) for x in reals]), **named)
+            y = self.f(*full([_copy(x) for x in reals]), **named)
             if isinstance(y, tuple | list):
                 raise Error(f"custom_rule: {self.name} should return one real or one array, and returned {_shown(y)}")
             y = plain(y)
@@ -103,7 +103,7 @@ class _Rules:
                 )
             if not is_real(y):
                 raise Error(f"custom_rule: {self.name} should return one real or one array, and returned {_shown(y)}")
-            return kept(y)  # which the function may have, too
+            return kept(y)  # a copy, since the function may keep it
 
         def tangent(k: int) -> Function:
             return lambda d, y, *reals: self._forward(k, d, y, full(reals), places)
@@ -130,7 +130,7 @@ class _Rules:
         return False
 
     def _forward(self, k: int, d: Any, y: Any, primals: tuple[Any, ...], places: list[int]) -> Any:
-        """The part of the tangent of the result that comes from the k-th real."""
+        """The contribution of the k-th real to the tangent of the result."""
         if self.jvp is not None:
             tangents = [zero_like(x) if i in places else None for i, x in enumerate(primals)]
             tangents[places[k]] = d
@@ -150,10 +150,10 @@ class _Rules:
         assert jvp is not None
 
         def forward(*tangents: Any) -> Any:
-            given: list[Any] = [None] * len(primals)
+            full: list[Any] = [None] * len(primals)
             for i, d in zip(places, tangents, strict=True):
-                given[i] = d
-            return self._fitting("jvp", jvp(primals, tuple(given)), y, "the result")
+                full[i] = d
+            return self._fitting("jvp", jvp(primals, tuple(full)), y, "the result")
 
         return list(_transposed(forward, [zero_like(primals[i]) for i in places], delta))
 
@@ -184,13 +184,12 @@ class _Rules:
 
 
 def _transposed(linear: Function, zeros: Sequence[Any], delta: Any) -> Sequence[Any]:
-    """The transpose of a linear map, applied: its pullback, at any point."""
-
+    """The transpose of a linear map, applied to a cotangent: its pullback, at any point."""
     return vjp_unchecked("custom_rule", linear, zeros, once=True)[1](delta)
 
 
-def _own(x: Any) -> Any:
-    """What a function may do with as it likes."""
+def _copy(x: Any) -> Any:
+    """A copy of an array, which a function may write to."""
     return x.copy() if isinstance(x, np.ndarray) else x
 
 

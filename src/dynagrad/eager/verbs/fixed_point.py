@@ -1,10 +1,10 @@
-"""Fixed points: the solution of x = f(x) as a function of whatever f closes over.
+"""Fixed points: the solution of x = f(x), differentiated by what f closes over (implicit differentiation).
 
-The equation is solved with all derivatives left out. They are put back by Newton's corrections with the derivative A of
-f at the solution, `y += (I - A)^-1 (f(y) - y)`: the error of y is a polynomial in tags without terms of low degree,
-each correction takes the lowest degree away, and a product of more tags than there are is zero. So one correction for
-each tag is enough, in both modes and in all mixes; for a power series, one for each order. A and its inverse are plain
-numbers, and the only operations that are recorded are those of f, differences, and a constant linear map.
+The equation is solved on plain numbers. Derivatives are restored by Newton steps with the derivative A of f at the
+solution, `y += (I - A)^-1 (f(y) - y)`: the error of y is a polynomial in tags without terms of low degree, each step
+removes the lowest degree, and a product with more factors than there are tags is zero. So one step for each tag is
+enough, in any mix of modes; for a power series, one for each order. A and its inverse are plain numbers; only the
+operations of f, differences, and a constant linear map are recorded.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ from .gradients import argument
 
 @strict_options
 def fixed_point(f: Callable[[Any], Any], x0: Any, tolerance: float = 1e-12, max_steps: int = 10_000) -> Any:
-    """The solution of x = f(x) that iterating f from `x0` reaches, with derivatives by the implicit function theorem.
+    """The solution of x = f(x) by iterating f from `x0`, with derivatives by the implicit function theorem.
 
     x is a real, an array or a structure of these, and `f` returns the same. The iteration ends where no element changes
     by more than `tolerance` times max(1, |x|). Derivatives are with respect to the numbers that `f` closes over, in
-    both modes and to every order; that of `x0` is zero. Their cost does not depend on how many steps it took: for each
-    pass that is open one more evaluation of `f`, and once its Jacobian, which above 1,000 reals is not built but used
-    in an iteration of its own (a contraction wherever that of `f` is one).
+    both modes and to every order; that by `x0` is zero. Their cost does not depend on the number of steps: for each
+    open pass one more evaluation of `f`, and once its Jacobian, which above 1,000 reals is not built but used in an
+    iteration of its own (a contraction wherever that of `f` is one).
 
-    Raises NotConverged where the iteration does not settle within `max_steps`, Error where it leaves the finite numbers
+    Raises NotConverged where the iteration does not converge within `max_steps`, Error where x becomes infinite or NaN
     or `f` returns another structure, NotDifferentiable where I - A is singular. (Christianson 1994, "Reverse
     accumulation and attractive fixed points", has the first order.)
 
@@ -57,9 +57,8 @@ def fixed_point(f: Callable[[Any], Any], x0: Any, tolerance: float = 1e-12, max_
 
 
 def _solved(f: Callable[[Any], Any], x0: Any, tolerance: float, max_steps: int) -> Any:
-
     if not callable(f):
-        raise Error(f"fixed_point: {shown(f)} is no function")
+        raise Error(f"fixed_point: the first argument should be a function, and is {shown(f)}")
     if isinstance(max_steps, bool) or not isinstance(max_steps, int) or max_steps < 1:
         raise Error(f"fixed_point: max_steps is a whole number from 1, and {shown(max_steps)} is not")
     if not isinstance(tolerance, float | int) or not 0.0 <= tolerance < math.inf:
@@ -86,7 +85,7 @@ def _solved(f: Callable[[Any], Any], x0: Any, tolerance: float, max_steps: int) 
 
 
 def _infinitesimal(x: Any) -> Any:
-    """A number less its real part, so that the solution is the same to the bit with derivatives and without."""
+    """A number minus its value, so that the solution is the same to the bit with derivatives and without."""
     return ops.subtract(x, real_part(x))
 
 
@@ -118,7 +117,7 @@ def _settled(f: Callable[[Any], Any], x: Any, tolerance: float, max_steps: int) 
 
 @contextmanager
 def _no_tapes() -> Iterator[None]:
-    """What is computed here is recorded by no pass."""
+    """A context in which all reverse passes are paused."""
     with ExitStack() as stack:
         for tape in inside():
             if isinstance(tape, Tape):
@@ -126,14 +125,14 @@ def _no_tapes() -> Iterator[None]:
         yield
 
 
-# -- how many corrections ----------------------------------------------------------------------------------------------
+# -- the number of Newton steps ----------------------------------------------------------------------------------------
 
 
 def _degree(numbers: Sequence[Any], since: int) -> int:
     """The highest degree of a product of tags in these numbers.
 
-    A tag may also be in what a cell was made of, where its primal is multiplied with zero; so the entries that came
-    `since` are looked at too. What is older is multiplied with the tag of its tape already.
+    A tag may be in the residuals of a cell only, so entries that are younger than `since` are searched too. Older ones
+    occur in a product with the tag of their tape already.
     """
     orders: dict[int, int] = {}
     stack, tapes = list(numbers), set()
@@ -143,7 +142,7 @@ def _degree(numbers: Sequence[Any], since: int) -> int:
             continue
         orders[x.tag] = max(orders.get(x.tag, 0), getattr(x, "order", 1))
         if not isinstance(x, TapeCell):
-            stack.extend(x.held())  # all but cells say what they hold
+            stack.extend(x.held())
             continue
         stack.append(x.primal)
         if x.tape.tag not in tapes:
@@ -152,7 +151,7 @@ def _degree(numbers: Sequence[Any], since: int) -> int:
                 if number < since:
                     break
                 held = _held(x.tape.entries[number])
-                if held is None:  # a mystery: any of the passes that are open
+                if held is None:  # not known: it may hold the tag of any open pass
                     for one in inside():
                         orders.setdefault(one.tag if isinstance(one, Tape) else one, 1)
                 else:
@@ -161,7 +160,7 @@ def _degree(numbers: Sequence[Any], since: int) -> int:
 
 
 def _held(entry: Any) -> Sequence[Any] | None:
-    """The numbers that an entry of a tape computes with, None where it does not say."""
+    """The residuals of an entry; None where they are not known."""
     if entry is None:
         return ()
     if isinstance(entry, tuple):
@@ -170,7 +169,7 @@ def _held(entry: Any) -> Sequence[Any] | None:
         return entry.entry[1::2]
     if isinstance(entry, Recorded):
         return (entry.result, *entry.arguments)
-    inner = getattr(entry, "pull", None)  # of a part of an entry: that entry
+    inner = getattr(entry, "pull", None)  # for a part of a split cell: its entry
     return None if inner is None else _held(inner)
 
 
@@ -188,8 +187,8 @@ def _inverse(f: Callable[[Any], Any], x: Any, max_steps: int) -> Callable[[Any],
 Maps = tuple[Callable[[Any], Any], Callable[[Any], Any]]  # a linear map of plain vectors and its transpose
 
 
-def _along(f: Callable[[Any], Any], x: Any, direction: Any) -> Any:
-    """The derivative of f at x along a vector, as a plain vector."""
+def _times_a(f: Callable[[Any], Any], x: Any, direction: Any) -> Any:
+    """A times a vector, by a forward pass, as a plain vector."""
     tag = fresh()
     tangents = iter(unravel(direction, [shape_of(leaf) for leaf in leaves(x)]))
     with opened(tag):
@@ -200,7 +199,7 @@ def _along(f: Callable[[Any], Any], x: Any, direction: Any) -> Any:
 
 def _dense(f: Callable[[Any], Any], x: Any, max_steps: int) -> Maps:
     n = sum(map(size, leaves(x)))
-    a = np.stack([_along(f, x, unit) for unit in np.eye(n)], axis=-1)
+    a = np.stack([_times_a(f, x, unit) for unit in np.eye(n)], axis=-1)
     matrix = np.eye(n) - a
     if not np.isfinite(matrix).all():
         raise failure(failures.NOT_FINITE)
@@ -216,7 +215,7 @@ def _dense(f: Callable[[Any], Any], x: Any, max_steps: int) -> Maps:
 
 def _iterated(f: Callable[[Any], Any], x: Any, max_steps: int) -> Maps:
     def transposed(direction: Any) -> Any:
-        """The derivative of f backward: a pass of its own."""
+        """The transpose of A times a vector, by a reverse pass of its own."""
         tape = Tape()
         with _no_tapes(), opened(tape.tag, tape=tape):
             inputs = transform(x, tape.cell)
@@ -230,12 +229,12 @@ def _iterated(f: Callable[[Any], Any], x: Any, max_steps: int) -> Maps:
             adjoints = sweep(tape, seed, {cell.number for cell in cells}, free=True)
         return ravel([real_part(plain(adjoints.get(cell.number, zero_like(cell)))) for cell in cells])
 
-    def along(direction: Any) -> Any:
+    def forward(direction: Any) -> Any:
         with _no_tapes():
-            return _along(f, x, direction)
+            return _times_a(f, x, direction)
 
     def solve(apply_a: Callable[[Any], Any], right: Any) -> Any:
-        """v = right + A v, iterated."""
+        """The solution of v = right + A v, by iteration."""
         v = right
         for _ in range(max_steps):
             new = right + apply_a(v)
@@ -247,4 +246,4 @@ def _iterated(f: Callable[[Any], Any], x: Any, max_steps: int) -> Maps:
                 return v
         raise failure(failures.LINEAR_UNSETTLED, max_steps)
 
-    return lambda v: solve(along, v), lambda v: solve(transposed, v)
+    return lambda v: solve(forward, v), lambda v: solve(transposed, v)

@@ -1,9 +1,9 @@
-"""The verbs: derivatives of Python functions, as functions.
+"""Gradients and products with Jacobians: `jvp`, `vjp`, `grad`, `derivative`, `pullback` and `hvp`.
 
-Names, and the order of arguments, are those of JAX. Every verb is one pass (`jvp` forward, `vjp` backward) or made of
-these two, and all nest in any order, through closures, with functions as inputs and as outputs. Values go through
-tuples, lists, dicts, dataclasses and registered classes; inside of these, integers, strings and None are constants.
-How the numbers work is in `eager/numbers.py`.
+Names, and the order of arguments, are those of JAX. Every verb is one pass (`jvp` in forward, `vjp` in reverse mode) or
+composed of these, and all nest in any order, through closures, with functions as inputs and as outputs. Values may be
+tuples, lists, dicts, dataclasses and registered classes; integers, strings and None in them are constants.
+`eager/numbers.py` says how numbers carry derivatives.
 
 It is long by the docstrings of what users call.
 """
@@ -24,13 +24,13 @@ from ...ir.ops import scalars as ops
 from ..closures import (
     Dual,
     TapedFunction,
+    check_open,
     finite_choice,
     finite_pullback,
     has_nan,
     inner,
     paired,
     primal,
-    still_open,
     stripped,
     tangent,
 )
@@ -49,8 +49,8 @@ Function = Callable[..., Any]
 
 
 def argument(verb: str, index: int, x: Any) -> Any:
-    """What is differentiated with respect to: a real, an array of reals, a function, or a structure of these."""
-    if type(x) is float or (type(x) is np.ndarray and x.dtype is _FLOAT and x.ndim):  # most of what there is
+    """An input of a pass, copied: a real, an array of reals, a function, or a structure of these; else raises Error."""
+    if type(x) is float or (type(x) is np.ndarray and x.dtype is _FLOAT and x.ndim):  # the common case
         return kept(x)
     if isinstance(x, np.ndarray) and x.dtype.kind in "biu":
         raise Error(
@@ -96,24 +96,24 @@ def _has_exact(x: Any) -> bool:
 
 
 def own(x: Any) -> Any:
-    """The same numbers in containers that may be changed without anybody noticing."""
+    """The same numbers in new containers, which a function may change."""
     return x if type(x) is TapeCell or type(x) is Bundle else transform(x, lambda r: r, lambda f: f)
 
 
 def needs_function(verb: str, f: Any) -> None:
-    """Raises where what should be a function is none."""
+    """Raises Error where f is not a function."""
     if not callable(f):
         raise Error(f"{verb}: {_shown(f)} is no function{place()}")
 
 
 def in_tuples(verb: str, *several: Any) -> None:
-    """Raises where arguments are not given as tuples."""
+    """Raises Error where arguments are not given as tuples."""
     if not all(isinstance(x, tuple | list) for x in several):
         raise Error(f"{verb}: the primals, and the tangents, are given as a tuple with one for each argument{place()}")
 
 
 def chosen(verb: str, argnums: Any, count: int) -> list[int]:
-    """The places of the arguments that `argnums` chooses out of so many."""
+    """The positions that `argnums` selects among `count` arguments."""
     found = []
     for n in argnums if isinstance(argnums, tuple | list) else (argnums,):
         if type(n) is not int and (isinstance(n, bool) or not isinstance(n, int | np.integer)):
@@ -133,13 +133,12 @@ def _shown(x: Any) -> str:
 
 
 def result(verb: str, x: Any) -> Any:
-    """What a verb gives back: numbers of passes that are closed must not be in it."""
-
+    """The result of a verb, with writable arrays that share no memory; raises Error for numbers of closed passes."""
     seen: set[int] = set()
 
     def own(r: Any) -> Any:
         if not isinstance(r, np.ndarray):
-            return still_open(verb, r)
+            return check_open(verb, r)
         owner: Any = r
         while isinstance(owner, np.ndarray) and owner.base is not None:
             owner = owner.base
@@ -153,7 +152,7 @@ def result(verb: str, x: Any) -> Any:
 
 
 _FLOAT = np.dtype(np.float64)
-_INPUTS = frozenset([TapeCell, TapedFunction])  # of a reverse pass
+_INPUTS = frozenset([TapeCell, TapedFunction])  # the types of inputs of a reverse pass
 
 
 # -- forward -----------------------------------------------------------------------------------------------------------
@@ -161,9 +160,9 @@ _INPUTS = frozenset([TapeCell, TapedFunction])  # of a reverse pass
 
 @strict_options
 def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-    """The value of `f` at the primals, and its derivative along the tangents: one pass forward.
+    """The value of `f` at the primals, and its derivative along the tangents: one pass in forward mode.
 
-    A tangent has the structure of its primal; that of a function is a function. Raises Error where they do not fit.
+    A tangent has the structure of its primal; that of a function is a function. Raises Error where structures differ.
 
     >>> jvp(lambda x, y: x * y, (2.0, 3.0), (1.0, 10.0))
     (6.0, 23.0)
@@ -189,7 +188,7 @@ def derivative(f: Function, n: int = 1) -> Function:
     """The n-th derivative of a function of one real, as a function; the result of `f` may be any structure.
 
     The derivative of a function whose results are functions is such a function again, and may be applied to itself.
-    Of higher order, by Taylor arithmetic, in time polynomial in n.
+    Higher orders are computed by Taylor arithmetic, in time polynomial in n.
 
     >>> derivative(lambda x: x * x * x)(2.0), derivative(lambda x: x * x * x, 2)(2.0)
     (12.0, 12.0)
@@ -225,33 +224,34 @@ def derivative(f: Function, n: int = 1) -> Function:
 
 
 class Pullback:
-    """From a cotangent of a function's value to those of its arguments; made by `vjp`, and may be called again.
+    """The pullback of a function: from a cotangent of its value to those of its arguments; made by `vjp`, reusable.
 
-    A cotangent has the structure of the value; that of a function is a `Dual`.
+    A cotangent has the structure of the value; that of a function is a `Dual`. With `once` it is called only once, and
+    the sweep frees the tape.
     """
 
-    def __init__(self, tape: Tape, arguments: Sequence[Any], value: Any, again: Function, once: bool) -> None:
-        self.tape, self._arguments, self._value, self._again = tape, arguments, value, again
+    def __init__(self, tape: Tape, arguments: Sequence[Any], value: Any, function: Function, once: bool) -> None:
+        self.tape, self._arguments, self._value, self._function = tape, arguments, value, function
         self._once = once
 
-    def __call__(self, cotangent: Any, *, beside_nan: bool = False, beside_zero: bool = False) -> tuple[Any, ...]:
-        """With `beside_nan`, results that are NaN and have no weight in the cotangent pass nothing on; with
-        `beside_zero`, no results that have none do."""
+    def __call__(self, cotangent: Any, *, mask_nan: bool = False, mask_zero: bool = False) -> tuple[Any, ...]:
+        """The cotangents of the arguments. With `mask_nan`, elements of the value that are NaN and have cotangent
+        zero are structural zeros (they propagate nothing); with `mask_zero`, all with cotangent zero are."""
         value = self._value
         if type(value) is TapeCell and value.tape is self.tape and type(cotangent) is float and not value.shape:
-            with opened(self.tape.tag):  # what a gradient asks for
+            with opened(self.tape.tag):  # the fast path of gradients
                 return self._swept(self.tape, self._arguments, {value.number: cotangent}, cotangent)
         cotangent = together("vjp: the cotangent", value, [cotangent], lambda y, c: kept(c), _dual)
         if any(isinstance(c, Dual) and c.terms() for c in leaves(cotangent)):
             return self._of_functions(cotangent)
         seed: dict[int, Any] = {}
-        masks = Masks() if beside_nan or beside_zero else None
+        masks = Masks() if mask_nan or mask_zero else None
 
         def plant(y: Any, c: Any) -> Any:
             if isinstance(y, TapeCell) and y.tape is self.tape:
                 seed[y.number] = apply(ops.add, seed[y.number], c) if y.number in seed else c
                 if masks is not None:
-                    lost = (beside_zero | np.isnan(real_part(y))) & (np.asarray(real_part(c)) == 0.0)
+                    lost = (mask_zero | np.isnan(real_part(y))) & (np.asarray(real_part(c)) == 0.0)
                     masks.mark(y.number, np.where(lost, 0.0, 1.0))
             return y
 
@@ -285,26 +285,26 @@ class Pullback:
         return found
 
     def _forward(self, cotangent: Any, index: int) -> Dual:
-        """The Dual of one input function, forward: at h, the change of the value where the function's tangent is h."""
+        """The Dual of one input function, by forward mode: at h, <cotangent, tangent of the value along h>."""
 
-        def along(h: Any) -> Any:
+        def functional(h: Any) -> Any:
             tag, at = fresh(), itertools.count()
             arguments = transform(
-                tuple(self._again.arguments),  # type: ignore[attr-defined]  # functions take attributes
+                tuple(self._function.arguments),  # type: ignore[attr-defined]  # functions take attributes
                 lambda x: x,
                 lambda f: paired(tag, f, h) if next(at) == index else f,
             )
             with opened(tag):
-                return inner(cotangent, tangent(tag, self._again(*arguments)))
+                return inner(cotangent, tangent(tag, self._function(*arguments)))
 
-        return Dual(along)
+        return Dual(functional)
 
     def _of_functions(self, cotangent: Any) -> tuple[Any, ...]:
-        """Where the value has functions: a Dual is applied to what the function is in a pass of its own."""
+        """For a value with functions: evaluates it again in a pass of its own, in which Duals are applied to them."""
         tape = Tape()
-        arguments = wrapped(tape, self._again.arguments)  # type: ignore[attr-defined]  # functions take attributes
+        arguments = wrapped(tape, self._function.arguments)  # type: ignore[attr-defined]  # functions take attributes
         with opened(tape.tag, tape=tape):
-            value = self._again(*arguments)
+            value = self._function(*arguments)
             total = inner(cotangent, value)
             seed = {total.number: 1.0} if isinstance(total, TapeCell) and total.tape is tape else {}
             return self._swept(tape, arguments, seed, cotangent)
@@ -313,12 +313,12 @@ class Pullback:
 def _dual(f: Any, c: Any) -> Dual:
     if isinstance(c, Dual):
         return c
-    advice = "; dg.Dual(functional) makes one of a function that takes a function to a real" if callable(c) else ""
-    raise Error(f"vjp: the cotangent of a function is a dg.Dual, and {_shown(c)} is none{advice}{place()}")
+    advice = "; dg.Dual(functional) makes one of a function from functions to reals" if callable(c) else ""
+    raise Error(f"vjp: the cotangent of a function should be a dg.Dual, and is {_shown(c)}{advice}{place()}")
 
 
 def wrapped(tape: Tape, x: Any) -> Any:
-    """A structure with the inputs of a reverse pass in the place of reals and functions."""
+    """A structure with its reals and functions made inputs of a reverse pass."""
 
     def function(f: Any) -> Any:
         number = fresh()
@@ -332,10 +332,10 @@ def wrapped(tape: Tape, x: Any) -> Any:
 def vjp(f: Function, *primals: Any) -> tuple[Any, Pullback]:
     """The value of `f`, and its pullback: from a cotangent of the value to a tuple of those of the arguments.
 
-    The cotangent of an argument that is a function is a `Dual`. A value that is a function needs a Dual for its
-    cotangent, as `Dual(functional)` makes one; then `f` is evaluated once more, so that the passes stay apart. Where
-    `f` called an argument inside another derivative, as `dg.grad(g)(2.0)` calls g, a Dual evaluates `f` again each time
-    that it is applied.
+    The cotangent of an argument that is a function is a `Dual`. A value that is a function needs a Dual as its
+    cotangent, such as `Dual(functional)`; then `f` is evaluated once more, in a pass of its own. Where `f` called an
+    argument inside another derivative, as `dg.grad(g)(2.0)` calls g, a Dual evaluates `f` again each time that it is
+    applied.
 
     >>> value, pullback = vjp(lambda x, y: x * y, 2.0, 3.0)
     >>> value, pullback(10.0)
@@ -350,21 +350,21 @@ def vjp(f: Function, *primals: Any) -> tuple[Any, Pullback]:
     def back(cotangent: Any) -> Any:
         found = pullback(cotangent)
         if has_nan(found) and has_nan(value):
-            found = pullback(cotangent, beside_nan=True)
+            found = pullback(cotangent, mask_nan=True)
         return result("vjp", finite_pullback("vjp", found, value, cotangent))
 
     return result("vjp", value), marked(back, "vjp", f, primals=primals)  # type: ignore[return-value]  # what is known of it above is more than its type says
 
 
 def rows(verb: str, f: Function, x: Any) -> tuple[Any, Function]:
-    """The value at x, and from a unit vector of it the gradient of that component alone: whatever is infinite in
-    others has no part in it."""
+    """The value at x, and a function from unit vectors to rows of the Jacobian; a row does not depend on components
+    other than its own, even where these have infinite derivatives."""
     value, pullback = _vjp(verb, f, (x,))
 
     def row(unit: Any) -> Any:
         found = pullback(unit)
         if has_nan(found):
-            found = pullback(unit, beside_zero=True)
+            found = pullback(unit, mask_zero=True)
         return result(verb, finite_pullback(verb, found, value, unit))[0]
 
     return result(verb, value), row
@@ -375,28 +375,28 @@ def _vjp(verb: str, f: Function, primals: Sequence[Any], *, once: bool = False) 
     tape = Tape()
     arguments = wrapped(tape, inputs)
 
-    def again(*xs: Any) -> Any:
-        return f(*map(own, xs))  # which may change its arguments, as any function
+    def function(*xs: Any) -> Any:
+        return f(*map(own, xs))  # new containers, since it may change them
 
-    again.arguments = inputs  # type: ignore[attr-defined]  # functions take attributes
+    function.arguments = inputs  # type: ignore[attr-defined]  # functions take attributes
     with opened(tape.tag, tape=tape), taping():
-        y = again(*arguments)
+        y = function(*arguments)
         no_hidden_numbers(verb, y)
-    if type(y) is TapeCell and y.tape is tape:  # what gradients are taken of, without detours
-        return y.primal, Pullback(tape, arguments, y, again, once)
-    value = transform(y, lambda r: stripped(tape, r), calls_undifferentiated(verb, lambda: again(*inputs)))
-    return value, Pullback(tape, arguments, transform(y, plain, lambda g: g), again, once)
+    if type(y) is TapeCell and y.tape is tape:  # the fast path of gradients
+        return y.primal, Pullback(tape, arguments, y, function, once)
+    value = transform(y, lambda r: stripped(tape, r), calls_undifferentiated(verb, lambda: function(*inputs)))
+    return value, Pullback(tape, arguments, transform(y, plain, lambda g: g), function, once)
 
 
-def _value_and_gradient(f: Function, xs: tuple[Any, ...], alone: bool, again: Callable[[], Function]) -> Any:
-    """The value of a function at arguments, its gradient, of the one argument alone or as a tuple, and the pullback.
+def _value_and_gradient(f: Function, xs: tuple[Any, ...], alone: bool, copied: Callable[[], Function]) -> Any:
+    """The value of a function, its gradient, by one argument if `alone`, else as a tuple, and the pullback.
 
-    Where the value is a function the gradient is one: a call of it is the gradient of a call of the value. `again`
-    gives the function once more for that, as it is now.
+    If the value is a function, so is the gradient: a call of it is the gradient of a call of the value. `copied` gives
+    the same function with copies of its other arguments, for these later evaluations.
     """
 
-    def one(*given: Any) -> Any:
-        y = f(*given)
+    def one(*arguments: Any) -> Any:
+        y = f(*arguments)
         if type(y) is TapeCell and not y.shape:
             return y
         if is_function(y) and parts(y) is None:
@@ -410,8 +410,8 @@ def _value_and_gradient(f: Function, xs: tuple[Any, ...], alone: bool, again: Ca
 
     value, pullback = _vjp("grad", one, xs, once=True)
     if is_function(value):
-        inputs = pullback._again.arguments  # type: ignore[attr-defined]  # functions take attributes
-        f = again()  # from now on, for calls of the value, too
+        inputs = pullback._function.arguments  # type: ignore[attr-defined]  # functions take attributes
+        f = copied()  # for calls of the value, too
 
         def derive(g: Function) -> Any:
             return _value_and_gradient(g, inputs, alone, lambda: g)[1]
@@ -427,10 +427,10 @@ def _value_and_gradient(f: Function, xs: tuple[Any, ...], alone: bool, again: Ca
 def value_and_grad(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Function:
     """The value of a function whose result is one real, and its gradient with respect to the arguments of `argnums`.
 
-    The gradient has the structure of the argument; of several arguments it is a tuple. Of an argument that is a
-    function it is a `Dual`. With `has_aux` the function returns its value and something else, which is passed on. Where
-    the result is a function whose calls give reals, the gradient is a function, too: the gradients of these calls. Each
-    evaluates `f` again.
+    The gradient has the structure of the argument; for several arguments it is a tuple. By an argument that is a
+    function it is a `Dual`. With `has_aux` the function returns its value and something else, which is returned as
+    well. If the result is a function whose calls give reals, the gradient is a function of the gradients of these
+    calls. Each evaluates `f` again.
 
     >>> value_and_grad(lambda x, y: x * x * y)(3.0, 2.0)
     (18.0, 12.0)
@@ -447,10 +447,10 @@ def value_and_grad(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool 
         aux: list[Any] = []
 
         def with_others(others: Any) -> Function:
-            given, by_name = others
+            positional, by_name = others
 
             def of_these(*xs: Any) -> Any:
-                full = list(given)
+                full = list(positional)
                 for n, x in zip(places, xs, strict=True):
                     full[n] = x
                 y = f(*full, **by_name)
@@ -467,22 +467,22 @@ def value_and_grad(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool 
 
             return of_these
 
-        def again() -> Function:
+        def copied() -> Function:
             return with_others(snapshot((arguments, named)))
 
         xs = tuple([arguments[n] for n in places])
         alone = not isinstance(argnums, tuple | list)
-        value, gradient, pullback = _value_and_gradient(with_others((arguments, named)), xs, alone, again)
+        value, gradient, pullback = _value_and_gradient(with_others((arguments, named)), xs, alone, copied)
         if has_aux:
             tape, functions = pullback.tape, None
             if any(map(is_function, leaves(aux[0]))):
-                same = again()
+                same = copied()
 
-                def plainly() -> Any:
-                    same(*map(own, pullback._again.arguments))
+                def undifferentiated() -> Any:
+                    same(*map(own, pullback._function.arguments))
                     return aux[0]
 
-                functions = calls_undifferentiated("grad", plainly)
+                functions = calls_undifferentiated("grad", undifferentiated)
             value = (value, result("grad", transform(aux[0], lambda r: stripped(tape, r), functions)))
         return value, gradient
 
@@ -493,12 +493,12 @@ def value_and_grad(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool 
 def grad(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Function:
     """The gradient of a function whose result is one real, or a function whose calls give one; see `value_and_grad`.
 
-    At the edges, here and in all verbs: the derivative of `abs` and `np.sign` at 0 is 0; `np.maximum`, `np.max` and
-    their kin give all of it to the first of equals, and `np.sort` keeps the order of equals; the ends of `np.clip` are
-    inside; that of `x**0` is 0 everywhere, and so is that of `0.0**y` in y; those of `np.sqrt` and `np.log` at 0 are
-    infinite; `np.where` passes by what it does not choose, be that infinite or NaN. Where the chain rule has no answer,
-    being 0 times infinity, NotDifferentiable is raised: `np.sqrt(x)**2` and `np.linalg.norm` at 0, `x**y` in y where x
-    is negative, vectors of equal eigenvalues. `docs/functions/edges.md` has the whole table.
+    At the edges, here and in all verbs: the derivative of `abs` and `np.sign` at 0 is 0; that of `np.maximum`, `np.max`
+    and the like goes to the first of equal elements, and `np.sort` is stable; the ends of `np.clip` are inside; the
+    derivative of `x**0` is 0 everywhere, and so is that of `0.0**y` by y; those of `np.sqrt` and `np.log` at 0 are
+    infinite; `np.where` ignores what it does not select, even infinities and NaN. Where the chain rule has no answer,
+    which is 0 times infinity, NotDifferentiable is raised: `np.sqrt(x)**2` and `np.linalg.norm` at 0, `x**y` by y where
+    x is negative, vectors of equal eigenvalues. `docs/functions/edges.md` has the whole table.
 
     >>> grad(abs)(0.0), grad(lambda x: max(x, 0.0))(0.0), grad(lambda x: x**0)(0.0)
     (0.0, 1.0, 0.0)
@@ -522,12 +522,11 @@ def grad(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False) -
 gradient = grad
 
 
-# -- made of these -----------------------------------------------------------------------------------------------------
+# -- functions that verbs make -----------------------------------------------------------------------------------------
 
 
 def marked(made: Function, verb: str, f: Any, **options: Any) -> Function:
-    """A function that a verb made. It says what it is: `__dynagrad__` has the verb, its function, and by name what else
-    the verb was given, so that whoever compiles it need not look inside.
+    """Marks a function that a verb made: `__dynagrad__` has the verb, its function and its options, for the compiler.
 
     >>> grad(abs, argnums=0).__dynagrad__
     ('grad', <built-in function abs>, {'argnums': 0, 'has_aux': False})
@@ -538,7 +537,7 @@ def marked(made: Function, verb: str, f: Any, **options: Any) -> Function:
 
 
 def made_by(f: Any) -> tuple[str, Any, dict[str, Any]] | None:
-    """What `marked` says of a function; None for others, also for those that `functools.wraps` made look like one.
+    """The mark of a function that a verb made; None for others, even where `functools.wraps` copied a mark to them.
 
     >>> made_by(derivative(abs)), made_by(abs)
     (('derivative', <built-in function abs>, {'n': 1}), None)
@@ -559,14 +558,13 @@ def _returned(y: Any) -> str:
 
 @strict_options
 def pullback(f: Function, omega: Function) -> Function:
-    """The pullback of a 1-form along `f`: at x, the cotangent omega(f(x)) taken back to x (Betancourt 2018; 001, 2.2).
+    """The pullback of a 1-form along `f`: at x, the cotangent omega(f(x)) pulled back to x (Betancourt 2018).
 
-    A 1-form takes a point to a cotangent there. With the constant form of a coordinate this is a row of the Jacobian.
+    A 1-form maps a point to a cotangent there. With the constant 1-form of a coordinate this is a row of the Jacobian.
 
     >>> pullback(lambda x: x * x, lambda y: 10.0)(3.0)
     60.0
     """
-
     needs_function("pullback", f)
     needs_function("pullback", omega)
 
@@ -580,7 +578,7 @@ def pullback(f: Function, omega: Function) -> Function:
 
 @strict_options
 def hvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
-    """The Hessian of a function with one real as its result, times a vector: forward over reverse.
+    """The Hessian of a function whose result is one real, times a vector, by forward over reverse mode.
 
     With several arguments, a tuple.
 

@@ -1,8 +1,7 @@
-"""Jacobians and Hessians: the derivatives of a function by each element of its arguments, as structures of arrays.
+"""Jacobians and Hessians, as structures of arrays: by `jvp` or pullbacks of unit vectors, one pass for each.
 
-They are made of `jvp` and of pullbacks along unit vectors, one pass for each. Shapes and structures are those of JAX.
-Functions have no elements, so none may be among what is differentiated by; of one in the result, each call has a
-Jacobian.
+Shapes and structures are those of JAX. Inputs may not be functions, which have no coordinates; the Jacobian of a
+function in the result is a function, which gives the Jacobians of calls.
 """
 
 from __future__ import annotations
@@ -27,10 +26,10 @@ Function = Callable[..., Any]
 
 @strict_options
 def jacfwd(f: Function, argnums: int | Sequence[int] = 0) -> Function:
-    """The Jacobian, one pass forward for each input: for functions with few inputs and many outputs.
+    """The Jacobian by forward mode, one pass for each input: for functions with few inputs and many outputs.
 
-    For structures: in the structure of the result, with that of the argument inside, which is a tuple where `argnums`
-    is one; of arrays, the shape of the result and then that of the argument.
+    It has the structure of the result, with the structure of the argument inside, which is a tuple where `argnums` is
+    one; for arrays, the shape of the result and then that of the argument.
 
     >>> import numpy as np
     >>> jacfwd(lambda x: x * x)(np.array([1.0, 2.0]))
@@ -39,26 +38,27 @@ def jacfwd(f: Function, argnums: int | Sequence[int] = 0) -> Function:
     >>> jacfwd(lambda x, y: {"z": x * y}, (0, 1))(2.0, 3.0)
     {'z': (3.0, 2.0)}
 
-    That of a function in the result is a function, whose calls give the Jacobians of calls; so it is in `jacrev`.
+    The Jacobian of a function in the result is a function, which gives the Jacobians of calls; so it is in `jacrev`.
     """
-
     needs_function("jacfwd", f)
 
     def jacobian(*arguments: Any, **named: Any) -> Any:
         x, of_these = _of_chosen("jacfwd", f, argnums, arguments, named)
         pushed = [jvp(of_these, (x,), (unit,))[1] for unit in basis(x)]
-        return _beside(x, pushed) if pushed else _without(x, of_these(own(x)))  # a copy, which a function may change
+        return (
+            _by_columns(x, pushed) if pushed else _without(x, of_these(own(x)))
+        )  # a copy, which a function may change
 
     return marked(jacobian, "jacfwd", f, argnums=argnums)
 
 
 @strict_options
 def jacrev(f: Function, argnums: int | Sequence[int] = 0) -> Function:
-    """The Jacobian, one sweep backward for each output: for functions with many inputs and few outputs.
+    """The Jacobian by reverse mode, one sweep for each output: for functions with many inputs and few outputs.
 
     Shapes and structures are those of `jacfwd`. Functions in the result become functions that evaluate `f` again in
-    each call, and go back from what the function gives there. Each row is the gradient of that component of the result
-    alone: it is infinite, or a `NotDifferentiable`, where that is.
+    each call. Each row is the gradient of that component of the result alone: it is infinite, or raises
+    NotDifferentiable, where that gradient does.
 
     >>> import numpy as np
     >>> jacrev(lambda x: x[0] * x[1])(np.array([2.0, 3.0]))
@@ -67,7 +67,6 @@ def jacrev(f: Function, argnums: int | Sequence[int] = 0) -> Function:
     array([[5., 0.],
            [0., 5.]])
     """
-
     needs_function("jacrev", f)
 
     def jacobian(*arguments: Any, **named: Any) -> Any:
@@ -79,9 +78,9 @@ def jacrev(f: Function, argnums: int | Sequence[int] = 0) -> Function:
 
 @strict_options
 def hessian(f: Function, argnums: int | Sequence[int] = 0) -> Function:
-    """The matrix of second derivatives: forward over reverse.
+    """The matrix of second derivatives, by forward over reverse mode.
 
-    With a tuple of `argnums`, a tuple of tuples; of structures, those of `jacfwd` of `jacrev`.
+    With a tuple of `argnums`, a tuple of tuples; for structures, that of `jacfwd` of `jacrev`.
 
     >>> import numpy as np
     >>> hessian(lambda x: x[0] * x[0] * x[1])(np.array([1.0, 2.0]))
@@ -93,13 +92,13 @@ def hessian(f: Function, argnums: int | Sequence[int] = 0) -> Function:
     return marked(jacfwd(jacrev(f, argnums), argnums), "hessian", f, argnums=argnums)
 
 
-# -- what a Jacobian is taken by ---------------------------------------------------------------------------------------
+# -- inputs ------------------------------------------------------------------------------------------------------------
 
 
 def _of_chosen(
     verb: str, f: Function, argnums: int | Sequence[int], arguments: Sequence[Any], named: dict[str, Any]
 ) -> tuple[Any, Function]:
-    """What a Jacobian is taken by: one argument, or a tuple of several; and `f` as a function of it."""
+    """The input of a Jacobian, one argument or a tuple of several, and `f` as a function of it."""
     places = chosen(verb, argnums, len(arguments))
     inputs = tuple(argument(verb, i, arguments[i]) for i in places)
     for x in inputs:
@@ -121,7 +120,7 @@ def _no_functions(verb: str, x: Any) -> None:
 
 
 def basis(x: Any) -> list[Any]:
-    """The unit vectors of a structure of reals, in order; its functions have no part in them."""
+    """The unit vectors of a structure of reals, in order; functions in it have the zero Dual."""
     sizes = [np.shape(leaf) for leaf in leaves(x) if not is_function(leaf)]
     found = []
     for leaf, shape in enumerate(sizes):
@@ -136,25 +135,28 @@ def basis(x: Any) -> list[Any]:
     return found
 
 
-# -- putting it together -----------------------------------------------------------------------------------------------
+# -- assembly ----------------------------------------------------------------------------------------------------------
 
 
 def _stacked(columns: Sequence[Any], shape: tuple[int, ...], inside: tuple[int, ...], leading: bool) -> Any:
-    """One leaf of a Jacobian, from the derivatives, of shape `inside`, along (or by) each unit vector of a shape."""
+    """One leaf of a Jacobian, from its derivatives, of shape `inside`, for each unit vector of `shape`.
+
+    Axes of `shape` come first with `leading` (rows, by unit vectors of the output), else last (columns).
+    """
     if not shape:
         return columns[0]
     whole = (*shape, *inside) if leading else (*inside, *shape)
     return np.stack(columns, axis=0 if leading else -1).reshape(whole) if columns else np.zeros(whole)
 
 
-def _beside(x: Any, pushed: Sequence[Any]) -> Any:
-    """The Jacobian by the elements of x, from the derivatives along each; of functions, that of what they return."""
+def _by_columns(x: Any, pushed: Sequence[Any]) -> Any:
+    """The Jacobian at x from its columns; for functions in the result, a function that does this for calls."""
 
     def functions(*columns: Any) -> Any:
         def jacobian(*arguments: Any, **named: Any) -> Any:
-            given = snapshot((arguments, named))
-            several = [f(*copy[0], **copy[1]) for f in columns for copy in [snapshot(given)]]
-            return _beside(x, several)
+            original = snapshot((arguments, named))
+            several = [f(*copy[0], **copy[1]) for f in columns for copy in [snapshot(original)]]
+            return _by_columns(x, several)
 
         jacobian.__name__ = getattr(columns[0], "__name__", "function")
         return like(columns[0], jacobian) if is_real(x) and not shape_of(x) else jacobian
@@ -169,7 +171,7 @@ def _beside(x: Any, pushed: Sequence[Any]) -> Any:
 
 
 def _without(x: Any, value: Any) -> Any:
-    """The Jacobian by an x that has no elements."""
+    """The Jacobian by an x without elements."""
 
     def function(f: Any) -> Any:
         return lambda *arguments, **named: _without(x, f(*arguments, **named))
@@ -177,10 +179,10 @@ def _without(x: Any, value: Any) -> Any:
     return of_result(value, lambda y: _by_input(x, [], shape_of(y)), function)
 
 
-def _by_rows(x: Any, of_these: Function, again: Callable[[], Function]) -> Any:
-    """The Jacobian of a function at x, from the way back of each element of its value.
+def _by_rows(x: Any, of_these: Function, copied: Callable[[], Function]) -> Any:
+    """The Jacobian of a function at x, row by row.
 
-    `again` gives the function once more, for later: as it is now, whatever becomes of other arguments of it.
+    `copied` gives the same function with copies of its other arguments, for derivatives that are functions.
     """
     value, row = rows("jacrev", of_these, x)
     value = of_result(value, lambda y: y, lambda f: f)
@@ -192,7 +194,7 @@ def _by_rows(x: Any, of_these: Function, again: Callable[[], Function]) -> Any:
 
     if not any(is_function(y) for y in leaves(value)):
         return transform(value, leaf)
-    same = again()
+    same = copied()
     return transform(value, leaf, calls_differentiated("jacrev", same, x, lambda g: _by_rows(x, g, lambda: g)))
 
 

@@ -1,10 +1,9 @@
-"""Functions that come back from what is differentiated backward: their derivatives are functions.
+"""Reverse mode for functions that return functions: the derivative of a returned function is a function.
 
-A sweep takes a number back, and what a function gives is not known before it is called. So each call of the derivative
-evaluates what returned the function again, with numbers of a pass of its own, calls the function there, and goes back
-over both. No two calls share a number, so calls inside calls, of this function and of others, in passes of any age,
-cannot confuse their derivatives. A call costs a constant times the evaluation and the call; in a sweep, the way back
-over the evaluation is part of each call anyway.
+The cotangent of a returned function is not known before the function is called. So each call of the derivative
+evaluates the outer function again in a reverse pass of its own, calls the returned function there, and sweeps over
+both. No two calls share a pass, so calls nested in any way cannot confuse perturbations. A call costs a constant factor
+more than the evaluation and the call.
 """
 
 from __future__ import annotations
@@ -26,10 +25,10 @@ Function = Callable[..., Any]
 
 
 def calls_differentiated(verb: str, of: Function, x: Any, derive: Callable[[Function], Any]) -> Callable[[Any], Any]:
-    """What becomes of the functions in a value of `of` at x, one after another in their order: functions again.
+    """A map for the functions in the value of `of` at x, in their order: each becomes its derivative by x, a function.
 
-    A call asks `derive` for the derivative of a function of x: of what `of` returns, called with the arguments. By a
-    single real, a functional has a functional for its derivative.
+    A call of the derivative is `derive(g)`, where g maps x to the call, with the same arguments, of the function that
+    `of(x)` returns. The derivative of a `Dual` by a single real is a Dual.
     """
     order = itertools.count()
     functional = is_real(x) and not shape_of(x)
@@ -48,7 +47,7 @@ def calls_differentiated(verb: str, of: Function, x: Any, derive: Callable[[Func
 
 
 class _Calls:
-    """A function, and calls of what it returned, and of what these returned: which of the functions, and with what."""
+    """A function composed with calls of functions that it returned: which of them, and with which arguments."""
 
     __slots__ = ("of", "steps", "verb")
 
@@ -65,7 +64,7 @@ class _Calls:
 
 
 def _function(verb: str, value: Any, index: int) -> Function:
-    """One of the functions of a value that was evaluated again."""
+    """A function of a value that was evaluated again, by position."""
     functions: list[Function] = [leaf for leaf in leaves(value) if is_function(leaf)]
     if index < len(functions):
         return functions[index]
@@ -76,9 +75,9 @@ def _function(verb: str, value: Any, index: int) -> Function:
 
 
 def calls_undifferentiated(verb: str, of: Callable[[], Any]) -> Callable[[Any], Any]:
-    """What becomes of the functions in a value that holds numbers of a pass: those of the value without such numbers.
+    """A map for the functions in a value of a reverse pass: each becomes one without numbers of the pass.
 
-    `of` evaluates that; it is asked once, when the first of the functions is called.
+    `of` evaluates the value on plain numbers; it is called once, when the first of the functions is.
     """
     order, known = itertools.count(), list[Any]()
 
@@ -97,7 +96,7 @@ def calls_undifferentiated(verb: str, of: Callable[[], Any]) -> Callable[[Any], 
 
 
 def snapshot(x: Any, _level: int = 0) -> Any:
-    """A structure as it is now, whoever writes to its containers and arrays later."""
+    """A copy of a structure, with new containers and arrays, since the old ones may be written to."""
     if isinstance(x, np.ndarray | MutableArray):
         return x.copy()
     taken = parts(x)

@@ -1,16 +1,16 @@
-"""Operations on whole arrays: shapes, indexing, moving elements, products; and how such operations are made.
+"""Operations on whole arrays: shapes, indexing, moving elements, products; and the constructors of such operations.
 
-What takes axes together is in `reductions.py`, and linear algebra in `matrices.py`.
+Reductions along axes are in `reductions.py`, and linear algebra in `matrices.py`.
 
 Each is declared once, as the scalar operations are in `scalars.py`: a name, the value in numpy, the tangent, and the
-adjoint, which here is not its own transpose. What numpy takes as parameters (axes, shapes, an index) makes an operation
-of its own, so that an operation's arguments are reals only; `functools.lru_cache` keeps one for each. Rules call
-operations, so they work on whatever the operations work on; of arguments they see the shape alone. Parameters are in
-normal form: axes are tuples of numbers from 0, shapes have no -1.
+adjoint, which must be given, since a linear map of arrays is not its own transpose. The parameters that numpy takes
+(axes, shapes, an index) are fixed in the operation, so that its arguments are reals only; `functools.lru_cache` keeps
+one operation for each choice. Rules call operations, so they work on whatever the operations work on. Parameters are
+normalised: axes are tuples of non-negative numbers, shapes have no -1.
 
-A single real is a float, also where it is what is left of an array. `sort` keeps the order of equals.
+A value of no dimension is a float, also where it comes out of an array. `sort` is stable.
 
-It is long as a table is: an operation after the other.
+It is long as a table is: one operation after the other.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _ndarray = np.ndarray
 _FLOAT = np.dtype(np.float64)
 
 remember = functools.lru_cache(maxsize=4096)
-"""One operation for each choice of parameters."""
+"""Memoises a constructor: one operation for each choice of parameters."""
 
 
 def shape_of(x: Any) -> Shape:
@@ -55,17 +55,17 @@ def single(x: Any) -> Any:
 
 
 def surely_finite(x: Any) -> bool:
-    """Whether neither an infinity nor NaN is in an array, at a glance: where numbers are huge it may say no.
+    """A quick test that an array has no infinity and no NaN; it may say no where numbers are huge.
 
     >>> surely_finite(np.array([1.0, -2.0])), surely_finite(np.array([1.0, np.nan])), surely_finite(np.array([1e300]))
     (True, False, False)
     """
     if x.size < SMALLEST:
-        return math.isfinite(np.vdot(x, x))  # the quickest of all, and it never warns
+        return math.isfinite(np.vdot(x, x))  # the fastest way, and it never warns
     return bool(np.isfinite(x).all())
 
 
-# -- how operations are made -------------------------------------------------------------------------------------------
+# -- constructors of operations ----------------------------------------------------------------------------------------
 
 
 def linear(
@@ -75,7 +75,7 @@ def linear(
     accumulate: Callable[[Any, Any], None] | None = None,
     code: Any = None,
 ) -> Operation:
-    """A linear operation of one array; `transpose(delta, shape)` is its transpose, to an argument of that shape.
+    """A linear operation on one array; `transpose(delta, shape)` is its transpose, where the argument has that shape.
 
     >>> double = linear("double", lambda x: 2.0 * x, lambda delta, shape: double(delta))
     >>> double(np.array([1.0, 2.0]))
@@ -106,9 +106,9 @@ def several(
     needs: Needs | None = None,
     code: Any = None,
 ) -> Operation:
-    """An operation of several arrays: for each a rule forward and a rule backward, None where it is a constant.
+    """An operation on several arrays, with a tangent and an adjoint rule for each; None for a constant argument.
 
-    Where two rules apply the operation itself, as those of a product do, power series need a rule of their own: to
+    Where two rules apply the operation itself, as those of a product do, `series` must be given: power series that
     follow the tangents would take exponential time.
     """
     return Operation(
@@ -126,12 +126,12 @@ def several(
 
 
 class LazyIncrements(Sequence[Any]):
-    """The increments of several arguments, each computed when it is looked at: often one is enough."""
+    """The adjoints of several arguments, each computed on demand, since often only one is needed."""
 
-    __slots__ = ("given", "rules")
+    __slots__ = ("operands", "rules")
 
-    def __init__(self, rules: Rules, given: tuple[Any, ...]) -> None:
-        self.rules, self.given = rules, given
+    def __init__(self, rules: Rules, operands: tuple[Any, ...]) -> None:
+        self.rules, self.operands = rules, operands
 
     def __len__(self) -> int:
         return len(self.rules)
@@ -144,7 +144,7 @@ class LazyIncrements(Sequence[Any]):
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
         rule = self.rules[index]
-        return None if rule is None else rule(*self.given)
+        return None if rule is None else rule(*self.operands)
 
 
 # -- shapes ------------------------------------------------------------------------------------------------------------
@@ -152,7 +152,7 @@ class LazyIncrements(Sequence[Any]):
 
 @remember
 def broadcast_to(shape: Shape) -> Operation:
-    """Repeats along new and single axes. The result is a view that cannot be written to."""
+    """Repetition along new axes and axes of length one. The result is a read-only view, or a new array of one float."""
 
     def value(x: Any) -> Any:
         if type(x) is not float:
@@ -165,23 +165,23 @@ def broadcast_to(shape: Shape) -> Operation:
 
 
 @remember
-def _repeated(shape: Shape, given: Shape) -> Axes:
-    """The axes along which an array was repeated, as it was broadcast from a shape to the one that is given."""
-    extra = len(given) - len(shape)
-    return (*range(extra), *(i + extra for i, n in enumerate(shape) if n == 1 and given[i + extra] != 1))
+def _repeated(shape: Shape, to: Shape) -> Axes:
+    """The axes along which broadcasting from a shape to another repeats an array."""
+    extra = len(to) - len(shape)
+    return (*range(extra), *(i + extra for i, n in enumerate(shape) if n == 1 and to[i + extra] != 1))
 
 
 @remember
 def sum_to(shape: Shape) -> Operation:
-    """Sums over the axes along which an array of `shape` would have been broadcast; its transpose."""
+    """The sum over the axes along which an array of `shape` would be broadcast: the transpose of `broadcast_to`."""
 
     def value(x: Any) -> Any:
-        given = np.shape(x) if type(x) is not _ndarray else x.shape
-        if given == shape:
+        had = np.shape(x) if type(x) is not _ndarray else x.shape
+        if had == shape:
             return x
         if not shape:
             return float(np.add.reduce(x, axis=None))
-        total = np.add.reduce(x, axis=_repeated(shape, given))
+        total = np.add.reduce(x, axis=_repeated(shape, had))
         return total if total.shape == shape else np.reshape(total, shape)
 
     return linear("sum_to", value, lambda d, s: broadcast_to(s)(d), code=("sum_to",))
@@ -189,7 +189,7 @@ def sum_to(shape: Shape) -> Operation:
 
 @remember
 def reshape(shape: Shape) -> Operation:
-    """The same elements, in the order of C."""
+    """The same elements in another shape, in row-major order."""
     return linear(
         "reshape",
         lambda x: _only(x) if not shape else x.reshape(shape) if type(x) is _ndarray else np.reshape(x, shape),
@@ -221,7 +221,7 @@ def swap(x: Any) -> Any:
 
 
 def insert_axes(x: Any, *axes: int) -> Any:
-    """New axes of length one, at these places of the result."""
+    """New axes of length one, at these positions of the result."""
     left = iter(shape_of(x))
     count = len(shape_of(x)) + len(axes)
     return reshape(tuple(1 if i in axes else next(left) for i in range(count)))(x)
@@ -231,7 +231,7 @@ def insert_axes(x: Any, *axes: int) -> Any:
 
 
 def getitem(index: Any) -> Operation:
-    """`x[index]`, for an index of any kind that numpy knows; elements that stand in it twice count twice.
+    """`x[index]`, for any constant index that numpy takes; elements that it selects twice count twice in derivatives.
 
     >>> getitem((..., [1, 1]))(np.array([[1.0, 2.0], [3.0, 4.0]]))
     array([[2., 2.],
@@ -246,16 +246,16 @@ def getitem(index: Any) -> Operation:
             key.append((i.start, i.stop, i.step))
         elif type(i) is int or i is None or i is Ellipsis:
             key.append(i)
-        else:  # arrays and lists are copied, because they may change later
-            return _getitem(tuple(_copied(i) if isinstance(i, np.ndarray | list | tuple) else i for i in parts))
+        else:  # arrays and lists are copied, since they may change later
+            return _getitem(tuple(_copied_places(i) if isinstance(i, np.ndarray | list | tuple) else i for i in parts))
     try:
         return _simple(tuple(key))
-    except TypeError:  # a slice from something that has no hash
+    except TypeError:  # a bound of a slice is not hashable
         return _getitem(parts)
 
 
-def _copied(places: Any) -> Any:
-    """An array of places; an empty list is of whole numbers, as numpy has it where it indexes."""
+def _copied_places(places: Any) -> Any:
+    """A copy of an array or list that is an index; an empty list has integers, as in numpy's indexing."""
     return np.array(places) if isinstance(places, np.ndarray) or np.size(places) else np.array(places, dtype=np.intp)
 
 
@@ -280,7 +280,7 @@ def _getitem(index: tuple[Any, ...]) -> Operation:
 
 
 def _several_times(index: tuple[Any, ...]) -> bool:
-    """Whether an element may stand in an index twice."""
+    """Whether an index may select an element more than once."""
     return any(isinstance(i, np.ndarray | list) and np.asarray(i).dtype != bool for i in index)
 
 
@@ -309,12 +309,12 @@ def place(index: tuple[Any, ...], shape: Shape) -> Operation:
 
 
 def cut(axis: int, start: int | None, end: int | None) -> Operation:
-    """A stretch of an axis."""
+    """A slice of an axis."""
     return getitem((*(slice(None),) * axis, slice(start, end)))
 
 
 def take_slice(x: Any, start: int, end: int) -> Any:
-    """A stretch of the last axis."""
+    """A slice of the last axis."""
     return getitem((..., slice(start, end)))(x)
 
 
@@ -323,7 +323,7 @@ def take_along(axis: int) -> Operation:
     """`np.take_along_axis(x, order, axis)`; the order is a constant."""
 
     def value(x: Any, order: Any) -> Any:
-        return np.take_along_axis(x, _whole(order), axis)
+        return np.take_along_axis(x, _as_places(order), axis)
 
     return several(
         "take_along_axis",
@@ -337,11 +337,11 @@ def take_along(axis: int) -> Operation:
 
 @remember
 def put_along(axis: int, shape: Shape) -> Operation:
-    """Zeros with an array added along an axis; the transpose of `take_along`."""
+    """Zeros with an array added at positions along an axis: the transpose of `take_along`."""
 
     def value(d: Any, order: Any) -> Any:
         out = np.zeros(shape)
-        order = _whole(order)
+        order = _as_places(order)
         grid = list(np.ogrid[tuple(slice(n) for n in order.shape)])
         grid[axis] = order
         np.add.at(out, tuple(grid), d)
@@ -357,13 +357,13 @@ def put_along(axis: int, shape: Shape) -> Operation:
     )
 
 
-def _whole(order: Any) -> Any:
+def _as_places(order: Any) -> Any:
     return np.asarray(order).astype(np.intp, copy=False)
 
 
 @remember
 def argsort(axis: int) -> Operation:
-    """The order that sorts an axis, equals as they stand: a step."""
+    """The order that sorts an axis, stably: piecewise constant."""
 
     def value(x: Any) -> Any:
         return np.argsort(x, axis=axis, kind="stable")
@@ -373,7 +373,7 @@ def argsort(axis: int) -> Operation:
 
 @remember
 def sort(axis: int) -> Operation:
-    """An axis sorted; derivatives go where their elements go."""
+    """An axis sorted, stably; its derivative is the permutation."""
     order = argsort(axis)
     return several(
         "sort",
@@ -389,7 +389,7 @@ def sort(axis: int) -> Operation:
 
 @remember
 def roll(shift: int, axis: int) -> Operation:
-    """Elements moved round an axis."""
+    """Elements rotated along an axis."""
     return linear(
         "roll", lambda x: np.roll(x, shift, axis), lambda d, s: roll(-shift, axis)(d), code=("roll", shift, axis)
     )
@@ -397,7 +397,7 @@ def roll(shift: int, axis: int) -> Operation:
 
 @remember
 def triangle(lower: bool, k: int = 0) -> Operation:
-    """A matrix, or each of a stack, with zeros above (`lower`) or below the k-th diagonal."""
+    """The lower or upper triangle of matrices, from the k-th diagonal on; zeros elsewhere."""
     cut_off = np.tril if lower else np.triu
     return linear(
         "tril" if lower else "triu",
@@ -419,7 +419,7 @@ def diagonal(offset: int = 0) -> Operation:
 
 @remember
 def on_diagonal(offset: int, shape: Shape) -> Operation:
-    """Matrices of zeros with these diagonals; the transpose of `diagonal`."""
+    """Matrices of zeros with these diagonals: the transpose of `diagonal`."""
 
     def value(d: Any) -> Any:
         out = np.zeros(shape)
@@ -496,7 +496,7 @@ def stack(axis: int, count: int) -> Operation:
 
 def _matmul_left(delta: Any, y: Any, a: Any, b: Any) -> Any:
     """The adjoint of the left factor."""
-    if type(delta) is type(b) is _ndarray and delta.ndim == b.ndim == 2:  # as below, without detours
+    if type(delta) is type(b) is _ndarray and delta.ndim == b.ndim == 2:  # the same as below, without dispatch
         return _matmul_value(delta, b.T)
     ranks = len(shape_of(a)), len(shape_of(b))
     if ranks == (2, 2):
@@ -511,7 +511,7 @@ def _matmul_left(delta: Any, y: Any, a: Any, b: Any) -> Any:
 
 
 def _column(b: Any, delta: Any) -> Any:
-    """Each matrix times its own vector."""
+    """A stack of matrices times a stack of vectors."""
     columns = matmul(b, insert_axes(delta, len(shape_of(delta))))
     return reshape(shape_of(columns)[:-1])(columns)
 
@@ -531,7 +531,7 @@ def _matmul_right(delta: Any, y: Any, a: Any, b: Any) -> Any:
         column = insert_axes(a, 1)
         return ops.multiply(column, insert_axes(delta, ranks[1] - 2))
     n = shape_of(a)[-1]
-    if ranks[1] <= 2:  # all rows of a stack at once
+    if ranks[1] <= 2:  # one product for all rows of a stack
         rows = math.prod(shape_of(a)[:-1])
         flat = reshape((rows,) if ranks[1] == 1 else (rows, shape_of(b)[1]))(delta)
         return matmul(transpose((1, 0))(reshape((rows, n))(a)), flat)
@@ -560,7 +560,7 @@ matmul: Operation = several(
 
 @remember
 def einsum(inputs: tuple[str, ...], output: str) -> Operation:
-    """Sums of products over named axes: a letter for each axis of each argument, none twice in one, no ellipsis."""
+    """Einstein summation: a letter for each axis of each argument, no letter twice in one argument, no ellipsis."""
     text = ",".join(inputs) + "->" + output
 
     def value(*xs: Any) -> Any:
@@ -574,12 +574,12 @@ def einsum(inputs: tuple[str, ...], output: str) -> Operation:
         mine = "".join(letter for letter in inputs[i] if letter in output or any(letter in o for o in others))
 
         def rule(delta: Any, y: Any, *xs: Any) -> Any:
-            part = einsum((output, *others), mine)(delta, *xs[:i], *xs[i + 1 :])  # made when it is needed
+            part = einsum((output, *others), mine)(delta, *xs[:i], *xs[i + 1 :])  # constructed only when needed
             length = dict(zip(mine, shape_of(part), strict=True))
             shape = shape_of(xs[i])
             if tuple(length.values()) == shape:
                 return part
-            # An axis of length one that met a longer one was repeated; one that nobody else has was summed alone.
+            # An axis of length one was broadcast to the length of others; an axis of no other array was summed alone.
             found = tuple(length.get(letter, 1) for letter in inputs[i])
             narrow = tuple(1 if n == 1 else m for n, m in zip(shape, found, strict=True))
             return broadcast_to(shape)(sum_to(narrow)(reshape(found)(part)))

@@ -1,8 +1,8 @@
-"""Determinants of matrices, and of stacks of them; their derivatives, which are cofactors, and derivatives of those.
+"""Determinants of matrices and stacks of matrices; their derivatives, which are cofactors; and derivatives of these.
 
-The determinant is a polynomial, so it has derivatives of all orders at singular matrices, too, and nothing here divides
-by what may be zero there. The log of its size has none: `NotDifferentiable`. What solves or factorises for other
-purposes is in `matrices.py`.
+The determinant is a polynomial, so it has derivatives of all orders at singular matrices too, and nothing here divides
+by a number that may be zero there. The logarithm of its absolute value has none: `NotDifferentiable`. Solves and
+factorisations for other purposes are in `matrices.py`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def _entries(x: Any) -> Any:
 
 
 def _scaled(factor: Any, x: Any) -> Any:
-    """Each matrix times its own number."""
+    """Each matrix times a number of its own."""
     n = len(shape_of(factor))
     return ops.multiply(insert_axes(factor, n, n + 1) if n else factor, x)
 
@@ -59,7 +59,7 @@ def _products_without(s: Any, count: int) -> Any:
            [3., 2., 0.]])
     """
     n = s.shape[-1]
-    between = np.zeros((*s.shape[:-1], n + 2, n + 2))  # what stands between two of them
+    between = np.zeros((*s.shape[:-1], n + 2, n + 2))  # the product of all numbers between two of them
     for i in range(n + 1):
         between[..., i, i + 1] = 1.0
         between[..., i, i + 2 :] = np.cumprod(s[..., i:], -1)
@@ -71,9 +71,9 @@ def _products_without(s: Any, count: int) -> Any:
 
 
 def _factors(a: Any) -> tuple[Any, Any, Any]:
-    """A matrix as x diag(d) y, by elimination that chooses the largest element of all that is left: x and y are unit
-    triangles with their rows, or columns, in another order, and d alone may be singular.
+    """Rank-revealing factors x, d, y with a = x diag(d) y, by Gaussian elimination with complete pivoting.
 
+    x and y are unit triangular up to the order of their rows or columns, and well conditioned; only d may be singular.
     (Demmel et al. 1999, "Computing the singular value decomposition with high relative accuracy".)
     """
     n, f = len(a), np.array(a)
@@ -85,7 +85,7 @@ def _factors(a: Any) -> tuple[Any, Any, Any]:
         if j:
             f[:, [k, k + j]], columns[[k, k + j]] = f[:, [k + j, k]], columns[[k + j, k]]
         if f[k, k] == 0.0 or math.isnan(f[k, k]):
-            break  # so is all that is left
+            break  # and so are all remaining elements
         f[k + 1 :, k] /= f[k, k]
         f[k + 1 :, k + 1 :] -= np.outer(f[k + 1 :, k], f[k, k + 1 :])
         f[k, k + 1 :] /= f[k, k]
@@ -94,23 +94,25 @@ def _factors(a: Any) -> tuple[Any, Any, Any]:
     return x, np.diag(f).copy(), y
 
 
-def _mixed_value(along: Sequence[Any], a: Any) -> Any:
-    """Of each matrix: the mixed derivatives of its cofactors are those of the factors that `_factors` gives."""
+def _mixed_value(directions: Sequence[Any], a: Any) -> Any:
+    """The mixed derivatives of the cofactors of each matrix, computed from its factors; see `mixed_cofactors`."""
     if a.ndim > 2:
-        flat = [np.broadcast_to(x, a.shape).reshape(-1, *a.shape[-2:]) for x in (*along, a)] if a.size else []
+        flat = [np.broadcast_to(x, a.shape).reshape(-1, *a.shape[-2:]) for x in (*directions, a)] if a.size else []
         found = [_mixed_value(xs[:-1], xs[-1]) for xs in zip(*flat, strict=True)]
         return np.stack(found).reshape(a.shape) if found else np.zeros(a.shape)
-    n, count = len(a), len(along)
+    n, count = len(a), len(directions)
     if count >= n:
         return np.zeros(a.shape)
     x, s, y = _factors(a)
     back, across = np.linalg.inv(x), np.linalg.inv(y)
-    inside = [_products_without(s, count + 1), *(back @ d @ across for d in along)]
+    inside = [_products_without(s, count + 1), *(back @ d @ across for d in directions)]
     letters, total = string.ascii_letters[: count + 1], np.zeros(a.shape)
-    for columns in itertools.permutations(range(count + 1)):  # Leibniz: each matrix gives an entry of a row of its own
+    for columns in itertools.permutations(
+        range(count + 1)
+    ):  # Leibniz formula: one entry of each matrix, in its own row
         inversions = sum(i > j for i, j in itertools.combinations(columns, 2))
         names = [letters, *(letters[i] + letters[j] for i, j in enumerate(columns) if i)]
-        column = letters[columns[0]].replace("a", "")  # on the diagonal there is none
+        column = letters[columns[0]].replace("a", "")  # "" on the diagonal
         part = np.einsum(f"{','.join(names)}->a{column}", *inside, optimize=count > 1)
         part = part if column else np.diag(part)
         total = total - part if inversions % 2 else total + part
@@ -118,7 +120,7 @@ def _mixed_value(along: Sequence[Any], a: Any) -> Any:
 
 
 def _too_high(n: int) -> list[Any] | None:
-    """What power series do with cofactors: up to some order they follow the tangents, for which None stands."""
+    """The series rule of cofactors: None, which is to follow the tangents, up to an order; an error beyond it."""
     if n > _MOST:
         raise NotDifferentiable(
             f"derivatives of order {n} of the gradient of a determinant are not available; up to {_MOST} they are, "
@@ -129,17 +131,17 @@ def _too_high(n: int) -> list[Any] | None:
 
 @remember
 def mixed_cofactors(count: int) -> Operation:
-    """The matrix M(d_1, ..., d_count, a) with <M, d> the mixed derivative of det at a, along d and all of the others.
+    """The matrix M(d_1, ..., d_count, a) with <M, d> the mixed derivative of det at a along d, d_1, ..., d_count.
 
-    With a factored so that a diagonal is all that may be singular, M is sums of products of those of its elements that
-    are left over, so that nothing is divided by, and singular matrices are nothing special. M is symmetric in all
-    directions, so a rule is its own adjoint.
+    With a = x diag(s) y, where only s may be singular, M is made of products of all elements of s but count + 1. So
+    nothing is divided by, and singular matrices need no special case. M is symmetric in all directions, so each tangent
+    rule is its own adjoint.
     """
 
-    def along(i: int) -> Callable[..., Any]:
+    def by_direction(i: int) -> Callable[..., Any]:
         return lambda d, y, *xs: mixed_cofactors(count)(*xs[:i], d, *xs[i + 1 :])
 
-    rules = (*map(along, range(count)), lambda d, y, *xs: mixed_cofactors(count + 1)(*xs[:-1], d, xs[-1]))
+    rules = (*map(by_direction, range(count)), lambda d, y, *xs: mixed_cofactors(count + 1)(*xs[:-1], d, xs[-1]))
 
     def series(n: int, y: Any, *lists: list[Any]) -> list[Any] | None:
         if count >= shape_of(y)[-1]:
@@ -151,7 +153,7 @@ def mixed_cofactors(count: int) -> Operation:
 
 
 def _cofactors_value(a: Any) -> Any:
-    """The determinant times the transposed inverse, both of the same LU; or of factors that may be singular."""
+    """The determinant times the transposed inverse; for ill-conditioned matrices from rank-revealing factors."""
     if a.ndim > 2:
         flat = a.reshape(-1, *a.shape[-2:]) if a.size else ()
         return np.stack([_cofactors_value(one) for one in flat]).reshape(a.shape) if len(flat) else np.zeros(a.shape)
@@ -166,8 +168,8 @@ def _cofactors_value(a: Any) -> Any:
     return _mixed_value((), a)
 
 
-_REGULAR = 1e8  # the norm of a matrix times that of its inverse
-_TINY = 1e-290  # of a determinant, whose last digits may be lost below
+_REGULAR = 1e8  # the largest condition number (in the Frobenius norm) for which the inverse is used
+_TINY = 1e-290  # the least determinant for which it is used: below, digits may be lost to underflow
 
 cofactors: Operation = several(
     "cofactors",
@@ -177,13 +179,13 @@ cofactors: Operation = several(
     lambda n, y, a: [y] if shape_of(y)[-1] == 0 else _too_high(n),
     code=("cofactors",),
 )
-"""The derivative of the determinant, also of a singular matrix."""
+"""The matrix of cofactors: the derivative of the determinant, at singular matrices too."""
 
-_MOST = 5  # what Leibniz's formula takes grows as the factorial of the order
+_MOST = 5  # the cost of the Leibniz formula grows as the factorial of the order
 
 
 def _step(name: str, value: Callable[[Any], Any]) -> Operation:
-    """What is chosen by looking at a matrix, and is a constant for its derivatives."""
+    """A function of a matrix that is treated as a constant by derivatives."""
     return Operation(name, (array,), array, value, (None,), "", code=(name,))
 
 
@@ -193,8 +195,8 @@ _orientation = _step("orientation", lambda a: single(np.linalg.det(thin_svd(a)[0
 
 
 def _even(a: list[Any]) -> tuple[list[Any], Any]:
-    """Matrices with their rows, and then their columns, divided by powers of two, so that the largest elements are near
-    1; and the sum of these powers."""
+    """Equilibration: rows, then columns, divided by powers of two, so that the largest element of each is near 1; and
+    the sum of the exponents."""
     exponents, last = 0.0, len(shape_of(a[0])) - 1
     for axis in (last, last - 1):
         sizes = functools.reduce(ops.maximum, map(ops.absolute, a))
@@ -207,11 +209,11 @@ def _even(a: list[Any]) -> tuple[list[Any], Any]:
 
 
 def _determinant_series(n: int, y: Any, a: list[Any]) -> list[Any]:
-    """Without division, so that it is right near singular matrices, and zero where a line has no more powers.
+    """Division-free, so accurate near singular matrices, and exactly zero beyond the degree of the polynomial.
 
-    In a basis where a[0] is diagonal, and not negative, its own products are not added to others of the other sign.
-    That mixes rows, and columns, so those are made even before.
-    (Bird 2011, "A simple division-free algorithm for computing determinants".)
+    (Bird 2011, "A simple division-free algorithm for computing determinants".) It runs in a basis in which a[0] is
+    diagonal and non-negative, so that products of its elements do not cancel. The change of basis mixes rows and
+    columns, so they are equilibrated first.
     """
     size = shape_of(a[0])[-1]
     a, exponents = _even(a) if size else (a, 0.0)
@@ -220,7 +222,7 @@ def _determinant_series(n: int, y: Any, a: list[Any]) -> list[Any]:
     later = np.triu(np.ones((size, size)), 1)
 
     def next_of(x: Any) -> Any:
-        """What is above the diagonal, and on it less the sum of what comes later on it."""
+        """Bird's mu: the strict upper triangle, and on the diagonal minus the sum of the later diagonal elements."""
         on = diagonal()(x)
         sums = total((len(shape_of(on)),))(ops.multiply(later, insert_axes(on, len(shape_of(on)) - 1)))
         return ops.subtract(triangle(False, 1)(x), on_diagonal(0, shape_of(x))(sums))
@@ -230,7 +232,7 @@ def _determinant_series(n: int, y: Any, a: list[Any]) -> list[Any]:
         factor = [next_of(c) for c in found]
         found = power_series.multilinear(lambda p, q: matmul(p, q))(n, matmul(factor[0], matrix[0]), factor, matrix)
     sign = ops.multiply((-1.0) ** (size - 1), _orientation(a[0]))
-    half = ops.floor(ops.multiply(0.5, exponents))  # in two, since one of them may be out of range
+    half = ops.floor(ops.multiply(0.5, exponents))  # scaled in two steps, since one factor may be out of range
     first, second = ops.multiply(sign, ops.exp2(half)), ops.exp2(ops.subtract(exponents, half))
     corner = getitem((..., 0, 0))
     return [y, *(ops.multiply(second, ops.multiply(first, corner(c))) for c in found[1:])]

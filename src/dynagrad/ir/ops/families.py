@@ -1,8 +1,8 @@
-"""Operations on elements that come in families: one for each order or exponent, made when it is asked for.
+"""Elementwise operations with a parameter, such as an order or exponent; each is constructed on demand.
 
-`sinc(n)` is the n-th derivative of `np.sinc`. The derivatives of S(t) = sin(t) / t follow from
-t S_n + n S_(n-1) = sin(t + n pi / 2). Upward that loses all digits where n is larger than t, and downward where it is
-smaller; so it is used in both ways. `scaled_root(p)` is the last step of a norm.
+`sinc(n)` is the n-th derivative of `np.sinc`. The derivatives of S(t) = sin(t) / t follow from the recurrence
+t S_n + n S_(n-1) = sin(t + n pi / 2), which is stable upwards for n < |t| and downwards (as Miller's algorithm) for
+larger n; each is used where it is stable. `scaled_root(p)` is the last step of a norm.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from . import scalars as ops
 
 @functools.cache
 def sinc(n: int = 0) -> Operation:
-    """The n-th derivative of `np.sinc`, on each element.
+    """The n-th derivative of `np.sinc`.
 
     >>> sinc(0)(0.0), round(sinc(2)(0.0), 12) == round(-(math.pi**2) / 3, 12)
     (1.0, True)
@@ -44,11 +44,11 @@ def _derivative(n: int, t: Any) -> Any:
     """The n-th derivative of sin(t) / t."""
     found = np.empty(t.shape)
     near = abs(t) <= n
-    found[near], found[~near] = _down(n, t[near]), _up(n, t[~near])
+    found[near], found[~near] = _downward(n, t[near]), _upward(n, t[~near])
     return found
 
 
-def _up(n: int, t: Any) -> Any:
+def _upward(n: int, t: Any) -> Any:
     waves = _waves(t)
     found = waves[0] / t
     for k in range(1, n + 1):
@@ -56,7 +56,7 @@ def _up(n: int, t: Any) -> Any:
     return found
 
 
-def _down(n: int, t: Any) -> Any:
+def _downward(n: int, t: Any) -> Any:
     waves = _waves(t)
     found = np.zeros(t.shape)
     for k in range(_start(n), n, -1):
@@ -65,7 +65,7 @@ def _down(n: int, t: Any) -> Any:
 
 
 def _start(n: int) -> int:
-    """So far above n that on the way down to it nothing is left of where one begins."""
+    """The order to start the downward recurrence at, so that the error of the start is negligible at n."""
     return n + 40 + math.isqrt(81 * n)
 
 
@@ -76,7 +76,7 @@ def _waves(t: Any) -> list[Any]:
 
 
 def _sinc_text(n: int) -> str:
-    """The same in C++."""
+    """The C++ of `sinc(n)`."""
     if n == 0:
         return f"{{0}} == 0.0 ? 1.0 : sin({math.pi!r} * {{0}}) / ({math.pi!r} * {{0}})"
     return (
@@ -92,10 +92,10 @@ def _sinc_text(n: int) -> str:
 
 @functools.cache
 def scaled_root(p: float) -> Operation:
-    """(t s**p)**(1/p), with numbers that are out of range on the way where they are so without the scale s.
+    """(t s**p)**(1/p), which overflows and underflows where the norm without the scale s does, as in numpy.
 
-    In a norm, t is the sum of the powers of x / s. Its size is near 1, whatever that of x, so slopes have all digits
-    where the value itself is too large or too small for a double, as numpy's is.
+    In a norm, t is the sum of the powers of x / s, and near 1 whatever the size of x. So derivatives keep full
+    precision where the value itself overflows or underflows.
 
     >>> scaled_root(2.0)(4.0, 3.0), scaled_root(2.0)(1.0, 1e-200)
     (6.0, 0.0)
@@ -105,7 +105,7 @@ def scaled_root(p: float) -> Operation:
         root = ops.sqrt(t) if p == 2.0 else ops.power(t, 1.0 - 1.0 / p)
         return ops.multiply(s, ops.divide(ops.multiply(1.0 / p, d), root))
 
-    def along_scale(d: Any, y: Any, t: Any, s: Any) -> Any:
+    def tangent_of_scale(d: Any, y: Any, t: Any, s: Any) -> Any:
         return ops.multiply(d, ops.power(t, 1.0 / p))
 
     if p == 2.0:
@@ -114,7 +114,7 @@ def scaled_root(p: float) -> Operation:
             (real, real),
             real,
             lambda t, s: ieee.sqrt(t * s * s),
-            (tangent, along_scale),
+            (tangent, tangent_of_scale),
             "sqrt({0} * {1} * {1})",
             array=lambda t, s: np.sqrt(t * s * s),
         )
@@ -123,7 +123,7 @@ def scaled_root(p: float) -> Operation:
         (real, real),
         real,
         lambda t, s: ieee.power(t * ieee.power(s, p), 1.0 / p),
-        (tangent, along_scale),
+        (tangent, tangent_of_scale),
         f"pow({{0}} * pow({{1}}, {p!r}), {1.0 / p!r})",
         array=lambda t, s: (t * s**p) ** (1.0 / p),
     )

@@ -1,4 +1,4 @@
-"""Elementary functions on floats that never raise: what IEEE 754 and C say happens, where Python's math would raise."""
+"""Elementary functions on floats with the results of IEEE 754 and C, where Python's `math` raises."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ LOG10 = 2.302585092994046  # and to log(10)
 
 
 def divide(a: float, b: float) -> float:
-    """
+    """The quotient; infinite or NaN for a division by zero.
+
     >>> divide(1.0, -0.0), divide(0.0, 0.0)
     (-inf, nan)
     """
@@ -22,7 +23,7 @@ def divide(a: float, b: float) -> float:
 
 
 def power(a: float, b: float) -> float:
-    """C's pow, with a square computed as a product.
+    """The `pow` of C, with a square computed as a product.
 
     >>> power(0.0, -1.0), power(-8.0, 1 / 3), power(-1e200, 3.0)
     (inf, nan, -inf)
@@ -44,7 +45,8 @@ def _is_odd(b: float) -> bool:
 
 
 def exp(x: float) -> float:
-    """
+    """The exponential; infinite on overflow.
+
     >>> exp(1000.0)
     inf
     """
@@ -62,7 +64,8 @@ def expm1(x: float) -> float:
 
 
 def log(x: float) -> float:
-    """
+    """The natural logarithm; -inf at zero, NaN below.
+
     >>> log(0.0), log(-1.0)
     (-inf, nan)
     """
@@ -120,7 +123,8 @@ def arccosh(x: float) -> float:
 
 
 def arctanh(x: float) -> float:
-    """
+    """The inverse of tanh; infinite at -1 and 1, NaN beyond.
+
     >>> arctanh(-1.0), arctanh(2.0)
     (-inf, nan)
     """
@@ -158,7 +162,7 @@ def sigmoid(x: float) -> float:
 
 
 def sigmoid_array(x: Any) -> Any:
-    """The same of every element of an array."""
+    """`sigmoid` on arrays."""
     small = np.abs(x)
     small = np.exp(np.negative(small, out=small), out=small)
     large = np.where(x >= 0.0, 1.0, small)
@@ -188,7 +192,8 @@ def fmaximum(a: float, b: float) -> float:
 
 
 def floor(x: float) -> float:
-    """
+    """The greatest whole number not above x, with the sign of x.
+
     >>> floor(-0.5), floor(-0.0), floor(math.inf)
     (-1.0, -0.0, inf)
     """
@@ -204,7 +209,7 @@ def trunc(x: float) -> float:
 
 
 def rint(x: float) -> float:
-    """The nearest whole number, the even one of two.
+    """The nearest whole number, the even one at a tie.
 
     >>> rint(2.5), rint(-0.2)
     (2.0, -0.0)

@@ -1,7 +1,7 @@
-"""Operations on whole numbers: counters of loops, and indices. None of them has a derivative other than zero.
+"""Operations on integers of 64 bits, for loop counters and indices. All are piecewise constant.
 
-They are operations of their own, since a division or a remainder of whole numbers is not one of reals. What is declared
-here is what indices need. Numbers are those of 64 bits; Python's own are larger, so results wrap around in C++ only.
+They are not those of reals, since division and remainder differ. Python's integers have no bound, so only native code
+wraps around on overflow.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ from ...errors import Error
 from ..operation import PLAIN, Operation, Trait
 from ..types import Type, boolean, integer, real
 
-TABLE: dict[str, Operation] = {}  # by name; apart from that of reals, which numpy's ufuncs are looked up in
+TABLE: dict[str, Operation] = {}  # by name; not in the table of reals, in which numpy's ufuncs are looked up
 
 
 def declare(operation: Operation) -> Operation:
-    """Enter an operation into the table."""
+    """Enters an operation into the table."""
     if operation.name in TABLE:
         raise Error(f"an operation named {operation.name} is declared already")
     TABLE[operation.name] = operation
     return operation
 
 
-def _whole(
+def _of_integers(
     name: str, value: Callable[..., Any], cxx: str, count: int, array: Callable[..., Any], traits: Trait = PLAIN
 ) -> Operation:
     steps = (None,) * count
     return declare(Operation(name, (integer,) * count, integer, value, steps, cxx, array=array, traits=traits, cost=1))
 
 
-def _compare(name: str, value: Callable[..., Any], cxx: str, array: Callable[..., Any]) -> Operation:
+def _comparison(name: str, value: Callable[..., Any], cxx: str, array: Callable[..., Any]) -> Operation:
     return declare(Operation(name, (integer, integer), boolean, value, (None, None), cxx, array=array, cost=1))
 
 
@@ -43,7 +43,7 @@ def _floor_divide(a: int, b: int) -> int:
 
 
 def _power(a: int, n: int) -> int:
-    """Modulo 2**64, as all arithmetic of whole numbers; 0 for an exponent below 0."""
+    """A power modulo 2**64, in two's complement; 0 for a negative exponent."""
     if n < 0:
         return 0
     found = pow(int(a), int(n), 2**64)
@@ -58,13 +58,15 @@ def _remainder(a: int, b: int) -> int:
     return 0 if b == 0 else a % b
 
 
-add: Operation = _whole("integer_add", operator.add, "{0} + {1}", 2, np.add, traits=Trait.COMMUTES)
-subtract: Operation = _whole("integer_subtract", operator.sub, "{0} - {1}", 2, np.subtract)
-multiply: Operation = _whole("integer_multiply", operator.mul, "{0} * {1}", 2, np.multiply, traits=Trait.COMMUTES)
-negative: Operation = _whole("integer_negative", operator.neg, "-{0}", 1, np.negative)
-floor_divide: Operation = _whole("integer_floor_divide", _floor_divide, "floor_divide({0}, {1})", 2, np.floor_divide)
-remainder: Operation = _whole("integer_remainder", _remainder, "floor_remainder({0}, {1})", 2, np.remainder)
-power: Operation = _whole(
+add: Operation = _of_integers("integer_add", operator.add, "{0} + {1}", 2, np.add, traits=Trait.COMMUTES)
+subtract: Operation = _of_integers("integer_subtract", operator.sub, "{0} - {1}", 2, np.subtract)
+multiply: Operation = _of_integers("integer_multiply", operator.mul, "{0} * {1}", 2, np.multiply, traits=Trait.COMMUTES)
+negative: Operation = _of_integers("integer_negative", operator.neg, "-{0}", 1, np.negative)
+floor_divide: Operation = _of_integers(
+    "integer_floor_divide", _floor_divide, "floor_divide({0}, {1})", 2, np.floor_divide
+)
+remainder: Operation = _of_integers("integer_remainder", _remainder, "floor_remainder({0}, {1})", 2, np.remainder)
+power: Operation = _of_integers(
     "integer_power", _power, "integer_power({0}, {1})", 2, np.vectorize(_power, otypes=[np.int64])
 )
 power_fits: Operation = declare(
@@ -79,39 +81,41 @@ power_fits: Operation = declare(
         cost=1,
     )
 )
-"""Whether a power is a whole number of 64 bits."""
-minimum: Operation = _whole("integer_minimum", min, "{0} < {1} ? {0} : {1}", 2, np.minimum)
-maximum: Operation = _whole("integer_maximum", max, "{0} > {1} ? {0} : {1}", 2, np.maximum)
-bitwise_and: Operation = _whole(
+"""Whether a power is an integer that fits in 64 bits."""
+minimum: Operation = _of_integers("integer_minimum", min, "{0} < {1} ? {0} : {1}", 2, np.minimum)
+maximum: Operation = _of_integers("integer_maximum", max, "{0} > {1} ? {0} : {1}", 2, np.maximum)
+bitwise_and: Operation = _of_integers(
     "integer_bitwise_and", operator.and_, "{0} & {1}", 2, np.bitwise_and, traits=Trait.COMMUTES
 )
-bitwise_or: Operation = _whole("integer_bitwise_or", operator.or_, "{0} | {1}", 2, np.bitwise_or, traits=Trait.COMMUTES)
-bitwise_xor: Operation = _whole(
+bitwise_or: Operation = _of_integers(
+    "integer_bitwise_or", operator.or_, "{0} | {1}", 2, np.bitwise_or, traits=Trait.COMMUTES
+)
+bitwise_xor: Operation = _of_integers(
     "integer_bitwise_xor", operator.xor, "{0} ^ {1}", 2, np.bitwise_xor, traits=Trait.COMMUTES
 )
-invert: Operation = _whole("integer_invert", operator.invert, "~{0}", 1, np.invert)
-left_shift: Operation = _whole(  # by 64 bits and more as numpy has it, and so by fewer than none
+invert: Operation = _of_integers("integer_invert", operator.invert, "~{0}", 1, np.invert)
+left_shift: Operation = _of_integers(  # by 64 bits or more, and by a negative number, as numpy has it
     "integer_left_shift",
     lambda a, b: int(np.left_shift(a, b)),
     "{1} < 0 || {1} > 63 ? 0 : (int64_t)((uint64_t){0} << {1})",
     2,
     np.left_shift,
 )
-right_shift: Operation = _whole(
+right_shift: Operation = _of_integers(
     "integer_right_shift",
     lambda a, b: int(np.right_shift(a, b)),
     "{0} >> ({1} < 0 || {1} > 63 ? 63 : {1})",
     2,
     np.right_shift,
 )
-absolute: Operation = _whole("integer_absolute", abs, "{0} < 0 ? -{0} : {0}", 1, np.abs)
+absolute: Operation = _of_integers("integer_absolute", abs, "{0} < 0 ? -{0} : {0}", 1, np.abs)
 
-less: Operation = _compare("integer_less", operator.lt, "{0} < {1}", np.less)
-less_equal: Operation = _compare("integer_less_equal", operator.le, "{0} <= {1}", np.less_equal)
-greater: Operation = _compare("integer_greater", operator.gt, "{0} > {1}", np.greater)
-greater_equal: Operation = _compare("integer_greater_equal", operator.ge, "{0} >= {1}", np.greater_equal)
-equal: Operation = _compare("integer_equal", operator.eq, "{0} == {1}", np.equal)
-not_equal: Operation = _compare("integer_not_equal", operator.ne, "{0} != {1}", np.not_equal)
+less: Operation = _comparison("integer_less", operator.lt, "{0} < {1}", np.less)
+less_equal: Operation = _comparison("integer_less_equal", operator.le, "{0} <= {1}", np.less_equal)
+greater: Operation = _comparison("integer_greater", operator.gt, "{0} > {1}", np.greater)
+greater_equal: Operation = _comparison("integer_greater_equal", operator.ge, "{0} >= {1}", np.greater_equal)
+equal: Operation = _comparison("integer_equal", operator.eq, "{0} == {1}", np.equal)
+not_equal: Operation = _comparison("integer_not_equal", operator.ne, "{0} != {1}", np.not_equal)
 
 where: Operation = declare(
     Operation(

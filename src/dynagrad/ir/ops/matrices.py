@@ -1,13 +1,14 @@
-"""Operations of linear algebra, on matrices and on stacks of them: `shape[:-2]` counts matrices.
+"""Linear algebra on matrices and stacks of matrices: solves, inverses, Cholesky, eigenvalues, QR, SVD, pseudo-inverses.
 
-Rules call operations only, as everywhere. What numpy computes from one triangle of a matrix (`cholesky`, `eigh`) is
-here a function of a symmetric matrix, and `symmetric` says which triangle counts, so derivatives are those of numpy's
-functions: zero for the triangle that is not read. A decomposition with several results is an operation for each, whose
-rules call the others; the last decomposition made is remembered, so that nothing is computed twice.
+Derivatives follow Giles 2008, "Collected matrix derivative results for forward and reverse mode algorithmic
+differentiation", sections 2 and 3. Rules call operations only. What numpy computes from one triangle of a matrix
+(`cholesky`, `eigh`) is here a function of a symmetric matrix, and `symmetric` mirrors the triangle that counts, so
+derivatives are those of numpy's functions: zero for the triangle that is not read. A decomposition with several results
+is one operation for each result, whose rules call the others; the last decomposition is memoised, so that none is
+computed twice.
 
 Where a derivative does not exist the rule raises `NotDifferentiable`: vectors of equal eigenvalues or singular values,
-a factorisation of a matrix without full rank. (Giles 2008, "Collected matrix derivative results for forward and reverse
-mode algorithmic differentiation", sections 2 and 3.) Determinants are in `determinants.py`.
+a factorisation of a matrix without full rank. Determinants are in `determinants.py`.
 """
 
 from __future__ import annotations
@@ -29,12 +30,12 @@ from .reductions import total
 
 
 def _columns(x: Any, factors: Any) -> Any:
-    """Each column times its own number."""
+    """Each column times a number of its own."""
     return ops.multiply(x, insert_axes(factors, len(shape_of(factors)) - 1))
 
 
 def _remembered(decompose: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Keep the last result, if its argument is an array that nobody can have changed."""
+    """Memoises the last result, where the argument is a read-only array that owns its memory."""
     last: tuple[Any, Any] = (lambda: None, None)
 
     def call(x: Any) -> Any:
@@ -58,7 +59,7 @@ def _solve_left(delta: Any, y: Any, a: Any, b: Any) -> Any:
 
 solve: Operation = several(
     "solve",
-    np.linalg.solve,  # of two matrices: the columns of b one by one
+    np.linalg.solve,  # b is a matrix (of right-hand sides), never a vector
     (lambda d, y, a, b: ops.negative(solve(a, matmul(d, y))), lambda d, y, a, b: solve(a, d)),
     (_solve_left, lambda delta, y, a, b: sum_to(shape_of(b))(solve(swap(a), delta))),
     lambda n, y, a, b: power_series.solve(n, y, a, b, solve, matmul),
@@ -67,12 +68,12 @@ solve: Operation = several(
 
 
 def _triangular(transposed: bool) -> Callable[[Any, Any], Any]:
-    """The value of `solve_lower`: by LAPACK where scipy is there, and the matrix is one that is worth a call."""
+    """The value of `solve_lower`: by LAPACK where scipy is installed and the matrix is large enough."""
 
     def value(a: Any, b: Any) -> Any:
         if a.ndim == b.ndim == 2 and len(a) >= _LAPACK:
             dtrtrs = _lapack()
-            if dtrtrs is not None:  # it counts by columns, so what it sees is the upper triangle of the transpose
+            if dtrtrs is not None:  # in column-major order it sees the upper triangle of the transpose
                 x, status = dtrtrs(a.T, b, lower=0, trans=0 if transposed else 1)
                 if status > 0:
                     raise np.linalg.LinAlgError("Singular matrix")
@@ -95,7 +96,7 @@ def _lapack() -> Any:
 
 
 def _solved_with(transposed: bool) -> Operation:
-    """`solve` with the lower triangle of a matrix, or with its transpose; what is above the diagonal is not read."""
+    """`solve` with the lower triangle of a matrix, or with its transpose; elements above the diagonal are not read."""
 
     def times(x: Any, y: Any) -> Any:
         lower = triangle(True)(x)
@@ -155,7 +156,7 @@ symmetric: Operation = linear(
     lambda d, s: ops.add(triangle(True)(d), triangle(True, -1)(swap(d))),
     code=("symmetric",),
 )
-"""The symmetric matrix with this lower triangle."""
+"""The lower triangle of a matrix, mirrored."""
 
 
 def _half(x: Any) -> Any:
@@ -175,7 +176,7 @@ lower_product: Operation = several(
     lambda n, y, a, x: power_series.multilinear(lambda p, q: lower_product(p, q))(n, y, a, x),
     code=("lower_product",),
 )
-"""The lower triangle of `a.T @ x`, where of `a` the lower triangle is read: a sixth of the products."""
+"""The lower triangle of `a.T @ x` for a lower triangular `a`: a sixth of the products."""
 
 
 def _cholesky_tangent(d: Any, y: Any, a: Any) -> Any:
@@ -191,11 +192,11 @@ def _cholesky_adjoint(delta: Any, y: Any, a: Any) -> Any:
 cholesky: Operation = several(
     "cholesky", np.linalg.cholesky, (_cholesky_tangent,), (_cholesky_adjoint,), code=("cholesky",)
 )
-"""The lower factor of a symmetric matrix."""
+"""The lower Cholesky factor of a symmetric matrix."""
 
 
 def _reciprocal_gaps(what: str) -> Operation:
-    """1 / (x_j - x_i) off the diagonal, and 0 on it."""
+    """The matrix of 1 / (x_j - x_i), with 0 on the diagonal; `what` names the numbers in the error for equal ones."""
 
     def value(x: Any) -> Any:
         gaps = x[..., None, :] - x[..., :, None] + np.eye(x.shape[-1])
@@ -224,9 +225,9 @@ _eigenvalue_gaps = _reciprocal_gaps("eigenvalues")
 
 
 def _spectral(triangle: Literal["L", "U"]) -> tuple[Operation, Operation]:
-    """The eigenvalues and the eigenvectors as numpy has them from the lower or the upper triangle ("L", "U").
+    """The eigenvalues and eigenvectors that numpy computes from the lower or the upper triangle ("L", "U").
 
-    Of a symmetric matrix both are right, but the vectors may have other signs.
+    Both are right for a symmetric matrix, but the vectors may differ in sign.
     """
     decompose = _remembered(lambda a: np.linalg.eigh(a, triangle))
     suffix = "" if triangle == "L" else "_upper"
@@ -265,10 +266,10 @@ def _spectral(triangle: Literal["L", "U"]) -> tuple[Operation, Operation]:
 
 
 eigenvalues, eigenvectors = _spectral("L")
-"""The eigenvalues of a symmetric matrix, in ascending order, and the vectors, as columns."""
+"""The eigenvalues of a symmetric matrix, in ascending order, and the eigenvectors, as columns."""
 eigenvalues_upper, eigenvectors_upper = _spectral("U")
 
-# -- QR: of matrices that are not wider than high ----------------------------------------------------------------------
+# -- QR of matrices with no more columns than rows ---------------------------------------------------------------------
 
 _qr = _remembered(np.linalg.qr)
 
@@ -316,7 +317,7 @@ def _decompose(a: Any) -> Any:
 
 
 thin_svd: Callable[[Any], Any] = _remembered(_decompose)
-"""The singular vectors on the left, the singular values, and the vectors on the right; both as columns."""
+"""The left singular vectors, the singular values, and the right singular vectors; vectors are columns."""
 
 _squared_gaps = _reciprocal_gaps("singular values")
 
@@ -337,7 +338,7 @@ _reciprocal: Operation = several(
 
 
 def _values_tangent(d: Any, s: Any, a: Any) -> Any:
-    # A singular value of 0 is a kink, as that of the size of a real: its derivative is 0, too.
+    # A singular value has a kink at 0, as the absolute value of a real; by the same convention its derivative is 0.
     inner = ops.multiply(left_vectors(a), matmul(d, right_vectors(a)))
     return ops.multiply(ops.sign(s), total((len(shape_of(a)) - 2,))(inner))
 
@@ -362,7 +363,7 @@ def _vectors_tangent(d: Any, u: Any, s: Any, v: Any) -> Any:
 
 
 def _rows(x: Any, factors: Any) -> Any:
-    """Each row times its own number."""
+    """Each row times a number of its own."""
     return ops.multiply(x, insert_axes(factors, len(shape_of(factors))))
 
 
@@ -397,15 +398,14 @@ right_vectors: Operation = several(
 def _not_zero(y: Any) -> Any:
     if not np.all(np.any(y, axis=(-2, -1))):
         raise NotDifferentiable(
-            "the pseudo-inverse has no derivative at a matrix of zeros: those of small matrices next to it are as "
-            "large as can be"
+            "the pseudo-inverse has no derivative at a matrix of zeros: those of matrices close to it are unbounded"
         )
     return y
 
 
 _of_some_rank: Operation = several(
     "of_some_rank",
-    _not_zero,  # the matrix alone, and none of its derivatives
+    _not_zero,  # checks the value, not its derivatives
     (lambda d, y, a: d,),
     (lambda delta, y, a: delta,),
     lambda n, y, a: [y, *a[1:]],
@@ -439,8 +439,8 @@ pseudo_inverse: Operation = several(
     needs=((-1, 0), ()),
     code=("pinv",),
 )
-"""The inverse on the space of the singular values above a share of the largest one, which is the second argument.
+"""The Moore-Penrose inverse; singular values below a fraction of the largest, the second argument, count as zero.
 
-What is cut off stays so: these are the derivatives at constant rank. (Golub and Pereyra 1973, "The differentiation of
-pseudo-inverses and nonlinear least squares problems whose variables separate", 4.12.)
+The derivatives are those at constant rank. (Golub and Pereyra 1973, "The differentiation of pseudo-inverses and
+nonlinear least squares problems whose variables separate", 4.12.)
 """

@@ -1,10 +1,10 @@
-"""Places of arrays of the graph: reading at an index, and arrays with some places changed.
+"""Indexing in graphs: reads at an index (gather), and functional updates that add or write there (scatter).
 
-An index is a pattern: whole numbers, slices and new axes stand in it as they are; what is known only when the graph
-runs (whole numbers that are nodes, arrays of these) leaves a hole there and is an argument of the operation. `item`
-reads, `add_at` gives the array with something added at a place, also where a place occurs several times, `set_at` one
-with something else there. Nothing is written to: that the old array may be used up is known to who runs the graph.
-Indices count from the end where they are negative; one out of range is an error of the run.
+An index is a pattern. Integers, slices and new axes stand in it as they are; a number or an array that is known only
+when the graph runs leaves a hole, and is an argument of the operation. `item` reads; `at_add` gives the array with
+something added at an index, once for each occurrence of an element; `at_set` gives the array with something written
+there. No array is written to: code generation updates in place where the old array is dead. Negative indices count from
+the end; an index out of range is an error at run time.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .scalars import equal, where
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """A slice in a pattern; one of Python's cannot be a key."""
+    """A slice in a pattern, with all three numbers known; it can be hashed, unlike Python's in some versions."""
 
     start: int
     stop: int
@@ -39,18 +39,18 @@ class Slice:
 
 
 HOLE = "hole"
-"""Stands in a pattern for an index that is an argument."""
+"""In a pattern: an index that is an argument."""
 NEW = "new axis"
 Pattern = tuple[Any, ...]  # of whole numbers, Slice, NEW and HOLE; one for each axis of the array, and new ones
 
 
 def index_of(pattern: Pattern, holes: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The index as numpy takes it."""
-    given = iter(holes)
+    """The index for numpy, from a pattern and the values of its holes."""
+    filling = iter(holes)
     out: list[Any] = []
     for entry in pattern:
         if entry is HOLE or entry == HOLE:
-            hole = next(given)
+            hole = next(filling)
             out.append(int(hole) if np.ndim(hole) == 0 else np.asarray(hole).astype(np.int64))
         elif entry == NEW:
             out.append(None)
@@ -65,7 +65,7 @@ def _single(x: Any) -> Any:
 
 @functools.cache
 def reading(pattern: Pattern, holes: int) -> Operation:
-    """x, indices -> x at the index."""
+    """The operation `x, *indices -> x[index]`."""
 
     def value(x: Any, *places: Any) -> Any:
         return _single(np.asarray(x)[index_of(pattern, places)])
@@ -90,7 +90,7 @@ def reading(pattern: Pattern, holes: int) -> Operation:
 
 @functools.cache
 def adding(pattern: Pattern, holes: int) -> Operation:
-    """x, z, indices -> x with z added at the index."""
+    """The operation `x, z, *indices ->` x with z added at the index."""
 
     def value(x: Any, z: Any, *places: Any) -> Any:
         out = np.array(x, dtype=float)
@@ -121,7 +121,7 @@ def adding(pattern: Pattern, holes: int) -> Operation:
 
 @functools.cache
 def setting(pattern: Pattern, holes: int) -> Operation:
-    """x, z, indices -> x with z at the index; of a place that occurs several times, the last."""
+    """The operation `x, z, *indices ->` x with z written at the index; where an element occurs twice, the last wins."""
 
     def value(x: Any, z: Any, *places: Any) -> Any:
         out = np.array(x)
@@ -152,7 +152,7 @@ def setting(pattern: Pattern, holes: int) -> Operation:
 
 
 def _last(pattern: Pattern, holes: int, delta: Any, places: tuple[Any, ...]) -> Any:
-    """What is read at places; zero where a place occurs again later, since what was set there was replaced."""
+    """`delta` at an index, with zero where an element occurs again later, since that write was overwritten."""
     read = reading(pattern, holes)
     found = read(delta, *places)
     if all(_different(place) for place in places if getattr(place, "ndim", 0)):
@@ -163,22 +163,22 @@ def _last(pattern: Pattern, holes: int, delta: Any, places: tuple[Any, ...]) -> 
 
 
 def _different(places: Any) -> bool:
-    """Whether it is known that no place occurs twice."""
+    """Whether an array of indices is known and has no duplicates."""
     if _unknown(places):
         places = places.attribute if places.is_constant else None
     return places is not None and np.unique(places).size == np.size(places)
 
 
 def _unknown(x: Any) -> bool:
-    """Whether this is a node: operations on it are made, and not computed."""
+    """Whether this is a node, whose value is not known."""
     return hasattr(type(x), "__apply_operation__")
 
 
-# -- from Python's indices ---------------------------------------------------------------------------------------------
+# -- patterns of Python's indices --------------------------------------------------------------------------------------
 
 
 def pattern_of(shape: Shape, index: Any) -> tuple[Pattern, tuple[Any, ...]]:
-    """The pattern of an index into an array of that shape, and what fills its holes.
+    """The pattern of an index into an array of that shape, and the values of its holes.
 
     >>> pattern_of((4, 5), (slice(1, 3), -1))
     ((Slice(start=1, stop=3, step=1), 4), ())
@@ -264,6 +264,6 @@ def at_add(x: Any, index: Any, z: Any) -> Any:
 
 
 def at_set(x: Any, index: Any, z: Any) -> Any:
-    """`x` with `z` at the index."""
+    """`x` with `z` written at the index."""
     pattern, holes = pattern_of(x.shape, index)
     return apply(setting(pattern, len(holes)), x, z, *holes)

@@ -1,7 +1,7 @@
-"""Several values as one vector, and back: for whatever needs all coordinates side by side.
+"""Ravelling: several values as one vector, and back, for algorithms that need all coordinates together.
 
-The elements stand in the order of the values, each in the order of C. Only operations are used, so that arrays, numbers
-with derivatives and nodes of a graph are ravelled alike, and derivatives go through both ways.
+The elements stand in the order of the values, each in row-major order. Both directions are made of operations, so they
+work on arrays, on numbers with derivatives and on nodes, and can be differentiated.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .arrays import concatenate, getitem, reshape, shape_of
 
 
 def size(x: Any) -> int:
-    """How many elements a value has."""
+    """The number of elements of a value."""
     return math.prod(shape_of(x))
 
 
@@ -33,7 +33,7 @@ def ravel(values: Sequence[Any]) -> Any:
 
 
 def unravel(vector: Any, shapes: Sequence[tuple[int, ...]]) -> list[Any]:
-    """Values of these shapes, out of a vector.
+    """Values of these shapes from a vector: the inverse of `ravel`.
 
     >>> unravel(np.array([1.0, 2.0, 3.0]), [(), (2,)])
     [1.0, array([2., 3.])]

@@ -1,8 +1,8 @@
-"""Operations along axes of arrays: sums, products and extremes over them, and running sums and products.
+"""Reductions and scans along axes: sums, products and extrema, cumulative sums and products.
 
-They are operations as `arrays.py` makes them, and what does not go along an axis is there. A single real is a float,
-also as the result of a reduction. At ties, the maximum and the minimum of an axis follow the first of the equals.
-Products and running products are differentiated without dividing, so zeros among the factors do no harm.
+They are constructed as in `arrays.py`. A result of no dimension is a float. At ties, the derivative of a maximum or
+minimum follows the first of the equal elements. Products and cumulative products are differentiated without division,
+so zeros among the factors do no harm.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _ndarray = np.ndarray
 
 
 def spread(delta: Any, axes: Axes, keepdims: bool, shape: Shape) -> Any:
-    """What came out of a reduction over `axes`, repeated along these.
+    """The result of a reduction over `axes`, broadcast back along these.
 
     >>> spread(np.array([1.0, 2.0]), (1,), False, (2, 3))
     array([[1., 1., 1.],
@@ -46,7 +46,7 @@ def spread(delta: Any, axes: Axes, keepdims: bool, shape: Shape) -> Any:
     """
     narrow = tuple([1 if i in axes else n for i, n in enumerate(shape)])
     if type(delta) is _ndarray and delta.flags.c_contiguous and 0 not in shape:
-        # np.broadcast_to does the same in several times as long; as there, the view cannot be written to
+        # the same as np.broadcast_to, a read-only view too, in a fraction of the time
         steps = [0 if i in axes else step for i, step in enumerate(delta.reshape(narrow).strides)]
         found: Any = _ndarray(shape, delta.dtype, delta, 0, steps)
         found.flags.writeable = False
@@ -57,10 +57,7 @@ def spread(delta: Any, axes: Axes, keepdims: bool, shape: Shape) -> Any:
 
 
 def spread_over(slopes: Any, delta: Any, axes: Axes, keepdims: bool) -> Any:
-    """What came out of a reduction, repeated along its axes and times slopes that nobody else has.
-
-    An array of slopes is written over.
-    """
+    """The result of a reduction, broadcast back along its axes, times slopes; an array of slopes is overwritten."""
     if type(slopes) is _ndarray and type(delta) is _ndarray:
         narrow = [1 if i in axes else n for i, n in enumerate(slopes.shape)]
         return np.multiply(slopes, delta.reshape(narrow), out=slopes)
@@ -74,7 +71,7 @@ def total(axes: Axes, keepdims: bool = False) -> Operation:
     def value(x: Any) -> Any:
         if not isinstance(x, np.ndarray):
             return single(x)
-        reduce: Any = np.add.reduce  # of which numpy's types ask for a constant `keepdims`
+        reduce: Any = np.add.reduce  # numpy's types ask for a constant `keepdims`
         return single(reduce(x, axis=None if len(axes) == x.ndim else axes, keepdims=keepdims))
 
     return linear("sum", value, lambda d, s: spread(d, axes, keepdims, s), code=("sum", axes, keepdims))
@@ -82,7 +79,7 @@ def total(axes: Axes, keepdims: bool = False) -> Operation:
 
 @remember
 def product(axes: Axes, keepdims: bool = False) -> Operation:
-    """The product over axes. The partial derivative for a factor is the product of the others, also at zeros."""
+    """The product over axes. The partial derivative by a factor is the product of the others, zeros included."""
 
     def value(x: Any) -> Any:
         return single(np.prod(x, axis=axes, keepdims=keepdims))
@@ -109,7 +106,7 @@ def _size(shape: Shape, axes: Axes) -> int:
 
 
 def _products_of_others(x: Any) -> Any:
-    """For each element the product of the others on its last axis, without division, in a tree of halves."""
+    """For each element the product of the others on its last axis, without division, by a balanced tree."""
     *_, n = shape = shape_of(x)
     if n <= 1:
         return broadcast_to(shape)(1.0)
@@ -122,7 +119,7 @@ def _products_of_others(x: Any) -> Any:
 
 @remember
 def winners(largest: bool, axes: Axes) -> Operation:
-    """Where the first of the largest, or smallest, elements of the axes stands: truth values, so a step."""
+    """Truth values: where the first maximum, or minimum, over axes stands. Piecewise constant."""
 
     def value(x: Any) -> Any:
         shape = np.shape(x)
@@ -138,7 +135,7 @@ def winners(largest: bool, axes: Axes) -> Operation:
 
 @remember
 def extreme(largest: bool, axes: Axes, keepdims: bool = False) -> Operation:
-    """The largest or the smallest element of axes; the derivative is that of the first of them."""
+    """The maximum or minimum over axes; the derivative is that of the first of equal elements."""
     reduce: Any = np.maximum.reduce if largest else np.minimum.reduce
     name = "max" if largest else "min"
     won = winners(largest, axes)
@@ -151,7 +148,7 @@ def extreme(largest: bool, axes: Axes, keepdims: bool = False) -> Operation:
     )
 
 
-# -- running sums and products -----------------------------------------------------------------------------------------
+# -- cumulative sums and products --------------------------------------------------------------------------------------
 
 
 def _reversed(axis: int) -> Operation:
@@ -160,7 +157,7 @@ def _reversed(axis: int) -> Operation:
 
 @remember
 def cumsum(axis: int) -> Operation:
-    """Sums up to and with each element."""
+    """Cumulative sums along an axis."""
     back = _reversed(axis)
     return linear(
         "cumsum", lambda x: np.cumsum(x, axis=axis), lambda d, s: back(cumsum(axis)(back(d))), code=("cumsum", axis)
@@ -169,7 +166,7 @@ def cumsum(axis: int) -> Operation:
 
 @remember
 def cumprod(axis: int) -> Operation:
-    """Products up to and with each element."""
+    """Cumulative products along an axis."""
     back = _reversed(axis)
 
     def before(y: Any) -> Any:
@@ -191,7 +188,7 @@ def _resized(shape: Shape, axis: int, n: int) -> Shape:
 
 
 def _recurrence(axis: int, a: Any, b: Any) -> Any:
-    """h[i] = a[i] h[i-1] + b[i] along an axis, by doubling the reach of each element."""
+    """h[i] = a[i] h[i-1] + b[i] along an axis, by recursive doubling (a parallel prefix scan: Kogge and Stone 1973)."""
     n, reach = shape_of(a)[axis], 1
     while reach < n:
         head, tail, earlier = cut(axis, 0, reach), cut(axis, reach, None), cut(axis, 0, n - reach)

@@ -1,13 +1,14 @@
-"""The table of operations: each declared here once, with value, C++ text and tangent.
+"""Elementwise operations on reals, each declared with its value, C++ text and tangent.
 
-To add one, declare it here; nothing else needs to know. A tangent rule gets the tangent `d` of one argument, the
-result `y` and all arguments, is linear in `d`, and calls operations only. One rule stands for each argument; None says
-that the result is piecewise constant in it. Conventions at the edges: `minimum` and `maximum` of equals follow the
-first argument; the derivative of `absolute` at 0 is 0; that of `power(x, 0)` in x is 0, and in the exponent at x = 0.
-Steps (`floor`, `sign`, ...) have derivative zero everywhere, `copysign` that of `absolute` where its first argument is
-0, `modulo` that of the piece that begins there. `fmaximum` and `fminimum` follow the argument that is a number.
+To add one, declare it here; nothing else changes. A tangent rule gets the tangent `d` of one argument, the result `y`
+and all arguments, is linear in `d`, and calls operations only. There is one rule for each argument; None says that the
+result is piecewise constant in it. Conventions at kinks and edges: `minimum` and `maximum` of equal arguments follow
+the first; the derivative of `absolute` at 0 is 0; that of `power(x, 0)` in x is 0, and in the exponent at x = 0. Step
+functions (`floor`, `sign`, ...) have derivative zero everywhere; `copysign` has that of `absolute` where its first
+argument is 0, and `modulo` at a jump that of the piece that begins there. `fmaximum` and `fminimum` follow the argument
+that is not NaN.
 
-It is long as a table is: an operation after the other.
+It is long as a table is: one operation after the other.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ TABLE: dict[str, Operation] = {}  # by name
 
 
 def declare(operation: Operation) -> Operation:
-    """Enter an operation into the table."""
+    """Enters an operation into the table."""
     if operation.name in TABLE:
         raise Error(f"an operation named {operation.name} is declared already")
     TABLE[operation.name] = operation
@@ -50,7 +51,7 @@ def _real(
     in_loops: str = "",
     cxx_at: tuple[tuple[float, str], ...] = (),
 ) -> Operation:
-    """An operation from reals to a real, with as many arguments as there are rules."""
+    """An operation on reals, with as many arguments as there are tangent rules."""
     return declare(
         Operation(
             name,
@@ -79,7 +80,7 @@ def _truth(
     array: Callable[..., Any],
     traits: Trait = PLAIN,
 ) -> Operation:
-    """An operation with a truth value as its result: piecewise constant in everything."""
+    """An operation whose result is a truth value, and so piecewise constant."""
     steps = (None,) * len(arguments)
     return declare(Operation(name, arguments, boolean, value, steps, cxx, array=array, traits=traits, cost=1))
 
@@ -125,7 +126,7 @@ multiply: Operation = _real(
 
 
 def _is_one(a: Any) -> bool:
-    """Whether it is the number one, or a node that is: the slope of a reciprocal needs no division."""
+    """Whether a dividend is the constant one: then the derivative of the reciprocal needs no division."""
     number = a if type(a) is float else getattr(a, "attribute", None) if hasattr(type(a), "is_constant") else None
     return type(number) is float and number == 1.0
 
@@ -139,7 +140,7 @@ divide: Operation = _real(
     array=np.divide,
     series=series.divide,
     needs=((1,), (1, -1)),
-    traits=Trait.DEAR,
+    traits=Trait.EXPENSIVE,
     cost=5,
 )
 negative: Operation = _real(
@@ -159,20 +160,20 @@ def _power_base(d: Any, y: Any, a: Any, b: Any) -> Any:
     if type(b) is float and b != 0.0:  # as below, without a choice
         return multiply(d, multiply(b, power(a, b - 1.0)))
     slope = multiply(b, (power_log(0) if _varies(b) else power)(a, subtract(b, 1.0)))
-    # Only of 0**0 is the slope a convention: elsewhere one at b = 0 is zero, and its own derivatives are not.
+    # Only at 0**0 is the slope a convention. Elsewhere it is zero at b = 0 by itself, and its derivatives are not.
     return multiply(d, where(equal(b, 0.0), where(equal(a, 0.0), 0.0, slope), slope))
 
 
 def _power_exponent(d: Any, y: Any, a: Any, b: Any) -> Any:
     if not _varies(a):
         return multiply(d, where(equal(a, 0.0), 0.0, multiply(y, log(a))))
-    # Of 0 to the power of something from 0 down it is a convention: 0 to the power of anything is constant.
+    # At a = 0 and b <= 0 a convention: 0 to any power is constant in the exponent.
     convention = logical_and(equal(a, 0.0), less_equal(b, 0.0))
     return multiply(d, where(convention, 0.0, power_log(1)(a, b)))
 
 
 def _varies(x: Any) -> bool:
-    """Whether a rule may be differentiated by an argument: plain numbers and constants of a graph are what they are."""
+    """Whether a rule may be differentiated by an argument: not by plain numbers and constants of a graph."""
     return hasattr(type(x), "__apply_operation__") and not getattr(x, "is_constant", False)
 
 
@@ -184,7 +185,7 @@ power: Operation = _real(
     _power_exponent,
     array=np.power,
     series=lambda n, y, a, b: series.power(n, y, a, b, log),
-    traits=Trait.DEAR,
+    traits=Trait.EXPENSIVE,
     in_loops="vector::pow",
     cxx_at=((2.0, "{0} * {0}"), (3.0, "{0} * {0} * {0}"), (1.0, "{0}"), (-1.0, "1.0 / {0}"), (0.0, "1.0")),
 )
@@ -192,9 +193,9 @@ power: Operation = _real(
 
 @functools.cache
 def power_log(k: int) -> Operation:
-    """a**c log(a)**k, the k-th derivative of a power in the exponent, with the limits for a going down to 0.
+    """a**c log(a)**k, the k-th derivative of a power in the exponent, with its limits for a falling to 0.
 
-    What `power` has at 0**0 is a convention; derivatives of others go by these limits.
+    `power` has conventions at 0**0; its derivatives elsewhere need these limits.
 
     >>> power_log(1)(0.0, 2.0), power_log(1)(0.0, 0.0)
     (0.0, -inf)
@@ -211,7 +212,7 @@ def power_log(k: int) -> Operation:
         with np.errstate(all="ignore"):
             return np.where(np.equal(a, 0.0) & np.greater(c, 0.0), 0.0, np.power(a, c) * np.log(a) ** k)
 
-    def along_base(d: Any, y: Any, a: Any, c: Any) -> Any:
+    def tangent_of_base(d: Any, y: Any, a: Any, c: Any) -> Any:
         less = subtract(c, 1.0)
         slope = multiply(c, power_log(k)(a, less))
         if k:
@@ -220,12 +221,12 @@ def power_log(k: int) -> Operation:
             slope = where(logical_and(equal(a, 0.0), equal(c, 0.0)), 0.0, slope)
         return multiply(d, slope)
 
-    def along_exponent(d: Any, y: Any, a: Any, c: Any) -> Any:
+    def tangent_of_exponent(d: Any, y: Any, a: Any, c: Any) -> Any:
         return multiply(d, power_log(k + 1)(a, c))
 
     logs = " * log({0})" * k
     text = f"{{0}} == 0.0 && {{1}} > 0.0 ? 0.0 : pow({{0}}, {{1}}){logs}" if k else "pow({0}, {1})"
-    rules = (along_base, along_exponent)
+    rules = (tangent_of_base, tangent_of_exponent)
     return Operation(
         f"power_log{k}", (real, real), real, value, rules, text, array=on_arrays, series=_power_log_series(k)
     )
@@ -254,7 +255,7 @@ exp: Operation = _real(
     array=np.exp,
     series=series.exponential,
     needs=((-1,),),
-    traits=Trait.SAFE | Trait.DEAR,
+    traits=Trait.SAFE | Trait.EXPENSIVE,
     in_loops="vector::exp",
 )
 expm1: Operation = _real(
@@ -264,7 +265,7 @@ expm1: Operation = _real(
     lambda d, y, x: multiply(d, exp(x)),
     array=np.expm1,
     needs=((0,),),
-    traits=Trait.SAFE | Trait.DEAR,
+    traits=Trait.SAFE | Trait.EXPENSIVE,
     in_loops="vector::expm1",
 )
 log: Operation = _real(
@@ -275,7 +276,7 @@ log: Operation = _real(
     array=np.log,
     series=series.logarithm,
     needs=((0,),),
-    traits=Trait.DEAR,
+    traits=Trait.EXPENSIVE,
     in_loops="vector::log",
 )
 log1p: Operation = _real(
@@ -286,7 +287,7 @@ log1p: Operation = _real(
     array=np.log1p,
     series=lambda n, y, x: series.logarithm(n, y, x, add(1.0, x[0])),
     needs=((0,),),
-    traits=Trait.DEAR,
+    traits=Trait.EXPENSIVE,
     in_loops="vector::log1p",
 )
 sqrt: Operation = _real(
@@ -297,7 +298,7 @@ sqrt: Operation = _real(
     array=np.sqrt,
     series=series.square_root,
     needs=((-1,),),
-    traits=Trait.DEAR,
+    traits=Trait.EXPENSIVE,
     cost=5,
 )
 rsqrt: Operation = _real(
@@ -307,10 +308,10 @@ rsqrt: Operation = _real(
     lambda d, y, x: multiply(multiply(multiply(-0.5, d), y), square(y)),
     array=lambda x: np.divide(1.0, np.sqrt(x)),
     needs=((-1,),),
-    traits=Trait.DEAR,
+    traits=Trait.EXPENSIVE,
     cost=10,
 )
-"""1 / sqrt(x). Its slope, -y**3 / 2, has far fewer operations than that of a division by a root."""
+"""1 / sqrt(x). Its derivative, -y**3 / 2, has far fewer operations than that of a division by a root."""
 sin: Operation = _real(
     "sin",
     ieee.sin,
@@ -319,7 +320,7 @@ sin: Operation = _real(
     array=np.sin,
     series=lambda n, y, x: series.sine_and_cosine(n, y, cos(x[0]), x)[0],
     needs=((0,),),
-    traits=Trait.SAFE | Trait.DEAR,
+    traits=Trait.SAFE | Trait.EXPENSIVE,
     in_loops="vector::sin",
 )
 cos: Operation = _real(
@@ -330,7 +331,7 @@ cos: Operation = _real(
     array=np.cos,
     series=lambda n, y, x: series.sine_and_cosine(n, sin(x[0]), y, x)[1],
     needs=((0,),),
-    traits=Trait.SAFE | Trait.DEAR,
+    traits=Trait.SAFE | Trait.EXPENSIVE,
     in_loops="vector::cos",
 )
 tanh: Operation = _real(
@@ -341,7 +342,7 @@ tanh: Operation = _real(
     array=np.tanh,
     series=lambda n, y, x: series.tanh(n, y, x, sigmoid),
     needs=((-1,),),
-    traits=Trait.SAFE | Trait.DEAR,
+    traits=Trait.SAFE | Trait.EXPENSIVE,
     in_loops="vector::tanh",
 )
 sigmoid: Operation = _real(
@@ -352,7 +353,7 @@ sigmoid: Operation = _real(
     array=ieee.sigmoid_array,
     series=lambda n, y, x: series.sigmoid(n, y, sigmoid(negative(x[0])), x),
     needs=((-1,),),
-    traits=Trait.SAFE | Trait.DEAR,
+    traits=Trait.SAFE | Trait.EXPENSIVE,
     in_loops="vector::sigmoid",
 )
 
@@ -372,7 +373,7 @@ log_add: Operation = _real(
     lambda d, y, a, b: multiply(d, _share(a, b)),
     lambda d, y, a, b: multiply(d, _share(b, a)),
     array=np.logaddexp,
-    traits=Trait.SAFE | Trait.DEAR,
+    traits=Trait.SAFE | Trait.EXPENSIVE,
 )
 
 tan: Operation = _real(
@@ -382,13 +383,18 @@ tan: Operation = _real(
     lambda d, y, x: multiply(d, add(1.0, multiply(y, y))),
     array=np.tan,
     series=series.tangent,
-    traits=Trait.DEAR,
+    traits=Trait.EXPENSIVE,
 )
 arcsin: Operation = _real(
-    "arcsin", ieee.arcsin, "asin({0})", lambda d, y, x: divide(d, _leg(x)), array=np.arcsin, traits=Trait.DEAR
+    "arcsin", ieee.arcsin, "asin({0})", lambda d, y, x: divide(d, _leg(x)), array=np.arcsin, traits=Trait.EXPENSIVE
 )
 arccos: Operation = _real(
-    "arccos", ieee.arccos, "acos({0})", lambda d, y, x: negative(divide(d, _leg(x))), array=np.arccos, traits=Trait.DEAR
+    "arccos",
+    ieee.arccos,
+    "acos({0})",
+    lambda d, y, x: negative(divide(d, _leg(x))),
+    array=np.arccos,
+    traits=Trait.EXPENSIVE,
 )
 arctan: Operation = _real(
     "arctan",
@@ -396,7 +402,7 @@ arctan: Operation = _real(
     "atan({0})",
     lambda d, y, x: divide(d, add(1.0, multiply(x, x))),
     array=np.arctan,
-    traits=Trait.SAFE | Trait.DEAR,
+    traits=Trait.SAFE | Trait.EXPENSIVE,
 )
 arctan2: Operation = _real(
     "arctan2",
@@ -405,7 +411,7 @@ arctan2: Operation = _real(
     lambda d, y, a, b: divide(multiply(d, divide(b, hypot(a, b))), hypot(a, b)),
     lambda d, y, a, b: negative(divide(multiply(d, divide(a, hypot(a, b))), hypot(a, b))),
     array=np.arctan2,
-    traits=Trait.DEAR,
+    traits=Trait.EXPENSIVE,
 )
 hypot: Operation = _real(
     "hypot",
@@ -414,7 +420,7 @@ hypot: Operation = _real(
     lambda d, y, a, b: multiply(d, divide(a, y)),
     lambda d, y, a, b: multiply(d, divide(b, y)),
     array=np.hypot,
-    traits=Trait.DEAR,
+    traits=Trait.EXPENSIVE,
 )
 sinh: Operation = _real(
     "sinh",
@@ -423,7 +429,7 @@ sinh: Operation = _real(
     lambda d, y, x: multiply(d, cosh(x)),
     array=np.sinh,
     series=lambda n, y, x: series.sine_and_cosine(n, y, cosh(x[0]), x, 1)[0],
-    traits=Trait.SAFE | Trait.DEAR,
+    traits=Trait.SAFE | Trait.EXPENSIVE,
 )
 cosh: Operation = _real(
     "cosh",
@@ -432,7 +438,7 @@ cosh: Operation = _real(
     lambda d, y, x: multiply(d, sinh(x)),
     array=np.cosh,
     series=lambda n, y, x: series.sine_and_cosine(n, sinh(x[0]), y, x, 1)[1],
-    traits=Trait.SAFE | Trait.DEAR,
+    traits=Trait.SAFE | Trait.EXPENSIVE,
 )
 arcsinh: Operation = _real(
     "arcsinh",
@@ -440,7 +446,7 @@ arcsinh: Operation = _real(
     "asinh({0})",
     lambda d, y, x: divide(d, hypot(1.0, x)),
     array=np.arcsinh,
-    traits=Trait.SAFE | Trait.DEAR,
+    traits=Trait.SAFE | Trait.EXPENSIVE,
 )
 arccosh: Operation = _real(
     "arccosh",
@@ -448,7 +454,7 @@ arccosh: Operation = _real(
     "acosh({0})",
     lambda d, y, x: divide(d, multiply(sqrt(subtract(x, 1.0)), sqrt(add(x, 1.0)))),
     array=np.arccosh,
-    traits=Trait.DEAR,
+    traits=Trait.EXPENSIVE,
 )
 arctanh: Operation = _real(
     "arctanh",
@@ -456,7 +462,7 @@ arctanh: Operation = _real(
     "atanh({0})",
     lambda d, y, x: divide(d, multiply(subtract(1.0, x), add(1.0, x))),
     array=np.arctanh,
-    traits=Trait.DEAR,
+    traits=Trait.EXPENSIVE,
 )
 square: Operation = _real(
     "square",
@@ -477,7 +483,7 @@ reciprocal: Operation = _real(
     array=np.reciprocal,
     series=lambda n, y, x: series.divide(n, y, [1.0], x),
     needs=((-1,),),
-    traits=Trait.DEAR,
+    traits=Trait.EXPENSIVE,
     cost=5,
 )
 cbrt: Operation = _real(
@@ -486,7 +492,7 @@ cbrt: Operation = _real(
     "cbrt({0})",
     lambda d, y, x: divide(d, multiply(3.0, multiply(y, y))),
     array=np.cbrt,
-    traits=Trait.DEAR,
+    traits=Trait.EXPENSIVE,
 )
 exp2: Operation = _real(
     "exp2",
@@ -495,10 +501,15 @@ exp2: Operation = _real(
     lambda d, y, x: multiply(d, multiply(ieee.LOG2, y)),
     array=np.exp2,
     series=lambda n, y, x: series.exponential(n, y, [ieee.LOG2 * c for c in x]),
-    traits=Trait.SAFE | Trait.DEAR,
+    traits=Trait.SAFE | Trait.EXPENSIVE,
 )
 log2: Operation = _real(
-    "log2", ieee.log2, "log2({0})", lambda d, y, x: divide(d, multiply(ieee.LOG2, x)), array=np.log2, traits=Trait.DEAR
+    "log2",
+    ieee.log2,
+    "log2({0})",
+    lambda d, y, x: divide(d, multiply(ieee.LOG2, x)),
+    array=np.log2,
+    traits=Trait.EXPENSIVE,
 )
 log10: Operation = _real(
     "log10",
@@ -506,16 +517,16 @@ log10: Operation = _real(
     "log10({0})",
     lambda d, y, x: divide(d, multiply(ieee.LOG10, x)),
     array=np.log10,
-    traits=Trait.DEAR,
+    traits=Trait.EXPENSIVE,
 )
 
 
 def _leg(x: Any) -> Any:
-    """sqrt(1 - x**2), the slope of arcsin upside down."""
+    """sqrt(1 - x**2), the reciprocal of the derivative of arcsin."""
     return sqrt(multiply(subtract(1.0, x), add(1.0, x)))
 
 
-# -- choosing --------------------------------------------------------------------------------------------------------
+# -- selection and rounding ------------------------------------------------------------------------------------------
 
 absolute: Operation = _real(
     "absolute",
@@ -594,7 +605,7 @@ modulo: Operation = _real(
     lambda d, y, a, b: d,
     lambda d, y, a, b: negative(multiply(d, rint(divide(subtract(a, y), b)))),
     array=np.remainder,
-    traits=Trait.DEAR,
+    traits=Trait.EXPENSIVE,
 )
 fmod: Operation = _real(
     "fmod",

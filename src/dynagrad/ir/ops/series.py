@@ -1,12 +1,12 @@
-"""Rules for power series: how operations act on lists of Taylor coefficients.
+"""Taylor arithmetic: how operations act on truncated power series, given as lists of Taylor coefficients.
 
-A list stands for c[0] + c[1] t + ... + c[n] t**n, where higher powers of t are nothing and what is missing at its end
-is zero. A rule `rule(n, y, *lists)` gets the order n, the first coefficient y of the result, and the list of each
-argument; it gives the list of the result, or None to say that here the rule that follows from the tangent is better.
-Coefficients are floats, arrays or numbers that carry derivatives; rules compute with them by Python's operators, so
-floats stay fast. A rule costs O(n**2), less where lists are short. An operation names its rule where it is declared;
-the numbers themselves are in `eager/taylor.py`. (Griewank & Walther 2008, "Evaluating Derivatives", 2nd edition,
-section 13.2: a rule solves the differential equation of its function, coefficient by coefficient.)
+A list stands for c[0] + c[1] t + ... + c[n] t**n; higher powers of t are dropped, and coefficients missing at its end
+are zero. A rule `rule(n, y, *lists)` gets the order n, the first coefficient y of the result, and the list of each
+argument; it gives the list of the result, or None where following the tangent is better. A rule solves the differential
+equation of its function, coefficient by coefficient (Griewank & Walther 2008, "Evaluating Derivatives", 2nd edition,
+section 13.2), and costs O(n**2), less where lists are short. Coefficients are floats, arrays or numbers that carry
+derivatives; rules compute with Python's operators, so floats stay fast. An operation names its rule where it is
+declared; the numbers themselves are in `eager/taylor.py`.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from . import ieee
 
 Coefficients = list[Any]
 
-_SMALL_POWER = 64.0  # up to here a whole power is a product, which no underflow of the power itself can spoil
+_SMALL_POWER = 64.0  # up to here a power with a whole exponent is a product, since the power itself may underflow
 
 
-# -- what rules are made of --------------------------------------------------------------------------------------------
+# -- building blocks ---------------------------------------------------------------------------------------------------
 
 
 def product(a: Coefficients, b: Coefficients, k: int) -> Any:
@@ -52,18 +52,19 @@ def slope(x: Coefficients) -> Coefficients:
 
 
 def at(x: Coefficients, k: int) -> Any:
-    """A coefficient that may be missing."""
+    """The k-th coefficient, zero where it is missing."""
     return x[k] if k < len(x) else 0.0
 
 
 def quotient(a: Any, b: Any) -> Any:
-    """Division that does not raise: Python's own does, of floats by zero."""
+    """Division that follows IEEE 754, where that of Python's floats raises."""
     return ieee.divide(a, b) if type(a) is float and type(b) is float else a / b
 
 
 def some_zero(x: Any) -> bool:
+    """Whether some element is known to be zero; False for nodes."""
     truth = x == 0.0
-    return isinstance(truth, bool | np.bool_ | np.ndarray) and bool(np.any(truth))  # a node does not know yet
+    return isinstance(truth, bool | np.bool_ | np.ndarray) and bool(np.any(truth))
 
 
 # -- rules -------------------------------------------------------------------------------------------------------------
@@ -85,9 +86,9 @@ def linear(operation: Callable[[Any], Any]) -> Callable[..., Coefficients]:
 
 
 def multilinear(operation: Callable[..., Any]) -> Callable[..., Coefficients]:
-    """The rule of an operation that is linear in each of several arguments, such as a product of matrices.
+    """The rule of a multilinear operation, such as a product of matrices.
 
-    The cost grows with n to the power of the number of arguments that are series.
+    The cost is n to the power of the number of arguments that are series.
 
     >>> multilinear(lambda a, b: a * b)(2, 2.0, [1.0, 10.0], [2.0, 3.0])
     [2.0, 23.0, 30.0]
@@ -103,7 +104,7 @@ def multilinear(operation: Callable[..., Any]) -> Callable[..., Coefficients]:
 def _terms(
     operation: Callable[..., Any], k: int, chosen: tuple[Any, ...], lists: tuple[Coefficients, ...]
 ) -> list[Any]:
-    """The terms of a product's k-th coefficient, where those of the first factors are chosen."""
+    """The terms of a product's k-th coefficient, with the coefficients of the first factors chosen."""
     first, rest = lists[0], lists[1:]
     if not rest:
         return [operation(*chosen, first[k])] if k < len(first) else []
@@ -129,7 +130,7 @@ def divide(n: int, y: Any, a: Coefficients, b: Coefficients) -> Coefficients:
 def solve(
     n: int, y: Any, a: Coefficients, b: Coefficients, solver: Callable[..., Any], matmul: Callable[..., Any]
 ) -> Coefficients:
-    """a y = b, of matrices: the same with the first coefficient for each right side."""
+    """a y = b for matrices: for each coefficient a solve with a[0]."""
     rest, c = a[1:], [y]
     for k in range(1, (n if rest else min(n, len(b) - 1)) + 1):
         right = at(b, k)
@@ -148,7 +149,7 @@ def exponential(n: int, y: Any, x: Coefficients) -> Coefficients:
 
 
 def logarithm(n: int, y: Any, x: Coefficients, first: Any = None) -> Coefficients:
-    """x y' = x'; `first` is in the place of x[0] where that is not what the logarithm is of."""
+    """x y' = x'; `first` replaces x[0], as in log(1 + x)."""
     rest, at_zero = x[1:], x[0] if first is None else first
     c, dc = [y], list[Any]()
     for k in range(1, n + 1):
@@ -188,7 +189,7 @@ def tangent(n: int, y: Any, x: Coefficients) -> Coefficients:
 
 
 def sigmoid(n: int, y: Any, rest: Any, x: Coefficients) -> Coefficients:
-    """y' = y (1 - y) x', where `rest` is 1 - y of the first coefficient, to full precision."""
+    """y' = y (1 - y) x'; `rest` is 1 - y[0], to full precision."""
     dx, c, others, slopes = slope(x), [y], [rest], [y * rest]
     for k in range(1, n + 1):
         c.append(product(dx, slopes, k - 1) / k)
@@ -198,17 +199,17 @@ def sigmoid(n: int, y: Any, rest: Any, x: Coefficients) -> Coefficients:
 
 
 def tanh(n: int, y: Any, x: Coefficients, logistic: Callable[[Any], Any]) -> Coefficients:
-    """tanh(x) = 2 sigmoid(2 x) - 1, whose slope keeps its precision where tanh is close to 1."""
+    """tanh(x) = 2 sigmoid(2 x) - 1, whose derivative keeps full precision where tanh is close to 1."""
     twice = [2.0 * c for c in x]
     c = sigmoid(n, logistic(twice[0]), logistic(-twice[0]), twice)
     return [y, *(2.0 * part for part in c[1:])]
 
 
 def power(n: int, y: Any, a: Coefficients, b: Coefficients, log: Callable[[Any], Any]) -> Coefficients | None:
-    """a y' = b a' y for a constant exponent, exp(b log(a)) for another.
+    """a y' = b a' y for a constant exponent, exp(b log(a)) for one that varies.
 
-    Where the base or the power is zero neither has an answer. Then a whole exponent makes a product, and one that
-    varies has a limit, up to its own order. For others the tangent knows.
+    Neither works where the base or the power is zero. There a whole exponent is a product, a varying one has limits up
+    to its own order (`_power_of_zero`), and all others follow the tangent.
     """
     r = b[0]
     if len(b) > 1:
@@ -229,10 +230,10 @@ def power(n: int, y: Any, a: Coefficients, b: Coefficients, log: Callable[[Any],
 
 
 def _power_of_zero(n: int, y: Any, a: Coefficients, b: Coefficients, log: Callable[[Any], Any]) -> Coefficients | None:
-    """Where some of the base is zero, and the exponent varies: plain numbers only.
+    """A power where elements of the base are zero and the exponent varies; for plain numbers only.
 
-    Near t = 0 a power (a[1] t + ...)**(r + ...) is a[1]**r t**r, and then comes t**(r + 1) log(t), whose derivatives
-    do not exist. By convention 0 to the power of anything is constant in the exponent, and so is 0**0.
+    Near t = 0 the power (a[1] t + ...)**(r + ...) is a[1]**r t**r, followed by t**(r + 1) log(t), whose derivatives do
+    not exist. By convention 0 to any power, 0**0 included, is constant in the exponent.
     """
     if any(type(c) not in (float, np.ndarray) for c in (*a, *b)):
         return None
@@ -254,7 +255,7 @@ def _power_of_zero(n: int, y: Any, a: Coefficients, b: Coefficients, log: Callab
 
 
 def _whole_power(n: int, y: Any, a: Coefficients, r: int) -> Coefficients:
-    """By squares."""
+    """A power with a whole exponent, by repeated squaring."""
     result: Coefficients | None = None
     square = a
     while r:
@@ -267,7 +268,7 @@ def _whole_power(n: int, y: Any, a: Coefficients, r: int) -> Coefficients:
 
 
 def choosing(better: Callable[[Any, Any], Any], choose: Callable[..., Any]) -> Callable[..., Coefficients]:
-    """The rule of an operation that takes one of its two arguments, the first one where that is better."""
+    """The rule of an operation that selects one of two arguments: the first where `better(a, b)` holds."""
     return lambda n, y, a, b: where(n, y, [better(a[0], b[0])], a, b, choose)
 
 

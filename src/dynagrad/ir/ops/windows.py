@@ -1,7 +1,7 @@
-"""Operations on stretches of arrays: windows that slide along axes, and convolutions along one axis.
+"""Sliding windows along axes of arrays, and convolutions of vectors.
 
-`windows` is a view that shows each element as often as there are windows with it; its transpose `overlaps` adds up.
-`convolve` has its own rules, since each of its derivatives is a convolution again, and windows would take more memory.
+`windows` is a view that shows each element once in every window it is in; its transpose `overlaps` adds windows up.
+`convolve` has its own rules, since its derivatives are convolutions again, and windows would take more memory.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _BACKWARD = slice(None, None, -1)
 
 @remember
 def windows(axes: Axes, sizes: Shape) -> Operation:
-    """All stretches of these sizes along axes; what is inside of one is along new axes at the end.
+    """All windows of these sizes along axes; the inside of a window is on new last axes.
 
     >>> windows((0,), (2,))(np.array([1.0, 2.0, 3.0]))
     array([[1., 2.],
@@ -37,7 +37,7 @@ def windows(axes: Axes, sizes: Shape) -> Operation:
 
 @remember
 def overlaps(axes: Axes, sizes: Shape, shape: Shape) -> Operation:
-    """Windows added up where they were taken from an array of that shape; the transpose of `windows`.
+    """Windows added up at their positions in an array of that shape: the transpose of `windows`.
 
     >>> overlaps((0,), (2,), (3,))(np.ones((2, 2)))
     array([1., 2., 1.])
@@ -52,7 +52,7 @@ def overlaps(axes: Axes, sizes: Shape, shape: Shape) -> Operation:
         stretch = sizes if by_places else [counts[axis] for axis in axes]
         steps = [counts[axis] for axis in axes] if by_places else sizes
         source = np.moveaxis(d, axes, range(-len(axes), 0)) if by_places else d
-        # With fewer windows than elements in one, window by window; else one element of all windows after the other.
+        # One addition a window where windows are fewer than the elements of one; else one addition an element.
         target = np.moveaxis(out, axes, range(-len(axes), 0)) if by_places else out
         for at in itertools.product(*map(range, steps)):
             index = [slice(None)] * len(shape)
@@ -72,7 +72,7 @@ def _reversed(x: Any) -> Any:
 
 @remember
 def convolve(full: bool) -> Operation:
-    """The convolution of two rows: where they overlap at all, or (not `full`) where the second lies within the first.
+    """The convolution of two vectors, in numpy's mode "full" or else "valid"; the second is not longer in "valid".
 
     >>> convolve(True)(np.array([1.0, 2.0, 3.0]), np.array([1.0, 1.0]))
     array([1., 3., 5., 3.])

@@ -1,7 +1,8 @@
-"""States of a loop that are equal in every round: one of them is enough.
+"""Congruent loop states: finds states that are equal in every round, by partition refinement.
 
-States that begin as the same value are equal as long as each round makes the same of them, taking them for equal. So
-it is with tangents: the second derivative by x carries the derivative by x twice.
+States with the same initial value are assumed equal, and groups are split until each round maps equal states to equal
+ones: the greatest congruence (Alpern, Wegman and Zadeck 1988, "Detecting equality of variables in programs"). Nested
+derivatives make such states: the second derivative by x carries the derivative by x twice.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from collections.abc import Sequence
 from ..node import Node, substitute
 
 
-def congruent(states: Sequence[Node], after: Sequence[Node], start: Sequence[Node], apart: int = 0) -> dict[int, int]:
-    """For each state that equals an earlier one, which: by place. The first `apart` states are left alone.
+def congruent(states: Sequence[Node], after: Sequence[Node], start: Sequence[Node], keep: int = 0) -> dict[int, int]:
+    """For each state that equals an earlier one, that one, both by position. The first `keep` states are not replaced.
 
     >>> from dynagrad.ir.node import fresh
     >>> from dynagrad.ir.types import real
@@ -37,5 +38,5 @@ def congruent(states: Sequence[Node], after: Sequence[Node], start: Sequence[Nod
             for i in group:
                 split.setdefault((key, outcome.get(i)), []).append(i)
         if len(split) == len(groups):
-            return {i: j for i, j in sorted(same.items()) if i >= apart}
+            return {i: j for i, j in sorted(same.items()) if i >= keep}
         groups = split

@@ -1,8 +1,8 @@
-"""Divisions by square roots: several by the same one are one `rsqrt` and products.
+"""Strength reduction: several divisions by the same square root become one `rsqrt` and products.
 
-A root is never subnormal, as its square would be far smaller than any number there is, so the reciprocal of one is
-infinite only for a root of zero, and zero only for an infinite one, where the quotients are, too. So unlike those by
-other numbers these divisions may share a reciprocal: values change by rounding alone.
+A square root is never subnormal, since its square would be smaller than any double. So its reciprocal is infinite only
+for a root of zero, and zero only for an infinite one, where the quotients are, too. Therefore these divisions, unlike
+those by other numbers, may share a reciprocal: values change by rounding alone.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _ONE = constant(1.0)
 
 
 def share_roots(outputs: Sequence[Node]) -> tuple[Node, ...]:
-    """The outputs with one division by each root, and none where it is one over it.
+    """The outputs with one `rsqrt` for each root that is a divisor several times, or under a one.
 
     >>> from dynagrad.ir import sqrt, variable
     >>> x, y = variable("x"), variable("y")
@@ -38,7 +38,7 @@ def share_roots(outputs: Sequence[Node]) -> tuple[Node, ...]:
 
 
 def _replaced(outputs: Sequence[Node], by: dict[Node, Node]) -> tuple[Node, ...]:
-    """The outputs with quotients replaced, also those in what others are replaced with."""
+    """The outputs with quotients replaced, also inside of replacements."""
     done: dict[Node, Node] = {}
     for node in order(outputs):
         if node in by:

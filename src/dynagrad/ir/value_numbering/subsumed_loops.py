@@ -1,8 +1,8 @@
-"""Loops that compute what another loop computes beside more: only the other one runs.
+"""Removes loops that another loop subsumes: one that runs as often and computes all of their states, and more.
 
-A derivative makes loops that compute their values anew, with tangents, or with what is saved for the way back. Two
-loops of one graph are laid side by side: they run equally often, and a state of the one belongs to a state of the other
-that begins as it does and goes on as it does. If each state finds one, the first loop is not needed.
+Derivatives make loops that compute the primal values again, together with tangents or with residuals. Two loops of a
+graph are compared: they must run equally often, and each state of the first must correspond to a state of the second
+with the same initial value and the same update under this correspondence. Then the second loop serves for both.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Pairs = dict[Node, Node]
 
 
 def subsumed(graph: Graph) -> Graph:
-    """The graph without loops that repeat what others do."""
+    """The graph without subsumed loops."""
     loops = [n for n in order(graph.outputs) if n.operation in (REPEAT, WHILE)]
     if len(loops) < 2:
         return graph
@@ -25,7 +25,7 @@ def subsumed(graph: Graph) -> Graph:
         for large in loops:
             if large is small or large in gone or small in gone or small.operation is not large.operation:
                 continue
-            places = _found(small, large)
+            places = _matching(small, large)
             if places is None or _needs(large, small):
                 continue
             gone.add(small)
@@ -39,8 +39,8 @@ def _needs(node: Node, other: Node) -> bool:
     return other in set(order([node]))
 
 
-def _found(small: Node, large: Node) -> dict[int, int] | None:
-    """For each state of one loop the state of the other one that is the same in every round."""
+def _matching(small: Node, large: Node) -> dict[int, int] | None:
+    """For each state of one loop a state of the other that is equal in every round; None if a state has none."""
     a, b = small.attribute, large.attribute
     if a is b or a.states > b.states or any(v.type.kind == "stack" for v in a.body.inputs):
         return None
@@ -48,11 +48,13 @@ def _found(small: Node, large: Node) -> dict[int, int] | None:
         return None
     try:
         return _Match(small, large, a, b).run()
-    except RecursionError:  # too large to be looked through
+    except RecursionError:  # an expression too deep to be compared
         return None
 
 
 class _Match:
+    """Builds a correspondence between the inputs of two bodies under which states have equal updates."""
+
     def __init__(self, small: Node, large: Node, a: Loop, b: Loop) -> None:
         self.a, self.b = a, b
         first = 1 if small.operation is REPEAT else 0
@@ -61,7 +63,7 @@ class _Match:
         self.own_b = {v: i for i, v in enumerate(b.body.inputs[first:])}
         self.pairs: Pairs = dict(zip(a.body.inputs[:first], b.body.inputs[:first], strict=True))
         self.first = first
-        self.differ: set[tuple[Node, Node]] = set()  # what was found not to be the same
+        self.differ: set[tuple[Node, Node]] = set()  # pairs that were found to differ
 
     def run(self) -> dict[int, int] | None:
         if self.a.condition is not None:
@@ -92,7 +94,7 @@ class _Match:
         return {i: self.own_b[self.pairs[self.a.body.inputs[self.first + i]]] for i in range(self.a.states)}
 
     def close(self) -> bool:
-        """Follows states that belong together from round to round."""
+        """Extends the correspondence to all states that corresponding ones depend on; False where that fails."""
         done: set[Node] = set()
         while True:
             new = [v for v in self.pairs if v in self.own_a and v not in done and self.own_a[v] < self.a.states]
@@ -110,7 +112,7 @@ class _Match:
                 self.pairs.update({x: y for x, y in found.items() if x in self.own_a})
 
     def same(self, x: Node, y: Node, pairs: Pairs, own_a: dict[Node, int], own_b: dict[Node, int]) -> bool:
-        """Whether two values are the same if variables belong together as `pairs` says, which is filled."""
+        """Whether two values are equal under the correspondence `pairs`, which is extended on the way."""
         if x in pairs:
             return pairs[x] is y
         if x.is_variable or y.is_variable:
@@ -123,7 +125,7 @@ class _Match:
             return True
         if x is y and not x.arguments:
             return True
-        if x.operation is not y.operation or x.type is not y.type or not _alike(x, y):
+        if x.operation is not y.operation or x.type is not y.type or not _same_attribute(x, y):
             return False
         if len(x.arguments) != len(y.arguments):
             return False
@@ -147,7 +149,7 @@ class _Match:
         return self.same(x.arguments[0], q, pairs, own_a, own_b) and self.same(x.arguments[1], p, pairs, own_a, own_b)
 
 
-def _alike(x: Node, y: Node) -> bool:
+def _same_attribute(x: Node, y: Node) -> bool:
     if x.is_constant:
         return x is y
     return x.attribute is y.attribute or (x.operation is PART and x.attribute == y.attribute)

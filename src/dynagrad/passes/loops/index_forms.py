@@ -1,4 +1,4 @@
-"""Indices as linear forms of the counters of loops: where an element stands in memory. No loops are written here."""
+"""Array indices as affine forms of loop counters: linearised to offsets in memory, and delinearised. No loops here."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Index = tuple[Form, ...]
 
 
 def strides(shape: Shape) -> tuple[int, ...]:
-    """How far apart the elements of each axis are, in the order of C.
+    """The stride of each axis, counted in elements, in row-major order.
 
     >>> strides((2, 3, 4))
     (12, 4, 1)
@@ -23,18 +23,20 @@ def strides(shape: Shape) -> tuple[int, ...]:
 
 
 def flat(index: Index, shape: Shape) -> Form:
-    """The place of an element in memory."""
+    """The offset of an element, counted in elements, in row-major order."""
     total = ZERO
     for form, step in zip(index, strides(shape), strict=True):
         total = total + form * step
     return total
 
 
-def apart(place: Form, shape: Shape, lengths: dict[str, int]) -> Index | None:
-    """The index of the element at a place, where the form shows it; `lengths` are those of the counters.
+def delinearise(place: Form, shape: Shape, lengths: dict[str, int]) -> Index | None:
+    """The index of the element at an offset, where the form shows it; counters run below their `lengths`.
+
+    Delinearisation, as in Grosser, Ramanujam, Pouchet, Sadayappan and Pop 2015, for constant shapes.
 
     >>> i, j = name("i"), name("j")
-    >>> [str(f) for f in apart(i * 6 + j * 2 + 1, (5, 3, 2), {"i": 5, "j": 3})]
+    >>> [str(f) for f in delinearise(i * 6 + j * 2 + 1, (5, 3, 2), {"i": 5, "j": 3})]
     ['i', 'j', '1']
     """
     out: list[Form] = []
@@ -50,4 +52,4 @@ def apart(place: Form, shape: Shape, lengths: dict[str, int]) -> Index | None:
     return tuple(out) if rest == ZERO else None
 
 
-__all__ = ["ZERO", "Form", "Index", "apart", "flat", "name", "number", "strides"]
+__all__ = ["ZERO", "Form", "Index", "delinearise", "flat", "name", "number", "strides"]

@@ -1,17 +1,17 @@
-"""Loops that read before they begin what none of their rounds writes to.
+"""Hoists loop-invariant array reads: what a loop reads of an array and never writes is read before the loop.
 
-A loop may change some places of an array and read others: elimination takes multiples of one row off the rows below it.
-What is read there is the same in each round, but a derivative that goes by values would keep it anew whenever it is
-read. Here such a loop becomes an equal one, to which a part of the array comes from outside: the row. Then the way back
-keeps it once, and its adjoint is summed in an array of its own.
+A loop may write some elements of an array and read others: elimination subtracts multiples of one row from the rows
+below. What it reads is the same in each round, but reverse mode would save it as a residual at every read. Here the
+loop becomes an equal one that captures the row, so that the row is saved once and its adjoint is accumulated in an
+array of its own.
 
-An element is untouched if its index differs, in one axis, from the index of every write in the loop, whichever rounds
-the two are in. Indices are compared as forms (`linear_forms.py`), from outside in, so that of an inner loop it is known
-how far the counters of those around it go. The part must be in range even if the loop has no rounds, and smaller than
-what is read of it. Branches of a loop get what they read in the same way, since what they come from would be saved
-whole. What is saved and what is not is not decided here.
+A read is invariant if its index differs on some axis from the index of every write in the loop, whichever rounds the
+two are in. Indices are compared as affine forms (`linear_forms.py`), outer loops first, so that the ranges of the
+counters around an inner loop are known. The hoisted part must be in range even if the loop has no rounds, and must be
+read often enough to pay. Branches inside loops capture what they read in the same way, since otherwise the whole array
+would be saved for them. Which residuals are saved is not decided here but in `autodiff/residuals.py`.
 
-It is long since what may be hoisted is one proof, whose parts rest on each other.
+It is long since the conditions for hoisting are one proof, whose parts rest on each other.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from ...ir.types import integer
 from .linear_forms import MOST_STEP, RULES, Bounds, Form, name, number
 
 WORTH = 2
-"""So many times is read what is read before, at the least, counted in numbers that are kept."""
+"""The least ratio of elements read in the loop to elements hoisted."""
 SMALL = 4
-"""So many times smaller than an array is what a branch gets instead of it, at the least."""
-UNKNOWN = 16  # rounds of a loop of which it is not known how many it has
+"""The least ratio of the size of an array to the part of it that a branch captures instead."""
+UNKNOWN = 16  # the number of rounds that is assumed where none is known
 MOST_PAIRS = 5_000  # of a read and a write that are compared
 
 Trail = tuple[tuple[Node, int], ...]
-"""The way into subgraphs: at each step a node of control flow, and which of its graphs."""
+"""The path into nested subgraphs: at each step a node of control flow, and which of its graphs."""
 Interval = tuple[Form, Form] | None
-"""The smallest and the largest index in an axis; None where they are not known."""
+"""The least and the greatest index on an axis; None where they are not known."""
 T = TypeVar("T")
 
 _BELOW = {
@@ -48,72 +48,72 @@ _BELOW = {
     integers.greater: (True, 0),
     integers.greater_equal: (True, 1),
 }
-"""Comparisons: whether the second number is the one below, and whether they may be equal."""
+"""Comparisons: whether the second operand is the smaller one, and 1 where they may be equal."""
 
 
-def read_before(node: Node) -> Node:
-    """The loop, or an equal one, with what is untouched by its rounds, and by those of loops in it, read before.
+def hoist_reads(node: Node) -> Node:
+    """The loop, or an equal one, with the reads hoisted that are invariant in it or in loops inside it.
 
-    >>> from dynagrad.ir.tracing import repeat
+    >>> from dynagrad.ir.builders import repeat
     >>> from dynagrad.ir.ops.places import at_add
     >>> from dynagrad.ir.types import arrays, real
     >>> a = fresh(arrays(real, (9, 9)))
     >>> [b] = repeat(8, lambda i, a: repeat(9, lambda j, a: [at_add(a, (i + 1, j), a[0, j])], [a]), [a])
-    >>> read_before(b.arguments[0]).arguments[-1].type.name
+    >>> hoist_reads(b.arguments[0]).arguments[-1].type.name
     'real[9]'
     """
     return _Pass().loop(node, _Indices({}))
 
 
-# -- whole numbers of a graph ------------------------------------------------------------------------------------------
+# -- indices as forms --------------------------------------------------------------------------------------------------
 
 
 @dataclass
 class _Indices:
-    """Whole numbers of one graph, as far as was asked.
+    """The whole numbers of one graph, computed on demand: as forms and, in a subgraph, as nodes outside of the loop.
 
-    In a subgraph: as forms, and as nodes of the graph that the loop is in which is looked at. Where there is no such
-    loop, numbers that are not known are given names, so that all have forms.
+    Without `home` this is the graph that contains the loop: there unknown numbers are given names, so that every number
+    has a form.
     """
 
     forms: dict[Node, Form | None]
     home: dict[Node, Node | None] | None = None
-    changes: Callable[[Node], bool] = lambda _: False  # whether an array is another one in each round of a loop around
+    changes: Callable[[Node], bool] = lambda _: False  # whether an array varies with the rounds of an enclosing loop
 
 
 def _folded(node: Node, known: dict[Node, T | None], make: Callable[[Node, list[T]], T | None]) -> T | None:
-    """What is made of a whole number from what is made of the numbers it is computed of."""
+    """The value of `make` for a number, computed bottom-up over its operands without recursion, and kept in `known`."""
     todo = [node]
     while todo:
         at = todo[-1]
         if at in known:
             todo.pop()
             continue
-        given = at.arguments if at.operation in RULES and not at.shape else ()
-        missing = [a for a in given if a not in known]
+        operands = at.arguments if at.operation in RULES and not at.shape else ()
+        missing = [a for a in operands if a not in known]
         if missing:
             todo.extend(missing)
             continue
-        found = [f for a in given if (f := known[a]) is not None]
-        known[at] = make(at, found) if len(found) == len(given) else make(at, [])
+        found = [f for a in operands if (f := known[a]) is not None]
+        known[at] = make(at, found) if len(found) == len(operands) else make(at, [])
         todo.pop()
     return known[node]
 
 
 def _home(node: Node, scope: _Indices) -> Node | None:
-    """A number as a node of the graph that the loop is in, if it does not depend on what is inside."""
+    """A number as a node of the graph that contains the loop, if it does not depend on the loop."""
     if scope.home is None:
         return node
 
-    def make(at: Node, given: list[Node]) -> Node | None:
+    def make(at: Node, operands: list[Node]) -> Node | None:
         if at.is_constant:
             return at
-        return intern(at.operation, tuple(given)) if given else None
+        return intern(at.operation, tuple(operands)) if operands else None
 
     return _folded(node, scope.home, make)
 
 
-# -- what a loop does to its arrays ------------------------------------------------------------------------------------
+# -- the accesses of a loop --------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -124,12 +124,12 @@ class _Access:
     node: Node
     trail: Trail
     index: tuple[Interval, ...]
-    often: int  # at the most, while the loop runs
+    often: int  # how many times it runs while the loop does, at most
     scope: _Indices
 
 
-class _Look:
-    """All reads and writes in a loop. States of which something else looks at a version are spoiled."""
+class _Accesses:
+    """All reads and writes in a loop. States that are used in other ways are spoiled: their reads are not hoisted."""
 
     def __init__(self, run: _Pass, node: Node, outer: _Indices) -> None:
         self.run = run
@@ -151,14 +151,14 @@ class _Look:
         self.spoiled |= {s for s in states if s is not None}
 
     def stays(self, *states: int | None) -> int | None:
-        """The state that all of these are; if there is none, they are spoiled."""
+        """The one state that all of these are versions of; if they are not, None, and they are spoiled."""
         if len(set(states)) == 1:
             return states[0]
         self.spoil(*states)
         return None
 
     def only_reads(self, graph: Graph, known: dict[Node, int], inputs: Sequence[Node]) -> None:
-        """Conditions of loops: what they read stays where it is. They have inputs where the bodies have these."""
+        """Conditions of loops, whose inputs correspond to `inputs`: reads stay, other uses of a state spoil it."""
         versions = {w: known[v] for v, w in zip(inputs, graph.inputs, strict=False) if v in known}
         for node in order(graph.outputs):
             for k, a in enumerate(node.arguments):
@@ -229,7 +229,7 @@ def _counts(node: Node) -> bool:
 
 
 def _places(node: Node) -> tuple[Any, ...]:
-    """Whether a node reads or writes at places, the pattern, and what fills its holes; () for other nodes."""
+    """For reads and writes of elements: the family, the pattern, and the indices in its holes; () for other nodes."""
     code = node.operation.code
     if not isinstance(code, tuple) or code[0] not in ("item", "set_at", "add_at"):
         return ()
@@ -237,13 +237,13 @@ def _places(node: Node) -> tuple[Any, ...]:
 
 
 def _entries(pattern: Sequence[Any], holes: Sequence[Node]) -> Iterator[tuple[Any, Node | None]]:
-    """The entry of each axis, and what fills it where it is a hole."""
-    given = iter(holes)
+    """The entry of a pattern on each axis, and the index in it where it is a hole."""
+    filling = iter(holes)
     for entry in pattern:
         if not isinstance(entry, str):
             yield entry, None
         elif entry == HOLE:
-            yield entry, next(given)
+            yield entry, next(filling)
 
 
 # -- the pass ----------------------------------------------------------------------------------------------------------
@@ -251,28 +251,33 @@ def _entries(pattern: Sequence[Any], holes: Sequence[Node]) -> Iterator[tuple[An
 
 @dataclass(frozen=True)
 class _Row:
-    """A part of an array, made before the loop, and where in it is what is read."""
+    """A part of an array that is hoisted, and the index in it of what is read."""
 
     node: Node
     index: tuple[Any, ...]
 
 
 class _Pass:
+    """One run of the pass: the bounds of all counters seen so far, and fresh names for counters and unknown numbers."""
+
     def __init__(self) -> None:
         self.bounds = Bounds()
         self.names = itertools.count()
 
     def form(self, node: Node, scope: _Indices) -> Form | None:
-        def make(at: Node, given: list[Form]) -> Form | None:
+        """A whole number of a graph as an affine form."""
+
+        def make(at: Node, operands: list[Form]) -> Form | None:
             if at.is_constant and at.type is integer:
                 return number(at.attribute)
-            found = self.bounds.made(at.operation, given) if given else None
+            found = self.bounds.made(at.operation, operands) if operands else None
             unknown = found is None and scope.home is None and at.type is integer
             return name(f"?{next(self.names)}") if unknown else found
 
         return _folded(node, scope.forms, make)
 
     def interval(self, entry: Any, hole: Node | None, scope: _Indices) -> Interval:
+        """The range of the indices that an entry of a pattern selects."""
         if isinstance(entry, Slice):
             places: Any = range(entry.start, entry.stop, entry.step)
         elif hole is None:
@@ -287,17 +292,17 @@ class _Pass:
     # -- scopes ------------------------------------------------------------------------------------------------------
 
     def enter(self, node: Node, outer: _Indices, home: dict[Node, Node | None] | None = None) -> tuple[_Indices, int]:
-        """What is known in the body of a loop, with a new name for its counter, and how many rounds it may have."""
+        """The indices of a loop's body, with a fresh name for its counter, and an estimate of its rounds."""
         loop: Loop = node.attribute
         counted = 1 if node.operation is REPEAT else 0
         states = list(zip(loop.body.inputs[counted:], node.arguments[counted:], loop.body.outputs, strict=False))
-        scope = self.given(loop.body.inputs, node.arguments, counted + loop.states, outer, home)
+        scope = self.captured(loop.body.inputs, node.arguments, counted + loop.states, outer, home)
         text = f"#{next(self.names)}"
         rounds = self.form(node.arguments[0], outer) if counted else None
         if counted:
             scope.forms[loop.body.inputs[0]] = name(text)
         known = dict(scope.forms)
-        for state, first, after in states:  # which may grow by the same each round
+        for state, first, after in states:  # induction variables: those that grow by a constant each round
             begin = self.form(first, outer) if _counts(state) else None
             if begin is not None:
                 mark = name(f"?{next(self.names)}")
@@ -317,13 +322,13 @@ class _Pass:
     def branch(
         self, graph: Graph, node: Node, outer: _Indices, home: dict[Node, Node | None] | None = None
     ) -> _Indices:
-        """What is known in a branch."""
-        scope = self.given(graph.inputs, node.arguments[1:], 0, outer, home)
+        """The indices of a branch."""
+        scope = self.captured(graph.inputs, node.arguments[1:], 0, outer, home)
         changing = {v for v, a in zip(graph.inputs, node.arguments[1:], strict=True) if outer.changes(a)}
         scope.changes = changing.__contains__
         return scope
 
-    def given(
+    def captured(
         self,
         inputs: Sequence[Node],
         arguments: Sequence[Node],
@@ -331,7 +336,7 @@ class _Pass:
         outer: _Indices,
         home: dict[Node, Node | None] | None,
     ) -> _Indices:
-        """What is known of the inputs of a graph that come from outside: those from the first one on."""
+        """The indices that a subgraph captures: its inputs from position `first` on."""
         pairs = [(v, a) for v, a in zip(inputs[first:], arguments[first:], strict=True) if _counts(v)]
         return _Indices(
             {v: self.form(a, outer) for v, a in pairs},
@@ -339,7 +344,7 @@ class _Pass:
         )
 
     def while_holds(self, test: Node, text: str, forms: dict[Node, Form | None]) -> Form | None:
-        """How many rounds a condition holds at the most, where it says that a number which grows is below another."""
+        """A bound on the rounds of a `while` loop, where its condition compares an induction variable with a bound."""
         scope = _Indices(forms, {})
         todo = [test]
         while todo:
@@ -361,10 +366,11 @@ class _Pass:
                 return number(-(-begin.offset // step))
         return None
 
-    # -- loops, from outside in --------------------------------------------------------------------------------------
+    # -- loops, outermost first --------------------------------------------------------------------------------------
 
     def loop(self, node: Node, scope: _Indices) -> Node:
-        node = self.with_rows(node, scope)
+        """A loop with reads hoisted, out of it and out of those inside it."""
+        node = self.with_hoisted_rows(node, scope)
         loop: Loop = node.attribute
         inner, _ = self.enter(node, scope)
         body = self.within(loop.body, inner)
@@ -385,6 +391,7 @@ class _Pass:
         return Graph(graph.inputs, substitute(graph.outputs, by)) if by else graph
 
     def conditional(self, node: Node, scope: _Indices) -> Node:
+        """A `cond` node whose branches capture what they read of arrays, in place of the arrays."""
         branches: Branches = node.attribute
         graphs = (branches.then, branches.otherwise)
         then, otherwise = (self.within(g, self.branch(g, node, scope)) for g in graphs)
@@ -395,7 +402,7 @@ class _Pass:
         return _branches(node, made, node.arguments, lambda row: row)
 
     def reads_of(self, graph: Graph, node: Node, scope: _Indices) -> dict[Node, _Row]:
-        """What a branch reads of arrays that change, as far as it is in range also where the branch is not taken."""
+        """The reads of a branch, of arrays that vary, that are in range even when the branch is not taken."""
         inner = self.branch(graph, node, scope, {})
         around = dict(zip(graph.inputs, node.arguments[1:], strict=True))
         found: dict[Node, _Row] = {}
@@ -413,20 +420,21 @@ class _Pass:
         return found
 
     def in_range(self, hole: Node | None, length: int, scope: _Indices) -> bool:
-        """Whether an index is in range, whatever is run."""
+        """Whether an index is proved to be in range, also where its node would not run."""
         if hole is None or (hole.is_constant and hole.shape):
             return True
         form = self.form(hole, scope)
         reach = None if form is None else self.bounds.range(form)
         return reach is not None and -length <= reach[0] and reach[1] < length
 
-    def with_rows(self, node: Node, scope: _Indices) -> Node:
-        """A loop with what is untouched by its rounds read before it."""
+    def with_hoisted_rows(self, node: Node, scope: _Indices) -> Node:
+        """A loop that captures what it reads and never writes."""
         loop: Loop = node.attribute
         shift = 1 if node.operation is REPEAT else 0
         if not any(a.shape for a in node.arguments[shift : shift + loop.states]):
             return node
-        here, there = _Look(self, node, scope), _Look(self, node, scope)  # counters of a read, and of a write
+        # Twice, with different counters: a read and a write may be in different rounds.
+        here, there = _Accesses(self, node, scope), _Accesses(self, node, scope)
         if len(here.reads) * len(there.writes) > MOST_PAIRS:
             return node
         plan: dict[Trail, dict[Node, _Row]] = {}
@@ -435,21 +443,21 @@ class _Pass:
                 continue
             row = self.row(read, node.arguments[shift + read.state])
             writes = (w for w in there.writes if w.state == read.state)
-            if row is not None and all(self.apart(read, w) for w in writes):
+            if row is not None and all(self.disjoint(read, w) for w in writes):
                 plan.setdefault(read.trail, {})[read.node] = row
         if not plan:
             return node
         body, rows = _rebuilt(loop.body, (), plan)
         return _loop_of(node, _wider(loop, body, rows), (*node.arguments, *rows))
 
-    def apart(self, read: _Access, write: _Access) -> bool:
-        """Whether a read and a write are never at the same place, whichever rounds they are in."""
+    def disjoint(self, read: _Access, write: _Access) -> bool:
+        """Whether a read and a write never touch the same element, whichever rounds they are in."""
         shape = read.node.arguments[0].shape
         axes = zip(read.index, write.index, shape, strict=True)
         return any(self.distinct(r, w, n) for r, w, n in axes if r is not None and w is not None)
 
     def distinct(self, a: tuple[Form, Form], b: tuple[Form, Form], length: int) -> bool:
-        """Whether indices in two intervals never mean the same; those below zero count from the end."""
+        """Whether indices in two intervals never mean the same element; negative ones count from the end."""
         if (self.bounds.low(b[0] - a[1]) or 0) < 1:
             a, b = b, a
             if (self.bounds.low(b[0] - a[1]) or 0) < 1:
@@ -461,7 +469,7 @@ class _Pass:
         return first is not None and first >= 0
 
     def row(self, read: _Access, array: Node) -> _Row | None:
-        """The part of an array that reads like this one are in, if it is worth being made before the loop."""
+        """The part of an array that has all elements which a read may select, if hoisting it is possible and pays."""
         _, pattern, holes = _places(read.node)
         if any(isinstance(e, str) and e == NEW for e in pattern) or any(h.shape for h in holes):
             return None
@@ -472,7 +480,7 @@ class _Pass:
                 before.append(entry.python())
                 after.append(slice(None))
                 continue
-            if not self.in_range(hole, n, read.scope):  # also what is read inside may be moved out, of inner loops
+            if not self.in_range(hole, n, read.scope):  # a read that stays may be hoisted later, out of inner loops
                 return None
             known = entry if hole is None else _home(hole, read.scope)
             before.append(slice(None) if known is None else known)
@@ -485,18 +493,18 @@ class _Pass:
         return _Row(made, tuple(after)) if pays else None
 
 
-# -- loops made again --------------------------------------------------------------------------------------------------
+# -- rebuilding loops --------------------------------------------------------------------------------------------------
 
 
 def _loop_of(node: Node, loop: Loop, arguments: Sequence[Node]) -> Node:
-    """A loop like another one."""
+    """A loop of the same kind, with these arguments."""
     shift = 1 if node.operation is REPEAT else 0
     end = shift + loop.states
     return make_loop(arguments[0] if shift else None, loop, arguments[shift:end], arguments[end:])
 
 
 def _wider(loop: Loop, body: Graph, rows: Sequence[Node]) -> Loop:
-    """A loop with a body to which rows come from outside, too."""
+    """A loop with a body that captures rows; its condition gets the same inputs."""
     condition = loop.condition
     if condition is not None:
         condition = Graph((*condition.inputs, *(fresh(r.type) for r in rows)), condition.outputs)
@@ -507,7 +515,7 @@ Plan = dict[Trail, dict[Node, _Row]]
 
 
 def _rebuilt(graph: Graph, trail: Trail, plan: Plan) -> tuple[Graph, list[Node]]:
-    """A graph with other inputs after its own, which rows are read from, and the rows."""
+    """A graph with reads replaced by reads of rows, which are inputs after its own; and these rows."""
     stands: dict[Node, Node] = {}
     by: dict[Node, Node] = {}
     reads = plan.get(trail, {})
@@ -536,7 +544,7 @@ def _begins(trail: Trail, start: Trail) -> bool:
 
 
 def _rebuilt_control(old: Node, node: Node, trail: Trail, plan: Plan, standing: Callable[[Node], Node]) -> Node:
-    """A node of control flow of which the graphs, known by the old one, are made again."""
+    """A node of control flow with its graphs rebuilt; `old` is the original, which the plan refers to."""
     if isinstance(node.attribute, Loop):
         body, rows = _rebuilt(node.attribute.body, (*trail, (old, 0)), plan)
         return _loop_of(node, _wider(node.attribute, body, rows), (*node.arguments, *map(standing, rows)))
@@ -548,7 +556,7 @@ def _rebuilt_control(old: Node, node: Node, trail: Trail, plan: Plan, standing: 
 def _branches(
     node: Node, both: Sequence[tuple[Graph, list[Node]]], arguments: Sequence[Node], standing: Callable[[Node], Node]
 ) -> Node:
-    """A choice between two graphs whose last inputs stand for rows."""
+    """A `cond` node of two graphs whose last inputs are rows."""
     wanted = list(dict.fromkeys(row for _, rows in both for row in rows))
     then, otherwise = (_with_inputs(graph, rows, wanted) for graph, rows in both)
     attribute = Branches(then, otherwise, node.attribute.extends)
@@ -556,7 +564,7 @@ def _branches(
 
 
 def _with_inputs(graph: Graph, has: Sequence[Node], wanted: Sequence[Node]) -> Graph:
-    """A graph whose last inputs stand for some rows, with inputs for other rows, too, in the order that is wanted."""
+    """A graph whose last inputs are some rows, with one input for every wanted row, in that order."""
     count = len(graph.inputs) - len(has)
     found = dict(zip(has, graph.inputs[count:], strict=True))
     added = (found[row] if row in found else fresh(row.type) for row in wanted)

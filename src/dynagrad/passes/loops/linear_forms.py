@@ -1,7 +1,8 @@
-"""Whole numbers as linear forms of the counters of loops, and how far these go.
+"""Whole numbers as affine forms of loop counters, and symbolic bounds on them.
 
-A form is a sum of multiples of named whole numbers (counters, and other numbers that are not known) and a constant.
-Here is what can be told of forms alone: nothing of graphs, of arrays, or of memory.
+A form is a constant plus multiples of named whole numbers (counters, and other unknown numbers). Its range follows by
+eliminating counters from the innermost outwards, as in the range test of Blume and Eigenmann 1994. Nothing here knows
+graphs, arrays or memory.
 """
 
 from __future__ import annotations
@@ -13,19 +14,20 @@ from ...ir.node import Node
 from ...ir.operation import Operation
 from ...ir.ops import integers
 
-MOST_STEP = 1 << 20  # of a counter in a form
-LIMIT = 1 << 62  # of what is known of whole numbers: these do not wrap around
+MOST_STEP = 1 << 20  # the largest coefficient of a form
+LIMIT = 1 << 62  # the largest bound that is believed: below it whole numbers do not wrap around
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """
+    """A sum of multiples of names, and a constant.
+
     >>> i, j = name("i"), name("j")
     >>> str(i * 10 + j + 3), str(i - i)
     ('10 * i + j + 3', '0')
     """
 
-    terms: tuple[tuple[str, int], ...] = ()  # by name
+    terms: tuple[tuple[str, int], ...] = ()  # name and coefficient, sorted by name
     offset: int = 0
 
     def __add__(self, other: Form | int) -> Form:
@@ -54,7 +56,7 @@ class Form:
         return out
 
     def times(self, what: str) -> int:
-        """How often the form has a name in it."""
+        """The coefficient of a name."""
         return next((t for w, t in self.terms if w == what), 0)
 
     @property
@@ -66,15 +68,17 @@ ZERO = Form()
 
 
 def name(what: str) -> Form:
+    """The form of a counter or an unknown number."""
     return Form(((what, 1),))
 
 
 def number(value: int) -> Form:
+    """The form of a constant."""
     return Form((), int(value))
 
 
 class Bounds:
-    """Whole numbers of a function as forms of the counters of its loops, and how far the counters go.
+    """Whole numbers of a function as forms of its loop counters, and the ranges of the counters.
 
     >>> bounds = Bounds()
     >>> bounds.counter("i", number(40))
@@ -85,44 +89,44 @@ class Bounds:
 
     def __init__(self) -> None:
         self.forms: dict[str, Form] = {}
-        self.last: dict[str, Form] = {}  # of each counter, inner ones after outer ones
-        self.place: dict[str, int] = {}
+        self.last: dict[str, Form] = {}  # the largest value of each counter; inner ones after outer ones
+        self.place: dict[str, int] = {}  # nesting order of the counters
 
     def of(self, text: str) -> Form | None:
-        """The form of a number by its name, or of a literal."""
+        """The form of a variable or literal of the generated code; None where it has none."""
         bare = text.strip("()")
         if bare.lstrip("-").isdigit():
             return number(int(bare))
         return self.forms.get(text)
 
     def counter(self, text: str, rounds: Form | None) -> None:
-        """A loop begins, in which a number goes from 0 on, below `rounds`."""
+        """Enters a loop whose counter runs from 0 and below `rounds`."""
         self.forms[text] = name(text)
         self.place[text] = len(self.place)
         if rounds is not None and self.range(rounds) is not None:
             self.last[text] = rounds - 1
 
     def note(self, text: str, node: Node, arguments: Sequence[str]) -> None:
-        """A number is computed from others."""
-        given = [self.of(a) for a in arguments]
-        found = self.made(node.operation, given)
+        """Records the variable that holds the value of a node, computed from those of its arguments."""
+        forms = [self.of(a) for a in arguments]
+        found = self.made(node.operation, forms)
         if found is not None:
             self.forms[text] = found
-        elif node.operation is integers.floor_divide:  # no form, but it has bounds
-            whole, by = given
+        elif node.operation is integers.floor_divide:  # no affine form, but it has bounds
+            whole, by = forms
             most = None if whole is None else self.range(whole)
             if most is not None and most[0] >= 0 and by is not None and by.constant and by.offset > 0:
                 self.counter(text, number(most[1] // by.offset + 1))
 
     def made(self, operation: Operation, parts: Sequence[Form | None]) -> Form | None:
-        """What an operation makes of forms, where that is one."""
+        """The form of an operation's result from those of its arguments; None where it is not affine."""
         rule = RULES.get(operation)
-        given = [p for p in parts if p is not None]
-        if rule is None or len(given) < len(parts):
+        known = [p for p in parts if p is not None]
+        if rule is None or len(known) < len(parts):
             return None
-        found = rule(*given)
-        if found is None and operation in _CHOICES:  # one that is always the larger
-            a, b = given
+        found = rule(*known)
+        if found is None and operation in _CHOICES:  # bounds may tell which argument is the larger
+            a, b = known
             gap = a - b
             if (low := self.low(gap)) is not None and low >= 0:
                 found = a if operation is integers.maximum else b
@@ -131,18 +135,20 @@ class Bounds:
         return None if found is None or any(abs(t) > MOST_STEP for _, t in found.terms) else found
 
     def range(self, form: Form) -> tuple[int, int] | None:
-        """The smallest and the largest that a form can be; None where one of them is not known."""
+        """The least and the greatest value of a form; None where either is not known."""
         low, high = self.low(form), self.high(form)
         return None if low is None or high is None else (low, high)
 
     def low(self, form: Form) -> int | None:
-        """What a form is never below; None where that is not known."""
+        """A lower bound of a form; None where none is known."""
         return self._end(form, -1)
 
     def high(self, form: Form) -> int | None:
+        """An upper bound of a form; None where none is known."""
         return self._end(form, 1)
 
     def _end(self, form: Form, side: int) -> int | None:
+        """A bound: each counter, from the innermost outwards, is replaced by its first or last value."""
         while form.terms:
             if any(w not in self.place for w, _ in form.terms):
                 return None
@@ -155,6 +161,7 @@ class Bounds:
         return form.offset if abs(form.offset) <= LIMIT else None
 
     def within(self, form: Form, length: int) -> bool:
+        """Whether a form is proved to be an index of an axis of this length, without counting from the end."""
         found = self.range(form)
         return found is not None and found[0] >= 0 and found[1] < length
 

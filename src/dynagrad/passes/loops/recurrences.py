@@ -1,12 +1,13 @@
-"""Loops that are linear in what they carry: their coefficients are computed apart. A pass from graph to graph.
+"""Linear recurrences: strip-mines a loop and splits it into a vectorisable loop of coefficients and a serial chain.
 
-The way back of a loop carries adjoints, and each round is linear in them: new adjoints are sums of coefficients times
-the old ones. A round waits for the one before it, with all that it computes; but the coefficients do not depend on what
-is carried. So rounds are taken `CHUNK` at a time: one loop computes the coefficients of all of them, and the compiler
-vectorises it, since no round needs another; a second one runs along the chain, with a few products a round. What is
-left of the rounds runs as it was. Recurrences that a user writes (`x = a * x + b`) are cut in the same way.
+The backward loop of a loop carries adjoints, and each round is linear in them: the new adjoints are sums of
+coefficients times the old ones. A round waits for the one before it with all that it computes, but the coefficients do
+not depend on the carried values. So rounds are taken in strips of `CHUNK` (strip-mining), and each strip is distributed
+over two loops (loop distribution; Allen and Kennedy 2002, chapter 5): one computes the coefficients of all its rounds,
+which the C++ compiler vectorises since they are independent; the other runs the chain, with a few products a round. The
+remaining rounds run as before. Recurrences that a user writes (`x = a * x + b`) are split in the same way.
 
-Results agree to rounding: a product is multiplied out in another order.
+Results agree to rounding: products are multiplied out in another order.
 """
 
 from __future__ import annotations
@@ -14,38 +15,38 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from ...ir.builders import repeat
 from ...ir.control import CALL, COND, EMPTY, LOOPS, PART, PUSH, REPEAT, Branches, Called, Graph, GraphFunction, Loop
 from ...ir.node import Node, constant, intern, order, substitute, whole
 from ...ir.ops import integers
 from ...ir.ops import scalars as ops
 from ...ir.ops.arrays import broadcast_to
 from ...ir.ops.places import at_set, item
-from ...ir.tracing import repeat
 from . import rounds
 from .rounds import words
 
 CHUNK = 32
-"""Rounds whose coefficients are kept at a time: so many numbers for each, which stay in the nearest cache."""
+"""Rounds of a strip: few enough that their coefficients stay in the first-level cache."""
 MOST_CARRIED = 3
-"""Each number that is carried has a coefficient in each result, so that many cost more than the chain."""
+"""k carried values need k*k coefficients; beyond three the serial chain is cheaper."""
 MOST_COEFFICIENTS = 32
 LANES = 4
-"""By how much vectors are taken to be quicker, which is less than they are wide."""
-KEPT = 3  # what a coefficient costs that is kept and read again, in additions
-LARGEST = 1000  # nodes; a body is written twice
+"""The speed-up that vectorisation is taken to give, which is less than the width of vectors."""
+KEPT = 3  # the cost of storing and loading a coefficient, in additions
+LARGEST = 1000  # nodes of a body, since it is written twice
 
 _ZERO, _ONE = constant(0.0), constant(1.0)
 
 Linear = dict[int, Node]
-"""A sum of coefficients times what is carried, by its place, and a number, by the place -1."""
+"""An affine form of the carried values: a coefficient by the position of each state, and the constant term at -1."""
 NUMBER = -1
 
 
 def cut_recurrences(graph: Graph) -> Graph:
-    """The graph with coefficients of linear loops apart.
+    """The graph with the coefficients of linear loops computed in loops of their own.
 
     >>> from dynagrad.ir import exp, variable
-    >>> from dynagrad.ir.tracing import repeat
+    >>> from dynagrad.ir.builders import repeat
     >>> x = variable("x")
     >>> [y] = repeat(1000, lambda i, y: [exp(0.1 * i) * exp(0.2 * i) * y + 1.0], [x])
     >>> [n.operation.name for n in order(cut_recurrences(Graph((x,), (y,))).outputs)].count("repeat")
@@ -69,7 +70,7 @@ def _outputs(outputs: Sequence[Node], functions: Known) -> tuple[Node, ...]:
     if not any(n.operation in LOOPS for n in series):
         return tuple(outputs)
     new: dict[Node, Node] = {}
-    made: dict[Node, list[Node]] = {}  # the parts of what was cut
+    made: dict[Node, list[Node]] = {}  # the results of loops that were split
     for node in series:
         if node.operation is PART and node.arguments[0] in made:
             new[node] = made[node.arguments[0]][node.attribute]
@@ -86,7 +87,7 @@ def _outputs(outputs: Sequence[Node], functions: Known) -> tuple[Node, ...]:
 
 
 def _inside(attribute: Loop | Branches | Called, functions: Known) -> Loop | Branches | Called:
-    """The same with subgraphs whose loops are cut."""
+    """The attribute of a node of control flow, with the loops of its subgraphs split."""
     if isinstance(attribute, Called):
         made = _function(attribute.function, functions)
         return attribute if made is attribute.function else Called(made)
@@ -105,10 +106,8 @@ def _function(made: GraphFunction, functions: Known) -> GraphFunction:
         if not _loops(made.graph, set()):
             functions[made] = made
             return made
-        found = functions[made] = GraphFunction(
-            made.name, made.arguments, made.results
-        )  # before its body, which may call it
-        functions[found] = found
+        found = GraphFunction(made.name, made.arguments, made.results)
+        functions[made] = functions[found] = found  # before its body, which may call it
         found.graph = _graph(made.graph, functions)
     return found
 
@@ -136,16 +135,17 @@ def _loops(graph: Graph, seen: set[GraphFunction]) -> bool:
 
 @dataclass(frozen=True)
 class LinearStates:
-    """What becomes of the states of a loop that is linear: places among its states."""
+    """The states of a loop that is linear in what it carries, by position."""
 
     carried: tuple[int, ...]
-    sums: tuple[int, ...]  # to which each round adds something
+    sums: tuple[int, ...]  # accumulators, to which each round adds a value
     stacks: tuple[int, ...]
-    results: dict[int, Linear]  # what a carried number becomes, and what is added to a sum
-    kept: tuple[Node, ...]  # coefficients that are not the same in all rounds
+    results: dict[int, Linear]  # the new value of a carried state, and the increment of a sum
+    kept: tuple[Node, ...]  # coefficients that vary from round to round
 
 
 def _plan(node: Node) -> LinearStates | None:
+    """How to split a loop; None where it is not linear, or where that would not pay."""
     loop: Loop = node.attribute
     count = node.arguments[0]
     if count.is_constant and count.attribute < 2 * CHUNK:
@@ -182,15 +182,15 @@ def _plan(node: Node) -> LinearStates | None:
     if not kept or len(kept) > MOST_COEFFICIENTS:
         return None
     before = sum(n.operation.cost for n in series if n.arguments and n.type.kind == "real")
-    apart = sum(n.operation.cost for n in order(kept) if n in depends and n.type.kind == "real")
+    vectorised = sum(n.operation.cost for n in order(kept) if n in depends and n.type.kind == "real")
     products = sum(len(r) for r in results.values())
-    if apart / LANES + KEPT * len(kept) + 2 * products > before:
+    if vectorised / LANES + KEPT * len(kept) + 2 * products > before:
         return None
     return LinearStates(tuple(carried), tuple(added), tuple(stacks), results, kept)
 
 
 def _added(state: Node, after: Node, uses: dict[Node, int]) -> Node | None:
-    """What a round adds to a state, where nothing else looks at it before or after."""
+    """The increment of a state that is an accumulator: nothing else uses it, before or after the addition."""
     if after.operation is not ops.add or uses.get(state) != 1 or uses[after] != 1:
         return None
     if not any(a is state for a in after.arguments):
@@ -200,7 +200,7 @@ def _added(state: Node, after: Node, uses: dict[Node, int]) -> Node | None:
 
 
 def _depends(nodes: Sequence[Node] | dict[Node, None], on: set[Node]) -> set[Node]:
-    """The nodes that depend on some, in whatever way: in steps too, other than `autodiff.derive.connected`."""
+    """The nodes that depend on some, through integers and conditions too; `autodiff.derive.connected` ignores these."""
     found = set(on)
     for node in order(nodes):
         if any(a in found for a in node.arguments):
@@ -209,10 +209,10 @@ def _depends(nodes: Sequence[Node] | dict[Node, None], on: set[Node]) -> set[Nod
 
 
 def _linear(series: Sequence[Node], carried: dict[Node, int], sums: set[Node]) -> dict[Node, Linear] | None:
-    """The values that depend on what is carried as linear forms of it; None where one is not linear."""
+    """The values that depend on carried ones, as affine forms of these; None where one is not affine."""
     forms: dict[Node, Linear] = {v: {i: _ONE} for v, i in carried.items()}
     for node in series:
-        if any(a in sums for a in node.arguments):  # the sum itself
+        if any(a in sums for a in node.arguments):  # the addition to an accumulator
             continue
         if not any(a in forms for a in node.arguments):
             continue
@@ -231,31 +231,31 @@ def _of(node: Node, forms: dict[Node, Linear]) -> Linear:
     return forms.get(node, {NUMBER: node})
 
 
-def _plus(given: Sequence[Node], forms: dict[Node, Linear]) -> Linear:
-    a, b = (_of(x, forms) for x in given)
+def _plus(operands: Sequence[Node], forms: dict[Node, Linear]) -> Linear:
+    a, b = (_of(x, forms) for x in operands)
     return {k: a[k] if k not in b else b[k] if k not in a else a[k] + b[k] for k in {**a, **b}}
 
 
-def _minus(given: Sequence[Node], forms: dict[Node, Linear]) -> Linear:
-    a, b = (_of(x, forms) for x in given)
+def _minus(operands: Sequence[Node], forms: dict[Node, Linear]) -> Linear:
+    a, b = (_of(x, forms) for x in operands)
     return {k: a[k] if k not in b else -b[k] if k not in a else a[k] - b[k] for k in {**a, **b}}
 
 
-def _times(given: Sequence[Node], forms: dict[Node, Linear]) -> Linear | None:
-    a, b = given
+def _times(operands: Sequence[Node], forms: dict[Node, Linear]) -> Linear | None:
+    a, b = operands
     if a in forms and b in forms:
         return None
     form, factor = (forms[a], b) if a in forms else (forms[b], a)
     return {k: factor if c is _ONE else c * factor for k, c in form.items()}
 
 
-def _over(given: Sequence[Node], forms: dict[Node, Linear]) -> Linear | None:
-    a, b = given
+def _over(operands: Sequence[Node], forms: dict[Node, Linear]) -> Linear | None:
+    a, b = operands
     return None if b in forms else {k: c / b for k, c in forms[a].items()}
 
 
-def _chosen(given: Sequence[Node], forms: dict[Node, Linear]) -> Linear | None:
-    test, *both = given
+def _chosen(operands: Sequence[Node], forms: dict[Node, Linear]) -> Linear | None:
+    test, *both = operands
     if test in forms:
         return None
     a, b = (_of(x, forms) for x in both)
@@ -265,19 +265,19 @@ def _chosen(given: Sequence[Node], forms: dict[Node, Linear]) -> Linear | None:
 RULES: dict[object, Rule] = {
     ops.add: _plus,
     ops.subtract: _minus,
-    ops.negative: lambda given, forms: {k: -c for k, c in forms[given[0]].items()},
+    ops.negative: lambda operands, forms: {k: -c for k, c in forms[operands[0]].items()},
     ops.multiply: _times,
     ops.divide: _over,
     ops.where: _chosen,
 }
-"""What is linear, or may be."""
+"""Operations that are linear, or are where one argument does not depend on carried values."""
 
 
 # -- the loops ---------------------------------------------------------------------------------------------------------
 
 
 def _written(node: Node, plan: LinearStates) -> list[Node]:
-    """The states after the loop."""
+    """The final states of a loop, computed strip by strip."""
     loop: Loop = node.attribute
     body = loop.body
     count, *rest = node.arguments
@@ -293,7 +293,7 @@ def _written(node: Node, plan: LinearStates) -> list[Node]:
         start = intern(integers.multiply, (number, whole(CHUNK)))
         stacks = [state[i] for i in plan.stacks]
 
-        def apart(round: Node, *state: Node) -> list[Node]:
+        def coefficients(round: Node, *state: Node) -> list[Node]:
             popped = dict(zip((states[i] for i in plan.stacks), state, strict=False))
             known = {**captured, **popped, counter: intern(integers.add, (start, round))}
             found = substitute([*(body.outputs[i] for i in plan.stacks), *plan.kept], known)
@@ -301,15 +301,15 @@ def _written(node: Node, plan: LinearStates) -> list[Node]:
             left = found[len(stacks) :]
             return [*found[: len(stacks)], *(at_set(row, round, c) for row, c in zip(rows, left, strict=True))]
 
-        first = repeat(CHUNK, apart, [*stacks, *state[loop.states :]])
+        first = repeat(CHUNK, coefficients, [*stacks, *state[loop.states :]])
         rows = first[len(stacks) :]
 
-        def along(round: Node, *now: Node) -> list[Node]:
+        def chain(round: Node, *now: Node) -> list[Node]:
             value = dict(zip(numbers, now, strict=True))
             known = captured | {c: item(row, round) for c, row in zip(plan.kept, rows, strict=True)}
             return [_sum(plan.results[i], value, known, value[i] if i in plan.sums else None) for i in numbers]
 
-        second = dict(zip(numbers, repeat(CHUNK, along, [state[i] for i in numbers]), strict=True))
+        second = dict(zip(numbers, repeat(CHUNK, chain, [state[i] for i in numbers]), strict=True))
         second |= dict(zip(plan.stacks, first, strict=False))
         return [*(second[i] for i in range(loop.states)), *rows]
 
@@ -324,7 +324,7 @@ def _written(node: Node, plan: LinearStates) -> list[Node]:
 
 
 def _sum(form: Linear, value: dict[int, Node], known: dict[Node, Node], start: Node | None) -> Node:
-    """A linear form of numbers, with its coefficients replaced by what is known of them, added to a start."""
+    """The value of an affine form, added to `start`, with coefficients replaced by what `known` has for them."""
     terms = []
     for k, c in form.items():
         [coefficient] = substitute([c], known)

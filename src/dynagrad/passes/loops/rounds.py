@@ -1,6 +1,4 @@
-"""What is known of the rounds of a loop before it begins: indices as linear forms, how much each round puts on a stack,
-and whether rounds depend on each other.
-"""
+"""Loop analyses: indices as affine forms of the counter, stack effects of a round, and loop-carried dependences."""
 
 from __future__ import annotations
 
@@ -16,6 +14,7 @@ from .linear_forms import RULES, Form, name, number
 
 
 def form_of(node: Node, known: dict[Node, Form | None]) -> Form | None:
+    """A whole number as an affine form of the numbers in `known`, which is filled on the way; None where it is none."""
     if node not in known:
         rule = RULES.get(node.operation)
         if node.is_constant:
@@ -32,12 +31,12 @@ def form_of(node: Node, known: dict[Node, Form | None]) -> Form | None:
 
 
 def words(type: Type) -> int:
-    """How many numbers of eight bytes a value takes on a stack."""
+    """How many words of eight bytes a value takes on a stack."""
     return -(-bytes_of(type) // 8) if type.shape else 1
 
 
 def pushes(loop: Loop, words: Callable[[Type], int]) -> dict[int, int]:
-    """For each state that is a stack and is only pushed on: how much goes on it in a round."""
+    """For each state that is a stack and is only pushed on: how many words a round pushes."""
 
     def before(node: Node) -> tuple[Node, int] | None:
         if node.operation is not PUSH:
@@ -48,7 +47,7 @@ def pushes(loop: Loop, words: Callable[[Type], int]) -> dict[int, int]:
 
 
 def pops(loop: Loop, words: Callable[[Type], int]) -> dict[int, int]:
-    """For each state that is a stack and from which values only come off: how much comes off in a round."""
+    """For each state that is a stack and is only popped: how many words a round pops."""
 
     def before(node: Node) -> tuple[Node, int] | None:
         if node.operation is not PART or node.attribute != 0 or node.arguments[0].operation is not POP:
@@ -59,7 +58,7 @@ def pops(loop: Loop, words: Callable[[Type], int]) -> dict[int, int]:
 
 
 def _steady(loop: Loop, before: Callable[[Node], tuple[Node, int] | None]) -> dict[int, int]:
-    """How much stacks change in a round, where `before` gives a stack before a change, and how much that is."""
+    """By how many words each stack changes in a round; `before` gives the stack before an operation, and its words."""
     body = loop.body
     states = body.inputs[1 : 1 + loop.states]
     if not any(v.type.kind == "stack" for v in states):
@@ -73,7 +72,7 @@ def _steady(loop: Loop, before: Callable[[Node], tuple[Node, int] | None]) -> di
     found: dict[int, int] = {}
     for i, state in enumerate(states):
         node, total = body.outputs[i], 0
-        while state.type.kind == "stack" and uses[node] == 1:  # nobody else looks at it on the way
+        while state.type.kind == "stack" and uses[node] == 1:  # nothing else uses the versions in between
             step = before(node)
             if step is None:
                 break
@@ -83,14 +82,14 @@ def _steady(loop: Loop, before: Callable[[Node], tuple[Node, int] | None]) -> di
     return found
 
 
-# -- rounds that do not depend on each other ---------------------------------------------------------------------------
+# -- loop-carried dependences ------------------------------------------------------------------------------------------
 
 
 def independent(loop: Loop) -> bool:
-    """Whether no round of a loop that knows how often reads or writes an element that another round writes.
+    """Whether a `repeat` loop has no loop-carried dependence through arrays: rounds touch different elements.
 
-    So it is if all that is read and written of an array that changes has, in one axis, the same index, which moves from
-    round to round: elements that agree in it belong to the same round.
+    Proved where all accesses to an array state share, in one axis, one index that is an affine form with the counter in
+    it: elements with the same index on that axis belong to the same round.
     """
     body = loop.body
     counter, *others = body.inputs
@@ -113,12 +112,13 @@ def independent(loop: Loop) -> bool:
         holes = iter(read[1])
         accesses[state].append(tuple(next(holes) if isinstance(e, str) else e for e in read[0]))
     for i, variable in enumerate(others[: loop.states]):
-        if variable.shape and (versions.get(body.outputs[i]) != i or not _apart(accesses[i], forms)):
+        if variable.shape and (versions.get(body.outputs[i]) != i or not _one_round_each(accesses[i], forms)):
             return False
     return bool(accesses)
 
 
-def _apart(accesses: list[tuple[object, ...]], forms: dict[Node, Form | None]) -> bool:
+def _one_round_each(accesses: list[tuple[object, ...]], forms: dict[Node, Form | None]) -> bool:
+    """Whether on some axis all accesses have the same index, and it changes with the counter `#`."""
     for axis in range(len(accesses[0]) if accesses else 0):
         first = accesses[0][axis]
         if not isinstance(first, Node) or any(access[axis] is not first for access in accesses):

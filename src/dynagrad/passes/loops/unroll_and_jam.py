@@ -1,8 +1,9 @@
-"""Several rounds of a loop at once, where a loop in it adds to an array that stays from round to round.
+"""Unroll and jam: unrolls an outer loop and fuses the copies of its inner loop, which accumulates into an array.
 
-The way back of an elimination adds to the adjoint of one row in each round, and each round waits for the one before.
-With several rounds at once the inner loop reads and writes the row once for all of them. That is done where all else
-that an inner loop reads was not written by the rounds that now run beside it. No text of C++ is written here.
+The backward loop of an elimination adds to the adjoint of one row in every round, so each round waits for the one
+before. With several rounds jammed into one, the inner loop loads and stores the row once for all of them (Callahan,
+Carr and Kennedy 1990). It is legal where nothing else that the inner loop reads is written by the rounds that now run
+together. No C++ is written here.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ from .linear_forms import Form, name, number
 from .rounds import form_of
 
 WAYS = 4
-"""Rounds that are run at once."""
+"""The unroll factor."""
 LARGEST = 100  # nodes of the two bodies
 
 
 def unroll_and_jam(graph: Graph) -> Graph:
-    """The graph with rounds of loops run beside each other."""
+    """The graph with nests of two loops unrolled and jammed where that is legal."""
     by: dict[Node, Node] = {}
     for node in order(graph.outputs):
         if node.operation is REPEAT:
@@ -37,6 +38,7 @@ def unroll_and_jam(graph: Graph) -> Graph:
 
 
 def _jammed(node: Node) -> list[Node] | None:
+    """The results of the jammed loop; None where it has not the form, is too large, or rounds depend on each other."""
     loop: Loop = node.attribute
     n, count = loop.states, node.arguments[0]
     if count.is_constant and count.attribute < 2 * WAYS:
@@ -57,7 +59,7 @@ def _jammed(node: Node) -> list[Node] | None:
     if not inner.arguments[0].is_constant and inner.arguments[0] not in outside:
         return None
     sums = _sums(body, inner, states)
-    after = {inner}  # what is made of the inner loop
+    after = {inner}  # what depends on the inner loop
     for x in series:
         if any(a in after for a in x.arguments):
             after.add(x)
@@ -68,15 +70,15 @@ def _jammed(node: Node) -> list[Node] | None:
     for i, state in enumerate(states):
         if i in sums.values() or state not in before or body.outputs[i] is state:
             continue
-        if later[i] and not _apart(body, inner, i, before):
+        if later[i] and not _independent(body, inner, i, before):
             return None
-        if not later[i] and state.shape:  # several versions of it would have to be kept
+        if not later[i] and state.shape:  # several versions of it would have to be live
             return None
-    return _made(node, body, inner, sums, later)
+    return _unrolled(node, body, inner, sums, later)
 
 
 def _sums(body: Graph, inner: Node, states: Sequence[Node]) -> dict[int, int]:
-    """States of the inner loop that are sums all through the outer one, and its state that they are."""
+    """Accumulators of the inner loop that are accumulators of the outer loop too: its state by the inner one."""
     uses: dict[Node, int] = {}
     for x in order(body.outputs):
         for a in x.arguments:
@@ -95,12 +97,14 @@ def _sums(body: Graph, inner: Node, states: Sequence[Node]) -> dict[int, int]:
     return found
 
 
-# -- what is read before it would be written ---------------------------------------------------------------------------
+# -- dependences between rounds ----------------------------------------------------------------------------------------
 
 Entries = list[Form | None]
+"""The index on each axis as an affine form; None where it is not one."""
 
 
 def _entries(node: Node, known: dict[Node, Form | None]) -> Entries | None:
+    """The index that a node accesses an array at; None where it is no access, or adds an axis."""
     read = places_of(node)
     if read is None:
         return None
@@ -117,8 +121,8 @@ def _entries(node: Node, known: dict[Node, Form | None]) -> Entries | None:
     return out
 
 
-def _apart(body: Graph, inner: Node, state: int, before: set[Node]) -> bool:
-    """Whether what is read of an array up to the inner loop is not what the rounds just before it write afterwards."""
+def _independent(body: Graph, inner: Node, state: int, before: set[Node]) -> bool:
+    """Whether no read of an array, up to and in the inner loop, depends on writes after that loop in jammed rounds."""
     counter, n = body.inputs[0], len(body.outputs)
     variable = body.inputs[1 + state]
     known: dict[Node, Form | None] = {counter: name("#")}
@@ -164,7 +168,7 @@ def _apart(body: Graph, inner: Node, state: int, before: set[Node]) -> bool:
 
 
 def _differ(read: Form | None, write: Form | None, ahead: int, length: int) -> bool:
-    """Whether an index that is read so many rounds later is another one, also if one counts from the end."""
+    """Whether an index that is read `ahead` rounds later differs from one that is written, modulo the length."""
     if read is None or write is None:
         return False
     gap = read + read.times("#") * ahead - write
@@ -174,13 +178,13 @@ def _differ(read: Form | None, write: Form | None, ahead: int, length: int) -> b
 # -- the loops ---------------------------------------------------------------------------------------------------------
 
 
-def _made(node: Node, body: Graph, inner: Node, sums: dict[int, int], later: Sequence[bool]) -> list[Node]:
-    """The loop over several rounds at once, and then the one over those that are left."""
+def _unrolled(node: Node, body: Graph, inner: Node, sums: dict[int, int], later: Sequence[bool]) -> list[Node]:
+    """The results of the jammed loop, followed by a loop over the remaining rounds."""
     loop: Loop = node.attribute
     n = loop.states
     counter, states = body.inputs[0], body.inputs[1 : 1 + n]
     numbers = [intern(integers.add, (intern(integers.multiply, (counter, whole(WAYS))), whole(q))) for q in range(WAYS)]
-    early: list[dict[Node, Node]] = []  # what the values up to the inner loop are made of
+    early: list[dict[Node, Node]] = []  # for each copy, what its values up to the inner loop are computed from
     for q in range(WAYS):
         values = states if not q else substitute(body.outputs, early[-1])
         early.append(
@@ -213,7 +217,7 @@ def _made(node: Node, body: Graph, inner: Node, sums: dict[int, int], later: Seq
 
 
 def _joined(node: Node) -> Node:
-    """What adds twice at one place adds once."""
+    """Two additions to the same element as one."""
     base = node.arguments[0]
     if node.operation.name != "add_at" or base.operation is not node.operation:
         return node
@@ -223,8 +227,8 @@ def _joined(node: Node) -> Node:
     return intern(node.operation, (start, intern(add, (first, second)), *places), node.attribute, node.type)
 
 
-def _merged(inner: Node, sums: dict[int, int], given: list[list[Node]]) -> tuple[Node, list[dict[int, int]]]:
-    """An inner loop for several rounds: of the sums there is one, of other states one for each round."""
+def _merged(inner: Node, sums: dict[int, int], copies: list[list[Node]]) -> tuple[Node, list[dict[int, int]]]:
+    """The jammed inner loop, from the arguments of its copies: they share accumulators, and have other states each."""
     loop: Loop = inner.attribute
     n = loop.states
     inputs = loop.body.inputs
@@ -233,11 +237,11 @@ def _merged(inner: Node, sums: dict[int, int], given: list[list[Node]]) -> tuple
     counter = fresh(integer)
     values = {m: fresh(inputs[1 + m].type) for m in single}
     variables = list(values.values())
-    init = [given[0][1 + m] for m in single]
+    init = [copies[0][1 + m] for m in single]
     outside: dict[Node, Node] = {}
     results: list[Node] = []
     place: list[dict[int, int]] = []
-    for q, arguments in enumerate(given):
+    for q, arguments in enumerate(copies):
         by = {inputs[0]: counter, **{inputs[1 + m]: v for m, v in values.items()}}
         for m in others:
             by[inputs[1 + m]] = fresh(inputs[1 + m].type)
@@ -254,4 +258,4 @@ def _merged(inner: Node, sums: dict[int, int], given: list[list[Node]]) -> tuple
         place.append({**{m: k for k, m in enumerate(single)}, **{m: first + k for k, m in enumerate(others)}})
     outputs = (*values.values(), *results)
     merged = Loop(Graph((counter, *variables, *outside.values()), outputs), len(outputs))
-    return make_loop(given[0][0], merged, init, list(outside)), place
+    return make_loop(copies[0][0], merged, init, list(outside)), place

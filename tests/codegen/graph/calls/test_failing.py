@@ -6,10 +6,10 @@ import pytest
 
 from dynagrad.codegen.graph.native import Native
 from dynagrad.ir import real, variable
+from dynagrad.ir.builders import cond
 from dynagrad.ir.control import Graph
 from dynagrad.ir.failures import FAILURES, failing, failure
 from dynagrad.ir.interpret import run
-from dynagrad.ir.tracing import cond
 from dynagrad.ir.types import integer
 
 x, code, steps = variable("x"), variable("code", integer), variable("steps", integer)

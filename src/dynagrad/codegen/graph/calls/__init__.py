@@ -1,1 +1,5 @@
-"""Operations that are computed by functions of the runtime: which is called for which tag."""
+"""Calls of the runtime library: which function computes which family of operations.
+
+- `status.py`: calls that may fail;
+- `along.py`: operations along axes: sorting, scans, gathers; `linear.py`: linear algebra; `failing.py`: errors.
+"""

@@ -1,7 +1,7 @@
-"""Operations along an axis by the functions of `dynagrad/graphs/along.hpp`: what is called for which tag.
+"""Calls for operations along axes, of functions in `dynagrad/graphs/along.hpp`.
 
-A rule gives a statement of C++, a `Status`, or None for what is left to Python: the largest over axes that are not
-side by side, and places that are repeated along other axes.
+A rule gives a C++ statement, a `Status`, or None for a case that is left to Python: maxima over axes that are not
+adjacent, and indices that broadcast along other axes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Rule = Callable[..., str | None]  # (node, result, *arguments); pointers, in C++
 
 
 def split(shape: Shape, axes: tuple[int, ...]) -> tuple[int, int, int] | None:
-    """How many elements there are before, on and behind axes; None where they are not side by side, in order.
+    """The number of elements before, on and after axes; None where these are not adjacent and in order.
 
     >>> split((2, 3, 4, 5), (1, 2)), split((2, 3, 4), (0, 2))
     ((2, 12, 5), None)
@@ -52,7 +52,7 @@ def _symmetric(node: Node, out: str, x: str) -> str:
 
 
 def _along(name: str) -> Rule:
-    """`take_along` and `put_along`: both move numbers between an array and one with the places along the axis."""
+    """The rule of `take_along` and `put_along`, which gather from and scatter to an axis of an array."""
 
     def rule(node: Node, out: str, x: str, order: str) -> str | None:
         axis = code_of(node)[1]
@@ -97,7 +97,7 @@ def _overlaps(node: Node, out: str, d: str) -> str:
     own = [1] * n
     for k in range(n - 2, -1, -1):
         own[k] = own[k + 1] * shape[k + 1]
-    # The counters of the loops: those of all axes of the argument, and how far each takes one in the result.
+    # The stride in the result of each axis of the argument: a window's position, and the position inside the window.
     far = [*own, *(own[axis] for axis in axes)]
     lengths = ", ".join(map(str, given))
     return (
@@ -124,11 +124,11 @@ RULES: dict[str, Rule] = {
     "sort": _sort,
     "argsort": _sort,
 }
-"""By the family of the tag."""
+"""By family of `Operation.code`."""
 
 
 def rule_of(node: Node) -> Rule | None:
-    """The rule for a node, if it has one, and what it works on are reals."""
+    """The rule for a node on reals; None where there is none."""
     code = code_of(node)
     if not code or node.arguments[0].type.kind != "real":
         return None

@@ -1,4 +1,4 @@
-"""Errors that a graph raises as it runs (`ir/failures.py`): a status and its words."""
+"""Calls for operations that raise (`ir/failures.py`): a status and a message."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .status import Status
 FIRST = 80  # `kFailure` in failure.hpp
 
 ERRORS = {FIRST + code: kind for code, (kind, _) in FAILURES.items()} | {FIRST + RAISED: RunError}
-"""The exceptions that stand for a status."""
+"""The exception for each status."""
 
 
 def _write(node: Node, out: str, code: str, steps: str, change: str) -> str:
@@ -32,7 +32,7 @@ def _raise(node: Node, out: str, token: str, test: str, *numbers: str) -> str:
 
 
 def rule_of(node: Node) -> Callable[..., str] | None:
-    """The rule for a node, if it raises an error."""
+    """The rule for a node that raises an error; None for others."""
     tag = code_of(node)
     if tag and tag[0] == "raise":
         return _raise

@@ -1,7 +1,7 @@
-"""Linear algebra by the functions of the runtime: what is called for which tag, with which sizes, from which header.
+"""Calls for linear algebra: which function of which header, with which sizes.
 
-A rule gives a statement of C++, a `Status`, or None for what is left to Python: stacks of matrices of which each
-operand repeats others.
+A rule gives a C++ statement, a `Status`, or None for a case that is left to Python: stacks of matrices that broadcast
+in both operands.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def _count(shape: Shape) -> int:
 
 
 def _steps(out: Shape, left: Shape, right: Shape) -> tuple[bool, bool] | None:
-    """Whether each operand, of these stacks, moves on from matrix to matrix; None where one does now and then."""
+    """Whether each operand advances from matrix to matrix, or is the same for all; None where it broadcasts in part."""
     moves = []
     for stack in (left, right):
         if _count(stack) != 1 and _count(stack) != _count(out):
@@ -117,11 +117,11 @@ RULES: dict[str, dict[str, Rule]] = {
         "det": _of_determinant(2),
     },
 }
-"""By the header in `dynagrad/graphs` that has their functions, and by the family of the tag."""
+"""By the header in `dynagrad/graphs` that has the functions, and by family of `Operation.code`."""
 
 
 def rule_in(header: str) -> Callable[[Node], Rule | None]:
-    """What finds the rule for a node, if it is one of reals that has some there."""
+    """The lookup of a header: from a node on reals to its rule, or None."""
     rules = RULES[header]
 
     def rule_of(node: Node) -> Rule | None:

@@ -1,9 +1,9 @@
-"""What a call of the runtime may be: an expression whose value says whether to go on."""
+"""Calls of the runtime library that may fail: C++ expressions of a status."""
 
 from __future__ import annotations
 
 
 class Status(str):
-    """A call that may fail: of anything but `kDone` the function returns at once."""
+    """A call that may fail: the function that makes it returns any status but `kDone` at once."""
 
     __slots__ = ()

@@ -1,15 +1,15 @@
-"""Which elements of an adjoint count: those that something was picked or chosen from; not those that are zero else.
+"""Active elements of an adjoint: all but its structural zeros, which must stay zero under infinite partial derivatives.
 
-The adjoint of `np.log(x)[1]` by the logarithms is a number among zeros, and that of `np.where(x > 0, np.log(x), 0)`
-zero where log was not taken. Times an infinite partial derivative these zeros would be NaN. So a rule that goes through
-a partial derivative which may be infinite asks here which elements count, and makes zero of the others.
+The adjoint of the logarithms in `np.log(x)[1]` is a number among zeros, and in `np.where(x > 0, np.log(x), 0)` it is
+zero where log was not selected. These structural zeros times an infinite partial derivative would be NaN. So a rule
+whose partial derivatives may be infinite asks here which elements are active, and gives zero for the others.
 
-An adjoint is a graph, and how it was made tells: by moving elements about, by adding to places of zeros, by choices.
-Weights are computed for it, zero for what does not count and more for what does: as an array, where that is known now,
-or else as a graph. What comes out of loops and calls counts as a whole.
+An adjoint is a graph, whose operations tell: those that move elements, that add to elements of zeros, that select. From
+them weights are computed, zero for structural zeros and positive for active elements: an array where that is known now,
+and a graph otherwise. All elements of results of loops and calls are active.
 
-On a tape an adjoint is an array of numbers, which does not tell how it was made; there `eager/masks.py` follows the
-choices from cell to cell as the sweep goes.
+On a tape an adjoint is an array of numbers, which does not tell how it was made; there `eager/masks.py` propagates
+masks from cell to cell in the sweep.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from ..ir.ops.arrays import broadcast_to
 from ..ir.types import Shape
 
 Weight = Any
-"""An array or a number; a node; None where all elements count."""
+"""An array or a number; a node; None where all elements are active."""
 
 _ZERO = constant(0.0)
 
 
-class Counting:
-    """Which elements count in the adjoints of one sweep: what was found out of them is kept, since sums may be long."""
+class ActiveElements:
+    """The active elements of the adjoints of one sweep, memoised, since sums of increments share their summands."""
 
     __slots__ = ("_weights",)
 
@@ -42,15 +42,15 @@ class Counting:
         self._weights: dict[Node, Weight] = {}
 
     def __call__(self, delta: Node) -> Node | None:
-        """Truth values for the elements of an adjoint; None where all count.
+        """A mask of the active elements of an adjoint; None where all are.
 
         >>> from dynagrad.ir.node import fresh
         >>> from dynagrad.ir.ops.places import at_add
         >>> from dynagrad.ir.types import arrays, real
         >>> zeros = broadcast_to((3,))(_ZERO)
-        >>> Counting()(at_add(zeros, 1, fresh(real))).attribute.tolist()
+        >>> ActiveElements()(at_add(zeros, 1, fresh(real))).attribute.tolist()
         [False, True, False]
-        >>> Counting()(fresh(arrays(real, (3,)))) is None
+        >>> ActiveElements()(fresh(arrays(real, (3,)))) is None
         True
         """
         weight = self.weight(delta)
@@ -61,13 +61,13 @@ class Counting:
         known = np.asarray(weight) > 0
         return None if known.all() else constant(known if known.shape else bool(known))
 
-    def nothing(self, delta: Node) -> bool:
-        """Whether it is known that no element counts."""
+    def none(self, delta: Node) -> bool:
+        """Whether it is known that no element is active."""
         weight = self.weight(delta)
         return weight is not None and not isinstance(weight, Node) and not np.any(weight)
 
     def weight(self, delta: Node) -> Weight:
-        """Zero for what does not count, and more for what does; found after those of what it is made of."""
+        """The weights of a node, computed after those of its arguments, without recursion."""
         weights = self._weights
         todo = [delta]
         while todo:
@@ -88,12 +88,12 @@ class Counting:
         return weights[delta]
 
     def _of_branches(self, node: Node) -> Weight:
-        """A result of a branch: what counts of it in the branch, told from outside of it."""
+        """The weight of a result of a `cond` node: of the results of both branches, in terms of captured values."""
         branches: Branches = node.arguments[0].attribute
         condition, *outside = node.arguments[0].arguments
         found = []
         for graph in (branches.then, branches.otherwise):
-            inner = Counting()
+            inner = ActiveElements()
             inner._weights = {v: self.weight(a) for v, a in zip(graph.inputs, outside, strict=True)}
             weight = inner.weight(graph.outputs[node.attribute])
             if isinstance(weight, Node):
@@ -108,9 +108,9 @@ Rule = Callable[[Node, list[Weight]], Weight]
 
 
 def _rule(node: Node) -> tuple[Rule | None, Sequence[int]]:
-    """The rule for a node, and which of its arguments it wants the weights of."""
+    """The rule for a node, and which of its arguments it needs the weights of."""
     if node.is_constant and node.type.kind == "real" and not np.any(node.attribute):
-        return (lambda node, given: node.attribute), ()
+        return (lambda node, weights: node.attribute), ()
     code = node.operation.code
     if isinstance(code, tuple) and code:
         found = _CODES.get(code[0])
@@ -128,65 +128,65 @@ def _full(weight: Weight, shape: Shape) -> Weight:
 
 
 def _applied(node: Node, weights: Sequence[Weight]) -> Weight:
-    """What an operation that moves elements makes of weights; its other arguments are places."""
+    """An operation that moves elements, applied to weights; its other arguments are indices."""
     others = node.arguments[len(weights) :]
     if any(isinstance(w, Node) for w in weights) or not all(a.is_constant for a in others):
-        given = [w if isinstance(w, Node) else constant(np.array(w) if np.ndim(w) else float(w)) for w in weights]
-        return intern(node.operation, (*given, *others), node.attribute, node.type)
+        nodes = [w if isinstance(w, Node) else constant(np.array(w) if np.ndim(w) else float(w)) for w in weights]
+        return intern(node.operation, (*nodes, *others), node.attribute, node.type)
     return node.operation.value(*weights, *(a.attribute for a in others))
 
 
-def _moved(node: Node, given: list[Weight]) -> Weight:
-    """An operation that leaves no place of its result empty."""
-    return None if given[0] is None else _applied(node, given)
+def _moved(node: Node, weights: list[Weight]) -> Weight:
+    """The rule of operations all of whose elements come from the argument."""
+    return None if weights[0] is None else _applied(node, weights)
 
 
-def _placed(node: Node, given: list[Weight]) -> Weight:
-    """One that does."""
-    return _applied(node, [_full(given[0], node.arguments[0].shape)])
+def _placed(node: Node, weights: list[Weight]) -> Weight:
+    """The rule of operations that add zeros."""
+    return _applied(node, [_full(weights[0], node.arguments[0].shape)])
 
 
-def _added(node: Node, given: list[Weight]) -> Weight:
-    """A piece added to an array."""
-    base, piece = given
+def _added(node: Node, weights: list[Weight]) -> Weight:
+    """The rule of `add_at`."""
+    base, piece = weights
     return None if base is None else _applied(node, [base, _full(piece, node.arguments[1].shape)])
 
 
-def _written(node: Node, given: list[Weight]) -> Weight:
-    """A piece in the place of what was there."""
-    if all(w is None for w in given):
+def _written(node: Node, weights: list[Weight]) -> Weight:
+    """The rule of `set_at`."""
+    if all(w is None for w in weights):
         return None
-    return _applied(node, [_full(w, a.shape) for w, a in zip(given, node.arguments, strict=False)])
+    return _applied(node, [_full(w, a.shape) for w, a in zip(weights, node.arguments, strict=False)])
 
 
-def _joined(node: Node, given: list[Weight]) -> Weight:
-    if all(w is None for w in given):
+def _joined(node: Node, weights: list[Weight]) -> Weight:
+    if all(w is None for w in weights):
         return None
-    return _applied(node, [_full(w, a.shape) for w, a in zip(given, node.arguments, strict=True)])
+    return _applied(node, [_full(w, a.shape) for w, a in zip(weights, node.arguments, strict=True)])
 
 
-def _sum(node: Node, given: list[Weight]) -> Weight:
-    a, b = given
+def _sum(node: Node, weights: list[Weight]) -> Weight:
+    a, b = weights
     return None if a is None or b is None else _joint(ops.add, a, b, node.shape)
 
 
-def _product(node: Node, given: list[Weight]) -> Weight:
-    a, b = given
+def _product(node: Node, weights: list[Weight]) -> Weight:
+    a, b = weights
     if a is None or b is None:
         left = a if b is None else b
         return None if left is None else _joint(ops.add, left, 0.0, node.shape)
     return _joint(ops.multiply, a, b, node.shape)
 
 
-def _chosen(node: Node, given: list[Weight]) -> Weight:
-    if all(w is None for w in given):
+def _chosen(node: Node, weights: list[Weight]) -> Weight:
+    if all(w is None for w in weights):
         return None
-    found = ops.where(node.arguments[0], *(1.0 if w is None else w for w in given))
+    found = ops.where(node.arguments[0], *(1.0 if w is None else w for w in weights))
     return found if found.shape == node.shape else broadcast_to(node.shape)(found)
 
 
 def _joint(operation: Operation, a: Weight, b: Weight, shape: Shape) -> Weight:
-    """Element by element, in the shape of the result."""
+    """An elementwise operation on weights, broadcast to the shape of the result."""
     if isinstance(a, Node) or isinstance(b, Node):
         found = operation(a, b)
         return found if found.shape == shape else broadcast_to(shape)(found)
@@ -197,9 +197,9 @@ def _joint(operation: Operation, a: Weight, b: Weight, shape: Shape) -> Weight:
 _ELEMENTS: dict[Operation, tuple[Rule, Sequence[int]]] = {
     ops.add: (_sum, (0, 1)),
     ops.subtract: (_sum, (0, 1)),
-    ops.negative: (lambda node, given: given[0], (0,)),
+    ops.negative: (lambda node, weights: weights[0], (0,)),
     ops.multiply: (_product, (0, 1)),
-    ops.divide: (lambda node, given: None if given[0] is None else _product(node, [given[0], None]), (0,)),
+    ops.divide: (lambda node, weights: None if weights[0] is None else _product(node, [weights[0], None]), (0,)),
     ops.where: (_chosen, (1, 2)),
 }
 _CODES: dict[str, Rule] = {

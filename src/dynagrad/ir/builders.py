@@ -1,8 +1,8 @@
-"""Control flow from traces: a subgraph is what a function of Python does to nodes.
+"""Builds nodes of control flow from Python functions, whose traces are the subgraphs.
 
-What a subgraph uses from outside is found by `close`, and is an argument of the node: whatever is older than the
-subgraph. What a body of a loop computes from such things alone is moved out of it at the same time, unless it may not
-come to an end. `merge` joins a node with one that extends it.
+`close` is closure conversion: the captured values of a subgraph, which are the nodes older than it, become arguments of
+the node. Loop-invariant computations move out of a loop at the same time (loop-invariant code motion), unless they may
+fail or not terminate. `merge` replaces a node by one that extends it.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ Trace = Callable[..., Sequence[Any]]
 
 
 def now() -> int:
-    """A birth that all nodes made from now on come after."""
+    """A serial number (`Node.birth`) smaller than that of every node made from now on."""
     return fresh().birth
 
 
 def as_values(results: Sequence[Any], types: Sequence[Type] | None, what: str) -> list[Node]:
-    """The results of a trace as nodes, of the types that are wanted where they can be."""
+    """The results of a trace as nodes, converted to these types."""
     if types is not None and len(results) != len(types):
         raise Error(f"{what}: {len(types)} values are wanted, and {len(results)} were given")
     out = []
@@ -61,8 +61,7 @@ def as_values(results: Sequence[Any], types: Sequence[Type] | None, what: str) -
 
 
 def convert(value: Any, wanted: Type | None) -> Node | None:
-    """A value as a node; whole numbers and truth values become what is wanted, where nothing is lost."""
-
+    """A value as a node; integers and truth values are converted to the wanted type where nothing is lost."""
     if isinstance(value, int) and not isinstance(value, bool) and wanted is integer:
         return whole(value)
     node = as_node(value)
@@ -80,25 +79,25 @@ def convert(value: Any, wanted: Type | None) -> Node | None:
 def close(
     graphs: Sequence[tuple[Sequence[Node], Sequence[Node]]], since: int, hoist: bool
 ) -> tuple[list[Graph], list[Node]]:
-    """Graphs from inputs and outputs that may use nodes from outside, and these nodes, which are inputs of all of them.
+    """Closure conversion: graphs from inputs and outputs, and the captured nodes, which become inputs of all of them.
 
-    A node is from outside if it is not younger than `since`. With `hoist`, one that depends on no input is, too.
+    A node is captured if it is not younger than `since` or, with `hoist`, if it depends on no input and cannot fail.
     """
     own = {v for inputs, _ in graphs for v in inputs}
     merged = iter(merge([o for _, outputs in graphs for o in outputs], since))
     graphs = [(inputs, [next(merged) for _ in outputs]) for inputs, outputs in graphs]
     series = order([o for _, outputs in graphs for o in outputs], since)
-    inside: set[Node] = set()  # depends on an input, or has to stay
+    inside: set[Node] = set()  # what depends on an input, or may not be hoisted
     for node in series:
         used = node.birth > since and (_may_fail(node) or any(a in inside for a in node.arguments))
-        if used or node in own or node.operation is EMPTY:  # a stack belongs to one round
+        if used or node in own or node.operation is EMPTY:  # each round has its own stack
             inside.add(node)
     outside: dict[Node, Node] = {}
 
     def captured(node: Node) -> bool:
         if node in inside or node.operation is CONSTANT:
             return False
-        if node.operation is PART:  # however young: several values are taken from outside one by one
+        if node.operation is PART:  # however young: components of a tuple are captured one by one
             node = node.arguments[0]
         return node.birth <= since or node.operation is VARIABLE or hoist
 
@@ -115,7 +114,7 @@ def close(
     for node in sorted((n for n in reached if captured(n)), key=lambda n: n.birth):
         outside[node] = fresh(node.type)
     added = tuple(outside.values())
-    # loops that repeat each other become one, and divisions shared, before any of them is differentiated
+    # subsumed loops are removed and reciprocal roots shared before anything is differentiated
     closed = [
         subsumed(Graph((*inputs, *added), share_roots(substitute(outputs, outside)))) for inputs, outputs in graphs
     ]
@@ -123,7 +122,7 @@ def close(
 
 
 def _may_fail(node: Node) -> bool:
-    """Whether a node is not computed before it is asked for: it may not end, or an index may be out of range."""
+    """Whether a node may not be hoisted: it may not terminate, or an index may be out of range."""
     family = family_of(node.operation)
     if family is not None and family.parameters == ("pattern",):
         return any(a.type.kind == "integer" and not a.is_constant for a in node.arguments)
@@ -131,7 +130,7 @@ def _may_fail(node: Node) -> bool:
 
 
 def cond(condition: Any, then: Trace, otherwise: Trace, extends: Node | None = None) -> list[Node]:
-    """The results of one function or of the other, each without arguments; of the other is not run what is not needed.
+    """The results of `then()` or of `otherwise()`; the other branch is not run.
 
     >>> from dynagrad.ir import variable
     >>> x = variable("x")
@@ -141,7 +140,7 @@ def cond(condition: Any, then: Trace, otherwise: Trace, extends: Node | None = N
     """
     test = as_node(condition)
     if test is None or test.type is not boolean:
-        raise Error(f"a condition is a truth value, and {condition!r:.60} is none")
+        raise Error(f"cond: the condition should be a truth value, and is {condition!r:.60}")
     if test.is_constant:
         return as_values(then() if test.attribute else otherwise(), None, "cond")
     since = now()
@@ -155,7 +154,7 @@ def cond(condition: Any, then: Trace, otherwise: Trace, extends: Node | None = N
 
 
 def _common(a: Any, b: Any) -> Type:
-    """The type that two branches agree on: whole numbers are reals where the other is."""
+    """The common type of two branches' results: an integer becomes a real where the other is one."""
     kinds = {"boolean": 0, "integer": 1, "real": 2, "stack": 3}
     nodes = [whole(x) if isinstance(x, int) and not isinstance(x, bool) else as_node(x) for x in (a, b)]
     types = [n.type for n in nodes if n is not None]
@@ -167,7 +166,7 @@ def _common(a: Any, b: Any) -> Type:
 
 
 def while_(condition: Callable[..., Any], body: Trace, init: Sequence[Any], extends: Node | None = None) -> list[Node]:
-    """The states after the last round: `body(*states)` gives the next ones as long as `condition(*states)` holds.
+    """The final states of a loop: `body(*states)` gives the next ones as long as `condition(*states)` holds.
 
     >>> from dynagrad.ir import variable
     >>> [x] = while_(lambda x: x < 100.0, lambda x: [x * x], [variable("x")])
@@ -179,13 +178,13 @@ def while_(condition: Callable[..., Any], body: Trace, init: Sequence[Any], exte
     states = [fresh(node.type) for node in start]
     test = as_node(condition(*states))
     if test is None or test.type is not boolean:
-        raise Error("while: the condition is a truth value")
+        raise Error("while: the condition should be a truth value, such as x > 0")
     after = as_values(body(*states), [s.type for s in states], "while")
     return loop_of(None, test, states, after, start, since, extends)
 
 
 def repeat(count: Any, body: Trace, init: Sequence[Any], extends: Node | None = None) -> list[Node]:
-    """The states after `count` rounds: `body(i, *states)` gives the next ones, for i from 0 on.
+    """The states after `count` rounds of a counted loop: `body(i, *states)` gives the next ones, for i from 0 on.
 
     >>> from dynagrad.ir import variable
     >>> [y] = repeat(3, lambda i, y: [y * 2.0], [variable("x")])
@@ -194,7 +193,7 @@ def repeat(count: Any, body: Trace, init: Sequence[Any], extends: Node | None = 
     """
     number = whole(count) if isinstance(count, int) else as_node(count)
     if number is None or number.type is not integer:
-        raise Error(f"repeat: how often is a whole number, and {count!r:.60} is none")
+        raise Error(f"repeat: the count should be a whole number, and is {count!r:.60}")
     start = as_values(init, None, "repeat")
     since = now()
     counter = fresh(integer)
@@ -212,9 +211,9 @@ def loop_of(
     since: int,
     extends: Node | None = None,
 ) -> list[Node]:
-    """A loop, without the states that no round changes, and with one of those that are always equal."""
+    """The results of a loop whose invariant states are captured, and whose congruent states are one."""
     stays = [a is s for a, s in zip(after, states, strict=True)]
-    if any(stays):  # what a round leaves alone is as it was before the loop, and so on for what is made of it alone
+    if any(stays):  # repeated, since substituting an invariant state may make others invariant
         known = {s: b for s, b, same in zip(states, start, stays, strict=True) if same}
         moving = [i for i, same in enumerate(stays) if not same]
         replaced = substitute([test, *(after[i] for i in moving)], known)
@@ -252,14 +251,17 @@ def loop_of(
 
 
 def _joined(graph: Graph, first: int, same: Mapping[int, int], states: Sequence[Node]) -> Graph:
-    """The graph of a loop with states, from input `first` on, that are others; `states` are those among its outputs."""
+    """A graph of a loop, whose states are its inputs from `first` on, without those in `same`, replaced by others.
+
+    `states` are the outputs of a body; () for a condition, whose output stays.
+    """
     by = {graph.inputs[first + i]: graph.inputs[first + j] for i, j in same.items()}
     outputs = [o for i, o in enumerate(states) if i not in same] if states else graph.outputs
     return Graph(tuple(v for v in graph.inputs if v not in by), substitute(outputs, by))
 
 
 def function(name: str, arguments: Sequence[Type], results: Sequence[Type], body: Trace) -> GraphFunction:
-    """A function of the graph; its body may call it. It sees its arguments alone.
+    """A function with this body, which may call it and may use nothing but its arguments.
 
     >>> from dynagrad.ir import real
     >>> power = function("power", (real, integer), (real,), lambda x, n: cond(
@@ -290,8 +292,8 @@ def call(made: GraphFunction, *arguments: Any) -> list[Node]:
 def merge(outputs: Sequence[Node], since: int = 0) -> tuple[Node, ...]:
     """The outputs with every node of control flow replaced by one that extends it, where there is one.
 
-    The new nodes begin with the parts of the old ones. Nodes that are not younger than `since` stay as they are: in a
-    subgraph they are those from outside, and if they were made again they would be taken for nodes of the inside.
+    Nodes that are not younger than `since` stay as they are: in a subgraph they are captured, and new copies of them
+    would be taken for nodes of the subgraph.
     """
     outputs = tuple(outputs)
     while True:
@@ -306,18 +308,18 @@ def merge(outputs: Sequence[Node], since: int = 0) -> tuple[Node, ...]:
                 better[old] = node
         if not better:
             return outputs
-        # a node that extends an extension stands for both
+        # a node that extends an extension replaces both
         by: dict[Node, Node] = {}
         for old, new in better.items():
             while new in better:
                 new = better[new]
             for i in range(len(part_types(old))):
                 by[part(old, i)] = part(new, i)
-        outputs = _replace(outputs, by, set(better.values()))
+        outputs = _replace(outputs, by)
 
 
 def _needs(node: Node, other: Node) -> bool:
-    """Whether a node is computed from another."""
+    """Whether a node depends on another."""
     todo, seen = list(node.arguments), set()
     while todo:
         n = todo.pop()
@@ -330,8 +332,8 @@ def _needs(node: Node, other: Node) -> bool:
     return False
 
 
-def _replace(outputs: Sequence[Node], by: Mapping[Node, Node], _: set[Node]) -> tuple[Node, ...]:
-    """Replaces parts, also in the arguments of what they are replaced with."""
+def _replace(outputs: Sequence[Node], by: Mapping[Node, Node]) -> tuple[Node, ...]:
+    """The outputs with nodes replaced, also in the arguments of their replacements (other than `substitute`)."""
     done: dict[Node, Node] = {}
     todo = list(outputs)
     while todo:

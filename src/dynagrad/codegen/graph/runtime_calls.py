@@ -1,7 +1,7 @@
-"""Operations that are computed as a whole: by a function of the runtime where there is one, else by Python.
+"""Writes operations that are one call: of the runtime library where it has a function, otherwise of Python.
 
-`RUNTIME` says which function of the headers computes an operation, by the tag of its code. What is not in it calls back
-to the interpreter, with the arrays as they are in memory: slow, and right.
+`RUNTIME` and `HEADERS` have the functions by family of `Operation.code`. Other operations call back into Python, which
+computes them on the arrays in memory: slow, but right.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Call = Callable[..., str]
 
 
 def _axis(node: Node, axis: int) -> tuple[int, int, int]:
-    """How many elements there are before an axis, on it, and behind it."""
+    """The number of elements before an axis, on it, and after it."""
     shape = node.arguments[0].shape
     outer = inner = 1
     for n in shape[:axis]:
@@ -41,13 +41,14 @@ HEADERS = {
     "along": along.rule_of,
     "failure": failing.rule_of,
 }
-"""What else has rules, by the header of their functions, which is included where one of them is called."""
+"""Rules by the header that has their functions, which is included where one of them is called."""
 
 
 def write(block: Block, node: Node) -> None:
+    """Writes the call that computes a node."""
     code = block.code
     if node.type.kind not in ("real", "integer", "boolean"):
-        raise Error(f"native code has nothing for {node.operation.name}")
+        raise Error(f"native code cannot compute the operation {node.operation.name}: its result is a {node.type}")
     arguments = []
     for a in node.arguments:
         if a.shape:

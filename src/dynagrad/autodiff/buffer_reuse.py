@@ -1,12 +1,12 @@
-"""Rules of elementwise operations on whole arrays, with few arrays in between.
+"""Buffer reuse: applies derivative rules of elementwise operations to numpy arrays with few temporaries.
 
-A rule such as d * ((1 - y) * (1 + y)) makes an array in each of its operations. Here it is followed once with nodes, so
-that it is known which values are looked at for the last time where; then the arrays go through with as few places as
-there are values at a time, and what is in between is written over. What is given is never written to, and the result is
-an array that nobody else has. Operations and their order are those of the rule, so the result is the same to the bit.
+A rule such as d * ((1 - y) * (1 + y)) makes an array in each of its operations. Here it is traced once; liveness tells
+where each value is read for the last time, and temporaries share as few buffers as there are live values. Arguments are
+never written to, and the result is a new array. Operations and their order are those of the rule, so the result is the
+same to the bit.
 
-That is for rules of the table whose operations are all ufuncs from reals to reals, on arrays of one shape. Where a
-rule chooses, or numbers, single reals or several shapes come together, it is followed as it stands.
+This holds for rules of the table whose operations are all ufuncs on reals, on arrays of one shape. A rule that
+selects, or one applied to single reals or several shapes, runs as it is.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from ..ir.types import real
 
 
 class Placement(NamedTuple):
-    """What to compute where: the places are those of what is given (d, the result, the arguments), then others."""
+    """A rule whose values have slots: first d, the result and the arguments, then constants, then buffers."""
 
-    looked_at: tuple[int, ...]  # places of what is given
+    looked_at: tuple[int, ...]  # the slots that are read of d, the result and the arguments
     constants: tuple[float, ...]
-    spare: int  # places for what is in between
-    steps: tuple[tuple[Callable[..., Any], tuple[int, ...], int], ...]  # a ufunc, where from, where to
+    spare: int  # the number of buffers
+    steps: tuple[tuple[Callable[..., Any], tuple[int, ...], int], ...]  # a ufunc, the slots it reads, the one it writes
 
 
 _ndarray = np.ndarray
@@ -39,7 +39,7 @@ _FLOAT = np.dtype(np.float64)
 
 
 def follow(operation: Operation, index: int, d: Any, y: Any, arguments: Sequence[Any]) -> Any:
-    """What the rule of an argument makes of `d`, as `operation.tangent[index](d, y, *arguments)`.
+    """`operation.tangent[index](d, y, *arguments)`, with reused buffers where that is possible.
 
     >>> from dynagrad.ir.ops.scalars import tanh
     >>> y = np.array([0.0, 0.5])
@@ -49,19 +49,19 @@ def follow(operation: Operation, index: int, d: Any, y: Any, arguments: Sequence
     if type(d) is _ndarray and TABLE.get(operation.name) is operation:
         found = plan(operation, index)
         if found is not None:
-            given, shape = [d, y, *arguments], d.shape
+            operands, shape = [d, y, *arguments], d.shape
             for place in found.looked_at:
-                x = given[place]
+                x = operands[place]
                 if type(x) is not _ndarray or x.shape != shape or x.dtype is not _FLOAT:
                     break
             else:
-                return _compute(found, given, shape)
+                return _compute(found, operands, shape)
     rule: LinearMap = operation.tangent[index]  # type: ignore[index,assignment]  # there is one
     return rule(d, y, *arguments)
 
 
-def _compute(plan: Placement, given: list[Any], shape: tuple[int, ...]) -> Any:
-    values = [*given, *plan.constants, *[None] * plan.spare]
+def _compute(plan: Placement, operands: list[Any], shape: tuple[int, ...]) -> Any:
+    values = [*operands, *plan.constants, *[None] * plan.spare]
     for ufunc, places, to in plan.steps:
         if values[to] is None:
             values[to] = empty(shape)
@@ -71,30 +71,31 @@ def _compute(plan: Placement, given: list[Any], shape: tuple[int, ...]) -> Any:
 
 @functools.cache
 def plan(operation: Operation, index: int) -> Placement | None:
-    """How the rule of an argument is gone through, for operations of the table; None where it has no use for this."""
+    """The allocation for the rule of an argument; None where the rule runs as it is."""
     rule = None if operation.tangent is None else operation.tangent[index]
     if rule is None:
         return None
-    given = [fresh(real) for _ in range(len(operation.arguments) + 2)]
+    operands = [fresh(real) for _ in range(len(operation.arguments) + 2)]
     try:
-        root = rule(*given)
-    except Error:  # it looks at more than operations can
+        root = rule(*operands)
+    except Error:  # it needs the value of an argument, which a trace has not
         return None
-    return _of_nodes(given, root) if isinstance(root, Node) else None
+    return _allocated(operands, root) if isinstance(root, Node) else None
 
 
-def _of_nodes(given: list[Node], root: Node) -> Placement | None:
+def _allocated(operands: list[Node], root: Node) -> Placement | None:
+    """Register allocation for a straight-line graph: a buffer is free again after the last read of its value."""
     series = order([root])
     computed = [node for node in series if node.arguments]
     if len(computed) < 2 or not all(map(_on_reals, computed)):
         return None
     constants = [node for node in series if node.is_constant]
-    places = {node: place for place, node in enumerate([*given, *constants])}
+    places = {node: place for place, node in enumerate([*operands, *constants])}
     last = {argument: node for node in computed for argument in node.arguments}
     free: list[int] = []
     count, steps = len(places), []
     for node in computed:
-        assert node.operation.array is not None  # `_on_reals` has looked
+        assert node.operation.array is not None  # checked by `_on_reals`
         read = tuple(places[argument] for argument in node.arguments)
         free += {places[a] for a in node.arguments if a.arguments and last[a] is node}
         if not free:
@@ -102,9 +103,9 @@ def _of_nodes(given: list[Node], root: Node) -> Placement | None:
             count += 1
         places[node] = free.pop()
         steps.append((node.operation.array, read, places[node]))
-    looked_at = tuple(place for place, node in enumerate(given) if node in last)
+    looked_at = tuple(place for place, node in enumerate(operands) if node in last)
     numbers = tuple(float(node.attribute) for node in constants)
-    return Placement(looked_at, numbers, count - len(given) - len(constants), tuple(steps))
+    return Placement(looked_at, numbers, count - len(operands) - len(constants), tuple(steps))
 
 
 def _on_reals(node: Node) -> bool:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import dynagrad as dg
-from dynagrad.autodiff.frugal import follow, plan
+from dynagrad.autodiff.buffer_reuse import follow, plan
 from dynagrad.ir.buffers import SMALLEST
 from dynagrad.ir.operation import Operation
 from dynagrad.ir.ops import scalars as ops
