@@ -1,4 +1,7 @@
-"""Invalid and strange input: every error is a `dg.Error` that says what and where, and nothing crashes or hangs."""
+"""Invalid and strange input: every error is a `dg.Error` that says what and where, and nothing crashes or hangs.
+
+Costs twenty seconds.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""After a fork, every lock of the package is free, whichever thread of the parent held it (5 s, two compilations)."""
+"""After a fork, every lock of the package is free, whichever thread of the parent held it (5 s, two compilations).
+
+Costs a few seconds.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Values against peers: the same problems solved by scipy, networkx, hmmlearn, nltk, and by plain loops."""
+"""Values against peers: the same problems solved by scipy, networkx, hmmlearn, nltk, and by plain loops.
+
+Costs a few seconds.
+"""
 
 from __future__ import annotations
 

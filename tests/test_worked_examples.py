@@ -2,7 +2,7 @@
 after every number of pops. (The derivation is the online appendix to Eisner, Goldlust and Smith 2005.)
 
 Expected values are written out from the formulas printed there, in plain arithmetic, and share nothing with the package
-or with the replay that other tests compare with.
+or with the replay that other tests compare with. Costs a few seconds.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Rematerialised loops in the backward pass: the same values and derivatives, with fewer residuals."""
+"""Rematerialised loops in the backward pass: the same values and derivatives, with fewer residuals.
+
+Costs a few seconds.
+"""
 
 from __future__ import annotations
 

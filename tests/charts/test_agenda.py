@@ -1,4 +1,4 @@
-"""The agenda as a user sees it: orders, priorities, early stops, tolerance, pruning and beams."""
+"""The agenda as a user sees it: orders, priorities, early stops, tolerance, pruning and beams. Costs a few seconds."""
 
 # Every fresh program is compiled, so tests share programs where they can. That results do not depend on the order is
 # tested on many more programs with the oracle and the examples.

@@ -1,4 +1,7 @@
-"""Charts: lookup, early stops, changed facts, the mapping protocol, and what stays when a call fails."""
+"""Charts: lookup, early stops, changed facts, the mapping protocol, and what stays when a call fails.
+
+Costs ten seconds.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Constant items and facts that are given more than once: contributions like any other."""
+"""Constant items and facts that are given more than once: contributions like any other. Costs ten seconds."""
 
 from __future__ import annotations
 

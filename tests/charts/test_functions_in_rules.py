@@ -1,7 +1,7 @@
 """Python functions called in rules, with branches, loops, recursion and derivatives: compiled, and run natively.
 
 Most tests share one program that calls them all. The oracles are the same rules in Python, central differences, and
-derivatives of the functions.
+derivatives of the functions. Costs ten seconds.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Programs, bindings and batches: arguments, errors, and use from several threads."""
+"""Programs, bindings and batches: arguments, errors, and use from several threads. Costs half a minute."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Solving cyclic components: values, derivatives, equations without a solution, and runs that stop half-way.
 
 The oracles are numpy's linear algebra, closed forms, and differences of the engine's own values. Each program is
-compiled once and runs over many facts.
+compiled once and runs over many facts. Costs ten seconds.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""C++ expressions of graphs: their text, and that compiled they compute what the interpreter computes."""
+"""C++ expressions of graphs: their text, and that compiled they compute what the interpreter computes.
+
+Costs a few seconds.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`dg.compile`: the values and derivatives of the function that was compiled, and its versions."""
+"""`dg.compile`: the values and derivatives of the function that was compiled, and its versions. Costs a few seconds."""
 
 import gc
 import math

@@ -1,4 +1,4 @@
-"""`dg.fixed_point` in compiled functions, against eager ones and closed forms."""
+"""`dg.fixed_point` in compiled functions, against eager ones and closed forms. Costs a few seconds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`dg.custom_rule` in compiled functions: the rule decides, in both modes."""
+"""`dg.custom_rule` in compiled functions: the rule decides, in both modes. Costs a few seconds."""
 
 from __future__ import annotations
 

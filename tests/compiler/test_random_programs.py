@@ -1,5 +1,5 @@
 """Random Python functions, with choices, loops, early exits, lists, dicts, arrays changed in place and closures:
-specialised, they return what Python returns, or are refused for a known reason.
+specialised, they return what Python returns, or are refused for a known reason. Costs a minute.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Functions as outputs and as inputs of what is differentiated: in every mix of modes, against sympy.
 
 The oracle differentiates expressions, with a fresh symbol for each call, so it is free of perturbation confusion.
+Costs ten seconds.
 """
 
 from __future__ import annotations

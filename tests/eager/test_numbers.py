@@ -1,6 +1,6 @@
 """Dual numbers and tape cells: the order of tags, worked examples, and no perturbation confusion.
 
-Nested derivatives, in every mix of modes, are compared with sympy's of the same program.
+Nested derivatives, in every mix of modes, are compared with sympy's of the same program. Costs a few seconds.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Power series: coefficients of every operation, derivatives of high order, series nested with other numbers."""
+"""Power series: coefficients of every operation, derivatives of high order, series nested with other numbers.
+
+Costs a few seconds.
+"""
 
 from __future__ import annotations
 

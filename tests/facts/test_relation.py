@@ -1,4 +1,7 @@
-"""Relations: rows keep their order, and are selected, joined and compared as lists of tuples are."""
+"""Relations: rows keep their order, and are selected, joined and compared as lists of tuples are.
+
+Costs a few seconds.
+"""
 
 import pickle
 from typing import Any

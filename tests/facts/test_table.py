@@ -1,4 +1,4 @@
-"""Tables out: lookup, columns, printing, frames, Arrow, pickling."""
+"""Tables out: lookup, columns, printing, frames, Arrow, pickling. Costs a few seconds."""
 
 import importlib
 import pickle

@@ -1,4 +1,4 @@
-"""Terms: what can be one, equality, printing, and the flat encoding."""
+"""Terms: what can be one, equality, printing, and the flat encoding. Costs ten seconds."""
 
 import copy
 import pickle

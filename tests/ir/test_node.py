@@ -1,4 +1,4 @@
-"""Nodes: interned, built by Python's and numpy's operators, of any depth."""
+"""Nodes: interned, built by Python's and numpy's operators, of any depth. Costs a few seconds."""
 
 from __future__ import annotations
 

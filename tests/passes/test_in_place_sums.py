@@ -1,4 +1,7 @@
-"""Sums of arrays accumulated in place: a loop that adds to zeros starts from what its sum is added to."""
+"""Sums of arrays accumulated in place: a loop that adds to zeros starts from what its sum is added to.
+
+Costs a few seconds.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which arrays are kept and which overwritten: views of an array that a loop changes in place."""
+"""Which arrays are kept and which overwritten: views of an array that a loop changes in place. Costs a few seconds."""
 
 from __future__ import annotations
 

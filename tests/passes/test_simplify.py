@@ -1,4 +1,4 @@
-"""Simplification: graphs shrink, and every value stays to the bit."""
+"""Simplification: graphs shrink, and every value stays to the bit. Costs a few seconds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Demand: what the declared outputs do not need is left out, and asking for it is an error that says so."""
+"""Demand: what the declared outputs do not need is left out, and asking for it is an error that says so.
+
+Costs a few seconds.
+"""
 
 from __future__ import annotations
 

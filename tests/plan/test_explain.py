@@ -1,4 +1,4 @@
-"""The text of `explain`: enough to follow a run by hand, in stable words."""
+"""The text of `explain`: enough to follow a run by hand, in stable words. Costs a few seconds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parsing: the syntax of each construct of the language, and syntax errors."""
+"""Parsing: the syntax of each construct of the language, and syntax errors. Costs ten seconds."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Generated functions called from Python: arguments, results, errors, Ctrl-C, threads, no leaks, overhead.
 
-Most tests run on both routes: the builtin function that the interpreter calls, and ctypes.
+Most tests run on both routes: the builtin function that the interpreter calls, and ctypes. Costs ten seconds.
 """
 
 from __future__ import annotations

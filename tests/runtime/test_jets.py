@@ -1,4 +1,7 @@
-"""Jets against nilpotent polynomials in 80 digits: arithmetic, ranges of exponents, branches, adjoints."""
+"""Jets against nilpotent polynomials in 80 digits: arithmetic, ranges of exponents, branches, adjoints.
+
+Costs a few seconds.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Loaded libraries: calls without the interpreter lock, Ctrl-C within a second, threads, forks, damage."""
+"""Loaded libraries: calls without the interpreter lock, Ctrl-C within a second, threads, forks, damage.
+
+Costs a few seconds.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Warnings about facts that are probably not meant: given when facts are known, once for a bound program."""
+"""Warnings about facts that are probably not meant: given when facts are known, once for a bound program.
+
+Costs a few seconds.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Facts of weight zero around a cycle: nothing flows through them, and their derivatives are those of the fixed point.
 
-The oracle is linear algebra: the sum over paths from `start` to `stop` is `start (I - W)^-1 stop`.
+The oracle is linear algebra: the sum over paths from `start` to `stop` is `start (I - W)^-1 stop`. Costs ten seconds.
 """
 
 import numpy as np

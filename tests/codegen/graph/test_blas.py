@@ -1,4 +1,7 @@
-"""Matrix products and linear equations in native code: by BLAS and by loops, for all shapes, against numpy."""
+"""Matrix products and linear equations in native code: by BLAS and by loops, for all shapes, against numpy.
+
+Costs a few seconds.
+"""
 
 from __future__ import annotations
 

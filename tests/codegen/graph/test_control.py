@@ -1,4 +1,7 @@
-"""Branches, loops, calls and stacks in native code, against the interpreter; inputs are never written to."""
+"""Branches, loops, calls and stacks in native code, against the interpreter; inputs are never written to.
+
+Costs ten seconds.
+"""
 
 from __future__ import annotations
 

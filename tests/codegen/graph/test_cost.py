@@ -1,6 +1,6 @@
 """Code generation takes linear time in the size of a graph.
 
-Long straight-line code is split into functions for the compiler, which changes no value.
+Long straight-line code is split into functions for the compiler, which changes no value. Costs twenty seconds.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 At random points the oracle is mpmath in 50 digits (`fifty_digits.py`), at edges numpy and the interpreter. Single
 numbers use the C library, arrays the vectorised functions. Many operations share one graph, compiled once. Tests check
-that the tables are complete.
+that the tables are complete. Costs a few seconds.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Random graphs with loops, branches and writes to arrays: native code against the interpreter."""
+"""Random graphs with loops, branches and writes to arrays: native code against the interpreter. Costs a few seconds."""
 
 from __future__ import annotations
 

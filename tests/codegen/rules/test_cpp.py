@@ -1,6 +1,6 @@
 """C++ headers of programs, used from C++ as a user would: terms, facts, a run, lookups, and errors.
 
-All headers are compiled into one C++ program, whose output the tests check.
+All headers are compiled into one C++ program, whose output the tests check. Costs a few seconds.
 """
 
 from __future__ import annotations

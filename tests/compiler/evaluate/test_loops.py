@@ -1,4 +1,7 @@
-"""Loops while a function is specialised: what they run over, what they change, and when they are unrolled."""
+"""Loops while a function is specialised: what they run over, what they change, and when they are unrolled.
+
+Costs ten seconds.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Signatures: what distinguishes specialisations, and the arguments and results of their graphs."""
+"""Signatures: what distinguishes specialisations, and the arguments and results of their graphs.
+
+Costs a few seconds.
+"""
 
 from __future__ import annotations
 

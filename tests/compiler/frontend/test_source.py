@@ -1,4 +1,4 @@
-"""Finding the source of a function: the one that it was compiled from, or an error."""
+"""Finding the source of a function: the one that it was compiled from, or an error. Costs a few seconds."""
 
 from __future__ import annotations
 

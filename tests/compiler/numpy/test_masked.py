@@ -1,4 +1,4 @@
-"""Elements of arrays under dynamic masks: arithmetic, assignment and reductions."""
+"""Elements of arrays under dynamic masks: arithmetic, assignment and reductions. Costs a few seconds."""
 
 from __future__ import annotations
 

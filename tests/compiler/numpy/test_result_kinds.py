@@ -1,4 +1,7 @@
-"""Whole numbers and truth values: results have the kinds, and the rounding, that Python and numpy give them."""
+"""Whole numbers and truth values: results have the kinds, and the rounding, that Python and numpy give them.
+
+Costs a few seconds.
+"""
 
 from __future__ import annotations
 

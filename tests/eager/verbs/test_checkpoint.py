@@ -1,4 +1,4 @@
-"""Checkpointing: gradients of long loops with a short tape."""
+"""Checkpointing: gradients of long loops with a short tape. Costs twenty seconds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Jacobians and Hessians: structures and shapes as in jax, for all inputs and outputs."""
+"""Jacobians and Hessians: structures and shapes as in jax, for all inputs and outputs. Costs a few seconds."""
 
 from __future__ import annotations
 

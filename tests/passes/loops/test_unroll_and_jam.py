@@ -1,4 +1,4 @@
-"""Unroll and jam: where it applies, and that values stay."""
+"""Unroll and jam: where it applies, and that values stay. Costs ten seconds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The C++ compiler: found, called without a shell, and its errors understood."""
+"""The C++ compiler: found, called without a shell, and its errors understood. Costs a few seconds."""
 
 from __future__ import annotations
 

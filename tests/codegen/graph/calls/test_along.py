@@ -1,4 +1,4 @@
-"""Operations along an axis in native code: sorting, selection and scans, against numpy."""
+"""Operations along an axis in native code: sorting, selection and scans, against numpy. Costs a few seconds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Linear algebra in native code: values and errors of numpy, for matrices and stacks of them."""
+"""Linear algebra in native code: values and errors of numpy, for matrices and stacks of them. Costs a few seconds."""
 
 from __future__ import annotations
 
