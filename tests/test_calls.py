@@ -161,9 +161,10 @@ def test_the_package_shows_its_public_names_and_nothing_else() -> None:
 OF_CLASSES = {
     "Program": "bind explain function inputs predicates run run_batch semiring source warnings",
     "Bound": "bind explain function program run run_batch with_values",
-    "Chart": "add converged entropy error_bound expected_counts gradient items jvp keys marginal outside pending query "
-    "retract run set stats status table values",
-    "Batch": "charts errors gradient values",
+    "Chart": "add best converged count entropy error_bound expected expected_counts forest forest_size gradient "
+    "items jvp kbest keys marginal outside pending query retract run sample set stats status table values "
+    "why why_not",
+    "Batch": "best charts errors gradient samples values",
     "Table": "arguments arity key names to_arrow to_pandas values",
     "Term": "arguments functor",
     "Function": "adjoint derivative goal gradient hvp inputs jvp result_shapes shapes tangent value value_and_grad vjp",

@@ -262,7 +262,7 @@ class Dual:
         if not callable(function):
             raise Error(f"a Dual should be applied to a function, and not to {shown(function)}{place()}")
         total: Any = 0.0
-        for factor, term in self.terms():
+        for factor, term in terms_of(self):
             y = term(function)
             if type(y) is not float and (isinstance(y, tuple | list) or not is_real(plain(y)) or shape_of(y)):
                 raise Error(f"the functional of a Dual should give one real, and gave {shown(y)}{place()}")
@@ -270,10 +270,6 @@ class Dual:
                 y = apply(ops.multiply, plain(factor), plain(y))
             total = apply(ops.add, total, plain(y))
         return total
-
-    def terms(self) -> list[tuple[Any, Callable[[Any], Any]]]:
-        """The functionals that it is a linear combination of, with their factors."""
-        return [] if self._combination is None else self._combination.terms()
 
     def __dynagrad_halves__(self, tag: int) -> tuple[Dual, Dual]:
         """The primal and the tangent of the functional along a tag; see `splitting.split`."""
@@ -311,7 +307,12 @@ class Dual:
     __rmul__ = __mul__
 
     def __repr__(self) -> str:
-        return f"<Dual of {len(self.terms())} terms>"
+        return f"<Dual of {len(terms_of(self))} terms>"
+
+
+def terms_of(dual: Dual) -> list[tuple[Any, Callable[[Any], Any]]]:
+    """The functionals that a dual is the sum of, each with its factor."""
+    return [] if dual._combination is None else dual._combination.terms()
 
 
 class At:

@@ -230,7 +230,7 @@ def coefficients(tag: int, x: Any, n: int) -> list[Any]:
 
 def _parts(tag: int, x: Any, n: int) -> list[Any]:
     """The coefficients up to n, without zeros at the end."""
-    if hasattr(type(x), "_halves"):
+    if hasattr(type(x), "__dynagrad_halves__"):
         raise Error(
             "high orders and derivatives by functions cannot be mixed here; take dg.derivative of dg.derivative"
         )

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ...eager.closures import At, Dual
+from ...eager.closures import At, Dual, terms_of
 from ...eager.numpy.functions import FUNCTIONS
 from ...errors import Error
 from ...ir import Node
@@ -94,7 +94,7 @@ def of_dual(s: Specialiser, function: Any) -> Any:
 
     def handler(s: Specialiser, args: Args, named: Named) -> Any:
         total = constant(0.0)
-        for factor, term in function.terms():
+        for factor, term in terms_of(function):
             total = total + factor * _real(s.call(term, list(args)))
         return total
 

@@ -33,6 +33,7 @@ from ..closures import (
     primal,
     stripped,
     tangent,
+    terms_of,
 )
 from ..copies import kept
 from ..masks import Masks
@@ -242,7 +243,7 @@ class Pullback:
             with opened(self.tape.tag):  # the fast path of gradients
                 return self._swept(self.tape, self._arguments, {value.number: cotangent}, cotangent)
         cotangent = together("vjp: the cotangent", value, [cotangent], lambda y, c: kept(c), _dual)
-        if any(isinstance(c, Dual) and c.terms() for c in leaves(cotangent)):
+        if any(isinstance(c, Dual) and terms_of(c) for c in leaves(cotangent)):
             return self._of_functions(cotangent)
         seed: dict[int, Any] = {}
         masks = Masks() if mask_nan or mask_zero else None
