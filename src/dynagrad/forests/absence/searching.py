@@ -14,7 +14,7 @@ import itertools
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeGuard
 
 from ...facts.terms import Term, canonical, term_text
 from ...rules.normal import NormalRule
@@ -212,7 +212,7 @@ class Search:
 
     def _equations(self, rule: NormalRule, env: Env, frame: Mapping[str, Unknown]) -> None:
         """Binds what equations say of variables, where they hold."""
-        equations = [c for c in rule.conditions if isinstance(c, Equation)]
+        equations = [c for c in rule.conditions if _equates(c)]
         if not equations:
             return
         bindings = self._bindings(frame, env)
@@ -361,8 +361,12 @@ class Search:
             try:
                 if not bindings.holds(condition, lambda item, known: False):
                     found.append(("fails", condition))
-            except Unbound:
-                continue  # what it compares is part of what is missing
+            except Unbound:  # what it compares is part of what is missing
+                if _equates(condition):
+                    tried = bindings.copy()
+                    tried.equate(condition.left, condition.right)
+                    if not tried.settle():
+                        found.append(("fails", condition))
             except (ArithmeticError, ZeroDivisionError):
                 found.append(("fails", condition))
         return found
@@ -413,6 +417,11 @@ class Search:
             else:
                 parts.append(Part(kind, bindings.condition_text(condition)))
         return Attempt(self.item_text(target, env), rule.text, tuple(parts))
+
+
+def _equates(condition: Condition) -> TypeGuard[Equation | Comparison]:
+    """Whether a condition says that two terms are the same."""
+    return isinstance(condition, Equation) or (isinstance(condition, Comparison) and condition.operator == "==")
 
 
 def _hashed(value: Any) -> Any:
