@@ -161,3 +161,40 @@ def test_long_sentences_are_checked_and_have_the_weight_of_the_chart(
         assert best.weight == pytest.approx(chart["goal"], rel=1e-12)
         assert [s.name[1][0] for s in best if s.name[0] == "word/3"] == words
         best.check(program, grammar | facts, values="probabilities")
+
+
+ATIS = """
+:- semiring count.
+part(X,Rest,I,K) += rewrite(X,[W|Rest]) * word(W,I,K).
+part(X,Rest,I,K) += rewrite(X,[n(Y)|Rest]) * part(Y,[],I,K).
+part(X,Rest,I,K) += part(X,[W|Rest],I,J) * word(W,J,K).
+part(X,Rest,I,K) += part(X,[n(Y)|Rest],I,J) * part(Y,[],J,K).
+goal += part('SIGMA',[],0,N) * end(N).
+"""
+
+
+@pytest.mark.skipif(not (DATA / "atis").is_dir(), reason=f"no ATIS grammar in {DATA}")
+@pytest.mark.filterwarnings(
+    "ignore::dynagrad.errors.ProgramWarning"
+)  # of cycles of unary rules
+def test_the_derivations_of_an_ambiguous_grammar_are_as_many_as_were_published() -> None:
+    productions = []
+    for parent, right in rows(DATA / "atis" / "productions.tsv"):
+        symbols = [s.strip('"') if s.startswith('"') else dg.Term("n", s) for s in right.split(" ")]
+        productions.append((parent, symbols))
+    program = dg.Program(ATIS)
+    bound = program.bind({"rewrite/2": productions})
+    listed = 0
+    for number, text in rows(DATA / "atis" / "sentences.tsv")[::7]:
+        facts = facts_of(text.split())
+        chart = bound.run(facts)
+        if int(number) == 0:
+            continue
+        assert chart.count("goal") == int(number) == chart["goal"]
+        if int(number) < 300:
+            found = list(chart.kbest("goal"))
+            assert len(found) == len(set(found)) == int(number)
+            assert [len(d) for d in found] == sorted(len(d) for d in found)
+            found[-1].check(program, {"rewrite/2": productions} | facts)
+            listed += 1
+    assert listed > 2
