@@ -406,6 +406,26 @@ def test_plain_arithmetic() -> None:
     assert math.isclose(chart.why("best(d)").reasons[0].value, 1.2125)  # type: ignore[index]
 
 
+def test_the_gradient_of_an_expectation_through_samples() -> None:
+    chart = dg.Program("goal += a(X) * b(X).", "real").run(
+        {"a/1": [("x", 1.0), ("y", 3.0)], "b/1": [("x", 1.0), ("y", 1.0)]}
+    )
+    found = chart.sample("goal", 20_000, seed=3).score_gradient(lambda d: 2.0 * ("a(y)" in d.items()))
+    exact = chart.forest("goal").covariance(lambda i: 2.0 * (str(i.head) == "a(y)"), lambda i: str(i.head) == "a(y)")
+    assert exact == pytest.approx(2 * 0.75 * 0.25)
+    assert found["a(y)"] == pytest.approx(exact, abs=0.01) and found["a(x)"] == pytest.approx(-exact, abs=0.01)
+    with pytest.raises(dg.Error, match="at least two draws"):
+        chart.sample("goal", 1).score_gradient(lambda d: 1.0)
+
+
+def test_what_cannot_be_decoded() -> None:
+    forest = dg.Program("goal += a(_).", "real").run({"a/1": [("x", 1.0), ("y", 0.0)]}).forest("goal")
+    assert forest.decode(lambda i: 2.0).facts() == ["a(x)"]
+    for wrong in ({"by": "max"}, {"gain": len, "by": "product"}, {"gain": lambda i: math.inf}):
+        with pytest.raises(dg.Error):
+            forest.decode(**wrong)  # type: ignore[arg-type]
+
+
 def test_batches() -> None:
     program = dg.Program("path(V) min= path(U) + edge(U,V).  path(V) min= start(V).")
     bound = program.bind({"edge/2": [("a", "b", 2.0), ("b", "c", 1.0), ("a", "c", 9.0)]})

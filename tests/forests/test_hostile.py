@@ -86,6 +86,7 @@ def test_a_hundred_thousand_draws_through_a_cycle() -> None:
         assert sum((o - e) ** 2 / e for o, e in cells) < 45, (semiring, cells)  # 12 cells: beyond 1 in 100,000
         assert sum(lengths.values()) == pytest.approx(100_000 * 0.5**12, abs=40)
         assert chart.expected("a", lambda i: float(i.rule is not None)) == pytest.approx(3.0)
+        assert chart.forest("a").covariance(lambda i: float(i.rule is not None)) == pytest.approx(8.0)
         turns = [len(d) for d in draws[:200]]
         assert draws.log_probability[:200].tolist() == pytest.approx([(n + 1) / 2 * math.log(0.5) for n in turns])
 

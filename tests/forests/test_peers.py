@@ -174,9 +174,7 @@ goal += part('SIGMA',[],0,N) * end(N).
 
 
 @pytest.mark.skipif(not (DATA / "atis").is_dir(), reason=f"no ATIS grammar in {DATA}")
-@pytest.mark.filterwarnings(
-    "ignore::dynagrad.errors.ProgramWarning"
-)  # of cycles of unary rules
+@pytest.mark.filterwarnings("ignore::dynagrad.errors.ProgramWarning")  # of cycles of unary rules
 def test_the_derivations_of_an_ambiguous_grammar_are_as_many_as_were_published() -> None:
     productions = []
     for parent, right in rows(DATA / "atis" / "productions.tsv"):

@@ -158,6 +158,28 @@ class Derivation:
         return " ".join(out).replace(" )", ")")
 
     @public
+    def latex(self) -> str:
+        """The tree for LaTeX, with its package `forest`.
+
+        >>> import dynagrad as dg
+        >>> print(dg.Program("goal += a(X) * b(X).").run({"a/1": [("x_1",)], "b/1": [("x_1",)]}).best("goal").latex())
+        \\begin{forest} [{goal} [{a(x\\_1)}] [{b(x\\_1)}]] \\end{forest}
+        """
+        out: list[str] = []
+        stack: list[int | str] = [0]
+        while stack:
+            at = stack.pop()
+            if isinstance(at, str):
+                out.append(at)
+                continue
+            step = self.steps[at]
+            out.append("[{" + "".join(_LATEX.get(c, c) for c in step.text) + "}")
+            stack.append("]")
+            stack.extend(reversed(step.antecedents))
+        text = " ".join(out).replace(" ]", "]")
+        return f"\\begin{{forest}} {text} \\end{{forest}}"
+
+    @public
     def nltk(self) -> Any:
         """The tree as `nltk.Tree`, whose labels and leaves are items. Raises `Error` where nltk is not installed."""
         try:
@@ -270,6 +292,14 @@ def _steps(forest: Packed, instances: Sequence[int] | npt.NDArray[Any]) -> tuple
 def _row(forest: Packed, instance: int) -> int | None:
     row = int(forest.meaning.given_row[-1 - int(forest.arrays.rule[instance])])
     return None if row == NO_ROW else row
+
+
+_LATEX = {c: f"\\{c}" for c in "_#$%&{}"} | {
+    "\\": r"\textbackslash{}",
+    "^": r"\textasciicircum{}",
+    "~": r"\textasciitilde{}",
+}
+"""Characters that LaTeX would read otherwise."""
 
 
 def _bracketed(text: str) -> str:

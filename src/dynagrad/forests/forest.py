@@ -8,10 +8,11 @@ from typing import Any
 
 from ..calls import public
 from . import storage
+from .decoding import decode
 from .derivation import Derivation
 from .packed import ForestItem, Instance, Listed, Packed
 from .ranking.k_best import KBest, best
-from .sums import Samples, count, count_simple, expectation
+from .sums import Samples, count, count_simple, covariance, expectation
 
 
 class Forest:
@@ -89,6 +90,34 @@ class Forest:
     def expected(self, value: Callable[[Instance], Any]) -> Any:
         """As `chart.expected`."""
         return expectation(self.packed, value)
+
+    @public
+    def covariance(
+        self, first: Callable[[Instance], float], second: Callable[[Instance], float] | None = None
+    ) -> float:
+        """The covariance of two sums over a derivation's instances; without a second, the variance of the first.
+
+        >>> import dynagrad as dg
+        >>> chart = dg.Program("goal += a(_).", "real").run({"a/1": [("x", 1.0), ("y", 3.0)]})
+        >>> chart.forest("goal").covariance(lambda instance: str(instance.head) == "a(y)")
+        0.1875
+        """
+        return covariance(self.packed, first, second)
+
+    @public
+    def decode(self, gain: Callable[[Instance], float] | None = None, *, by: str = "sum") -> Derivation:
+        """The derivation that is expected to have most in common with another one: minimum Bayes risk.
+
+        Its expected gain is the sum, over its rule instances, of `gain` (else 1) times the chance that their head is in
+        a derivation. `by="product"` is max-rule: the largest product of the chances of its instances.
+
+        >>> import dynagrad as dg
+        >>> program = dg.Program("goal += a(_). goal += b. b += c(_).", "real")
+        >>> chart = program.run({"a/1": [("x", 3.0)], "c/1": [("y", 2.0), ("z", 2.0)]})
+        >>> chart.best("goal").facts(), chart.forest("goal").decode().facts()
+        (['a(x)'], ['c(y)'])
+        """
+        return decode(self.packed, gain, by)
 
     @public
     def to_json(self, indent: int | None = None) -> str:

@@ -307,6 +307,23 @@ class Samples(Sequence[Derivation]):
     def __iter__(self) -> Iterator[Derivation]:
         return (self[n] for n in range(len(self)))
 
+    def score_gradient(self, value: Callable[[Derivation], float]) -> dict[str, float]:
+        """Estimates the derivative of the expectation of a function of a derivation by the log weight of each fact.
+
+        It is the mean of value times score, with the mean value as a baseline (Williams 1992, "Simple statistical
+        gradient-following algorithms"). Facts that no draw uses have none.
+        """
+        derivations = list(self)
+        values = np.array([float(value(d)) for d in derivations])
+        if len(values) < 2:
+            raise Error("a gradient is estimated from at least two draws")
+        values = (values - values.mean()) / (len(values) - 1)
+        found: dict[str, float] = {}
+        for derivation, weight in zip(derivations, values.tolist(), strict=True):
+            for fact in derivation.facts():
+                found[fact] = found.get(fact, 0.0) + weight
+        return found
+
     def __repr__(self) -> str:
         return f"<{len(self):,} draws from the derivations of {self._forest.text(0)}>"
 
@@ -414,3 +431,58 @@ def expectation(forest: Packed, value: Callable[[Instance], Any]) -> Any:
     for i in np.flatnonzero(counts).tolist():
         total = total + float(counts[i]) * value(Instance(forest, i))
     return total
+
+
+def covariance(
+    forest: Packed, first: Callable[[Instance], float], second: Callable[[Instance], float] | None = None
+) -> float:
+    """The covariance of two sums over a derivation's instances; the variance of one, where there is no second.
+
+    Given its last instance, the derivations of the antecedents are independent. So the covariance of an item is that
+    of what its instances expect, plus the expected sum of the covariances of antecedents (Li and Eisner 2009,
+    "First- and second-order expectation semirings").
+    """
+    walk = summed(forest)
+    a = forest.arrays
+    shares = np.array(walk.shares())
+    used = np.flatnonzero(shares > 0).tolist()
+    f, g = np.zeros(len(a.rule)), np.zeros(len(a.rule))
+    for i in used:
+        f[i] = float(first(Instance(forest, i)))
+        g[i] = f[i] if second is None else float(second(Instance(forest, i)))
+    means = [np.zeros(len(a.begin)), np.zeros(len(a.begin))]
+    found = np.zeros(len(a.begin))
+    nodes, begin, _, _ = walk.order()
+    for c in range(len(begin) - 1):
+        members = nodes[int(begin[c]) : int(begin[c + 1])].tolist()
+        place = {v: n for n, v in enumerate(members)}
+        instances = [i for v in members for i in range(int(a.begin[v]), int(a.end[v])) if shares[i] > 0]
+        below = {i: [u for u in forest.antecedents(i) if u >= 0] for i in instances}
+        owner = {i: v for v in members for i in range(int(a.begin[v]), int(a.end[v]))}
+        matrix = np.eye(len(members))
+        for i in instances:
+            for u in below[i]:
+                if u in place:
+                    matrix[place[owner[i]], place[u]] -= shares[i]
+
+        def solved(right: Callable[[int], float], known: Doubles) -> Doubles:
+            """Of each member the sum over its instances of a share of `right` and of what antecedents have."""
+            constant = np.zeros(len(members))  # noqa: B023  -- it is called at once
+            for i in instances:  # noqa: B023
+                outside = sum(known[u] for u in below[i] if u not in place)  # noqa: B023
+                constant[place[owner[i]]] += shares[i] * (right(i) + outside)  # noqa: B023
+            return np.asarray(np.linalg.solve(matrix, constant))  # noqa: B023
+
+        for mean, values in zip(means, (f, g), strict=True):
+            mean[members] = solved(lambda i, values=values: float(values[i]), mean)  # type: ignore[misc]
+
+        def spread(i: int) -> float:
+            """What an instance expects, apart from what its item does: the product of both."""
+            parts = [
+                values[i] + sum(mean[u] for u in below[i]) - mean[owner[i]]  # noqa: B023
+                for mean, values in zip(means, (f, g), strict=True)
+            ]
+            return float(parts[0] * parts[1])
+
+        found[members] = solved(spread, found)
+    return float(found[0])

@@ -1,0 +1,69 @@
+"""Derivations chosen by what they are expected to share with the true one: minimum Bayes risk, and max-rule.
+
+The best derivation need not be the one that has most in common with the others. Decoding looks for the derivation with
+the largest expected gain: the sum, over its rule instances, of a gain times the chance that their head is in a
+derivation (Goodman 1996, "Parsing algorithms and metrics"); or for the one whose instances have the largest product of
+chances (Petrov and Klein 2007, "Improved inference for unlexicalized parsing").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ..errors import Error, QueryError, RoomError, shown
+from .algebra import Kind
+from .derivation import Derivation
+from .native import Held, Walk, unbounded
+from .packed import Instance, Packed
+from .ranking.k_best import MOST_INSTANCES, product_of
+from .sums import Doubles, expected_counts
+
+Gain = Callable[[Instance], float]
+RULES = ("sum", "product")
+
+
+def decode(forest: Packed, gain: Gain | None, by: str) -> Derivation:
+    """The derivation with the largest expected gain, or with the largest product of chances of its instances."""
+    if by not in RULES:
+        raise Error(f"by is 'sum' or 'product', and {shown(by)} is neither")
+    if gain is not None and (by == "product" or not callable(gain)):
+        raise Error("a gain is a function of an instance, and is added up: it goes with by='sum'")
+    counts = expected_counts(forest)
+    a = forest.arrays
+    if by == "product":
+        with np.errstate(divide="ignore"):
+            scores = np.where(a.rule >= 0, np.log(counts), 0.0)
+    else:
+        heads = np.bincount(a.owner, counts, len(a.begin))[a.owner]
+        rules = np.flatnonzero((a.rule >= 0) & (counts > 0))
+        scores = np.where(counts > 0, 0.0, -np.inf)
+        gains = (
+            np.ones(len(rules)) if gain is None else np.array([float(gain(Instance(forest, int(n)))) for n in rules])
+        )
+        if not np.isfinite(gains).all():
+            raise Error("a gain is a finite number")
+        scores[rules] = gains * heads[rules]
+    return _best(forest, scores)
+
+
+def _best(forest: Packed, scores: Doubles) -> Derivation:
+    """The derivation with the largest sum of scores, one for each instance."""
+    a = forest.arrays
+    given = np.zeros(len(forest.meaning.given))
+    facts = np.flatnonzero(a.rule < 0)
+    given[-1 - a.rule[facts]] = scores[facts]
+    numbers = np.where(a.rule < 0, a.rule, np.arange(len(a.rule))).astype(np.int32)
+    walk = Walk(
+        int(Kind.SUMS), 0, Held(a.begin, a.end, numbers, a.first, a.antecedent, scores, given), forest.meaning.rank
+    )
+    worst = walk.best()
+    if worst is not None:
+        raise unbounded(forest.text(worst))
+    if not walk.need(0):
+        raise QueryError(f"all derivations of {forest.text(0)} have weight zero")
+    found = walk.derivation(0, MOST_INSTANCES)
+    if found is None:
+        raise RoomError(f"this derivation has more than {MOST_INSTANCES:,} instances")
+    return Derivation(forest, found[0], product_of(forest, found[0]))
