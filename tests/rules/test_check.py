@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from dynagrad.errors import Error, ProgramError, ProgramWarning
 from dynagrad.rules import undefined
 from dynagrad.rules.check import check
-from dynagrad.rules.checks.doubts import diverging
 from dynagrad.rules.checks.each_rule import newly_bound
+from dynagrad.rules.checks.suspicious_rules import diverging
 from dynagrad.rules.normal import Rules
 from dynagrad.rules.parse import parse
 from dynagrad.rules.show import show

@@ -1,5 +1,6 @@
-"""How runs end: from the status that native code gives to an error or a warning, in one table for a run of a chart, one
-for a run that is replayed for its derivatives, and one for the pass back. What a chart does about it is not said here.
+"""How runs end: the status that native code returns, turned into errors and warnings.
+
+There is a table for runs of charts, one for runs repeated with derivatives, and one for backward passes.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from .binding.loading import Prepared
 
 @dataclass(frozen=True)
 class End:
-    """How a run ended: a name of `codegen.rules.compiled.STATUS`, and what is needed to say more."""
+    """How a run ended: a name of `codegen.rules.compiled.STATUS`, and the chart to say more about it."""
 
     status: str
     prepared: Prepared
@@ -67,7 +68,7 @@ def _two_values(end: End) -> ValueRangeError:
 
 
 def _no_order(end: End) -> Error:
-    """What a user's plus and less say of two values that met, and that it does not fit together."""
+    """The error for a user's semiring whose plus and less disagree about two values that met."""
     user = end.prepared.compiled.plan.user
     assert user is not None and user.less is not None
     numbers = [float.fromhex(word) for word in end.prepared.chart.message().split()]
@@ -91,8 +92,8 @@ def _no_order(end: End) -> Error:
 
 
 def _integer_overflow(end: End) -> ValueRangeError:
-    """Which of the two causes it was the table says, and the cell which rule: see `RuleScope` in
-    `codegen/rules/scope.py`."""
+    """The report's table says whether it is an overflow or a division by zero, its cell in which rule: see `RuleScope`
+    in `codegen/rules/scope.py`."""
     report, rules = end.report, end.prepared.compiled.plan.rules
     rule = next((r for r in rules.rules if r.number == report.error_cell), None)
     where = ""
@@ -122,12 +123,12 @@ def function_failed(prepared: Prepared, report: Any) -> Error:
 
 
 def out_of_time(where: str) -> NotConverged:
-    """The error of derivatives that took too long."""
+    """The error for derivatives that took too long."""
     return NotConverged(f"the limit on time was met {where}; raise timeout. The chart is as it was")
 
 
 def near_critical(item: str) -> str:
-    """What is wrong where a derivative would have no digit: the value has half of them."""
+    """The message for a derivative without a correct digit, near a singular system."""
     return (
         f"the derivative with respect to {item} has no correct digit: the weights around its cycle are so near to "
         "where its value becomes infinite, or ceases to exist, that the value itself has only half of the digits (see "
@@ -170,7 +171,7 @@ def _quiet(end: End) -> NotConverged:
 
 
 def cycle(prepared: Prepared) -> tuple[str, ...]:
-    """The items of the cycle that made a run end, each leading to the next."""
+    """The items of the cycle that ended a run, each an antecedent of the next."""
     keys = {t.number: (t.key, t.arity) for t in prepared.compiled.plan.tables.values()}
     found = []
     for number, cell in prepared.chart.cycle():
@@ -195,7 +196,7 @@ def _cyclic(end: End) -> Error:
 
 
 def unsettled(item: str) -> str:
-    """What is wrong where derivatives go around a cycle without end."""
+    """The message for derivatives that do not converge around a cycle."""
     return (
         f"the derivative with respect to {item} does not settle: values around a cycle stand still, since a weight "
         "there is zero, and its derivatives grow without end, or shrink too slowly. Make the weights around the cycle "
@@ -248,11 +249,11 @@ _BACKWARD: _Table = {
     "bad_adjoint": lambda end: first_going_backward(end.prepared, reported(end.prepared, end.report)),
 }
 UNUSABLE = frozenset({"host_error", "interrupted", "no_memory"})
-"""Ends after which a chart can neither be read nor go on."""
+"""The statuses after which a chart can be neither read nor resumed."""
 
 
 def check_end(end: End) -> None:
-    """Raises or warns where the end of a chart's own run says so."""
+    """Raises or warns for the end of a chart's own run."""
     if end.status in _FORWARD:
         raise _FORWARD[end.status](end)
     if end.report.underflow:
@@ -263,13 +264,13 @@ def check_end(end: End) -> None:
 
 
 def check_replayed(end: End) -> None:
-    """Raises for a run that was made again for its derivatives and came to grief, which over dual numbers it can."""
+    """Raises where a run that was repeated for its derivatives did not end as the first one did."""
     if end.status not in ("done", "max_pops"):
         raise _REPLAYED.get(end.status, _not_finite)(end)
 
 
 def check_backward(end: End) -> None:
-    """Raises where a pass back did not come to its end."""
+    """Raises where a backward pass did not complete."""
     if end.status in _BACKWARD:
         raise _BACKWARD[end.status](end)
     if end.status != "done":

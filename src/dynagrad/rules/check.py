@@ -11,10 +11,10 @@ from dataclasses import replace
 
 from ..errors import warn
 from .checks.declarations import check_declarations, check_semiring
-from .checks.doubts import collect, single_variables
 from .checks.each_rule import check_aggregators, check_bound, check_products
 from .checks.recursion import check_cycles, check_priorities, components, uses_of
 from .checks.report import Reporter, nearest
+from .checks.suspicious_rules import collect, single_variables
 from .integers import check_integers
 from .normal import Rules
 from .normalise import normalise
