@@ -33,9 +33,9 @@ from ..plan.options import Options
 from ..plan.recognise import effective_semiring
 from ..plan.right_sides import trace_semiring
 from ..rules import infer
+from ..rules.cache import cached_rules
 from ..rules.checks.report import nearest
 from ..rules.normal import Rules
-from ..rules.remembered import cached_rules
 from ..rules.syntax import Application, Expression, Numeral, PredicateDeclaration
 from ..runtime.compiling.toolchain import warn_without_compiler
 from ..semirings import ROUNDING, Semiring, scale

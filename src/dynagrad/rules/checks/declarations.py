@@ -1,4 +1,4 @@
-"""Checks of declarations: the semiring, the kinds of predicates, agendas, types, functions."""
+"""Checks of declarations: semiring, kinds of predicates, agendas, solvers, types, functions, beams, distributions."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def check_semiring(source: Source, chosen: str | None, report: Reporter) -> str 
 
 
 def _occurring(source: Source) -> dict[str, Span]:
-    """The predicates that rules, axioms and priorities speak of, each with its first place."""
+    """The predicates that rules, axioms and priorities mention, each with its first place in the text."""
     places: dict[str, Span] = {}
     for rule in source.rules:
         places.setdefault(rule.head.key, rule.head.span)
@@ -111,7 +111,7 @@ def _priority_nodes(declaration: PriorityDeclaration) -> Iterator[PriorityExpres
 
 
 def _declared_keys(declaration: Declaration) -> tuple[str, ...]:
-    """The predicates that a declaration is about, but for functions and open distributions."""
+    """The predicates that a declaration names, except functions of values and distributions with `...`."""
     match declaration:
         case PredicateDeclaration(kind="function"):
             return ()
@@ -206,7 +206,7 @@ def _check_duplicates(source: Source, report: Reporter) -> None:
                 )
 
 
-# Which declarations of one predicate contradict each other.
+# Kinds of predicates that contradict each other.
 _CONTRADICTIONS = (
     ("transient", "input", "a transient predicate is made by rules and never stored"),
     ("transient", "output", "a transient predicate is never stored, so it cannot be looked up"),
