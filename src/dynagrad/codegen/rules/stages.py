@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...plan.aggregators import head_kind, stated
+from ...plan.aggregators import clause_defined, head_kind
 from ...plan.model import Join, Stage, TableLayout
 from ...rules.aggregators import AGGREGATORS
 from ...rules.semirings import SEMIRINGS
@@ -57,7 +57,7 @@ def write_add(context: ClassContext, table: TableLayout) -> None:
     out.line(f"const int64_t cell = {name}.locate({context.stored(table)});")
     if context.plan.resolves:
         out.line(f"if (!block{stage.number}.has(grown(node_{name}, cell, 0u))) return;  // it stays as it is")
-    if stated(context.plan, table):
+    if clause_defined(context.plan, table):
         out.line(f"if ({name}.seen.test(cell)) return;  // it is worth one, however often it is derived")
         out.line("x = semiring::one();")
     if stage.unknowns and not table.sink:

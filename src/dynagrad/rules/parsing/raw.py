@@ -15,13 +15,13 @@ from typing import Any
 from lark import Lark, Token, Transformer
 
 from ...errors import Span
+from ..parser_tables import parser
 from ..syntax import (
     Float,
     Integer,
     Symbol,
     Variable,
 )
-from ..parser_tables import parser
 
 
 class Raw:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ....plan.aggregators import states
+from ....plan.aggregators import head_clause_defined
 from ....plan.model import Stage, TableLayout
 from ..context import ClassContext
 from ..solving.components import write_ground_all
@@ -105,6 +105,6 @@ def _share(context: ClassContext, stage: Stage, key: str) -> None:
     out.line("adjoint_t gupdate = {}, gold = {};")
     arguments = "".join(f", a{i}" for i in range(table.arity))
     for join in stage.inner_joins:
-        if driver_of(join) == key and not states(context.plan, join):
+        if driver_of(join) == key and not head_clause_defined(context.plan, join):
             out.line(f"{context.drive_name(join, 'back')}(cell{arguments}, update, old, now, first, gupdate, gold);")
     out.close()

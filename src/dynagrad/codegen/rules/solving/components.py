@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ....plan.aggregators import stated
+from ....plan.aggregators import clause_defined
 from ....plan.model import Stage, TableLayout
 from ..context import ClassContext
 from .stages import by_table
@@ -77,7 +77,7 @@ def write_solve(context: ClassContext, stage: Stage) -> None:
     out.close()
 
     def given(table: TableLayout, name: str) -> list[str]:
-        if stated(plan, table):  # what is found is derived, and that is all
+        if clause_defined(plan, table):  # what is found is derived, and that is all
             return [f"{solver}.given[{number}] = semiring::one();"]
         return [f"if ({name}.seen.test(cell_of(h))) {solver}.given[{number}] = {name}.value[cell_of(h)];"]
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ....plan.aggregators import states
+from ....plan.aggregators import head_clause_defined
 from ....plan.model import Stage, TableLayout
 from ..context import ClassContext
 from .grounding import driver_of, write_join
@@ -141,7 +141,7 @@ def write_stage(context: ClassContext, stage: Stage) -> None:
     out, n = context.out, stage.number
     for join in stage.inner_joins:
         write_join(context, join, "edges")
-        if stage.unknowns and not states(context.plan, join):
+        if stage.unknowns and not head_clause_defined(context.plan, join):
             write_join(context, join, "ground")
     _all_joins(context, stage, "explore", "edges")
     if stage.unknowns:
@@ -165,7 +165,7 @@ def _all_joins(context: ClassContext, stage: Stage, verb: str, prefix: str) -> N
         table, name = context.plan.tables[key], context.names.table[key]
         own = [j for j in stage.inner_joins if driver_of(j) == key]
         if verb == "ground":
-            own = [j for j in own if not states(context.plan, j)]
+            own = [j for j in own if not head_clause_defined(context.plan, j)]
         out.open(f"void {verb}_{name}(int64_t cell)")
         if own:
             context.unpack(table)
