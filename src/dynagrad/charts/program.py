@@ -351,7 +351,7 @@ class Bound:
         """
         probabilities = probabilities_flag(values) or self.program._probabilities
         scale_ = self.program._context.scale
-        shape, finite, _ = scale_.given(probabilities)
+        shape, finite, _ = scale_.value_form(probabilities)
         given = dict(self._binding.given)
         if not isinstance(numbers, Mapping):
             raise FactError(f"{shown(numbers)} is no dict of numbers; give one from predicates to a number a row")

@@ -55,7 +55,7 @@ def _fact_files(given: Sequence[str]) -> Iterator[tuple[str, Path]]:
 
 def facts_of(program: Program, given: Sequence[str], values: Values) -> dict[str, Relation]:
     """The facts of all files; several files of one predicate add up."""
-    shape, finite, one = context_of(program).scale.given(values is Values.probabilities)
+    shape, finite, one = context_of(program).scale.value_form(values is Values.probabilities)
     found: dict[str, Relation] = {}
     for key, path in _fact_files(given):
         if key not in program.predicates and re.fullmatch(r".+/\d+", key):

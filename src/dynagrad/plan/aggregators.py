@@ -11,7 +11,7 @@ from .model import Join, Plan, Stage, TableLayout
 
 
 def clause_defined(plan: Plan, table: TableLayout) -> bool:
-    """Whether clauses (`head :- item.`) define the table in a semiring: its items are worth one, however often derived."""
+    """Whether clauses (`head :- item.`) define the table in a semiring: each of its items is worth one."""
     return plan.semiring != "plain" and table.aggregator == "|="
 
 

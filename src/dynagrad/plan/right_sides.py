@@ -49,7 +49,7 @@ def to_node(
     functions: Mapping[str, Callable[..., Any]],
     item_name: Callable[[Item], str] | None = None,
 ) -> Node:
-    """The op graph of an expression, in which antecedents are variables `x0`, `x1`, ...; `item_name` names other items."""
+    """The op graph of an expression over antecedents `x0`, `x1`, ..., and other items as `item_name` names them."""
     done: list[Any] = []
     stack: list[tuple[Any, bool]] = [(value, False)]
     while stack:

@@ -80,7 +80,7 @@ def read_facts(
             continue
         if known[key].external:
             raise FactError(f"`{key}` is external: a function computes its values, so facts cannot be given for it")
-        shape, finite, _ = context.scale.given(probabilities)
+        shape, finite, _ = context.scale.value_form(probabilities)
         declared = known[key].types or ()
         floats = {i for i, union in enumerate(declared) if any(t.name == "float" for t in union)}
         relation = read(key, rows, value_shape=shape, finite=finite, float_columns=floats)
