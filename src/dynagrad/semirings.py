@@ -27,9 +27,9 @@ Words = npt.NDArray[np.uint64]
 class Semiring:
     """A user's semiring: `plus` and `times` are Python functions of two values, which are traced and compiled.
 
-    A value is a float or a tuple of floats, as `zero` and `one` are (Goodman 1999, "Semiring parsing", section 2). Where
-    plus selects one of its arguments, `less(a, b)` says that b is the better one, and the agenda is best-first. Whether
-    plus and less agree is checked whenever two values meet: a run in which they do not raises `Error`.
+    A value is a float or a tuple of floats, as `zero` and `one` are (Goodman 1999, "Semiring parsing", section 2).
+    Where plus selects one of its arguments, `less(a, b)` says that b is the better one, and the agenda is best-first.
+    Whether plus and less agree is checked whenever two values meet: a run in which they do not raises `Error`.
 
     `star(a)` is the closure one + a + a*a + ..., if there is one: the sum over a cycle of weight a (Lehmann 1977,
     "Algebraic structures for transitive closure"). With it, cycles are solved where each rule has one item of the

@@ -172,7 +172,7 @@ def next_pop(plan: Plan, stage: Stage, rest: bool) -> str:
 
 
 def write_resting_adjoint(context: ClassContext, table: TableLayout, to: str, x: str) -> None:
-    """In a backward join: takes the adjoint of resting updates if the contribution `x` left the item at `to` as it was."""
+    """In a backward join: the adjoint of resting updates, if the contribution `x` left the item at `to` as it was."""
     out, name, stage = context.out, context.names.table[table.key], stage_of(context.plan, table)
     out.line(
         f"if (report.stage > {stage.number} && {name}.popped.test({to}) && {_nothing_new(context, table, to, x)}) "
