@@ -1,5 +1,5 @@
-// Systems of cyclic components over semirings without subtraction: counts, and closed semirings of users, by
-// elimination with the closure of pivots (Lehmann 1977, "Algebraic structures for transitive closure").
+// Systems of cyclic components over semirings without subtraction: counts, in topological order of what is nonzero, and
+// closed semirings of users, by elimination (Lehmann 1977, "Algebraic structures for transitive closure").
 //
 // They are used like `System`: `open`, `add` every instance, `solve`.
 #pragma once
