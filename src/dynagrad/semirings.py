@@ -58,13 +58,13 @@ class Semiring:
             value = getattr(self, name)
             parts = value if isinstance(value, tuple | list) else (value,)
             if not parts or not all(isinstance(part, int | float | np.integer | np.floating) for part in parts):
-                raise Error(f"a semiring's {name} is a number or a tuple of numbers, and {shown(value)} is neither")
+                raise Error(f"a semiring's {name} must be a number or a tuple of numbers, not {shown(value)}")
         for name in ("plus", "times", "less"):
             function = getattr(self, name)
             if not callable(function) and (function is not None or name != "less"):
-                raise Error(f"a semiring's {name} is a function of two values, and {shown(function)} is none")
+                raise Error(f"a semiring's {name} must be a function of two values, not {shown(function)}")
         if self.star is not None and not callable(self.star):
-            raise Error(f"a semiring's star is a function of one value, and {shown(self.star)} is none")
+            raise Error(f"a semiring's star must be a function of one value, not {shown(self.star)}")
 
 
 @dataclass(frozen=True)
@@ -91,12 +91,12 @@ class Scale:
         """The words of one Python value."""
         if self.shape == "count":
             if not isinstance(value, int | np.integer):
-                raise Error(f"the value {shown(value)} is no whole number, as those of the count semiring are")
+                raise Error(f"the value {shown(value)} is not a whole number, as those of the count semiring are")
             return np.asarray(_count_words(np.array([int(value)], object))[0])
         try:
             flat = np.array(_flatten(value), np.float64)
         except (TypeError, ValueError, OverflowError):
-            raise Error(f"the value {shown(value)} is no number of the {self.name} semiring") from None
+            raise Error(f"the value {shown(value)} is not a number of the {self.name} semiring") from None
         if len(flat) != self.width:
             raise Error(
                 f"the value {value!r} has {len(flat)} numbers; those of the {self.name} semiring have {self.width}"
@@ -150,7 +150,7 @@ class Scale:
         wrong = (chances < 0) | (chances > 1 + ROUNDING)
         if wrong.any():
             row = int(wrong.argmax())
-            raise Error(f"row {row + 1}: {float(chances[row])} is no probability, which is a number from 0 to 1")
+            raise Error(f"row {row + 1}: {float(chances[row])} is not a probability, which is a number from 0 to 1")
         if self.shape == "expectation":
             return values
         with np.errstate(divide="ignore"):

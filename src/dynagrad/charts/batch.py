@@ -368,13 +368,13 @@ def _cotangents(given: Any, count: int) -> Array | None:
     except Exception:  # other libraries' arrays may raise anything
         numbers = np.array(None)
     if numbers.dtype.kind not in "fiub":
-        raise Error(f"cotangents are numbers, one per example, and {shown(given)} is something else")
+        raise Error(f"cotangents must be numbers, one per example, not {shown(given)}")
     numbers = numbers.astype(np.float64)
     if numbers.shape != (count,):
-        raise Error(f"cotangents are one number per example: {count:,}, but their shape is {numbers.shape}")
+        raise Error(f"cotangents must be one number per example, {count:,}, but their shape is {numbers.shape}")
     if not np.isfinite(numbers).all():
         n = int((~np.isfinite(numbers)).argmax())
-        raise Error(f"cotangents are finite, and that of example {n} is {numbers[n]}")
+        raise Error(f"cotangents must be finite, and that of example {n} is {numbers[n]}")
     return numbers
 
 

@@ -593,7 +593,7 @@ class Chart:
     def retract(self, key: str, rows: Any, *, values: str = "weights") -> None:
         """Removes every copy of the given facts; of a row with a value, only the copies with that value.
 
-        Raises `QueryError`, and leaves the chart as it was, where one of them is no fact of this chart. Axioms in the
+        Raises `QueryError`, and leaves the chart as it was, where one of them is not a fact of it. Axioms in the
         program's text stay.
 
         >>> import dynagrad as dg

@@ -49,10 +49,10 @@ def _bad_value(end: End) -> ValueRangeError:
         return ValueRangeError(f"{item} is too large to be counted: at least 2**128 - 1 derivations")
     if scale.name == "plain":
         return ValueRangeError(
-            f"{item} became NaN, or infinite though what it is made of is finite, and is the first item that did: by "
+            f"{item} became NaN, or infinite though its antecedents are finite, and is the first item that did: by "
             "numbers that are too large, as exp(800), by the log of 0, by 1/0, 0/0, inf - inf, or a function outside "
             "its domain. A log of a sum of exps stays in range as `log+=`, or as lse(a, b); `if ... then ... else ...` "
-            "can step around a point"
+            "can avoid a point"
         )
     return ValueRangeError(
         f"{item} became NaN or left the range of the {scale.name} semiring, and is the first item that did. A "
@@ -119,20 +119,20 @@ def function_failed(prepared: Prepared, report: Any) -> Error:
     """The error for a function of values that failed inside a rule."""
     names, _, said = prepared.chart.message().partition(": ")
     which = f"one of the functions {names}" if "," in names else f"the function {names}"
-    return Error(f"{which} failed for {cut(reported(prepared, report))}: {said or 'it did not come to its end'}")
+    return Error(f"{which} failed for {cut(reported(prepared, report))}: {said or 'it did not return'}")
 
 
 def out_of_time(where: str) -> NotConverged:
     """The error for derivatives that took too long."""
-    return NotConverged(f"the limit on time was met {where}; raise timeout. The chart is as it was")
+    return NotConverged(f"the limit on time was met {where}; raise timeout. The chart is unchanged")
 
 
 def near_critical(item: str) -> str:
     """The message for a derivative without a correct digit, near a singular system."""
     return (
-        f"the derivative with respect to {item} has no correct digit: the weights around its cycle are so near to "
-        "where its value becomes infinite, or ceases to exist, that the value itself has only half of the digits (see "
-        "chart.error_bound). Make the weights around the cycle smaller"
+        f"the derivative with respect to {item} has no correct digit: the weights around its cycle are so close to "
+        "those at which its value becomes infinite, or ceases to exist, that the value itself has only half of its "
+        "digits (see chart.error_bound). Make the weights around the cycle smaller"
     )
 
 
@@ -147,9 +147,9 @@ def _diverges(end: End) -> NotConverged:
     else:
         selects = prepared.compiled.plan.selective or items
         why = (
-            "values around a cycle get better each time around, without end"
+            "values around a cycle improve each time around, without end"
             if selects
-            else "iterating the cycle that it is part of does not come nearer to a value"
+            else "iterating its cycle does not converge"
         )
     return NotConverged(
         f"{cut(reported(prepared, report))} has no finite value: {why} ({cut(around)}). The items, in this order, are "
@@ -198,8 +198,8 @@ def _cyclic(end: End) -> Error:
 def unsettled(item: str) -> str:
     """The message for derivatives that do not converge around a cycle."""
     return (
-        f"the derivative with respect to {item} does not settle: values around a cycle stand still, since a weight "
-        "there is zero, and its derivatives grow without end, or shrink too slowly. Make the weights around the cycle "
+        f"the derivative with respect to {item} does not settle: values around a cycle do not change, since a weight "
+        "there is zero, but derivatives grow without end, or converge too slowly. Make the weights around the cycle "
         "smaller, or break it"
     )
 
@@ -232,19 +232,19 @@ _FORWARD: _Table = {
 _REPLAYED: _Table = {
     **_ALWAYS,
     "no_memory": lambda end: out_of_memory(Failure.EXHAUSTED),
-    "timeout": lambda end: out_of_time("when the run was made again for its derivatives"),
+    "timeout": lambda end: out_of_time("when the run was repeated for its derivatives"),
     "bytes": lambda end: NotConverged(
         f"the run with its derivatives needs more than {end.report.bytes:,} bytes, the limit that the chart was run "
         "with; run it with a larger max_bytes, or stop it earlier with max_pops"
     ),
     "host_error": lambda end: Error(
-        "a function behind an external predicate failed when the run was made again for its derivatives"
+        "a function behind an external predicate failed when the run was repeated for its derivatives"
     ),
 }
 _BACKWARD: _Table = {
     **_ALWAYS,
     "no_memory": lambda end: out_of_memory(Failure.EXHAUSTED),
-    "timeout": lambda end: out_of_time("on the way back through the run"),
+    "timeout": lambda end: out_of_time("in the backward pass"),
     "bytes": lambda end: out_of_memory(Failure.LIMITED),
     "bad_adjoint": lambda end: first_going_backward(end.prepared, reported(end.prepared, end.report)),
 }

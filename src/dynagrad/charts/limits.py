@@ -45,9 +45,9 @@ class Limits:
             if value is None:
                 continue
             if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real) or not float(value) >= 0:
-                raise Error(f"{name} must be a number from 0, and {shown(value)} is not")
+                raise Error(f"{name} must be a number from 0, not {shown(value)}")
         if self.until is not None and not isinstance(self.until, str):
-            raise QueryError(f'until is an item, written as in rules, such as "goal", and {shown(self.until)} is none')
+            raise QueryError(f'until must be an item, written as in rules, such as "goal", not {shown(self.until)}')
 
     def stop(self, began: float | None = None) -> Stop | None:
         """What stops native code at the limit on time, counted from now or from `began`; None without a limit."""

@@ -70,7 +70,7 @@ def read_known(text: Any, check: Callable[[str], None]) -> Item:
     elif isinstance(text, Item):
         item = text
     else:
-        raise QueryError(f'{shown(text)} is no item; write it as in rules, such as chart["constit(np,0,2)"]')
+        raise QueryError(f'{shown(text)} is not an item; write it as in rules, such as chart["constit(np,0,2)"]')
     check(item.key)
     terms: list[SyntaxTerm] = list(item.arguments)
     while terms:

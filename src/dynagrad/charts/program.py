@@ -99,17 +99,17 @@ class Program:
         text, filename = _text(source)
         self._probabilities = probabilities_flag(values)
         if functions is not None and not isinstance(functions, Mapping):
-            raise Error(f"functions is a dict from names to functions, and {shown(functions)} is none")
+            raise Error(f"functions must be a dict from names to functions, not {shown(functions)}")
         given = dict(functions or {})
         user = semiring if isinstance(semiring, Semiring) else None
         chosen = "user" if user is not None else semiring
         if chosen is not None and not isinstance(chosen, str):
-            raise Error(f"semiring is a name or a dg.Semiring, and {shown(chosen)} is neither")
+            raise Error(f"semiring must be a name or a dg.Semiring, not {shown(chosen)}")
         for name, f in given.items():
             if not isinstance(name, str):
-                raise Error(f"functions has {shown(name)}, which is no name; it is a dict from names to functions")
+                raise Error(f"functions has {shown(name)}, which is not a name; it is a dict from names to functions")
             if not callable(f):
-                raise Error(f"functions has {shown(f)} for {cut(name)}, which is no function")
+                raise Error(f"functions has {shown(f)} for {cut(name)}, which is not a function")
         named = {name: f for name, f in given.items() if "/" not in name}
         rules = cached_rules(text, filename, chosen, named)
         _check_compiled(rules, text, filename, named)
@@ -354,7 +354,7 @@ class Bound:
         shape, finite, _ = scale_.value_form(probabilities)
         given = dict(self._binding.given)
         if not isinstance(numbers, Mapping):
-            raise FactError(f"{shown(numbers)} is no dict of numbers; give one from predicates to a number a row")
+            raise FactError(f"{shown(numbers)} is not a dict of numbers; give one from predicates to a number a row")
         for key, row_values in numbers.items():
             if key not in given:
                 name = key if isinstance(key, str) else shown(key)
@@ -502,9 +502,9 @@ class Bound:
     ) -> Batch:
         limits.check()
         if isinstance(examples, str | Mapping) or not _iterable(examples):
-            raise Error(f"examples are a list of facts, one dict for each, and {shown(examples)} is none")
+            raise Error(f"examples must be a list of facts, a dict for each example, not {shown(examples)}")
         if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int)):
-            raise Error(f"threads is a whole number, and {shown(threads)} is none")
+            raise Error(f"threads must be a whole number, not {shown(threads)}")
         examples = list(examples)
         count, scale_ = len(examples), self.program._context.scale
         threads = max(1, min(threads or os.cpu_count() or 1, count))
@@ -684,7 +684,7 @@ def _text(source: str | Path) -> tuple[str, str]:
     if isinstance(source, Path):
         return file_text(source), str(source)
     if not isinstance(source, str):
-        raise Error(f"a program is a text or a Path, and {type(source).__name__} is neither")
+        raise Error(f"a program must be a text or a Path, not {type(source).__name__}")
     if source.endswith(".dyna") and "\n" not in source:  # no program ends so
         raise Error(
             f"{shown(source)} is the name of a file; give pathlib.Path({shown(source)}) to read the program in it"
@@ -759,7 +759,7 @@ def _constants_from_probabilities(context: ProgramContext) -> ProgramContext:
 
     def convert(number: float | int, span: Span) -> float:
         if not 0 <= number <= 1 + ROUNDING:
-            message = f"{number} is no probability, which is a number from 0 to 1."
+            message = f"{number} is not a probability, which is a number from 0 to 1."
             raise ProgramError(message, rules.source.text, span, rules.source.filename)
         converted = number_scale.from_probabilities(np.array([number], np.float64))
         assert converted is not None

@@ -67,7 +67,7 @@ class Run:
         """
         wanted.check()
         if not isinstance(progress, bool):
-            raise Error(f"progress is True or False, and {shown(progress)} is neither")
+            raise Error(f"progress must be True or False, not {shown(progress)}")
         began, self.spent = time.monotonic() - self.spent, 0.0
         if (
             self.prepared is None

@@ -35,17 +35,17 @@ _SHAPES = ("float", "count", "boolean", "expectation")
 def _path(path: Any, kinds: Any, value_shape: Any, finite: Any) -> Path:
     """The path of a file. Raises where an option of `read_file` is wrong."""
     if not isinstance(path, str | Path):
-        raise Error(f"a file of facts is a str or a Path, and {shown(path)} is neither")
+        raise Error(f"a file of facts must be a str or a Path, not {shown(path)}")
     if kinds is not None and not (isinstance(kinds, list | tuple) and all(map(_is_type, kinds))):
-        raise Error(f"kinds is a list of {', '.join(_TYPES)} and None, and {shown(kinds)} is none")
+        raise Error(f"kinds must be a list of {', '.join(_TYPES)} and None, not {shown(kinds)}")
     vector = isinstance(value_shape, tuple) and len(value_shape) == 2 and shown(value_shape[0]) == "'vector'"
     if not vector and not (isinstance(value_shape, str) and value_shape in _SHAPES):
         shapes = ", ".join(_SHAPES)
-        raise Error(f'value_shape is one of {shapes}, or ("vector", length), and {shown(value_shape)} is none')
+        raise Error(f'value_shape must be one of {shapes}, or ("vector", length), not {shown(value_shape)}')
     if not isinstance(finite, str) or finite not in FORBIDDEN:
-        raise Error(f"finite is one of {', '.join(map(repr, FORBIDDEN))}, and {shown(finite)} is none")
+        raise Error(f"finite must be one of {', '.join(map(repr, FORBIDDEN))}, not {shown(finite)}")
     if "\0" in str(path):
-        raise Error(f"{shown(str(path))} is no name of a file: it has a zero character")
+        raise Error(f"{shown(str(path))} is not a name of a file: it has a zero character")
     return Path(path)
 
 
@@ -96,7 +96,7 @@ def read_file(
         except OSError as error:
             raise place.error(f"the file {str(path)!r} cannot be read: {error.strerror or error}") from None
         except UnicodeEncodeError:
-            raise place.error(f"the file {str(path)!a} cannot be read: its name is no text") from None
+            raise place.error(f"the file {str(path)!a} cannot be read: its name is not text") from None
     floats = {index for index, kind in enumerate(kinds or ()) if kind == "float"}
     with place.reading():
         relation = finish(place, raw, value_shape=value_shape, finite=finite, float_columns=floats)
@@ -244,7 +244,7 @@ def _value(text: Any) -> Any:
         return tuple(map(float, parts))
     if not text.strip():
         raise FactError("the value is empty; leave the column out where there are no values")
-    raise FactError(f"the value {shown(text)} is no number; the column after the arguments is the value")
+    raise FactError(f"the value {shown(text)} is not a number; the column after the arguments is the value")
 
 
 # -- Arrow files -----------------------------------------------------------------------------------------------------
@@ -327,7 +327,7 @@ def as_integers(column: TextColumn, place: Place | None = None, index: int = 0) 
 
     def number(text: Any) -> int:
         if not _INTEGER.match(text):
-            raise FactError(f"{shown(text)} is no integer, as the argument's type says")
+            raise FactError(f"{shown(text)} is not an integer, as the argument's type says")
         if len(text) > 4000 or not INTEGER_MIN <= int(text) <= INTEGER_MAX:
             raise FactError(
                 f"the integer {cut(text)} is beyond the range of arguments, {INTEGER_MIN} to {INTEGER_MAX}; "
@@ -347,7 +347,7 @@ def as_floats(column: TextColumn, place: Place | None = None, index: int = 0) ->
 
     def number(text: Any) -> float:
         if not _NUMBER.match(text) or not math.isfinite(float(text)):
-            raise FactError(f"{shown(text)} is no finite float, as the argument's type says")
+            raise FactError(f"{shown(text)} is not a finite float, as the argument's type says")
         return float(text) + 0.0
 
     codes, distinct = encode(_converted(column, number, place, index))

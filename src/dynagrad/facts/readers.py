@@ -77,7 +77,7 @@ def with_values(relation: Relation, values: object, *, value_shape: ValueShape, 
                 values = array.reshape(relation.count, *array.shape[relation.arity :])
         if not is_array(values):
             if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
-                raise place.error(f"{shown(values)} is no array of values; give one value for each of the rows")
+                raise place.error(f"{shown(values)} is not an array of values; give one value for each of the rows")
             values = _listed(place, values)
         new = read_values(place, relation.count, values, value_shape, finite)
     return replace(relation, values=new, value_shape=value_shape)
@@ -101,7 +101,7 @@ def _raw(place: Place, rows: Any, value_shape: ValueShape) -> Raw:
         return _from_dict(place, rows)
     if isinstance(rows, str | bytes | Term) or rows is None:
         hint = "; read a file with dg.read_file(path, key)" if isinstance(rows, str) else ""
-        raise place.error(f"{shown(rows)} is no table of facts{hint}")
+        raise place.error(f"{shown(rows)} is not a table of facts{hint}")
     if rows is np.ma.masked:
         raise place.error(MISSING)
     if isinstance(rows, np.ndarray):
@@ -109,7 +109,7 @@ def _raw(place: Place, rows: Any, value_shape: ValueShape) -> Raw:
         rows = as_array(place, rows)
     if isinstance(rows, bool | int | float | np.generic) or (is_array(rows) and getattr(rows, "ndim", None) == 0):
         if place.arity:
-            raise place.error(f"{shown(rows)} is no table of facts; give rows such as {_sample(place)}")
+            raise place.error(f"{shown(rows)} is not a table of facts; give rows such as {_sample(place)}")
         return Raw(1, (), [rows.item() if hasattr(rows, "item") else rows])
     if hasattr(rows, "iloc") and hasattr(rows, "columns"):
         columns = [rows.iloc[:, i] for i in range(rows.shape[1])]
@@ -131,7 +131,7 @@ def _raw(place: Place, rows: Any, value_shape: ValueShape) -> Raw:
     if isinstance(rows, Iterable):
         return _from_rows(place, rows)
     raise place.error(
-        f"{shown(rows)} is no table of facts; give a list of tuples, a dict, a frame, an Arrow table or an array"
+        f"{shown(rows)} is not a table of facts; give a list of tuples, a dict, a frame, an Arrow table or an array"
     )
 
 
@@ -165,7 +165,7 @@ def _from_rows(place: Place, rows: Iterable[Any]) -> Raw:
         for row, value in enumerate(table):
             if not isinstance(value, tuple | list):
                 hint = f"({value!r},)" if isinstance(value, int | str) and len(repr(value)) < 40 else "(a, b, 0.5)"
-                raise place.error(f"{shown(value)} is no row; rows are tuples, such as {hint}", row)
+                raise place.error(f"{shown(value)} is not a row; rows are tuples, such as {hint}", row)
     widths = set(map(len, table)) or {place.arity}
     if len(widths) > 1 or not widths <= {place.arity, place.arity + 1}:
         first = len(table[0])
@@ -195,7 +195,7 @@ def _from_dict(place: Place, rows: Mapping[Any, Any]) -> Raw:
                 f"the key {shown(arguments)} has {_columns(len(arguments))}, not {place.arity}{hint}", row
             )
         if place.arity != 1:
-            raise place.error(f"the key {shown(arguments)} is no tuple of {place.arity} arguments", row)
+            raise place.error(f"the key {shown(arguments)} is not a tuple of {place.arity} arguments", row)
         keys[row] = (arguments,)
     columns = [list(map(itemgetter(i), keys)) for i in range(place.arity)]
     return Raw(len(keys), columns, list(rows.values()))
@@ -219,7 +219,7 @@ def _from_pair(place: Place, arguments: Any, values: Any) -> Raw:
     columns: list[Any] = [array[:, i] for i in range(place.arity)]
     if values is not None and not is_array(values):
         if not isinstance(values, list | tuple):
-            raise place.error(f"{shown(values)} is no array of values; a pair is (arguments, values)")
+            raise place.error(f"{shown(values)} is not an array of values; a pair is (arguments, values)")
         values = list(values)
     return Raw(len(array), columns, values, from_array=True)
 
@@ -340,7 +340,7 @@ def from_arrow(place: Place, rows: Any) -> Raw:
                 rows = pa.Table.from_batches([pa.record_batch(rows)])
         rows.validate(full=True)  # the code below trusts lengths, offsets, indices and texts
     except Exception as error:  # the exporter of the stream may raise anything
-        raise place.error(f"the {type(rows).__name__} is no Arrow table of facts: {raised(error)}") from error
+        raise place.error(f"the {type(rows).__name__} is not an Arrow table of facts: {raised(error)}") from error
     return _from_frame(place, rows.columns, rows.num_rows, _arrow_column, rows.column_names)
 
 

@@ -145,7 +145,7 @@ def atom(value: object) -> str | int | float:
     if kind is str:
         return _symbol(value)  # type: ignore[arg-type]  # it is a str
     if isinstance(value, bool | np.bool_):
-        raise FactError(f"{value} is no term; write 1 or 0, or a symbol such as 'true'")
+        raise FactError(f"{value} is not a term; write 1 or 0, or a symbol such as 'true'")
     if isinstance(value, int | np.integer):
         number = int(value)
         if not INTEGER_MIN <= number <= INTEGER_MAX:
@@ -156,11 +156,11 @@ def atom(value: object) -> str | int | float:
         return number
     if isinstance(value, float | np.floating):
         if not math.isfinite(value):
-            raise FactError(f"{value} is no term; leave rows with missing or infinite arguments out")
+            raise FactError(f"{value} is not a term; leave rows with missing or infinite arguments out")
         return float(value) + 0.0  # -0.0 becomes 0.0, which prints and hashes alike
     if isinstance(value, str):
         return _symbol(str.__str__(value))
-    raise FactError(f"{shown(value)} is no term; {_HINTS.get(kind, _HINT)}")
+    raise FactError(f"{shown(value)} is not a term; {_HINTS.get(kind, _HINT)}")
 
 
 _HINT = "arguments are strings, integers, floats, lists and dg.Term"
@@ -179,7 +179,7 @@ def _symbol(name: str) -> str:
         try:
             name.encode()
         except UnicodeEncodeError:
-            raise FactError(f"{shown(name)} holds half of a surrogate pair and is no text; repair it first") from None
+            raise FactError(f"{shown(name)} holds half of a surrogate pair and is not text; repair it first") from None
     return name
 
 
@@ -217,7 +217,7 @@ def _fold(
         elif (parts := children(value)) is None:
             results.append(leaf(value))
         elif name in entered:
-            raise FactError("a list contains itself, so it is no term")
+            raise FactError("a list contains itself, so it is not a term")
         else:
             entered.add(name)
             stack.append((value, parts))

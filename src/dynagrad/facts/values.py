@@ -117,18 +117,19 @@ def _number(value: Any) -> float:
     """A float from a number of any type. Raises `FactError` for anything else."""
     if isinstance(value, bool | np.bool_):
         raise FactError(
-            f"{value} is no number" + ("" if value else "; leave out facts that do not hold, or give 0.0 as the value")
+            f"{value} is not a number"
+            + ("" if value else "; leave out facts that do not hold, or give 0.0 as the value")
         )
     if value is None or value is np.ma.masked:
         raise FactError(MISSING)
     if isinstance(value, str | bytes | complex | list | tuple) or not hasattr(value, "__float__"):
-        raise FactError(f"the value {shown(value)} is no number; the last column of a table is its value")
+        raise FactError(f"the value {shown(value)} is not a number; the last column of a table is its value")
     try:
         return float(value)
     except OverflowError:
         raise FactError(f"the value {shown(value)} is beyond the range of floats") from None
     except Exception as error:
-        raise FactError(f"the value {shown(value)} is no number: {raised(error)}") from None
+        raise FactError(f"the value {shown(value)} is not a number: {raised(error)}") from None
 
 
 def _each(place: Place, raw: Iterable[Any], check: Callable[[Any], Any]) -> Iterator[Any]:
@@ -159,7 +160,7 @@ def _whole(value: Any) -> int:
     if not isinstance(value, int | np.integer) or isinstance(value, bool | np.bool_):
         number = _number(value)
         if number != math.floor(number) if math.isfinite(number) else True:
-            raise FactError(f"the value {shown(value)} is no whole number, and counts are")
+            raise FactError(f"the value {shown(value)} is not a whole number, and counts are")
         if abs(number) > 2**53:
             raise FactError(f"the value {shown(value)} is a float too large to be exact; give an int")
     return int(value)
@@ -201,7 +202,7 @@ def _parts(value: Any) -> list[float]:
     if isinstance(value, np.ndarray):
         value = value.tolist()
     if not isinstance(value, list | tuple):
-        raise FactError(f"the value {shown(value)} is no tuple of numbers, as values are here")
+        raise FactError(f"the value {shown(value)} is not a tuple of numbers, as values are here")
     numbers: list[float] = []
     for part in value:
         if is_masked(part):
@@ -217,7 +218,7 @@ def _pair(value: Any) -> list[float]:
         value = value.tolist()
     if not isinstance(value, list | tuple) or len(value) != 2:
         raise FactError(
-            f"the value {shown(value)} is no pair (p, r), as values are here, with r a number or a tuple of numbers"
+            f"the value {shown(value)} is not a pair (p, r), as values are here, with r a number or a tuple of numbers"
         )
     return _parts(value)
 

@@ -298,7 +298,7 @@ class _Inference:
         return (loose(left) and whole(right)) or (whole(left) and loose(right))
 
     def operands(self, arithmetic: Arithmetic) -> Iterable[Variable]:
-        """The variables in `arithmetic`. Raises where another operand is no integer."""
+        """The variables in `arithmetic`. Raises where another operand is not an integer."""
         stack: list[Term] = [arithmetic]
         while stack:
             term = stack.pop()
@@ -479,7 +479,7 @@ class _Inference:
                     self.clash(kinds[kind], arithmetic, "arithmetic is for integers", shared)
             if declared is not None and "int" not in declared:
                 place = next(iter(declared.values()))
-                self.clash(arithmetic, (place[0], f"{place[1]} {_listing(declared)}"), "that is no integer", "")
+                self.clash(arithmetic, (place[0], f"{place[1]} {_listing(declared)}"), "that is not an integer", "")
         if ordered is not None:
             for kind in ("symbol", "term", "float"):
                 if kind in kinds:

@@ -109,7 +109,7 @@ class Unfolder:
         for condition in rule.conditions:
             if isinstance(condition, Negation) and condition.item.key in self.keys:
                 raise self.error(
-                    f"`not` cannot ask for `{condition.item.key}`: a transient predicate is never stored.",
+                    f"`not` cannot use `{condition.item.key}`: a transient predicate is never stored.",
                     condition.span,
                 )
         current = [rule]
@@ -125,7 +125,7 @@ class Unfolder:
     def _check_use(self, rule: NormalRule, index: int, antecedent: Antecedent, definitions: list[NormalRule]) -> None:
         key, span = antecedent.item.key, antecedent.item.span
         if antecedent.side:
-            raise self.error(f"SIDE cannot ask for `{key}`: a transient predicate is never stored.", span)
+            raise self.error(f"SIDE cannot use `{key}`: a transient predicate is never stored.", span)
         if self.semiring is not None:  # a right side is a product there, and times distributes over plus
             if any(d.aggregator == "|=" for d in definitions):
                 raise self.error(

@@ -177,7 +177,7 @@ def callable_of(
     if _quoted(said.decode()) != _signature(inputs, outputs, 0 if given is None else given.count):
         raise CompileError(f"{symbol} in {library.path} takes and returns {said.decode()}, and was taken for another")
     if single and len(outputs) != 1:
-        raise CompileError(f"{symbol} returns {len(outputs)} values, which is no single one")
+        raise CompileError(f"{symbol} returns {len(outputs)} values, not a single one")
     inputs, outputs, name, failed = tuple(inputs), tuple(outputs), name or symbol, failed or failure
 
     def make(otherwise: Callable[..., Any]) -> Callable[..., Any]:
@@ -479,7 +479,7 @@ def _convert(name: str, leaf: LeafType, x: Any) -> Any:
     try:
         a = np.asarray(x)
     except (TypeError, ValueError) as error:
-        raise Error(f"{name} is no array of numbers: {error}") from None
+        raise Error(f"{name} is not an array of numbers: {error}") from None
     if a.shape != leaf.shape or a.dtype.kind not in numbers.takes:
         what = f"an array of shape {a.shape} and type {a.dtype}" if a.shape else f"a {type(x).__name__}"
         raise Error(f"{name} is {what}, and {leaf} is expected")

@@ -245,7 +245,7 @@ def test_sums_that_are_too_large(bound: dg.Bound) -> None:
         ({"objective": "product"}, "objective='product': it is \"sum\""),
         ({"cotangents": [1.0, 2.0]}, r"one number per example: 3, but their shape is \(2,\)"),
         ({"cotangents": [1.0, math.nan, 2.0]}, "that of example 1 is nan"),
-        ({"cotangents": ["a", "b", "c"]}, "cotangents are numbers"),
+        ({"cotangents": ["a", "b", "c"]}, "cotangents must be numbers"),
         ({"cotangents": 3.0}, "their shape is"),
         ({"gradient": None, "objective": "log"}, "objective and cotangents are about a gradient"),
         ({"gradient": None, "cotangents": [1.0, 1.0, 1.0]}, "objective and cotangents are about a gradient"),

@@ -67,7 +67,7 @@ def read_facts(
     known = context.rules.predicates
     relations: dict[str, Relation] = {}
     if not isinstance(facts, Mapping):
-        raise FactError(f'{shown(facts)} is no dict of facts; give one from predicates to rows: {{"rewrite/3": rows}}')
+        raise FactError(f'{shown(facts)} is not a dict of facts; give predicates and rows: {{"rewrite/3": rows}}')
     try:
         items = list(facts.items())
     except Exception as error:  # a mapping of another library may raise anything
@@ -97,7 +97,7 @@ def unused(key: str, known: Collection[str], *, strict: bool = False) -> None:
     parse_key(key)
     if strict or resembles(key, known):
         raise FactError(f"The program has no predicate `{cut(key)}`.{nearest(key, sorted(known))}")
-    warn(f"The program does not use `{cut(key)}`, so the facts given for it are passed over.")
+    warn(f"The program does not use `{cut(key)}`, so the facts given for it are ignored.")
 
 
 def _counts_from_nought(context: ProgramContext) -> bool:

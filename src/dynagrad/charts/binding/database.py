@@ -85,7 +85,7 @@ class Database:
         among, found = matching(here, gone, self.context.scale.one)
         if not found.all():
             row = [c.take(np.flatnonzero(~found)[:1]).to_list()[0] for c in gone.columns]
-            raise QueryError(f"{cut(item_text(gone.key, row))} is no fact of this chart, so it cannot be retracted")
+            raise QueryError(f"{cut(item_text(gone.key, row))} is not a fact of this chart, so it cannot be retracted")
         return self._with(take(here, np.flatnonzero(~among)))
 
     def updated(self, relation: Relation) -> Database:

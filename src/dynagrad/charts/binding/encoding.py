@@ -78,8 +78,8 @@ def kinds(rules: Rules, domains: Domains, relations: Mapping[str, Relation]) -> 
                 if not isinstance(column, IntColumn):
                     row = next(r for r, v in enumerate(column.to_list()) if type(v) is not int)
                     raise FactError(
-                        f"{key}, row {row + 1}, column {i + 1}: {shown(column.to_list()[row])} is no integer, and the "
-                        "program computes with this argument; give integers"
+                        f"{key}, row {row + 1}, column {i + 1}: {shown(column.to_list()[row])} is not an integer, but "
+                        "the program computes with this argument; give integers"
                     )
             found.append("int")
             continue
@@ -133,7 +133,7 @@ def _warn_of_lookalikes(columns: Sequence[tuple[str, int, Column]]) -> None:
             if isinstance(value, float) or _INTEGER.fullmatch(str(value)):
                 other = f"{whole[0]}, column {whole[1] + 1}" if whole else f"{key}, column {i + 1}"
                 warn(
-                    f"{key}, column {i + 1}: {shown(value)} is no integer, and {other} has integers, which it is "
+                    f"{key}, column {i + 1}: {shown(value)} is not an integer, and {other} has integers, which it is "
                     "joined with; 3, 3.0 and '3' are three different arguments. Declare `:- type` where that is meant"
                 )
                 return

@@ -35,7 +35,7 @@ def read_directions(replay: Replay, prepared: Prepared, direction: Any) -> dict[
     given = {}
     for key, rows in direction.items():
         if not isinstance(key, str):
-            raise QueryError(f'{shown(key)} is no predicate; write it with its arity, such as "rewrite/3"')
+            raise QueryError(f'{shown(key)} is not a predicate; write it with its arity, such as "rewrite/3"')
         check_known(replay.facts.context, prepared, key)
         given[key] = replay.facts.for_all(key, read_direction(replay, key, rows))
     return given
@@ -78,7 +78,7 @@ def read_direction(replay: Replay, key: str, rows: Any) -> Array:
         n = int(wrong.argmax())
         text = cut(fact_text(relation, n))
         if strange[n]:
-            raise FactError(f"the direction has {text}, which is no fact of this chart, or more often than it")
+            raise FactError(f"the direction has {text}, which is not a fact of this chart, or too often")
         raise FactError(f"the direction of {text} is infinite")
     out = np.zeros((own.count, width))
     out[rows_of] = given
@@ -133,5 +133,5 @@ def read_cotangent(item: Any, value: Any) -> float:
     except OverflowError:  # of a whole number
         number = math.nan
     if not math.isfinite(number):
-        raise QueryError(f"the cotangent of {shown(item)} is a finite number, and {shown(value)} is not")
+        raise QueryError(f"the cotangent of {shown(item)} must be a finite number, not {shown(value)}")
     return number

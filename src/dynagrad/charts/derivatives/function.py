@@ -365,7 +365,7 @@ class Function:
         slots = [(slot, n) for slot in self._choice.ins for n in range(len(self._core.slot_shapes(slot)))]
         names = [self._core.inputs[n] if slot.kind == "x" else "the cotangent" for slot, n in slots]
         if len(arrays) != len(slots):
-            raise Error(f"the function takes {len(slots)} arrays ({', '.join(names)}), and {len(arrays)} were given")
+            raise Error(f"the function takes {len(slots)} arrays ({', '.join(names)}), but {len(arrays)} were given")
         read = []
         for (slot, n), name, given in zip(slots, names, arrays, strict=True):
             array = _array(what + name, given, self._core.slot_shapes(slot)[n])
@@ -391,7 +391,7 @@ class Function:
         shapes = self._out_shapes
         given = [cotangent] if self._single else _listed(cotangent, "the cotangents")
         if len(given) != len(shapes):
-            raise Error(f"the function has {len(shapes)} results, and {len(given)} cotangents were given")
+            raise Error(f"the function has {len(shapes)} results, but {len(given)} cotangents were given")
         read = [_array("the cotangent", c, shape) for c, shape in zip(given, shapes, strict=True)]
         if not all(np.isfinite(c).all() for c in read):
             raise Error("the cotangent is NaN or infinite")
@@ -466,7 +466,7 @@ class Open:
         """The core for arrays of these shapes, with these facts beside the bound ones."""
         if len(arrays) < len(self.inputs):
             names = ", ".join(self.inputs)
-            raise Error(f"the function takes {len(self.inputs)} arrays ({names}), and {len(arrays)} were given")
+            raise Error(f"the function takes {len(self.inputs)} arrays ({names}), but {len(arrays)} were given")
         shapes = [_shape(key, array) for key, array in zip(self.inputs, arrays, strict=False)]
         name = _cache_key(shapes, facts)
         if name is not None:
@@ -486,7 +486,7 @@ class Open:
 
     def _core(self, shapes: Sequence[tuple[int, ...]], facts: Any) -> Core:
         if facts is not None and not isinstance(facts, Mapping):
-            raise FactError(f"{shown(facts)} is no dict of facts; give one from predicates to rows")
+            raise FactError(f"{shown(facts)} is not a dict of facts; give predicates and rows")
         given = {} if facts is None else dict(facts)
         held = self.bound._binding.given
         for key, found, shape in zip(self.inputs, shapes, self.shapes, strict=True):
@@ -544,10 +544,10 @@ def function_of(bound: Binder, goal: str | Sequence[str], inputs: Sequence[str],
     goals = tuple(_listed(goal, "the goals")) if listed else (goal,)
     for item in goals:
         if not isinstance(item, str):
-            raise QueryError(f'{shown(item)} is no item; write it as in rules, such as "constit(np,0,2)"')
+            raise QueryError(f'{shown(item)} is not an item; write it as in rules, such as "constit(np,0,2)"')
         ground(read_item(binding.context, None, item))
     if isinstance(inputs, str) or not isinstance(inputs, Sequence):
-        raise Error(f'inputs is a list of predicates, such as ["rewrite/3"], and {shown(inputs)} is none')
+        raise Error(f'inputs must be a list of predicates, such as ["rewrite/3"], not {shown(inputs)}')
     if not inputs:
         raise Error('inputs is empty; name the predicates whose numbers are the arguments, such as ["rewrite/3"]')
     known = binding.context.rules.predicates
@@ -569,7 +569,7 @@ def function_of(bound: Binder, goal: str | Sequence[str], inputs: Sequence[str],
 def _listed(given: Any, what: str) -> list[Any]:
     one = not hasattr(given, "__iter__") or getattr(given, "shape", None) == ()
     if one or isinstance(given, str | bytes | Mapping):
-        raise Error(f"{what} are a list or a tuple, and {shown(given)} is neither")
+        raise Error(f"{what} must be a list or a tuple, not {shown(given)}")
     return list(given)
 
 
@@ -578,7 +578,7 @@ def _array(name: str, given: Any, shape: tuple[int, ...] | None) -> Array:
     try:
         array = given if type(given) is np.ndarray else np.asarray(given)
     except Exception as error:  # other libraries' arrays may raise anything
-        raise Error(f"{name}: what was given is no array of numbers: {cut(str(error))}") from error
+        raise Error(f"{name}: not an array of numbers: {cut(str(error))}") from error
     if np.ma.is_masked(given):
         raise Error(f"{name}: the array has masked entries, and a number is needed for each")
     if array.dtype.kind not in "fiub":

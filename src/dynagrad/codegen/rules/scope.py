@@ -149,7 +149,7 @@ class RuleScope:
         if kind != "int":
             return self.names.constant(domain if kind == "atom" else None, term)
         if not isinstance(term, Integer):
-            raise self.error(f"only integers can stand here, and {show(term)} is none", term)
+            raise self.error(f"only integers can stand here, not {show(term)}", term)
         return whole_literal(term.value)
 
     def build(self, term: Term, domain: int | None, create: bool) -> str:
@@ -212,7 +212,7 @@ class RuleScope:
                     name = "sum" if operator == "+" else "difference"
                     return f"arithmetic.{name}({self.whole(left)}, {self.whole(right)})"
                 return f"({self.whole(left)} {operator} {self.whole(right)})"
-        raise self.error(f"{show(term)} is no whole number", term)
+        raise self.error(f"{show(term)} is not a whole number", term)
 
     def is_whole(self, term: Term) -> bool:
         match term:

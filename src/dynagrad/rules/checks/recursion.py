@@ -124,8 +124,8 @@ def check_cycles(rules: Rules, uses: Mapping[str, Mapping[str, None]], report: R
             if isinstance(condition, Negation) and condition.item.key in within:
                 cycle = cycle_of(uses, head, condition.item.key, within, "not ")
                 raise report.error(
-                    f"`{head}` depends on its own negation: {cycle}. What `not` asks for must be complete before; only "
-                    "predicates that do not depend on this one can be asked for.",
+                    f"`{head}` depends on its own negation: {cycle}. What `not` negates must be complete before; only "
+                    "predicates that do not depend on this one can be negated.",
                     condition.span,
                 )
         recursive = [(i, a) for i, a in enumerate(rule.antecedents) if not a.side and a.item.key in within]
@@ -189,7 +189,7 @@ def check_priorities(rules: Rules, report: Reporter) -> None:
         own = {variable.name for variable in item_variables(declaration.item) if not variable.anonymous}
         for node in _priority_nodes(declaration):
             if isinstance(node, VariableValue) and node.name not in own:
-                raise report.error(f"`{node.name}` is no variable of `{show(declaration.item)}`.", node.span)
+                raise report.error(f"`{node.name}` is not a variable of `{show(declaration.item)}`.", node.span)
         for item in priority_items(declaration):
             for variable in item_variables(item):
                 if variable.name not in own:

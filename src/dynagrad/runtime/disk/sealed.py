@@ -42,7 +42,7 @@ def objection(folder: Path) -> str:
         except (OSError, ValueError) as error:
             return str(error)
         if not stat.S_ISDIR(found.st_mode):
-            return f"{str(level)!r} is no folder"
+            return f"{str(level)!r} is not a folder"
         if os.name != "posix":
             return ""
         if found.st_uid not in (0, os.geteuid()):
