@@ -212,7 +212,7 @@ def test_new_values_for_the_same_rows() -> None:
         with_values(relation, [1.0] * 5, value_shape="float")
     with pytest.raises(FactError, match="one number per row"):
         with_values(read("p/1", [(1, 2.0)]), np.ones((1, 1)), value_shape="float")
-    with pytest.raises(FactError, match="no array of values"):
+    with pytest.raises(FactError, match="not an array of values"):
         with_values(relation, {"a": 1.0}, value_shape="float")
 
 
@@ -238,8 +238,8 @@ def failing() -> Iterator[tuple[str, float]]:
         ("p/1", ["a" * 10**6], "is not a row"),
         ("p/1", failing(), "p/1, row 3: the rows could not be read: RuntimeError: the disk is gone"),
         ("p/1", "grammar.tsv", "'grammar.tsv' is not a table of facts; read a file"),
-        ("p/1", None, "None is no table"),
-        ("p/1", 5, "5 is no table"),
+        ("p/1", None, "None is not a table"),
+        ("p/1", 5, "5 is not a table"),
         ("p/1", object(), "is not a table of facts; give a list of tuples"),
         ("p/1", [(None, 1.0)], "p/1, row 1, column 1: None is not a term; leave rows with missing"),
         ("p/2", [("a", 1), ("b", True)], "p/2, row 2, column 2: True is not a term"),
@@ -391,7 +391,7 @@ def test_an_arrow_table_is_looked_through_before_it_is_read() -> None:
     with pytest.raises(FactError, match="UTF8"):
         read("p/1", pa.table({"a": pa.StringArray.from_buffers(2, offsets, text)}))
     codes = pa.DictionaryArray.from_arrays(pa.array([0, 9]), pa.array(["x"]), safe=False)
-    with pytest.raises(FactError, match="no Arrow table of facts"):
+    with pytest.raises(FactError, match="not an Arrow table of facts"):
         read("p/1", pa.table({"a": codes}))
     with pytest.raises(FactError, match="the value 'x' is not a number"):
         read("p/0", pa.table({"v": ["x"]}))

@@ -371,7 +371,7 @@ def _cotangents(given: Any, count: int) -> Array | None:
         raise Error(f"cotangents must be numbers, one per example, not {shown(given)}")
     numbers = numbers.astype(np.float64)
     if numbers.shape != (count,):
-        raise Error(f"cotangents must be one number per example, {count:,}, but their shape is {numbers.shape}")
+        raise Error(f"cotangents must be {count:,} numbers, one per example, but their shape is {numbers.shape}")
     if not np.isfinite(numbers).all():
         n = int((~np.isfinite(numbers)).argmax())
         raise Error(f"cotangents must be finite, and that of example {n} is {numbers[n]}")

@@ -38,7 +38,7 @@ class Linear:
 
 
 def linear(term: Term, resolve: Callable[[str], Linear]) -> Linear | None:
-    """A term as `node + offset`, where it is a variable, an integer, or a variable and an integer added up."""
+    """A term as `node + offset`, if it is a variable, an integer, or the sum of both."""
     match term:
         case Variable(name=name):
             return resolve(name)

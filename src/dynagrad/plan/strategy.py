@@ -90,7 +90,7 @@ def _depths(term: Term) -> list[tuple[str, int]]:
 
 
 class StrategyChoice:
-    """The strategies of the stages of a program, and what they were chosen by."""
+    """Chooses the strategies of a program's stages; keeps the analyses that they depend on."""
 
     def __init__(self, rules: Rules, domains: Domains, summary: Summary, options: Options) -> None:
         self.rules, self.domains, self.summary, self.options = rules, domains, summary, options

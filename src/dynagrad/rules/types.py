@@ -129,7 +129,7 @@ class _Inference:
     def __init__(self, rules: Rules, mixed: frozenset[Position] = frozenset()) -> None:
         self.rules = rules
         self.mixed = mixed
-        self.computed: frozenset[str] = frozenset()  # the variables of the rule in hand that hold integers
+        self.computed: frozenset[str] = frozenset()  # the variables of the current rule that hold integers
         self.loose: set[str] = set()  # and those that stand at mixed positions and may hold terms
         self.groups = _Groups()
         self.positions: dict[Position, int] = {}
@@ -140,7 +140,8 @@ class _Inference:
         self.nested: list[int] = []
         self.quotients: list[tuple[Compound, list[int]]] = []  # with the nodes of operands that are variables
         self.variables: dict[int, dict[str, int | None]] = {}
-        self.allowed: dict[str, frozenset[str]] = {}  # per variable of the rule in hand, what declarations allow it
+        # By variable of the current rule, the kinds that declarations allow.
+        self.allowed: dict[str, frozenset[str]] = {}
         for predicate in rules.predicates.values():
             for argument in range(predicate.arity):
                 self.positions[predicate.key, argument] = self.groups.new()

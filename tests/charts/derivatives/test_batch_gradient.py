@@ -243,7 +243,7 @@ def test_sums_that_are_too_large(bound: dg.Bound) -> None:
         ({"gradient": 3}, "no predicate 3"),
         ({"gradient": ["path/2"]}, "path/2 has no facts, neither bound nor in an example; bind has: arc/2"),
         ({"objective": "product"}, "objective='product': it is \"sum\""),
-        ({"cotangents": [1.0, 2.0]}, r"one number per example: 3, but their shape is \(2,\)"),
+        ({"cotangents": [1.0, 2.0]}, r"3 numbers, one per example, but their shape is \(2,\)"),
         ({"cotangents": [1.0, math.nan, 2.0]}, "that of example 1 is nan"),
         ({"cotangents": ["a", "b", "c"]}, "cotangents must be numbers"),
         ({"cotangents": 3.0}, "their shape is"),

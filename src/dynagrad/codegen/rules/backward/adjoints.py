@@ -24,7 +24,7 @@ def keeps_total(plan: Plan, table: TableLayout) -> bool:
 
 
 def sums_up(plan: Plan, table: TableLayout) -> bool:
-    """Whether the adjoints of the values that an item had one after the other are added up, for those who ask for its.
+    """Whether the derivative by an item is the sum of the adjoints of all values that it had, one after another.
 
     In a sweep each round has another. Where plus selects, a value is used until a better one takes its place; else a
     value is a part of the next one, and so is its adjoint.

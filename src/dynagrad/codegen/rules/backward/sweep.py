@@ -69,7 +69,7 @@ def write_table_members(context: ClassContext, table: TableLayout, account: str)
     if two_adjoints(plan, table):
         names.append(f"ga_{name}")
     if sums_up(plan, table):
-        names.append(f"gt_{name}")  # the sum of those of all values that an item had
+        names.append(f"gt_{name}")  # the sum of the adjoints of all values that an item had
     if context.has_axioms(table):
         names.append(f"g_axioms_{name}")
     out.line(f"Array<adjoint_t> {', '.join(f'{each}{{{account}}}' for each in names)};")

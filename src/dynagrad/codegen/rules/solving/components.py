@@ -76,7 +76,7 @@ def write_solve(context: ClassContext, stage: Stage) -> None:
     out.close()
 
     def given(table: TableLayout, name: str) -> list[str]:
-        if clause_defined(plan, table):  # what is found is derived, and that is all
+        if clause_defined(plan, table):  # an item that is derived is worth one
             return [f"{solver}.given[{number}] = semiring::one();"]
         return [f"if ({name}.seen.test(cell_of(h))) {solver}.given[{number}] = {name}.value[cell_of(h)];"]
 
