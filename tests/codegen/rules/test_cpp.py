@@ -359,7 +359,7 @@ def test_what_cannot_be_is_refused_with_a_message(said):
 def test_only_what_needs_python_is_refused():
     longest = dg.Semiring(0.0, 1.0, lambda a, b: a + b, lambda a, b: a * b)
     plan = run_of(dg.Program("a(X) += b(X).", longest).run({"b/1": [("x", 1.0)]})).require().compiled.plan
-    with pytest.raises(dg.Error, match="can be written only of programs without"):
+    with pytest.raises(dg.Error, match="cannot be written for a program with"):
         header(plan, "x", {})
 
 
