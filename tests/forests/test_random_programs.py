@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
-from programs import CYCLIC_SEMIRINGS, Program, combined, semiring_programs
 
 import dynagrad as dg
 from derivation_oracle import Ground, TooMany, Tree, as_tree, grounded
 from dynagrad.rules.parse import parse
 from oracle import Conflict, Diverged, Key, Real, Struct, evaluate
+from program_strategies import CYCLIC_SEMIRINGS, Program, combined, semiring_programs
 
 pytestmark = pytest.mark.filterwarnings("ignore::dynagrad.errors.ProgramWarning")  # of odd rules
 
