@@ -171,30 +171,30 @@ def copy() -> dg.Program:
         ([(1, 2, 3.0), (1, 2)], "row 2"),
         ([(1, 2, math.nan)], "a/2, row 1, value: nan"),
         ([(1, 2, 1.0), (1, 3, -math.inf)], "a/2, row 2, value: -inf"),
-        ([(1, 2, "x")], "value 'x' is no number"),
+        ([(1, 2, "x")], "value 'x' is not a number"),
         ([(1, 2, None)], "value"),
         ([(1, 2, 10**400)], "beyond the range of floats"),
-        ([(1, None)], "row 1, column 2: None is no term"),
+        ([(1, None)], "row 1, column 2: None is not a term"),
         ([(1, b"\xff")], "decode it"),
         ([(1, "\ud800")], "surrogate"),
         ([(1, 2**31)], "beyond the range"),
         ([(1, -(2**31) - 1)], "beyond the range"),
         ([(1, 10**5000)], "beyond the range"),
         ([(1, math.inf)], "row 1, column 2"),
-        ([(1, True)], "True is no term"),
-        ([(1, {1: 2})], "no term"),
-        ([(1, object())], "no term"),
-        ([(1, [1, [2, None]])], "None is no term"),
-        ([3], "3 is no row"),
-        (3, "no table"),
-        ("a.tsv", "no table"),
-        (None, "no table"),
+        ([(1, True)], "True is not a term"),
+        ([(1, {1: 2})], "is not a term"),
+        ([(1, object())], "is not a term"),
+        ([(1, [1, [2, None]])], "None is not a term"),
+        ([3], "3 is not a row"),
+        (3, "is not a table"),
+        ("a.tsv", "is not a table"),
+        (None, "is not a table"),
         (np.zeros((2, 2, 2)), r"shape \(2, 2, 2\)"),
         (np.array([[math.nan]]), "nan"),
         ((np.zeros((2, 3), np.int64), np.zeros(2)), "3 columns|shape"),
         ((np.zeros((2, 2), np.int64), np.zeros(3)), "3 values were given for 2 rows"),
         ({(1, 2, 3): 1.0}, "3 columns"),
-        (iter([(1, 2), 5]), "no row"),
+        (iter([(1, 2), 5]), "is not a row"),
     ],
 )
 def test_bad_facts(copy: dg.Program, rows: Any, message: str) -> None:
@@ -208,9 +208,9 @@ def test_bad_facts(copy: dg.Program, rows: Any, message: str) -> None:
         ({"a/3": []}, "no predicate `a/3`.*a/2"),
         ({"a": []}, "'a' names no predicate"),
         ({3: []}, "3 names no predicate"),
-        ([("a/2", [])], "no dict of facts"),
-        (np.zeros(3), "no dict of facts"),
-        ("a/2", "no dict of facts"),
+        ([("a/2", [])], "is not a dict of facts"),
+        (np.zeros(3), "is not a dict of facts"),
+        ("a/2", "is not a dict of facts"),
         ({"x" * 1_000_000: []}, "names no predicate"),
     ],
 )
@@ -267,7 +267,7 @@ def test_arguments_of_all_types_share_a_column(copy: dg.Program) -> None:
 def test_arguments_that_the_program_computes_with_are_integers() -> None:
     program = dg.Program("b(X+1) += a(X).")
     for bad in ("x", 1.0, [1]):
-        with pytest.raises(dg.FactError, match=r"a/1, row 2, column 1.*no integer"):
+        with pytest.raises(dg.FactError, match=r"a/1, row 2, column 1.*is not an integer"):
             program.run({"a/1": [(1,), (bad,)]})
 
 

@@ -277,7 +277,7 @@ def test_inputs_that_no_rule_uses_take_facts(words: dg.Program) -> None:
 
 def test_facts_that_the_program_does_not_use_are_a_warning(words: dg.Program) -> None:
     facts = {"word/2": [("a", 1)], "weight/1": [("a", 2.0)], "rewrite/3": [("a", "b", "c", 0.5)]}
-    message = "The program does not use `rewrite/3`, so the facts given for it are passed over."
+    message = "The program does not use `rewrite/3`, so the facts given for it are ignored."
     assert said(lambda: words.run(facts)) == [message]
     assert said(lambda: words.bind(facts)) == [message]
     assert said(lambda: words.run_batch([facts], query="goal")) == [message]

@@ -1,9 +1,8 @@
-"""What holds for calls of public functions: a misspelt option is an error of ours, so is memory that ends, and
-tracebacks are short, those of warnings that are errors too.
+"""Decorators of public functions: misspelt options and exhausted memory are our errors, and tracebacks are short.
 
-`public` stands on every function and method that a user calls with options, and `public_iterator` on those that yield.
-Type checkers and completion see the function as it is written. `strict_options` is the same without shorter tracebacks,
-for functions that call what the user wrote. What the functions do is not known here.
+`public` decorates every function and method that a user calls with options, `public_iterator` generators. Type checkers
+and completion see the function as it is written. `strict_options` is the same without shorter tracebacks, for functions
+that call users' functions.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ R = TypeVar("R")
 
 
 def public(f: Callable[P, R]) -> Callable[P, R]:
-    """A function whose misspelt options are errors, and whose own errors show the line of the caller, not our insides.
+    """A function whose misspelt options are errors, and whose errors have tracebacks that end at the caller's line.
 
     >>> @public
     ... def brew(*, minutes: int = 3) -> int:
@@ -35,7 +34,7 @@ def public(f: Callable[P, R]) -> Callable[P, R]:
     options = _options(f)
     refused = functools.partial(_refused, f)
     shortened, ours, memory, room = _shortened, (Error, Warning), MemoryError, _no_room
-    # locals: what is made of `call` has the globals of f
+    # locals, because the copy of `call` that `_like` makes has the globals of f
 
     def call(*arguments: Any, **named: Any) -> Any:
         if not options.issuperset(named):
@@ -51,7 +50,7 @@ def public(f: Callable[P, R]) -> Callable[P, R]:
 
 
 def public_iterator(f: Callable[P, Iterator[R]]) -> Callable[P, Iterator[R]]:
-    """The same for a function that yields."""
+    """`public` for a generator function."""
     shortened, ours, memory, room = _shortened, (Error, Warning), MemoryError, _no_room
 
     def call(*arguments: Any, **named: Any) -> Any:
@@ -79,13 +78,13 @@ def strict_options(f: Callable[P, R]) -> Callable[P, R]:
 
 
 def strict_options_class(cls: type[R]) -> type[R]:
-    """A class that is made from options, of which a misspelt one is an error."""
+    """A class whose constructor has misspelt options as errors."""
     cls.__init__ = strict_options(cls.__init__)  # type: ignore[method-assign]  # the same parameters
     return cls
 
 
 def maker(cls: Callable[P, R], source: str) -> Callable[P, R]:
-    """Makes objects of a class that only our own code makes; who calls the class is told where its objects come from.
+    """A factory for a class that only our own code instantiates; users who call the class are told where to get one.
 
     >>> class Cup:
     ...     def __init__(self, size: int) -> None:
@@ -126,14 +125,14 @@ def _options(f: Callable[..., Any]) -> frozenset[str]:
 
 
 def _like(f: Callable[P, R], call: Callable[..., Any]) -> Callable[P, R]:
-    """`call` in the place of `f`, with its name, its signature, and its module, where its examples are looked for."""
+    """`call` in place of `f`, with its name, its signature, and its globals, in which doctests find it."""
     assert isinstance(call, FunctionType) and isinstance(f, FunctionType)
     made = FunctionType(call.__code__, f.__globals__, f.__name__, None, call.__closure__)
     return functools.update_wrapper(made, f)
 
 
 def _refused(f: Callable[..., Any], named: Iterable[str]) -> Error:
-    """The error for the first name that is no option."""
+    """The error for the first name that is not an option."""
     options = sorted(_options(f) - {"self", "cls"})
     wrong = next(name for name in named if name not in options)
     name = f.__qualname__.removesuffix(".__init__").split("<locals>.")[-1]
@@ -141,7 +140,7 @@ def _refused(f: Callable[..., Any], named: Iterable[str]) -> Error:
 
 
 def nearest_option(wrong: str, options: Iterable[str]) -> str:
-    """A hint at the option that was meant.
+    """A hint at the option that was probably meant.
 
     >>> nearest_option("treads", ["query", "threads"]), nearest_option("colour", ["query", "threads"])
     ('; did you mean threads?', '; there are query, threads')
@@ -154,11 +153,11 @@ def nearest_option(wrong: str, options: Iterable[str]) -> str:
 
 
 _LIBRARIES = frozenset({"contextlib", "numpy", "pandas", "pyarrow"})
-"""What our own code calls; a frame of neither is a user's."""
+"""Libraries that our own code calls; frames of other modules are a user's."""
 
 
 def _is_ours(error: BaseException) -> bool:
-    """Whether an error came up in our code alone, and no function of a user's was called on the way."""
+    """Whether an error was raised with only our frames on the stack, and none of a user's function."""
     frame: TracebackType | None = error.__traceback__
     frame = frame.tb_next if frame is not None else None
     while frame is not None:
@@ -173,15 +172,15 @@ E = TypeVar("E", bound=BaseException)
 
 
 def _shortened(error: E) -> E:
-    """An error without our frames; whoever's function was called on the way keeps all of them."""
+    """An error without our frames; with all frames if a user's function is among them."""
     return error.with_traceback(None) if _is_ours(error) else error
 
 
 def _no_room(f: Callable[..., Any], error: MemoryError) -> BaseException:
-    """Memory that ended in our code, as an error of ours."""
+    """The error for memory that ran out in our code."""
     if not _is_ours(error):
         return error
-    name = f.__qualname__.partition(".__")[0]  # such as Chart.query, or Chart for what is done by a sign
+    name = f.__qualname__.partition(".__")[0]  # such as Chart.query, or Chart for its operators
     return RoomError(
         f"there is no memory left for {name}: ask for less at once, such as a pattern that fewer items match "
         "or fewer facts, or give the process more"

@@ -1,8 +1,8 @@
-"""What can go wrong, and where: every error that a user can cause is a `dg.Error`.
+"""Errors and warnings: every error that a user can cause is a `dg.Error`, with its place.
 
-This file imports nothing of ours and everything of ours may import it. It knows two kinds of place: a `Span` of source
-text, shown as a line with a caret, and a `Place` among facts, said in words. Warnings are issued here, too, so that all
-of them point at the line of the caller. It holds no checks of its own.
+There are two kinds of place: a `Span` of source text, shown as a line with carets, and a `Place` among facts, shown as
+predicate, file, row and column. Warnings are issued here, so that all point at the line of the caller. This file
+imports nothing of ours, and has no checks of its own.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A stretch of source text: offsets `start` to `end` (half open), and the 1-based line and column of its start."""
+    """A range of source text: offsets `start` to `end` (half open), and the line and column of its start, from 1."""
 
     start: int
     end: int
@@ -56,7 +56,7 @@ _LONG_WORD = re.compile(r"`([^`\n]{120})[^`\n]{80,}`")
 
 
 def _cut_words(message: str) -> str:
-    """A message in which what is quoted of a source text is of the length of messages.
+    """A message in which long quotations of source text are cut.
 
     >>> len(_cut_words(f"Nothing binds the variable `{'X' * 1_000_000}`."))
     153
@@ -65,7 +65,7 @@ def _cut_words(message: str) -> str:
 
 
 def shown(value: object) -> str:
-    """A short text of anything at all, for messages."""
+    """A short text of any object, for messages."""
     if isinstance(value, int) and value.bit_length() > 200:
         return f"of {value.bit_length()} bits"
     if isinstance(value, str | bytes) and len(value) > 60:
@@ -78,7 +78,7 @@ def shown(value: object) -> str:
 
 
 def raised(error: BaseException) -> str:
-    """What somebody else's code raised, for messages.
+    """A text of an exception that other code raised, for messages.
 
     >>> raised(ValueError("no such file")), raised(KeyError())
     ('ValueError: no such file', 'KeyError')
@@ -92,7 +92,7 @@ def raised(error: BaseException) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Says in messages where facts stand. `lines` are the numbers of rows in a file, where these are not 1, 2, ..."""
+    """The place of facts, for messages. `lines` has the line of each row in a file, where these are not 1, 2, ..."""
 
     key: str
     arity: int
@@ -111,7 +111,7 @@ class Place:
         return FactError(f"{', '.join(words)}: {message}")
 
     def checked(self, row: int, column: int, value: object, check: Callable[[object], Any]) -> Any:
-        """What `check` makes of a value; the `FactError` that it may raise is given its place."""
+        """The result of `check` for a value; a `FactError` that it raises gets the place of the value."""
         try:
             return check(value)
         except FactError as error:
@@ -119,7 +119,7 @@ class Place:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """What a table raises that somebody else made, whatever it is asked, becomes a `FactError`."""
+        """A context in which exceptions of other libraries' tables become `FactError`s."""
         try:
             yield
         except Error:
@@ -170,7 +170,7 @@ class QueryError(Error):
 
 
 class NotComputed(QueryError):
-    """An item was looked up that the declared outputs do not need and that was therefore left out."""
+    """An item was looked up that was not derived because the declared outputs do not need it."""
 
 
 class LiftError(SourceError):
@@ -178,30 +178,30 @@ class LiftError(SourceError):
 
 
 class CompileError(Error):
-    """The C++ compiler failed; the message holds what it said and where the source was kept."""
+    """The C++ compiler failed; the message has its output and the path of the source."""
 
 
 class RunError(Error):
-    """A compiled function came to an error as it ran; the message names the function. Or memory ended: `RoomError`.
+    """A compiled function failed as it ran; the message names the function. Or memory ran out: `RoomError`.
 
-    It is the error that Python would have raised as well, where that is an IndexError, RecursionError or MemoryError.
-    What the function raises itself, by `raise` or `assert`, is this error, with the name of the exception in its text.
+    Subclasses are also the errors that Python would have raised: IndexError, RecursionError, MemoryError. What the
+    function raises itself, by `raise` or `assert`, is this error, with the name of the exception in its message.
     """
 
 
 class PlaceError(RunError, IndexError):
-    """An index of a compiled function is out of range."""
+    """An index in a compiled function is out of range."""
 
 
 class DepthError(RunError, RecursionError):
-    """Compiled functions call each other too often."""
+    """The recursion of compiled functions is too deep."""
 
 
 class RoomError(RunError, MemoryError):
     """There is no memory left, for facts, a run, its derivatives, an answer or a compiled function.
 
-    It is a MemoryError, too. Less at once may help, and so may `max_items` and `max_bytes`, which end a run before. A
-    compiled function raises it as well where a loop would save more than it may.
+    It is a MemoryError, too. Computing less at once may help, and so may `max_items` and `max_bytes`, which end a run
+    before. A compiled function also raises it where a loop would save more than its limit.
 
     >>> import dynagrad as dg
     >>> issubclass(dg.RoomError, MemoryError) and issubclass(dg.RoomError, dg.Error)
@@ -214,12 +214,12 @@ class ValueRangeError(Error):
 
 
 class NotConverged(Error):
-    """A call cannot come to its end: a limit on items, bytes or time came first, or there is no finite value to reach.
+    """A call did not complete: it reached a limit on items, bytes or time, or there is no finite value.
 
-    `.chart` holds what stands so far, where a run was stopped that had a chart. It is None where compiling, loading
-    facts or differentiating took too long, where there was no room for a chart, and of a fixed point. Where values
-    diverge, `.cycle` has the items around a cycle along which they grow, each leading to the next, and `.radius` the
-    spectral radius of the component, where it is known.
+    `.chart` is the chart so far, where a run was stopped that had one. It is None where compiling, loading facts or
+    differentiating took too long, where there was no room for a chart, and for fixed points of functions. Where values
+    diverge, `.cycle` has the items around a cycle along which they grow, each an antecedent of the next, and `.radius`
+    the spectral radius of the component, where it is known.
     """
 
     def __init__(
@@ -240,15 +240,15 @@ class NotDifferentiable(Error):
 # -- warnings ----------------------------------------------------------------------------------------------------------
 
 HOUSE = str(Path(__file__).parent / "_")[:-1]
-"""How the names of our own files start."""
+"""The prefix of the paths of our own files."""
 
 
 Said = list[tuple[str, type[Warning]]]
-"""Warnings that are still to be said, and their kinds."""
+"""Warnings that are still to be issued: messages and categories."""
 
 
 class _Waiting(threading.local):
-    """What this thread keeps its warnings in, where another one is to say them."""
+    """The warnings of this thread that another one will issue, or None where it issues them itself."""
 
     said: Said | None = None
 
@@ -258,8 +258,11 @@ _waiting = _Waiting()
 
 @contextmanager
 def collected() -> Iterator[Said]:
-    """The warnings that `warn` would issue in this thread meanwhile: a thread of ours has no caller to point at, and
-    the filters that its caller set may be gone, so the one who waits for it says them."""
+    """A context that collects the warnings of this thread, instead of issuing them.
+
+    A thread of ours has no caller to point at, and filters that its caller set may be gone; so the thread that waits
+    for it issues them.
+    """
     before, said = _waiting.said, Said()
     _waiting.said = said
     try:
@@ -284,7 +287,7 @@ def warn(message: str, category: type[Warning] = ProgramWarning) -> None:
 
 
 def refused(said: Said) -> Warning | None:
-    """The first of these warnings that the filters make an error, at the line where `warn` would point."""
+    """The first of these warnings that the filters turn into an error, at the line where `warn` would point."""
     if not said:
         return None
     _, frame = _caller()
@@ -305,12 +308,12 @@ def refused(said: Said) -> Warning | None:
 
 
 def _matches(pattern: Any, text: str) -> bool:
-    """Whether a pattern of a filter matches, as `warnings` has them."""
+    """Whether a pattern of a filter of `warnings` matches."""
     return pattern is None or bool(pattern == text if isinstance(pattern, str) else pattern.match(text))
 
 
 def _caller() -> tuple[int, FrameType]:
-    """The frame outside of this package that called into it, and its level as the one who asks here counts."""
+    """The frame outside of this package that called into it, and its stack level, counted from the caller of this."""
     level, frame = 0, sys._getframe()
     while frame.f_back is not None and frame.f_code.co_filename.startswith(HOUSE):
         level, frame = level + 1, frame.f_back

@@ -1,7 +1,7 @@
-"""Locks that are free in a child process after a fork, whichever thread of the parent held them.
+"""Fork safety: locks that are free in a child process after a fork, whichever thread of the parent held them.
 
-Only the thread that forks lives on in the child: what another one held nobody gives back there. Every lock of the
-package is made by `renewed`. `kept` is here for the same reason: that of `functools` takes a lock in some Pythons.
+Only the thread that forks exists in the child, so nobody there would release a lock of another thread. Every lock of
+the package is registered by `renewed`. `kept` is here because `functools.cached_property` takes a lock in some Pythons.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _locks: WeakSet[Any] = WeakSet()
 
 
 def renewed(lock: Lock) -> Lock:
-    """A lock of `threading`, which a child begins with as if nobody but the thread that forked ever had it.
+    """Registers a lock of `threading`: in a child it is free, unless the thread that forked holds it.
 
     >>> import threading
     >>> lock = renewed(threading.RLock())
@@ -32,7 +32,7 @@ def renewed(lock: Lock) -> Lock:
 
 @contextmanager
 def held(lock: Any, timeout: float = -1) -> Iterator[bool]:
-    """Whether a lock was got in so many seconds; if so, it is held meanwhile.
+    """A context that holds a lock if it can be acquired within the timeout; its value says whether it was.
 
     >>> import threading
     >>> with held(threading.Lock(), 0.1) as got:
@@ -48,9 +48,9 @@ def held(lock: Any, timeout: float = -1) -> Iterator[bool]:
 
 
 class kept(Generic[Value]):
-    """A property that is computed once, by `functools.cached_property` but for its lock, which a child might wait for.
+    """A cached property without a lock, which a child process might wait for, unlike `functools.cached_property`.
 
-    Two threads may compute it at once, and one result is kept.
+    Two threads may compute it at once; one result is kept.
 
     >>> class Circle:
     ...     @kept
@@ -68,17 +68,17 @@ class kept(Generic[Value]):
 
     def __get__(self, instance: Any, owner: Any = None) -> Value:
         if instance is None:
-            return self  # type: ignore[return-value]  # the property itself, for those who look at the class
+            return self  # type: ignore[return-value]  # accessed on the class
         value: Value = instance.__dict__.setdefault(self.name, self.compute(instance))
         return value
 
 
 def _renew() -> None:
     for lock in list(_locks):
-        if lock.acquire(blocking=False):  # nobody had it, or the thread that forked, which goes on to give it back
+        if lock.acquire(blocking=False):  # it was free, or held by the thread that forked, which will release it
             lock.release()
         else:
-            lock._at_fork_reinit()  # what the standard library does with locks of its own
+            lock._at_fork_reinit()  # as the standard library does with its own locks
 
 
 if hasattr(os, "register_at_fork"):

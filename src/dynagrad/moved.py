@@ -1,5 +1,6 @@
-"""Modules and classes under the names that they had before: what was pickled then loads, and who asks for
-one is told its new name. None of them is an attribute of the package, where some of these names mean a function.
+"""Aliases of modules and classes that were renamed: old pickles load, with a DeprecationWarning of the new name.
+
+The old modules are not attributes of the package, where some of these names are functions.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ MOVED = {
     "table": "facts.table",
     "terms": "facts.terms",
 }
-"""Modules of which something may have been pickled: how they were called, and how they are."""
+"""Modules of which something may have been pickled: from old names to new ones."""
 
 RENAMED = {
     "charts.binding.context": {"Setting": "ProgramContext"},
@@ -68,14 +69,14 @@ RENAMED = {
     "ir.show": {"Block": "LetSeries"},
     "rules.syntax": {"Apply": "Application", "Number": "Numeral"},
 }
-"""Classes that have another name: by where they are, how they were called and how they are."""
+"""Classes that were renamed, by module: from old names to new ones."""
 
 
 class _Moved(ModuleType):
-    """A module that hands on what another one has."""
+    """An alias of another module."""
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):  # who goes through all modules asks for such
+        if name.startswith("__"):  # asked for by code that inspects all modules
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
         old = self.__name__.removeprefix(f"{_PACKAGE}.")
         new = MOVED[old]
@@ -91,7 +92,7 @@ def _warn(what: str, level: int) -> None:
 
 
 def renamed(module: str) -> Callable[[str], Any]:
-    """The `__getattr__` of a module that stayed where it was, and whose classes have other names."""
+    """The `__getattr__` of a module whose classes were renamed, and which was not."""
     here = module.removeprefix(f"{_PACKAGE}.")
 
     def get(name: str) -> Any:
@@ -105,7 +106,7 @@ def renamed(module: str) -> Callable[[str], Any]:
 
 
 def install() -> None:
-    """From here on names of before are found."""
+    """Registers the aliases in `sys.modules`."""
     for old in MOVED:
         name = f"{_PACKAGE}.{old}"
         sys.modules.setdefault(name, _Moved(name))

@@ -1,7 +1,7 @@
-"""What a number of each semiring looks like outside: in facts, in lookups and in tables.
+"""Numbers of semirings in Python: conversion to and from native words (`Scale`), and users' semirings (`Semiring`).
 
-Native code takes and gives values as 8-byte words; a `Scale` says how many there are, what numbers may be given, and
-how words and Python values turn into each other. How a semiring computes is not known here.
+Native code takes and returns values as 8-byte words. A `Scale` has the number of words, the numbers that are allowed,
+and the conversions. The arithmetic of built-in semirings is C++.
 """
 
 from __future__ import annotations
@@ -25,17 +25,19 @@ Words = npt.NDArray[np.uint64]
 @strict_options_class
 @dataclass(frozen=True)
 class Semiring:
-    """A semiring of one's own: `plus` and `times` are Python functions of two values, traced and compiled.
+    """A user's semiring: `plus` and `times` are Python functions of two values, which are traced and compiled.
 
-    A value is a float or a tuple of floats, as `zero` and `one` are. Where plus selects one of its arguments, `less(a,
-    b)` says that b is the better one; the agenda then goes best first. (Goodman 1999, "Semiring parsing", section 2.)
-    That plus and less agree is checked as two values meet: a run where they do not raises `Error`.
-    `star(a)` is the closure one + a + a*a + ..., where there is one: what a cycle of weight a adds up to (Lehmann
-    1977, "Algebraic structures for transitive closure"). With it cycles are solved, where each rule has one item of the
-    cycle, at one end of its product, and else iterated; so are components of more than 3,000 items.
-    The functions are called once, with symbols: they may use arithmetic, comparisons and numpy's functions, `np.where`
-    in place of `if`. That plus and times make a semiring is for you to see to. Raises `Error` where they cannot be
-    compiled, in `dg.Program`.
+    A value is a float or a tuple of floats, as `zero` and `one` are (Goodman 1999, "Semiring parsing", section 2).
+    Where plus selects one of its arguments, `less(a, b)` says that b is the better one, and the agenda is best-first.
+    Whether plus and less agree is checked whenever two values meet: a run in which they do not raises `Error`.
+
+    `star(a)` is the closure one + a + a*a + ..., if there is one: the sum over a cycle of weight a (Lehmann 1977,
+    "Algebraic structures for transitive closure"). With it, cycles are solved where each rule has one item of the
+    cycle, at one end of its product. Other cycles are iterated, and so are components of more than 3,000 items.
+
+    The functions are called once, with symbols: they may use arithmetic, comparisons and numpy's functions, and
+    `np.where` in place of `if`. It is up to you that plus and times make a semiring. Raises `Error` where they cannot
+    be compiled, in `dg.Program`.
 
     >>> import dynagrad as dg
     >>> reliable = dg.Semiring(zero=0.0, one=1.0, plus=np.maximum, times=lambda a, b: a * b, less=lambda a, b: a < b)
@@ -56,18 +58,18 @@ class Semiring:
             value = getattr(self, name)
             parts = value if isinstance(value, tuple | list) else (value,)
             if not parts or not all(isinstance(part, int | float | np.integer | np.floating) for part in parts):
-                raise Error(f"a semiring's {name} is a number or a tuple of numbers, and {shown(value)} is neither")
+                raise Error(f"a semiring's {name} must be a number or a tuple of numbers, not {shown(value)}")
         for name in ("plus", "times", "less"):
             function = getattr(self, name)
             if not callable(function) and (function is not None or name != "less"):
-                raise Error(f"a semiring's {name} is a function of two values, and {shown(function)} is none")
+                raise Error(f"a semiring's {name} must be a function of two values, not {shown(function)}")
         if self.star is not None and not callable(self.star):
-            raise Error(f"a semiring's star is a function of one value, and {shown(self.star)} is none")
+            raise Error(f"a semiring's star must be a function of one value, not {shown(self.star)}")
 
 
 @dataclass(frozen=True)
 class Scale:
-    """How the numbers of a semiring go in and out."""
+    """The numbers of a semiring, and their conversions between Python and native words."""
 
     name: str
     shape: ValueShape
@@ -77,7 +79,7 @@ class Scale:
     one: Any
 
     def to_words(self, values: Array | None, count: int) -> Words | None:
-        """The words of `count` values, one row each; None where all are one."""
+        """The words of `count` values, a row for each; None if all are one."""
         if values is None:
             return None
         if self.shape == "count":
@@ -86,15 +88,15 @@ class Scale:
         return np.asarray(numbers.view(np.uint64))
 
     def word_of(self, value: Any) -> Words:
-        """The words of one value, given as Python has it."""
+        """The words of one Python value."""
         if self.shape == "count":
             if not isinstance(value, int | np.integer):
-                raise Error(f"the value {shown(value)} is no whole number, as those of the count semiring are")
+                raise Error(f"the value {shown(value)} is not a whole number, as those of the count semiring are")
             return np.asarray(_count_words(np.array([int(value)], object))[0])
         try:
             flat = np.array(_flatten(value), np.float64)
         except (TypeError, ValueError, OverflowError):
-            raise Error(f"the value {shown(value)} is no number of the {self.name} semiring") from None
+            raise Error(f"the value {shown(value)} is not a number of the {self.name} semiring") from None
         if len(flat) != self.width:
             raise Error(
                 f"the value {value!r} has {len(flat)} numbers; those of the {self.name} semiring have {self.width}"
@@ -117,7 +119,7 @@ class Scale:
         return numbers[:, 0].copy() if self.shape == "float" else numbers.copy()
 
     def value(self, words: Words) -> Any:
-        """One value, as Python has it."""
+        """The Python value of some words."""
         array = self.from_words(words.reshape(1, -1))
         if self.shape == "expectation":
             rest = array[0, 1:]
@@ -130,14 +132,14 @@ class Scale:
             return bool(array[0])
         return tuple(array[0].tolist())
 
-    def given(self, probabilities: bool) -> tuple[ValueShape, str, Any]:
-        """How values of facts look, what they may not be, and which is one: in this scale, or as probabilities."""
+    def value_form(self, probabilities: bool) -> tuple[ValueShape, str, Any]:
+        """The form of facts' values, the name of those forbidden, and one: in this scale, or for probabilities."""
         if probabilities and self.shape != "expectation":
             return "float", "finite", 1.0
         return self.shape, self.finite, self.one
 
     def from_probabilities(self, values: Array | None) -> Array | None:
-        """Probabilities in this scale."""
+        """Probabilities converted to this scale."""
         convert = SEMIRINGS[self.name].from_probabilities
         if convert is None:
             raise Error(f'values="probabilities" has no meaning in the {self.name} semiring; give its own numbers')
@@ -148,7 +150,7 @@ class Scale:
         wrong = (chances < 0) | (chances > 1 + ROUNDING)
         if wrong.any():
             row = int(wrong.argmax())
-            raise Error(f"row {row + 1}: {float(chances[row])} is no probability, which is a number from 0 to 1")
+            raise Error(f"row {row + 1}: {float(chances[row])} is not a probability, which is a number from 0 to 1")
         if self.shape == "expectation":
             return values
         with np.errstate(divide="ignore"):
@@ -156,7 +158,7 @@ class Scale:
 
 
 ROUNDING = 1e-9
-"""How far above 1 a probability may be: sums of many are not exact."""
+"""How far above 1 a probability may be, for sums that are rounded."""
 
 
 def _flatten(value: Any) -> list[float]:
@@ -182,7 +184,7 @@ def _count_words(values: Array) -> Words:
 
 
 def scale(name: str, vector: int = 1, width: int = 1, zero: Any = 0.0, one: Any = 1.0) -> Scale:
-    """The scale of a semiring; `vector` is the length of r in `expectation`, the rest describe a user's semiring.
+    """The scale of a semiring; `vector` is the length of r in `expectation`, the other arguments are for users' ones.
 
     >>> scale("viterbi").zero
     -inf

@@ -110,11 +110,11 @@ def test_items_that_were_never_derived_have_the_value_zero(things: dg.Chart, ite
         ("thing(np,", "not closed"),
         ("", "the text ends|text ends"),
         ("thing(np,99999999999999999999)", "too large"),
-        (3, "3 is no item"),
-        (("thing", "np", b"x"), r"thing, argument 2: b'x' is no term"),
+        (3, "3 is not an item"),
+        (("thing", "np", b"x"), r"thing, argument 2: b'x' is not a term"),
         (("thing", "np", 2**40), "beyond the range"),
         (("thing", "np"), "no predicate `thing/1`"),
-        (("thing", None, 1), "argument 1: None is no term"),
+        (("thing", None, 1), "argument 1: None is not a term"),
     ],
 )
 def test_what_cannot_be_looked_up_is_an_error(things: dg.Chart, item: Any, message: str) -> None:
@@ -200,7 +200,7 @@ def test_results_are_the_same_to_the_bit_however_much_is_optimised(monkeypatch: 
     assert found[:2] == found[2:]
     for wrong in ("4", "-1", "fast"):
         monkeypatch.setenv("DYNAGRAD_OPTIMISE", wrong)
-        with pytest.raises(dg.Error, match=f"DYNAGRAD_OPTIMISE is 0, 1, 2 or 3, and '{wrong}' is none"):
+        with pytest.raises(dg.Error, match=f"DYNAGRAD_OPTIMISE must be 0, 1, 2 or 3, not '{wrong}'"):
             dg.Program("goal += a(X).").run({"a/1": [(1,)]})
 
 
@@ -474,7 +474,7 @@ def test_copies_of_a_fact_add_up_and_go_together(sums: dg.Program) -> None:
 
 def test_facts_without_a_value_are_one(sums: dg.Program) -> None:
     chart = sums.run({"fact/1": [("a",), ("b",)], "num/1": []})
-    with pytest.raises(dg.QueryError, match=r"fact\(a\) is no fact of this chart"):
+    with pytest.raises(dg.QueryError, match=r"fact\(a\) is not a fact of this chart"):
         chart.retract("fact/1", [("a", 2.0)])
     chart.retract("fact/1", [("a", 1.0)])
     chart.add("fact/1", [("b", 0.5)])

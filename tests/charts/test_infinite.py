@@ -63,7 +63,7 @@ def test_what_arises_is_an_error_with_its_item(rules: str, facts: dict[str, Any]
     with pytest.raises(dg.ValueRangeError) as caught:
         program(text).run(given)
     said = re.match(
-        r"(\S+) became NaN, or infinite though what it is made of is finite, and is the first", str(caught.value)
+        r"(\S+) became NaN, or infinite though its antecedents are finite, and is the first", str(caught.value)
     )
     assert said and (item is None or said[1] == item)
     batch = program(text).run_batch([given, given], query=item or "p(a)")

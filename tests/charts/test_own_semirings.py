@@ -200,5 +200,5 @@ class TestIteration:
             assert loose.converged == (loose.error_bound <= 1e-6)
             assert wrong <= 2 * loose.error_bound + 1e-15
         assert not loose.converged  # three digits are right, where a step changes less than six
-        with pytest.raises(dg.NotConverged, match="does not come nearer"):
+        with pytest.raises(dg.NotConverged, match="does not converge"):
             bound.run({"edge/2": [(0, 1, 1.0), (1, 0, 1.0)]})

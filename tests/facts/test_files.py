@@ -152,7 +152,7 @@ def test_declared_kinds(tmp_path: Path) -> None:
     assert [column.to_list() for column in relation.columns] == [[1, 2], ["1", "02"], [1.0, 2.0], ["1", "02"]]
     assert [type(column) for column in relation.columns] == [IntColumn, AtomColumn, AtomColumn, TextColumn]
     path = write(tmp_path, "b.tsv", "1\t1\nx\t1\n")
-    for kind, message in (("int", "'x' is no integer"), ("float", "'x' is no finite float")):
+    for kind, message in (("int", "'x' is not an integer"), ("float", "'x' is not a finite float")):
         with pytest.raises(FactError, match=f"p/2, b.tsv, line 2, column 1: {message}"):
             read_file(path, "p/2", [kind, None])
     with pytest.raises(FactError, match="1 types were given for 2 arguments"):
@@ -183,9 +183,9 @@ def test_conversions(tmp_path: Path) -> None:
         ("a.csv", '"a\nb",c\n"d"\n', "p/2, a.csv, line 3: 1 column between commas"),
         ("a.csv", 'a,b\n"c,d', "line 2: this is no CSV: unexpected end of data"),
         ("a.csv", '"a"x,b\n', "line 1: this is no CSV"),
-        ("a.tsv", "a\tb\t1\n\na\tb\tx\n", "line 3, value: the value 'x' is no number"),
+        ("a.tsv", "a\tb\t1\n\na\tb\tx\n", "line 3, value: the value 'x' is not a number"),
         ("a.tsv", "a\tb\t\n", "line 1, value: the value is empty"),
-        ("a.tsv", "a\tb\t1_000\n", "line 1, value: the value '1_000' is no number"),
+        ("a.tsv", "a\tb\t1_000\n", "line 1, value: the value '1_000' is not a number"),
         ("a.tsv", "a\tb\t1\na\tb\tnan\n", "line 2, value: nan is not possible"),
         ("a.tsv", b"a\tb\nc\t\xe9\n", "p/2, a.tsv, line 2: the byte 0xe9 is not UTF-8"),
         ("a.txt", "a\tb\n", r"no format has the suffix '.txt'; files of facts end in .tsv, .csv, .parquet"),

@@ -212,7 +212,7 @@ def test_new_values_for_the_same_rows() -> None:
         with_values(relation, [1.0] * 5, value_shape="float")
     with pytest.raises(FactError, match="one number per row"):
         with_values(read("p/1", [(1, 2.0)]), np.ones((1, 1)), value_shape="float")
-    with pytest.raises(FactError, match="no array of values"):
+    with pytest.raises(FactError, match="not an array of values"):
         with_values(relation, {"a": 1.0}, value_shape="float")
 
 
@@ -234,39 +234,39 @@ def failing() -> Iterator[tuple[str, float]]:
         ("p/2", [("a", "b", 1.0, 2.0)], "p/2, row 1: 4 columns"),
         ("p/2", [("a", "b", 1.0), ("a", "b")], "row 2: the row has no value, but row 1 has one"),
         ("p/2", [("a", "b"), ("a", "b", 1.0)], "row 2: the row has a value, but row 1 has none"),
-        ("p/1", [("a",), "b"], r"row 2: 'b' is no row; rows are tuples, such as \('b',\)"),
-        ("p/1", ["a" * 10**6], "is no row"),
+        ("p/1", [("a",), "b"], r"row 2: 'b' is not a row; rows are tuples, such as \('b',\)"),
+        ("p/1", ["a" * 10**6], "is not a row"),
         ("p/1", failing(), "p/1, row 3: the rows could not be read: RuntimeError: the disk is gone"),
-        ("p/1", "grammar.tsv", "'grammar.tsv' is no table of facts; read a file"),
-        ("p/1", None, "None is no table"),
-        ("p/1", 5, "5 is no table"),
-        ("p/1", object(), "is no table of facts; give a list of tuples"),
-        ("p/1", [(None, 1.0)], "p/1, row 1, column 1: None is no term; leave rows with missing"),
-        ("p/2", [("a", 1), ("b", True)], "p/2, row 2, column 2: True is no term"),
-        ("p/1", [("a",), (b"b",)], "row 2, column 1: b'b' is no term; decode it"),
-        ("p/1", [("a",), (float("nan"),)], "row 2, column 1: nan is no term"),
+        ("p/1", "grammar.tsv", "'grammar.tsv' is not a table of facts; read a file"),
+        ("p/1", None, "None is not a table"),
+        ("p/1", 5, "5 is not a table"),
+        ("p/1", object(), "is not a table of facts; give a list of tuples"),
+        ("p/1", [(None, 1.0)], "p/1, row 1, column 1: None is not a term; leave rows with missing"),
+        ("p/2", [("a", 1), ("b", True)], "p/2, row 2, column 2: True is not a term"),
+        ("p/1", [("a",), (b"b",)], "row 2, column 1: b'b' is not a term; decode it"),
+        ("p/1", [("a",), (float("nan"),)], "row 2, column 1: nan is not a term"),
         ("p/1", [(1,), (2**31,)], "row 2, column 1: the integer 2147483648 is beyond the range"),
         ("p/1", [(1,), (2**70,)], "row 2, column 1: the integer 1180591620717411303424 is beyond"),
         ("p/1", [("a",), (2**31,)], "row 2, column 1: the integer 2147483648 is beyond"),
         ("p/1", [("a",), ("\udc80",)], "row 2, column 1: .* surrogate"),
-        ("p/1", [([["a"], [None]],)], "row 1, column 1: None is no term"),
+        ("p/1", [([["a"], [None]],)], "row 1, column 1: None is not a term"),
         ("p/1", (np.array([[1], [2**40]]), [1, 2]), "row 2, column 1: the integer 1099511627776 is beyond"),
         ("p/1", (np.array([[1.0]]), [1]), r"1.0 is not 1; convert it with .astype\(int\)"),
         ("p/1", (np.array([[True]]), [1]), "holds bool, not integers"),
         ("p/2", (np.array([[1]]), [1]), r"has shape \(1, 1\), but 2 columns are needed"),
         ("p/1", (np.array([[1]]), [1, 2]), "2 values were given for 1 rows"),
-        ("p/1", (np.array([[1]]), 3.0), "3.0 is no array of values"),
+        ("p/1", (np.array([[1]]), 3.0), "3.0 is not an array of values"),
         ("p/1", (np.array([[1], [2]]), np.array(3.0)), "one value was given for 2 rows"),
         ("p/3", np.zeros((2, 2)), r"shape \(2, 2\) .* one dimension per argument, 3 here"),
         ("p/1", np.ma.masked_array([1.0, 2.0], [True, False]), "masked"),
         ("p/1", {("a", "b"): 1.0}, r"row 1: the key \('a', 'b'\) has 2 columns, not 1; a list term alone"),
-        ("p/2", {"a": 1.0}, "row 1: the key 'a' is no tuple of 2 arguments"),
-        ("p/1", {"a": "0.5"}, "p/1, row 1, value: the value '0.5' is no number"),
+        ("p/2", {"a": 1.0}, "row 1: the key 'a' is not a tuple of 2 arguments"),
+        ("p/1", {"a": "0.5"}, "p/1, row 1, value: the value '0.5' is not a number"),
         ("p/1", {"a": 1.0, "b": None}, "row 2, value: nothing is there"),
-        ("p/1", {"a": False}, "row 1, value: False is no number; leave out facts that do not hold"),
+        ("p/1", {"a": False}, "row 1, value: False is not a number; leave out facts that do not hold"),
         ("p/1", {"a": 10**400}, "row 1, value: the value of 1329 bits is beyond the range of floats"),
-        ("p/1", {"a": 1j}, "is no number"),
-        ("p/1", np.array(["x"]), "row 1, value: the value 'x' is no number"),
+        ("p/1", {"a": 1j}, "is not a number"),
+        ("p/1", np.array(["x"]), "row 1, value: the value 'x' is not a number"),
         ("goal/0", False, "leave out facts that do not hold"),
         ("goal/0", float("nan"), "goal/0, row 1, value: nan is not possible"),
     ],
@@ -297,10 +297,10 @@ def test_frames_of_the_wrong_shape_or_kind() -> None:
     with pytest.raises(FactError, match="a Series has one column"):
         read("p/2", polars.Series([1, 2]))
     for make in (pandas_frame, polars_frame):
-        with pytest.raises(FactError, match="row 1, column 1: True is no term"):
+        with pytest.raises(FactError, match="row 1, column 1: True is not a term"):
             read("p/1", make().assign(a=True)[["a"]] if make is pandas_frame else polars.DataFrame({"a": [True]}))
     pa = pytest.importorskip("pyarrow")
-    with pytest.raises(FactError, match="column 1: b'x' is no term"):
+    with pytest.raises(FactError, match="column 1: b'x' is not a term"):
         read("p/1", pa.table({"a": [b"x"]}))
 
 
@@ -391,9 +391,9 @@ def test_an_arrow_table_is_looked_through_before_it_is_read() -> None:
     with pytest.raises(FactError, match="UTF8"):
         read("p/1", pa.table({"a": pa.StringArray.from_buffers(2, offsets, text)}))
     codes = pa.DictionaryArray.from_arrays(pa.array([0, 9]), pa.array(["x"]), safe=False)
-    with pytest.raises(FactError, match="no Arrow table of facts"):
+    with pytest.raises(FactError, match="not an Arrow table of facts"):
         read("p/1", pa.table({"a": codes}))
-    with pytest.raises(FactError, match="the value 'x' is no number"):
+    with pytest.raises(FactError, match="the value 'x' is not a number"):
         read("p/0", pa.table({"v": ["x"]}))
 
 

@@ -63,7 +63,7 @@ def test_a_lookup_that_fails_names_the_nearest_row() -> None:
 def test_a_lookup_with_the_wrong_arguments() -> None:
     with pytest.raises(QueryError, match="by 3 arguments, but 2 were given"):
         table()["s", "np"]
-    with pytest.raises(QueryError, match="argument 1 of a lookup: None is no term"):
+    with pytest.raises(QueryError, match="argument 1 of a lookup: None is not a term"):
         table()[None, "np", 1]
     with pytest.raises(QueryError, match="a list alone is written"):
         table("q/1", [(["a", "b"], 1.5)])["a", "b"]

@@ -74,18 +74,18 @@ def test_numpy_numbers_and_subclasses_become_plain() -> None:
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        (True, "True is no term; write 1 or 0"),
-        (np.bool_(False), "False is no term"),
-        (None, "None is no term; leave rows with missing"),
+        (True, "True is not a term; write 1 or 0"),
+        (np.bool_(False), "False is not a term"),
+        (None, "None is not a term; leave rows with missing"),
         (b"x", "decode it to a string"),
-        (float("nan"), "nan is no term"),
-        (float("-inf"), "-inf is no term"),
+        (float("nan"), "nan is not a term"),
+        (float("-inf"), "-inf is not a term"),
         (2**31, "2147483648 is beyond the range"),
         (-(2**31) - 1, "-2147483649 is beyond the range"),
         pytest.param(10**10_000, "beyond the range", id="huge"),
         ("\ud800", "surrogate"),
-        ({"a": 1}, "is no term; arguments are strings"),
-        ([1, [None]], "None is no term"),
+        ({"a": 1}, "is not a term; arguments are strings"),
+        ([1, [None]], "None is not a term"),
     ],
 )
 def test_what_is_no_term_is_an_error_that_says_why(value: object, message: str) -> None:

@@ -19,11 +19,11 @@ def test_counts_are_exact() -> None:
     assert values([1.0, np.uint8(3)]).tolist() == [1, 3]
     large = read("n/1", np.array([2**64 - 1], np.uint64), value_shape="count").values
     assert large is not None and large.tolist() == [2**64 - 1]
-    with pytest.raises(FactError, match=r"row 2, value: the value 0.5 is no whole number"):
+    with pytest.raises(FactError, match=r"row 2, value: the value 0.5 is not a whole number"):
         values([1, 0.5])
     with pytest.raises(FactError, match="float too large to be exact"):
         values([1e300])
-    with pytest.raises(FactError, match="nan is no whole number"):
+    with pytest.raises(FactError, match="nan is not a whole number"):
         values([float("nan")])
 
 
@@ -49,11 +49,11 @@ def test_pairs_and_vectors() -> None:
     assert values(("vector", None), (1, (2, 3)), np.array([4, 5, 6])) == [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
     dense = read("e/1", np.ones((4, 2)), value_shape="expectation")
     assert dense.dense_shape == (4,) and dense.values is not None and dense.values.shape == (4, 2)
-    with pytest.raises(FactError, match=r"row 1, value: the value 0.5 is no pair \(p, r\)"):
+    with pytest.raises(FactError, match=r"row 1, value: the value 0.5 is not a pair \(p, r\)"):
         values("expectation", 0.5)
     with pytest.raises(FactError, match="row 2, value: the value has 2 numbers, but 3 are needed"):
         values("expectation", (0.5, (1, 2)), (0.5, 1))
-    with pytest.raises(FactError, match="row 1, value: the value 'x' is no number"):
+    with pytest.raises(FactError, match="row 1, value: the value 'x' is not a number"):
         values(("vector", 2), (1, "x"))
     with pytest.raises(FactError, match="row 2, value: nan is not possible"):
         values("expectation", (0.5, 1), (0.5, float("nan")))

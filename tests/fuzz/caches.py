@@ -15,7 +15,7 @@ import warnings
 from pathlib import Path
 
 import dynagrad as dg
-from dynagrad.rules.remembered import cached_rules, decoded
+from dynagrad.rules.cache import cached_rules, decoded
 from dynagrad.runtime.compiling import cache
 from dynagrad.runtime.disk import sealed
 from fuzz.files import damaged

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from dynagrad.errors import Error, ProgramError, ProgramWarning
 from dynagrad.rules import undefined
 from dynagrad.rules.check import check
-from dynagrad.rules.checks.doubts import diverging
 from dynagrad.rules.checks.each_rule import newly_bound
+from dynagrad.rules.checks.suspicious_rules import diverging
 from dynagrad.rules.normal import Rules
 from dynagrad.rules.parse import parse
 from dynagrad.rules.show import show
@@ -187,10 +187,10 @@ class TestDeclarations:
         [
             (
                 ":- output gaol. goal += a.",
-                "No rule speaks of `gaol/0`, which is declared here. Did you mean `goal/0`?",
+                "No rule mentions `gaol/0`, which is declared here. Did you mean `goal/0`?",
             ),
             (":- input rewrite/4. p += rewrite(_,_,_).", "There is `rewrite/3`: a predicate is told by its name and"),
-            (":- type q(int). p(X) += r(X).", "No rule speaks of `q/1`"),
+            (":- type q(int). p(X) += r(X).", "No rule mentions `q/1`"),
             (":- distribution rewrote(X,...) given X. p += rewrite(_,_).", "Did you mean `rewrite/2`?"),
             (":- semiring real. :- semiring real. p += a.", "declared again"),
             (":- semiring real. :- valtype(term, log). p += a.", "declared as `log`; line 1 declares it as `real`"),
@@ -206,10 +206,10 @@ class TestDeclarations:
             (":- transient p/0. :- output p. p += a. q += p.", "cannot be both transient and output"),
             (":- external a/0. a += b. q += a.", "`a/0` is external"),
             (":- external a/0. :- input a/0. q += a.", "cannot be both external and input"),
-            (":- beam p(X,I) by (J) keep 3. p(X,I) += a(X,I).", "`J` is no variable of `p(X,I)`"),
+            (":- beam p(X,I) by (J) keep 3. p(X,I) += a(X,I).", "`J` is not a variable of `p(X,I)`"),
             (":- beam p(X) by (X) keep 0. p(X) += a(X).", "at least one item"),
             (":- prune p(X+1) < 3. p(X) += a(X).", "cannot hold arithmetic"),
-            (":- priority p(X) = Y. p(X) += a(X).", "`Y` is no variable of `p(X)`"),
+            (":- priority p(X) = Y. p(X) += a(X).", "`Y` is not a variable of `p(X)`"),
             (":- priority p(X) = h(X,Y). p(X) += a(X).", "Which `h/2` is meant is not known"),
             (":- priority p(X) = h(X). p(X) += a(X). h(X) += p(X).", "`h/1` is not complete before `p/1` is"),
             (":- priority p(X) = p(1). p(X) += a(X).", "`p/1` is not complete before `p/1` is"),

@@ -167,8 +167,8 @@ class TestTransients:
             (":- transient t/1. t(X) += a(X). p += exp(t(X)).", "does not distribute"),
             (":- transient t/1. t(X) max= a(X). p += t(X).", "made with `max=`"),
             (":- transient t/1. t(X) *= a(X). p *= t(X).", "does not distribute"),
-            (":- transient t/1. t(X) += a(X). p += SIDE(t(X)).", "SIDE cannot ask"),
-            (":- transient t/1. t(X) += a(X). p += b(X) for not t(X).", "`not` cannot ask"),
+            (":- transient t/1. t(X) += a(X). p += SIDE(t(X)).", "SIDE cannot use"),
+            (":- transient t/1. t(X) += a(X). p += b(X) for not t(X).", "`not` cannot use"),
             (":- transient t/1. p += t(X).", "No rule defines the transient"),
         ],
     )

@@ -180,7 +180,7 @@ def test_no_arguments_and_no_results(function):
 def test_one_result_in_a_tuple_or_alone(function):
     assert function("same", single=False)(1.5) == (1.5,)
     assert function("same", single=True)(1.5) == 1.5
-    with pytest.raises(CompileError, match="returns 3 values, which is no single one"):
+    with pytest.raises(CompileError, match="returns 3 values, not a single one"):
         function("kinds", single=True)
 
 
@@ -281,7 +281,7 @@ def test_single_numbers_are_converted_where_nothing_is_lost(function, name, x, v
         ("matrix", np.ones((2, 3)) * 1j, "type complex128"),
         ("matrix", np.full((2, 3), "a"), "type <U1"),
         ("matrix", np.ones((2, 3), object), "type object"),
-        ("matrix", [[1, 2, 3], [4]], "no array of numbers"),
+        ("matrix", [[1, 2, 3], [4]], "not an array of numbers"),
         ("integers", np.ones(3), r"type float64, and integer\[3\]"),
         ("integers", np.array([1, 2, 2**63], np.uint64), "beyond the integers of 64 bits"),
         ("integers", np.zeros(3, "m8[s]"), "type timedelta64"),
@@ -295,9 +295,9 @@ def test_what_cannot_be_converted_is_refused(function, name, x, message):
 
 
 def test_the_number_of_arguments(function):
-    with pytest.raises(Error, match="same takes 1 argument, and 0 came"):
+    with pytest.raises(Error, match="same takes 1 argument, but 0 were given"):
         function("same")()
-    with pytest.raises(Error, match="f takes 3 arguments, and 4 came"):
+    with pytest.raises(Error, match="f takes 3 arguments, but 4 were given"):
         function("add", name="f")(1.0, 2.0, 3.0, 4.0)
     assert function("add", otherwise=lambda *arguments: len(arguments))(*range(7)) == 7
     with pytest.raises(TypeError, match="keyword"):

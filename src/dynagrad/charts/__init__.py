@@ -1,6 +1,13 @@
-"""Programs of rules, and charts: what users run, change, look into and differentiate.
+"""Programs of rules and their charts: what users run, query, change and differentiate.
 
-`program.py` is a program, `chart.py` a chart; `binding/` is where facts meet a program, `run.py` the run, `changes.py`
-a finished chart brought up to date, `lookup.py` looking into one, `derivatives/` all that derivatives answer,
-`batch.py` many examples at once.
+- `program.py`: `Program` and `Bound`, a program with facts.
+- `binding/`: facts meet a program: encoded, planned for, compiled, loaded into native code.
+- `limits.py`, `machine.py`: when a run stops early, and how much memory there is.
+- `run.py`: forward chaining from facts to a fixed point, within limits; `progress.py` draws its progress,
+  `externals.py` connects Python functions behind external predicates, `ends.py` turns how it ended into errors.
+- `chart.py`: `Chart`, the result of a run; `lookup.py` finds items in it.
+- `changes.py`: incremental maintenance of a chart whose facts changed.
+- `replay.py`: a run as a value, from which it is made again with a tape or over dual numbers.
+- `derivatives/`: gradients, tangents, outside values, marginals, and a program as a differentiable function.
+- `batch.py`: many examples on several threads, with the sum of their gradients.
 """

@@ -1,8 +1,8 @@
-"""Batches: examples taken in order by several threads, the sum of their gradients, and what comes back.
+"""Batches: many examples run on several threads, and the sum of their gradients, deterministic to the bit.
 
-Whatever depends on order happens in the order of the examples, in one thread: preparing them (the first one may
-compile, and what it makes serves the others) and adding up what they give. So the result is the same, to the bit, for
-any number of threads. What an example is, and how it runs, is not known here.
+All that depends on order is done by one thread in the order of the examples: preparing them (the first one may compile,
+and the others use that) and adding up their gradients. So the result is the same for any number of threads. What an
+example is, and how it runs, is for the caller.
 """
 
 from __future__ import annotations
@@ -52,19 +52,19 @@ Prepared = TypeVar("Prepared")
 Result = TypeVar("Result")
 Array = npt.NDArray[Any]
 
-LOOK = 0.2  # seconds between looks at signals
+SIGNAL_INTERVAL = 0.2  # seconds between checks for signals
 MOST_WAITING = 1024
-"""So many results, at most, wait for an example before them that takes long."""
+"""The most results that wait for a slow example before them."""
 WAITING_BYTES = 1 << 27
-"""And no more than such of them as fit in here, where they are gradients."""
+"""The most bytes of such results, where they are gradients."""
 
 
 class BatchGradient(Mapping[str, Any]):
     """The derivatives of a batch's objective, by predicate.
 
-    A predicate with bound facts has a table like these: the same rows in the same order and shape, with the derivative
-    in place of the value, summed over the examples that did not fail. One whose facts each example brings has a list of
-    such tables, one an example, with None where it failed; `ragged` has the same numbers in one array.
+    A predicate with bound facts has a table like them: the same rows in the same order and shape, with derivatives in
+    place of values, summed over the examples that did not fail. A predicate whose facts each example brings has a list
+    of such tables, one an example, None where it failed; `ragged` has the same numbers in one array.
 
     >>> import dynagrad as dg
     >>> program = dg.Program("goal += emit(_,S) * weight(S).", "real")
@@ -92,7 +92,7 @@ class BatchGradient(Mapping[str, Any]):
 
     @public
     def get(self, key: str, default: Any = None) -> Any:
-        """What stands for a predicate, or `default` where it was not asked for."""
+        """The derivatives by a predicate, or `default` where they were not asked for."""
         return self._tables[key] if key in self else default
 
     def __iter__(self) -> Iterator[str]:
@@ -105,10 +105,10 @@ class BatchGradient(Mapping[str, Any]):
 
     @public
     def ragged(self, key: str) -> tuple[Array, npt.NDArray[np.int64]]:
-        """The derivatives by the facts of all examples, one after the other, and where each example starts.
+        """The derivatives by the facts of all examples, concatenated, and the offset at which each example starts.
 
-        Example n has the numbers from `offsets[n]` to `offsets[n + 1]`, none where it failed: those of its rows in
-        their order, of a dense array in C order. In `expectation` a row is a pair, along a second axis.
+        Example n has the numbers from `offsets[n]` to `offsets[n + 1]`, in the order of its rows, or of its dense array
+        in C order; none where it failed. In `expectation` a row is a pair, along a second axis.
         """
         tables = self[key]
         if not isinstance(tables, list):
@@ -141,16 +141,16 @@ make_batchgradient = maker(
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """What `run_batch` gives back.
+    """The result of `run_batch`.
 
     `values` has one value per example, the semiring's zero where the example failed: an array of floats, of booleans,
     or of whole numbers; in `expectation` and for tuples it has a row per example and a column per number. `charts` has
-    a chart per example, or None where it failed; it is empty where only a query was asked for. `errors` says by
-    example, counted from 0, what failed and why: the message of a `dg.Error` starts with its example, any other error,
-    as of a function of yours, has a note that names it. Where the filters of `warnings` make a warning an error, it is
-    one of its example. `gradient` has, for each predicate that was asked for, derivatives of
-    the objective by its facts, see `BatchGradient`. `best` and `samples` have the derivations of each example that
-    were asked for, None where it failed.
+    a chart per example, None where it failed; it is empty where a query was given. `errors` has the error of each
+    example that failed, by its number from 0: the message of a `dg.Error` starts with that number; any other error,
+    such as one of your functions, has a note with it. A warning that the filters of `warnings` turn into an error is
+    among them. `gradient` has, for each predicate that was asked for, the derivatives of the objective by its facts;
+    see `BatchGradient`. `best` and `samples` have the derivations of each example that were asked for, None where it
+    failed.
 
     >>> import dynagrad as dg
     >>> program = dg.Program("path(V) min= path(U) + edge(U,V).  path(V) min= start(V).")
@@ -187,8 +187,8 @@ def with_derivations(
 
 
 def _of_example(n: int, error: Exception) -> Exception:
-    """The error with the number of its example: ours in the message of a copy, that of others in a note."""
-    if not isinstance(error, Error | ProgramWarning):  # of a user's function, perhaps, and not ours to make again
+    """The error with the number of its example: in the message of a copy for our own errors, else in a note."""
+    if not isinstance(error, Error | ProgramWarning):  # perhaps of a user's function; its class may not allow a copy
         with contextlib.suppress(TypeError):  # where its notes are no list
             note = f"in example {n} of the batch"
             if note not in getattr(error, "__notes__", ()):
@@ -216,13 +216,13 @@ def _values(results: Sequence[Any], scale: Scale) -> Array:
     return rows
 
 
-def say_once(said: Mapping[int, Said]) -> None:
-    """Issues what the examples would warn of, in their order: what differs in its numbers alone once, for the first."""
-    alike: dict[tuple[str, type[Warning]], list[tuple[int, str]]] = {}
+def warn_once(said: Mapping[int, Said]) -> None:
+    """Issues the warnings of all examples, in their order; those that differ in numbers alone once, for the first."""
+    groups: dict[tuple[str, type[Warning]], list[tuple[int, str]]] = {}
     for n, found in sorted(said.items()):
         for text, category in found:
-            alike.setdefault((re.sub(r"[\d,]+", "0", text), category), []).append((n, text))
-    for (_, category), ((n, text), *others) in alike.items():
+            groups.setdefault((re.sub(r"[\d,]+", "0", text), category), []).append((n, text))
+    for (_, category), ((n, text), *others) in groups.items():
         more = len({other for other, _ in others} - {n})
         also = f" ({more:,} more example{'' if more == 1 else 's'} likewise)" if more else ""
         warn(f"example {n}: {text}{also}", category)
@@ -242,8 +242,8 @@ def in_order(
 ) -> Generator[Result | Exception, None, None]:
     """The results of `count` examples in their order, or the errors that they ended with.
 
-    `prepare` is called here, for one example after the other, and `finish` by the threads. Few examples are prepared
-    before their time, and at most `ahead` are beyond the one whose result comes next. `stop` ends those that run.
+    `prepare` is called by this thread, for one example after the other, and `finish` by `threads` others. At most
+    `ahead` examples are begun beyond the one whose result comes next. `stop` is to end the examples that are running.
 
     >>> numbers = [3, 0, 2]
     >>> found = in_order(3, numbers.__getitem__, lambda _, x: 6 / x, threads=2, ahead=4, stop=lambda: None)
@@ -280,7 +280,7 @@ def in_order(
                 continue
             try:
                 future.set_result(finished(n, prepared))
-            except BaseException as error:  # what ends more than one example, and is raised where the results are read
+            except BaseException as error:  # KeyboardInterrupt and the like: raised where the results are read
                 future.set_exception(error)
 
     # Daemons, unlike the threads of an executor: whoever reads the results waits for them, and the interpreter waits
@@ -292,13 +292,13 @@ def in_order(
         for n in range(count):
             while waiting and (waiting[0].done() or len(waiting) >= ahead):
                 yield _awaited(waiting.popleft())
-            while not room.acquire(timeout=LOOK):
+            while not room.acquire(timeout=SIGNAL_INTERVAL):
                 pass
             waiting.append(Future())
             tasks.put((waiting[-1], n, started(n)))
         while waiting:
             yield _awaited(waiting.popleft())
-    except BaseException:  # Ctrl-C, and whoever reads this goes away
+    except BaseException:  # Ctrl-C, or the reader closes this generator
         stop()
         for future in waiting:
             future.cancel()
@@ -312,9 +312,9 @@ def in_order(
 
 
 def _awaited(future: Future[Result]) -> Result:
-    """The result of a future, with a look at signals now and then: one may have reached another thread."""
+    """The result of a future, waited for in intervals, so that a signal is handled: it may reach another thread."""
     while not future.done():
-        wait([future], LOOK)
+        wait([future], SIGNAL_INTERVAL)
     return future.result()
 
 
@@ -323,7 +323,7 @@ def _awaited(future: Future[Result]) -> Result:
 
 @dataclass(frozen=True)
 class Objective:
-    """What a batch is differentiated for: the sum of an item's values, or of their logs, with a weight per example."""
+    """The objective of a batch: the sum of an item's values, or of their logs, with a weight per example."""
 
     query: Any
     log: bool
@@ -344,7 +344,7 @@ class Objective:
         return Objective(query, objective == "log", _cotangents(cotangents, count))
 
     def cotangent(self, n: int, value: Any) -> float:
-        """What the backward pass of an example starts with. Raises where the value has no log."""
+        """The cotangent of an example's value. Raises where the value has no log."""
         weight = 1.0 if self.cotangents is None else float(self.cotangents[n])
         if not self.log:
             return weight
@@ -368,18 +368,18 @@ def _cotangents(given: Any, count: int) -> Array | None:
     except Exception:  # other libraries' arrays may raise anything
         numbers = np.array(None)
     if numbers.dtype.kind not in "fiub":
-        raise Error(f"cotangents are numbers, one per example, and {shown(given)} is something else")
+        raise Error(f"cotangents must be numbers, one per example, not {shown(given)}")
     numbers = numbers.astype(np.float64)
     if numbers.shape != (count,):
-        raise Error(f"cotangents are one number per example: {count:,}, but their shape is {numbers.shape}")
+        raise Error(f"cotangents must be {count:,} numbers, one per example, but their shape is {numbers.shape}")
     if not np.isfinite(numbers).all():
         n = int((~np.isfinite(numbers)).argmax())
-        raise Error(f"cotangents are finite, and that of example {n} is {numbers[n]}")
+        raise Error(f"cotangents must be finite, and that of example {n} is {numbers[n]}")
     return numbers
 
 
 class Sums:
-    """Gradients of examples by the facts of some predicates, added up as they come."""
+    """The running sums of the examples' gradients, by predicate."""
 
     def __init__(self, scale: Scale, relations: Sequence[Relation]) -> None:
         self.scale, self.relations = scale, relations
@@ -388,12 +388,12 @@ class Sums:
 
     @property
     def ahead(self) -> int:
-        """How many gradients may wait for an earlier one."""
+        """The number of gradients that may wait for an earlier one."""
         size = sum(r.count for r in self.relations) * self.scale.width * 8
         return min(MOST_WAITING, max(8, WAITING_BYTES // max(1, size)))
 
     def add(self, rows: Sequence[Array]) -> FactError | None:
-        """Adds those of an example: an array of doubles per predicate. Gives back what is wrong with them."""
+        """Adds the gradient of an example, an array of doubles per predicate; returns the error if it does not fit."""
         if self.totals is None:
             self.totals = [r.copy() for r in rows]
             return None

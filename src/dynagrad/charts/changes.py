@@ -1,10 +1,10 @@
-"""A finished chart whose facts change: what the changed facts reach is deleted and derived again, the rest stays.
+"""Incremental maintenance of a finished chart whose facts change: delete and rederive (DRed).
 
-The items of the old chart are entered into a new one that is made for changes; then come the steps that
-`codegen/rules/incremental/changing.py` describes: first the changed facts go, then those that are there afterwards
-come. Where cycles are solved, what either of them reach is marked, and computed again as
-`codegen/rules/incremental/resolving.py` describes. Programs with negation, pruning, declared priorities or arithmetic
-that only a fresh run gets right are run afresh by the caller.
+Gupta, Mumick and Subrahmanian (1993), "Maintaining views incrementally". The items of the old chart are entered into a
+new one, of a class that is compiled for changes; then come the steps that `codegen/rules/incremental/changing.py`
+describes: the old versions of the changed facts are deleted, then the new ones are added. Where cycles are solved, the
+items that either of them reach are marked, and recomputed as `codegen/rules/incremental/resolving.py` describes.
+Programs with negation, pruning or declared priorities, and some in plain arithmetic, need a fresh run by the caller.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ from .binding.summary import ordered
 from .externals import connect
 
 RESOLVED = frozenset({"once", "levels", "solve"})
-"""The strategies of stages that can be brought up to date beside one that solves."""
+"""The strategies of stages that can be updated in a program that solves cycles."""
 
 NOT_MENDED = ("host_error", "interrupted")
-"""Ends that a fresh run would not mend."""
+"""The statuses that a fresh run would end with as well."""
 
 NO_ROOM = ("items", "bytes", "no_memory")
-"""Ends for want of room, of which a fresh run may need less: what a change keeps beside the chart is not there."""
+"""The statuses for want of memory. A fresh run may need less: it keeps no marks and no deleted items."""
 
 MOST_ROWS = 5_000
-"""More changed facts than this are not worth following one by one."""
+"""With more changed facts than this, a fresh run is as quick as an update."""
 
 
 def can_change(context: ProgramContext) -> bool:
-    """Whether the charts of a program can be changed without a fresh run."""
+    """Whether charts of a program can be updated without a fresh run."""
     rules = context.rules
     if rules.prunes or rules.beams or rules.priorities or not rules.rules:
         return False
@@ -49,12 +49,12 @@ def can_change(context: ProgramContext) -> bool:
         return False
     if any(p.aggregator == "=" for p in rules.predicates.values()):  # facts of one item must agree
         return False
-    # how often an item of a clause was derived is not known
+    # the number of derivations of an item of a clause is not kept
     return context.scale.name == "plain" or not any(p.aggregator == "|=" for p in rules.predicates.values())
 
 
-def _sums(context: ProgramContext) -> bool:
-    """Whether an update of an item can be the difference of two values."""
+def _has_differences(context: ProgramContext) -> bool:
+    """Whether the update of an item can be the difference of two values."""
     defined = [p for p in context.rules.predicates.values() if p.defined]
     return context.scale.name != "plain" or all(p.aggregator == "+=" for p in defined)
 
@@ -68,26 +68,30 @@ def change(
     *,
     iterate: bool = False,
 ) -> Prepared | None:
-    """The chart for other facts, from the chart before; None where only a fresh run will do.
+    """The chart for the facts of `database`, made from the chart `before`; None where only a fresh run will do.
 
-    Where memory ends on the way it may raise `NotConverged` or `RoomError`, and a fresh run may still do. `changed` has
-    the facts that may be others than before, by predicate; with `iterate` cycles are not solved.
+    `changed` has, by predicate, the facts that may have changed; with `iterate`, cycles are iterated and not solved.
+    Raises `NotConverged` or `RoomError` where memory runs out; a fresh run may still succeed.
     """
     context, ran = database.context, before.compiled.plan
-    if ran.iterates or not (_resolved(ran) if ran.solves else _sums(context)):
+    if ran.iterates or not (_resolved(ran) if ran.solves else _has_differences(context)):
         return None
-    touched = _among(before.relations, changed)  # rows that are gone or have another value
-    came = _among(database.gathered(), changed)  # rows that are new or have another value
+    touched = _rows_among(before.relations, changed)  # rows that are gone or have another value
+    came = _rows_among(database.gathered(), changed)  # rows that are new or have another value
     after = database.binding.prepare(
         database.run,
-        instead=database.instead,
+        overrides=database.overrides,
         changing=True,
         like=before.encoding,
         iterate=iterate,
         room=settings.max_bytes,
     )
     plan = after.compiled.plan
-    if not _compatible(before.encoding, after.encoding) or plan.iterates or not (plan.resolves or _sums(context)):
+    if (
+        not _compatible(before.encoding, after.encoding)
+        or plan.iterates
+        or not (plan.resolves or _has_differences(context))
+    ):
         return None
     connect(database.context, after, raised)
     tables = plan.tables
@@ -155,8 +159,10 @@ def _resolve(
     came: Mapping[str, npt.NDArray[np.bool_]],
     settings: Settings,
 ) -> bool:
-    """Marks what changed facts reach, and computes it again, see `codegen/rules/incremental/resolving.py`; false where
-    that went wrong."""
+    """Marks what changed facts reach, and recomputes it, see `codegen/rules/incremental/resolving.py`.
+
+    False where that failed, and only a fresh run will do.
+    """
     chart, tables = after.chart, after.compiled.plan.tables
     gone = {key: take(before.relations[key], np.flatnonzero(touched[key])) for key in keys if key in touched}
     for key, relation in gone.items():
@@ -168,7 +174,7 @@ def _resolve(
             arrived = take(after.relations[key], np.flatnonzero(came[key]))
             chart.change(Change.MARK, tables[key].number, coded(context, after, arrived))
     now = {}
-    for key in _beside(after.compiled.plan, gone, keys):  # for a moment, what stood there before
+    for key in _looked_up_beside(after.compiled.plan, gone, keys):  # the marks of old facts need old antecedents
         now[key] = chart.weights[tables[key].number]
         earlier = before.relations.get(key, take(after.relations[key], np.zeros(0, np.int64)))
         chart.swap(tables[key].number, load(context, after, earlier)[0], settled=True)
@@ -181,12 +187,12 @@ def _resolve(
 
 
 def _resolved(plan: Plan) -> bool:
-    """Whether a plan that solves has no stage that iterates."""
+    """Whether no stage of a plan iterates."""
     return all(stage.strategy in RESOLVED for stage in plan.stages)
 
 
-def _beside(plan: Plan, gone: Collection[str], changed: Collection[str]) -> set[str]:
-    """The changed facts that some rule looks up beside one that is gone."""
+def _looked_up_beside(plan: Plan, gone: Collection[str], changed: Collection[str]) -> set[str]:
+    """The changed predicates of facts that some join, driven by a fact that is gone, looks up."""
     assert plan.changes is not None
     return {
         antecedent.item.key
@@ -197,10 +203,10 @@ def _beside(plan: Plan, gone: Collection[str], changed: Collection[str]) -> set[
     }
 
 
-def _among(
+def _rows_among(
     relations: Mapping[str, Relation], changed: Mapping[str, Sequence[Relation]]
 ) -> dict[str, npt.NDArray[np.bool_]]:
-    """Which rows of relations are among changed facts, by predicate."""
+    """The rows of relations that are among the changed facts, as masks by predicate."""
     found: dict[str, npt.NDArray[np.bool_]] = {}
     for key, parts in changed.items():
         if key in relations and relations[key].count:
@@ -210,7 +216,7 @@ def _among(
 
 
 def _compatible(before: Encoding, after: Encoding) -> bool:
-    """Whether old items have their codes, or can be given new ones, and their ranges hold them."""
+    """Whether the items of an old chart can be entered into one with another encoding."""
     for a, b in zip(before.domains, after.domains, strict=True):
         if a.kind != b.kind:
             return False
@@ -224,7 +230,7 @@ def _compatible(before: Encoding, after: Encoding) -> bool:
 def translated(
     before: Prepared, after: Prepared, domains: tuple[int, ...], codes: npt.NDArray[np.int32]
 ) -> npt.NDArray[np.int32]:
-    """Codes of the chart before as codes of the one after: terms are numbered anew, everything else stays."""
+    """Codes of the chart before as codes of the one after: terms are interned anew, other codes are the same."""
     out = codes.copy()
     for i, d in enumerate(domains):
         if before.encoding.domains[d].kind == "term":

@@ -1,12 +1,11 @@
-"""A chart: run it, change its facts, run it again; and all that users can ask of it, each by one call elsewhere.
+"""`Chart`: the items that a run derived and their values; queries, changes of facts, and derivatives.
 
-The life of a chart: `Bound.run` makes it from facts and runs it; `chart["goal"]` and `chart.query` read it; `add`,
-`retract` and `set` change the facts of this chart alone, and `run` brings it up to date. A chart is used by one thread
-at a time. What lives here is what users call, and nothing of how it is done: how a chart runs is said in `run.py`, how
-facts change in `binding/database.py`, how items are found in `lookup.py`, and what derivatives answer in
-`derivatives/queries.py`.
+`Bound.run` makes a chart and runs it; `chart["goal"]` and `chart.query` read it; `add`, `retract` and `set` change the
+facts of this chart alone, and `run` brings it up to date. One thread at a time may use a chart. Only what users call
+lives here, each method a call of another file: `run.py` runs a chart, `binding/database.py` changes facts, `lookup.py`
+finds items, `derivatives/queries.py` answers what needs derivatives.
 
-It is long by the docstrings of what users can ask of a chart, each a call of a line or two.
+It is long by the docstrings of what users call.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ from .run import Run
 
 
 class Unchanged(Enum):
-    """Says that a limit stays as it was."""
+    """The default of `Chart.run` for limits that stay as they were."""
 
     UNCHANGED = "unchanged"
 
@@ -55,11 +54,11 @@ class Unchanged(Enum):
 
 UNCHANGED = Unchanged.UNCHANGED
 MOST_OFFERED = 10_000
-"""Items that completion is given at most."""
+"""The most items that are offered for completion."""
 
 
 class Chart:
-    """The items of one run and their values.
+    """The items that a run derived from facts, and their values (Kay 1980; Shieber, Schabes and Pereira 1995).
 
     >>> import dynagrad as dg
     >>> chart = dg.Program("path(V) min= path(U) + edge(U,V).  path(a) = 0.").run({"edge/2": [("a", "b", 2.0)]})
@@ -137,10 +136,10 @@ class Chart:
 
     @property
     def converged(self) -> bool:
-        """Whether the run came to its end, and its values to theirs.
+        """Whether the run reached a fixed point.
 
-        Where cycles were iterated, what is still to come is estimated to be under the tolerance; where they were
-        solved, the equations have more than half of their digits. `error_bound` says how good the values are. What
+        Where cycles were iterated, the estimate of what is still to come is below the tolerance; where they were
+        solved, the solution has more than half of its digits. `error_bound` says how good the values are. Items that
         pruning or a beam held back may still be pending.
         """
         if self._state.status != "done" or self._state.stale:
@@ -150,10 +149,11 @@ class Chart:
 
     @property
     def error_bound(self) -> float:
-        """A bound on the relative error of the chart's values, rounding apart: 0 where there are no cycles.
+        """A bound on the relative error of the chart's values, except for rounding: 0 where there are no cycles.
 
         It is that of the worst component of the ground program: where cycles are solved, the residual of the equations
-        times their condition; where they are iterated, what is still to come, estimated from the rate of convergence.
+        times their condition number; where they are iterated, an estimate of the remainder from the rate of
+        convergence.
 
         >>> import dynagrad as dg
         >>> dg.Program("x += 0.5. x += 0.5 * x * x.", "real").run().error_bound < 1e-6
@@ -199,7 +199,7 @@ class Chart:
 
     @public
     def __contains__(self, item: Any) -> bool:
-        """Whether an item was derived, whatever its value."""
+        """Whether an item was derived, even if its value is zero."""
         return lookup.words_of(self._context, self._ready(), item)[1] is not None
 
     # as a mapping from the texts of items to values
@@ -230,7 +230,7 @@ class Chart:
         return sum(len(self._state.items(prepared, key)[0]) for key, table in tables if table.kind != "external")
 
     def __bool__(self) -> bool:
-        """A chart is true, also where nothing was derived."""
+        """True, even for a chart without items."""
         return True
 
     def keys(self) -> KeysView[str]:
@@ -256,8 +256,8 @@ class Chart:
     def query(self, pattern: Any) -> Table:
         """All items that match a pattern, as a table of their arguments and values, sorted by argument.
 
-        Variables stand for anything; one that occurs twice for the same thing twice. The table has a column for every
-        argument, also for those that the pattern names. Raises as a lookup does.
+        A variable matches any argument, and the same one wherever it occurs. The table has a column for each argument,
+        also for those that are constants in the pattern. Raises as `chart[...]` does.
 
         >>> import dynagrad as dg
         >>> program = dg.Program("path(V) min= path(U) + edge(U,V).  path(a) = 0.")
@@ -285,19 +285,18 @@ class Chart:
     def gradient(self, item: Any, *, timeout: float | None = None) -> Gradient:
         """The derivatives of an item's value with respect to all facts and items, by one backward pass.
 
-        `item` is an item, or a mapping from items to cotangents: their sum so weighted. The result has, per input
-        predicate, a table like the facts that came in; see `Gradient`. Where cycles were solved, the
-        gradient is that of the solution; else that of the computation that ran, exact after early stopping, pruning and
-        at a tolerance. In `log` it is with respect to log weights, so that
-        derivatives of a goal are expected counts; in `viterbi`, `tropical` and under `max=` and `min=` it follows the
-        winning derivation, and of several that tie the first to reach the value. An item that was not derived has
-        gradient zero.
+        `item` is an item, or a mapping from items to cotangents, for their weighted sum. The result has, for each input
+        predicate, a table like the facts that came in; see `Gradient`. Where cycles were solved, the gradient is that
+        of the solution (implicit differentiation); otherwise that of the computation that ran, also after early
+        stopping, pruning or at a tolerance. In `log` it is with respect to log weights, so that derivatives of a goal
+        are expected counts; in `viterbi`, `tropical` and under `max=` and `min=` it follows the best derivation, and
+        of several that tie the first to reach the value. An item that was not derived has gradient zero.
 
-        The first gradient of a program compiles the backward pass, and makes the run of this chart again with a tape;
-        later runs of the same bound facts keep one. The method is that of Eisner, Goldlust and Smith (2005),
-        "Compiling Comp Ling".
+        The first gradient of a program compiles the backward pass, and repeats the run of this chart with a tape;
+        later runs of the same bound facts keep a tape from the start. The method is that of Eisner, Goldlust and Smith
+        (2005), "Compiling Comp Ling".
 
-        `timeout` is a limit in seconds on all of this, compiling included, which goes on in the background.
+        `timeout` is a limit in seconds on all of this; compiling that it interrupts goes on in the background.
 
         Raises `NotDifferentiable` in `boolean`, `count` and semirings of your own, `QueryError` for an unknown
         predicate or facts that changed since the run, `ValueRangeError` where a derivative is not finite, and
@@ -313,13 +312,12 @@ class Chart:
 
     @public
     def jvp(self, direction: Mapping[str, Any], *, timeout: float | None = None) -> Tangents:
-        """The derivatives of all items along one direction of the facts: the program over dual numbers.
+        """The derivatives of all items along one direction of the facts (forward mode, over dual numbers).
 
-        `direction` has, per predicate, one number for each row that was given, in the order of the rows (or an array of
-        the shape that a dense table came in), or rows in any form that facts may have; facts that these leave out have
-        zero. The run is made again, in the same course, so that the tangents are those of the computation that ran.
-        Raises as `gradient` does, and `FactError` where a direction does not fit. `timeout` is that of `gradient`, as
-        it is in all that follow.
+        `direction` has, for each predicate, one number for each row that was given, in the order of the rows (or an
+        array of the shape of a dense table), or rows in any form that facts may have; facts that are left out have
+        tangent zero. The run is repeated pop for pop, so that the tangents are those of the computation that ran.
+        Raises as `gradient` does, and `FactError` where a direction does not fit. `timeout` is as in `gradient`.
 
         >>> import dynagrad as dg
         >>> chart = dg.Program("goal += a(X) * b(X).").run({"a/1": [("x", 2.0)], "b/1": [("x", 3.0)]})
@@ -330,10 +328,11 @@ class Chart:
 
     @public
     def outside(self, item: Any, goal: Any = "goal", *, timeout: float | None = None) -> Any:
-        """The outside value of an item, in the semiring's scale: what a derivation of the goal has beside the item.
+        """The outside value of an item, in the semiring's scale: the total weight of derivations of the goal that
+        use the item, without the item's own weight.
 
-        For `real` and `expectation` that is the derivative of the goal with respect to the item, for `log` its log. In
-        other value types it raises `NotDifferentiable`.
+        In `real` and `expectation` it is the derivative of the goal with respect to the item, in `log` the log of that.
+        In other semirings it raises `NotDifferentiable`.
 
         >>> import dynagrad as dg
         >>> chart = dg.Program("goal += a(X) * b(X).").run({"a/1": [("x", 2.0)], "b/1": [("x", 3.0)]})
@@ -344,10 +343,10 @@ class Chart:
 
     @public
     def marginal(self, item: Any, goal: Any = "goal", *, timeout: float | None = None) -> float:
-        """The probability that the item is used in a derivation of the goal; where it can be used several times in
-        one, the expected number of times.
+        """The probability that a derivation of the goal uses the item; where one can use it several times, the
+        expected number of times.
 
-        Derivations count in proportion to their weights; in `viterbi` and `tropical` only the winning one counts.
+        A derivation is as probable as its weight is large; in `viterbi` and `tropical` only the best one counts.
 
         >>> import dynagrad as dg
         >>> program = dg.Program("goal += a(X) * b(X).")
@@ -359,9 +358,9 @@ class Chart:
 
     @public
     def expected_counts(self, goal: Any = "goal", *, timeout: float | None = None) -> Gradient:
-        """How often each fact is used in a derivation of the goal, on average; derived items likewise.
+        """The expected number of times that a derivation of the goal uses each fact, and each derived item.
 
-        Derivations count in proportion to their weights; in `viterbi` and `tropical` only the winning one counts. The
+        A derivation is as probable as its weight is large; in `viterbi` and `tropical` only the best one counts. The
         tables are like those of `gradient`.
 
         >>> import dynagrad as dg
@@ -374,11 +373,11 @@ class Chart:
 
     @public
     def entropy(self, goal: Any = "goal", *, timeout: float | None = None) -> float:
-        """The entropy, in nats, of the distribution of the goal's derivations, in proportion to their weights.
+        """The entropy, in nats, of the distribution over the goal's derivations that is proportional to their weights.
 
-        From the derivative of log Z with respect to an inverse temperature, which is the expected log weight (Li and
-        Eisner 2009, "First- and second-order expectation semirings", section 6.1): H = log Z - E[log weight]. For
-        `real` and `log`; weights may not be negative.
+        H = log Z - E[log weight], where the expectation is the derivative of log Z with respect to an inverse
+        temperature (Li and Eisner 2009, "First- and second-order expectation semirings", section 6.1). For `real` and
+        `log`; weights may not be negative.
 
         >>> import dynagrad as dg
         >>> program = dg.Program("goal += a(_).")
@@ -566,17 +565,17 @@ class Chart:
         """
         return derivations.explain_absence(self._state, item, missing, depth, bindings, seconds)
 
-    def _within(self, timeout: float | None) -> queries.Ran:
-        """This chart as questions see it, with so many seconds for the answer."""
+    def _within(self, timeout: float | None) -> queries.FinishedRun:
+        """The run of this chart for `derivatives/queries.py`, with a limit on the time of the answer."""
         limits = Limits(timeout=timeout)
         limits.check()
-        return queries.Ran(self._state, limits.stop())
+        return queries.FinishedRun(self._state, limits.stop())
 
     # -- changing
 
     @public
     def add(self, key: str, rows: Any, *, values: str = "weights") -> None:
-        """Adds facts to this chart; `run` brings it up to date. A fact that is there already adds up.
+        """Adds facts to this chart; `run` brings it up to date. Copies of a fact add up.
 
         `rows` has any form that `bind` takes. Raises `FactError` and leaves the chart as it was where they do not fit.
 
@@ -592,9 +591,9 @@ class Chart:
 
     @public
     def retract(self, key: str, rows: Any, *, values: str = "weights") -> None:
-        """Removes every copy of the given facts; rows may have a value, and then only copies with that value go.
+        """Removes every copy of the given facts; of a row with a value, only the copies with that value.
 
-        Raises `QueryError`, and leaves the chart as it was, where one of them is no fact of this chart. Axioms of the
+        Raises `QueryError`, and leaves the chart as it was, where one of them is not a fact of it. Axioms in the
         program's text stay.
 
         >>> import dynagrad as dg
@@ -609,7 +608,7 @@ class Chart:
 
     @public
     def set(self, key: str, rows: Any, *, values: str = "weights") -> None:
-        """Gives facts new values: every copy goes, and the given one takes its place.
+        """Gives facts new values: the given fact replaces all its copies.
 
         >>> import dynagrad as dg
         >>> program = dg.Program("path(V) min= path(U) + edge(U,V).  path(a) = 0.")
@@ -638,7 +637,7 @@ class Chart:
                 )
         return relation
 
-    # -- pickling: the facts and how far the run came; the chart is computed again, the same way
+    # -- pickling: the facts and how far the run came; the chart is recomputed, pop for pop
 
     def __getstate__(self) -> dict[str, Any]:
         stopped = self._prepared is not None and self._state.status != "done"
@@ -657,14 +656,14 @@ class Chart:
         vars(self).update(vars(make_chart(state["facts"].binding, {}, limits, state["probabilities"])))
         run = self._state
         run.facts = state["facts"]
-        if state["ran"]:  # to where it had come, by pops, but in the same way: a limit on pops would iterate cycles
+        if state["ran"]:  # up to the same pop, with `iterate` as it was: a limit on pops alone would mean iteration
             there = replace(limits, timeout=None)
             if state["pops"] is not None:
                 there = replace(there, max_pops=state["pops"])
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ProgramWarning)
                 run.start(there, False, 0.0, iterate=state["iterate"])
-                run.go(there, self, False, None, 0.0)
+                run.resume(there, self, False, None, 0.0)
             run.limits, run.status = limits, state["status"]
 
     def __repr__(self) -> str:
@@ -675,7 +674,7 @@ class Chart:
 
 
 def run_of(chart: Chart) -> Run:
-    """The run behind a chart, for the rooms that work with it."""
+    """The run behind a chart, for other rooms of the package."""
     return chart._state
 
 

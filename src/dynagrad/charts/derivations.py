@@ -88,7 +88,7 @@ def collector(run: Run, stop: Stop | None = None) -> Collector:
     before, facts = run.ready(), run.facts
     after = facts.binding.prepare(
         facts.run,
-        instead=facts.instead,
+        overrides=facts.overrides,
         collecting=True,
         like=before.encoding,
         room=run.limits.room,

@@ -1,5 +1,6 @@
-"""How runs end: from the status that native code gives to an error or a warning, in one table for a run of a chart, one
-for a run that is replayed for its derivatives, and one for the pass back. What a chart does about it is not said here.
+"""How runs end: the status that native code returns, turned into errors and warnings.
+
+There is a table for runs of charts, one for runs repeated with derivatives, and one for backward passes.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from .binding.loading import Prepared
 
 @dataclass(frozen=True)
 class End:
-    """How a run ended: a name of `codegen.rules.compiled.STATUS`, and what is needed to say more."""
+    """How a run ended: a name of `codegen.rules.compiled.STATUS`, and the chart to say more about it."""
 
     status: str
     prepared: Prepared
@@ -48,10 +49,10 @@ def _bad_value(end: End) -> ValueRangeError:
         return ValueRangeError(f"{item} is too large to be counted: at least 2**128 - 1 derivations")
     if scale.name == "plain":
         return ValueRangeError(
-            f"{item} became NaN, or infinite though what it is made of is finite, and is the first item that did: by "
+            f"{item} became NaN, or infinite though its antecedents are finite, and is the first item that did: by "
             "numbers that are too large, as exp(800), by the log of 0, by 1/0, 0/0, inf - inf, or a function outside "
             "its domain. A log of a sum of exps stays in range as `log+=`, or as lse(a, b); `if ... then ... else ...` "
-            "can step around a point"
+            "can avoid a point"
         )
     return ValueRangeError(
         f"{item} became NaN or left the range of the {scale.name} semiring, and is the first item that did. A "
@@ -67,7 +68,7 @@ def _two_values(end: End) -> ValueRangeError:
 
 
 def _no_order(end: End) -> Error:
-    """What a user's plus and less say of two values that met, and that it does not fit together."""
+    """The error for a user's semiring whose plus and less disagree about two values that met."""
     user = end.prepared.compiled.plan.user
     assert user is not None and user.less is not None
     numbers = [float.fromhex(word) for word in end.prepared.chart.message().split()]
@@ -91,8 +92,8 @@ def _no_order(end: End) -> Error:
 
 
 def _integer_overflow(end: End) -> ValueRangeError:
-    """Which of the two causes it was the table says, and the cell which rule: see `RuleScope` in
-    `codegen/rules/scope.py`."""
+    """The report's table says whether it is an overflow or a division by zero, its cell in which rule: see `RuleScope`
+    in `codegen/rules/scope.py`."""
     report, rules = end.report, end.prepared.compiled.plan.rules
     rule = next((r for r in rules.rules if r.number == report.error_cell), None)
     where = ""
@@ -118,20 +119,20 @@ def function_failed(prepared: Prepared, report: Any) -> Error:
     """The error for a function of values that failed inside a rule."""
     names, _, said = prepared.chart.message().partition(": ")
     which = f"one of the functions {names}" if "," in names else f"the function {names}"
-    return Error(f"{which} failed for {cut(reported(prepared, report))}: {said or 'it did not come to its end'}")
+    return Error(f"{which} failed for {cut(reported(prepared, report))}: {said or 'it did not return'}")
 
 
 def out_of_time(where: str) -> NotConverged:
-    """The error of derivatives that took too long."""
-    return NotConverged(f"the limit on time was met {where}; raise timeout. The chart is as it was")
+    """The error for derivatives that took too long."""
+    return NotConverged(f"the limit on time was met {where}; raise timeout. The chart is unchanged")
 
 
 def near_critical(item: str) -> str:
-    """What is wrong where a derivative would have no digit: the value has half of them."""
+    """The message for a derivative without a correct digit, near a singular system."""
     return (
-        f"the derivative with respect to {item} has no correct digit: the weights around its cycle are so near to "
-        "where its value becomes infinite, or ceases to exist, that the value itself has only half of the digits (see "
-        "chart.error_bound). Make the weights around the cycle smaller"
+        f"the derivative with respect to {item} has no correct digit: the weights around its cycle are so close to "
+        "those at which its value becomes infinite, or ceases to exist, that the value itself has only half of its "
+        "digits (see chart.error_bound). Make the weights around the cycle smaller"
     )
 
 
@@ -146,9 +147,9 @@ def _diverges(end: End) -> NotConverged:
     else:
         selects = prepared.compiled.plan.selective or items
         why = (
-            "values around a cycle get better each time around, without end"
+            "values around a cycle improve each time around, without end"
             if selects
-            else "iterating the cycle that it is part of does not come nearer to a value"
+            else "iterating its cycle does not converge"
         )
     return NotConverged(
         f"{cut(reported(prepared, report))} has no finite value: {why} ({cut(around)}). The items, in this order, are "
@@ -170,7 +171,7 @@ def _quiet(end: End) -> NotConverged:
 
 
 def cycle(prepared: Prepared) -> tuple[str, ...]:
-    """The items of the cycle that made a run end, each leading to the next."""
+    """The items of the cycle that ended a run, each an antecedent of the next."""
     keys = {t.number: (t.key, t.arity) for t in prepared.compiled.plan.tables.values()}
     found = []
     for number, cell in prepared.chart.cycle():
@@ -195,10 +196,10 @@ def _cyclic(end: End) -> Error:
 
 
 def unsettled(item: str) -> str:
-    """What is wrong where derivatives go around a cycle without end."""
+    """The message for derivatives that do not converge around a cycle."""
     return (
-        f"the derivative with respect to {item} does not settle: values around a cycle stand still, since a weight "
-        "there is zero, and its derivatives grow without end, or shrink too slowly. Make the weights around the cycle "
+        f"the derivative with respect to {item} does not settle: values around a cycle do not change, since a weight "
+        "there is zero, but derivatives grow without end, or converge too slowly. Make the weights around the cycle "
         "smaller, or break it"
     )
 
@@ -231,28 +232,28 @@ _FORWARD: _Table = {
 _REPLAYED: _Table = {
     **_ALWAYS,
     "no_memory": lambda end: out_of_memory(Failure.EXHAUSTED),
-    "timeout": lambda end: out_of_time("when the run was made again for its derivatives"),
+    "timeout": lambda end: out_of_time("when the run was repeated for its derivatives"),
     "bytes": lambda end: NotConverged(
         f"the run with its derivatives needs more than {end.report.bytes:,} bytes, the limit that the chart was run "
         "with; run it with a larger max_bytes, or stop it earlier with max_pops"
     ),
     "host_error": lambda end: Error(
-        "a function behind an external predicate failed when the run was made again for its derivatives"
+        "a function behind an external predicate failed when the run was repeated for its derivatives"
     ),
 }
 _BACKWARD: _Table = {
     **_ALWAYS,
     "no_memory": lambda end: out_of_memory(Failure.EXHAUSTED),
-    "timeout": lambda end: out_of_time("on the way back through the run"),
+    "timeout": lambda end: out_of_time("in the backward pass"),
     "bytes": lambda end: out_of_memory(Failure.LIMITED),
     "bad_adjoint": lambda end: first_going_backward(end.prepared, reported(end.prepared, end.report)),
 }
 UNUSABLE = frozenset({"host_error", "interrupted", "no_memory"})
-"""Ends after which a chart can neither be read nor go on."""
+"""The statuses after which a chart can be neither read nor resumed."""
 
 
 def check_end(end: End) -> None:
-    """Raises or warns where the end of a chart's own run says so."""
+    """Raises or warns for the end of a chart's own run."""
     if end.status in _FORWARD:
         raise _FORWARD[end.status](end)
     if end.report.underflow:
@@ -263,13 +264,13 @@ def check_end(end: End) -> None:
 
 
 def check_replayed(end: End) -> None:
-    """Raises for a run that was made again for its derivatives and came to grief, which over dual numbers it can."""
+    """Raises where a run that was repeated for its derivatives did not end as the first one did."""
     if end.status not in ("done", "max_pops"):
         raise _REPLAYED.get(end.status, _not_finite)(end)
 
 
 def check_backward(end: End) -> None:
-    """Raises where a pass back did not come to its end."""
+    """Raises where a backward pass did not complete."""
     if end.status in _BACKWARD:
         raise _BACKWARD[end.status](end)
     if end.status != "done":

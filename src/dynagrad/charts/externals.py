@@ -1,7 +1,7 @@
-"""Functions behind external predicates: native code asks for the value of an item, and Python answers.
+"""External predicates: callbacks from native code to the Python functions that compute their items' values.
 
-A function is asked once for each item of a chart. What it raises cannot pass through native code: it is kept, and
-raised by who started the run.
+A function is called once for each item of a chart. An exception cannot pass through native code: it is kept, the run
+ends, and whoever started it raises the exception.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ NATIVE_FUNCTION: Any = ctypes.CFUNCTYPE(None).__base__
 
 
 def connect(context: ProgramContext, prepared: Prepared, raised: list[BaseException]) -> None:
-    """Lets a chart ask the functions of its program; what they raise is appended to `raised`."""
+    """Connects a native chart with the functions of its program; what they raise is appended to `raised`."""
     for key, function in context.externals.items():
         table = prepared.compiled.plan.tables.get(key)
         if table is None:
@@ -31,13 +31,13 @@ def connect(context: ProgramContext, prepared: Prepared, raised: list[BaseExcept
             address = ctypes.cast(function, ctypes.c_void_p)
             prepared.chart.engine.chart_external(prepared.chart.pointer, table.number, address)
         else:
-            prepared.chart.set_external(table.number, _answering(context, prepared, key, function, raised))
+            prepared.chart.set_external(table.number, _callback(context, prepared, key, function, raised))
 
 
-def _answering(
+def _callback(
     context: ProgramContext, prepared: Prepared, key: str, function: Callable[..., Any], raised: list[BaseException]
 ) -> Callable[[Any, Any], int]:
-    """A function as native code calls it: 1 with the words of a value, 0 where there is none, -1 to end the run."""
+    """A function as native code calls it: 1 with the words of a value, 0 for an item not derived, -1 to end the run."""
     scale, known = context.scale, dict[tuple[int, ...], Any]()
     arity = context.rules.predicates[key].arity
 

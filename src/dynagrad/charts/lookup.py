@@ -1,8 +1,8 @@
-"""Looking into a chart: an item as written to its place and its words, a pattern to the table of what matches.
+"""Lookups in a chart: from the text of an item to its value, from a pattern to the table of matching items.
 
-Plain functions of a program's context and of a native chart that ran, of the chart itself or of its run made again with
-derivatives; where a text is only read, before any run, there is no native chart, and it is None. Whether a chart is up
-to date is `chart`'s business, what a number means the scale's, and how arguments are coded `binding/decoding.py`'s.
+Plain functions of a program's context and of a native chart: that of a chart's own run, or of its repetition with
+derivatives. Where a text is only parsed, before any run, the native chart is None. Decoding of arguments is in
+`binding/decoding.py`, the meaning of numbers in the scale (`semirings.py`).
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ _KEYWORDS = frozenset({"for", "if", "then", "else", "not", "mod"})
 
 
 def _parsed(text: str) -> Item:
-    """The item that a text is; short ones are remembered."""
+    """The item that a text denotes; short texts are memoised."""
     return _remembered(text) if len(text) <= 200 else _read_text(text)
 
 
 def _read_text(text: str) -> Item:
-    """Symbols and integers are read without starting the parser."""
+    """The item that a text denotes; items of symbols and integers alone do not need the parser."""
     simple = _SIMPLE.fullmatch(text)
     arguments = simple[2].split(",") if simple and simple[2] else []
     if simple is None or not _KEYWORDS.isdisjoint((simple[1], *arguments)):
@@ -59,18 +59,18 @@ _remembered = functools.lru_cache(maxsize=4096)(_read_text)
 
 
 def read_item(context: ProgramContext, prepared: Prepared | None, text: Any) -> Item:
-    """The item, or the pattern, that a text is. Raises where it cannot be looked up."""
+    """The item, or the pattern, that a text denotes. Raises where it cannot be looked up."""
     return read_known(text, functools.partial(check_known, context, prepared))
 
 
 def read_known(text: Any, check: Callable[[str], None]) -> Item:
-    """The item, or the pattern, that a text is, where `check` raises for predicates that cannot be looked up."""
+    """The item, or the pattern, that a text denotes; `check` raises for predicates that cannot be looked up."""
     if isinstance(text, str):
         item = _parsed(text)
     elif isinstance(text, Item):
         item = text
     else:
-        raise QueryError(f'{shown(text)} is no item; write it as in rules, such as chart["constit(np,0,2)"]')
+        raise QueryError(f'{shown(text)} is not an item; write it as in rules, such as chart["constit(np,0,2)"]')
     check(item.key)
     terms: list[SyntaxTerm] = list(item.arguments)
     while terms:
@@ -99,7 +99,7 @@ def check_known(context: ProgramContext, prepared: Prepared | None, key: str) ->
 
 
 def unknown(key: str, known: Collection[str], omitted: Mapping[str, str]) -> QueryError:
-    """Why items of a predicate cannot be looked up, where a program has the `known` ones and needs not all of them."""
+    """The error for a predicate that cannot be looked up; `omitted` has those that the outputs do not need."""
     if key not in known:
         return QueryError(f"the program has no predicate `{cut(key)}`.{nearest(key, sorted(known))}")
     if key in omitted:
@@ -108,7 +108,7 @@ def unknown(key: str, known: Collection[str], omitted: Mapping[str, str]) -> Que
 
 
 def check_needed(fixed: Mapping[str, Mapping[int, SyntaxTerm]], key: str, values: Sequence[Any]) -> None:
-    """Refuses what the outputs do not need and was therefore not derived; None stands for a variable."""
+    """Raises for items that were not derived because the outputs do not need them; None stands for a variable."""
     for i, constant in fixed.get(key, {}).items():
         wanted = syntax_value(constant)
         if type(values[i]) is not type(wanted) or values[i] != wanted:
@@ -119,7 +119,7 @@ def check_needed(fixed: Mapping[str, Mapping[int, SyntaxTerm]], key: str, values
 
 
 def _argument(name: str, place: int, value: Any) -> Any:
-    """An argument of an item, given as Python has it."""
+    """An argument of an item, given as a Python value."""
     try:
         return canonical(value)
     except FactError as error:
@@ -127,7 +127,7 @@ def _argument(name: str, place: int, value: Any) -> Any:
 
 
 class ItemName(str):
-    """The text of an item that remembers what it is the text of, so that a lookup parses nothing."""
+    """The text of an item together with the item, so that a lookup by it parses nothing."""
 
     __slots__ = ("place",)
     place: tuple[Any, ...]
@@ -149,7 +149,7 @@ def names_of(context: ProgramContext, prepared: Prepared, items: Callable[[str],
 
 
 class ItemTexts(KeysView[str]):
-    """The texts of all items, as a set: what is no item of the chart is not in it, and that is no error."""
+    """The texts of all items, as a set; asking for anything else is false, not an error."""
 
     _mapping: Mapping[str, Any]
 
@@ -158,7 +158,7 @@ class ItemTexts(KeysView[str]):
 
 
 class ItemPairs(ItemsView[str, Any]):
-    """The texts of all items with their values, as a set likewise."""
+    """The pairs of the texts of all items and their values, as a set."""
 
     _mapping: Mapping[str, Any]
 
@@ -201,7 +201,7 @@ def place_of(context: ProgramContext, prepared: Prepared, item: Any) -> tuple[st
 
 
 def place(item: Any, check: Callable[[str], None]) -> tuple[str, list[Any]]:
-    """An item's predicate and arguments, where `check` raises for predicates that cannot be looked up."""
+    """An item's predicate and arguments; `check` raises for predicates that cannot be looked up."""
     if isinstance(item, ItemName):
         item = item.place
     if isinstance(item, tuple) and item and isinstance(item[0], str):
@@ -213,7 +213,7 @@ def place(item: Any, check: Callable[[str], None]) -> tuple[str, list[Any]]:
 
 
 def words_at(prepared: Prepared, key: str, codes: Sequence[int] | None, width: int) -> Words | None:
-    """The words of an item in its place; None where it was not derived."""
+    """The words of an item's value, found by the codes of its arguments; None where it was not derived."""
     table = prepared.compiled.plan.tables.get(key)
     return None if table is None or codes is None else prepared.chart.get(table.number, codes, width)
 
@@ -225,13 +225,13 @@ def words_of(context: ProgramContext, prepared: Prepared, item: Any) -> tuple[st
 
 
 def value_of(context: ProgramContext, prepared: Prepared, item: Any) -> Any:
-    """An item's value in the semiring's scale; its zero where the item was not derived."""
+    """An item's value in the semiring's scale; the semiring's zero where the item was not derived."""
     key, words = words_of(context, prepared, item)
     return zero_of(context, key) if words is None else context.scale.value(words)
 
 
 def zero_of(context: ProgramContext, key: str) -> Any:
-    """The value of an item of a predicate that was not derived."""
+    """The value of items of a predicate that were not derived."""
     if context.rules.semiring is not None:
         return copy.deepcopy(context.scale.zero)
     return AGGREGATORS[context.rules.predicates[key].aggregator].zero
@@ -243,7 +243,7 @@ def zero_of(context: ProgramContext, key: str) -> Any:
 def find(
     context: ProgramContext, prepared: Prepared, pattern: Any, items: Callable[[str], tuple[Codes, Words]]
 ) -> Table:
-    """The table of the items that match, of all that `items` has of a predicate."""
+    """The table of those items that match a pattern; `items` returns the codes and words of a predicate's items."""
     item = read_item(context, prepared, pattern)
     table = prepared.compiled.plan.tables.get(item.key)
     assert table is not None

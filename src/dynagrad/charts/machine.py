@@ -1,6 +1,6 @@
-"""How much memory there is for this process: that of the machine, of its control groups, of its address space.
+"""The memory that this process may use: that of the machine, within its control groups and its address space limit.
 
-How much of it a chart may take is said in `limits`.
+How much of it a chart may take is for `limits.py`.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ def _installed() -> int:
 
 
 def group_memory(groups: Path = Path("/proc/self/cgroup"), top: Path = Path("/sys/fs/cgroup")) -> int:
-    """The least limit of the control groups of this process and of those around them, in either version of them.
+    """The least memory limit of this process's control groups and their ancestors, version 1 or 2 (cgroups(7)).
 
-    `groups` says which they are, a line for each hierarchy (cgroups(7)), and under `top` they are mounted. In a
-    container the folder of its own group may be the mounted one, so that the named one is not there.
+    `groups` lists them, a line for each hierarchy, and they are mounted under `top`. In a container the folder of its
+    own group may be mounted there, so that the named folder does not exist.
     """
     try:
         lines = groups.read_text(errors="surrogateescape").splitlines()
@@ -50,7 +50,7 @@ def group_memory(groups: Path = Path("/proc/self/cgroup"), top: Path = Path("/sy
 
 
 def _limits(line: str, top: Path) -> Iterator[int]:
-    """The limits of the group in a line of `/proc/self/cgroup`, and of those around it."""
+    """The limits of the group in a line of `/proc/self/cgroup`, and of its ancestors."""
     number, _, rest = line.partition(":")
     controllers, _, name = rest.partition(":")
     if number == "0":  # version 2: one hierarchy, whose controllers are not named

@@ -1,10 +1,9 @@
-"""A program: its text, checked, and what it makes of facts.
+"""Programs of rules, and programs with facts bound: `Program` and `Bound`.
 
-The life of a program: the text is parsed and checked at once; `bind` gives it facts that runs share; `run` makes a
-chart. Compiling happens at the first run, because storage and order depend on the facts, and is cached on disk.
+The text is parsed and checked when a `Program` is made; `bind` gives it facts that runs share; `run` makes a chart.
+Code is generated and compiled at the first run, because storage and order depend on the facts; it is cached on disk.
 
-It is long by the docstrings of two classes that make each other: a program binds facts, and what is bound has its
-program.
+It is long by the docstrings of its two classes, each of which makes the other.
 """
 
 from __future__ import annotations
@@ -34,9 +33,9 @@ from ..plan.options import Options
 from ..plan.recognise import effective_semiring
 from ..plan.right_sides import trace_semiring
 from ..rules import infer
+from ..rules.cache import cached_rules
 from ..rules.checks.report import nearest
 from ..rules.normal import Rules
-from ..rules.remembered import cached_rules
 from ..rules.syntax import Application, Expression, Numeral, PredicateDeclaration
 from ..runtime.compiling.toolchain import warn_without_compiler
 from ..semirings import ROUNDING, Semiring, scale
@@ -48,7 +47,7 @@ from .batch import (
     batch_of,
     in_order,
     make_batchgradient,
-    say_once,
+    warn_once,
     with_derivations,
 )
 from .binding.binding import Binding
@@ -60,21 +59,21 @@ from .derivatives.function import Function, function_of
 from .limits import Limits
 
 LONGEST = 64 << 20
-"""Bytes of a program, or of a file of functions, at most: a device may have no end."""
+"""The most bytes that are read as a program or a file of functions: a device may have no end."""
 
 
 class Program:
-    """A dynamic program, from its equations (Eisner, Goldlust and Smith 2004, "Dyna", section 2).
+    """A dynamic program, given by its equations (Eisner, Goldlust and Smith 2004, "Dyna", section 2).
 
     `source` is the text of the program, or a `Path` to a `.dyna` file. `semiring` names a built-in one, or is a
     `dg.Semiring`; without it the program's own declaration counts. With `values="probabilities"` all numbers, the
     constants of the text included, are probabilities and are converted to the semiring's scale.
 
-    `functions` has, by name, the functions of values that the program declares (`sigmoid2`), and by key those behind
-    external predicates (`dist/2`). A function of values is traced, or, where it branches or loops on values, given as
-    `dg.compile(f)`; either way it runs natively in the rules, with its derivatives. One behind an external predicate
-    gets the arguments of an item and returns its value (True for one), or None where the item is not derived. Where all
-    its arguments are integers it may be native: a ctypes function pointer to an
+    `functions` maps names to the functions of values that the program declares (`sigmoid2`), and keys to the functions
+    behind external predicates (`dist/2`). A function of values is traced, or, where it branches or loops on values,
+    given as `dg.compile(f)`; either way it runs natively in the rules, with its derivatives. A function behind an
+    external predicate gets the arguments of an item and returns its value (True for one), or None where the item is
+    not derived. Where all arguments are integers it may be native: a ctypes function pointer to an
     `int32_t f(const int32_t* arguments, double* value)` that returns 1, or 0 where the item is not derived, or -1 to
     end the run; several threads may call it at once.
 
@@ -100,17 +99,17 @@ class Program:
         text, filename = _text(source)
         self._probabilities = probabilities_flag(values)
         if functions is not None and not isinstance(functions, Mapping):
-            raise Error(f"functions is a dict from names to functions, and {shown(functions)} is none")
+            raise Error(f"functions must be a dict from names to functions, not {shown(functions)}")
         given = dict(functions or {})
         user = semiring if isinstance(semiring, Semiring) else None
         chosen = "user" if user is not None else semiring
         if chosen is not None and not isinstance(chosen, str):
-            raise Error(f"semiring is a name or a dg.Semiring, and {shown(chosen)} is neither")
+            raise Error(f"semiring must be a name or a dg.Semiring, not {shown(chosen)}")
         for name, f in given.items():
             if not isinstance(name, str):
-                raise Error(f"functions has {shown(name)}, which is no name; it is a dict from names to functions")
+                raise Error(f"functions has {shown(name)}, which is not a name; it is a dict from names to functions")
             if not callable(f):
-                raise Error(f"functions has {shown(f)} for {cut(name)}, which is no function")
+                raise Error(f"functions has {shown(f)} for {cut(name)}, which is not a function")
         named = {name: f for name, f in given.items() if "/" not in name}
         rules = cached_rules(text, filename, chosen, named)
         _check_compiled(rules, text, filename, named)
@@ -144,8 +143,8 @@ class Program:
         self._context = ProgramContext(
             rules, infer(rules), number_scale, Options(functions=named, user=traced), {k: given[k] for k in externals}
         )
-        self._probable: Program | None = None  # this program with converted constants, once it was asked for
-        self._converted = False  # whether the constants of the text were probabilities, and are so no longer
+        self._probable: Program | None = None  # this program with its constants converted from probabilities, if needed
+        self._converted = False  # whether the constants of the text have been converted from probabilities
         if self._probabilities:
             self._context, self._converted = _constants_from_probabilities(self._context), True
         self._empty = make_bound(self, {})
@@ -177,7 +176,7 @@ class Program:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What the checks found worth a warning."""
+        """The warnings of the checks."""
         return self._context.rules.warnings
 
     @property
@@ -208,7 +207,7 @@ class Program:
         relations = read_facts(self._context, {} if facts is None else facts, probabilities)
         program = _shaped(program, relations.values())
         bound = make_bound(program, relations, program._empty)
-        bound._binding.derivatives = None  # what was asked of other facts says nothing of these
+        bound._binding.derivatives = None  # a gradient asked for with other facts says nothing about these
         return bound
 
     @public
@@ -288,7 +287,7 @@ class Program:
 
     @public
     def explain(self, facts: Mapping[str, Any] | None = None) -> str:
-        """The plan for these facts, in words: storage, indexes, joins, the order and its reason.
+        """The plan for these facts as text: tables, indexes, joins, the order of the stages and the reason for it.
 
         >>> program = Program("path(V) min= path(U) + edge(U,V).  path(a) = 0.")
         >>> print(program.explain({"edge/2": [("a", "b", 2.0)]}).splitlines()[0])
@@ -310,7 +309,7 @@ class Program:
 
 
 class Bound:
-    """A program with facts loaded. Shared by runs and by threads; never changed.
+    """A program with facts bound, which its runs share. It never changes, and threads may share it.
 
     >>> program = Program("path(V) min= path(U) + edge(U,V).  path(V) min= start(V).")
     >>> bound = program.bind({"edge/2": [("a", "b", 2.0), ("b", "c", 1.5)]})
@@ -329,7 +328,7 @@ class Bound:
 
     @public
     def bind(self, facts: Mapping[str, Any], *, values: str = "weights") -> Bound:
-        """These facts and more; a predicate given again gets the new facts instead."""
+        """This program with more facts bound; the facts of a predicate that is bound already are replaced."""
         return self._bind(facts, values)
 
     def _bind(self, facts: Mapping[str, Any], values: str = "weights") -> Bound:
@@ -340,9 +339,9 @@ class Bound:
 
     @public
     def with_values(self, numbers: Mapping[str, Any], *, values: str = "weights") -> Bound:
-        """The same rows with new numbers: per predicate one number a row, in the order of the rows.
+        """The same rows with new values: for each predicate one number a row, in the order of the rows.
 
-        Nothing is coded again, so this is quick. For facts that came as a dense array an array of that shape will do.
+        Nothing is encoded again, so this is quick. For facts that came as a dense array, an array of its shape will do.
         Raises `Error` where the predicate has no facts bound, and `FactError` where the numbers do not fit.
 
         >>> program = Program("path(V) min= path(U) + edge(U,V).  path(V) min= start(V).")
@@ -352,10 +351,10 @@ class Bound:
         """
         probabilities = probabilities_flag(values) or self.program._probabilities
         scale_ = self.program._context.scale
-        shape, finite, _ = scale_.given(probabilities)
+        shape, finite, _ = scale_.value_form(probabilities)
         given = dict(self._binding.given)
         if not isinstance(numbers, Mapping):
-            raise FactError(f"{shown(numbers)} is no dict of numbers; give one from predicates to a number a row")
+            raise FactError(f"{shown(numbers)} is not a dict of numbers; give one from predicates to a number a row")
         for key, row_values in numbers.items():
             if key not in given:
                 name = key if isinstance(key, str) else shown(key)
@@ -388,16 +387,16 @@ class Bound:
     ) -> Chart:
         """The chart of the bound facts and those of this run.
 
-        `max_pops`, `timeout` (seconds) and `until` (an item) end the run early: the chart then says so in `.converged`
-        and `.pending`. A timeout is that of the whole call: where it ends before the program is compiled, or large
-        facts are loaded, there is no chart but `NotConverged`, and compiling goes on in the background, for the next
-        call. `tolerance` is the relative size under which a repeated update is left pending. Cycles of sums are solved,
-        unless `max_pops` or `tolerance` is given: these mean iteration, and so does `:- solve iterate`, whose
-        tolerance, if none is given, is lowered until what is still to come is under 1e-12. Limits on items (200
-        million) and bytes (half of what memory there is for the process) are never exceeded: where more is needed, they
-        raise `NotConverged`, whose `.chart` holds what stands so far, or None where there was no room for one.
-        `progress` draws a bar while a long run goes on. `values` says whether the numbers of these facts are
-        `"weights"`, the semiring's own, or `"probabilities"`.
+        `max_pops`, `timeout` (seconds) and `until` (an item) end the run early; `.converged` and `.pending` of the
+        chart then say so. The timeout covers the whole call: if it passes before the program is compiled or the facts
+        are loaded, `NotConverged` is raised without a chart, and compiling goes on in the background for the next
+        call. `tolerance` is the relative size below which a repeated update is left pending. Cycles of sums are solved
+        as equations, unless `max_pops` or `tolerance` is given: these mean iteration. So does `:- solve iterate`; its
+        tolerance, if none is given, is lowered until the estimate of what is still to come is below 1e-12. The limits
+        on items (200 million) and bytes (half of the memory that the process may use) are never exceeded: a run that
+        needs more raises `NotConverged`, whose `.chart` is the chart so far, or None where there was no room for one.
+        `progress` draws a progress bar. `values` says whether the numbers of these facts are `"weights"`, on the
+        semiring's own scale, or `"probabilities"`.
 
         Raises `FactError` for facts that do not fit, `ProgramError` where a predicate has neither facts nor rules,
         `NotConverged` where a cycle has no finite value or arguments grow without end, and `ValueRangeError` where a
@@ -453,22 +452,20 @@ class Bound:
         sample: int | None = None,
         seed: int = 0,
     ) -> Batch:
-        """Runs each example on the bound facts, on several threads at once.
+        """Runs each example on the bound facts, several at a time on threads.
 
         `query` is the item whose value is kept for each example; without it the charts are kept. An example that fails
-        is reported in `.errors` and does not stop the others; so is one that warns, where the filters of `warnings`
-        make that an error. `threads` is the number of cores unless given; the limits
-        are those of `run`, for each example, but that compiling counts towards no example's `timeout`, and its gradient
-        does.
+        is reported in `.errors` and does not stop the others; so is one whose warning the filters of `warnings` turn
+        into an error. `threads` is the number of cores unless given. The limits are those of `run`, for each example;
+        its `timeout` does not include compiling, but includes its gradient.
 
         `gradient` names predicates, such as `["rewrite/3"]`. Then `.gradient` has for each of them a table like its
         bound facts, with the derivative of `objective`: the `"sum"` of the query's values over the examples, or in
         `real` and plain programs the sum of their `"log"`. For a predicate whose facts the examples bring, such as the
         outputs of a neural network, it has a list of tables, one an example. `cotangents` weights the examples, one
-        number each. An
-        example that fails adds nothing; one whose query was not derived has value zero, so it adds nothing to a sum,
-        and has no log. The examples are added up in their order: the result is the same for any number of threads. What
-        a single derivative is, `Chart.gradient` says.
+        number each. An example that fails contributes nothing; one whose query was not derived has value zero, so it
+        contributes nothing to a sum, and has no log. Contributions are added in the order of the examples, so the
+        result is the same for any number of threads. `Chart.gradient` says what a single derivative is.
 
         `best=k` keeps the k best derivations of the query for each example, in `.best`, and `sample=n` so many draws
         from them with this `seed`, in `.samples`; an example whose query was not derived has none.
@@ -505,9 +502,9 @@ class Bound:
     ) -> Batch:
         limits.check()
         if isinstance(examples, str | Mapping) or not _iterable(examples):
-            raise Error(f"examples are a list of facts, one dict for each, and {shown(examples)} is none")
+            raise Error(f"examples must be a list of facts, a dict for each example, not {shown(examples)}")
         if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int)):
-            raise Error(f"threads is a whole number, and {shown(threads)} is none")
+            raise Error(f"threads must be a whole number, not {shown(threads)}")
         examples = list(examples)
         count, scale_ = len(examples), self.program._context.scale
         threads = max(1, min(threads or os.cpu_count() or 1, count))
@@ -515,12 +512,12 @@ class Bound:
         stop = Stop()
         sums = goal = None
         keys: list[str] = []
-        apart: list[str] = []  # those whose facts each example brings
+        own_keys: list[str] = []  # those whose facts each example brings
         if gradient is not None:
             goal = Objective.read(scale_, query, objective, cotangents, count)
             keys = self._keys_of(gradient, examples)
-            apart = [key for key in keys if key not in self._binding.given]
-            sums = Sums(scale_, [self._binding.given[key] for key in keys if key not in apart])
+            own_keys = [key for key in keys if key not in self._binding.given]
+            sums = Sums(scale_, [self._binding.given[key] for key in keys if key not in own_keys])
             self._binding.keep_tapes()
         elif cotangents is not None or not isinstance(objective, str) or objective != "sum":
             raise Error('objective and cotangents are about a gradient; ask for one with gradient=["rewrite/3"]')
@@ -530,8 +527,8 @@ class Bound:
             run_of(chart).set_up()
             return chart
 
-        derived: dict[int, tuple[list[Derivation], Samples | None]] = {}  # the derivations that are wanted
-        said: dict[int, Said] = {}  # what there is to warn of: threads have no caller to say it to
+        derived: dict[int, tuple[list[Derivation], Samples | None]] = {}  # the derivations of the query, by example
+        said: dict[int, Said] = {}  # warnings by example: a thread has no caller's line to issue them at
 
         def finish(n: int, chart: Chart) -> Any:
             with collected() as said[n]:
@@ -547,9 +544,9 @@ class Bound:
             if goal is None or sums is None:
                 return value
             within = stop if limits.timeout is None else stop.until(began + limits.timeout)
-            ran, bound = queries.Ran(run, within), len(sums.keys)
-            rows = queries.row_gradient(ran, query, (*sums.keys, *apart), goal.cotangent(n, value))
-            return value, rows[:bound], queries.own_tables(ran, apart, rows[bound:])
+            ran, bound = queries.FinishedRun(run, within), len(sums.keys)
+            rows = queries.row_gradient(ran, query, (*sums.keys, *own_keys), goal.cotangent(n, value))
+            return value, rows[:bound], queries.own_tables(ran, own_keys, rows[bound:])
 
         results: list[Any] = []
         parts: list[list[Table] | None] = []
@@ -567,13 +564,13 @@ class Bound:
                 else:
                     parts.append(None)
                 results.append(result)
-        say_once(said)
+        warn_once(said)
         listed = [None if isinstance(r, Exception) else derived.get(n) for n, r in enumerate(results)]
         best = () if wanted is None or wanted.best is None else tuple(None if d is None else d[0] for d in listed)
         drawn = () if wanted is None or wanted.sample is None else tuple(None if d is None else d[1] for d in listed)
         if sums is None:
             return with_derivations(batch_of(results, scale_, query), best, drawn)
-        own: dict[str, Any] = {key: [None if p is None else p[n] for p in parts] for n, key in enumerate(apart)}
+        own: dict[str, Any] = {key: [None if p is None else p[n] for p in parts] for n, key in enumerate(own_keys)}
         found_by = {**sums.tables(), **own}
         batch = batch_of(results, scale_, query, make_batchgradient({key: found_by[key] for key in keys}))
         return with_derivations(batch, best, drawn)
@@ -609,15 +606,14 @@ class Bound:
         max_items: int | None = None,
         max_bytes: int | None = None,
     ) -> Function:
-        """The program as a function of the numbers of some facts, with derivatives to any order; see `Function`.
+        """The program as a function of the values of some facts, with derivatives to any order; see `Function`.
 
-        `goal` is an item, whose value is then a float, or a list of items, whose values are an array. `inputs` are
-        predicates: the arguments of the function are an array for each. For one that has facts, among the bound ones
-        and `facts`, it has a number for each row, in their order. For one that has none it is a dense array, with an
-        axis for each argument of the predicate, whose shape may be another in each call. In `expectation` arguments and
-        results have one axis more, for the numbers of a pair. All other facts stay as they are, unless a call gives
-        others, and nothing is coded again when it is called. The limits are those of `run`, for each call; a pass back
-        may take as long again.
+        `goal` is an item, and the function's value a float, or a list of items, and its value an array. `inputs` are
+        predicates, and the function takes an array for each. If the predicate has facts, bound or in `facts`, the array
+        has a number for each row, in their order. If it has none, the array is dense, with an axis for each argument of
+        the predicate; its shape may differ from call to call. In `expectation` arrays have one more axis, for the
+        numbers of a pair. All other facts stay as they are, unless a call gives others, and a call encodes nothing
+        again. The limits are those of `run`, for each call; a backward pass may take as long again.
 
         Raises `QueryError` for an item or an input that the program does not have, and `NotDifferentiable` in
         `boolean`, `count` and semirings of your own.
@@ -641,7 +637,7 @@ class Bound:
 
     @public
     def explain(self, facts: Mapping[str, Any] | None = None) -> str:
-        """The plan for these facts, in words: storage, indexes, joins, the order and its reason.
+        """The plan for these facts as text: tables, indexes, joins, the order of the stages and the reason for it.
 
         >>> program = Program("path(V) min= path(U) + edge(U,V).  path(V) min= start(V).")
         >>> bound = program.bind({"edge/2": [("a", "b", 2.0)]})
@@ -662,17 +658,17 @@ class Bound:
 
 
 def context_of(program: Program) -> ProgramContext:
-    """What a program is to its runs, for the rooms that work with it."""
+    """The rules, domains, scale and options of a program, for other rooms of the package."""
     return program._context
 
 
 def binding_of(bound: Bound) -> Binding:
-    """The facts behind a bound program, likewise."""
+    """The facts behind a bound program, for other rooms of the package."""
     return bound._binding
 
 
 def chart_of(bound: Bound, facts: Mapping[str, Any], limits: Limits) -> Chart:
-    """The chart of a run that has not begun: see `run.Run.set_up` and `bring_up`."""
+    """A chart whose run has not begun: see `run.Run.set_up` and `bring_up`."""
     return bound._chart(facts, limits, "weights")
 
 
@@ -688,7 +684,7 @@ def _text(source: str | Path) -> tuple[str, str]:
     if isinstance(source, Path):
         return file_text(source), str(source)
     if not isinstance(source, str):
-        raise Error(f"a program is a text or a Path, and {type(source).__name__} is neither")
+        raise Error(f"a program must be a text or a Path, not {type(source).__name__}")
     if source.endswith(".dyna") and "\n" not in source:  # no program ends so
         raise Error(
             f"{shown(source)} is the name of a file; give pathlib.Path({shown(source)}) to read the program in it"
@@ -713,7 +709,7 @@ def file_text(file: Path, what: str = "program") -> str:
 
 
 def _check_compiled(rules: Rules, text: str, filename: str, functions: Mapping[str, Callable[..., Any]]) -> None:
-    """Functions that were compiled take as many reals as they are declared with, and return one."""
+    """Raises where a compiled function does not take as many reals as the program declares, or not return one."""
     for declaration in rules.source.declarations:
         if not isinstance(declaration, PredicateDeclaration) or declaration.kind != "function":
             continue
@@ -756,14 +752,14 @@ def _shaped(program: Program, relations: Iterable[Relation]) -> Program:
 
 
 def _constants_from_probabilities(context: ProgramContext) -> ProgramContext:
-    """A program's parts with the constants of its text, given as probabilities, in the semiring's scale."""
+    """The context with the constants of the program's text converted from probabilities to the semiring's scale."""
     rules, number_scale = context.rules, context.scale
     if number_scale.shape == "expectation":
         return context
 
     def convert(number: float | int, span: Span) -> float:
         if not 0 <= number <= 1 + ROUNDING:
-            message = f"{number} is no probability, which is a number from 0 to 1."
+            message = f"{number} is not a probability, which is a number from 0 to 1."
             raise ProgramError(message, rules.source.text, span, rules.source.filename)
         converted = number_scale.from_probabilities(np.array([number], np.float64))
         assert converted is not None

@@ -7,7 +7,7 @@ from typing import Any
 
 
 class Progress:
-    """A line that says how many pops and items there are. Used as a context."""
+    """A line with the numbers of pops and items so far; a context manager."""
 
     def __init__(self) -> None:
         self._live: Any = None
@@ -24,7 +24,7 @@ class Progress:
         return self
 
     def show(self, pops: int, items: int, waiting: int) -> None:
-        """Draws the numbers as they stand; the line appears with the first call."""
+        """Draws the numbers; the line appears with the first call."""
         if self._live is None:
             from rich.console import Console  # for a quick start
             from rich.progress import Progress as Bar  # for a quick start

@@ -1,7 +1,7 @@
-"""A run that can be replayed: a value that says what it was made of and how it went, from which it is made again.
+"""A run as a value: its facts and its stopping history, from which it is repeated with a tape or over dual numbers.
 
-Charts, gradients, tangents and jets share it. Which item is popped next depends on values alone, never on derivatives,
-so the run that is made again is the same, to the bit.
+Gradients, tangents and jets of a chart share it. Which item is popped next depends on values alone, never on
+derivatives, so a repetition pops the same items and gets the same values, to the bit.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from ..rules.semirings import SEMIRINGS
 from ..semirings import Scale
 from .binding.database import Database
 from .binding.decoding import reported_item
-from .binding.loading import Along, Prepared
+from .binding.loading import Directions, Prepared
 from .ends import End, check_replayed
 from .externals import connect
 
 
 def differentiable(scale: Scale) -> None:
-    """Raises NotDifferentiable for value types that have no derivatives."""
+    """Raises NotDifferentiable for semirings without derivatives."""
     why = SEMIRINGS[scale.name].no_derivatives
     if why:
         raise NotDifferentiable(
@@ -35,22 +35,21 @@ def differentiable(scale: Scale) -> None:
 
 
 def class_of(order: int, adjoint: bool) -> Derivatives | None:
-    """What a class has to differentiate: forward along `order` directions, and backward. None: neither."""
+    """The derivatives that a class has to compute: forward along `order` directions, backward, or None for neither."""
     return Derivatives(order, adjoint) if order or adjoint else None
 
 
 @dataclass(frozen=True)
 class Replay:
-    """A run, as what it was made of: the facts, and how it went.
+    """A run as a value: its facts, and its stopping history.
 
-    `course` has, for each time that it was started: how many pops there were when it stopped (None: it came to its
-    end), the tolerance, and whether that was lowered where it left too much. Which item is popped next depends on
-    values alone, never on derivatives, so the run can be made again, to the bit. `stopped` is the stage that it stopped
-    in, from one, and 0 where it came to its end.
+    `history` has an entry for each time that the run was started or resumed: the number of pops when it stopped (None:
+    it came to its end), the tolerance, and whether the tolerance could be lowered. `stopped` is the stage in which the
+    run stopped, from one, and 0 where it came to its end.
     """
 
     facts: Database
-    course: tuple[tuple[int | None, float, bool], ...]
+    history: tuple[tuple[int | None, float, bool], ...]
     until: str | None
     max_bytes: int
     stopped: int = 0
@@ -60,14 +59,14 @@ class Replay:
     def scale(self) -> Scale:
         return self.facts.context.scale
 
-    def again(
-        self, adjoint: bool, along: Along | None = None, *, outside: bool = False, stop: Stop | None = None
+    def rerun(
+        self, adjoint: bool, directions: Directions | None = None, *, outside: bool = False, stop: Stop | None = None
     ) -> Prepared:
-        """The same run in a class with derivatives. Raises what a function behind an external predicate raises."""
-        along = along or Along()
+        """Repeats the run in a class with derivatives. Raises what a function behind an external predicate raises."""
+        directions = directions or Directions()
         raised: list[BaseException] = []  # by functions behind external predicates
         try:
-            prepared = self._prepared(Derivatives(along.order, adjoint, outside), along, stop, raised)
+            prepared = self._prepared(Derivatives(directions.order, adjoint, outside), directions, stop, raised)
             for settings in self._runs(prepared, stop):
                 status = STATUS[prepared.chart.run(settings, stop).status]
                 check_replayed(End(status, prepared, self.scale))
@@ -78,15 +77,15 @@ class Replay:
         return prepared
 
     def _prepared(
-        self, derivatives: Derivatives, along: Along, stop: Stop | None, raised: list[BaseException]
+        self, derivatives: Derivatives, directions: Directions, stop: Stop | None, raised: list[BaseException]
     ) -> Prepared:
         facts = self.facts
         prepared = facts.binding.prepare(
             facts.run,
             self.until,
-            instead=facts.instead,
+            overrides=facts.overrides,
             derivatives=derivatives,
-            along=along,
+            directions=directions,
             iterate=self.iterate,
             room=self.max_bytes if self.max_bytes >= 0 else None,
             deadline=None if stop is None else stop.deadline,
@@ -95,22 +94,23 @@ class Replay:
         return prepared
 
     def _runs(self, prepared: Prepared, stop: Stop | None) -> Iterator[Settings]:
-        for pops, tolerance, refine in self.course:
+        for pops, tolerance, refine in self.history:
             most = -1 if pops is None else pops
             left = -1 if stop is None else stop.nanoseconds
             until = left if left < 0 else prepared.chart.report.nanoseconds + left
             yield Settings(most, until, -1, self.max_bytes, -1, -1, -1, tolerance, self.stopped, refine)
 
-    def first_steep(self, key: str, row: int, stop: Stop | None = None) -> tuple[str, list[Any]] | None:
-        """The item, of all in the order in which they came, whose derivative by a given fact is the first that is NaN
-        or infinite. None where none is, or where the run cannot be made again over dual numbers.
+    def first_non_finite(self, key: str, row: int, stop: Stop | None = None) -> tuple[str, list[Any]] | None:
+        """The first item in pop order whose derivative with respect to a fact is not finite.
+
+        None where there is none, or where the run cannot be repeated over dual numbers.
         """
         shared, axioms, run = self.facts.places(key)
         direction = np.zeros((shared + axioms + run, self.scale.width))
         direction[row if row < shared else row + axioms, 0] = 1.0
-        along = Along(({key: direction},), (None,))
+        directions = Directions(({key: direction},), (None,))
         try:
-            prepared = self._prepared(Derivatives(along.order, False), along, stop, [])
+            prepared = self._prepared(Derivatives(directions.order, False), directions, stop, [])
         except Error:
             return None
         for settings in self._runs(prepared, stop):

@@ -1,9 +1,8 @@
-"""The run of a chart: its facts, whether it is up to date with them, how it went, and how it is made again.
+"""The run behind a chart: started from facts, resumed within limits, brought up to date when facts change, repeated.
 
-It starts from facts, goes on within limits, follows changes of facts where that is less than a fresh run, and is made
-again with a tape or with jets, in the same course. What users see of all this is `chart`: nothing here knows of it, and
-what is asked of a run once it is there is in `lookup.py` and `derivatives/queries.py`. How facts change is said in
-`binding/database.py`, and when a run stops in `limits`.
+A run goes from facts to a fixed point in native code. When facts change it is updated incrementally (`changes.py`)
+where that costs less than a fresh run; for derivatives it is repeated with a tape or over jets (`replay.py`). Nothing
+here knows `chart.py`, what users see of it; a finished run is read by `lookup.py` and `derivatives/queries.py`.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from . import lookup
 from .binding.context import ProgramContext
 from .binding.database import Database
 from .binding.decoding import popped
-from .binding.loading import Along, Prepared
+from .binding.loading import Directions, Prepared
 from .changes import MOST_ROWS, can_change, change
 from .ends import UNUSABLE, End, check_end
 from .externals import connect
@@ -38,37 +37,37 @@ Words = npt.NDArray[np.uint64]
 
 
 class Run:
-    """The run of one chart, which goes on and starts again as its facts and limits change."""
+    """The run of one chart, resumed or restarted as its limits and facts change."""
 
     def __init__(self, facts: Database, limits: Limits, spent: float = 0.0) -> None:
         """`spent` are seconds that count towards the limit on the time of the first run."""
         self.spent = spent
-        self.patient = False  # whether it waits for its compiler, whose time does not count
+        self.patient = False  # whether compiling is outside the limit on time
         self.facts = facts
         self.limits = limits
         self.prepared: Prepared | None = None
         self.stale = True
         self.status = "done"
         self.iterate = False  # cycles are iterated, not solved
-        self.taped: Prepared | None = None  # the same run with a tape
-        self._touched: dict[str, list[Relation]] = {}  # facts that changed since the last run, which then was complete
+        self.taped: Prepared | None = None  # the same run, repeated with a tape
+        self._touched: dict[str, list[Relation]] = {}  # facts that changed since the last complete run
         self._complete = False
-        self._raised: list[BaseException] = []  # by functions behind external predicates, in the run that goes on
-        self._columns: dict[str, tuple[Codes, Words]] = {}
-        self._course: list[tuple[int | None, float, bool]] = []  # how it went, see `replay.Replay`
+        self._raised: list[BaseException] = []  # by functions behind external predicates, in this run
+        self._columns: dict[str, tuple[Codes, Words]] = {}  # items of predicates that were read, until it runs on
+        self._history: list[tuple[int | None, float, bool]] = []  # where and how it stopped, see `replay.Replay`
 
     @property
     def context(self) -> ProgramContext:
         return self.facts.context
 
     def bring_up(self, wanted: Limits, chart: Any, progress: bool = False, stop: Stop | None = None) -> None:
-        """Up to date: by the changes alone, from the start, or on from where the last run stopped.
+        """Brings the chart up to date: by an incremental update, a fresh run, or on from where the last one stopped.
 
-        A `chart` is, here as below, what a `NotConverged` carries.
+        `chart`, here and below, is what a `NotConverged` carries.
         """
         wanted.check()
         if not isinstance(progress, bool):
-            raise Error(f"progress is True or False, and {shown(progress)} is neither")
+            raise Error(f"progress must be True or False, not {shown(progress)}")
         began, self.spent = time.monotonic() - self.spent, 0.0
         if (
             self.prepared is None
@@ -76,17 +75,17 @@ class Run:
             or self.prepared.chart.report.partial
             or wanted.until != self.limits.until
         ):
-            if self._follow(wanted, chart):
+            if self._update(wanted, chart):
                 return
             self.start(wanted, progress, began)
         self.limits = wanted
         try:
-            self.go(wanted, chart, progress, stop, began)
+            self.resume(wanted, chart, progress, stop, began)
         finally:
             self.patient = False
 
-    def _follow(self, limits: Limits, chart: Any) -> bool:
-        """Brings a complete chart up to date from the facts that changed alone, where that can be done."""
+    def _update(self, limits: Limits, chart: Any) -> bool:
+        """Updates a complete chart incrementally; false where only a fresh run will do."""
         before = self.prepared
         free = replace(limits, tolerance=None) == Limits()
         if before is None or not self._complete or not self._touched or not free:
@@ -107,25 +106,25 @@ class Run:
         if after is None:
             return False
         self.prepared, self.stale, self.limits = after, False, limits
-        self._course, self.taped = [(None, settings.tolerance, bool(settings.refine))], None
+        self._history, self.taped = [(None, settings.tolerance, bool(settings.refine))], None
         self._after(after.chart.report, chart)
         return True
 
-    def over(self, derivatives: Derivatives | None, along: Along, chart: Any) -> Prepared:
-        """Runs once, from the start, in a class with these derivatives: for `jets`, which reads the native chart.
+    def run_in_class(self, derivatives: Derivatives | None, directions: Directions, chart: Any) -> Prepared:
+        """Runs once, from the start, in a class with these derivatives; the caller reads the native chart.
 
-        Where there are directions, the values in the native chart are jets, and only who knows that may look at it.
+        Where there are directions, the values in the native chart are jets, so `lookup` cannot read them.
         """
         self.limits.check()
         began = time.monotonic()
-        self.start(self.limits, False, began, derivatives, along)
-        self.go(self.limits, chart, False, None, began)
+        self.start(self.limits, False, began, derivatives, directions)
+        self.resume(self.limits, chart, False, None, began)
         prepared = self.ready()
-        if along.order and self.status != "done" and not prepared.chart.report.partial:
-            # where tangents of updates that change nothing go depends on the stage that a run stops in: known only now
+        if directions.order and self.status != "done" and not prepared.chart.report.partial:
+            # updates at rest are applied up to the stage that the run stopped in, which is known only now
             if resting(prepared.compiled.plan):
                 plan = prepared.compiled.plan
-                self.prepared = prepared = self.replay().again(plan.adjoint, along, stop=self.limits.stop(began))
+                self.prepared = prepared = self.replay().rerun(plan.adjoint, directions, stop=self.limits.stop(began))
         return prepared
 
     def start(
@@ -134,25 +133,25 @@ class Run:
         progress: bool,
         began: float,
         derivatives: Derivatives | None = None,
-        along: Along | None = None,
+        directions: Directions | None = None,
         iterate: bool | None = None,
     ) -> float:
-        """Sets up a run; unless `iterate` says it, limits on pops and a tolerance mean that cycles are iterated.
+        """Sets up a run; without `iterate`, a limit on pops or a tolerance means that cycles are iterated.
 
-        Gives back the seconds of compiling that are not to count, none but for who is patient.
+        Returns the seconds of compiling that the limit on time leaves out: none, unless the run is `patient`.
         """
         binding = self.facts.binding
         compiling = binding.compiling
         limited = limits.max_pops is not None or limits.tolerance is not None
         self.iterate = limited if iterate is None else iterate
-        self._started = (limits, progress, began, derivatives, along)
+        self._started = (limits, progress, began, derivatives, directions)
         prepared = binding.prepare(
             self.facts.run,
             None if limits.until is None else self.item(limits.until).key,
             Progress.compiling if progress else None,
-            instead=self.facts.instead,
-            derivatives=binding.derivatives if along is None else derivatives,
-            along=along,
+            overrides=self.facts.overrides,
+            derivatives=binding.derivatives if directions is None else derivatives,
+            directions=directions,
             iterate=self.iterate,
             room=limits.room,
             deadline=None if limits.timeout is None or self.patient else began + limits.timeout,
@@ -160,18 +159,18 @@ class Run:
         connect(self.context, prepared, self._raised)
         self.prepared = prepared
         self.stale = False
-        self._course = []
+        self._history = []
         return binding.compiling - compiling if self.patient else 0.0
 
     def set_up(self, progress: bool = False) -> None:
-        """Does all of the first run that comes before its native part; `bring_up` is to follow. Compiling does not
-        count."""
+        """Prepares the first run, up to its native part; `bring_up` is to follow. Its limit on time leaves out
+        compiling."""
         self.patient = True
         began = time.monotonic() - self.spent
         began += self.start(self.limits, progress, began)
         self.spent = max(time.monotonic() - began, 0.0)
 
-    def go(self, limits: Limits, chart: Any, progress: bool, stop: Stop | None, began: float) -> None:
+    def resume(self, limits: Limits, chart: Any, progress: bool, stop: Stop | None, began: float) -> None:
         prepared = self.prepared
         assert prepared is not None
         report = prepared.chart.report
@@ -203,13 +202,13 @@ class Run:
             raise
         if STATUS[report.status] == "cyclic" and self.context.can_iterate:
             began += self.start(*self._started, iterate=True)
-            return self.go(limits, chart, progress, stop, began)
+            return self.resume(limits, chart, progress, stop, began)
         ran = None if report.status == 0 else report.pops
-        self._course.append((ran, settings.tolerance, bool(settings.refine)))
+        self._history.append((ran, settings.tolerance, bool(settings.refine)))
         self._after(report, chart)
 
     def _after(self, report: Any, chart: Any) -> None:
-        """What the end of a run says, as attributes, warnings and errors."""
+        """Takes note of how a run ended; warns and raises accordingly."""
         self.status = STATUS[report.status]
         self._complete = self.status == "done" and not report.partial and not self._raised
         if self._complete:
@@ -242,17 +241,17 @@ class Run:
         return self._columns[key]
 
     def tape(self, stop: Stop | None = None) -> Prepared:
-        """This run in a class that can go back: the chart's own, or the run made again."""
+        """This run with a tape for the backward pass: the chart's own, if it kept one, or a repetition."""
         prepared = self.ready()
         if prepared.compiled.plan.adjoint:
             return prepared
         if self.taped is None:
-            self.taped = self.replay().again(True, stop=stop)
+            self.taped = self.replay().rerun(True, stop=stop)
             self.facts.binding.keep_tapes()
         return self.taped
 
     def replay(self) -> Replay:
-        """What this run was made of. Raises where it cannot be differentiated."""
+        """This run as a value that can be repeated. Raises where it cannot be differentiated."""
         prepared = self.ready()
         differentiable(self.context.scale)
         if prepared.chart.report.partial:
@@ -262,7 +261,7 @@ class Run:
         until = None if self.limits.until is None else self.item(self.limits.until).key
         return Replay(
             self.facts,
-            tuple(self._course),
+            tuple(self._history),
             until,
             self.limits.room,
             0 if prepared.chart.report.status == 0 else prepared.chart.report.stage + 1,
@@ -274,6 +273,6 @@ class Run:
         return popped(self.tape())
 
     def change(self, facts: Database, relation: Relation) -> None:
-        """Takes other facts, and remembers which of them changed since the last run."""
+        """Replaces the facts by others, of which `relation` has those that changed."""
         self.facts, self.stale = facts, True
         self._touched.setdefault(relation.key, []).append(replace(relation, values=None))

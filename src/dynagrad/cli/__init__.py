@@ -1,7 +1,8 @@
 """The command line: `dynagrad run`, `best`, `why`, `why-not`, `check`, `explain`, `cpp` and `demo`.
 
-`commands.py` has the commands, `derivations.py` those that show derivations, `inputs.py` reads the files that they
-name, and `answers.py` prints what a run found. They call what Python users call, and know no semantics of their own.
+Each command does what Python users can call. `commands.py` has the commands, `derivations.py` those that show
+derivations, `inputs.py` reads the files that they name, `answers.py` prints results, `outputs.py` writes files, and
+`demo.py` is the demo; `__main__.py` runs it all as a module.
 """
 
 from . import derivations  # which adds its commands

@@ -1,7 +1,7 @@
-"""What `dynagrad run` found, and how it is printed: as text, in rows of tabs, as JSON.
+"""The answers of `dynagrad run`, printed as text, as tab-separated rows, or as JSON.
 
 An answer is the value of an item, the items that match a pattern, or the derivatives of an item by the facts of a
-predicate. Numbers are printed so that they read back as the same numbers.
+predicate. Numbers are printed with all their digits.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ..rules.syntax import Item
 
 
 class Format(StrEnum):
-    """How `run` prints."""
+    """The output formats of `run`."""
 
     text = "text"
     tsv = "tsv"
@@ -31,7 +31,7 @@ class Format(StrEnum):
 
 @dataclass(frozen=True)
 class Answer:
-    """A query with what was found: one value, or rows. `by` has the predicate where they are derivatives."""
+    """A query with its answer: one value, or rows. `by` is the predicate by whose facts they are derivatives."""
 
     text: str
     value: Any = None
@@ -50,7 +50,7 @@ def answer(chart: Chart, text: str, item: Item) -> Answer:
 
 
 def derivatives(chart: Chart, text: str, keys: Sequence[str], timeout: float | None = None) -> list[Answer]:
-    """The derivatives of an item, a table for each predicate, within so many seconds."""
+    """The derivatives of an item by the facts of each predicate."""
     gradient = chart.gradient(text, timeout=timeout)
     return [Answer(text, rows=list(gradient[key]), by=key) for key in keys]
 
@@ -59,7 +59,7 @@ def derivatives(chart: Chart, text: str, keys: Sequence[str], timeout: float | N
 
 
 def _size(row: Sequence[Any]) -> float:
-    """How large a derivative is; of a pair, its largest number."""
+    """The absolute value of a derivative; for a pair, that of its largest number."""
     value = row[-1]
     if isinstance(value, float):
         return abs(value)
@@ -67,12 +67,12 @@ def _size(row: Sequence[Any]) -> float:
 
 
 def _place(row: Sequence[Any]) -> tuple[tuple[int, float, str], ...]:
-    """Where a row stands among others: numbers in order, before texts in order."""
+    """The sort key of a row: numbers before texts, each in order."""
     return tuple((0, a, "") if isinstance(a, int | float) else (1, 0.0, term_text(a)) for a in row[:-1])
 
 
 def _value(value: Any) -> str:
-    """A value as text that reads back as the same number."""
+    """A value as text, with all its digits."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, tuple | list) or hasattr(value, "tolist"):
@@ -130,7 +130,7 @@ def _print_json(answers: Sequence[Answer], limit: int) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """A value or an argument as JSON has it: infinities and terms become text."""
+    """A value or an argument for JSON: infinities and terms become text."""
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, bool | int | str):

@@ -1,8 +1,7 @@
-"""The commands, their options, and what becomes of errors and warnings.
+"""The commands and their options; how errors, warnings and interrupts are reported.
 
-A command reads files, checks, plans or runs the program in them, by the parts of the package that Python users reach
-through `Program`, and prints. Errors of ours become one message and exit status 1,
-Ctrl-C becomes 130, and what only some commands need is imported by them.
+A command reads files, checks, plans or runs the program in them, and prints. Our errors become one message and exit
+status 1, Ctrl-C exit status 130. Modules that only some commands need are imported by these.
 """
 
 from __future__ import annotations
@@ -101,7 +100,7 @@ def _say(kind: str, message: str) -> None:
 
 @contextmanager
 def _told() -> Iterator[None]:
-    """Warnings about programs go to standard error as they come, a line each."""
+    """Prints warnings about programs on standard error as they are issued."""
     with warnings.catch_warnings():
         warnings.simplefilter("always", ProgramWarning)
         usual = warnings.showwarning
@@ -250,7 +249,7 @@ def run(
 
 
 def note_missing(program: Program, relations: Mapping[str, Relation]) -> None:
-    """Says which inputs have no facts: allowed for declared ones, and often a slip."""
+    """Prints a note on inputs without facts: allowed if they are declared, and often a mistake."""
     rules = context_of(program).rules
     known = {axiom.item.key for axiom in rules.axioms} | set(relations)
     missing = [k for k in program.inputs if k not in known and not rules.predicates[k].external]
@@ -259,7 +258,7 @@ def note_missing(program: Program, relations: Mapping[str, Relation]) -> None:
 
 
 def _default_queries(program: Program) -> list[str]:
-    """The declared outputs; without them, the predicates of heads and facts of the text that no rule reads, or all."""
+    """The declared outputs; without any, the predicates in the text that no rule reads, or all if each is read."""
     rules = context_of(program).rules
     read = {a.item.key for r in rules.rules for a in r.antecedents}
     asserted = {a.item.key for a in rules.axioms}
@@ -274,7 +273,7 @@ def _default_queries(program: Program) -> list[str]:
 
 
 def check_ground(option: str, text: str) -> None:
-    """Refuses a pattern where one item is asked for."""
+    """Raises for a pattern where one item is needed."""
     try:
         for term in parse_item(text).arguments:
             syntax_value(term)
@@ -283,7 +282,7 @@ def check_ground(option: str, text: str) -> None:
 
 
 def _check_gradients(program: Program, relations: Mapping[str, Relation], items: Sequence[str]) -> None:
-    """Refuses, before anything runs, derivatives that there cannot be."""
+    """Raises, before anything runs, for derivatives that do not exist."""
     differentiable(context_of(program).scale)
     for text in items:
         key = parse_item(text).key
@@ -329,7 +328,7 @@ def explain(
 ) -> None:
     """Print how a program will run: storage, indexes, joins, and the order with its reason.
 
-    Without facts the plan is one that is right for any, and assumes no order in them.
+    Without facts it is the plan for any facts, which assumes no order in them.
     """
     from ..plan.explain import explain as explained  # for a quick start
 
@@ -341,7 +340,7 @@ def explain(
 
 
 def _plan(program: Program, relations: Mapping[str, Relation], values: Values) -> Plan:
-    """The plan for these facts; where there are none, one for any facts."""
+    """The plan for these facts; without facts, one for any."""
     context = context_of(program)
     if relations:
         read = read_facts(context, relations, values is Values.probabilities)
@@ -350,7 +349,7 @@ def _plan(program: Program, relations: Mapping[str, Relation], values: Values) -
 
 
 def header_plan(program: Program, relations: Mapping[str, Relation], values: Values) -> Plan:
-    """The plan of a header: for facts like these if there are some of every input, else for any of their kinds."""
+    """The plan of a header: for facts like these if every input has some, else for any facts of their kinds."""
     context = context_of(program)
     given = {key for key, relation in relations.items() if relation.count}
     given |= {axiom.item.key for axiom in context.rules.axioms}
@@ -392,7 +391,7 @@ def cpp(
 
     It takes facts, runs, and looks items up without Python. With --facts it is made for facts like these (their types,
     sizes and order), and refuses others; without, it runs on any, but may be slower. The class also computes gradients;
-    for that, its runs remember what they popped, eight bytes each or more, and --no-gradient leaves it out.
+    for these its runs keep a tape of eight bytes or more for each pop, which --no-gradient leaves out.
     """
     from ..codegen.rules.header.names import namespace  # for a quick start
     from ..codegen.rules.header.program import header  # for a quick start
@@ -460,12 +459,12 @@ def main() -> None:
         try:
             app()
         finally:
-            if sys.stdout is not None:  # it may be closed
+            if sys.stdout is not None:  # None if it was closed at the start
                 sys.stdout.flush()
-    except BrokenPipeError:  # whoever read our output went away, as `head` does
+    except BrokenPipeError:  # the reader of our output ended, as `head` does
         _drop(sys.stdout)
         sys.exit(141)
-    except (OSError, UnicodeEncodeError) as error:  # those of files that we name are errors of ours
+    except (OSError, UnicodeEncodeError) as error:  # of standard output: those of named files are our errors
         _drop(sys.stdout)
         why = error.strerror if isinstance(error, OSError) else f"{error}; set PYTHONIOENCODING=utf-8"
         try:
@@ -477,6 +476,6 @@ def main() -> None:
 
 
 def _drop(stream: TextIO) -> None:
-    """Sends what is still to be written to nowhere, so that the end of the process does not try again."""
+    """Redirects a stream to the null device, so that the interpreter does not fail to flush it at exit."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -1,7 +1,4 @@
-"""The files that a command line names: a program, its facts, its functions.
-
-What a file holds is read elsewhere; which file is for what is said here.
-"""
+"""The files that a command line names: a program, the facts of each predicate, and functions."""
 
 from __future__ import annotations
 
@@ -22,7 +19,7 @@ from ..rules.syntax import PredicateDeclaration
 
 
 class Values(StrEnum):
-    """What the numbers of facts are."""
+    """How the numbers of facts are given."""
 
     weights = "weights"
     probabilities = "probabilities"
@@ -54,8 +51,8 @@ def _fact_files(given: Sequence[str]) -> Iterator[tuple[str, Path]]:
 
 
 def facts_of(program: Program, given: Sequence[str], values: Values) -> dict[str, Relation]:
-    """The facts of all files; several files of one predicate add up."""
-    shape, finite, one = context_of(program).scale.given(values is Values.probabilities)
+    """The facts of all files; those of several files for one predicate are concatenated."""
+    shape, finite, one = context_of(program).scale.value_form(values is Values.probabilities)
     found: dict[str, Relation] = {}
     for key, path in _fact_files(given):
         if key not in program.predicates and re.fullmatch(r".+/\d+", key):
@@ -80,7 +77,7 @@ def program_of(
     *,
     hosted: bool = True,
 ) -> Program:
-    """The program of a file. Where it is not `hosted`, nothing runs, and no function is needed for what is external."""
+    """The program of a file. Unless `hosted`, nothing will run, so external predicates need no function."""
     given: dict[str, Any] = {} if hosted else dict.fromkeys(_declared(file, "external"), _nothing)
     if functions is not None:
         defined = _defined(functions)
@@ -95,7 +92,7 @@ def _declared(file: Path, kind: str) -> list[str]:
 
 
 def _defined(file: Path) -> dict[str, Any]:
-    """What a Python file defines."""
+    """The names that a Python file defines."""
     file_text(file, "file")
     spec = importlib.util.spec_from_file_location("functions_of_a_program", file)
     if spec is None or spec.loader is None:
@@ -109,4 +106,4 @@ def _defined(file: Path) -> dict[str, Any]:
 
 
 def _nothing(*_: object) -> None:
-    """Stands for a function that is never called."""
+    """A stand-in for a function that is never called."""

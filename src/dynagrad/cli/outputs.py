@@ -1,7 +1,4 @@
-"""The files that a command writes: all of one, or none of it; what was there before stays until the new one is whole.
-
-What goes into them is said elsewhere.
-"""
+"""Atomic writes of the files that a command makes: a file is complete, or as it was before."""
 
 from __future__ import annotations
 
@@ -15,9 +12,9 @@ from ..errors import Error, cut
 
 
 def write_file(path: Path, text: str) -> None:
-    """Writes a file beside, and puts it in its place when it is whole: a failure leaves what was there as it was.
+    """Writes a temporary file and renames it when it is complete, so that a failure leaves the old file as it was.
 
-    A link stays one, and the file keeps its mode. What is no file, such as a pipe, is written to as it is.
+    A link stays a link, and the file keeps its mode. A special file, such as a pipe, is written to directly.
     """
     try:
         if path.exists() and not stat.S_ISREG(path.stat().st_mode):
@@ -33,7 +30,7 @@ def _replace(path: Path, data: bytes) -> None:
     beside = path.with_name(f".dynagrad-{secrets.token_hex(8)}")
     mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else None
     if mode is not None:
-        os.close(os.open(path, os.O_WRONLY))  # what may not be written is not to be replaced either
+        os.close(os.open(path, os.O_WRONLY))  # raises where the old file may not be written
     handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     try:
         with open(handle, "wb") as file:

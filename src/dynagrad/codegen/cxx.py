@@ -1,5 +1,6 @@
-"""C++ as text: lines with the indentation of the blocks that are open, and how numbers, strings, comments and constant
-arrays are spelled. All C++ is written with this; nothing here knows what it is about.
+"""C++ as text: a writer of indented lines, and literals for numbers, strings, comments and constant arrays.
+
+All generated C++ is written with these; they do not know what it is about.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class Writer:
 
     @contextmanager
     def aside(self) -> Iterator[list[str]]:
-        """Lines written in here go to a list of their own."""
+        """Within this context, lines are written to a list of their own, which it yields."""
         kept, self.lines = self.lines, []
         written = self.lines
         yield written
@@ -71,7 +72,7 @@ def literal(value: float | int | bool) -> str:
 
 
 def comment(text: str) -> str:
-    """A text as it may stand in a one-line comment: nothing in it ends the line, or goes on into the next one.
+    """A text made safe for a one-line comment: nothing in it ends the line, or continues the comment on the next.
 
     >>> print(comment("a\\nb ??/"))
     a b ? ?/
@@ -91,7 +92,7 @@ def string(text: str) -> str:
 
 
 def array(kind: str, name: str, values: Iterable[object], end: str = "0") -> str:
-    """A constant array; it never is empty, because C++ knows none that is."""
+    """The definition of a constant array; `end` is appended, because C++ has no empty arrays."""
     listed = [*map(str, values), end]
     lines: list[str] = []
     for at in range(0, len(listed), 16):

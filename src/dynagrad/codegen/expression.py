@@ -1,4 +1,4 @@
-"""Graphs of scalars as C++ expressions. What is written needs <math.h> and nothing else."""
+"""Graphs of scalars as C++ expressions, with common subexpressions in locals. They need <math.h> alone."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..errors import Error
 from ..ir import Node, order
 from .cxx import literal
 
-NESTING = 40  # levels of an expression before it is cut; compilers refuse parentheses nested some hundreds deep
+NESTING = 40  # levels of an expression, beyond which a local is made; compilers limit nested parentheses to hundreds
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _ATOM = re.compile(r"[A-Za-z_][\w.:]*(\[[^][()]*\])*")  # x, t.x, n::x, x[1]: no operator, so no parentheses
@@ -24,10 +24,10 @@ class _Text:
 
 
 def cxx(outputs: Sequence[Node], names: Mapping[str, str], *, prefix: str = "t") -> tuple[list[str], list[str]]:
-    """Statements that compute what is used more than once, and an expression for each output.
+    """Statements that compute shared subexpressions, and an expression for each output.
 
-    `names` says how each variable is written in C++; that text is repeated wherever the variable is used. Locals are
-    named `prefix` and a number, leaving out names that the variables' texts use.
+    `names` has the C++ text of each variable, which is repeated wherever the variable is used. Locals are named
+    `prefix` and a number, skipping names that occur in the variables' texts.
 
     >>> from dynagrad.ir import exp, variable
     >>> x, y = variable("x"), variable("y")
@@ -61,7 +61,7 @@ def cxx(outputs: Sequence[Node], names: Mapping[str, str], *, prefix: str = "t")
 
 
 def _uses(series: Sequence[Node], outputs: Sequence[Node]) -> dict[Node, int]:
-    """How often the text of each node would be written."""
+    """How often the text of each node would occur."""
     uses = dict.fromkeys(series, 0)
     for node in series:
         if node.arguments:

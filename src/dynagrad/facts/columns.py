@@ -1,7 +1,7 @@
-"""A table that was taken apart becomes a relation: the columns of arguments get their types.
+"""From raw columns to a relation: each column of arguments is checked, and gets the type of its entries.
 
-Every entry is checked, and what is wrong is named with its place. What form the table had is not known here (see
-`readers.py` and `files`), nor what types columns of several predicates share (see `charts/binding/encoding.py`).
+Errors name the place of the entry. Forms of tables are not known here (`readers.py`, `files.py`), nor the types that
+columns of several predicates share (`charts/binding/encoding.py`).
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from .values import read_values
 
 @dataclass(frozen=True, slots=True)
 class Raw:
-    """A table taken apart, not yet checked: columns are lists, arrays, or finished columns.
+    """The columns of a table, not yet checked: lists, arrays, or finished columns.
 
-    `from_array` where floats have the type of a whole array, so that integers may have become floats by accident.
-    `names` are those of the columns, that of the values last, where the table had some.
+    `from_array` says that a column of floats may be one of integers that an array converted. `names` are the names of
+    the columns, that of the values last, if the table had any.
     """
 
     count: int
@@ -47,7 +47,7 @@ class Raw:
 
 @dataclass(frozen=True, slots=True)
 class Coded:
-    """Texts as numbers into names, which may repeat or never occur, unless `settled` says that they do not."""
+    """Dictionary-encoded texts: codes into `names`, which may repeat or not occur, unless `settled`."""
 
     codes: Array
     names: list[Any]
@@ -62,7 +62,7 @@ def finish(
     finite: str = "finite",
     float_columns: Collection[int] = (),
 ) -> Relation:
-    """Check a table that was taken apart, and give its columns their types."""
+    """The relation of a raw table, checked."""
     columns = tuple(
         _column(place, index, column, raw.from_array and index not in float_columns)
         for index, column in enumerate(raw.columns)
@@ -71,7 +71,7 @@ def finish(
         if len(column) != raw.count:
             raise place.error(f"{len(column)} entries, but {raw.count} rows were expected", None, index)
     given = raw.values
-    if isinstance(given, Coded):  # texts, which are no values; what reads them says so
+    if isinstance(given, Coded):  # texts are no values; `read_values` says so
         given = [given.names[code] for code in given.codes.tolist()]
     values = None if given is None else read_values(place, raw.count, given, value_shape, finite)
     return Relation(place.key, raw.count, columns, values, value_shape, raw.dense_shape, raw.names)
@@ -107,7 +107,7 @@ def _int_column(place: Place, index: int, numbers: Array) -> IntColumn:
     if len(numbers) and (numbers.min() < INTEGER_MIN or numbers.max() > INTEGER_MAX):
         row = int(((numbers < INTEGER_MIN) | (numbers > INTEGER_MAX)).argmax())
         place.checked(row, index, int(numbers[row]), atom)
-    return IntColumn(numbers.astype(np.int64))  # a copy: the caller may go on to change the array
+    return IntColumn(numbers.astype(np.int64))  # a copy: the caller may change the array later
 
 
 _PLAIN_ATOMS = frozenset({int, str, float})
@@ -136,7 +136,7 @@ def _list_column(place: Place, index: int, column: Sequence[Any]) -> Column:
 
 
 def _atom_column(place: Place, index: int, column: Sequence[Any]) -> AtomColumn:
-    """Strings, maybe with integers."""
+    """A column of strings, perhaps with integers."""
     codes, distinct = encode(column)
     _check_atoms(place, index, codes, distinct)
     return AtomColumn(codes, distinct)

@@ -1,8 +1,8 @@
 """Files of facts, by suffix: `.tsv`, `.csv`, `.parquet`, `.arrow` and `.feather`.
 
-In a text file every row is a fact: there is no header and no comment, and in `.tsv` no quoting, so that any line is
-data. What the texts are is for the program's types to say: argument columns come out as `TextColumn`, and the functions
-at the end turn one into symbols, integers, floats or terms. A last column beyond the arguments holds values.
+In a text file every row is a fact: there is no header and no comment, and in `.tsv` no quoting. A column after the
+arguments holds values. The types of texts depend on the program: argument columns are `TextColumn`s, which the
+functions at the end convert to symbols, integers, floats or terms.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ _SHAPES = ("float", "count", "boolean", "expectation")
 
 
 def _path(path: Any, kinds: Any, value_shape: Any, finite: Any) -> Path:
-    """The path of a file. Raises where one of the options is none."""
+    """The path of a file. Raises where an option of `read_file` is wrong."""
     if not isinstance(path, str | Path):
-        raise Error(f"a file of facts is a str or a Path, and {shown(path)} is neither")
+        raise Error(f"a file of facts must be a str or a Path, not {shown(path)}")
     if kinds is not None and not (isinstance(kinds, list | tuple) and all(map(_is_type, kinds))):
-        raise Error(f"kinds is a list of {', '.join(_TYPES)} and None, and {shown(kinds)} is none")
+        raise Error(f"kinds must be a list of {', '.join(_TYPES)} and None, not {shown(kinds)}")
     vector = isinstance(value_shape, tuple) and len(value_shape) == 2 and shown(value_shape[0]) == "'vector'"
     if not vector and not (isinstance(value_shape, str) and value_shape in _SHAPES):
         shapes = ", ".join(_SHAPES)
-        raise Error(f'value_shape is one of {shapes}, or ("vector", length), and {shown(value_shape)} is none')
+        raise Error(f'value_shape must be one of {shapes}, or ("vector", length), not {shown(value_shape)}')
     if not isinstance(finite, str) or finite not in FORBIDDEN:
-        raise Error(f"finite is one of {', '.join(map(repr, FORBIDDEN))}, and {shown(finite)} is none")
+        raise Error(f"finite must be one of {', '.join(map(repr, FORBIDDEN))}, not {shown(finite)}")
     if "\0" in str(path):
-        raise Error(f"{shown(str(path))} is no name of a file: it has a zero character")
+        raise Error(f"{shown(str(path))} is not a name of a file: it has a zero character")
     return Path(path)
 
 
@@ -67,11 +67,11 @@ def read_file(
 ) -> Relation:
     """The facts of predicate `key` in a file: `.tsv`, `.csv`, `.parquet`, `.arrow` or `.feather`, by its suffix.
 
-    What comes back is given to `bind`, `run` or `add`. Text files have no header; a column after the arguments holds
+    The result can be given to `bind`, `run` or `add`. Text files have no header; a column after the arguments holds
     values. Raises `FactError` with the file and the line.
 
-    `kinds` may name types of arguments that are known already: `"int"`, `"symbol"` or `"float"`; None leaves a text
-    column open.
+    `kinds` may have the types of arguments: `"int"`, `"symbol"` or `"float"`; None leaves the type of a text column to
+    the program.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "grammar.tsv"
@@ -96,7 +96,7 @@ def read_file(
         except OSError as error:
             raise place.error(f"the file {str(path)!r} cannot be read: {error.strerror or error}") from None
         except UnicodeEncodeError:
-            raise place.error(f"the file {str(path)!a} cannot be read: its name is no text") from None
+            raise place.error(f"the file {str(path)!a} cannot be read: its name is not text") from None
     floats = {index for index, kind in enumerate(kinds or ()) if kind == "float"}
     with place.reading():
         relation = finish(place, raw, value_shape=value_shape, finite=finite, float_columns=floats)
@@ -135,7 +135,7 @@ def _read_csv(place: Place, path: Path, value_shape: ValueShape) -> tuple[Place,
 
 
 def _split(place: Place, text: str, separator: str, value_shape: ValueShape) -> tuple[Place, Raw]:
-    """Lines without quotes. Blank lines are no rows."""
+    """Rows that are lines without quotes. Blank lines are skipped."""
     lines = text.replace("\r\n", "\n").split("\n")
     if not lines[-1]:
         lines.pop()
@@ -150,11 +150,11 @@ def _split(place: Place, text: str, separator: str, value_shape: ValueShape) -> 
     return place, _raw(place, len(lines), [cells[i::width] for i in range(width)], value_shape)
 
 
-_csv_limit = renewed(threading.RLock())  # the csv module's limit is one for all threads
+_csv_limit = renewed(threading.RLock())  # the csv module's limit is global
 
 
 def _quoted(place: Place, text: str, value_shape: ValueShape) -> tuple[Place, Raw]:
-    """CSV as RFC 4180 has it: a quoted cell may hold commas, line ends, and quotes written twice."""
+    """CSV of RFC 4180: a quoted cell may contain commas, line ends, and quotes written twice."""
     rows, starts = _csv_rows(place, text, False)
     if [] in rows or len(rows) != len(text.splitlines()):  # rows are not lines
         rows, starts = _csv_rows(place, text, True)
@@ -167,7 +167,7 @@ def _quoted(place: Place, text: str, value_shape: ValueShape) -> tuple[Place, Ra
 
 
 def _csv_rows(place: Place, text: str, numbered: bool) -> tuple[list[list[str]], list[int] | None]:
-    """The rows; if `numbered`, those that are not blank and the line that each starts in."""
+    """The rows; if `numbered`, without blank ones, and with the line in which each starts."""
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     rows: list[list[str]] = []
     starts: list[int] = []
@@ -192,7 +192,7 @@ def _csv_rows(place: Place, text: str, numbered: bool) -> tuple[list[list[str]],
 
 
 def _wrong_width(place: Place, widths: Sequence[int], separators: str) -> None:
-    """Say which row is wrong: the first that has too few or too many columns, else the first unlike row 1."""
+    """Raises for the first row with too few or too many columns, else for the first one unlike row 1."""
     allowed = place.arity, place.arity + 1
     for row, width in enumerate(widths):
         if width not in allowed:
@@ -223,12 +223,12 @@ _WORDS = {"true": True, "false": False}
 
 
 def _values(place: Place, texts: Sequence[str], value_shape: ValueShape) -> list[Any]:
-    """Values as Python has them: numbers, true and false, several numbers with blanks or commas between for vectors."""
+    """Values as Python objects: numbers, true and false, and for vectors numbers separated by blanks or commas."""
     if value_shape == "float" and not any(map(_PYTHON_ONLY.search, texts)):
         try:
             return list(map(float, texts))
         except ValueError:
-            pass  # the slow way knows more forms, and says what is wrong
+            pass  # read one by one below, in more forms, with errors that name the row
     return [place.checked(row, place.arity, text, _value) for row, text in enumerate(texts)]
 
 
@@ -244,7 +244,7 @@ def _value(text: Any) -> Any:
         return tuple(map(float, parts))
     if not text.strip():
         raise FactError("the value is empty; leave the column out where there are no values")
-    raise FactError(f"the value {shown(text)} is no number; the column after the arguments is the value")
+    raise FactError(f"the value {shown(text)} is not a number; the column after the arguments is the value")
 
 
 # -- Arrow files -----------------------------------------------------------------------------------------------------
@@ -271,10 +271,10 @@ def _read_arrow(place: Place, path: Path, value_shape: ValueShape) -> tuple[Plac
 
 def _arrow(place: Place, path: Path, read_table: Callable[[], Any]) -> tuple[Place, Raw]:
     with path.open("rb"):
-        pass  # raises what is usual where there is no such file
+        pass  # raises the usual OSError where the file cannot be read
     try:
         table = read_table()
-    except Exception as error:  # pyarrow has errors of many kinds for files that are not what they say
+    except Exception as error:  # pyarrow raises errors of many kinds for invalid files
         raise place.error(f"this is no {path.suffix} file: {raised(error)}") from error
     place = Place(place.key, place.arity, place.file)
     return place, from_arrow(place, table)
@@ -289,14 +289,14 @@ _FORMATS: dict[str, Callable[[Place, Path, ValueShape], tuple[Place, Raw]]] = {
 }
 
 
-# -- what texts mean -------------------------------------------------------------------------------------------------
+# -- types of texts --------------------------------------------------------------------------------------------------
 
 _SHORT_INTEGER = re.compile(r"-?[0-9]{1,9}\Z", re.A)
 _PLAIN_INTEGER = re.compile(r"(?:0|-?[1-9][0-9]*)\Z")
 
 
 def all_integers(column: TextColumn) -> bool:
-    """Whether every text is an integer as it would be printed: `007` is a name.
+    """Whether every text is an integer as it is printed: `007` is a symbol.
 
     >>> all_integers(_text_column(["0", "-12"])), all_integers(_text_column(["7", "007"]))
     (True, False)
@@ -305,8 +305,7 @@ def all_integers(column: TextColumn) -> bool:
 
 
 def integers_if_all(columns: Sequence[Column], place: Place | None = None) -> list[Column]:
-    """Columns that share one type over all files: text columns become integers if every entry of each is one, and
-    no other column among them holds anything else; else symbols.
+    """Columns of one domain: its text columns become integers if all its columns have only integers, else symbols.
 
     >>> [c.to_list() for c in integers_if_all([_text_column(["1", "2"]), _text_column(["3"])])]
     [[1, 2], [3]]
@@ -319,16 +318,16 @@ def integers_if_all(columns: Sequence[Column], place: Place | None = None) -> li
 
 
 def as_symbols(column: TextColumn, place: Place | None = None, index: int = 0) -> AtomColumn:
-    """Every text is a symbol."""
+    """The texts as symbols."""
     return AtomColumn(column.codes, column.atoms)
 
 
 def as_integers(column: TextColumn, place: Place | None = None, index: int = 0) -> IntColumn:
-    """Every text is an integer, or a `FactError` says which is not."""
+    """The texts as integers. Raises `FactError` for the first that is not one."""
 
     def number(text: Any) -> int:
         if not _INTEGER.match(text):
-            raise FactError(f"{shown(text)} is no integer, as the argument's type says")
+            raise FactError(f"{shown(text)} is not an integer, as the argument's type says")
         if len(text) > 4000 or not INTEGER_MIN <= int(text) <= INTEGER_MAX:
             raise FactError(
                 f"the integer {cut(text)} is beyond the range of arguments, {INTEGER_MIN} to {INTEGER_MAX}; "
@@ -344,11 +343,11 @@ def as_integers(column: TextColumn, place: Place | None = None, index: int = 0) 
 
 
 def as_floats(column: TextColumn, place: Place | None = None, index: int = 0) -> AtomColumn:
-    """Every text is a float, or a `FactError` says which is not."""
+    """The texts as floats. Raises `FactError` for the first that is not one."""
 
     def number(text: Any) -> float:
         if not _NUMBER.match(text) or not math.isfinite(float(text)):
-            raise FactError(f"{shown(text)} is no finite float, as the argument's type says")
+            raise FactError(f"{shown(text)} is not a finite float, as the argument's type says")
         return float(text) + 0.0
 
     codes, distinct = encode(_converted(column, number, place, index))
@@ -358,13 +357,13 @@ def as_floats(column: TextColumn, place: Place | None = None, index: int = 0) ->
 def as_terms(
     column: TextColumn, parse: Callable[[str], object], place: Place | None = None, index: int = 0
 ) -> TermColumn:
-    """Every text is a term as rules write it, which `parse` reads."""
+    """The texts as terms in the syntax of rules, which `parse` reads."""
     terms = _converted(column, lambda text: canonical(parse(text)), place, index)
     return TermColumn([terms[code] for code in column.codes.tolist()])
 
 
 def _converted(column: TextColumn, convert: Callable[[Any], Any], place: Place | None, index: int) -> list[Any]:
-    """Each distinct text once; `place` says in errors where the first row with a bad one is."""
+    """Each distinct text converted; errors name the first row with a wrong one, if `place` is given."""
     converted = []
     for code, text in enumerate(column.atoms):
         if place is None:

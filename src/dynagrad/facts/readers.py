@@ -1,9 +1,9 @@
-"""Facts in: every form of table that a user may hand over is taken apart, and becomes a `Relation`.
+"""Facts in: every form of table in memory (tuples, dicts, frames, Arrow, arrays) becomes a `Relation`.
 
-What is said here is what form a table has, and where in it arguments and values are; `columns` and `values` check what
-they are. Messages name the predicate, the row (from 1) and the column (from 1). What types columns share, which values
-a semiring allows and what probabilities turn into is for the caller to say. Nothing here imports pandas or polars, and
-pyarrow only when an Arrow object is given.
+Here the form of a table is recognised, and its arguments and values are found; `columns.py` and `values.py` check them.
+Messages name the predicate, the row (from 1) and the column (from 1). Types that columns share, values that a semiring
+allows, and probabilities are for the caller. Nothing here imports pandas or polars, and pyarrow only when an Arrow
+object is given.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from .values import MISSING, as_array, check_matrix, has_width, is_array, read_v
 
 
 def import_module(name: str, extra: str, wanted_for: str) -> Any:
-    """An optional package, or an error that says how to get it."""
+    """An optional package, or an error that says how to install it."""
     try:
         return importlib.import_module(name)
     except ImportError as error:
         raise Error(f"{wanted_for} needs {name}; install it with: pip install 'dynagrad[{extra}]'") from error
 
 
-# -- the way in ------------------------------------------------------------------------------------------------------
+# -- reading ---------------------------------------------------------------------------------------------------------
 
 
 def read(
@@ -45,8 +45,8 @@ def read(
 ) -> Relation:
     """Facts for the predicate `key`, from any form of table.
 
-    `finite` says what numbers a value may not be, see `FORBIDDEN`. `float_columns` (from 0) are arguments declared as
-    floats: elsewhere an array's column of whole floats is taken for integers gone astray.
+    `finite` names the values that are forbidden, see `FORBIDDEN`. `float_columns` (from 0) are arguments declared as
+    floats: elsewhere a column of whole floats in an array is an error, as integers were probably meant.
 
     >>> relation = read("rewrite/2", [("np", "det", 0.5), ("np", "n", 0.5)])
     >>> relation.columns[1].to_list(), relation.values.tolist()
@@ -68,7 +68,7 @@ def read(
 
 
 def with_values(relation: Relation, values: object, *, value_shape: ValueShape, finite: str = "finite") -> Relation:
-    """The same rows with new values: one per row in their order, or an array shaped like the one that came in."""
+    """The same rows with new values: one per row in their order, or an array of the shape that the facts came in."""
     place = Place(relation.key, relation.arity)
     with place.reading():
         if relation.dense_shape is not None and is_array(values):
@@ -77,7 +77,7 @@ def with_values(relation: Relation, values: object, *, value_shape: ValueShape, 
                 values = array.reshape(relation.count, *array.shape[relation.arity :])
         if not is_array(values):
             if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
-                raise place.error(f"{shown(values)} is no array of values; give one value for each of the rows")
+                raise place.error(f"{shown(values)} is not an array of values; give one value for each of the rows")
             values = _listed(place, values)
         new = read_values(place, relation.count, values, value_shape, finite)
     return replace(relation, values=new, value_shape=value_shape)
@@ -96,12 +96,12 @@ def _read_relation(place: Place, given: Relation, value_shape: ValueShape, finit
 
 
 def _raw(place: Place, rows: Any, value_shape: ValueShape) -> Raw:
-    """Which form the table has, and what it is made of."""
+    """The raw columns of a table, by its form."""
     if isinstance(rows, Mapping):
         return _from_dict(place, rows)
     if isinstance(rows, str | bytes | Term) or rows is None:
         hint = "; read a file with dg.read_file(path, key)" if isinstance(rows, str) else ""
-        raise place.error(f"{shown(rows)} is no table of facts{hint}")
+        raise place.error(f"{shown(rows)} is not a table of facts{hint}")
     if rows is np.ma.masked:
         raise place.error(MISSING)
     if isinstance(rows, np.ndarray):
@@ -109,7 +109,7 @@ def _raw(place: Place, rows: Any, value_shape: ValueShape) -> Raw:
         rows = as_array(place, rows)
     if isinstance(rows, bool | int | float | np.generic) or (is_array(rows) and getattr(rows, "ndim", None) == 0):
         if place.arity:
-            raise place.error(f"{shown(rows)} is no table of facts; give rows such as {_sample(place)}")
+            raise place.error(f"{shown(rows)} is not a table of facts; give rows such as {_sample(place)}")
         return Raw(1, (), [rows.item() if hasattr(rows, "item") else rows])
     if hasattr(rows, "iloc") and hasattr(rows, "columns"):
         columns = [rows.iloc[:, i] for i in range(rows.shape[1])]
@@ -131,7 +131,7 @@ def _raw(place: Place, rows: Any, value_shape: ValueShape) -> Raw:
     if isinstance(rows, Iterable):
         return _from_rows(place, rows)
     raise place.error(
-        f"{shown(rows)} is no table of facts; give a list of tuples, a dict, a frame, an Arrow table or an array"
+        f"{shown(rows)} is not a table of facts; give a list of tuples, a dict, a frame, an Arrow table or an array"
     )
 
 
@@ -148,7 +148,7 @@ def _widths(place: Place) -> str:
 
 
 def _listed(place: Place, rows: Iterable[Any]) -> list[Any]:
-    """All the rows; what goes wrong while they are made is reported with the row."""
+    """All rows of an iterable; an error that it raises is reported with the row."""
     if isinstance(rows, list):
         return rows
     table: list[Any] = []
@@ -165,7 +165,7 @@ def _from_rows(place: Place, rows: Iterable[Any]) -> Raw:
         for row, value in enumerate(table):
             if not isinstance(value, tuple | list):
                 hint = f"({value!r},)" if isinstance(value, int | str) and len(repr(value)) < 40 else "(a, b, 0.5)"
-                raise place.error(f"{shown(value)} is no row; rows are tuples, such as {hint}", row)
+                raise place.error(f"{shown(value)} is not a row; rows are tuples, such as {hint}", row)
     widths = set(map(len, table)) or {place.arity}
     if len(widths) > 1 or not widths <= {place.arity, place.arity + 1}:
         first = len(table[0])
@@ -195,7 +195,7 @@ def _from_dict(place: Place, rows: Mapping[Any, Any]) -> Raw:
                 f"the key {shown(arguments)} has {_columns(len(arguments))}, not {place.arity}{hint}", row
             )
         if place.arity != 1:
-            raise place.error(f"the key {shown(arguments)} is no tuple of {place.arity} arguments", row)
+            raise place.error(f"the key {shown(arguments)} is not a tuple of {place.arity} arguments", row)
         keys[row] = (arguments,)
     columns = [list(map(itemgetter(i), keys)) for i in range(place.arity)]
     return Raw(len(keys), columns, list(rows.values()))
@@ -219,7 +219,7 @@ def _from_pair(place: Place, arguments: Any, values: Any) -> Raw:
     columns: list[Any] = [array[:, i] for i in range(place.arity)]
     if values is not None and not is_array(values):
         if not isinstance(values, list | tuple):
-            raise place.error(f"{shown(values)} is no array of values; a pair is (arguments, values)")
+            raise place.error(f"{shown(values)} is not an array of values; a pair is (arguments, values)")
         values = list(values)
     return Raw(len(array), columns, values, from_array=True)
 
@@ -260,7 +260,7 @@ def _from_frame(
     read_column: Callable[[Place, int, Any], Any],
     names: Iterable[Any],
 ) -> Raw:
-    if not (len(columns) or count):  # a frame of no rows knows no columns: pd.DataFrame([])
+    if not (len(columns) or count):  # an empty frame has no columns: pd.DataFrame([])
         return _from_rows(place, [])
     if len(columns) not in (place.arity, place.arity + 1):
         raise place.error(f"the table has {_columns(len(columns))}, but {_widths(place)}")
@@ -270,13 +270,13 @@ def _from_frame(
 
 
 def _names(given: Iterable[Any]) -> tuple[str, ...] | None:
-    """The names of columns, where each has one of its own."""
+    """The names of columns, if all are texts and distinct."""
     names = tuple(given)
     return names if all(isinstance(n, str) and n for n in names) and len(set(names)) == len(names) else None
 
 
 def _from_series(place: Place, rows: Any) -> Raw:
-    """A Series of pandas: its index has the arguments; without numbers, and of one argument, it has these itself."""
+    """A pandas Series: its index has the arguments; but a Series of texts with a default index is a column of them."""
     kind = getattr(rows.dtype, "kind", "O")
     if place.arity == 1 and kind not in "iufb" and _is_counted(rows.index):
         return Raw(len(rows), [_pandas_column(place, 0, rows)], None, from_array=True, names=_names([rows.name]))
@@ -293,12 +293,12 @@ def _from_series(place: Place, rows: Any) -> Raw:
 
 
 def _is_counted(index: Any) -> bool:
-    """Whether an index only counts the rows, as one does that nobody made."""
+    """Whether an index is the default one, which counts the rows."""
     return type(index).__name__ == "RangeIndex" and index.start == 0 and index.step == 1
 
 
 def _from_polars_series(place: Place, rows: Any, value_shape: ValueShape) -> Raw:
-    """A Series of polars: numbers are those of the arguments 0, 1, ...; anything else is arguments."""
+    """A polars Series: numbers are the values of the arguments 0, 1, ...; anything else is a column of arguments."""
     if place.arity != 1:
         raise place.error(f"a Series has one column, and the predicate has {place.arity} arguments; give a frame")
     if rows.dtype.is_integer() or rows.dtype.is_float():
@@ -330,7 +330,7 @@ def _polars_column(place: Place, index: int, column: Any) -> Any:
 
 
 def from_arrow(place: Place, rows: Any) -> Raw:
-    """A table from anything that hands out an Arrow stream."""
+    """The raw columns of anything that exports an Arrow stream."""
     pa = import_module("pyarrow", "arrow", "an Arrow table")
     try:
         if not isinstance(rows, pa.Table):
@@ -338,9 +338,9 @@ def from_arrow(place: Place, rows: Any) -> Raw:
                 rows = pa.RecordBatchReader.from_stream(rows).read_all()
             else:
                 rows = pa.Table.from_batches([pa.record_batch(rows)])
-        rows.validate(full=True)  # what is read from here on trusts lengths, offsets, indices and texts
-    except Exception as error:  # the maker of the stream may raise anything
-        raise place.error(f"the {type(rows).__name__} is no Arrow table of facts: {raised(error)}") from error
+        rows.validate(full=True)  # the code below trusts lengths, offsets, indices and texts
+    except Exception as error:  # the exporter of the stream may raise anything
+        raise place.error(f"the {type(rows).__name__} is not an Arrow table of facts: {raised(error)}") from error
     return _from_frame(place, rows.columns, rows.num_rows, _arrow_column, rows.column_names)
 
 
@@ -356,7 +356,7 @@ def _arrow_column(place: Place, index: int, chunks: Any) -> Any:
             return _arrow_column(place, index, chunks.cast(chunks.type.value_type))
     elif _is_arrow_text(types, chunks.type):
         chunks = chunks.dictionary_encode()
-        settled = True  # each text once, in the order of its first row
+        settled = True  # each text occurs once, in the order of first rows
     elif types.is_integer(chunks.type) or types.is_floating(chunks.type):
         return chunks.to_numpy()
     else:

@@ -1,7 +1,7 @@
-"""Facts as they are kept: relations, column by column, and what is made of relations: rows taken, joined and compared.
+"""`Relation`: the facts of a predicate in columns (dictionary-encoded where they are symbols), and operations on them.
 
-A relation never changes. How tables of users become relations is `readers.py` and `files`, and how arguments become
-numbers `charts/binding/encoding.py`. Semirings are not known here: where a one is needed, it is given.
+A relation is immutable. Relations are made by `readers.py` and `files.py`, and encoded by
+`charts/binding/encoding.py`. Semirings are not known here: their one is an argument where it is needed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Array = npt.NDArray[Any]
 Codes = npt.NDArray[np.int32]
 
 ValueShape = Literal["float", "count", "boolean", "expectation"] | tuple[Literal["vector"], int | None]
-"""How one value looks: a number, a whole number kept exactly, true or false, a pair (p, r), or a vector of a length."""
+"""The form of a value: a float, an exact whole number, true or false, a pair (p, r), or a vector of some length."""
 
 
 # -- columns ---------------------------------------------------------------------------------------------------------
@@ -47,18 +47,18 @@ class IntColumn:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AtomColumn:
-    """A column of symbols, maybe with floats and integers among them.
+    """A dictionary-encoded column of symbols, perhaps with floats and integers among them.
 
-    `codes` are places in `atoms`, which are distinct and in the order of their first row.
+    `codes` are indices of `atoms`, which are distinct and in the order of their first rows.
     """
 
     codes: npt.NDArray[np.int32]
     atoms: list[str | float | int]
-    _mixed: list[bool] = field(default_factory=list, init=False, repr=False)  # what `mixed` found
+    _mixed: list[bool] = field(default_factory=list, init=False, repr=False)  # the answer of `mixed`
 
     @property
     def mixed(self) -> bool:
-        """Whether there are integers among the atoms; looked up once, as every run asks."""
+        """Whether there are integers among the atoms; memoised, as every run asks."""
         if not self._mixed:
             self._mixed.append(int in set(map(type, self.atoms)))
         return self._mixed[0]
@@ -74,7 +74,7 @@ class AtomColumn:
 
 
 class TextColumn(AtomColumn):
-    """A column of a text file whose type is still open: the program's types say what the texts are, see `files`."""
+    """A column of a text file whose type is still open: it depends on the program, see `files.py`."""
 
     __slots__ = ()
 
@@ -107,11 +107,11 @@ Column = IntColumn | AtomColumn | TermColumn
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Relation:
-    """The facts of one predicate. `values` is None where rows came without: each then means the semiring's one.
+    """The facts of one predicate. `values` is None where rows have none: each then is the semiring's one.
 
-    `values` has a row per fact; vectors and pairs are rows of a two-dimensional array, `count` falls back to an array
-    of Python integers where 64 bits are too few. `dense_shape` is the shape of the array that the facts came as, if
-    they did; rows are then in C order. `names` is what a frame called its columns, the one of values last if it had it.
+    `values` has an entry per fact; vectors and pairs are rows of a two-dimensional array, and counts beyond 64 bits an
+    array of Python integers. `dense_shape` is the shape of a dense array that the facts came as; rows are then in C
+    order. `names` are the names of columns in a frame that they came as, that of the values last if it had them.
     """
 
     key: str
@@ -151,16 +151,16 @@ def fact_text(relation: Relation, row: int) -> str:
     return item_text(relation.key, [column.take(at).to_list()[0] for column in relation.columns])
 
 
-# -- codes of entries ------------------------------------------------------------------------------------------------
+# -- dictionary encoding -----------------------------------------------------------------------------------------------
 
 
 BLOCK = 1 << 18
-"""Rows between two looks at signals, which no single call of numpy would take."""
+"""The number of rows that one call of numpy encodes: signals are handled between calls."""
 
 
 def encode(column: Sequence[Any]) -> tuple[npt.NDArray[np.int32], list[Any]]:
-    """Each entry as its place among the distinct ones, and these in the order of their first row."""
-    number: defaultdict[Any, int] = defaultdict(itertools.count().__next__)  # counts what it has not seen
+    """The code of each entry, and the distinct entries in the order of their first rows."""
+    number: defaultdict[Any, int] = defaultdict(itertools.count().__next__)  # numbers new entries
     codes, found = np.empty(len(column), np.int32), map(number.__getitem__, column)
     for block in range(0, len(column), BLOCK):
         part = codes[block : block + BLOCK]
@@ -169,7 +169,7 @@ def encode(column: Sequence[Any]) -> tuple[npt.NDArray[np.int32], list[Any]]:
 
 
 def atom_key(value: Any) -> Any:
-    """What a dictionary holds an atom under: 1 and 1.0 are different atoms."""
+    """The key of an atom in a dictionary: 1 and 1.0 are different atoms."""
     return value if type(value) is str else (type(value), value)
 
 
@@ -180,7 +180,7 @@ def atom_column(values: Iterable[Any]) -> AtomColumn:
 
 
 def dense_codes(codes: Array, names: Sequence[Any]) -> tuple[npt.NDArray[np.int32], list[Any]]:
-    """The same entries with only the names that occur, in the order of their first row."""
+    """The same entries with only the names that occur, in the order of their first rows."""
     first = np.full(len(names), len(codes), np.int64)
     first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
     order = np.argsort(first, kind="stable")
@@ -194,12 +194,12 @@ def dense_codes(codes: Array, names: Sequence[Any]) -> tuple[npt.NDArray[np.int3
 
 
 def concatenate(first: Relation, second: Relation, one: Any) -> Relation:
-    """The rows of both, the first one's first."""
+    """The rows of both relations, those of the first one first."""
     columns = tuple(_concatenate_columns(a, b) for a, b in zip(first.columns, second.columns, strict=True))
     values: Array | None = None
     if first.values is not None or second.values is not None:
         a, b = (_filled(r, one, first if first.values is not None else second) for r in (first, second))
-        if not (first.count and second.count):  # no rows may have values of any width
+        if not (first.count and second.count):  # an empty relation may have values of any width
             values = a if first.count else b
         elif a.dtype == object or b.dtype == object:
             values = np.concatenate([a.astype(object), b.astype(object)])
@@ -258,11 +258,11 @@ def take(relation: Relation, rows: Array) -> Relation:
 
 
 FEW = 8
-"""How many times as many rows there are as are looked for, from which on most are ruled out first."""
+"""The ratio of rows to rows that are looked for, from which on rows are filtered column by column first."""
 
 
 def _may_match(here: Relation, gone: Relation) -> npt.NDArray[np.bool_]:
-    """The rows of which each entry is among those in its column of `gone`."""
+    """The rows whose entries all occur in the same column of `gone`, as a mask."""
     mask = np.ones(here.count, np.bool_)
     for mine, theirs in zip(here.columns, gone.columns, strict=True):
         if isinstance(mine, IntColumn) and isinstance(theirs, IntColumn):
@@ -274,8 +274,8 @@ def _may_match(here: Relation, gone: Relation) -> npt.NDArray[np.bool_]:
 
 
 def matching(here: Relation, gone: Relation, one: Any) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    """Which rows of `here` are among `gone`, and which of `gone` are there. Values count where `gone` has them."""
-    if gone.count * FEW < here.count:  # looked for among those that agree column by column
+    """Masks of the rows of `here` that are among `gone`, and the reverse. Values are compared where `gone` has them."""
+    if gone.count * FEW < here.count:
         rows = np.flatnonzero(_may_match(here, gone))
         if len(rows) < here.count:
             mask, found = matching(take(here, rows), gone, one)

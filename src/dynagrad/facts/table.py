@@ -1,7 +1,7 @@
-"""Tables out: rows of arguments with values, as lookups, queries and gradients return them.
+"""Tables out: rows of arguments with values, as queries and gradients return them.
 
-A table is a `Relation` with a face: how it is made is not known here, and nothing here changes it. Given back as facts
-it is taken as it is, and pandas and pyarrow are imported only when asked for.
+A `Table` is a read-only interface to a `Relation`; it can be given as facts again. pandas and pyarrow are imported only
+when they are asked for.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from .relation import AtomColumn, Column, IntColumn, Relation, take
 from .terms import Interner, canonical, float_text, symbol_text, term_text
 
 ROWS_SHOWN = 20
-SCANS = 8  # lookups that look through all rows; after them an index pays
-CANDIDATES = 500  # rows that are compared to find the nearest one
+SCANS = 8  # lookups by a scan of all rows, before an index is built
+CANDIDATES = 500  # rows that are compared to find the nearest one for an error
 
 
 class Table:
@@ -46,7 +46,7 @@ class Table:
     __slots__ = ("_finders", "_index", "_relation", "_scans", "names")
 
     names: tuple[str, ...]
-    """What the columns are called in frames and Arrow tables, the value last."""
+    """The names of the columns in frames and Arrow tables, the value last."""
 
     def __init__(self, relation: Relation, names: Sequence[str] | None = None) -> None:
         if relation.values is None:
@@ -61,7 +61,7 @@ class Table:
         self._index: dict[tuple[int, ...], int] | None = None
         self._scans = 0
 
-    # -- the parts
+    # -- columns
 
     @property
     def key(self) -> str:
@@ -70,12 +70,12 @@ class Table:
 
     @property
     def arity(self) -> int:
-        """How many columns are arguments."""
+        """The number of columns of arguments."""
         return self._relation.arity
 
     @property
     def values(self) -> npt.NDArray[Any]:
-        """The values in the order of the rows, as a read-only array; of a dense table in the shape it came in.
+        """The values in the order of the rows, as a read-only array; for a dense table in the shape of its facts.
 
         In `expectation` and for tuples it has a row per fact and a column per number.
         """
@@ -172,12 +172,12 @@ class Table:
             return row if len(found) and found[row] else None
         if self._index is None:
             rows = zip(*(column[::-1].tolist() for column, _ in self._finders), strict=True)
-            last = len(self) - 1  # the first of several rows is the one that stays
+            last = len(self) - 1  # in reverse, so that the first of several equal rows stays
             self._index = {row: last - i for i, row in enumerate(rows)}
         return self._index.get(tuple(codes))
 
     def _nothing(self, given: tuple[Any, ...], codes: list[int | None]) -> str:
-        """What to say where no row matches: the row that agrees in most arguments, then in most letters."""
+        """The message where no row matches, with the row that agrees in most arguments, then in most letters."""
         wanted = self._item_text(given)
         if not len(self):
             return f"there is no {wanted}: the table is empty"
@@ -201,11 +201,11 @@ class Table:
         name = symbol_text(self.key.rsplit("/", 1)[0])
         return f"{cut(name, 60)}({','.join(term_text(a, 40) for a in arguments)})" if arguments else name
 
-    # -- ways out
+    # -- conversions
 
     @public
     def to_arrow(self) -> Any:
-        """A `pyarrow.Table`. Lists of symbols or of integers become lists, other terms text as rules write it."""
+        """A `pyarrow.Table`. Lists of symbols or of integers become lists, other terms texts in the syntax of rules."""
         pa = import_module("pyarrow", "arrow", "an Arrow table")
         arrays = [_arrow_column(pa, column) for column in self._relation.columns]
         return pa.table([*arrays, self._arrow_values(pa)], names=list(self.names))
@@ -228,7 +228,7 @@ class Table:
 
     @public
     def to_pandas(self) -> Any:
-        """A `pandas.DataFrame` with a column per argument and the value last; called as in the frame that came in."""
+        """A `pandas.DataFrame` with a column per argument and the value last; names are those of facts in a frame."""
         pd = import_module("pandas", "pandas", "a data frame")
         columns: dict[str, Any] = {}
         for name, column in zip(self.names, self._relation.columns, strict=False):
@@ -259,7 +259,7 @@ class Table:
 
 
 def relation_of(table: Table) -> Relation:
-    """The columns and numbers of a table, for the rooms that work with them."""
+    """The relation behind a table, for other rooms of the package."""
     return table._relation
 
 
@@ -273,7 +273,7 @@ make_table = maker(
 
 
 def _names(relation: Relation) -> tuple[str, ...]:
-    """The names of the columns as they came in, else made ones."""
+    """The names of the columns in the frame that the facts came as, else default ones."""
     names = relation.names
     if names is None or len(names) < relation.arity:
         return (*(f"arg{i}" for i in range(1, relation.arity + 1)), "value")
@@ -294,7 +294,7 @@ def _exposed(column: Column) -> Any:
 
 
 def _objects(values: list[Any]) -> npt.NDArray[Any]:
-    """An array of Python objects; numpy itself would take tuples for rows."""
+    """An array of Python objects; `np.array` would make rows of tuples."""
     array = np.empty(len(values), object)
     for i, value in enumerate(values):
         array[i] = value
@@ -306,7 +306,7 @@ def _pair(numbers: Sequence[float]) -> tuple[float, Any]:
 
 
 def _finder(column: Column) -> tuple[npt.NDArray[np.int64], Callable[[Any], int | None]]:
-    """The column as numbers, and the number of a canonical term, or None where no row has it."""
+    """The codes of a column, and a function from a canonical term to its code, or None where no row has it."""
     if isinstance(column, IntColumn):
         return column.numbers, lambda value: value if type(value) is int else None
     if isinstance(column, AtomColumn):

@@ -1,8 +1,8 @@
-"""Terms as Python sees them, and the flat encoding in which many of them travel to and from native code.
+"""Terms as Python values, interning (hash consing), and the flat encoding in which native code takes and returns them.
 
 A Python `str` is a symbol, an `int` an integer, a `float` a float, a list or tuple a list, and a `Term` anything else.
-Terms may be nested to any depth, so nothing here recurses, and may share subterms, so nothing here visits one twice
-for a value. Parsing terms from text belongs to the rule language and is not done here, nor is anything about tables.
+Terms may be nested to any depth, so nothing here recurses, and may share subterms, so none is visited twice. The parser
+of terms is in the rule language.
 
 It is long since terms and their flat encoding are written, read and shown by the same rules.
 """
@@ -24,10 +24,10 @@ INTEGER_MIN, INTEGER_MAX = -(2**31), 2**31 - 1
 """The range of integers in arguments: they are packed into 32 bits."""
 
 TEXT_LIMIT = 1_000_000
-"""Longest text that is written of one term; terms that share subterms can have texts longer than any memory."""
+"""The longest text of one term: terms that share subterms can have texts larger than memory."""
 
 CELL_LIMIT = 50_000_000
-"""Most list elements that one call of `unflatten` writes out: a list and its suffixes share memory only when flat."""
+"""The most list elements that one call of `unflatten` makes: a list and its suffixes share memory only when flat."""
 
 _Result = TypeVar("_Result")
 
@@ -36,9 +36,9 @@ _Result = TypeVar("_Result")
 
 
 class Term:
-    """`Term("slash", "np", ["n", "pp"])` is the term `slash(np,[n,pp])`, which rules also write `np/[n,pp]`.
+    """A compound term: `Term("slash", "np", ["n", "pp"])` is `slash(np,[n,pp])`, which rules also write `np/[n,pp]`.
 
-    Immutable and hashable. Lists among the arguments become tuples. Underneath a list is made of `cons` and `nil`, so
+    Immutable and hashable. Lists among the arguments become tuples. A list is made of `cons` and `nil`, so
     `Term("cons", "a", "nil")` equals `("a",)`, and `"nil"` inside a term is the empty list. A float never equals an
     integer.
 
@@ -122,11 +122,12 @@ def _restore(functor: str, arguments: Flat) -> Term:
     return _term(functor, tuple(unflatten(arguments)))
 
 
-# -- what may be a term ----------------------------------------------------------------------------------------------
+# -- canonical form --------------------------------------------------------------------------------------------------
 
 
 def canonical(value: object) -> Any:
-    """The one Python form of a term: `str`, `int`, `float`, a tuple for a list, or a `Term`; `FactError` if it is none.
+    """The canonical form of a term: `str`, `int`, `float`, a tuple for a list, or a `Term`. Raises `FactError` for
+    anything else.
 
     >>> canonical(["a", ["b", 1], []])
     ('a', ('b', 1), ())
@@ -139,12 +140,12 @@ def canonical(value: object) -> Any:
 
 
 def atom(value: object) -> str | int | float:
-    """A symbol, integer or float as plain Python, from numpy's numbers too; `FactError` for anything else."""
+    """A symbol, integer or float as plain Python, also from a numpy number. Raises `FactError` for anything else."""
     kind = type(value)
     if kind is str:
         return _symbol(value)  # type: ignore[arg-type]  # it is a str
     if isinstance(value, bool | np.bool_):
-        raise FactError(f"{value} is no term; write 1 or 0, or a symbol such as 'true'")
+        raise FactError(f"{value} is not a term; write 1 or 0, or a symbol such as 'true'")
     if isinstance(value, int | np.integer):
         number = int(value)
         if not INTEGER_MIN <= number <= INTEGER_MAX:
@@ -155,11 +156,11 @@ def atom(value: object) -> str | int | float:
         return number
     if isinstance(value, float | np.floating):
         if not math.isfinite(value):
-            raise FactError(f"{value} is no term; leave rows with missing or infinite arguments out")
+            raise FactError(f"{value} is not a term; leave rows with missing or infinite arguments out")
         return float(value) + 0.0  # -0.0 becomes 0.0, which prints and hashes alike
     if isinstance(value, str):
         return _symbol(str.__str__(value))
-    raise FactError(f"{shown(value)} is no term; {_HINTS.get(kind, _HINT)}")
+    raise FactError(f"{shown(value)} is not a term; {_HINTS.get(kind, _HINT)}")
 
 
 _HINT = "arguments are strings, integers, floats, lists and dg.Term"
@@ -178,7 +179,7 @@ def _symbol(name: str) -> str:
         try:
             name.encode()
         except UnicodeEncodeError:
-            raise FactError(f"{shown(name)} holds half of a surrogate pair and is no text; repair it first") from None
+            raise FactError(f"{shown(name)} holds half of a surrogate pair and is not text; repair it first") from None
     return name
 
 
@@ -189,7 +190,7 @@ def _leaf(value: object) -> Any:
     return () if plain == "nil" else plain
 
 
-# -- walking without recursion ---------------------------------------------------------------------------------------
+# -- folds and equality, without recursion ---------------------------------------------------------------------------
 
 
 def _fold(
@@ -198,7 +199,7 @@ def _fold(
     leaf: Callable[[Any], _Result],
     node: Callable[[Any, list[_Result]], _Result],
 ) -> _Result:
-    """Bottom up: `leaf` where there are no `children` (None), else `node` of their results. Shared parts count once."""
+    """Folds a term bottom up: `leaf` where `children` is None, else `node` of their results; memoises subterms."""
     done: dict[int, _Result] = {}
     entered: set[int] = set()  # the path from the root, to catch a list that holds itself
     results: list[_Result] = []
@@ -216,7 +217,7 @@ def _fold(
         elif (parts := children(value)) is None:
             results.append(leaf(value))
         elif name in entered:
-            raise FactError("a list contains itself, so it is no term")
+            raise FactError("a list contains itself, so it is not a term")
         else:
             entered.add(name)
             stack.append((value, parts))
@@ -225,7 +226,7 @@ def _fold(
 
 
 def _spine(value: Any) -> tuple[Sequence[Any], Any]:
-    """The elements of a list and what stands after the last: `()` in a proper one."""
+    """The elements of a list and its tail, which is `()` for a proper list."""
     if type(value) is tuple:
         return value, ()
     elements = []
@@ -243,7 +244,7 @@ def _is_cons(value: object) -> bool:
 
 
 def same_term(left: Any, right: Any) -> bool:
-    """Whether two canonical terms are equal. Unlike `==` on tuples it takes any depth, and 1.0 is not 1."""
+    """Whether two canonical terms are equal. Unlike `==` on tuples, at any depth, and 1.0 is not 1."""
     seen: set[tuple[int, int]] = set()
     stack = [(left, right)]
     while stack:
@@ -278,7 +279,7 @@ def same_term(left: Any, right: Any) -> bool:
 
 
 class _Hashed:
-    """Stands for a value whose hash is known."""
+    """A stand-in for a value whose hash is known."""
 
     __slots__ = ("value",)
 
@@ -315,7 +316,7 @@ _ESCAPES = str.maketrans({"\\": "\\\\", "'": "\\'", "\n": "\\n", "\t": "\\t", "\
 
 
 def symbol_text(name: str) -> str:
-    r"""A symbol as rules write it.
+    r"""A symbol in the syntax of rules.
 
     >>> print(symbol_text("np"), symbol_text("N P"), symbol_text("it's"))
     np 'N P' 'it\'s'
@@ -326,7 +327,7 @@ def symbol_text(name: str) -> str:
 
 
 def term_text(value: object, limit: int = TEXT_LIMIT) -> str:
-    """A term as rules write it, cut with `...` after about `limit` characters.
+    """A term in the syntax of rules, cut with `...` after about `limit` characters.
 
     >>> print(term_text(["n", "N P", 1, Term("slash", "s", "np"), Term("cons", "a", "b")]))
     [n,'N P',1,s/np,[a|b]]
@@ -390,7 +391,7 @@ def _rule_layout(value: Any) -> str | _Layout:
 
 
 def float_text(value: object) -> str:
-    """A number so that it reads back as what it is: floats always with a point.
+    """A number as a text that parses to the same number: floats always have a point.
 
     >>> float_text(1e22), float_text(3)
     ('1.0e+22', '3')
@@ -417,11 +418,11 @@ INTEGER, ATOM, COMPOUND = 0, 1, 2
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Flat:
-    """Many terms as arrays, every distinct subterm once, children before parents.
+    """Many terms as arrays: a DAG with each distinct subterm once, children before parents.
 
     Node `i` is the integer `payload[i]`, the symbol or float `atoms[payload[i]]`, or the compound with functor
     `functors[payload[i]]` and children `children[child_start[i]:child_start[i + 1]]`. Lists are `("cons", 2)` and
-    the atom `"nil"`. `roots` says which node each of the terms is.
+    the atom `"nil"`. `roots` has the node of each term.
     """
 
     kind: npt.NDArray[np.int8]
@@ -437,7 +438,7 @@ _ATOMS = frozenset({str, int, float})
 
 
 class Interner:
-    """Numbers terms: equal terms get equal numbers, whatever Python form they come in.
+    """Interns terms: equal terms get equal numbers, in whatever Python form they are given.
 
     >>> interner = Interner()
     >>> interner.add(["a"]) == interner.add(Term("cons", "a", "nil"))
@@ -461,7 +462,7 @@ class Interner:
         return self._atom(value)
 
     def flat(self, roots: Iterable[int]) -> Flat:
-        """All terms added so far."""
+        """All terms added so far; `roots` has the numbers of those that are wanted."""
         return Flat(
             np.array(self._kind, np.int8),
             np.array(self._payload, np.int64),
@@ -519,7 +520,7 @@ def _children(value: Any) -> Sequence[Any] | None:
 
 
 def flatten(values: Iterable[object]) -> Flat:
-    """Encode terms; `unflatten` is the inverse.
+    """The flat encoding of terms; `unflatten` is the inverse.
 
     >>> flat = flatten([["a", 1], "a"])
     >>> flat.roots.tolist(), flat.atoms, flat.functors
@@ -547,7 +548,7 @@ def unflatten(flat: Flat) -> list[Any]:
         elif is_kind == COMPOUND and payload[node] == cons and length[children[start[node] + 1]] >= 0:
             length[node] = length[children[start[node] + 1]] + 1
 
-    # From the top: which nodes are wanted as values. The tails of a list are not, unless something else holds them.
+    # Top down: the nodes that are needed as values. Tails of a list are not, unless another term contains them.
     wanted = bytearray(len(kind))
     for root in roots:
         wanted[root] = 1

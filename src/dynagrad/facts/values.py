@@ -1,7 +1,7 @@
-"""The values of facts: numbers of every kind and of every library, checked, one for each row.
+"""The values of facts: numbers of any type and library, checked, one for each row.
 
-A `ValueShape` says how one value looks, and a name in `FORBIDDEN` what it may not be. Which a semiring has is said in
-`semirings`, and arguments are the business of `columns`.
+A `ValueShape` is the form of a value, and a name in `FORBIDDEN` stands for the values that are not allowed. Those of
+each semiring are in `semirings.py`. Arguments are checked by `columns.py`.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ MISSING = "nothing is there; leave rows with missing entries out"
 
 
 def is_array(value: object) -> bool:
-    """Whether numpy could make an array of it, lists apart."""
+    """Whether a value, other than a list, can be converted to a numpy array."""
     return not isinstance(value, type | np.generic) and any(
         hasattr(value, name) for name in ("__array__", "__array_interface__", "__dlpack__")
     )
 
 
 def as_array(place: Place, value: Any) -> Array:
-    """A plain array of numpy: subclasses such as `np.matrix` take themselves apart by rules of their own."""
+    """A plain numpy array: subclasses such as `np.matrix` have indexing rules of their own."""
     if isinstance(value, np.ndarray):
         if is_masked(value):
             raise place.error("the array has masked entries; leave those rows out")
@@ -43,12 +43,12 @@ def as_array(place: Place, value: Any) -> Array:
 
 
 def plain(value: Array) -> Array:
-    """The entries of an array of any subclass, masks apart, as `np.ndarray` has them."""
+    """An array of any subclass as a plain `np.ndarray`, without its mask."""
     return value if type(value) is np.ndarray else np.ndarray.view(value, np.ndarray)
 
 
 def check_matrix(place: Place, value: Any, dimensions: int) -> None:
-    """Raises for a `np.matrix` where other than two dimensions are needed, which is what it always has."""
+    """Raises for a `np.matrix`, which always has two dimensions, where another number is needed."""
     if isinstance(value, np.matrix) and dimensions != 2:
         raise place.error(
             "a np.matrix has two dimensions, and so has each row and column of it; write np.asarray(x), or "
@@ -57,7 +57,7 @@ def check_matrix(place: Place, value: Any, dimensions: int) -> None:
 
 
 def is_masked(value: Any) -> bool:
-    """Whether an entry is masked, of a record array a part of one."""
+    """Whether an array has a masked entry, or a record array a masked field."""
     mask = np.ma.getmask(value)
     if mask is np.ma.nomask:
         return False
@@ -74,7 +74,7 @@ FORBIDDEN: dict[str, tuple[Callable[[Array], Array], str]] = {
     "no_nan_no_posinf": (lambda a: np.isnan(a) | (a == np.inf), "values here are numbers or -inf"),
     "no_nan_no_neginf": (lambda a: np.isnan(a) | (a == -np.inf), "values here are numbers or inf"),
 }
-"""What a value may not be, by the name of the restriction, and how to say it."""
+"""By the name of a restriction: the test for forbidden values, and the message for them."""
 
 
 def has_width(value_shape: ValueShape) -> bool:
@@ -83,7 +83,7 @@ def has_width(value_shape: ValueShape) -> bool:
 
 
 def read_values(place: Place, count: int, raw: Any, value_shape: ValueShape, finite: str) -> Array | None:
-    """Values of facts as an array; None if each is just True, which says no more than that the fact is there."""
+    """Values of facts as an array; None if all are True, which says nothing beyond the facts themselves."""
     if is_array(raw):
         check_matrix(place, raw, 1 + has_width(value_shape))
         raw = as_array(place, raw)
@@ -92,7 +92,7 @@ def read_values(place: Place, count: int, raw: Any, value_shape: ValueShape, fin
     if len(raw) != count:
         raise place.error(f"{len(raw)} values were given for {count} rows; give one value for each")
     if not count:
-        raw = []  # whatever an empty column is made of
+        raw = []  # an empty column may have any type
     elif value_shape != "boolean" and _all_true(raw):
         return None
     kind = value_shape if isinstance(value_shape, str) else value_shape[0]
@@ -114,21 +114,22 @@ def _all_true(raw: Any) -> bool:
 
 
 def _number(value: Any) -> float:
-    """A float from any kind of number; the reason as a `FactError` if it is none."""
+    """A float from a number of any type. Raises `FactError` for anything else."""
     if isinstance(value, bool | np.bool_):
         raise FactError(
-            f"{value} is no number" + ("" if value else "; leave out facts that do not hold, or give 0.0 as the value")
+            f"{value} is not a number"
+            + ("" if value else "; leave out facts that do not hold, or give 0.0 as the value")
         )
     if value is None or value is np.ma.masked:
         raise FactError(MISSING)
     if isinstance(value, str | bytes | complex | list | tuple) or not hasattr(value, "__float__"):
-        raise FactError(f"the value {shown(value)} is no number; the last column of a table is its value")
+        raise FactError(f"the value {shown(value)} is not a number; the last column of a table is its value")
     try:
         return float(value)
     except OverflowError:
         raise FactError(f"the value {shown(value)} is beyond the range of floats") from None
     except Exception as error:
-        raise FactError(f"the value {shown(value)} is no number: {raised(error)}") from None
+        raise FactError(f"the value {shown(value)} is not a number: {raised(error)}") from None
 
 
 def _each(place: Place, raw: Iterable[Any], check: Callable[[Any], Any]) -> Iterator[Any]:
@@ -151,7 +152,7 @@ def _read_floats(place: Place, raw: Any, _: int | None) -> Array:
         try:
             return np.array(raw, np.float64)
         except OverflowError:
-            pass  # the slow way says where
+            pass  # read one by one below, with errors that name the row
     return np.fromiter(_each(place, raw, _number), np.float64, len(raw))
 
 
@@ -159,7 +160,7 @@ def _whole(value: Any) -> int:
     if not isinstance(value, int | np.integer) or isinstance(value, bool | np.bool_):
         number = _number(value)
         if number != math.floor(number) if math.isfinite(number) else True:
-            raise FactError(f"the value {shown(value)} is no whole number, and counts are")
+            raise FactError(f"the value {shown(value)} is not a whole number, and counts are")
         if abs(number) > 2**53:
             raise FactError(f"the value {shown(value)} is a float too large to be exact; give an int")
     return int(value)
@@ -197,11 +198,11 @@ def _read_truths(place: Place, raw: Any, _: int | None) -> Array:
 
 
 def _parts(value: Any) -> list[float]:
-    """The numbers of a vector, the parts of a tuple one after the other."""
+    """The numbers of a vector, with nested tuples and arrays flattened."""
     if isinstance(value, np.ndarray):
         value = value.tolist()
     if not isinstance(value, list | tuple):
-        raise FactError(f"the value {shown(value)} is no tuple of numbers, as values are here")
+        raise FactError(f"the value {shown(value)} is not a tuple of numbers, as values are here")
     numbers: list[float] = []
     for part in value:
         if is_masked(part):
@@ -217,7 +218,7 @@ def _pair(value: Any) -> list[float]:
         value = value.tolist()
     if not isinstance(value, list | tuple) or len(value) != 2:
         raise FactError(
-            f"the value {shown(value)} is no pair (p, r), as values are here, with r a number or a tuple of numbers"
+            f"the value {shown(value)} is not a pair (p, r), as values are here, with r a number or a tuple of numbers"
         )
     return _parts(value)
 

@@ -1,10 +1,17 @@
-"""How to run checked rules: what is stored where, in which order items become final, how each rule is joined.
+"""The planner: from checked rules and statistics of facts to storage, evaluation order and join order.
 
-The data goes one way, from rules and a summary of the facts to a `Plan` (`model.py`). `options.py` is what is asked
-for, and `recognise.py` finds the semiring that a program without one computes in. `demand.py` leaves out what nobody
-asks for; `layout.py` settles domains and storage; `order.py` finds levels; `strategy.py` says how each component runs,
-with `polynomials.py` and `stable.py` for what is solved; `joins.py` orders each rule's antecedents; `planner.py` puts
-the plan together. `assume.py` makes plans without facts, `right_sides.py` has values of rules as graphs,
-`aggregators.py` how contributions make values, and `explain.py` says a plan in words. Nothing here writes C++, reads
-facts or runs anything.
+Nothing here writes C++, reads facts or runs anything.
+
+- `model.py`: what a plan is, as data; `options.py`: what it depends on besides rules and facts.
+- `recognise.py`: the semiring that a program without a declared one computes in.
+- `demand.py`: demand analysis: predicates and items that the outputs do not need are left out.
+- `layout.py`: interval analysis of integer arguments, and dense arrays or hash tables as storage.
+- `order.py`: levels in which items become final, from bounds on differences of arguments.
+- `strategy.py`: how each component runs, with `polynomials.py` for cycles that are solved as equations, and
+  `stable.py` for arguments for all of whose values one system is solved.
+- `joins.py`: the order of each rule's antecedents, by estimated cost.
+- `planner.py`: all of these put together to a plan; `assume.py`: plans made without facts.
+- `right_sides.py`: right sides, priorities and users' semirings as op graphs; `aggregators.py`: how contributions make
+  the values of a plan's items.
+- `explain.py`: a plan as text.
 """

@@ -1,6 +1,6 @@
-"""How contributions, and copies of facts, enter the values of a plan's items.
+"""How contributions, and copies of facts, make the values of a plan's items.
 
-What each aggregator is by itself says the table of `rules/aggregators.py`.
+Aggregators by themselves stand in the table of `rules/aggregators.py`.
 """
 
 from __future__ import annotations
@@ -10,29 +10,27 @@ from ..rules.semirings import SEMIRINGS
 from .model import Join, Plan, Stage, TableLayout
 
 
-def stated(plan: Plan, table: TableLayout) -> bool:
-    """Whether an item of the table is worth one, however often it is derived: by `head :- item.` in a semiring."""
+def clause_defined(plan: Plan, table: TableLayout) -> bool:
+    """Whether clauses (`head :- item.`) define the table in a semiring: each of its items is worth one."""
     return plan.semiring != "plain" and table.aggregator == "|="
 
 
-def states(plan: Plan, join: Join) -> bool:
-    """Whether the head of a join is such an item, so that it has no part in the equations of a cycle."""
-    return stated(plan, plan.tables[join.rule.head.key])
+def head_clause_defined(plan: Plan, join: Join) -> bool:
+    """Whether clauses define the head of a join, so that it has no part in the equations of a cycle."""
+    return clause_defined(plan, plan.tables[join.rule.head.key])
 
 
 def head_kind(plan: Plan, table: TableLayout) -> str:
     """sum, softmax, product, select or step: how contributions to an item of the table make its value."""
     if plan.semiring == "plain":
         return AGGREGATORS[table.aggregator].kind
-    if stated(plan, table):
+    if clause_defined(plan, table):
         return "step"
     return "select" if plan.selective else "sum"
 
 
 def copy_kind(plan: Plan, table: TableLayout) -> str:
-    """The same for the facts of a table that were given more than once, which may join by an aggregator of their own:
-    sum, softmax, product, select, step or shift.
-    """
+    """sum, softmax, product, select, step or shift: how copies of a fact make the value of an item of the table."""
     if table.kind != "facts" or plan.rules.semiring is not None or plan.semiring == "plain":
         return head_kind(plan, table)
     return SEMIRINGS[plan.semiring].copies[table.aggregator]

@@ -1,6 +1,6 @@
-"""Plans made without facts: right for any facts of the right kinds, and slower than those that were made for some.
+"""Plans made without facts, from assumed statistics: right for any facts of the right kinds, but slower.
 
-What is taken for granted of facts that nobody has seen lives here; how a plan is made of that is `planner.py`'s.
+`planner.py` makes a plan of the statistics that are assumed here.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from .model import DomainSummary, FactSummary, Plan, Summary
 from .options import Options
 from .planner import make_plan
 
-# What estimates go by where nothing is known.
+# The statistics that estimates assume.
 _ROWS, _DISTINCT, _MEMBERS = 1000, 100, 100
 
 
@@ -24,7 +24,7 @@ class Assumed(Summary):
 
 
 def assume(rules: Rules, kinds: Sequence[str]) -> Assumed:
-    """What may be taken for granted of facts that are not known: nothing but the kinds of arguments."""
+    """The summary of unknown facts: only the kinds of arguments are certain."""
     members = {"int": (0, _MEMBERS - 1), "atom": (0, _MEMBERS - 1), "term": (0, -1)}
     summaries = {n: DomainSummary(kind, *members[kind]) for n, kind in enumerate(kinds)}
     facts = {key: guess(rules, key) for key in takers(rules)}
@@ -32,7 +32,7 @@ def assume(rules: Rules, kinds: Sequence[str]) -> Assumed:
 
 
 def guess(rules: Rules, key: str) -> FactSummary:
-    """Facts of which nothing is known."""
+    """The statistics of a predicate's unknown facts."""
     return FactSummary(_ROWS, (_DISTINCT,) * rules.predicates[key].arity)
 
 

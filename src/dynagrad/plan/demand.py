@@ -1,10 +1,9 @@
-"""What the declared outputs do not need: whole predicates, and items whose argument is never the one that is asked for.
+"""Demand analysis: predicates that no declared output depends on, and arguments in which only one constant is needed.
 
-A predicate is left out where no output depends on it. An argument is *fixed* where every use of its predicate has one
-constant there, directly or because the head of the using rule is fixed in that argument: in `answer(Y) += reach(a,Y)`
-with `reach(X,Y) += reach(X,Z) * edge(Z,Y)` only the items `reach(a,_)` are needed, and one test per rule keeps the rest
-from being derived. That always pays, so no cost is weighed. Demand that varies from item to item, which would have to
-be derived by rules of its own, is not pursued.
+An argument is *fixed* where every use of its predicate has the same constant there, directly or because the head of
+the using rule is fixed in that argument: in `answer(Y) += reach(a,Y)` with `reach(X,Y) += reach(X,Z) * edge(Z,Y)` only
+the items `reach(a,_)` are needed, and one test per rule keeps the others from being derived. That always pays. Magic
+sets (Bancilhon, Maier, Sagiv and Ullman 1986), which derive demand that varies from item to item, are not used.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ def items_of(expression: object) -> list[Item]:
 
 
 def uses_of(rule: NormalRule) -> list[Item]:
-    """The items that a rule asks for."""
+    """The antecedents and negated items of a rule."""
     return [a.item for a in rule.antecedents] + [c.item for c in rule.conditions if isinstance(c, Negation)]
 
 
@@ -61,7 +60,7 @@ def omitted(rules: Rules) -> dict[str, str]:
 
 
 def fixed_arguments(rules: Rules, live: list[NormalRule]) -> dict[str, dict[int, Term]]:
-    """The arguments in which only one constant is needed: the largest solution, found by striking out what is not."""
+    """The arguments in which only one constant is needed: the greatest fixed point, by elimination."""
     if not rules.outputs:
         return {}
     free = set(rules.outputs) | {axiom.item.key for axiom in rules.axioms}
@@ -90,7 +89,7 @@ def fixed_arguments(rules: Rules, live: list[NormalRule]) -> dict[str, dict[int,
 
 
 def _needed(rule: NormalRule, term: Term, fixed: Mapping[str, Mapping[int, Term | None]]) -> tuple[Term | None, bool]:
-    """The constant that a use asks for (None: not known yet), and whether it asks for one at all."""
+    """The constant that a use needs (None: not known yet), and whether it needs only one."""
     if isinstance(term, Symbol | Integer | Float):
         return term, True
     if isinstance(term, Variable):
@@ -102,7 +101,7 @@ def _needed(rule: NormalRule, term: Term, fixed: Mapping[str, Mapping[int, Term 
 
 
 def restrict(rule: NormalRule, fixed: Fixed) -> NormalRule:
-    """The rule for the needed items of its head alone."""
+    """The rule restricted to the needed items of its head."""
     places = fixed.get(rule.head.key)
     if not places:
         return rule

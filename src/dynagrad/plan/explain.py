@@ -1,7 +1,6 @@
-"""A plan in words: semiring, storage and indexes, the order of processing with its reason, and every join step by step.
+"""A plan as text: semiring, storage and indexes, the stages and the reason for their order, every join step by step.
 
-The text is stable: the same plan gives the same text, and it holds nothing that changes from run to run. Nothing is
-decided here; whatever is said stands in the plan.
+The text is deterministic: the same plan gives the same text. Nothing is decided here; all of it stands in the plan.
 """
 
 from __future__ import annotations
@@ -32,16 +31,16 @@ from .model import (
 )
 
 WIDTH = 200
-"""Longer texts of rules are cut."""
+"""The length to which texts of rules are cut."""
 
 _STRATEGIES = {
     "once": "once",
-    "levels": "by level, the least first",
-    "solve": "in the order of the ground program, found as it runs",
+    "levels": "by level, lowest first",
+    "solve": "in topological order of the ground program, found at run time",
     "heap": "by priority",
     "queue": "first in, first out",
-    "stack": "newest first",
-    "sweep": "all rules again and again",
+    "stack": "last in, first out",
+    "sweep": "sweep: all rules in each round (naive evaluation)",
 }
 
 _PRIORITIES = {
@@ -71,12 +70,12 @@ def explain(plan: Plan) -> str:
     <BLANKLINE>
          rule 1: goal += edge(_X,_Y).
            when the stage begins (estimated cost 1,001):
-             - go through all edge(_X,_Y)
+             - scan all edge(_X,_Y)
              - contribute to goal
     """
     lines = [f"semiring: {SEMIRINGS[plan.semiring].in_plans or plan.semiring}"]
     if plan.until is not None:
-        lines.append(f"the run stops when the asked item of {plan.until} is final")
+        lines.append(f"the run stops when the item of {plan.until} that is asked for is final")
     if isinstance(plan.summary, Assumed):
         lines.append("facts: none given, so nothing is assumed of them: sizes and estimates are guesses")
     lines += ["", "storage", *_storage(plan)]
@@ -116,7 +115,7 @@ def _facts(plan: Plan, table: TableLayout) -> str:
         return "facts"
     if facts is None:
         return "facts, none given"
-    # of facts that are not bound, the plan knows the number of rows in coarse steps
+    # for facts of a run, the plan has the number of rows in coarse steps
     most = "up to " if facts.rows > 1 and facts.rows == rough(facts.rows) else ""
     return f"facts, {most}{_count(facts.rows, 'row')}"
 
@@ -142,19 +141,19 @@ def _hashed(plan: Plan, table: TableLayout) -> str:
 
 def _why_hashed(plan: Plan, table: TableLayout) -> str:
     domains = [plan.summary.domains[d] for d in table.domains]
-    for kind, say in (("term", "terms of any shape"), ("int", "integers of no known range")):
+    for kind, say in (("term", "terms"), ("int", "integers of unknown range")):
         places = [i for i, d in enumerate(domains) if d.kind == kind and (kind == "term" or table.extents[i] is None)]
         if places:
             return f"{say} in {_columns(places)}"
     if isinstance(plan.summary, Assumed):
-        return "how many items there may be is not known without facts"
+        return "the number of items is unknown without facts"
     if table.cells > DENSE_CELLS:
         return f"an array would need {_count(table.cells, 'cell')}, more than {DENSE_CELLS:,}"
     return "an array would be larger than its budget"
 
 
 def _external(plan: Plan, table: TableLayout) -> str:
-    return "external, a function computes its values"
+    return "external: a function computes its values"
 
 
 _DESCRIBE: dict[str, Callable[[Plan, TableLayout], str]] = {
@@ -166,7 +165,7 @@ _DESCRIBE: dict[str, Callable[[Plan, TableLayout], str]] = {
 
 
 def _index(index: IndexPlan) -> str:
-    """Which items it groups, and by what."""
+    """An index by its number: the items in it, if not all, and the arguments that it is keyed by."""
     plain = [t.name for t in index.pattern if isinstance(t, Variable)]
     if len(plain) == len(index.pattern) == len(set(plain)):
         return f"{index.number} by {_columns([plain.index(v) for v in index.by])}" if index.by else f"{index.number}"
@@ -241,10 +240,10 @@ def _join(plan: Plan, stage: Stage, join: Join) -> Iterator[str]:
     for place, step in enumerate(join.steps):
         text = _step(plan, rule, step)
         if isinstance(step, Lookup | Scan) and step.antecedent in join.same:
-            text += "; where it is the popped item itself, only its share that is old"
+            text += "; where it is the popped item itself, with its old value"
         if join.vector is not None and place == len(join.steps) - 1:
-            text += f", side by side over {join.vector} as one vector operation"
-            text += " wherever no fact is missing" if isinstance(step, Scan) and step.via == "index" else ""
+            text += f", over all {join.vector} as one vector operation"
+            text += " where no fact is missing" if isinstance(step, Scan) and step.via == "index" else ""
         yield f"         - {text}"
     yield f"         - contribute to {_item(rule.head)}"
 
@@ -254,7 +253,7 @@ def _step(plan: Plan, rule: NormalRule, step: Step) -> str:
         case Lookup(antecedent=i):
             item = rule.antecedents[i].item
             if plan.tables[item.key].kind == "external":
-                return f"ask the function for {_item(item)}"
+                return f"call the function for {_item(item)}"
             return f"look up {_item(item)}{_side(rule, i)}"
         case Scan(antecedent=i, via="rows"):
             table = plan.tables[rule.antecedents[i].item.key]
@@ -263,14 +262,14 @@ def _step(plan: Plan, rule: NormalRule, step: Step) -> str:
         case Scan(antecedent=i, via="index", index=index, keys=keys):
             return f"scan {_item(rule.antecedents[i].item)} via {_via(index, keys)}{_side(rule, i)}"
         case Scan(antecedent=i):
-            return f"go through all {_item(rule.antecedents[i].item)}{_side(rule, i)}"
+            return f"scan all {_item(rule.antecedents[i].item)}{_side(rule, i)}"
         case Filter(condition=condition):
             verb = "compare" if not isinstance(condition, Equation) else "check"
             return f"{verb} {_cut(show(condition))}"
         case Solve(variable=name, term=term):
-            return f"compute {name} = {_cut(show(term))}" + (", if it comes out even" if "//" in show(term) else "")
+            return f"compute {name} = {_cut(show(term))}" + (", if the division is exact" if "//" in show(term) else "")
         case Unfold(variable=name, pattern=pattern):
-            return f"take {name} apart as {_cut(show(pattern))}"
+            return f"match {name} with {_cut(show(pattern))}"
         case Absent(item=item, index=index, keys=keys):
             return f"go on only if there is no {_item(item)}" + (f", via {_via(index, keys)}" if index >= 0 else "")
     raise AssertionError(step)  # unreachable: the cases above are all kinds of step
@@ -281,10 +280,10 @@ def _via(index: int, keys: Sequence[Term]) -> str:
 
 
 def _side(rule: NormalRule, i: int) -> str:
-    return ", whatever its value" if rule.antecedents[i].side else ""
+    return ", as a side condition" if rule.antecedents[i].side else ""
 
 
-# -- what the facts must go on being -----------------------------------------------------------------------------------
+# -- what other facts must satisfy for the plan to fit them ------------------------------------------------------------
 
 
 def _relied(plan: Plan) -> Iterator[str]:

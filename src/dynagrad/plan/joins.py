@@ -1,8 +1,9 @@
-"""The order in which the antecedents of a rule are joined, by estimated cost.
+"""Join ordering: the order in which the antecedents of a rule are joined, by estimated cost.
 
-A join starts from a driver (an item that was just popped, all its variables known) or from nothing. What needs no new
-variable is done as soon as it can be: comparisons, equations, lookups of single items, negations. Between these the
-antecedents are scanned one after the other; up to six of them every order is tried, beyond that the cheapest next.
+A join starts from a driver (an item that was just popped, whose variables are bound), from the head, or from nothing.
+Whatever needs no new variable is done as soon as possible: comparisons, equations, lookups of single items, negations.
+The other antecedents are scanned as nested loops. For up to six of them every order is tried; beyond, the cheapest
+scan is chosen next (greedy).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from ..rules.types import Domains
 from .model import Absent, Filter, Lookup, Scan, Solve, Step, Summary, Unfold
 
 DERIVED_SHARE = 0.3
-"""The share of possible items of a derived predicate that is taken to be derived."""
+"""The assumed selectivity: the share of the possible items of a predicate that is derived."""
 LOOKUP_COST = 1.0
 
 
@@ -41,7 +42,7 @@ def item_variables(item: Item) -> set[str]:
 
 
 def solve(equation: Equation, bound: set[str]) -> Step | None:
-    """The step that settles an equation once all but at most one of its variables are bound, or None."""
+    """The step that checks or solves an equation, if all but at most one of its variables are bound; else None."""
     unknown = (term_variables(equation.left) | term_variables(equation.right)) - bound
     if not unknown:
         return Filter(equation)
@@ -61,7 +62,7 @@ def solve(equation: Equation, bound: set[str]) -> Step | None:
 
 
 def _isolate(target: Term, value: Term, unknown: str) -> Term | None:
-    """The term that `unknown` must equal for `target` to equal `value`, or None where there may be several."""
+    """The term that `unknown` must equal for `target` to equal `value`; None where there may be several or none."""
     while not isinstance(target, Variable):
         if not isinstance(target, Arithmetic):
             return None
@@ -84,7 +85,7 @@ def _isolate(target: Term, value: Term, unknown: str) -> Term | None:
                 value = Arithmetic("-", (other, value))
             case _:
                 if not isinstance(other, Integer) or other.value == 0:
-                    return None  # times zero, any value would do
+                    return None  # times zero, any value is a solution
                 value = Arithmetic("//", (value, other))
         target = left if on_left else right
     return value
@@ -92,7 +93,7 @@ def _isolate(target: Term, value: Term, unknown: str) -> Term | None:
 
 @dataclass
 class _Search:
-    """The steps so far of a join that is being put together, and what they cost."""
+    """A partial join: its steps so far, and their estimated cost."""
 
     bound: set[str]
     steps: list[Step]
@@ -102,7 +103,7 @@ class _Search:
 
 
 def step_variables(step: Step, rule: NormalRule) -> set[str]:
-    """The variables that are known once a step is done, beside those that were known before."""
+    """The variables that a step binds, or that it needs bound."""
     match step:
         case Scan(antecedent=i) | Lookup(antecedent=i):
             return item_variables(rule.antecedents[i].item)
@@ -114,7 +115,7 @@ def step_variables(step: Step, rule: NormalRule) -> set[str]:
 
 
 def rough(count: float, least: float = 1.0) -> float:
-    """A count in coarse steps, so that sentences of different lengths are joined by one plan.
+    """A count rounded up to coarse steps, so that runs with slightly different facts share a plan.
 
     >>> [rough(n) for n in (1, 3, 5, 40)]
     [1.0, 4.0, 32.0, 256.0]
@@ -126,7 +127,7 @@ def rough(count: float, least: float = 1.0) -> float:
 
 
 class JoinPlanner:
-    """Plans joins. Which index or row a scan goes through is settled later, when the storage is."""
+    """Orders joins. The planner chooses the index or row of each scan later, when storage is settled."""
 
     def __init__(
         self,
@@ -137,7 +138,7 @@ class JoinPlanner:
         self.rules, self.domains, self.summary = rules, domains, summary
 
     def _spread(self, key: str, position: int) -> float:
-        """How many values an argument takes."""
+        """The estimated number of distinct values of an argument."""
         facts = self.summary.facts.get(key)
         if facts is not None and facts.rows and not self.rules.predicates[key].defined:
             return max(1.0, float(facts.distinct[position]))
@@ -145,7 +146,7 @@ class JoinPlanner:
         return 1000.0 if domain.kind == "term" else rough(domain.count, 32.0)
 
     def matches(self, item: Item, bound: set[str]) -> float:
-        """How many items are expected to match."""
+        """The estimated number of items that match, given bound variables."""
         facts = self.summary.facts.get(item.key)
         predicate = self.rules.predicates[item.key]
         if not predicate.defined and facts is not None:
@@ -171,11 +172,11 @@ class JoinPlanner:
         if len(scanned) <= 6:
             best: _Search | None = None
             for order in permutations(scanned):
-                found = self._follow(rule, set(bound), order, external, best.cost if best else float("inf"))
+                found = self._in_order(rule, set(bound), order, external, best.cost if best else float("inf"))
                 if found is not None and (best is None or found.cost < best.cost):
                     best = found
         else:
-            best = self._follow(rule, set(bound), self._greedy(rule, set(bound), scanned), external, float("inf"))
+            best = self._in_order(rule, set(bound), self._greedy(rule, set(bound), scanned), external, float("inf"))
         if best is None:
             raise ProgramError(
                 "this rule cannot be joined: a variable of a condition or of an external item is never bound",
@@ -195,7 +196,7 @@ class JoinPlanner:
             bound |= item_variables(rule.antecedents[pick].item)
         return order
 
-    def _follow(
+    def _in_order(
         self, rule: NormalRule, bound: set[str], order: Sequence[int], external: Sequence[int], limit: float
     ) -> _Search | None:
         at = _Search(bound, [], list(rule.conditions))
@@ -215,7 +216,7 @@ class JoinPlanner:
         return at if not at.waiting and not outside and needed <= at.bound else None
 
     def _settle(self, rule: NormalRule, at: _Search, left: list[int], outside: list[int]) -> None:
-        """Does everything that needs no new variable."""
+        """Adds all steps that need no new variable."""
         progress = True
         while progress:
             progress = False
@@ -253,9 +254,9 @@ class JoinPlanner:
 
 
 def scan_pattern(item: Item, bound: frozenset[str]) -> tuple[tuple[Term, ...], tuple[str, ...], tuple[Term, ...]]:
-    """What a scan looks for: a pattern in variables of its own, those of them that are known, and what they equal.
+    """The index that a scan needs: a pattern over canonical variables, those that are bound, and their values.
 
-    Constants at top level count as known variables, so two scans that differ in a constant share an index.
+    Constants at top level count as bound variables, so two scans that differ in a constant share an index.
     """
     names: dict[str, str] = {}
     known: list[tuple[str, Term]] = []

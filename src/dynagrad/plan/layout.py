@@ -1,8 +1,8 @@
-"""Ranges of arguments and storage of predicates, from the rules and a summary of the facts.
+"""Interval analysis of integer arguments (Cousot and Cousot 1977), and the storage of predicates that follows from it.
 
-An integer argument of a derived predicate is *bounded* if every rule computes it from bounded ones; its range is then
-the domain's range, widened by a constant. A predicate with bounded arguments over small domains is a dense array, any
-other a hash table.
+An integer argument of a derived predicate is *bounded* if every rule computes it from bounded ones; its interval is
+then the range of the facts in its domain, extended by constants. A predicate with bounded arguments over small domains
+is stored as a dense array, any other in a hash table.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ..rules.types import Domains
 from .model import DomainSummary, Extent, Summary
 
 DENSE_CELLS = 1 << 26
-"""The budget of cells of one dense table."""
+"""The most cells of a dense table."""
 
 Interval = tuple[int | None, int | None]  # relative to the domain's low and high; None is unbounded
 WHOLE: Interval = (0, 0)
@@ -54,7 +54,7 @@ class _Intervals:
                     self.possible = False
                 elif isinstance(term, Variable):
                     self._narrow(term.name, interval)
-        for _ in range(3):  # equations chain, rarely far
+        for _ in range(3):  # chains of equations are rarely longer
             for condition in rule.conditions:
                 if isinstance(condition, Equation):
                     self._equate(condition.left, condition.right)
@@ -110,7 +110,7 @@ class _Intervals:
 
 
 def extents(rules: Rules, domains: Domains, summary: Summary) -> dict[tuple[str, int], Extent | None]:
-    """The range of every integer argument of every predicate; None where it has no bound."""
+    """The interval of every integer argument of every predicate; None where it is unbounded."""
     known: dict[tuple[str, int], Interval | None] = {}
 
     def is_int(key: str, i: int) -> bool:
@@ -145,11 +145,11 @@ def extents(rules: Rules, domains: Domains, summary: Summary) -> dict[tuple[str,
                     new = _join(old, interval)
                     if new == old:
                         continue
-                    if rounds > 4 and old is not None:  # widen: what keeps moving has no bound
+                    if rounds > 4 and old is not None:  # widening: a bound that keeps moving is none
                         new = (new[0] if new[0] == old[0] else None, new[1] if new[1] == old[1] else None)
                     known[place] = new
                     changed = True
-        for _ in range(2):  # and narrow again by what conditions say
+        for _ in range(2):  # narrowing, by the conditions of rules
             fresh: dict[tuple[str, int], Interval | None] = dict(axioms)
             for rule in members:
                 for i, interval in result(rule) or ():
@@ -165,7 +165,7 @@ def extents(rules: Rules, domains: Domains, summary: Summary) -> dict[tuple[str,
 def cells(
     arity: int, domain_of: Sequence[DomainSummary], ranges: Sequence[Extent | None], order: Sequence[int]
 ) -> int | None:
-    """The cells of a dense table as the runtime lays it out, or None where an argument has no bound."""
+    """The number of cells of a dense table in the runtime's layout; None where an argument is unbounded."""
     total = 1
     for place, i in enumerate(order):
         domain = domain_of[i]

@@ -1,4 +1,4 @@
-"""What a plan is: immutable data that says how a program will run, from storage to the steps of each join."""
+"""Plans as immutable data: storage, indexes, stages, and the steps of each join."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from ..rules.types import Domains
 if TYPE_CHECKING:
     from .right_sides import TracedSemiring
 
-# -- what the facts are like ------------------------------------------------------------------------------------------
+# -- statistics of facts -----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class DomainSummary:
-    """A domain as the facts show it. For `int`, all fact values lie in low..high; for `atom`, there are `count`."""
+    """The extent of a domain: the range low..high of its integers in facts, or the `count` of its atoms."""
 
     kind: str  # "int", "atom" or "term"
     low: int = 0
     high: int = -1
-    ranked: bool = False  # atoms that facts order without a cycle have a rank
+    ranked: bool = False  # whether facts order its atoms topologically
 
     @property
     def count(self) -> int:
@@ -34,7 +34,7 @@ class DomainSummary:
 
 @dataclass(frozen=True)
 class FactSummary:
-    """A predicate's facts, as far as a plan may depend on them."""
+    """Statistics of a predicate's facts, on which a plan may depend."""
 
     rows: int
     distinct: tuple[int, ...]
@@ -63,7 +63,7 @@ class Extent:
 
 @dataclass(frozen=True)
 class TableLayout:
-    """Where a predicate's items are. `order` is the stored order of the arguments of a dense table."""
+    """The storage of a predicate's items. `order` is the storage order of the arguments of a dense table."""
 
     key: str
     number: int
@@ -72,9 +72,9 @@ class TableLayout:
     extents: tuple[Extent | None, ...]
     order: tuple[int, ...]
     aggregator: str
-    updates: bool = True  # a pending update beside the value
-    sink: bool = False  # never an antecedent: bypasses the agenda
-    cells: int = 0  # of a dense table, with the facts that the plan was made for
+    updates: bool = True  # whether an item has a pending update beside its value
+    sink: bool = False  # never an antecedent, so it bypasses the agenda
+    cells: int = 0  # of a dense table, for the facts that the plan was made for
 
     @property
     def arity(self) -> int:
@@ -86,43 +86,44 @@ class TableLayout:
 
 @dataclass(frozen=True)
 class Lookup:
-    """Step: fetch the one item that the bound variables name."""
+    """Step: look up the one item whose arguments are all bound."""
 
     antecedent: int
 
 
 @dataclass(frozen=True)
 class Scan:
-    """Step: go through the items that agree with what is bound; binds the rest.
+    """Step: scan the items that match the bound variables, and bind the others.
 
-    `via` is "rows" (the last stored argument of a dense table is free: its bits are read), "index" or "all".
+    `via` is "rows" (the last stored argument of a dense table is free: its occupancy bits are scanned), "index" or
+    "all".
     """
 
     antecedent: int
     via: str = ""
     index: int = -1
-    keys: tuple[Term, ...] = ()  # what the index is asked for
+    keys: tuple[Term, ...] = ()  # the key that is looked up in the index
 
 
 @dataclass(frozen=True)
 class Filter:
-    """Step: a comparison or an equation whose variables are all bound."""
+    """Step: check a comparison or an equation whose variables are all bound."""
 
     condition: Comparison | Equation
 
 
 @dataclass(frozen=True)
 class Solve:
-    """Step: bind `variable` to the value of `term`, then nothing else is unknown in the equation."""
+    """Step: bind `variable`, the only unknown of an equation, to the value of `term`."""
 
     variable: str
     term: Term
-    exact: tuple[Term, Term] | None = None  # both sides to compare afterwards, where division had to be exact
+    exact: tuple[Term, Term] | None = None  # the sides of the equation, to compare afterwards if `term` divides
 
 
 @dataclass(frozen=True)
 class Unfold:
-    """Step: take the bound `variable` apart as the compound `pattern`."""
+    """Step: match the bound `variable` with the compound `pattern`, and bind the variables in that."""
 
     variable: str
     pattern: Term
@@ -130,7 +131,7 @@ class Unfold:
 
 @dataclass(frozen=True)
 class Absent:
-    """Step: go on only if no item matches."""
+    """Step: check that no item matches (negation)."""
 
     item: Item
     index: int = -1
@@ -142,14 +143,14 @@ Step = Lookup | Scan | Filter | Solve | Unfold | Absent
 
 @dataclass(frozen=True)
 class Join:
-    """How the instances of a rule are found: from the antecedent `driver`, from nothing, or from the head."""
+    """How the instances of a rule are found: driven by the antecedent `driver`, from nothing, or from the head."""
 
     rule: NormalRule
     driver: int | None
     steps: tuple[Step, ...]
     from_head: bool = False
-    vector: str | None = None  # the variable over which the last scan and the head run side by side
-    same: tuple[int, ...] = ()  # other antecedents that may be the driver's own item
+    vector: str | None = None  # the variable over which the last scan and the head are one vector operation
+    same: tuple[int, ...] = ()  # other antecedents that may be the same item as the driver
     cost: float = 0.0
 
 
@@ -168,37 +169,37 @@ class IndexPlan:
 
 @dataclass(frozen=True)
 class LinearForm:
-    """A whole number for an item: the sum of coefficient * argument over its ordered arguments."""
+    """A level mapping: the sum of coefficient * argument over an item's ordered arguments, and a constant."""
 
     name: str
     coefficients: Mapping[str, tuple[tuple[int, int], ...]]  # predicate key -> (argument, coefficient)...
-    constant: Mapping[str, int] = field(default_factory=dict)  # predicate key -> what is added
+    constant: Mapping[str, int] = field(default_factory=dict)  # predicate key -> constant
 
 
 @dataclass(frozen=True)
 class Stage:
-    """Predicates that run together, after all earlier stages.
+    """A stratum: predicates that run together, after all earlier stages.
 
     strategy: "once" (no recursion: rules fire, nothing is popped), "levels" (items become final in order of `forms`),
-    "solve" (level by level, inside a level in topological order of the ground program, whose cyclic components are
-    solved), "heap" (by level, then priority), "queue", "stack" or "sweep" (all rules again until nothing changes).
+    "solve" (level by level, within a level in topological order of the ground program, whose cyclic components are
+    solved), "heap" (by level, then priority), "queue", "stack" or "sweep" (all rules in rounds until nothing changes).
     """
 
     number: int
     keys: tuple[str, ...]
     strategy: str
-    priority: str  # what the heap goes by: "size", "value", "declared" or ""
+    priority: str  # of the heap: "size", "value", "declared" or ""
     forms: tuple[LinearForm, ...]
     final: bool  # each item is popped once
     reason: str
     fires: tuple[Join, ...]  # rules joined once, when the stage begins
     drives: tuple[Join, ...]  # rules joined from each popped item
     inner: frozenset[tuple[int, int]] = frozenset()
-    """Of "solve": (rule number, antecedent) from where the head may be on the antecedent's own level."""
-    grows: bool = False  # arguments may grow without end
-    unknowns: int = 0  # of "solve": the most that an instance multiplies; 0 where cyclic components cannot be solved
+    """Of "solve": the (rule number, antecedent) whose head may be on the antecedent's own level."""
+    grows: bool = False  # arguments may grow without bound
+    unknowns: int = 0  # of "solve": the highest degree of its equations; 0 where cyclic components cannot be solved
     stable: Mapping[str, int] = field(default_factory=dict)
-    """Of "solve": per predicate an argument over whose values components are solved side by side; see `stable.py`."""
+    """Of "solve": by predicate the stable argument, for all of whose values one system is solved; see `stable.py`."""
 
     @property
     def inner_joins(self) -> tuple[Join, ...]:
@@ -207,7 +208,7 @@ class Stage:
 
     @property
     def joins_itself(self) -> bool:
-        """Whether rules inside a level look for items of the stage, which then have to be in the chart as they do."""
+        """Whether inner joins look up other items of the stage, which then have to be in the chart at that time."""
         return any(
             a.item.key in self.keys and i != join.driver
             for join in self.inner_joins
@@ -217,19 +218,19 @@ class Stage:
 
 @dataclass(frozen=True)
 class Changes:
-    """What a plan needs beside its stages so that facts of a finished chart may change."""
+    """The joins of an incremental update, beside those of the stages."""
 
-    facts: tuple[Join, ...]  # the driver is a fact that came or went; where cycles are solved, an item too
-    heads: tuple[Join, ...]  # the instances of a head that is to be derived again
+    facts: tuple[Join, ...]  # driven by facts that were added or deleted; where cycles are solved, by items too
+    heads: tuple[Join, ...]  # from heads that are to be rederived
 
 
 class Passes(Flag):
-    """Which passes of a program a library has.
+    """The passes that a library has: forward, backward, or both.
 
-    Both may be in libraries of their own. Then a class of the backward pass goes over charts that one of the forward
-    pass made, and gives back arrays that it took. Both are of the same plan and derivatives, so they have the same
-    members in the same order (`Generated.layout`) and the same slots of constants, and they are compiled by the same
-    compiler with the same headers.
+    Where each has a library of its own, the backward class works on charts of the forward class, and frees what that
+    allocated. So both are generated from the same plan and derivatives, with the same members in
+    the same order (`Generated.layout`) and the same slots of constants, and compiled by the same compiler with the same
+    headers.
     """
 
     FORWARD = auto()
@@ -239,9 +240,9 @@ class Passes(Flag):
 
 @dataclass(frozen=True)
 class Derivatives:
-    """What a class can differentiate: forward along `order` directions at once, and backward where `adjoint`.
+    """The derivatives that a class computes: forward along `order` directions at once, and backward if `adjoint`.
 
-    With `outside`, adjoints are always kept with respect to weights, so that outside values can be read off them.
+    With `outside`, adjoints are always with respect to weights, never to logs, so that they are outside values.
     """
 
     order: int = 0
@@ -251,7 +252,7 @@ class Derivatives:
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything that the generated class depends on."""
+    """A plan: all that the generated class depends on."""
 
     rules: Rules
     domains: Domains
@@ -265,41 +266,41 @@ class Plan:
     fixed: Mapping[str, Mapping[int, Term]] = field(default_factory=dict)  # see `demand.py`
     functions: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     user: TracedSemiring | None = None
-    selective: bool = False  # plus picks one of its arguments
+    selective: bool = False  # plus selects one of its arguments
     until: str | None = None  # the predicate of the item that runs stop at
     changes: Changes | None = None
     gaps: Mapping[str, Mapping[tuple[int, int], int]] = field(default_factory=dict)
-    """What the order relies on, per fact predicate: argument j minus argument i is at least this."""
+    """What the order requires of facts, by predicate: the least value of argument j minus argument i."""
     derivatives: Derivatives | None = None
-    iterates: bool = False  # a stage that could find its ground program's components does not
+    iterates: bool = False  # some stage iterates though its strategy could be "solve"
     collects: tuple[Join, ...] | None = None
-    """Of a class that runs nothing, but collects the derivations of items: the instances of each rule from its head."""
+    """Of a class that collects derivations, and runs nothing: a join from the head for each rule."""
 
     @property
     def solves(self) -> bool:
-        """Whether a stage finds the components of its ground program."""
+        """Whether a stage finds the strongly connected components of its ground program."""
         return any(stage.strategy == "solve" for stage in self.stages)
 
     @property
     def resolves(self) -> bool:
-        """Whether the class brings a chart up to date whose cycles were solved."""
+        """Whether the class updates charts whose cycles were solved."""
         return self.changes is not None and self.solves
 
     @property
     def keeps_logs(self) -> bool:
-        """Whether the logs of weights are kept as they were given: in `log`, where cycles are solved."""
+        """Whether the logs of facts' weights are kept as given: in `log`, where cycles are solved."""
         return SEMIRINGS[self.semiring].adds_logs and any(stage.unknowns for stage in self.stages)
 
     def bounded(self, table: TableLayout) -> bool:
-        """Whether the error bound of a component is kept with its items, so that a change of others can leave it."""
+        """Whether a table keeps the error bound of each item's component, for later updates of other components."""
         return not table.sink and any(table.key in stage.keys and stage.unknowns for stage in self.stages)
 
     @property
     def order(self) -> int:
-        """How many directions the numbers carry derivatives along."""
+        """The number of directions of forward derivatives."""
         return self.derivatives.order if self.derivatives is not None else 0
 
     @property
     def adjoint(self) -> bool:
-        """Whether runs can be gone back over: the class has room for a tape and for adjoints."""
+        """Whether the class has a backward pass, and so members for a tape and for adjoints."""
         return self.derivatives is not None and self.derivatives.adjoint

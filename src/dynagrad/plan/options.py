@@ -1,4 +1,4 @@
-"""Options of a plan: what it depends on beside rules and facts."""
+"""The options of a plan: what it depends on besides rules and facts."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from .right_sides import TracedSemiring
 
 @dataclass(frozen=True)
 class Options:
-    """What a plan depends on beside rules and facts."""
+    """What a plan depends on besides rules and facts."""
 
     until: str | None = None  # the predicate of the item that a run stops at
     functions: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     user: TracedSemiring | None = None
     dense_cells: int = DENSE_CELLS
     vector: int = 1
-    changing: bool = False  # the chart's facts may change after its run
+    changing: bool = False  # for incremental updates of finished charts
     derivatives: Derivatives | None = None
-    iterate: bool = False  # cycles are iterated, and not solved
-    collecting: bool = False  # nothing runs: the class collects derivations of items that another one derived
+    iterate: bool = False  # cycles are iterated, not solved
+    collecting: bool = False  # a class that runs nothing, but collects derivations of items that another one derived

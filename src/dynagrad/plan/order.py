@@ -1,9 +1,9 @@
-"""Stages, and inside a stage the levels: an order in which items become final, where rules and facts show one.
+"""Levels of a stage: an order in which items become final, from a termination analysis with linear ranking functions.
 
 A *gap* is a lower bound on the difference of two ordered arguments (integers, or atoms that the facts order). Gaps of
-derived predicates follow from those of the facts by going through the rules until nothing changes. A *form* gives
-each item of a stage a whole number; a list of forms is an order if along every recursive rule the head's list of
-numbers is larger than each recursive antecedent's, the first difference deciding. Then each item is popped once.
+derived predicates follow from those of facts, by abstract interpretation of the rules over difference bounds (Dill
+1989). A *form* maps each item of a stage to an integer. A list of forms is an order if in every recursive rule it is
+lexicographically larger at the head than at each recursive antecedent; then each item is popped once.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from ..rules.types import Domains
 from .model import LinearForm, Summary
 
 NO_BOUND = -(10**9)
-TOTAL = (-1, -1)  # the place of a bound on the total width of an item, among those of pairs of arguments
-ZERO = "0"  # the node that constants are measured from
+TOTAL = (-1, -1)  # the key of the bound on an item's total width, among those of pairs of arguments
+ZERO = "0"  # the node of the constant zero
 Gaps = Mapping[tuple[int, int], int]
 
 
@@ -38,7 +38,7 @@ class Linear:
 
 
 def linear(term: Term, resolve: Callable[[str], Linear]) -> Linear | None:
-    """A term as `node + offset`, where it is a variable, an integer, or a variable and an integer added up."""
+    """A term as `node + offset`, if it is a variable, an integer, or the sum of both."""
     match term:
         case Variable(name=name):
             return resolve(name)
@@ -57,7 +57,7 @@ def linear(term: Term, resolve: Callable[[str], Linear]) -> Linear | None:
 
 
 def offsets(rule: NormalRule) -> dict[str, Linear]:
-    """Each variable that an equation ties to another (or to a constant) by a fixed offset, in terms of that other."""
+    """The variables that equations define as another variable, or zero, plus a constant offset."""
     tied: dict[str, Linear] = {}
 
     def resolve(name: str) -> Linear:
@@ -81,7 +81,7 @@ def offsets(rule: NormalRule) -> dict[str, Linear]:
 
 
 class DifferenceBounds:
-    """Lower bounds on differences of a rule's variables, closed under adding up."""
+    """Difference bounds on the variables of a rule: lower bounds on x - y, closed under addition (shortest paths)."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class DifferenceBounds:
     ) -> None:
         self.tied = offsets(rule)
         self.possible = True
-        self.sums: list[tuple[list[tuple[Term, int]], int]] = []  # sums of terms, and what they are at least
+        self.sums: list[tuple[list[tuple[Term, int]], int]] = []  # sums of terms, and their lower bounds
         self.low: dict[tuple[str, str], int] = {}
         for antecedent in rule.antecedents:
             known = gaps.get(antecedent.item.key)
@@ -148,7 +148,7 @@ class DifferenceBounds:
                         self._put(a, b, min(first + second, 10**6))
 
     def gap(self, low: Term, high: Term) -> int:
-        """The least value of `high - low`, or NO_BOUND."""
+        """A lower bound on `high - low`, or NO_BOUND."""
         a, b = self.linear(low), self.linear(high)
         if a is None or b is None:
             return NO_BOUND
@@ -158,7 +158,7 @@ class DifferenceBounds:
         return NO_BOUND if known == NO_BOUND else known + b.offset - a.offset
 
     def least(self, terms: Sequence[tuple[Term, int]]) -> int:
-        """The least value of a sum of coefficient * term, or NO_BOUND."""
+        """A lower bound on a sum of coefficient * term, or NO_BOUND."""
         best = self._least(terms)
         for known, least in self.sums:
             rest = self._least([*terms, *((t, -c) for t, c in known)])
@@ -167,7 +167,7 @@ class DifferenceBounds:
         return best
 
     def _least(self, terms: Sequence[tuple[Term, int]]) -> int:
-        """The same from differences of two terms alone."""
+        """The same from bounds on pairs alone, by the best matching of positive with negative terms."""
         total, weights = 0, dict[str, int]()
         for term, coefficient in terms:
             part = self.linear(term)
@@ -193,7 +193,7 @@ class DifferenceBounds:
 
 
 def ordered_pairs(domains: Domains, summary: Summary, key: str, arity: int) -> list[tuple[int, int]]:
-    """The pairs of arguments that can be compared: ordered, and of one domain."""
+    """The pairs of ordered arguments that share a domain."""
     return [
         (i, j)
         for i in range(arity)
@@ -215,7 +215,7 @@ def total_width(domains: Domains, summary: Summary, item: Item) -> list[tuple[Te
 
 
 def derive_gaps(rules: Rules, domains: Domains, summary: Summary) -> dict[str, Gaps | None]:
-    """Gaps of every predicate; None for one that no fact and no rule can reach."""
+    """The gaps of every predicate, by a fixed point over the rules; None for one that has no items."""
     gaps: dict[str, Gaps | None] = {}
     pairs: dict[str, list[tuple[int, int]]] = {}
     for key, predicate in rules.predicates.items():
@@ -250,7 +250,7 @@ def derive_gaps(rules: Rules, domains: Domains, summary: Summary) -> dict[str, G
                 old = gaps[key]
                 if old is not None:
                     new = {p: min(g, old.get(p, NO_BOUND)) for p, g in new.items()}
-                    if rounds > 3:  # what keeps falling has no bound
+                    if rounds > 3:  # widening: a bound that keeps falling is none
                         new = {p: g if g == old.get(p, NO_BOUND) else NO_BOUND for p, g in new.items()}
                 new = {p: g for p, g in new.items() if g != NO_BOUND}
                 if new != old:
@@ -260,9 +260,9 @@ def derive_gaps(rules: Rules, domains: Domains, summary: Summary) -> dict[str, G
 
 
 def rank_sources(rules: Rules, domains: Domains) -> dict[int, list[tuple[str, int, int]]]:
-    """Per domain, the fact columns that could order its members: (predicate, i, j) says that column i comes first.
+    """By domain, the fact columns that may order its members: in (predicate, i, j), column i comes first.
 
-    These are the pairs of columns through which recursive rules go from an antecedent's argument to the head's.
+    These are the pairs of columns through which recursive rules pass from an argument of an antecedent to the head's.
     """
     where = {key: n for n, component in enumerate(rules.components) for key in component}
     found: dict[int, dict[tuple[str, int, int], None]] = {}
@@ -310,14 +310,14 @@ def rank_sources(rules: Rules, domains: Domains) -> dict[int, list[tuple[str, in
 
 @dataclass(frozen=True)
 class Edge:
-    """A recursive rule seen from one of its recursive antecedents."""
+    """An edge from a recursive antecedent of a rule to its head."""
 
     rule: NormalRule
     antecedent: int
 
 
 def candidate_forms(keys: Sequence[str], rules: Rules, domains: Domains, summary: Summary) -> list[LinearForm]:
-    """Forms that an order may be made of: positions and widths, per domain and over all domains."""
+    """The forms that are tried: positions and widths, by domain and over all domains."""
     places: dict[str, dict[int, list[int]]] = {}
     for key in keys:
         arity = rules.predicates[key].arity
@@ -364,12 +364,13 @@ def form_terms(form: LinearForm, item: Item, sign: int = 1) -> list[tuple[Term, 
 
 @dataclass(frozen=True)
 class Levels:
-    """An order: its forms, whether it makes every item final when popped, and the drivers that can never be last."""
+    """An order: its forms, whether every item is final when popped, and the drivers that are idle, because another
+    antecedent is always popped later."""
 
     forms: tuple[LinearForm, ...]
     final: bool
     idle: frozenset[tuple[int, int]]  # (rule number, antecedent)
-    rest: frozenset[tuple[int, int]] = frozenset()  # those from where the head may be on the same level
+    rest: frozenset[tuple[int, int]] = frozenset()  # the antecedents whose head may be on the same level
 
 
 def find_levels(
@@ -380,9 +381,9 @@ def find_levels(
     summary: Summary,
     gaps: Mapping[str, Gaps | None],
 ) -> Levels | None:
-    """The best order for a recursive stage, or None where no form is of use.
+    """The best order for a recursive stage, or None where no form increases along any edge.
 
-    Best is: final before not, then the fewest drivers, then the fewest forms.
+    The best one is final if possible, then has the fewest drivers, then the fewest forms.
     """
     forms = candidate_forms(keys, rules, domains, summary)[:24]
     if not forms:
@@ -417,8 +418,7 @@ def find_levels(
                             found.add((number, i))
                         if least != 0:
                             break
-                        # the least is 0: equal or larger; the next form decides only where it is equal, so
-                        # it has to favour j as well, which the loop checks
+                        # a bound of 0: j's is larger, so i comes first, or they are equal, and the next form decides
         return frozenset(found)
 
     best: tuple[tuple[bool, int, int], tuple[LinearForm, ...], frozenset[tuple[int, int]], tuple[int, ...]] | None = (
@@ -456,7 +456,7 @@ def find_levels(
 
 
 def predicate_form(keys: Sequence[str], edges: Sequence[Edge]) -> LinearForm | None:
-    """A form that tells predicates apart, if along these edges they never come back to where they were."""
+    """A form that ranks predicates topologically, if these edges form no cycle of predicates."""
     below: dict[str, set[str]] = {key: set() for key in keys}
     for edge in edges:
         below[edge.rule.head.key].add(edge.rule.antecedents[edge.antecedent].item.key)
@@ -470,7 +470,7 @@ def predicate_form(keys: Sequence[str], edges: Sequence[Edge]) -> LinearForm | N
 
 
 def form_gap(form: LinearForm, high: Item, low: Item, bounds: DifferenceBounds) -> int:
-    """The least difference of a form between two items of a rule, or NO_BOUND."""
+    """A lower bound on the difference of a form between two items of a rule, or NO_BOUND."""
     least = bounds.least([*form_terms(form, high), *form_terms(form, low, -1)])
     return least if least == NO_BOUND else least + form.constant.get(high.key, 0) - form.constant.get(low.key, 0)
 
@@ -482,7 +482,7 @@ def precedes(
     levels: Sequence[LinearForm],
     bounds: DifferenceBounds,
 ) -> bool:
-    """Whether the other antecedent's level is surely under the driver's."""
+    """Whether another antecedent's level is provably below the driver's."""
     for form in levels:
         least = form_gap(form, rule.antecedents[driver].item, rule.antecedents[other].item, bounds)
         if least >= 1:

@@ -1,7 +1,4 @@
-"""Puts a plan together: the joins of each stage, storage, and indexes for what the joins look up.
-
-How the stages run was chosen before (`strategy.py`).
-"""
+"""The planner: `make_plan` decides joins, storage and indexes of the stages that `strategy.py` chose."""
 
 from __future__ import annotations
 
@@ -211,7 +208,7 @@ class _Planner:
         return tables
 
     def _order(self, key: str, arity: int, draft: Draft, votes: Mapping[int, float]) -> tuple[int, ...]:
-        """The stored order: arguments that levels are made of first, the one that rows run over last."""
+        """The storage order: the arguments in levels first, the one that rows run over last."""
         if not arity:
             return ()
         tail = max(range(arity), key=lambda i: (votes.get(i, 0.0), i))
@@ -243,7 +240,7 @@ class _Planner:
         draft: Draft,
         bounds: Callable[[NormalRule], DifferenceBounds],
     ) -> Join:
-        """Chooses, for every scan, the row or the index it goes through."""
+        """The join with a row or an index chosen for each scan."""
         bound = starting_variables(join)
         steps: list[Step] = []
 
@@ -283,13 +280,13 @@ class _Planner:
         draft: Draft,
         bounds: Callable[[NormalRule], DifferenceBounds],
     ) -> str | None:
-        """The variable over which the last scan and the head run side by side, if they may."""
+        """The variable over which the last scan and the head can be one vector operation; None where they cannot."""
         if self.choice.options.derivatives is not None and self.choice.options.derivatives.order:
-            return None  # not for rows of jets; the order of what arrives is the same without them
+            return None  # not for rows of jets; contributions arrive in the same order without vectors
         if not SEMIRINGS[self.choice.semiring].rows or draft.strategy not in ("levels", "solve") or not join.steps:
             return None
         if join.driver is None or (join.rule.number, join.driver) in draft.inner:
-            return None  # an item at hand may be the head, or be among what is found
+            return None  # the head may be the driver, or be among the scanned items
         last = join.steps[-1]
         head = tables[join.rule.head.key]
         if not isinstance(last, Scan) or head.kind != "dense" or not head.arity or head.sink:
@@ -320,19 +317,19 @@ class _Planner:
 
 
 def starting_variables(join: Join) -> set[str]:
-    """What is known before the first step."""
+    """The variables that are bound before the first step."""
     if join.from_head:
         return item_variables(join.rule.head)
     return set() if join.driver is None else item_variables(join.rule.antecedents[join.driver].item)
 
 
 def _differ(a: Item, b: Item, bounds: DifferenceBounds) -> bool:
-    """Whether two items of one predicate can be told apart from the order of their arguments."""
+    """Whether difference bounds prove that two items of one predicate are not the same item."""
     return any(bounds.gap(x, y) >= 1 or bounds.gap(y, x) >= 1 for x, y in zip(a.arguments, b.arguments, strict=True))
 
 
 def _free_position(item: Item, bound: set[str]) -> int | None:
-    """The one argument that is a free variable, all others being known; None where it is not so."""
+    """The only argument that is not bound, if it is a variable; else None."""
     free = [i for i, term in enumerate(item.arguments) if not term_variables(term) <= bound]
     if len(free) != 1 or not isinstance(item.arguments[free[0]], Variable):
         return None
@@ -346,5 +343,5 @@ def _plain_and_free(item: Item, bound: set[str]) -> bool:
 
 
 def make_plan(rules: Rules, domains: Domains, summary: Summary, options: Options | None = None) -> Plan:
-    """The plan for checked rules, given what the facts are like."""
+    """The plan for checked rules and a summary of the facts."""
     return _Planner(StrategyChoice(rules, domains, summary, options or Options())).plan()

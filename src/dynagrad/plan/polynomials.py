@@ -1,6 +1,6 @@
-"""Right sides as polynomials in the values of some antecedents: what of a rule a system of equations can hold.
+"""Right sides as polynomials in the values of recursive antecedents, for the systems of equations of cyclic components.
 
-Only syntax goes in and out; `codegen/rules/solving/grounding.py` writes the instances of these polynomials as code.
+This is a rewriting of syntax; `codegen/rules/solving/grounding.py` writes code for the instances of these polynomials.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from ..rules.normal import NormalRule
 from ..rules.syntax import AntecedentValue, Application, Expression, Numeral
 
 Monomials = Mapping[tuple[int, ...], Expression]
-"""A polynomial in the values of some antecedents: their numbers, as often as they are factors, to the coefficient."""
+"""A polynomial: from monomials, as sorted numbers of antecedents with repetition, to their coefficients."""
 
 MOST_MONOMIALS = 32
 MOST_FACTORS = 8
 
 
 def polynomial(value: Expression, inside: frozenset[int]) -> Monomials | None:
-    """A right side as a polynomial in the antecedents `inside`; None where it is none, or a large one.
+    """A right side as a polynomial in the antecedents `inside`; None where it is not one, or has too many monomials.
 
     >>> x, c = AntecedentValue(0), AntecedentValue(1)
     >>> sorted(polynomial(Application("+", (Application("*", (c, x)), Numeral(1.0))), frozenset({0})))
@@ -75,12 +75,12 @@ def _product(a: Monomials | None, b: Monomials | None) -> Monomials | None:
 
 
 def recursive(rule: NormalRule, keys: frozenset[str]) -> frozenset[int]:
-    """The antecedents of a rule whose values are unknown while a component among these predicates is solved."""
+    """The antecedents of a rule that are unknowns while a component of these predicates is solved."""
     return frozenset(i for i, a in enumerate(rule.antecedents) if a.item.key in keys and not a.side)
 
 
 def unknowns(rule: NormalRule, keys: frozenset[str], semiring: str) -> int | None:
-    """The most unknowns that an instance of the rule multiplies; None where its right side is no polynomial."""
+    """The degree of a rule's right side in the unknowns of its component; None where it is not a polynomial."""
     inside = recursive(rule, keys)
     if semiring != "plain":
         return len(inside)

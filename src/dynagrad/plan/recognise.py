@@ -1,4 +1,4 @@
-"""Recognises programs without a declared semiring that compute in one: `min=` over sums, `+=` over products."""
+"""Recognition of the semiring of plain programs: `min=` over sums is tropical, `+=` over products real, and so on."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from ..rules.syntax import AntecedentValue, Application, Expression, Numeral
 
 
 def _made_of(value: Expression, operator: str) -> bool:
+    """Whether a right side applies one operator to numbers and to antecedents, each once."""
     seen: set[int] = set()
     stack: list[Expression] = [value]
     while stack:
@@ -32,16 +33,15 @@ ORDERS = {
     "size": "largest update first",
 }
 
-# What aggregator and what operator on right sides make a program of which semiring.
+# Aggregator, operator on right sides, semiring: plain programs of this form run in that semiring.
 SHAPES = tuple((*row.recognised, name) for name, row in SEMIRINGS.items() if row.recognised is not None)
 
 
 def effective_semiring(rules: Rules) -> str:
-    """The semiring that a program runs in; "plain" for arithmetic that has the shape of none.
+    """The semiring that a program runs in; "plain" for arithmetic that is that of no semiring.
 
-    `+=` over products is `real`; `min=` over sums is `tropical`, `max=` over sums `viterbi`, `log+=` over sums
-    `log`, each antecedent once. Facts and constants whose predicate no rule defines join by its own aggregator all the
-    same.
+    `+=` over products is `real`; `min=` over sums is `tropical`, `max=` over sums `viterbi`, `log+=` over sums `log`,
+    with each antecedent once. Copies of facts still join by the aggregator of their predicate.
     """
     if rules.semiring is not None:
         return rules.semiring
@@ -66,7 +66,7 @@ def effective_semiring(rules: Rules) -> str:
 
 
 def _reads_all(rule: NormalRule, value: Expression) -> bool:
-    """Whether every antecedent but the sides occurs in the value, as in a product it must."""
+    """Whether every antecedent except side conditions occurs in the value."""
     seen: set[int] = set()
     stack: list[Expression] = [value]
     while stack:

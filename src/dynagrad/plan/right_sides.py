@@ -1,4 +1,4 @@
-"""Right sides, priorities and user-defined semirings as op graphs. No C++ is written here."""
+"""Right sides of rules, priorities and user-defined semirings as op graphs (`ir/`). No C++ is written here."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def to_node(
     functions: Mapping[str, Callable[..., Any]],
     item_name: Callable[[Item], str] | None = None,
 ) -> Node:
-    """The op graph of an expression; antecedents are the variables `x0`, `x1`, ..., other items as `item_name` says."""
+    """The op graph of an expression over antecedents `x0`, `x1`, ..., and other items as `item_name` names them."""
     done: list[Any] = []
     stack: list[tuple[Any, bool]] = [(value, False)]
     while stack:
@@ -74,7 +74,7 @@ def to_node(
                 del done[len(done) - count :]
                 known = OPERATIONS.get(operator)
                 if operator == "if" and functions and any(flows(a) for a in arguments[1:]):
-                    done.append(choice(*arguments))  # what is not chosen might not even end
+                    done.append(choice(*arguments))  # the branch that is not taken might never end
                 elif known is not None:
                     done.append(known(*arguments))
                 else:
@@ -94,7 +94,7 @@ def _call(functions: Mapping[str, Callable[..., Any]], name: str, arguments: Seq
     except TypeError as error:
         raise Error(f"the function {name} cannot be called with {len(arguments)} values: {error}") from None
     except Error as error:
-        if type(error) is not Error:  # it has a meaning of its own
+        if type(error) is not Error:  # more specific errors pass
             raise
         raise Error(
             f"{error}\n  a function with branches, loops, recursion or functions of math can be compiled: pass "
@@ -106,7 +106,7 @@ def _call(functions: Mapping[str, Callable[..., Any]], name: str, arguments: Seq
 
 
 def inline(outputs: Sequence[Node]) -> bool:
-    """Whether the graphs can be written as expressions.
+    """Whether graphs can be written as C++ expressions: they have scalars alone, and no control flow.
 
     >>> from dynagrad.ir import variable, where
     >>> from dynagrad.ir.builders import cond
@@ -121,12 +121,12 @@ def inline(outputs: Sequence[Node]) -> bool:
 
 
 def flows(node: Node) -> bool:
-    """Whether control flow is in a graph: it may be costly, or fail, or never end."""
+    """Whether a graph has control flow, so that computing it may be costly, fail, or never end."""
     return any(n.operation in LOOPS for n in order([node]))
 
 
 def choice(condition: Node, then: Node, otherwise: Node) -> Node:
-    """One graph or the other, of which only that one is computed.
+    """A conditional of two graphs, of which only the chosen one is computed.
 
     >>> from dynagrad.ir import variable
     >>> x = variable("x")
@@ -148,7 +148,7 @@ def as_real(node: Node) -> Node:
 
 
 def called(value: Expression | VariableValue, functions: Mapping[str, Callable[..., Any]]) -> str:
-    """The functions that an expression calls."""
+    """The names of the declared functions that an expression calls, as a list in a text."""
     found: dict[str, None] = {}
     stack: list[Any] = [value]
     while stack:
@@ -161,10 +161,10 @@ def called(value: Expression | VariableValue, functions: Mapping[str, Callable[.
 
 
 def lift(outputs: Sequence[Node], variables: Sequence[str], order: int) -> list[list[Node]]:
-    """Graphs over nested dual numbers: of each output one graph per set of directions, the primal first.
+    """Graphs lifted to jets: for each output a graph for each set of directions, the primal first.
 
-    A set is a bit mask; component s of variable `x` is the variable `x@s`, and `x` itself for no direction. By tangents
-    of tangents, one direction at a time.
+    A set is a bit mask; component s of variable `x` is the variable `x@s`, and `x` itself for the empty set. Tangents
+    of tangents are taken, one direction at a time.
 
     >>> x = ir.variable("x")
     >>> lift([x * x], ["x"], 1)
@@ -214,7 +214,8 @@ def factors(value: Expression) -> list[int]:
 
 
 def product_order(value: Expression) -> list[tuple[tuple[int, float | int] | None, int | None]]:
-    """The factors of a product as written: (place among the constants, constant) or an antecedent's number."""
+    """The factors of a product in the order written, as pairs: one of (place among the constants, constant) and an
+    antecedent's number, the other None."""
     found: list[tuple[tuple[int, float | int] | None, int | None]] = []
     stack: list[Expression] = [value]
     constants = 0
@@ -235,7 +236,7 @@ def product_order(value: Expression) -> list[tuple[tuple[int, float | int] | Non
 
 @dataclass(frozen=True)
 class TracedSemiring:
-    """A semiring given as Python functions, traced: numbers are `width` doubles."""
+    """A user's semiring with its operations traced to op graphs; its numbers are `width` doubles."""
 
     width: int
     zero: tuple[float, ...]
@@ -259,7 +260,7 @@ def trace_semiring(
     less: Callable[..., Any] | None,
     star: Callable[..., Any] | None = None,
 ) -> TracedSemiring:
-    """The op graphs of a semiring's operations. Raises Error where they do not fit together."""
+    """A semiring with its operations traced to op graphs. Raises Error where they do not fit together."""
     flat_zero, flat_one = _flat(zero), _flat(one)
     scalar = not isinstance(zero, tuple | list)
     if len(flat_zero) != len(flat_one) or scalar != (not isinstance(one, tuple | list)):

@@ -1,8 +1,9 @@
-"""Stable arguments: those that every recursive rule of a stage hands on as they are, and does nothing else with.
+"""Stable arguments: those that every recursive rule of a stage passes on unchanged and does not use otherwise.
 
 In `path(I,K) += path(I,J) * edge(J,K)` the argument I is stable (Aho and Ullman 1979, "Universality of data retrieval
-languages"). The ground program falls apart into one part for each of its values, all with the same instances. So one of
-them is explored and grounded, and all are solved side by side (`runtime/include/dynagrad/columns.hpp`).
+languages"). The ground program is a disjoint union of isomorphic parts, one for each of its values. So one part is
+explored and grounded, and all are solved as one system with many right sides
+(`runtime/include/dynagrad/columns.hpp`).
 """
 
 from __future__ import annotations
@@ -18,10 +19,7 @@ from .model import TableLayout
 def stable_arguments(
     rules: Sequence[NormalRule], keys: Sequence[str], tables: Mapping[str, TableLayout]
 ) -> Mapping[str, int]:
-    """The stable argument of each predicate of a stage; empty where there is none.
-
-    Of several the first one is taken.
-    """
+    """The stable argument of each predicate of a stage, the first if there are several; empty where there is none."""
     recursive = [(r, [a.item for a in r.antecedents if a.item.key in keys]) for r in rules]
     if any(tables[k].kind != "dense" or tables[k].aggregator == "|=" for k in keys):
         return {}
@@ -29,7 +27,7 @@ def stable_arguments(
         return {}
     edges = [(r, inside[0]) for r, inside in recursive if inside]
     for first in range(tables[keys[0]].arity):
-        found = _handed_on({keys[0]: first}, edges)
+        found = _passed_on({keys[0]: first}, edges)
         if found is None or len(found) != len(keys):
             continue
         places = {(tables[k].domains[i], tables[k].extents[i]) for k, i in found.items()}
@@ -38,8 +36,8 @@ def stable_arguments(
     return {}
 
 
-def _handed_on(start: Mapping[str, int], edges: Sequence[tuple[NormalRule, Item]]) -> dict[str, int] | None:
-    """The places of a variable that stands at `start`, in all predicates that rules hand it on to."""
+def _passed_on(start: Mapping[str, int], edges: Sequence[tuple[NormalRule, Item]]) -> dict[str, int] | None:
+    """The arguments to which rules pass a variable from `start`, by predicate; None where they do not agree."""
     found = dict(start)
     grew = True
     while grew:
@@ -57,7 +55,7 @@ def _handed_on(start: Mapping[str, int], edges: Sequence[tuple[NormalRule, Item]
 
 
 def _same_variable(rule: NormalRule, here: Item, place: int, there: Item) -> int | None:
-    """Where the variable at an argument of one item stands in the other; None if it stands anywhere else, too."""
+    """The argument of `there` that is the variable at `place` of `here`; None if the rule uses it elsewhere, too."""
     name = here.arguments[place]
     places = [i for i, term in enumerate(there.arguments) if term == name]
     if not isinstance(name, Variable) or len(places) != 1:

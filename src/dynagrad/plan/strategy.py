@@ -1,6 +1,6 @@
-"""Chooses how each strongly connected component runs: once, level by level, solved, from an agenda, or by sweeps.
+"""The evaluation strategy of each strongly connected component: once, by levels, solved, from an agenda, or by sweeps.
 
-Components that negation or a priority reads come in an earlier stratum.
+Components that negation or a priority reads are in an earlier stratum.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .recognise import ORDERS, effective_semiring
 
 @dataclass(frozen=True)
 class Draft:
-    """A stage before its joins are made."""
+    """A stage before its joins are ordered; its fields are those of `Stage` and `Levels`."""
 
     keys: tuple[str, ...]
     strategy: str
@@ -42,7 +42,7 @@ class Draft:
 
 
 def _strata(rules: Rules, keys: Sequence[frozenset[str]]) -> list[frozenset[str]]:
-    """Components joined as far as negation, and priorities that read other items, allow."""
+    """Strata: components merged, except where negation or a priority needs items of a complete one."""
     needs: dict[str, set[str]] = {}
     before: dict[str, set[str]] = {}
     for rule in rules.rules:
@@ -76,7 +76,7 @@ def _free_of(value: Expression, rule: NormalRule, keys: frozenset[str]) -> bool:
 
 
 def _depths(term: Term) -> list[tuple[str, int]]:
-    """The variables of a term, each with how many functors stand around it."""
+    """The variables of a term, each with its depth in functors."""
     found: list[tuple[str, int]] = []
     stack = [(term, 0)]
     while stack:
@@ -90,7 +90,7 @@ def _depths(term: Term) -> list[tuple[str, int]]:
 
 
 class StrategyChoice:
-    """The strategies of the stages of a program, and what they were chosen by."""
+    """Chooses the strategies of a program's stages; keeps the analyses that they depend on."""
 
     def __init__(self, rules: Rules, domains: Domains, summary: Summary, options: Options) -> None:
         self.rules, self.domains, self.summary, self.options = rules, domains, summary, options
@@ -111,7 +111,7 @@ class StrategyChoice:
         self.components = [c for c in rules.components if not c <= set(self.omitted)]
         self.gaps: dict[str, Gaps | None] = derive_gaps(rules, domains, summary)
         self.extents = extents(rules, domains, summary)
-        self.iterates = False  # what could be solved is not
+        self.iterates = False  # see `Plan.iterates`
         self.antecedent_keys = {a.item.key for r in self.live for a in r.antecedents}
 
     # -- stages
@@ -126,7 +126,7 @@ class StrategyChoice:
         ]
 
     def _draft(self, keys: frozenset[str], members: tuple[str, ...]) -> Draft:
-        """The strategy of one strongly connected set of predicates under `auto`."""
+        """The strategy of one strongly connected component of predicates under `auto`."""
         edges = self._recursive(keys)
         if not edges:
             return Draft(members, "once", "", (), True, "no recursion: its rules fire once")
@@ -136,7 +136,7 @@ class StrategyChoice:
             reason = f"items become final in order of {names}; each is popped once"
             return Draft(members, "levels", "", levels.forms, True, reason, levels.idle)
         if self.semiring != "plain" and self._aggregator(keys) == "|=":
-            reason = "an item is worth one by being derived: first in, first out"
+            reason = "each derived item is worth one: first in, first out"
             return Draft(members, "queue", "", (), False, reason)
         if self._grounds(keys):
             return self._solving(keys, members, edges, levels)
@@ -149,7 +149,7 @@ class StrategyChoice:
                     "",
                     (),
                     False,
-                    "a contribution may get worse: all rules again until nothing changes",
+                    "a contribution may get worse: all rules in rounds until nothing changes",
                 )
         priority, why = self._priority()
         if self.semiring == "plain" and all(AGGREGATORS[self.rules.predicates[k].aggregator].sign for k in keys):
@@ -165,12 +165,12 @@ class StrategyChoice:
         return Draft(members, "heap", priority, forms, False, reason)
 
     def _aggregator(self, keys: Iterable[str]) -> str | None:
-        """The aggregator of some predicates, where it is one."""
+        """The aggregator that some predicates share; None where they have several."""
         found = {self.rules.predicates[k].aggregator for k in keys}
         return found.pop() if len(found) == 1 else None
 
     def _monotone(self, members: Iterable[str]) -> bool:
-        """Whether better antecedents can only make better heads: sums, minima and maxima of recursive values."""
+        """Whether right sides are monotone in recursive antecedents, so that a better one makes the head better."""
         keys = frozenset(members)
         aggregator = self._aggregator(keys)
 
@@ -189,20 +189,20 @@ class StrategyChoice:
         return all(fine(rule.value, rule) for key in keys for rule in self.by_head.get(key, ()))
 
     def _grounds(self, keys: frozenset[str]) -> bool:
-        """Whether the order of a recursive stage is that of its ground program, found as it runs."""
+        """Whether a recursive stage runs in topological order of its ground program, found at run time."""
         if self.rules.agenda != "auto" or self.rules.solve == "iterate":
             return False
         if self.rules.priorities or self.rules.beams or self.rules.prunes or self.selective:
             return False
         if any(self.grows(rule, keys) for key in keys for rule in self.by_head.get(key, ())):
-            return False  # there may be no end to the items
+            return False  # there may be infinitely many items
         if self.semiring == "plain" and self._monotone(keys):
             return False
         self.iterates = self.options.iterate
         return not self.iterates
 
     def grows(self, rule: NormalRule, keys: frozenset[str]) -> bool:
-        """Whether a rule may make ever larger arguments: integers without a bound, terms around terms."""
+        """Whether a recursive rule may make ever larger arguments: unbounded integers, or deeper terms."""
         inside = [a.item for a in rule.antecedents if a.item.key in keys]
         if not inside:
             return False
@@ -224,7 +224,7 @@ class StrategyChoice:
         return False
 
     def _refuse_products(self, keys: frozenset[str]) -> None:
-        """A product of values that still change is not monotone, so it is not iterated."""
+        """Raises for a recursive `*=`: a product of values that still change is not monotone, so it is not iterated."""
         for key in keys:
             for rule in self.by_head.get(key, ()):
                 if rule.aggregator == "*=" and any(a.item.key in keys for a in rule.antecedents):
@@ -241,14 +241,14 @@ class StrategyChoice:
     def _solving(
         self, keys: frozenset[str], members: tuple[str, ...], edges: Sequence[Edge], levels: Levels | None
     ) -> Draft:
-        """A stage that finds the components of its ground program, and solves those that are cyclic."""
+        """A stage that finds the components of its ground program, and solves the cyclic ones."""
         found = [unknowns(e.rule, keys, self.semiring) for e in edges]
         additive = self._aggregator(keys) == "+="
         numeric = SEMIRINGS[self.semiring].equations or (self.semiring == "plain" and additive)
-        if self.options.user is not None:  # its times need not commute, so one unknown has to stand at one end
+        if self.options.user is not None:  # its times need not commute, so the one unknown must be the first or last
             numeric = self.options.user.star is not None and set(found) <= {0, 1}
         most = max(1, *(f or 0 for f in found)) if numeric and None not in found else 0
-        reason = "the components of the ground program, found as it runs, antecedents first"
+        reason = "in topological order of the ground program's components, found at run time"
         if most:
             reason += "; cyclic ones are solved"
         forms: tuple[LinearForm, ...] = ()
@@ -256,15 +256,15 @@ class StrategyChoice:
         inner = frozenset((e.rule.number, e.antecedent) for e in edges)
         if levels is not None:
             forms, idle, inner = levels.forms, levels.idle, levels.rest
-            reason = f"by {', then '.join(f.name for f in forms)}, which no rule decreases; on one level {reason}"
+            reason = f"by {', then '.join(f.name for f in forms)}, which no rule decreases; within a level {reason}"
         return Draft(members, "solve", "", forms, True, reason, idle, inner, most)
 
     def _priority(self) -> tuple[str, str]:
         return self.order, ORDERS[self.order]
 
     def _resolving_drafts(self) -> list[Draft] | None:
-        """The stages of a fresh run, if one of them solves, and none iterates: see
-        `codegen/rules/incremental/resolving.py`."""
+        """The stages of a fresh run, all as "solve", if one of them solves and none iterates: see
+        `codegen/rules/incremental/resolving.py`. None otherwise."""
         position = {k: i for i, k in enumerate(self.rules.predicates)}
         drafts = [self._draft(c, tuple(sorted(c, key=position.__getitem__))) for c in self.components]
         strategies = {d.strategy for d in drafts}
@@ -273,7 +273,7 @@ class StrategyChoice:
         return [d if d.strategy == "solve" else replace(d, strategy="solve") for d in drafts]
 
     def _changing_draft(self) -> Draft:
-        """One stage for everything: in the order of the components, inside each by its levels."""
+        """One stage for all predicates: component by component, within each by its levels."""
         position = {k: i for i, k in enumerate(self.rules.predicates)}
         keys = tuple(sorted((k for c in self.components for k in c), key=position.__getitem__))
         place = {k: n for n, c in enumerate(self.components) for k in c}
@@ -340,7 +340,7 @@ class StrategyChoice:
         ]
 
     def _with_readers(self, drafts: list[Draft]) -> list[Draft]:
-        """Stages without end run together with outputs that read them, so that it is seen when these stand still."""
+        """Stages that may never end, together with the outputs that read them: they stop when these change no more."""
         readers: dict[int, list[int]] = {}
         for n, draft in enumerate(drafts):
             keys = frozenset(draft.keys)
@@ -357,7 +357,7 @@ class StrategyChoice:
         ]
 
     def _only_reads(self, draft: Draft, keys: frozenset[str], known: frozenset[str]) -> bool:
-        """Whether outputs that nobody reads are made of items of some predicates, one in each rule, and known ones."""
+        """Whether a stage has only outputs, made of `known` predicates, with at most one antecedent among `keys`."""
         if draft.strategy != "once" or not set(draft.keys) <= set(self.rules.outputs):
             return False
         if any(k in self.antecedent_keys or k == self.options.until or k in self.held for k in draft.keys):
@@ -371,12 +371,12 @@ class StrategyChoice:
         return True
 
     def _held_back(self, draft: Draft) -> Draft:
-        """A stage whose items pruning or a beam may hold back: updates wait apart from values."""
+        """A stage, with updates kept beside values if pruning or a beam may hold its items back."""
         held = self.held & set(draft.keys)
         if not held or not draft.final:
             return draft
         return replace(
-            draft, strategy="heap", final=False, idle=frozenset(), reason=f"{draft.reason}; pruned at the pop"
+            draft, strategy="heap", final=False, idle=frozenset(), reason=f"{draft.reason}; pruned when popped"
         )
 
     def _declared(self, agenda: str, declared: bool) -> tuple[str, str]:
@@ -387,4 +387,4 @@ class StrategyChoice:
         priority = self._priority()[0]
         return ("queue", "") if priority == "arrival" else ("heap", priority)
 
-    # -- all of it
+    # -- the plan

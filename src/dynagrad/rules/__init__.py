@@ -1,10 +1,13 @@
-"""The rule language, front to back: text -> syntax -> normal form -> checks.
+"""The front end of the rule language: text -> syntax -> normal form -> checks. Facts and storage are not known here.
 
-`syntax.py` says what a program is, `parse.py` makes one from text and `show.py` text from one, `normal.py` has the few
-forms that the plan reads and `normalise.py` rewrites a program to them, `types.py` groups arguments into domains,
-`check.py` refuses what cannot mean anything, by the checks of `checks/`. What each semiring and each aggregator is
-stands in the tables of `semirings.py` and `aggregators.py`; `tables.py` and `remembered.py` keep what was worked out on
-disk. Nothing here knows of facts or storage.
+- `syntax.py`: the syntax of programs; `parse.py` makes it from text, by the steps of `parsing/` (`parser_tables.py`
+  keeps lark's tables on disk), and `show.py` is the pretty-printer.
+- `normal.py`: the normal form of rules, which the planner reads; `normalise.py` rewrites syntax to it, and `unfold.py`
+  unfolds transient predicates; `substitution.py` has variables, substitution and unification.
+- `check.py`: the checks of `checks/`, in order, with `integers.py` for constants out of range.
+- `types.py`: type inference: which argument positions share a domain.
+- `semirings.py`, `aggregators.py`: a table each, with all that the package knows of one.
+- `cache.py`: checked programs on disk.
 """
 
 from .check import check, undefined

@@ -1,7 +1,7 @@
-"""The table of aggregators: all that is known of each, in arithmetic without a semiring.
+"""The table of aggregators (`+=`, `max=`, ...): their arithmetic and their algebraic properties, one row each.
 
-Its spelling stands in `grammar.lark`. Where a program runs in a semiring, plus takes the place of every aggregator but
-`|=`, and the table of `semirings.py` says how copies of a fact join.
+It is for programs without a semiring. In a semiring every aggregator but `|=` is its plus, and the table of
+`semirings.py` says how copies of a fact join. How an aggregator is written stands in `grammar.lark`.
 """
 
 from __future__ import annotations
@@ -12,30 +12,30 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 Kind = Literal["sum", "softmax", "product", "select", "step"]
-"""How a contribution enters the value of a head, which says how the value is differentiated."""
+"""How contributions make the value of a head, which decides how it is differentiated."""
 
 
 @dataclass(frozen=True)
 class Aggregator:
-    """One aggregator. Texts in C++ are over `a`, what is there, and `b`, what comes."""
+    """One aggregator. Its C++ expressions are over `a`, the value so far, and `b`, the contribution."""
 
     kind: Kind
     zero: float
-    """The value of an item that was not derived: that of no contributions."""
+    """The value of an item without contributions, one that was not derived."""
     plus: str
-    """How two contributions join, in C++."""
+    """The C++ expression that aggregates two contributions."""
     jets: str
-    """The same of numbers with derivatives."""
+    """The same over numbers with derivatives."""
     sign: int = 0
     """1 where the larger contribution wins, -1 where the smaller one does."""
     truth: bool = False
-    """Whether values are 0 and 1, whatever comes."""
+    """Whether values are 0 and 1, whatever the contributions."""
     monotone: bool = False
-    """Whether a value only ever moves one way, so that in a cycle a right side may not fall where an item rises."""
+    """Whether contributions move a value in one direction only, so that right sides in a cycle must be monotone."""
     best_first: bool = False
-    """Whether, in such a cycle, updates may be propagated one by one, as none is ever taken back."""
+    """Whether updates in such a cycle may be propagated one by one, because none is ever revoked."""
     distributes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    """The operators that may be pulled out of it, and at which operands."""
+    """The operators that distribute over it, with the operands in which they do."""
 
 
 AGGREGATORS: dict[str, Aggregator] = {

@@ -1,7 +1,7 @@
-"""Refuses programs that cannot mean anything, and warns of those probably not meant: `check`, `undefined`.
+"""Static checks of programs: `check` runs them all and returns the normal form, `undefined` needs the facts' names.
 
-Each check is a function over the source or the normal form. It raises a `ProgramError` at a place and says what to do.
-What depends on facts beyond their names (types of columns, values) is no matter of this file.
+Each check is a function over the source or the normal form, in `checks/`. It raises a `ProgramError` at a place in the
+text that says what to do. Nothing here depends on facts beyond their names.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from dataclasses import replace
 
 from ..errors import warn
 from .checks.declarations import check_declarations, check_semiring
-from .checks.doubts import collect, single_variables
 from .checks.each_rule import check_aggregators, check_bound, check_products
 from .checks.recursion import check_cycles, check_priorities, components, uses_of
 from .checks.report import Reporter, nearest
+from .checks.suspicious_rules import collect, single_variables
 from .integers import check_integers
 from .normal import Rules
 from .normalise import normalise
@@ -36,7 +36,7 @@ from .types import infer
 
 
 def undefined(rules: Rules, facts_for: Iterable[str]) -> None:
-    """Refuse a program that asks for a predicate that no rule defines, no fact is given for, and no declaration names.
+    """Raises where a program uses a predicate that no rule defines, no fact is given for, and no declaration names.
 
     >>> from dynagrad.rules.parse import parse
     >>> undefined(check(parse("goal += wrod(X) * end(X).")), ["word/1", "end/1"])
@@ -69,8 +69,9 @@ def check(
 ) -> Rules:
     """The normal form of `source`, checked; warnings are issued as `ProgramWarning` and kept in `Rules.warnings`.
 
-    `facts_for` are the predicates that facts are given for, None where that is not known yet; `semiring` one chosen
-    outside the text (`user` for one defined in Python); `functions` the functions of values, None where not known yet.
+    `facts_for` has the predicates that facts are given for, or is None where that is not known yet. `semiring` is one
+    chosen outside the text (`user` for one defined in Python). `functions` has the functions of values, or is None
+    where they are not known yet.
 
     >>> from dynagrad.rules.parse import parse
     >>> rules = check(parse("goal += a(X) * b(X).  b(X) += c(X)."))

@@ -1,7 +1,7 @@
-"""Integers in arguments have 32 bits: what a text says that can never fit is refused here, with its place.
+"""Range checks of integers in arguments, which have 32 bits: constants, and arithmetic by interval analysis.
 
-That is a constant, and arithmetic whose result is out of range, or divides by zero, whatever its variables are. What
-depends on them is found as a program runs.
+Refused is what overflows or divides by zero whatever its variables are. What depends on their values is found as a
+program runs.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ Range = tuple[int, int]
 
 
 def check_integers(rules: Rules) -> None:
-    """Raises for the first integer of an argument that cannot be one.
+    """Raises for the first integer in an argument that is out of range.
 
-    What is computed on the way to an argument, and what one is compared with by its order, may be larger.
+    Intermediate results of arithmetic, and bounds that an argument is compared with, may be larger.
     """
     items = [a.item for a in rules.axioms]
     conditions: list[Condition] = []
@@ -58,7 +58,7 @@ def _check_constants(rules: Rules, terms: list[Term] | tuple[Term, ...]) -> None
 
 
 def _check_result(rules: Rules, term: Term) -> None:
-    """Raises where arithmetic that makes an argument has no result that is one."""
+    """Raises where the result of arithmetic in an argument is always out of range."""
     if not isinstance(term, Arithmetic):
         return
     least, most = _range(term)
@@ -67,7 +67,7 @@ def _check_result(rules: Rules, term: Term) -> None:
 
 
 def _check_arithmetic(rules: Rules, term: Term) -> None:
-    """Raises where something is divided by what is always zero."""
+    """Raises where a divisor is always zero."""
     waiting = [term]
     while waiting:
         term = waiting.pop()
@@ -80,7 +80,7 @@ def _check_arithmetic(rules: Rules, term: Term) -> None:
 
 
 def _range(term: Term) -> Range:
-    """What a whole number lies between, if its variables are integers of arguments.
+    """The interval of an integer expression, whose variables are 32-bit integers.
 
     >>> from dynagrad.rules.parse import parse_term
     >>> _range(parse_term("(X mod 7) * -2 + 1"))

@@ -1,7 +1,7 @@
-"""The normal form of rules, the only one that the plan reads.
+"""The normal form of rules, which the planner reads.
 
-Here arithmetic has left the items (each `p(I+1)` is `p(V)` with an equation `V = I+1`), the items of a right side are
-numbered antecedents, transient predicates are unfolded into their uses, and ground axioms are data apart from rules.
+Items have no arithmetic (`p(I+1)` becomes `p(V)` with an equation `V = I+1`), the items of a right side are numbered
+antecedents, transient predicates are unfolded into their uses, and ground axioms are data, not rules.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .syntax import (
 
 @dataclass(frozen=True, slots=True)
 class Antecedent:
-    """An item of a right side; `side` where only its being derived counts."""
+    """An item of a right side; a `side` condition only asks whether the item is derived."""
 
     item: Item
     side: bool = False
@@ -65,7 +65,7 @@ class NormalRule:
 
 @dataclass(frozen=True, slots=True)
 class Axiom:
-    """`head = constant.`, or `head.`: a ground item with its value, None for the one that facts have."""
+    """`head = constant.`, or `head.`: a ground item with its value; None for that of a fact without a value."""
 
     item: Item
     value: float | int | None
@@ -76,12 +76,12 @@ class Axiom:
 
 @dataclass(frozen=True, slots=True)
 class Predicate:
-    """What is known of `name/arity` from the text alone."""
+    """What the text says of a predicate, `name/arity`."""
 
     name: str
     arity: int
-    aggregator: str  # "+=" for inputs of which no rule says another, and in programs with a semiring, but for clauses
-    defined: bool  # some rule that is no axiom has it as its head
+    aggregator: str  # "+=" for inputs without rules, and in programs with a semiring except for clauses
+    defined: bool  # some rule other than an axiom has it as its head
     input: bool  # facts may be given: declared, or no rule defines it
     external: bool = False
     output: bool = False
@@ -97,8 +97,8 @@ class Predicate:
 class Rules:
     """A checked program in normal form.
 
-    `components` are the strongly connected sets of defined predicates in an order in which each needs only earlier
-    ones; inputs are in none. `semiring` is None for programs of plain arithmetic.
+    `components` are the strongly connected components of the graph of defined predicates, in topological order, so that
+    each uses only earlier ones; inputs are in none. `semiring` is None for programs of plain arithmetic.
     """
 
     source: Source

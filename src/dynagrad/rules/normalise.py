@@ -1,7 +1,7 @@
-"""Syntax to normal form: `normalise` numbers antecedents, and moves arithmetic out of items.
+"""Desugaring to normal form: `normalise` numbers antecedents, flattens arithmetic in items, and folds constants.
 
-It refuses only what has no normal form (a recursive transient predicate, a constant division by zero); everything else
-that a program can have wrong with it is for `check.py`.
+`unfold.py` unfolds transient predicates. Refused is only what has no normal form (a recursive transient predicate, a
+constant division by zero); all other checks are in `check.py`.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ _NUMBER_OPERATIONS: Mapping[str, Callable[..., Any]] = {
 
 
 def fold(arithmetic: Arithmetic) -> Term:
-    """`arithmetic` as an integer where its operands are integers, else as it is.
+    """Constant folding: `arithmetic` as an integer where its operands are integers, else as it is.
 
     >>> fold(Arithmetic("+", (Integer(1), Integer(2))))
     Integer(value=3)
@@ -99,7 +99,7 @@ def fold(arithmetic: Arithmetic) -> Term:
 
 
 def _constant(expression: Expression) -> float | int | None:
-    """The number that a right side of numbers alone stands for; None where it is none."""
+    """The value of a right side of numbers alone; None where it is anything else, or its value is not finite."""
     if isinstance(expression, Numeral):
         return expression.value
     if not isinstance(expression, Application) or expression.operator not in _NUMBER_OPERATIONS:
@@ -130,7 +130,7 @@ class _Normaliser:
         return ProgramError(message, self.source.text, span, self.source.filename)
 
     def folded(self, term: Term) -> Term:
-        """`term` with its ground arithmetic worked out."""
+        """`term` with its ground arithmetic folded."""
         if isinstance(term, Compound):
             arguments = tuple([self.folded(a) for a in term.arguments])
             return term if arguments == term.arguments else replace(term, arguments=arguments)
@@ -150,7 +150,7 @@ class _Normaliser:
         equations: list[Condition] = []
 
         def plain(term: Term) -> Term:
-            """`term` with each piece of arithmetic replaced by a variable that an equation defines."""
+            """`term` with arithmetic replaced by variables, each defined by an equation."""
             if isinstance(term, Compound):
                 return replace(term, arguments=tuple([plain(a) for a in term.arguments]))
             if not isinstance(term, Arithmetic):
@@ -167,7 +167,7 @@ class _Normaliser:
             return variable
 
         def inner(term: Term) -> Term:
-            """`term` inside arithmetic or a condition, where arithmetic may stay but not inside compound terms."""
+            """`term` in arithmetic or a condition: arithmetic stays, except inside compound terms."""
             if isinstance(term, Arithmetic):
                 term = self.folded(term)
             if isinstance(term, Arithmetic):
@@ -182,7 +182,7 @@ class _Normaliser:
         antecedents: list[Antecedent] = []
 
         def value(node: Expression) -> Expression | None:
-            """`node` with items numbered; None for a side condition, which is one."""
+            """`node` with its items numbered; None for a side condition, whose value is one."""
             if isinstance(node, ItemValue | Side):
                 antecedents.append(Antecedent(item(node.item), isinstance(node, Side)))
                 return None if isinstance(node, Side) else AntecedentValue(len(antecedents) - 1, node.span)
@@ -296,9 +296,9 @@ def _predicate_declarations(source: Source, kind: str) -> Iterator[PredicateDecl
 
 
 def _aggregators(source: Source, defined: set[str], semiring: str | None) -> dict[str, str]:
-    """The aggregators by predicate. In a semiring all are its plus, but for what `head :- item.` states.
+    """The aggregators by predicate. In a semiring all are its plus, except those of clauses (`head :- item.`).
 
-    A constant asserted by `=` says nothing about the aggregator; one with `max=` does.
+    An axiom with `=` says nothing about the aggregator; one with `max=` does.
     """
     if semiring is not None:
         stated = {rule.head.key for rule in source.rules if rule.aggregator == "|=" and not means_plus("|=", semiring)}
@@ -311,9 +311,9 @@ def _aggregators(source: Source, defined: set[str], semiring: str | None) -> dic
 
 
 def _agreed(normaliser: _Normaliser, axioms: list[Axiom], aggregators: Mapping[str, str]) -> list[Axiom]:
-    """The axioms, those of one item that are asserted by `=` and nothing else once. Raises where their values differ.
+    """The axioms without duplicates under `=`. Raises where two of them give an item different values.
 
-    Under another aggregator they are contributions like any other.
+    Under other aggregators axioms are contributions, and duplicates count.
     """
     kept: list[Axiom] = []
     asserted: dict[Item, Axiom] = {}

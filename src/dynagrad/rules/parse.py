@@ -1,8 +1,8 @@
-"""Text to syntax: `parse` for programs, `parse_item` for queries, `parse_term` for terms in files.
+"""The parser: `parse` for programs, `parse_item` for queries, `parse_term` for terms in files.
 
-In two steps, which `parsing/` has: lark's parser of `grammar.lark` gives raw shapes (`parsing/raw.py`), and when all
-statements are read these become the syntax of `syntax.py` (`parsing/resolve.py`). What a program means is no matter of
-either; they refuse only what is no text of the language, and `parsing/mistakes.py` says why.
+Two steps, in `parsing/`: lark's parser of `grammar.lark` makes raw trees (`parsing/raw.py`), and when all statements
+are read, name resolution turns these into the syntax of `syntax.py` (`parsing/resolve.py`). Only syntax errors are
+raised here; `parsing/mistakes.py` writes their messages.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .syntax import Item, Source, Term
 
 
 def parse(text: str, filename: str = "") -> Source:
-    """The program that `text` is; `filename` is named in errors.
+    """The syntax of a program; errors name the `filename`.
 
     >>> source = parse("goal += constit(s,0,N) * end(N).  % a parse")
     >>> source.rules[0].head.key, source.rules[0].aggregator
@@ -37,7 +37,7 @@ def parse(text: str, filename: str = "") -> Source:
 
 
 def parse_item(text: str) -> Item:
-    """The item that `text` is, as in a query; a final `.` may stand.
+    """The syntax of an item, as in a query; a final `.` is allowed.
 
     >>> parse_item("constit(np,0,K)").key
     'constit/3'
@@ -46,7 +46,7 @@ def parse_item(text: str) -> Item:
 
 
 def parse_term(text: str) -> Term:
-    """The term that `text` is.
+    """The syntax of a term.
 
     >>> parse_term("[n]")
     Compound(functor='cons', arguments=(Symbol(name='n'), Symbol(name='nil')))

@@ -1,8 +1,8 @@
-"""The semirings of the language: one table, a row for each, which says all that Python has to know of it.
+"""The table of semirings (Goodman 1999, "Semiring parsing"): all that Python knows of each, one row each.
 
 The arithmetic itself is C++ (`dynagrad/semirings.hpp`, whose head says what a struct has, and `jets.hpp` over numbers
-with derivatives). Here stand its names, what a number is outside, in which order items are best popped, and what
-derivatives there are. To add one, write its struct and its row.
+with derivatives). A row has its names, the form of its numbers in Python, its algebraic properties, the best pop order,
+and its derivatives. To add a semiring, write its struct and its row.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 OUTSIDE, MARGINAL, COUNT, ENTROPY = "an outside value", "a marginal", "an expected count", "an entropy"
-"""Sums over derivations that a chart may be asked for."""
+"""The sums over derivations that a chart can be asked for, as messages call them."""
 
 _SELECT = dict.fromkeys(("max=", "min=", "="), "select")
 _MODEST = frozenset({MARGINAL, COUNT})
@@ -23,64 +23,64 @@ _MODEST = frozenset({MARGINAL, COUNT})
 
 @dataclass(frozen=True)
 class BuiltIn:
-    """A semiring that a program may declare, or that it runs in without saying so."""
+    """A semiring that a program may declare, or one that it may run in without declaring it."""
 
     cxx: str
     """Its C++ type; `{vector}` stands for the length of r in `expectation`."""
     shape: str
-    """What a number is outside: float, count, boolean or expectation."""
+    """The form of a number in Python: float, count, boolean or expectation."""
     valid: str
-    """Which numbers it holds, as `semirings.Scale` has it."""
+    """The numbers that are valid, as in `semirings.Scale`."""
     zero: Any
     one: Any
     words: int = 1
-    """How many 8-byte words a number has."""
+    """The number of 8-byte words in a number."""
     jets: str = ""
     """The C++ type over numbers with derivatives along `{order}` directions; empty where there are no derivatives."""
     no_derivatives: str = ""
-    """Why there are none."""
+    """Why there are none, for messages."""
     source: tuple[str, ...] = ()
-    """The C++ of its type, where the headers of the runtime do not have it."""
+    """The C++ source of its type, where the headers of the runtime do not have it."""
     jets_source: tuple[str, ...] = ()
-    """The same of its type with derivatives."""
+    """The C++ source of its type with derivatives, likewise."""
     weight: str = "double"
-    """What a number is in a C++ header."""
+    """The type of a number in a C++ header for users."""
     order: Literal["size", "value", "arrival"] = "size"
-    """Which item is best popped first: that of the largest update, the best, or the first to arrive."""
+    """The best pop order: by the size of the update, by the value, or by arrival."""
     selective: bool = False
-    """Whether plus picks one of its arguments."""
+    """Whether plus selects one of its arguments."""
     written: str = ""
-    """An aggregator that plus may be written as, beside `+=`."""
+    """An aggregator that means plus, beside `+=`."""
     numbers: str = "numbers"
-    """What its numbers are, in messages: weights, logs, costs, pairs."""
+    """What messages call its numbers: weights, logs, costs, pairs."""
     adds_logs: bool = False
-    """Whether plus adds what its numbers are the logs of: a native number is a weight with an exponent of its own, of
-    which several may be multiplied before it is brought into range, and a gradient one with respect to logs."""
+    """Whether numbers are logs and plus adds their exponentials. A native number is then a weight with an exponent of
+    its own, several of which may be multiplied before it is normalised; gradients are with respect to logs."""
     rows: bool = False
-    """Whether a row of it can be joined with another as one operation on vectors (`rows.hpp`)."""
+    """Whether two rows of numbers can be joined by one vector operation (`rows.hpp`)."""
     equations: bool = False
-    """Whether values in a cycle solve polynomial equations, as linear algebra and Newton's method do."""
+    """Whether values in a cycle solve polynomial equations, by linear algebra and Newton's method."""
     underflows: bool = False
-    """Whether a number may become too small, and lose digits, without being zero."""
+    """Whether a number may underflow, or lose digits near zero."""
     times_adds: bool = False
-    """Whether times is addition, so that the one is 0: of logs and of costs."""
+    """Whether times is addition, of logs or of costs, so that the one is 0."""
     logs: bool = False
-    """Whether a probability is given as its log."""
+    """Whether the number for a probability is its log."""
     superior_sign: float | None = None
-    """With which sign a number that is not negative makes nothing better, where there is one."""
+    """The sign of numbers by which times never improves a value (superiority, Knuth 1977); None where there is none."""
     from_probabilities: Callable[[Any], Any] | None = None
-    """Numbers of it from probabilities."""
+    """The conversion of probabilities to its numbers."""
     recognised: tuple[str, str] | None = None
-    """The aggregator and the operator of which a program without a semiring runs in this one."""
+    """The aggregator and the operator of programs of plain arithmetic that are run in this semiring."""
     copies: Mapping[str, str] = field(default_factory=dict)
-    """How copies of a fact join in such a program, by its aggregator. What is missing cannot be done, so that such a
-    program is not recognised. A `shift` is a sum of logs or of costs: the derivative of each copy is that of all."""
+    """How copies of a fact join in such programs, by aggregator; a program with any other aggregator is not recognised.
+    A `shift` is a sum of logs or of costs: the derivative by each copy is that by the sum."""
     sums: frozenset[str] = frozenset()
-    """The sums over derivations that it has."""
+    """The sums over derivations that it defines."""
     declared: bool = True
     """Whether a program may name it."""
     in_plans: str = ""
-    """What a plan says of it, where that is not its name."""
+    """What `explain` calls it, where that is not its name."""
 
     @property
     def sums_up(self) -> bool:
@@ -222,8 +222,8 @@ SEMIRINGS: dict[str, BuiltIn] = {
         in_plans="defined in Python",
     ),
 }
-"""By name. `plain` is that of programs whose predicates aggregate each in its own way, `user` one made in Python: what
-depends on the one at hand is asked of it."""
+"""By name. `plain` is arithmetic in which each predicate has its own aggregator, `user` stands for semirings that are
+defined in Python."""
 
 
 def declarable() -> tuple[str, ...]:
@@ -232,6 +232,6 @@ def declarable() -> tuple[str, ...]:
 
 
 def means_plus(aggregator: str, semiring: str | None) -> bool:
-    """Whether an aggregator is another way to write the plus of a semiring."""
+    """Whether an aggregator is another spelling of a semiring's plus."""
     row = SEMIRINGS.get(semiring or "")
     return row is not None and aggregator == row.written

@@ -1,7 +1,7 @@
-"""Syntax back to text: `show` prints what `parse` reads, and reading it again gives the same syntax.
+"""The pretty-printer: `show` prints syntax as text, which `parse` reads back as the same syntax.
 
-It works on a stack of its own, so no depth of nesting is too much for it. Layout, comments and the way in which lists
-and slash terms were written are not kept.
+It keeps a stack of its own, so it prints any depth of nesting. Layout, comments and the spelling of lists and slash
+terms are not kept.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ from .syntax import (
 
 Shown = Term | Item | PriorityExpression | Condition | Rule | NormalRule | Axiom | TypeName
 
-# How tightly operators bind; an operand that binds less tightly than its place asks for stands in brackets.
+# Precedences; an operand of lower precedence than its place requires is put in brackets.
 _LOOSE, _SUM, _PRODUCT, _UNARY, _POWER, _ATOM = range(6)
 _BINARY = {
-    # operator: (how it binds, what its left side must be, what its right side must be, in an argument, on a right side)
+    # operator: (precedence, that required of its left side, of its right side, text in an argument, on a right side)
     "+": (_SUM, _SUM, _PRODUCT, "+", " + "),
     "-": (_SUM, _SUM, _PRODUCT, "-", " - "),
     "*": (_PRODUCT, _PRODUCT, _UNARY, "*", " * "),
@@ -58,7 +58,7 @@ _SPECIAL = {"\n": "\\n", "\t": "\\t", "\r": "\\r", "\\": "\\\\", "'": "\\'"}
 
 
 def show_name(name: str) -> str:
-    """A symbol or the name of a predicate as it is written, in quotes where it must be.
+    """A symbol or the name of a predicate as text, in quotes where they are needed.
 
     >>> show_name("np"), show_name("N P")
     ('np', "'N P'")
@@ -69,7 +69,7 @@ def show_name(name: str) -> str:
 
 
 def show(node: Shown) -> str:
-    """What `node` is in the rule language.
+    """The text of `node` in the rule language.
 
     >>> from dynagrad.rules.parse import parse
     >>> show(parse("a(slash(X,nil)) += 2*(b(X,[1|X])+c) for X<3.").rules[0])
@@ -113,7 +113,7 @@ def _binary(operator: str, operands: Sequence[Shown], place: int, values: bool) 
 
 
 def _unary(operand: Shown, place: int) -> list[_Piece]:
-    if isinstance(operand, Integer | Float | Numeral):  # without brackets it would be read as a negative number
+    if isinstance(operand, Integer | Float | Numeral):  # without brackets it would be parsed as a negative number
         return ["-(", (operand, _LOOSE), ")"]
     pieces: list[_Piece] = ["-", (operand, _POWER)]
     return ["(", *pieces, ")"] if place > _UNARY else pieces
@@ -217,7 +217,7 @@ def _apply(node: Application, place: int) -> list[_Piece]:
 
 
 def _normal_body(rule: NormalRule) -> list[_Piece]:
-    """The value, with the side antecedents as factors before it: they are not in it."""
+    """The value, after the side antecedents as factors, which the value does not contain."""
     sides: list[Expression] = [Side(antecedent.item) for antecedent in rule.antecedents if antecedent.side]
     if not sides:
         return [(rule.value, _LOOSE)]

@@ -1,4 +1,4 @@
-"""Variables of terms and rules: which there are, fresh ones, substitution, unification (Robinson 1965)."""
+"""Variables of terms and rules: occurrences, fresh names, substitution, unification (Robinson 1965)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .syntax import (
 
 
 def term_variables(term: Term) -> Iterator[Variable]:
-    """Every variable in `term`, from left to right, as often as it stands there.
+    """Every occurrence of a variable in `term`, from left to right.
 
     >>> [v.name for v in term_variables(Compound("f", (Variable("X"), Compound("g", (Variable("Y"), Variable("X"))))))]
     ['X', 'Y', 'X']
@@ -41,13 +41,13 @@ def term_variables(term: Term) -> Iterator[Variable]:
 
 
 def item_variables(item: Item) -> Iterator[Variable]:
-    """Every variable in `item`, from left to right, as often as it stands there."""
+    """Every occurrence of a variable in `item`, from left to right."""
     for argument in item.arguments:
         yield from term_variables(argument)
 
 
 def condition_variables(condition: Condition) -> Iterator[Variable]:
-    """Every variable in `condition`, from left to right, as often as it stands there."""
+    """Every occurrence of a variable in `condition`, from left to right."""
     if isinstance(condition, Negation):
         yield from item_variables(condition.item)
     else:
@@ -67,7 +67,7 @@ def expression_items(expression: Expression) -> Iterator[ItemValue | Side]:
 
 
 class FreshNames:
-    """Fresh names of variables, decomposed from those that a rule has."""
+    """Fresh names of variables, distinct from those in a rule."""
 
     def __init__(self, taken: Iterable[str]) -> None:
         self.taken = set(taken)
@@ -84,7 +84,7 @@ class FreshNames:
 
 
 def decomposed(conditions: Iterable[Condition]) -> list[Condition]:
-    """Conditions in which an equation of two compound terms of one form is one equation for each argument.
+    """Conditions with each equation of compound terms of the same functor replaced by equations of their arguments.
 
     >>> from dynagrad.rules.show import show
     >>> from dynagrad.rules.syntax import Integer
@@ -117,7 +117,7 @@ def _walk(term: Term, substitution: Substitution) -> Term:
 
 
 def unify(pairs: Iterable[tuple[Term, Term]], substitution: Substitution) -> bool:
-    """Extend `substitution` so that the two terms of each pair become equal; False where nothing does that.
+    """Unification (Robinson 1965), with the occurs check: extends `substitution`; False where the terms do not unify.
 
     >>> from dynagrad.rules.syntax import Integer
     >>> bindings = {}
@@ -185,7 +185,7 @@ def substituted_condition(condition: Condition, substitution: Substitution) -> C
 
 
 def with_values(node: Expression, values: Mapping[int, Expression], depth: int = 0) -> Expression:
-    """`node` with each antecedent's value replaced by what `values` has for it."""
+    """`node` with the values of antecedents substituted by `values`."""
     if depth > MAX_DEPTH:
         raise TooDeep
     if isinstance(node, AntecedentValue):

@@ -1,7 +1,7 @@
-"""What a program is: immutable syntax, with the place in the text that each piece came from.
+"""The abstract syntax of programs: immutable trees, whose nodes have their spans in the text.
 
-Terms stand in argument positions, expressions on right sides, conditions after `for`. No piece knows how it was
-written (`[n,pp]` is `cons(n,cons(pp,nil))` here, `X/Y` is `slash(X,Y)`), and none is ever changed.
+Terms stand in argument positions, expressions on right sides, conditions after `for`. Syntactic sugar is gone:
+`[n,pp]` is `cons(n,cons(pp,nil))` here, and `X/Y` is `slash(X,Y)`.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ NOWHERE = Span(0, 0, 1, 1)
 MAX_DEPTH = 150  # of terms and expressions in source text; immutable syntax is compared and hashed by recursion
 
 FUNCTIONS = {"exp": 1, "log": 1, "sqrt": 1, "tanh": 1, "sigmoid": 1, "abs": 1, "min": 2, "max": 2, "lse": 2}
-"""The built-in functions of values, with how many they take."""
+"""The built-in functions of values, with their arities."""
 
 INTEGER_FUNCTIONS = {"abs": 1, "min": 2, "max": 2}
-"""The functions of integers in conditions, with how many they take."""
+"""The functions of integers in conditions, with their arities."""
 
 COMPARISONS = ("<", "=<", ">", ">=", "==", "!=")
 
@@ -40,7 +40,7 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
-    """`np`, `'N P'` or `"Mary"`; the quotes are gone."""
+    """`np`, `'N P'` or `"Mary"`, without the quotes."""
 
     name: str
     span: Span = field(default=NOWHERE, compare=False, repr=False)
@@ -92,7 +92,7 @@ class Item:
 
     @property
     def key(self) -> str:
-        """The name that tells predicates apart: `constit/3`."""
+        """The key of its predicate, name and arity: `constit/3`."""
         return f"{self.predicate}/{len(self.arguments)}"
 
 
@@ -147,7 +147,7 @@ class Application:
 Expression = Numeral | ItemValue | Side | AntecedentValue | Application
 
 ONE = Application("*", ())
-"""The empty product: what `head.` asserts, and in normal form what is left of a product of side conditions."""
+"""The empty product: the body of `head.`, and in normal form the value of a product of side conditions alone."""
 
 
 # -- conditions ------------------------------------------------------------------------------------------------------
@@ -165,7 +165,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Equation:
-    """`left = right` over arguments: binds whatever can be solved for, else compares."""
+    """`left = right` over arguments: binds a variable where it can be solved for one, else compares."""
 
     left: Term
     right: Term
@@ -250,7 +250,7 @@ class AgendaDeclaration:
 
 @dataclass(frozen=True, slots=True)
 class SolveDeclaration:
-    """`:- solve auto.`, `iterate`, `linear` or `newton`: what is done about cycles of sums."""
+    """`:- solve auto.`, `iterate`, `linear` or `newton`: how cycles of sums are computed."""
 
     name: str
     span: Span = field(default=NOWHERE, compare=False, repr=False)
@@ -302,7 +302,7 @@ class BeamDeclaration:
 
 @dataclass(frozen=True, slots=True)
 class DistributionDeclaration:
-    """`:- distribution rewrite(X,...) given X.` Parsed and kept; training reads it."""
+    """`:- distribution rewrite(X,...) given X.`: kept for the training of parameters; nothing else reads it."""
 
     item: Item
     rest: bool

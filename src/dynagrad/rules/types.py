@@ -1,12 +1,12 @@
-"""Argument types: `infer` groups the argument positions of a program into domains, from the text alone.
+"""Type inference: `infer` groups the argument positions of a program into domains, by union-find over its text.
 
-Two positions share a domain where one variable stands at both, or where an equation or a comparison ties two variables.
-A domain collects what the text says of its members: constants, arithmetic, patterns, declarations. The facts say the
-rest later. Positions may mix kinds, unless arithmetic or a declaration forbids it. Where one rule computes with an
-argument in which another has a compound term, the position is *mixed*: it holds terms, and a variable that is computed
-with has a domain of its own, of integers, so that it matches those members that are integers and no others.
+Two positions share a domain where one variable stands at both, or where an equation or a comparison joins two
+variables. A domain collects what the text says of its members: constants, arithmetic, patterns, declarations; facts add
+to this later. A domain may mix kinds of values, unless arithmetic or a declaration forbids it. Where one rule computes
+with an argument in which another has a compound term, the position is *mixed*: it holds terms, and a variable that is
+computed with has a domain of its own, of integers, so that it matches only those members that are integers.
 
-It is long since inference and its errors, which retrace it, are one.
+It is long since the errors of inference retrace it.
 """
 
 from __future__ import annotations
@@ -69,10 +69,10 @@ class Domain:
 
 @dataclass(frozen=True, slots=True)
 class Quotient:
-    """`A/B` in a condition: the term `slash(A,B)`, but a mistake where both are integers."""
+    """`A/B` in a condition: the term `slash(A,B)`, but an error where facts show that both are integers."""
 
     term: Compound
-    domains: tuple[int, ...]  # those of its operands of which the text does not say whether they hold integers alone
+    domains: tuple[int, ...]  # those of its operands that the text does not restrict to integers
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,12 +89,12 @@ class Domains:
         return self.domains[self.of[key, argument]]
 
 
-# Why a domain is what it is: a place, and what stands there in words.
+# A reason for a property of a domain: a place in the text, and a description of what stands there.
 _Evidence = tuple[Span, str]
 
 
 class _Groups:
-    """A union-find over nodes numbered from 0, with the evidence gathered per node until the end."""
+    """Union-find over nodes numbered from 0, with path compression; the least node of a set represents it."""
 
     def __init__(self) -> None:
         self.parent: list[int] = []
@@ -122,14 +122,14 @@ NO_DIVISION = (
     "`{}` is a term here, and its parts are integers. To divide integers write `//`, which rounds down. Where the "
     "term is meant, let it stand in an item."
 )
-"""Why `/` between integers is refused after `for`."""
+"""The error for `/` between integers after `for`."""
 
 
 class _Inference:
     def __init__(self, rules: Rules, mixed: frozenset[Position] = frozenset()) -> None:
         self.rules = rules
         self.mixed = mixed
-        self.computed: frozenset[str] = frozenset()  # the variables of the rule in hand that hold integers
+        self.computed: frozenset[str] = frozenset()  # the variables of the current rule that hold integers
         self.loose: set[str] = set()  # and those that stand at mixed positions and may hold terms
         self.groups = _Groups()
         self.positions: dict[Position, int] = {}
@@ -140,7 +140,8 @@ class _Inference:
         self.nested: list[int] = []
         self.quotients: list[tuple[Compound, list[int]]] = []  # with the nodes of operands that are variables
         self.variables: dict[int, dict[str, int | None]] = {}
-        self.allowed: dict[str, frozenset[str]] = {}  # per variable of the rule in hand, what declarations allow it
+        # By variable of the current rule, the kinds that declarations allow.
+        self.allowed: dict[str, frozenset[str]] = {}
         for predicate in rules.predicates.values():
             for argument in range(predicate.arity):
                 self.positions[predicate.key, argument] = self.groups.new()
@@ -169,7 +170,7 @@ class _Inference:
                 self.divisions((condition.left, condition.right), nodes)
 
     def divisions(self, terms: Iterable[Term], nodes: dict[str, int | None]) -> None:
-        """Notes each `A/B` whose operands are integers, or variables of which other places say more."""
+        """Collects each `A/B` whose operands are integers, or variables that may turn out to be."""
         stack = list(terms)
         while stack:
             term = stack.pop()
@@ -189,15 +190,15 @@ class _Inference:
             if types is not None:
                 self.fit(term, types[argument], key, argument)
             if isinstance(term, Variable):
-                apart = (key, argument) in self.mixed and term.name in self.computed
-                if (key, argument) in self.mixed and not apart:
+                separate = (key, argument) in self.mixed and term.name in self.computed
+                if (key, argument) in self.mixed and not separate:
                     self.loose.add(term.name)
-                self.tie(term, self.node(term, nodes) if apart else node, nodes)
+                self.tie(term, self.node(term, nodes) if separate else node, nodes)
             else:
                 self.evidence(term, node)
 
     def fit(self, term: Term, union: Type, key: str, argument: int) -> None:
-        """Hold a term against the declaration of the very position where it stands."""
+        """Checks a term against the declaration of its position."""
         declared = f"argument {argument + 1} of `{key}` is declared `{' | '.join(map(show, union))}`"
         if not fits(term, union):
             raise self.error(f"These types cannot meet: {declared}, and this is {_what(term)}.", term.span)
@@ -220,7 +221,7 @@ class _Inference:
             self.groups.join(known, node)
 
     def evidence(self, term: Term, node: int) -> None:
-        """What a term that is no variable says of the domain it stands in."""
+        """Records what a term other than a variable says of its domain."""
         match term:
             case Symbol():
                 self.kind(node, "symbol", term.span, f"the symbol `{_short(term.name)}`")
@@ -235,7 +236,7 @@ class _Inference:
                 self.kind(node, "term", term.span, f"a term `{_short(term.functor)}(...)`")
 
     def node(self, variable: Variable, nodes: dict[str, int | None]) -> int:
-        """The node of a variable in a condition, its own where no item has it as an argument."""
+        """The node of a variable in a condition; a new one where no item has it as an argument."""
         known = nodes.get(variable.name)
         if known is None:
             known = nodes[variable.name] = self.groups.new()
@@ -243,7 +244,7 @@ class _Inference:
 
     def condition(self, condition: Comparison | Equation, nodes: dict[str, int | None]) -> None:
         sides = (condition.left, condition.right)
-        if self.apart(condition):
+        if self.differs(condition):
             for side in sides:
                 if isinstance(side, Arithmetic):
                     for variable in self.operands(side):
@@ -283,8 +284,8 @@ class _Inference:
         if order and tied and not computed:
             self.ordered.append((tied[0], (condition.span, "members are compared by their order")))
 
-    def apart(self, condition: Comparison | Equation) -> bool:
-        """Whether a condition asks that what may be a term is different from an integer."""
+    def differs(self, condition: Comparison | Equation) -> bool:
+        """Whether a condition is `!=` between an integer and a variable that may hold a term: it joins no domains."""
         if not isinstance(condition, Comparison) or condition.operator != "!=":
             return False
 
@@ -298,7 +299,7 @@ class _Inference:
         return (loose(left) and whole(right)) or (whole(left) and loose(right))
 
     def operands(self, arithmetic: Arithmetic) -> Iterable[Variable]:
-        """The variables that `arithmetic` computes with; whatever else stands in it must be an integer."""
+        """The variables in `arithmetic`. Raises where another operand is not an integer."""
         stack: list[Term] = [arithmetic]
         while stack:
             term = stack.pop()
@@ -312,7 +313,7 @@ class _Inference:
                 raise self.error(f"Arithmetic in arguments is for integers; this is {_what(term)}.{hint}", term.span)
 
     def inside(self, rule: NormalRule, nodes: dict[str, int | None]) -> None:
-        """Variables inside compound terms: their domain is the one that they have elsewhere, if any."""
+        """Marks the domains of variables that also stand inside compound terms."""
 
         def mark(term: Term) -> None:
             if isinstance(term, Compound):
@@ -330,7 +331,7 @@ class _Inference:
                 mark(condition.right)
 
     def declarations(self) -> None:
-        """Constants in the items of declarations, and arguments that priorities compute with."""
+        """Reads the items of declarations: their constants, and the arguments that priorities compute with."""
         rules = self.rules
         items = [prune.item for prune in rules.prunes] + [beam.item for beam in rules.beams]
         items += [distribution.item for distribution in rules.distributions if not distribution.rest]
@@ -365,10 +366,10 @@ class _Inference:
         if item.key in self.rules.predicates:
             self.item(item, nodes)
 
-    # Drawing the conclusion.
+    # Conclusions.
 
     def gather(self) -> None:
-        """All that the text says."""
+        """Collects the evidence of the whole text."""
         for axiom in self.rules.axioms:
             self.item(axiom.item, {})
         for rule in self.rules.rules:
@@ -376,7 +377,7 @@ class _Inference:
         self.declarations()
 
     def terms(self, computed: bool) -> frozenset[Position]:
-        """The positions of domains with compound terms; where it says so, of those that are also computed with."""
+        """The positions of domains with compound terms; with `computed`, only of those that are also computed with."""
         find = self.groups.find
         roots = {find(node) for node, kind, _ in self.kinds if kind == "term"}
         if computed:
@@ -436,7 +437,7 @@ class _Inference:
         return Domains(tuple(domains), of, variables, self.divided(domains, number))
 
     def divided(self, domains: list[Domain], number: Callable[[int], int]) -> tuple[Quotient, ...]:
-        """What only facts can tell to be a division of integers. Raises where the text tells."""
+        """The quotients of which only facts can say whether they divide integers. Raises where the text says so."""
         found = []
         for term, nodes in self.quotients:
             here = [domains[number(node)] for node in nodes]
@@ -447,7 +448,7 @@ class _Inference:
         return tuple(found)
 
     def declared(self, number: Callable[[int], int], count: int) -> list[dict[str, _Evidence] | None]:
-        """Per domain, the kinds that its declared positions allow, each with a place that says so."""
+        """By domain, the kinds that its declared positions allow, each with the place of a declaration."""
         result: list[dict[str, _Evidence] | None] = [None] * count
         for declaration in self.rules.source.declarations:
             if not isinstance(declaration, TypeDeclaration) or declaration.key not in self.rules.predicates:
@@ -470,7 +471,7 @@ class _Inference:
         arithmetic: _Evidence | None,
         ordered: _Evidence | None,
     ) -> None:
-        """Refuse a domain whose members cannot be of one type."""
+        """Raises where what the text says of a domain is contradictory."""
         where = " and ".join([f"argument {i + 1} of `{key}`" for key, i in positions[:2]])
         shared = f" Both belong to {where}{', and more' if len(positions) > 2 else ''}." if positions else ""
         if arithmetic is not None:
@@ -479,7 +480,7 @@ class _Inference:
                     self.clash(kinds[kind], arithmetic, "arithmetic is for integers", shared)
             if declared is not None and "int" not in declared:
                 place = next(iter(declared.values()))
-                self.clash(arithmetic, (place[0], f"{place[1]} {_listing(declared)}"), "that is no integer", "")
+                self.clash(arithmetic, (place[0], f"{place[1]} {_listing(declared)}"), "that is not an integer", "")
         if ordered is not None:
             for kind in ("symbol", "term", "float"):
                 if kind in kinds:
@@ -504,7 +505,7 @@ class _Inference:
 
 
 def _computed(rule: NormalRule) -> frozenset[str]:
-    """The variables of a rule that can only be integers: what is computed, computed with, or compared by order."""
+    """The variables of a rule that must be integers: those computed, computed with, or compared by order."""
     found: set[str] = set()
     pairs: list[tuple[str, str]] = []
     for condition in rule.conditions:
@@ -522,7 +523,7 @@ def _computed(rule: NormalRule) -> frozenset[str]:
         elif isinstance(condition.left, Variable) and isinstance(condition.right, Variable):
             pairs.append((condition.left.name, condition.right.name))
     size = -1
-    while size != len(found):  # what is equal to an integer is one
+    while size != len(found):  # a variable that equals one of these is one of them
         size = len(found)
         for pair in pairs:
             if not found.isdisjoint(pair):
@@ -569,7 +570,7 @@ def _what(term: Term) -> str:
 
 
 def fits(term: Term, union: Type) -> bool:
-    """Whether `term` can be a member of a declared type; a variable in it fits everything.
+    """Whether `term` can be a member of a declared type; a variable fits everything.
 
     >>> from dynagrad.rules.parse import parse, parse_term
     >>> union = parse(":- type p(slash(symbol, list) | int).").declarations[0].arguments[0]
@@ -618,9 +619,9 @@ def infer(rules: Rules) -> Domains:
         clashing = frozenset(p for p in inference.terms(computed=True) if p[0] not in typed) - mixed
         if not clashing:
             return inference.run()
-        apart = _Inference(rules, mixed | clashing)  # which of them have terms, whatever is computed elsewhere
-        apart.gather()
-        more = clashing & apart.terms(computed=False)
+        alone = _Inference(rules, mixed | clashing)  # those that have terms without the variables computed with
+        alone.gather()
+        more = clashing & alone.terms(computed=False)
         if not more:
             return inference.run()
-        mixed |= more  # more of them each time
+        mixed |= more  # it grows, so this ends

@@ -1,6 +1,6 @@
-"""Unfolds transient predicates: each use is replaced by the bodies of the rules (Tamaki and Sato 1984).
+"""Unfolding of transient predicates: each use is replaced by the bodies of their rules (Tamaki and Sato 1984).
 
-What is added up must distribute over the use, or the program is refused.
+The aggregator must distribute over the use, or the program is refused.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ MAX_ANTECEDENTS = 200  # of one rule that unfolding makes
 
 
 class Unfolder:
-    """Replaces each use of a transient predicate by what its rules say."""
+    """Unfolds each use of a transient predicate by its rules."""
 
     def __init__(self, source: Source, semiring: str | None, keys: Mapping[str, Span], axioms: list[Axiom]) -> None:
         self.source, self.semiring, self.keys = source, semiring, keys
@@ -79,7 +79,7 @@ class Unfolder:
         return [new for rule in rules if rule.head.key not in self.keys for new in self.unfold(rule)]
 
     def _order(self) -> list[str]:
-        """The transient predicates, each after those that it uses."""
+        """The transient predicates in topological order: each after those that it uses."""
         uses = {
             key: sorted({a.item.key for rule in rules for a in rule.antecedents if a.item.key in self.keys})
             for key, rules in self.definitions.items()
@@ -109,7 +109,7 @@ class Unfolder:
         for condition in rule.conditions:
             if isinstance(condition, Negation) and condition.item.key in self.keys:
                 raise self.error(
-                    f"`not` cannot ask for `{condition.item.key}`: a transient predicate is never stored.",
+                    f"`not` cannot use `{condition.item.key}`: a transient predicate is never stored.",
                     condition.span,
                 )
         current = [rule]
@@ -125,7 +125,7 @@ class Unfolder:
     def _check_use(self, rule: NormalRule, index: int, antecedent: Antecedent, definitions: list[NormalRule]) -> None:
         key, span = antecedent.item.key, antecedent.item.span
         if antecedent.side:
-            raise self.error(f"SIDE cannot ask for `{key}`: a transient predicate is never stored.", span)
+            raise self.error(f"SIDE cannot use `{key}`: a transient predicate is never stored.", span)
         if self.semiring is not None:  # a right side is a product there, and times distributes over plus
             if any(d.aggregator == "|=" for d in definitions):
                 raise self.error(
@@ -151,7 +151,7 @@ class Unfolder:
             )
 
     def _combine(self, rule: NormalRule, index: int, definition: NormalRule) -> Iterator[NormalRule]:
-        """`rule` with its antecedent number `index` replaced by the body of `definition`, if the two fit."""
+        """The resolvent of `rule` and `definition` at the antecedent number `index`, if they unify."""
         names = FreshNames(_normal_names(rule))
         renaming: Substitution = {}
         for variable in _normal_variables(definition):
@@ -161,7 +161,7 @@ class Unfolder:
                 names.taken.add(name)
                 renaming[variable.name] = replace(variable, name=name)
         try:
-            # The renaming is no substitution to walk along: a new name may be an old one of another variable.
+            # A renaming is applied once, unlike a substitution: a new name may be the old one of another variable.
             fresh = _rename(definition, renaming)
             substitution: Substitution = {}
             if not unify(zip(fresh.head.arguments, rule.antecedents[index].item.arguments, strict=True), substitution):
@@ -264,7 +264,7 @@ def _substituted_part(part: int | Unfolded, substitution: Substitution) -> int |
 
 
 def _without_ones(value: Expression) -> Expression:
-    """A product without the empty products in it."""
+    """A product without factors that are empty products."""
     if not isinstance(value, Application) or value.operator != "*":
         return value
     kept = [x for x in map(_without_ones, value.operands) if x != ONE]
@@ -316,7 +316,7 @@ def _normal_names(rule: NormalRule) -> set[str]:
 
 
 def _is_linear(value: Expression, index: int, places: Mapping[str, tuple[int, ...]]) -> bool:
-    """Whether the antecedent's value stands in `value` once, and only under operators that let a sum through."""
+    """Whether `value` is linear in an antecedent: it occurs once, and only below operators that distribute."""
     node = value
     while isinstance(node, Application):
         holding = [i for i, operand in enumerate(node.operands) if _mentions(operand, index)]

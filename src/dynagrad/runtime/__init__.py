@@ -1,8 +1,9 @@
-"""Compiled libraries: built, kept, loaded and called.
+"""The runtime: compiled libraries, built, cached, loaded and called. Rules, charts and facts are not known here.
 
-`compiling/` has the compiler and the cache of what it made, `disk/` files that several processes share. `library.py`
-loads a library; `engine.py` has the functions of a compiled program of rules as Python objects, `calling.py` and
-`walking.py` generated functions as functions of Python; `blas.py` and `threads.py` are what compiled code asks of this
-process. Under `include/dynagrad/` lie the headers that generated code is written against. Nothing here knows rules,
-charts or facts.
+- `compiling/`: the compiler, its flags, and the cache of libraries; `disk/`: files that several processes share.
+- `library.py`: a loaded library, and how native code is interrupted.
+- `engine.py`: the functions of a compiled program of rules as Python objects.
+- `calling.py`: generated functions as builtin functions of Python; `walking.py`: the same with nested arguments.
+- `blas.py`, `threads.py`: BLAS and a pool of threads for compiled code.
+- `include/dynagrad/`: the headers that generated code is written against.
 """

@@ -1,7 +1,7 @@
-"""The BLAS and LAPACK that scipy carries, for compiled code: pointers to functions, taken from its capsules.
+"""scipy's BLAS and LAPACK for compiled code: pointers to functions, taken from the capsules of its Cython interface.
 
-scipy is optional. Without it, or where its functions take other kinds of whole numbers than the 32-bit ones that
-`dynagrad/graphs/blas.hpp` has, compiled code does with its own loops.
+scipy is optional. Without it, or where its functions do not take 32-bit integers as `dynagrad/graphs/blas.hpp` expects,
+compiled code uses its own loops.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..errors import NotDifferentiable
 from .library import Library
 
 FAILURES: dict[int, type[Exception]] = {64: np.linalg.LinAlgError, 65: np.linalg.LinAlgError, 66: NotDifferentiable}
-"""The exceptions that stand for the own numbers of status of blas.hpp."""
+"""The exceptions for the statuses that blas.hpp adds to those of body.hpp."""
 
 # In the order of `Blas` in blas.hpp: the module, the function, and how many arguments it has.
 _FUNCTIONS = (
@@ -32,7 +32,7 @@ _FUNCTIONS = (
 
 @functools.cache
 def table() -> Any:
-    """The pointers, as an array for `dg_blas`, or None where there is no BLAS; the first call imports scipy.
+    """The pointers as an array for `dg_blas`, or None where there is no BLAS; the first call imports scipy.
 
     >>> table() is table()
     True
@@ -45,7 +45,7 @@ def table() -> Any:
 
 
 def _pointer(module: Any, name: str, count: int) -> int | None:
-    """Where a function is; None if it does not look as expected."""
+    """The address of a function; None if its signature is not the expected one."""
     capsule = module.__pyx_capi__[name]
     api = ctypes.pythonapi
     name_of = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(("PyCapsule_GetName", api))
@@ -57,7 +57,7 @@ def _pointer(module: Any, name: str, count: int) -> int | None:
 
 
 def attach(library: Library) -> bool:
-    """Give BLAS to a library whose source includes blas.hpp; whether there is one.
+    """Passes BLAS to a library whose source includes blas.hpp; returns whether there is one.
 
     >>> from dynagrad.runtime.compiling import cache
     >>> from dynagrad.runtime import library

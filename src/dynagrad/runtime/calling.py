@@ -1,14 +1,14 @@
-"""Generated functions as functions of Python: a call that costs little more than a call of Python's own functions.
+"""Generated functions as builtin functions of Python (a foreign function interface), with calls as cheap as its own.
 
 The numbers and arrays that a generated function takes and returns are its leaves. Its body knows nothing of Python
-(`dynagrad/body.hpp`); `glue` writes what stands around it in the same library, and `callable_of` makes a builtin
-function of that. The interpreter then calls the library directly, which reads floats and numpy arrays in place
+(`dynagrad/body.hpp`); `glue` writes a wrapper for it in the same library, and `callable_of` makes a builtin function of
+that. The interpreter then calls the library directly, which reads floats and numpy arrays in place
 (`dynagrad/python.hpp`) through a table of pointers that is filled here, so that it is compiled without the headers of
-Python and serves every version. Where objects do not lie in memory as they do in CPython, found out once, at import,
-`ctypes` calls the body instead: slower, and the same to the caller.
+Python and works with every version. Where the memory layout of objects is not that of CPython, which is checked once,
+at import, `ctypes` calls the body: slower, and the same to the caller.
 
-What does not fit exactly (an integer for a real, a float32 or strided array, a list) goes to a function of Python,
-`otherwise`. Structures of leaves, keywords, and what a leaf means are the business of others.
+Arguments that do not fit exactly (an integer for a real, a float32 or strided array, a list) are passed to a Python
+function, `otherwise`. Nested structures of leaves are for `walking.py`.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ Kind = Literal["real", "integer", "boolean"]
 
 @dataclass(frozen=True, slots=True)
 class LeafType:
-    """One argument or result: a kind of number, and the shape of an array of them; the empty shape is a single one.
+    """The type of an argument or result: a kind of number, and the shape of an array; the empty shape is a scalar.
 
-    A single real is a float (or numpy.float64) and comes back as a float; likewise int (numpy.int64) and bool. Arrays
+    A scalar real is a float (or numpy.float64) and is returned as a float; likewise int (numpy.int64) and bool. Arrays
     are of float64, int64 and bool.
 
     >>> print(LeafType("real"), LeafType("integer", (2, 3)))
@@ -48,7 +48,7 @@ class LeafType:
 
 @dataclass(frozen=True, slots=True)
 class _Numbers:
-    """What there is to know about a kind: types, and which of numpy's kinds of dtype turn into it without loss."""
+    """A kind of number: its types, and the kinds of numpy's dtypes that convert to it without loss."""
 
     cxx: str
     ctype: type[Any]
@@ -65,7 +65,7 @@ _KINDS: dict[Kind, _Numbers] = {
     "boolean": _Numbers("dynagrad::kBoolean", ctypes.c_bool, np.dtype(np.bool_), bool, (bool, np.bool_), "b"),
 }
 
-# The exceptions that stand for what a body returns, by `Outcome` in body.hpp, and their words if it gives none.
+# The exceptions for the statuses of a body, by `Outcome` in body.hpp, and their messages if it gives none.
 _FAILURES: dict[int, tuple[type[BaseException], str]] = {
     1: (KeyboardInterrupt, ""),
     2: (RoomError, "the memory is full"),
@@ -78,9 +78,9 @@ _FAILURES: dict[int, tuple[type[BaseException], str]] = {
 
 
 class Given:
-    """What a body is given with each call besides its arguments (`Context::given`): addresses, and what keeps them.
+    """Data that a body gets with each call besides its arguments (`Context::given`): addresses, and their owners.
 
-    Two functions may share a library, and each has data of its own.
+    It belongs to one function, while functions may share a library.
 
     >>> Given([None, np.zeros(3)]).count
     2
@@ -94,18 +94,18 @@ class Given:
 
 
 def _place(item: Any) -> int | None:
-    """Where an array, or a function of ctypes, is."""
+    """The address of an array, or of a ctypes function."""
     if item is None:
         return None
     return _address(item) if isinstance(item, np.ndarray) else ctypes.cast(item, ctypes.c_void_p).value
 
 
 def glue(name: str, inputs: Sequence[LeafType], outputs: Sequence[LeafType], given: int = 0) -> str:
-    """The C++ to put behind the body called `name`, so that `callable_of` finds what it needs.
+    """The C++ wrapper to append to the body called `name`, for `callable_of`.
 
-    `given` is how many addresses the body is given with each call.
+    `given` is the number of addresses that the body gets with each call.
 
-    The source defines before it, with `#include <dynagrad/body.hpp>`,
+    The source before it includes `<dynagrad/body.hpp>` and defines
 
         DYNAGRAD_EXPORT int64_t name(const dynagrad::Context*, const void* const* inputs, void* const* outputs)
     """
@@ -152,14 +152,14 @@ def callable_of(
     failed: Callable[[int, str], Any] | None = None,
     given: Given | None = None,
 ) -> Callable[..., Any]:
-    """The body `symbol` of a library, and its `glue`, as a function of its inputs, by position, to a tuple of outputs.
+    """The body `symbol` of a library, with its `glue`, as a function from positional inputs to a tuple of outputs.
 
-    With `single` it returns its only output instead. Arguments that are not exactly what the leaves say are passed to
-    `otherwise(*arguments)`, as they are and however many, and what that returns is returned; by default they are
-    converted where nothing is lost (integers to reals, any layout, order of bytes, lists) and refused with an `Error`
-    where something would be. If the body returns a status other than 0, `failed(status, message)` is to raise; by
-    default, `failure`. Arguments are never changed, results are new, and many threads may call at once. `given` is what
-    the body is given with each call, as many addresses as `glue` was told.
+    With `single` it returns its only output instead. Arguments that do not fit the leaves exactly are passed to
+    `otherwise(*arguments)`, whose result is returned; by default they are converted where that is lossless (integers to
+    reals, any layout, byte order, lists), and refused with an `Error` otherwise. If the body returns a status other
+    than 0, `failed(status, message)` has to raise; by default, `failure`. Arguments are never changed, results are new,
+    and many threads may call at once. `given` has the data that the body gets with each call, as many addresses as
+    `glue` was told.
 
     >>> from dynagrad.runtime.compiling import cache
     >>> from dynagrad.runtime import library
@@ -177,7 +177,7 @@ def callable_of(
     if _quoted(said.decode()) != _signature(inputs, outputs, 0 if given is None else given.count):
         raise CompileError(f"{symbol} in {library.path} takes and returns {said.decode()}, and was taken for another")
     if single and len(outputs) != 1:
-        raise CompileError(f"{symbol} returns {len(outputs)} values, which is no single one")
+        raise CompileError(f"{symbol} returns {len(outputs)} values, not a single one")
     inputs, outputs, name, failed = tuple(inputs), tuple(outputs), name or symbol, failed or failure
 
     def make(otherwise: Callable[..., Any]) -> Callable[..., Any]:
@@ -189,7 +189,7 @@ def callable_of(
 
 
 def failure(status: int, message: str, name: str = "") -> NoReturn:
-    """Raise the exception that stands for this status of a body (`Outcome` in body.hpp), with its message.
+    """Raises the exception for a status of a body (`Outcome` in body.hpp), with its message.
 
     >>> failure(4, "row 7 of 5", "pick")
     Traceback (most recent call last):
@@ -205,7 +205,7 @@ def _entry(name: str, single: bool) -> str:
 
 
 def _signature(inputs: Sequence[LeafType], outputs: Sequence[LeafType], given: int) -> str:
-    """The leaves as a string of C++: what the library was made for."""
+    """The leaves as a C++ string, by which a library is checked."""
     more = f", given {given}" if given else ""
     return _quoted(f"({', '.join(map(str, inputs))}) -> ({', '.join(map(str, outputs))}){more}")
 
@@ -242,7 +242,7 @@ _OBJECTS = (
     *_KINDS["integer"].exact,
     *(False, np.False_, True, np.True_),
 )
-_NEW_ARRAY = 94  # where PyArray_NewFromDescr stands among the functions that numpy offers to extensions
+_NEW_ARRAY = 94  # the index of PyArray_NewFromDescr in numpy's table of functions for extensions
 _METH_FASTCALL = 0x80
 
 
@@ -258,7 +258,7 @@ class _Method(ctypes.Structure):
 
 
 class _Array(ctypes.Structure):
-    """The beginning of a numpy array, as `ArrayFields` in python.hpp has it."""
+    """The first fields of a numpy array, `ArrayFields` in python.hpp."""
 
     _fields_ = (
         ("references", ctypes.c_ssize_t),
@@ -274,7 +274,7 @@ class _Array(ctypes.Structure):
 
 
 class _Descr(ctypes.Structure):
-    """The beginning of a numpy dtype, as `DescrFields` in python.hpp has it."""
+    """The first fields of a numpy dtype, `DescrFields` in python.hpp."""
 
     _fields_ = (
         ("references", ctypes.c_ssize_t),
@@ -289,8 +289,8 @@ class _Descr(ctypes.Structure):
 
 
 def _as_expected() -> bool:
-    """Whether objects and arrays lie in memory as python.hpp takes for granted, tried on a few of each kind."""
-    # Of another size are objects in an interpreter without a lock, or one that traces references.
+    """Whether the memory layout of objects and arrays is that which python.hpp assumes, tried on some of each."""
+    # objects have another size in an interpreter without a lock, or one that traces references
     if sys.implementation.name != "cpython" or object.__basicsize__ != 16 or ctypes.sizeof(ctypes.c_void_p) != 8:
         return False
     if any(ctypes.c_void_p.from_address(id(x) + 8).value != id(type(x)) for x in (1.5, 7, True, np.float64(1.5))):
@@ -303,7 +303,7 @@ def _as_expected() -> bool:
 
 
 def _array_as_expected(a: np.ndarray[Any, Any]) -> bool:
-    """Whether the array and its dtype have their fields where they should be; pointers are followed last."""
+    """Whether an array and its dtype have their fields in the expected places; pointers are followed last."""
     found, descr = _Array.from_address(id(a)), _Descr.from_address(id(a.dtype))
     seen = (found.type, found.data, found.dimensions, found.descr, found.flags)
     said = (id(np.ndarray), a.ctypes.data, a.ndim, id(a.dtype), a.flags.num)
@@ -313,7 +313,7 @@ def _array_as_expected(a: np.ndarray[Any, Any]) -> bool:
 
 
 def _new_array() -> int | None:
-    """The address of numpy's function that makes arrays; None if this numpy is not one that is known."""
+    """The address of numpy's function that makes arrays; None for an unknown version of numpy."""
     try:
         inside = importlib.import_module("numpy._core._multiarray_umath")
     except ImportError:  # before numpy 2
@@ -326,7 +326,7 @@ def _new_array() -> int | None:
 
 
 def _table() -> ctypes.Array[ctypes.c_void_p] | None:
-    """`Python` of python.hpp: functions, then objects; None where it would not do."""
+    """`Python` of python.hpp: functions, then objects; None where the interpreter or numpy is not as expected."""
     try:
         if not _as_expected():
             return None
@@ -338,7 +338,7 @@ def _table() -> ctypes.Array[ctypes.c_void_p] | None:
 
 
 PYTHON = _table()
-"""The table that libraries get, or None if they are to be called by `ctypes`."""
+"""The table that is passed to libraries, or None if they are called by `ctypes`."""
 
 
 def _fast(
@@ -351,23 +351,23 @@ def _fast(
     failed: Callable[[int, str], Any],
     given: Given | None,
 ) -> Callable[..., Any]:
-    """The builtin function."""
+    """The body as a builtin function."""
     take = library.function("dg_python", ctypes.c_bool, ctypes.c_void_p, ctypes.c_int64)
     if not take(ctypes.addressof(table), ctypes.sizeof(table)):
         raise CompileError(f"the table of pointers is not what {library.path} expects")
     method = method_of(library, _entry(symbol, single), name)
-    # The definition, what is given and the library have to live as long as the function, which holds this tuple.
+    # The definition, the data and the library have to live as long as the function, which holds this tuple.
     return builtin_of(method, (otherwise, failed, 0 if given is None else given.address, given, method, library))
 
 
 def method_of(library: Library, symbol: str, name: str) -> _Method:
-    """The definition of a builtin function that is called with an array of arguments."""
+    """The definition of a builtin function with calling convention METH_FASTCALL."""
     address = ctypes.cast(library.function(symbol, None), ctypes.c_void_p).value  # type: ignore[arg-type]  # what is known of it above is more than its type says
     return _Method(name.encode(), address, _METH_FASTCALL, None)
 
 
 def builtin_of(method: _Method, held: tuple[Any, ...]) -> Callable[..., Any]:
-    """A builtin function by its definition, which has to be held; what is held is its `self`."""
+    """A builtin function of a definition, which has to stay alive; `held`, its `self`, has what has to."""
     new = ctypes.pythonapi["PyCFunction_NewEx"]
     new.restype, new.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
     made: Callable[..., Any] = new(ctypes.addressof(method), held, None)
@@ -396,7 +396,7 @@ def _slow(
     failed: Callable[[int, str], Any],
     given: Given | None,
 ) -> Callable[..., Any]:
-    """What `_fast` makes, by way of ctypes."""
+    """The body as a function that calls it by ctypes."""
     body = library.function(symbol, ctypes.c_int64, *(ctypes.c_void_p,) * 3)
     ins, outs, text = ctypes.c_void_p * len(inputs), ctypes.c_void_p * len(outputs), ctypes.c_char * _MESSAGE
 
@@ -423,13 +423,13 @@ def _slow(
 
 
 def _address(x: Any) -> int:
-    """Where the numbers of an array are, or a number of ctypes."""
+    """The address of an array's data, or of a ctypes number."""
     place: int = x.__array_interface__["data"][0] if type(x) is np.ndarray else ctypes.addressof(x)
     return place
 
 
 def _fits(leaf: LeafType, x: Any) -> bool:
-    """Whether the argument is exactly what the leaf says."""
+    """Whether an argument is exactly of a leaf's type."""
     numbers = _KINDS[leaf.kind]
     if not leaf.shape:
         return type(x) in numbers.exact and (leaf.kind != "integer" or -(2**63) <= x < 2**63)
@@ -442,21 +442,21 @@ def _fits(leaf: LeafType, x: Any) -> bool:
     )
 
 
-# -- what does not fit ------------------------------------------------------------------------------------------------
+# -- conversion of arguments that do not fit --------------------------------------------------------------------------
 
 
 def _refuse(*arguments: Any) -> NoReturn:
-    """What converted arguments do not get to."""
+    """The `otherwise` of calls with converted arguments, which always fit."""
     raise Error(f"a compiled function does not take {len(arguments)} converted arguments; this is a bug in Dynagrad")
 
 
 def _converting(name: str, inputs: Sequence[LeafType], call: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of any arguments: converts them to what the leaves say, or raises `Error`, and calls."""
+    """A function that converts its arguments to the types of the leaves, or raises `Error`, and calls."""
 
     def convert_and_call(*arguments: Any) -> Any:
         if len(arguments) != len(inputs):
             count = f"{len(inputs)} argument{'' if len(inputs) == 1 else 's'}"
-            raise Error(f"{name} takes {count}, and {len(arguments)} came")
+            raise Error(f"{name} takes {count}, but {len(arguments)} were given")
         return call(*map(_convert, names, inputs, arguments))
 
     names = [f"{name}: argument {at + 1}" for at in range(len(inputs))]
@@ -464,7 +464,7 @@ def _converting(name: str, inputs: Sequence[LeafType], call: Callable[..., Any])
 
 
 def _convert(name: str, leaf: LeafType, x: Any) -> Any:
-    """The argument as the leaf says: a float, int or bool, or a contiguous array."""
+    """An argument converted to the type of a leaf: a float, int or bool, or a contiguous array."""
     numbers = _KINDS[leaf.kind]
     if isinstance(x, int) and not leaf.shape and leaf.kind != "boolean":  # numpy would look at its size first
         try:
@@ -479,7 +479,7 @@ def _convert(name: str, leaf: LeafType, x: Any) -> Any:
     try:
         a = np.asarray(x)
     except (TypeError, ValueError) as error:
-        raise Error(f"{name} is no array of numbers: {error}") from None
+        raise Error(f"{name} is not an array of numbers: {error}") from None
     if a.shape != leaf.shape or a.dtype.kind not in numbers.takes:
         what = f"an array of shape {a.shape} and type {a.dtype}" if a.shape else f"a {type(x).__name__}"
         raise Error(f"{name} is {what}, and {leaf} is expected")

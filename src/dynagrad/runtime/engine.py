@@ -1,7 +1,7 @@
-"""The functions of a compiled program, typed: worlds, fact tables and charts as Python objects that free themselves.
+"""The native functions of a compiled program, typed: worlds, fact tables and charts as Python objects that own them.
 
-The C++ side is `dynagrad/runtime.hpp`. Codes and 8-byte words go in and out as numpy arrays; what they mean is decided
-elsewhere. Every object keeps alive what its native part points to.
+The C++ side is `dynagrad/runtime.hpp`. Codes and 8-byte words go in and out as numpy arrays; their meaning is not known
+here. Every object frees its native part, and keeps alive what that points to.
 
 It is long since it declares every function of the runtime, with its types, in one place.
 """
@@ -29,17 +29,17 @@ Bounds = npt.NDArray[np.float64]
 
 
 class Change(enum.IntEnum):
-    """The steps in which a finished chart takes other facts, as the class of a program knows them."""
+    """The steps of an incremental update, see `codegen/rules/incremental/changing.py`."""
 
     BEGIN = 0
     MARK = 1
-    """Everything that a fact reaches is marked."""
+    """Marks all items that a fact reaches."""
     DELETE = 2
-    """What is marked goes."""
+    """Deletes the marked items."""
     DERIVE = 3
-    """It is derived again from what stayed."""
+    """Rederives them from the items that stayed."""
     ADD = 4
-    """Facts come."""
+    """Adds facts."""
 
 
 class Collecting(enum.IntFlag):
@@ -134,17 +134,17 @@ class Failure(IntEnum):
     LATE = 4
 
 
-LARGE = 1 << 20  # bytes of results from which on room comes from native blocks
+LARGE = 1 << 20  # from this many bytes on, arrays of results are native blocks
 
 _P, _I, _L = ctypes.c_void_p, ctypes.c_int32, ctypes.c_int64
 
 
 class _Made(ctypes.c_void_p):
-    """The result of functions that make something: null where memory ended."""
+    """The result type of functions that make an object: null where memory ran out."""
 
 
 class _Failure(ctypes.c_int64):
-    """The result of functions that take memory: a `dynagrad::Failure`."""
+    """The result type of other functions that allocate: a `dynagrad::Failure`."""
 
 
 _FUNCTIONS: dict[str, tuple[Any, ...]] = {
@@ -205,7 +205,7 @@ EXTERNAL = ctypes.PYFUNCTYPE(ctypes.c_int32, ctypes.POINTER(ctypes.c_int32), cty
 
 
 def out_of_memory(failure: Failure) -> Error:
-    """The error where memory ended: that of a limit, or that of the system."""
+    """The error where memory ran out: that under a limit, or that of the system."""
     if failure is Failure.LIMITED:
         return NotConverged(
             "there is not enough room under the limit on bytes that the chart was run with; run it with a larger "
@@ -217,7 +217,7 @@ def out_of_memory(failure: Failure) -> Error:
 
 
 def _ended_early(failure: Failure) -> BaseException:
-    """The error where something could not be made."""
+    """The error where an object could not be made."""
     if failure is Failure.STOPPED:  # by another thread
         return KeyboardInterrupt()
     if failure is Failure.LATE:
@@ -226,7 +226,7 @@ def _ended_early(failure: Failure) -> BaseException:
 
 
 def _until(stop: Stop | None) -> tuple[int, int, int | None]:
-    """The last arguments of functions that may run long: what is left of their time, and who stops them."""
+    """The last arguments of functions that may run long: their remaining time, the host, and the flag to stop."""
     return (-1, host(), None) if stop is None else (stop.nanoseconds, host(), stop.address)
 
 
@@ -241,7 +241,7 @@ def _address(array: npt.NDArray[Any]) -> int:
 
 
 def _finally(owner: Any, free: Callable[..., Any], *arguments: Any) -> None:
-    """Frees native memory with its owner, and not at the end of the process: what runs then may still look at it."""
+    """Frees native memory with its owner, but not at exit, when other finalizers may still use it."""
     weakref.finalize(owner, free, *arguments).atexit = False
 
 
@@ -262,7 +262,7 @@ class Engine:
                 )
 
     def _take(self, library: Library, functions: dict[str, tuple[Any, ...]]) -> None:
-        """Functions of a library; of one with a single pass only those that are about this pass may be called."""
+        """Declares functions of a library as attributes. One with a single pass has only those of this pass."""
         for name, (result, *arguments) in functions.items():
             plain = _P if result is _Made else _L if result is _Failure else result
             function = library.function(f"dg_{name}", plain, *arguments)
@@ -283,15 +283,15 @@ class Engine:
     @staticmethod
     @functools.cache
     def at(path: Path, backward: Path | None = None) -> Engine:
-        """The engine of these libraries, made once; both passes may be in one."""
+        """The engine of these libraries, made once; both passes may be in one library."""
         return Engine(path, backward)
 
 
 class World:
-    """What codes mean to native code; see `dynagrad::World`."""
+    """The domains, ranks, constants and terms behind codes in native code; see `dynagrad::World`."""
 
     def __init__(self, engine: Engine, base: World | None = None, room: int | None = None) -> None:
-        """`base` has terms that this one shares, and `room` is what a chart over it may take, in bytes."""
+        """`base` has terms that this world shares, and `room` is the number of bytes that a chart over it may take."""
         self.engine, self.base = engine, base
         self.pointer: int = engine.world_new(base.pointer if base is not None else None)
         _finally(self, engine.world_free, self.pointer)
@@ -317,7 +317,7 @@ class World:
         first: npt.NDArray[np.int64],
         children: Codes,
     ) -> Codes:
-        """Interns nodes in post-order; the number of each."""
+        """Interns nodes in post-order; returns the number of each."""
         out = np.zeros(len(kind), np.int32)
         kind, payload = np.ascontiguousarray(kind, np.int32), np.ascontiguousarray(payload, np.int32)
         first, children = np.ascontiguousarray(first, np.int64), np.ascontiguousarray(children, np.int32)
@@ -344,7 +344,7 @@ class World:
 
 
 class FactTable:
-    """Facts as native code keeps them: rows that never change."""
+    """The native table of a predicate's facts: immutable rows of codes."""
 
     def __init__(
         self,
@@ -363,7 +363,7 @@ class FactTable:
 
 
 class WeightTable:
-    """The numbers of a fact table's rows."""
+    """The native values of a fact table's rows."""
 
     def __init__(self, facts: FactTable, words: Words | None, stop: Stop | None = None) -> None:
         self.facts = facts
@@ -390,7 +390,7 @@ def _view(kept: _Kept, address: int | None, count: int, kind: Any) -> npt.NDArra
 
 
 class NativeChart:
-    """One run's chart."""
+    """The native chart of one run."""
 
     def __init__(
         self,
@@ -407,16 +407,16 @@ class NativeChart:
         self.pointer: int = engine.chart_new(
             world.pointer, ctypes.addressof(facts_pointers), ctypes.addressof(weight_pointers), _address(held)
         )
-        if engine.goes_back:  # a library that has the forward pass alone does not record by itself
+        if engine.goes_back:  # a library of the forward pass alone has to be told to record
             engine.chart_record(self.pointer)
         self.report = Report()
         self._externals: list[Any] = []
-        self._held: list[Any] = []  # facts that a change may still look at
-        self.adjoints_of: object = None  # what the adjoints in this chart are those of
+        self._held: list[Any] = []  # facts that an update may still read
+        self.adjoints_of: object = None  # the request that the adjoints in this chart answer
         _finally(self, engine.chart_free, self.pointer)
 
     def run(self, settings: Settings, stop: Stop | None = None) -> Report:
-        """Runs until a limit or the end; the interpreter lock is free meanwhile, and Ctrl-C raises."""
+        """Runs until a limit or the end, without the interpreter lock; Ctrl-C interrupts it."""
         self.adjoints_of = None
         self.engine.chart_run(
             self.pointer,
@@ -428,13 +428,13 @@ class NativeChart:
         return self.report
 
     def change(self, step: Change, table: int = 0, rows: Codes | None = None, words: Words | None = None) -> None:
-        """One step of a change of facts; only for plans made for changes."""
+        """One step of an incremental update; only for plans made for these."""
         codes = np.ascontiguousarray(rows if rows is not None else np.zeros((0, 1)), np.int32)
         values = np.ascontiguousarray(words if words is not None else np.zeros(1), np.uint64)
         self.engine.chart_change(self.pointer, step, table, _address(codes), _address(values), len(codes), host())
 
     def swap(self, table: int, weights: WeightTable, *, settled: bool) -> None:
-        """Other facts for a predicate; unless `settled`, the old ones stay in reach of the next change."""
+        """Replaces the facts of a predicate; unless `settled`, the next step of an update still joins the old ones."""
         self._held.append(self.weights)
         self.weights = tuple(weights if n == table else w for n, w in enumerate(self.weights))
         self.engine.chart_swap(self.pointer, table, weights.facts.pointer, weights.pointer, int(settled))
@@ -468,7 +468,7 @@ class NativeChart:
         return words if found else None
 
     def fact(self, table: int, arguments: Sequence[int], width: int) -> Words | None:
-        """The words of a fact's value as it was given, also where rules define the predicate too."""
+        """The words of a fact's own value, even where rules define the predicate too."""
         codes, words = np.array([*arguments, 0], np.int32), np.zeros(width, np.uint64)
         found = self.engine.chart_fact(self.pointer, table, _address(codes), _address(words))
         return words if found else None
@@ -483,7 +483,7 @@ class NativeChart:
         return codes, words
 
     def message(self) -> str:
-        """What a function of values said that failed."""
+        """The message of a function of values that failed."""
         said: bytes = self.engine.chart_message(self.pointer)
         return said.decode("utf-8", "replace")
 
@@ -537,33 +537,33 @@ class NativeChart:
         self.engine.forest_arguments(self.pointer, table, _address(held), len(held), _address(out))
         return out
 
-    # -- differentiation, in engines made for it
+    # -- differentiation, in engines with a backward pass
 
     def seed(self, table: int, arguments: Sequence[int], cotangent: Words, *, whole: bool = False) -> bool:
-        """Gives an item a cotangent; false where it is not in the chart."""
+        """Sets the cotangent of an item; false where it is not in the chart."""
         codes, words = np.array([*arguments, 0], np.int32), np.ascontiguousarray(cotangent, np.uint64)
         return bool(self.engine.adjoints_seed(self.pointer, table, _address(codes), _address(words), int(whole)))
 
     def backward(self, stop: Stop | None = None) -> str:
-        """Runs the backward pass from the seeds; says how it ended, a name of STATUS."""
+        """Runs the backward pass from the seeds; returns how it ended, a name of STATUS."""
         status = self.engine.adjoints_backward(self.pointer, ctypes.addressof(self.report), *_until(stop))
         return STATUS[status]
 
     def adjoint(self, table: int, arguments: Sequence[int], width: int, *, whole: bool = False) -> Words | None:
-        """The derivative with respect to one item; None where it is not in the chart. `whole`: its adjoint alone."""
+        """The derivative by one item, or with `whole` its outside value; None where it is not in the chart."""
         codes, words = np.array([*arguments, 0], np.int32), np.zeros(width, np.uint64)
         found = self.engine.adjoints_item(self.pointer, table, _address(codes), _address(words), int(whole))
         return words if found else None
 
     def adjoints_of_items(self, table: int, width: int) -> Words:
-        """Those of the items of a predicate, in the order of `items`: (n, width)."""
+        """The derivatives by the items of a predicate, in the order of `items`: (n, width)."""
         none = np.zeros(1, np.uint64)
         words = np.zeros((self.engine.adjoints_items(self.pointer, table, _address(none), 0), width), np.uint64)
         self.engine.adjoints_items(self.pointer, table, _address(words), len(words))
         return words
 
     def adjoints_of_rows(self, table: int, given: Words | None, count: int, width: int) -> Words:
-        """Those of facts, row by row as they were given: (count, width). `given` has their numbers."""
+        """The derivatives by facts, row by row as they were given: (count, width). `given` has the words of these."""
         held = None if given is None else np.ascontiguousarray(given, np.uint64)
         words = self._room(count * width).reshape(count, width)
         if count:
@@ -572,7 +572,7 @@ class NativeChart:
         return words
 
     def _room(self, count: int) -> Words:
-        """Words to be written; many of them come from native code's own blocks, whose pages are there already."""
+        """An array of words; a large one is a native block, whose pages are mapped already."""
         size = 8 * count
         if size < LARGE:
             return np.zeros(count, np.uint64)
@@ -590,7 +590,7 @@ class NativeChart:
         return tables, cells
 
     def cycle(self) -> list[tuple[int, int]]:
-        """The table and the cell of each item around the cycle that made the run end."""
+        """The table and the cell of each item around the cycle that ended the run."""
         none = np.zeros(1, np.int64)
         count = self.engine.chart_cycle(self.pointer, _address(none), _address(none), 0)
         tables, cells = np.zeros(count, np.int32), np.zeros(count, np.int64)
@@ -603,7 +603,7 @@ class NativeChart:
         return [int(x) for x in out[:arity]]
 
     def locate(self, table: int, arguments: Sequence[int]) -> int:
-        """The cell of an item, made if need be; -1 where its table has no room for it."""
+        """The cell of an item, made if necessary; -1 where it is out of its table's range."""
         codes = np.array([*arguments, 0], np.int32)
         cell = int(self.engine.chart_locate(self.pointer, table, _address(codes)))
         if cell < -1:

@@ -1,8 +1,8 @@
-"""Compiled libraries in this process: loaded, called, and stopped by Ctrl-C.
+"""Compiled libraries in this process: loaded, called without the interpreter lock, and interrupted by Ctrl-C.
 
-Functions are called with the interpreter lock held, because what they do first is to give it up, through the `Host`
-that they get as an argument (the C++ side is `dynagrad/host.hpp`). Every 50 ms they take it back to look for signals,
-and if a handler raised, the call raises. No knowledge of what the functions compute lives here.
+Functions are called with the interpreter lock held, and release it themselves, through the `Host` that is an argument
+(the C++ side is `dynagrad/host.hpp`). Every 50 ms they take it back to check for signals; if a handler raised, the call
+raises. What the functions compute is not known here.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ def _pointer(name: str) -> int | None:
     return ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value
 
 
-# Filled once: the functions stay where they are, also after a fork. Only the main thread runs signal handlers, so the
-# others are spared taking the lock back for nothing.
+# Made once: the functions have the same addresses after a fork. Only the main thread runs signal handlers, so other
+# threads need not take the lock back.
 _MAIN = _Host(_pointer("PyEval_SaveThread"), _pointer("PyEval_RestoreThread"), _pointer("PyErr_CheckSignals"))
 _OTHER = _Host(_MAIN.save, _MAIN.restore, None)
 
@@ -46,9 +46,9 @@ def host() -> int:
 
 
 class Stop:
-    """When native code is to stop: a flag, raised from any thread, and a time of the clock `time.monotonic`.
+    """A signal to native code to stop: a flag, which any thread may raise, and a deadline of `time.monotonic`.
 
-    `address` is what an `int32_t*` parameter takes, and `nanoseconds` what is left, -1 for no limit.
+    `address` is the argument for an `int32_t*` parameter, and `nanoseconds` the remaining time, -1 for no limit.
 
     >>> stop = Stop()
     >>> stop.raised
@@ -66,34 +66,34 @@ class Stop:
         self.deadline = deadline
 
     def until(self, deadline: float | None) -> Stop:
-        """The same flag with a time of its own."""
+        """The same flag with another deadline."""
         other = Stop(deadline)
         other._flag, other.address = self._flag, self.address
         return other
 
     @property
     def nanoseconds(self) -> int:
-        """What is left until the time."""
+        """The time until the deadline."""
         if self.deadline is None:
             return -1
         return int(min(max(self.deadline - time.monotonic(), 0.0) * 1e9, 2**62))
 
     @property
     def raised(self) -> bool:
-        """Whether the flag is up: by `set`, or because native code itself was told to stop."""
+        """Whether the flag is raised: by `set`, or by native code that was told to stop."""
         return self._flag.value != 0
 
     def set(self) -> None:
-        """Raise the flag."""
+        """Raises the flag."""
         self._flag.value = 1
 
     def clear(self) -> None:
-        """Lower the flag, for another run."""
+        """Lowers the flag, for another run."""
         self._flag.value = 0
 
 
 class Library:
-    """A loaded library and its functions. It stays loaded as long as the process lives, or it is `lent`."""
+    """A loaded library and its functions. It stays loaded until the process ends, unless it is `lent`."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -129,8 +129,8 @@ _lending = renewed(threading.RLock())
 
 
 def lent(path: Path) -> Library:
-    """The library at `path`, which is closed when nobody refers to it any more. Who keeps a function of it, or what it
-    gave, has to keep the library too.
+    """The library at `path`, closed when the last reference to it goes. Who keeps a function of it, or memory that it
+    returned, has to keep the library too.
 
     >>> from dynagrad.runtime.compiling.cache import build
     >>> library = lent(build("extern \\"C\\" void nothing() {}"))
@@ -146,8 +146,8 @@ def lent(path: Path) -> Library:
 
 
 def _close(functions: ctypes.PyDLL) -> None:
-    """Closes a library, which may stay because of others that opened it."""
-    for name in ("dg_forget_workspaces", "dg_forget_blocks"):  # memory that is kept for later calls
+    """Closes a library, after freeing the memory that it keeps for later calls."""
+    for name in ("dg_forget_workspaces", "dg_forget_blocks"):
         forget = getattr(functions, name, None)
         if forget is not None:
             forget()

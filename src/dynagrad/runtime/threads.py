@@ -1,8 +1,8 @@
-"""Threads for compiled code: how many, and one pool of them for all libraries of the process.
+"""Threads for compiled code: their number, and one pool for all libraries of the process.
 
-The pool is that of the first library that has one (`dynagrad/graphs/parallel.hpp`). `DYNAGRAD_THREADS` says how many
-threads work on a large array, the caller among them; without it, as many as there are processors for this process, but
-no more than 8, since most loops over arrays wait for memory.
+The pool is that of the first library that has one (`dynagrad/graphs/parallel.hpp`). `DYNAGRAD_THREADS` is the number of
+threads that work on a large array, the caller included; by default the number of processors for this process, but at
+most 8, since most loops over arrays are bound by memory.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from .library import Library
 
 _MOST = 64
 _lock = renewed(threading.RLock())
-_pool: tuple[Library, int] | None = None  # whose it is, and the address of its `run_in_pool`
+_pool: tuple[Library, int] | None = None  # the library that has it, and the address of its `run_in_pool`
 
 
 def threads() -> int:
-    """How many threads work on a large array.
+    """The number of threads that work on a large array.
 
     >>> 1 <= threads() <= 64
     True
@@ -29,14 +29,14 @@ def threads() -> int:
     named = os.environ.get("DYNAGRAD_THREADS", "").strip()
     if named:
         if not named.isdigit() or not 1 <= int(named) <= _MOST:
-            raise Error(f"DYNAGRAD_THREADS is a number from 1 to {_MOST}, and not {named!r}")
+            raise Error(f"the environment variable DYNAGRAD_THREADS must be a number from 1 to {_MOST}, not {named!r}")
         return int(named)
     there = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return min(there, 8)
 
 
 def attach(library: Library, count: int | None = None) -> None:
-    """Let a library whose source includes parallel.hpp use so many threads, or as many as `threads` says.
+    """Lets a library whose source includes parallel.hpp use `count` threads, by default as many as `threads` says.
 
     >>> from dynagrad.runtime.compiling import cache
     >>> from dynagrad.runtime import library

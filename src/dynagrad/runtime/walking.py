@@ -1,8 +1,8 @@
-"""Calls with structures of arguments and results, walked over in native code (`dynagrad/walk.hpp`).
+"""Pytrees of arguments and results, flattened and rebuilt in native code (`dynagrad/walk.hpp`).
 
-A function of leaves becomes one of structures: lists, tuples and dicts of Python, nested, with known values in
-between. What has another structure, or leaves that the function does not take, goes to a function of Python. What
-leaves are is not known here, nor how the structure of a call was found (`compiler/evaluate/signatures.py`).
+A function of leaves becomes one of nested lists, tuples and dicts with fixed values in between. Arguments of another
+structure, or with leaves that the function does not take, are passed to a Python function. The structure of a call is
+found elsewhere (`compiler/evaluate/signatures.py`).
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ UNFIT = object()
 
 
 def unfit(*leaves: Any) -> object:
-    """What a function of leaves is to return where it does not take them."""
+    """A function of leaves that takes none: it returns `UNFIT`."""
     return UNFIT
 
 
@@ -63,7 +63,7 @@ _LEAF, _LIST, _TUPLE, _DICT, _KNOWN = range(5)  # `Part` of walk.hpp
 
 
 def count(structure: Structure) -> int:
-    """How many leaves a structure has.
+    """The number of leaves of a structure.
 
     >>> count(Sequenced(list, (LEAF, Fixed(3), Keyed(("a",), (LEAF,)))))
     2
@@ -81,10 +81,10 @@ def walker(
     *,
     single: bool,
 ) -> Callable[..., Any] | None:
-    """A builtin function of arguments with these structures, to a result of that; None where there can be none.
+    """A builtin function from arguments of these structures to a result of that one; None where it cannot be made.
 
-    `flat` takes the leaves and returns a tuple of those of the result, or, with `single`, its only one; or it returns
-    `UNFIT`. `otherwise` is called with all arguments that do not fit.
+    `flat` takes the leaves and returns a tuple of the leaves of the result, or, with `single`, its only one, or
+    `UNFIT`. `otherwise` is called with arguments that do not fit.
 
     >>> pair, named = Sequenced(list, (LEAF, LEAF)), Keyed(("a", "b"), (LEAF, LEAF))
     >>> walk = walker(lambda x, y: (y, x), [pair], named, print, single=False)
@@ -134,7 +134,7 @@ class _Walk(ctypes.Structure):
 
 
 def _encode(structure: Structure, codes: list[int], objects: list[Any]) -> None:
-    """A structure in preorder; what it names goes to the objects."""
+    """Appends a structure in preorder to `codes`, and its keys and fixed values to `objects`."""
     match structure:
         case Leaf():
             codes.append(_LEAF)
@@ -174,7 +174,7 @@ _FUNCTIONS = (
 
 @functools.cache
 def _library() -> Library:
-    """The library of all walks."""
+    """The library that all walkers call."""
     functions = [ctypes.cast(ctypes.pythonapi[name], ctypes.c_void_p).value for name in _FUNCTIONS]
     pointers = [*functions, *map(id, (list, tuple, dict))]
     table = (ctypes.c_void_p * len(pointers))(*pointers)

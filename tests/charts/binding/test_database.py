@@ -74,7 +74,7 @@ def test_facts_are_retracted_with_all_their_copies(bound: Rows, run: Rows, key: 
 
 def test_what_is_no_fact_cannot_be_retracted() -> None:
     facts = database([("x", 1.0)], [])
-    with pytest.raises(dg.QueryError, match=r"a\(z\) is no fact of this chart"):
+    with pytest.raises(dg.QueryError, match=r"a\(z\) is not a fact of this chart"):
         facts.retracted(relation("a/1", [("x",), ("z",)]))
     with pytest.raises(dg.QueryError, match="no facts of b/1"):
         facts.retracted(relation("b/1", [("x",)]))

@@ -44,7 +44,7 @@ class TestArithmetic:
     @pytest.mark.parametrize("sum_", ["I+1", "abs(I)", "max(I,1)", "min(1,I)", "I//2", "I mod 2", "-I"])
     @pytest.mark.parametrize("value", ["a", 1.5, [1], dg.Term("f", 1)], ids=str)
     def test_with_a_fact_that_is_no_integer_is_an_error(self, sum_: str, value: Any) -> None:
-        with pytest.raises(dg.FactError, match=r"q/1, row 2, column 1: .* is no integer, and the program computes"):
+        with pytest.raises(dg.FactError, match=r"q/1, row 2, column 1: .* is not an integer, but the program computes"):
             dg.Program(self.RULES.format(sum_)).run({"q/1": [(1,), (value,)]})
 
     def test_with_a_part_of_a_term_that_is_no_integer_does_not_match(self) -> None:

@@ -76,7 +76,7 @@ def test_a_timeout_ends_each_question(long: dg.Chart, name: str) -> None:
     began = time.monotonic()
     with pytest.raises(
         dg.NotConverged,
-        match=r"the limit on time was met (on the way back|when the run was made again).*; raise timeout",
+        match=r"the limit on time was met (in the backward pass|when the run was repeated).*; raise timeout",
     ):
         QUESTIONS[name](long, 0.05)
     assert time.monotonic() - began < 0.6
@@ -107,7 +107,7 @@ def test_a_pass_that_was_stopped_anywhere_leaves_nothing_behind(chart_of: Callab
         try:
             found = again.gradient("goal", timeout=limit)
         except dg.NotConverged as error:
-            assert "on the way back" in str(error) and error.chart is None
+            assert "in the backward pass" in str(error) and error.chart is None
             stops, limit = stops + 1, limit + 0.004
         else:
             assert {key: found[key].values.tolist() for key in expected} == expected
@@ -148,7 +148,7 @@ def test_the_timeout_of_a_function_is_that_of_a_pass_back_too(monkeypatch: pytes
     value, back = f.vjp(np.ones(3))
     assert value == 6.0 and back(1.0)[0].tolist() == [4.0, 4.0, 4.0]
     monkeypatch.setattr(Limits, "stop", lambda limits: Stop(time.monotonic()))  # as if the 60 seconds were over
-    with pytest.raises(dg.NotConverged, match="on the way back"):
+    with pytest.raises(dg.NotConverged, match="in the backward pass"):
         back(2.0)
     monkeypatch.undo()
     assert back(2.0)[0].tolist() == [8.0, 8.0, 8.0]

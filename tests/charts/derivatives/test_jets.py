@@ -38,4 +38,4 @@ def test_the_adjoint_of_a_tangent_is_by_the_point_and_by_the_direction() -> None
 @pytest.mark.parametrize("kind", ["x", "y", "c", "g"])
 def test_a_component_that_is_not_used_stays_so(kind) -> None:
     unused = Slot(kind, UNUSED)
-    assert unused.along(3) == unused and unused.without(1) == unused
+    assert unused.with_directions(3) == unused and unused.without(1) == unused

@@ -18,7 +18,8 @@ import pytest
 
 import dynagrad
 from dynagrad.errors import CompileError
-from dynagrad.rules import check, parse, remembered
+from dynagrad.rules import cache as rules_cache
+from dynagrad.rules import check, parse
 from dynagrad.runtime import library
 from dynagrad.runtime.compiling import cache, fingerprint, toolchain, zig_files
 from dynagrad.runtime.disk import folder as cache_folder
@@ -457,7 +458,7 @@ class TestPlanted:
     def test_rules_of_another_user_under_a_right_seal(self, fresh):
         self.entry(fresh)
         (rules,) = fresh.glob("*.rules")
-        other = remembered.encoded(check(parse(PROGRAM.replace("16", "17"))))
+        other = rules_cache.encoded(check(parse(PROGRAM.replace("16", "17"))))
         sealed.save(rules, other)
         assert computed() == "34.5", "what is planted would be loaded, were it ours"
         for spoil in (lambda: os.chown(rules, 4242, 4242), lambda: rules.chmod(0o622)):

@@ -1,1 +1,10 @@
-"""Facts meet a program: they are gathered and coded, a plan is chosen for them, and charts are set up over them."""
+"""Facts meet a program: they are encoded and summarised, a plan is made for them, and charts are set up over them.
+
+- `context.py`: what a program is to its runs (rules, domains, scale, options); facts read and checked against it.
+- `encoding.py`: dictionary encoding of arguments, domain by domain; `decoding.py` is the way back.
+- `summary.py`: what a plan may know of facts, and whether a plan made for others fits.
+- `suspicious_facts.py`: warnings about facts that are probably not meant.
+- `loading.py`: encoded facts loaded into native code, and charts set up over them.
+- `binding.py`: all of these in order, and what is kept for later runs; `background.py` compiles in other threads.
+- `database.py`: the facts of one chart, which can be added, retracted and replaced.
+"""

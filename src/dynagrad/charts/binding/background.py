@@ -1,6 +1,6 @@
-"""Jobs that go on in threads of their own, found again by whoever asks for the same thing, in the same process.
+"""Background jobs, such as compiling: threads whose results are found by key, after the caller gave up waiting.
 
-What a job would warn of is kept with its result: the thread that takes the result says it, at its caller's line. What
+The warnings of a job are kept with its result: the thread that takes the result issues them, at its caller's line. What
 the jobs do is not known here.
 """
 
@@ -36,7 +36,7 @@ class _Job(Generic[Result]):
 
 
 class Jobs(Generic[Result]):
-    """What goes on in the background; shared by threads.
+    """The background jobs of this process; shared by threads.
 
     >>> jobs = Jobs()
     >>> jobs.result("sum", lambda: 1 + 1, time.monotonic() + 10)
@@ -50,7 +50,7 @@ class Jobs(Generic[Result]):
         self._lock = renewed(threading.RLock())
 
     def result(self, key: Any, work: Callable[[], Result], deadline: float) -> tuple[Result, Said] | None:
-        """What `work` gives and would warn of, or None where that is not done in time; then it goes on."""
+        """The result of `work` and its warnings; None where that takes longer than the deadline, and it goes on."""
         with self._lock:
             self._forget_others()
             job = next((job for job in self._jobs if job.key == key), None)
@@ -66,7 +66,7 @@ class Jobs(Generic[Result]):
         return job.future.result()
 
     def finished(self) -> list[tuple[Any, Result, Said]]:
-        """The key, the result and the warnings of each job that is done, once; those that failed stay to be asked."""
+        """The key, the result and the warnings of each job that is done, once; failed jobs stay for `result`."""
         if not self._jobs:
             return []
         with self._lock:
@@ -76,10 +76,10 @@ class Jobs(Generic[Result]):
         return [(job.key, *job.future.result()) for job in done]
 
     def _forget_others(self) -> None:
-        """After a fork, the jobs of the parent have no thread in the child."""
+        """Drops the jobs of a parent process: after a fork they have no thread here."""
         self._jobs[:] = [job for job in self._jobs if job.process == os.getpid()]
 
 
 def until(deadline: float) -> float:
-    """The seconds that are left until a time of `time.monotonic`, as waiting takes them."""
+    """The seconds left until a time of `time.monotonic`, in the range that waiting allows."""
     return min(max(deadline - time.monotonic(), 0.0), 1e6)

@@ -1,12 +1,13 @@
-"""Facts meet a program: they are gathered and coded, a plan is chosen for them, and charts are set up.
+"""A program bound to facts that runs share: their encoding, the plans compiled for them, and their native tables.
 
-The life of a binding: it holds the facts that runs share. The first run looks at all facts, settles domains and plan,
-and compiles; what depends on the shared facts alone is kept, so that later runs only code their own facts. A run whose
-facts do not fit a plan (other types, another order, no room) gets a plan of its own. The one caveat: a binding is used
-by many threads. The tables of what is kept grow under a lock; what stands in them (codes, plans, loaded facts) is never
-changed, but a later run may put a larger one in its place. The types of arguments, and whether warnings were said, are
-noted without the lock: where two runs find that missing at once, both work out the same, and may both warn. What is
-kept is said here, how it is made in `encoding`, `summary` and `loading`.
+The first run looks at all facts, settles the kinds of the domains and the plan, and compiles. What depends on the
+shared facts alone is kept, so that later runs encode only their own facts. A run whose facts do not fit a plan (other
+types, another order, no room) gets a plan of its own.
+
+A binding is used by many threads. Its tables grow under a lock; their entries (codes, plans, loaded facts) are
+immutable, but a later run may replace one by a larger one. The kinds of the domains, and whether warnings were issued,
+are set without the lock: two runs at once may work out the same, and both warn. What is kept is decided here; how it
+is made, in `encoding.py`, `summary.py` and `loading.py`.
 """
 
 from __future__ import annotations
@@ -31,39 +32,39 @@ from ...rules import undefined
 from .background import Jobs
 from .background import until as left
 from .context import ProgramContext, axiom_relations
-from .doubts import warn, warn_of_iteration
 from .encoding import Encoding, kinds, program_constants, settle_texts
-from .loading import Along, Loaded, Prepared, RunFacts, load_shared, set_up
+from .loading import Directions, Loaded, Prepared, RunFacts, load_shared, set_up
 from .summary import CodedFacts, Signature, fits, is_superior, rounded, signature, summarise
+from .suspicious_facts import warn, warn_of_iteration
 
 
 @dataclass
 class _Base:
-    """What is kept of the shared facts for one choice of kinds."""
+    """What is kept of the shared facts for one choice of the domains' kinds, `chosen`."""
 
     chosen: tuple[str, ...]
     known: CodedFacts
     plans: list[tuple[CompiledPlan, Signature]] = field(default_factory=list)
     loaded: dict[int, Loaded] = field(default_factory=dict)
-    """By the id of what was generated, as the passes of a plan share their facts."""
+    """By the id of the generated code: the forward and the backward class of a plan share their facts."""
     alone: dict[Hashable, tuple[dict[int, Codes], CompiledPlan]] = field(default_factory=dict)
-    """Of runs without facts of their own, by their options: ranks of atoms, and what they run in; no number counts."""
+    """For runs without facts of their own, by options: the ranks of atoms, and the compiled plan."""
 
 
 Key = tuple[tuple[str, ...], Signature, Options]
-"""What a plan is made for: kinds of the domains, marks of the facts, options."""
+"""What a plan is made for: the kinds of the domains, the signature of the facts, options."""
 
 
 @dataclass(frozen=True)
 class _Plans:
-    """What is compiled, by the kinds of the domains, and what is being compiled in the background."""
+    """Compiled plans by the kinds of the domains, and those that are being compiled in the background."""
 
     done: dict[tuple[str, ...], list[tuple[CompiledPlan, Signature]]] = field(default_factory=dict)
     jobs: Jobs[CompiledPlan] = field(default_factory=Jobs)
 
     @kept
     def compiler(self) -> Compiler:
-        """One for all, as compilers differ in the last bit, and a gradient is that of what ran."""
+        """One compiler for all plans: compilers differ in the last bit, and a gradient has to be that of what ran."""
         return compiler()
 
     def of(self, chosen: tuple[str, ...]) -> list[tuple[CompiledPlan, Signature]]:
@@ -71,7 +72,7 @@ class _Plans:
 
 
 class Binding:
-    """Facts that runs share, and everything that is known of them."""
+    """A program's context and the facts that runs share, with everything that is kept for later runs."""
 
     def __init__(
         self,
@@ -88,13 +89,13 @@ class Binding:
             merged[key] = concatenate(merged[key], axiom, context.scale.one) if key in merged else axiom
         self.relations = merged
         self._bases: dict[tuple[str, ...], _Base] = {}
-        self._plans = _Plans() if plans is None else plans  # shared by the bindings that are made of this one
+        self._plans = _Plans() if plans is None else plans  # shared by the bindings that are made from this one
         self._kinds: tuple[str, ...] | None = None  # of the domains, where there are no facts but the shared ones
         self._lock = renewed(threading.RLock())
-        self._looked_at = self._said = False  # whether what is doubtful of facts, and of a plan, has been said
+        self._looked_at = self._said = False  # whether warnings about the facts, and about a plan, were issued
         self.compiling = 0.0  # seconds that runs waited for a compiler
         self.derivatives: Derivatives | None = None  # of later runs, once a gradient was asked for
-        self.kept: set[tuple[int, bool, str | None]] = set()  # what functions were run over, with what they ran until
+        self.kept: set[tuple[int, bool, str | None]] = set()  # classes that functions ran in: order, adjoint, until
 
     def __getstate__(self) -> dict[str, Any]:
         return {"setting": self.context, "given": self.given}
@@ -103,7 +104,7 @@ class Binding:
         self.__init__(state["setting"], state["given"])  # type: ignore[misc]  # the lock and what is kept are made anew
 
     def with_values(self, relations: Mapping[str, Relation], changed: frozenset[str]) -> Binding:
-        """This binding with new numbers for the same rows of `changed`; nothing is coded again."""
+        """This binding with new values for the same rows of `changed`; nothing is encoded again."""
         made = self.with_relations(relations)
         made._kinds = self._kinds
         made._looked_at, made._said = self._looked_at, self._said
@@ -117,23 +118,23 @@ class Binding:
         return made
 
     def with_relations(self, relations: Mapping[str, Relation]) -> Binding:
-        """A binding of other facts to the same program; plans that fit are shared."""
+        """A binding of other facts to the same program, which shares the compiled plans."""
         made = Binding(self.context, relations, self.axioms, self._plans)
         made.derivatives = self.derivatives
         return made
 
     def keep_tapes(self) -> None:
-        """Lets later runs keep a tape from the start, for derivatives that will be asked for."""
+        """Makes later runs keep a tape from the start, for derivatives that will be asked for."""
         if self.derivatives is None:
             self.derivatives = Derivatives()
 
     def quiet(self) -> Binding:
-        """This binding, of which all that is doubtful was said before."""
+        """This binding without further warnings: they were issued for another one of its kind."""
         self._looked_at = self._said = True
         return self
 
     def settled(self) -> Binding:
-        """This binding, or one where columns from files have the types that the shared facts give them."""
+        """This binding, or one in which columns of text have the types that they get among the shared facts."""
         if not any(isinstance(c, TextColumn) for r in self.relations.values() for c in r.columns):
             return self
         settled = settle_texts(self.context.domains, self.relations)
@@ -145,10 +146,10 @@ class Binding:
 
     # -- preparing a run
 
-    def gathered(self, run: Mapping[str, Relation], instead: Mapping[str, Relation]) -> dict[str, Relation]:
-        """All facts of a chart: the shared ones or what stands instead of them, the axioms, and those of the run."""
+    def gathered(self, run: Mapping[str, Relation], overrides: Mapping[str, Relation]) -> dict[str, Relation]:
+        """All facts of a chart: the shared ones or what overrides them, the axioms, and those of the run."""
         relations = dict(self.relations)
-        for key, relation in instead.items():
+        for key, relation in overrides.items():
             axiom = self.axioms.get(key)
             relations[key] = relation if axiom is None else concatenate(relation, axiom, self.context.scale.one)
         for key, relation in run.items():
@@ -162,28 +163,28 @@ class Binding:
         until: str | None = None,
         progress: Callable[[str], None] | None = None,
         *,
-        instead: Mapping[str, Relation] | None = None,
+        overrides: Mapping[str, Relation] | None = None,
         changing: bool = False,
         like: Encoding | None = None,
         derivatives: Derivatives | None = None,
-        along: Along | None = None,
+        directions: Directions | None = None,
         iterate: bool = False,
         collecting: bool = False,
         room: int | None = None,
         deadline: float | None = None,
     ) -> Prepared:
-        """A chart for the shared facts and those of one run.
+        """A chart for the shared facts and those of one run, ready to run.
 
-        `instead` has the facts of shared predicates that this chart changed; `changing` asks for a chart whose facts
-        can change later; `like` is an encoding whose codes have to stay; `derivatives` says what it can differentiate,
-        and `along` has the directions of dual numbers; with `iterate` cycles are iterated even if they can be solved,
-        and with `collecting` nothing is run, but derivations of items are collected.
-        `room` is what the chart may take, in bytes. Where compiling or loading is not done by the `deadline`, of the
+        `overrides` replaces the facts of shared predicates that the chart changed; `changing` asks for a class for
+        incremental updates; `like` is an encoding whose codes have to stay; `derivatives` says what the class can
+        differentiate, and `directions` has the tangents of facts; with `iterate`, cycles are iterated even if they
+        could be solved; `collecting` asks for a class that collects derivations of items, and runs nothing. `room` is
+        the number of bytes that the chart may take. Where compiling or loading is not done by the `deadline`, of the
         clock `time.monotonic`, it raises NotConverged, and compiling goes on.
         """
         context = self.context
-        relations = self.gathered(run, instead or {})
-        mixed = {key: relations[key] for key in {**(instead or {}), **run}}
+        relations = self.gathered(run, overrides or {})
+        mixed = {key: relations[key] for key in {**(overrides or {}), **run}}
         chosen = None if mixed else self._kinds
         if chosen is None:
             undefined(context.rules, relations)
@@ -229,12 +230,12 @@ class Binding:
                 compiled = self._compiled(base, summary, present, options, progress, deadline)
                 if not mixed and like is None:
                     base.alone[stop, changing, derivatives, iterate, collecting] = ranks, compiled
-            facts = RunFacts(relations, encoding, fresh, ranks, along or Along())
+            facts = RunFacts(relations, encoding, fresh, ranks, directions or Directions())
             loaded = load_shared(context, compiled, base.loaded.get(id(compiled.generated)), known, facts, patience)
             base.loaded[id(compiled.generated)] = loaded
         prepared = set_up(context, compiled, loaded, facts, room, patience)
         stops = superior or any(until in stage.keys and stage.final for stage in compiled.plan.stages)
-        if changing or collecting:  # what a change makes of terms stays with its chart
+        if changing or collecting:  # terms that an update interns belong to its chart alone
             prepared = replace(prepared, terms=prepared.terms.copy())
         return replace(prepared, stops=stops) if stops else prepared
 
@@ -256,7 +257,7 @@ class Binding:
         progress: Callable[[str], None] | None,
         deadline: float | None,
     ) -> CompiledPlan:
-        """A plan that fits the facts, compiled: one made for others, or a new one."""
+        """A compiled plan that fits the facts: one made for others, or a new one."""
         for (kind, marks, _), ready, said in self._plans.jobs.finished():
             self._plans.of(kind).append((ready, marks))
             say(said)
@@ -279,7 +280,7 @@ class Binding:
     ) -> CompiledPlan:
         _, marks, options = key
         rough = rounded(self.context, base.known, summary)
-        tool = self._plans.compiler  # where there is none, that is said before anything else is done
+        tool = self._plans.compiler  # raises at once where there is none
         without = replace(options, derivatives=None)
         ran = next((c for c, made_for in base.plans if made_for == marks and fits(c.plan, summary, without)), None)
 
@@ -303,7 +304,7 @@ class Binding:
             compiled, said = found
             base.plans.append((compiled, marks))
             say(said)
-            # a job may have been begun for other facts, and what it made may not fit these
+            # a job may have begun for other facts, and its plan may not fit these
             if compiled.plan.summary == rough or fits(compiled.plan, summary, options):
                 return compiled
 
@@ -317,8 +318,8 @@ class Binding:
 
 
 def _late() -> NotConverged:
-    """What a call ends with whose code was not compiled in time."""
+    """The error for a call whose code was not compiled in time."""
     return NotConverged(
-        "the limit on time was met while code was compiled for this call; that goes on in the background, so the next "
-        "call finds it done, or nearer to it; raise timeout to wait for it"
+        "the limit on time was met while code was compiled for this call; compiling goes on in the background, so a "
+        "later call finds it done; raise timeout to wait for it"
     )

@@ -1,7 +1,7 @@
-"""What a program is to its runs: its rules, domains, scale and options; and facts as such a program takes them.
+"""The program context: rules, domains, scale and options, as runs need them; and facts read and checked against it.
 
-Given facts are checked against the predicates here, and their numbers against the semiring. What form a table has is
-the business of `facts/readers.py`, what facts become inside of `binding`.
+Facts are checked against the predicates here, and their values against the semiring. Forms of tables are for
+`facts/readers.py`, the encoding of facts for `encoding.py`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .encoding import syntax_value
 
 @dataclass(frozen=True)
 class ProgramContext:
-    """The parts of a program that its bindings need."""
+    """A checked program as its bindings need it: rules, domains, scale, options, functions of external predicates."""
 
     rules: Rules
     domains: Domains
@@ -37,12 +37,13 @@ class ProgramContext:
 
     @kept
     def rank_sources(self) -> dict[int, list[tuple[str, int, int]]]:
-        """By domain, the columns of facts whose pairs could order its atoms."""
+        """By domain, the pairs of fact columns from which an order of its atoms may be found."""
         return rank_sources(self.rules, self.domains)
 
     @kept
     def can_iterate(self) -> bool:
-        """Whether a cycle that cannot be solved may be iterated: the program does not rule it out."""
+        """Whether a cycle that cannot be solved may be iterated: not where the program declares a solver, or has a
+        recursive product."""
         if self.rules.solve in ("linear", "newton"):
             return False
         component = {key: c for c in self.rules.components for key in c}
@@ -60,16 +61,16 @@ def read_facts(
 ) -> dict[str, Relation]:
     """Facts in any form as relations. Raises FactError for a predicate that takes none.
 
-    One that the program does not use is passed over with a warning, so that one table serves several programs, unless
-    this is `strict`. Rows without values have the value one, unless they are wanted `bare`.
+    A predicate that the program does not use is ignored with a warning, so that one set of tables serves several
+    programs; with `strict` it is an error. Rows without values get the value one, except with `bare`.
     """
     known = context.rules.predicates
     relations: dict[str, Relation] = {}
     if not isinstance(facts, Mapping):
-        raise FactError(f'{shown(facts)} is no dict of facts; give one from predicates to rows: {{"rewrite/3": rows}}')
+        raise FactError(f'{shown(facts)} is not a dict of facts; give predicates and rows: {{"rewrite/3": rows}}')
     try:
         items = list(facts.items())
-    except Exception as error:  # of a mapping that somebody else made
+    except Exception as error:  # a mapping of another library may raise anything
         raise FactError(f"the facts cannot be listed: {raised(error)}") from error
     for key, rows in items:
         if not isinstance(key, str):
@@ -79,7 +80,7 @@ def read_facts(
             continue
         if known[key].external:
             raise FactError(f"`{key}` is external: a function computes its values, so facts cannot be given for it")
-        shape, finite, _ = context.scale.given(probabilities)
+        shape, finite, _ = context.scale.value_form(probabilities)
         declared = known[key].types or ()
         floats = {i for i, union in enumerate(declared) if any(t.name == "float" for t in union)}
         relation = read(key, rows, value_shape=shape, finite=finite, float_columns=floats)
@@ -92,23 +93,20 @@ def read_facts(
 
 
 def unused(key: str, known: Collection[str], *, strict: bool = False) -> None:
-    """Warns of facts that the program does not use. Raises where they are probably meant for a predicate that it has.
-
-    Where this is `strict`, it raises in any case.
-    """
+    """Warns of facts that the program does not use; raises where their key looks like a typo, or if `strict`."""
     parse_key(key)
     if strict or resembles(key, known):
         raise FactError(f"The program has no predicate `{cut(key)}`.{nearest(key, sorted(known))}")
-    warn(f"The program does not use `{cut(key)}`, so the facts given for it are passed over.")
+    warn(f"The program does not use `{cut(key)}`, so the facts given for it are ignored.")
 
 
 def _counts_from_nought(context: ProgramContext) -> bool:
-    """Whether the one of the semiring is not the number one, of a program that has no semiring but runs as one."""
+    """Whether a program of plain arithmetic runs in a semiring whose one is not the number one."""
     return context.rules.semiring is None and context.scale.shape == "float" and context.scale.one != 1.0
 
 
 def from_probabilities(scale: Scale, relation: Relation) -> Relation:
-    """Facts whose values are probabilities, in the semiring's own scale."""
+    """Facts with their values converted from probabilities to the semiring's scale."""
     try:
         values = scale.from_probabilities(relation.values)
     except Error as error:

@@ -1,14 +1,15 @@
-"""The facts of one chart: those that its binding shares, what stands instead of some of them, and those of its run.
+"""The facts of one chart: those that its binding shares, overrides of these, and those of its run.
 
-A database never changes: facts are added, retracted and set by making another one. Copies of a fact add up, and the
-axioms of the program's text, which are facts too, are not among those that can be changed. When a chart is brought up
-to date is its own business, and how that is done `charts/changes.py`'s.
+A database is immutable: adding, retracting and setting facts makes another one. Copies of a fact add up. Axioms of the
+program's text are facts too, but cannot be changed. Bringing a chart up to date with its facts is for
+`charts/changes.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -22,11 +23,17 @@ from .encoding import kinds, settle_texts
 
 @dataclass(frozen=True)
 class Database:
-    """What is bound, by predicate what stands instead of it, and the facts of the run."""
+    """The shared facts (`binding`), the facts of the run, and by predicate the facts that override shared ones."""
 
     binding: Binding
     run: Mapping[str, Relation] = field(default_factory=dict)
-    instead: Mapping[str, Relation] = field(default_factory=dict)
+    overrides: Mapping[str, Relation] = field(default_factory=dict)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"binding": self.binding, "run": self.run, "instead": self.overrides}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(binding=state["binding"], run=state["run"], overrides=state["instead"])
 
     @property
     def context(self) -> ProgramContext:
@@ -36,23 +43,23 @@ class Database:
 
     def own(self, key: str) -> Relation | None:
         """The facts of a predicate that were given, without the axioms of the text."""
-        shared, run = self.instead.get(key, self.binding.given.get(key)), self.run.get(key)
+        shared, run = self.overrides.get(key, self.binding.given.get(key)), self.run.get(key)
         if shared is None or run is None:
             return run if shared is None else shared
         return concatenate(shared, run, self.context.scale.one)
 
     def gathered(self) -> dict[str, Relation]:
         """All facts, the axioms of the text among them."""
-        return self.binding.gathered(self.run, self.instead)
+        return self.binding.gathered(self.run, self.overrides)
 
     def places(self, key: str) -> tuple[int, int, int]:
-        """How many rows a predicate's gathered facts have: shared ones, axioms, those of the run."""
-        sources = self.instead.get(key, self.binding.given.get(key)), self.binding.axioms.get(key), self.run.get(key)
+        """The numbers of shared rows, axioms, and rows of the run among the gathered facts, in this order."""
+        sources = self.overrides.get(key, self.binding.given.get(key)), self.binding.axioms.get(key), self.run.get(key)
         shared, axioms, run = (0 if relation is None else relation.count for relation in sources)
         return shared, axioms, run
 
     def for_all(self, key: str, rows: Array) -> Array:
-        """Numbers for the rows that were given, as numbers for all gathered rows; those of axioms are zero."""
+        """Numbers for the rows that were given, extended to all gathered rows with zeros for axioms."""
         shared, axioms, run = self.places(key)
         if not axioms:
             return rows
@@ -61,15 +68,15 @@ class Database:
         out[shared + axioms :] = rows[shared:]
         return out
 
-    # -- what it would be
+    # -- other databases
 
     def added(self, relation: Relation) -> Database:
-        """With more facts. Raises `FactError` where they do not fit."""
+        """This database with more facts. Raises `FactError` where they do not fit."""
         here = self.own(relation.key)
         return self._fitting(relation if here is None else concatenate(here, relation, self.context.scale.one))
 
     def retracted(self, gone: Relation) -> Database:
-        """Without any copy of some facts. Raises `QueryError` where one of them is not there."""
+        """This database without any copy of some facts. Raises `QueryError` where one of them is not there."""
         if not gone.count:
             return self
         here = self.own(gone.key)
@@ -78,11 +85,11 @@ class Database:
         among, found = matching(here, gone, self.context.scale.one)
         if not found.all():
             row = [c.take(np.flatnonzero(~found)[:1]).to_list()[0] for c in gone.columns]
-            raise QueryError(f"{cut(item_text(gone.key, row))} is no fact of this chart, so it cannot be retracted")
+            raise QueryError(f"{cut(item_text(gone.key, row))} is not a fact of this chart, so it cannot be retracted")
         return self._with(take(here, np.flatnonzero(~among)))
 
     def updated(self, relation: Relation) -> Database:
-        """With facts instead of all their copies. Raises `FactError` where they do not fit."""
+        """This database with facts in place of all their copies. Raises `FactError` where they do not fit."""
         here = self.own(relation.key)
         if here is None:
             return self._fitting(relation)
@@ -90,7 +97,7 @@ class Database:
         return self._fitting(concatenate(take(here, kept), relation, self.context.scale.one))
 
     def _fitting(self, relation: Relation) -> Database:
-        known = {**self.binding.relations, **self.instead, **self.run, relation.key: relation}
+        known = {**self.binding.relations, **self.overrides, **self.run, relation.key: relation}
         kinds(self.context.rules, self.context.domains, settle_texts(self.context.domains, known))
         return self._with(relation)
 
@@ -99,4 +106,4 @@ class Database:
         if key not in self.binding.given:
             return replace(self, run={**self.run, key: relation})
         run = {k: r for k, r in self.run.items() if k != key}
-        return replace(self, run=run, instead={**self.instead, key: relation})
+        return replace(self, run=run, overrides={**self.overrides, key: relation})

@@ -1,4 +1,4 @@
-"""Codes back to Python, and Python values to the codes of a chart that exists."""
+"""Decoding: codes of a chart as Python values and texts, and Python values as codes that the chart already has."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .loading import Prepared
 
 
 def reported_item(prepared: Prepared, report: Any) -> tuple[str, list[Any]] | None:
-    """The item that the end of a run or of a pass is about: its predicate and its arguments."""
+    """The predicate and the arguments of the item that a report of native code names."""
     table = next((t for t in prepared.compiled.plan.tables.values() if t.number == report.error_table), None)
     if table is None or report.error_cell < 0:
         return None
@@ -38,7 +38,7 @@ def place_text(prepared: Prepared, key: str, codes: Sequence[int]) -> str:
 
 
 def reported(prepared: Prepared, report: Any) -> str:
-    """That item in the syntax of rules."""
+    """The item that a report of native code names, in the syntax of rules."""
     found = reported_item(prepared, report)
     return "an item" if found is None else item_text(*found)
 
@@ -55,6 +55,7 @@ def popped(prepared: Prepared) -> list[tuple[str, tuple[Any, ...]]]:
 
 
 def code(prepared: Prepared, domain: int, value: Any) -> int | None:
+    """The code of a value in a domain; None where the chart has none for it."""
     codes = prepared.encoding.domains[domain]
     if codes.kind != "term":
         return None if isinstance(value, Term | tuple) else codes.code(value)
@@ -83,6 +84,7 @@ def code(prepared: Prepared, domain: int, value: Any) -> int | None:
 
 
 def column(prepared: Prepared, domain: int, codes: npt.NDArray[np.int32]) -> Column:
+    """Codes of a domain as a column of a table."""
     known = prepared.encoding.domains[domain]
     if known.kind == "int":
         return IntColumn(codes.astype(np.int64))
@@ -163,7 +165,7 @@ def decode_terms(prepared: Prepared, codes: Sequence[int]) -> list[Any]:
 
 
 def matches(patterns: Sequence[SyntaxTerm], values: Sequence[Any]) -> bool:
-    """Whether values match patterns with compounds in them."""
+    """Whether values match patterns, compound terms included."""
     bound: dict[str, Any] = {}
     stack = list(zip(patterns, values, strict=True))
     while stack:

@@ -1,8 +1,8 @@
-"""How arguments become numbers: for each domain its kind and its dictionary, and for each relation its codes.
+"""Dictionary encoding of arguments: for each domain its kind and dictionary, for each relation its columns of codes.
 
-An `Encoding` is made for the facts of a binding and is never changed; a run with more facts extends it by a new one
-that keeps every code. Three kinds of domain exist: integers stand for themselves, atoms are numbered densely in order
-of arrival, and terms are numbered by the native store of terms. No knowledge of storage or plans lives here.
+There are three kinds of domain: integers are their own codes, atoms are numbered densely in order of arrival, and terms
+are interned by the native store of terms. An `Encoding` is immutable; a run with more facts extends it to another one
+that keeps every code. Storage and plans are not known here.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _INTEGER = re.compile(r"-?(0|[1-9][0-9]{0,9})")
 
 
 def settle_texts(domains: Domains, relations: Mapping[str, Relation]) -> dict[str, Relation]:
-    """Columns of text files get their types: what the program says, else integers where a whole domain allows it."""
+    """Types for columns of text files: those that the program says, else integers where a whole domain allows it."""
     by_domain: dict[int, list[tuple[str, int]]] = {}
     for key, relation in relations.items():
         if any(isinstance(c, TextColumn) for c in relation.columns):
@@ -78,8 +78,8 @@ def kinds(rules: Rules, domains: Domains, relations: Mapping[str, Relation]) -> 
                 if not isinstance(column, IntColumn):
                     row = next(r for r, v in enumerate(column.to_list()) if type(v) is not int)
                     raise FactError(
-                        f"{key}, row {row + 1}, column {i + 1}: {shown(column.to_list()[row])} is no integer, and the "
-                        "program computes with this argument; give integers"
+                        f"{key}, row {row + 1}, column {i + 1}: {shown(column.to_list()[row])} is not an integer, but "
+                        "the program computes with this argument; give integers"
                     )
             found.append("int")
             continue
@@ -99,7 +99,7 @@ def kinds(rules: Rules, domains: Domains, relations: Mapping[str, Relation]) -> 
 
 
 def _check_quotients(rules: Rules, domains: Domains, relations: Mapping[str, Relation]) -> None:
-    """Refuse `/` in a condition where the facts show that it stands between integers."""
+    """Raises for `/` in a condition where the facts show that its operands are integers."""
 
     def whole(domain: Domain) -> bool:
         columns = [relations[k].columns[i] for k, i in domain.positions if k in relations]
@@ -120,7 +120,7 @@ def _are_integers(column: Column) -> bool:
 
 
 def _warn_of_lookalikes(columns: Sequence[tuple[str, int, Column]]) -> None:
-    """Integers on one side of a join and the same numbers as symbols or floats on the other never meet."""
+    """Warns where integers are joined with symbols or floats that look like integers, and so never match."""
     whole = next((place for place in columns if isinstance(place[2], IntColumn)), None)
     for key, i, column in columns:
         if not isinstance(column, AtomColumn):
@@ -133,7 +133,7 @@ def _warn_of_lookalikes(columns: Sequence[tuple[str, int, Column]]) -> None:
             if isinstance(value, float) or _INTEGER.fullmatch(str(value)):
                 other = f"{whole[0]}, column {whole[1] + 1}" if whole else f"{key}, column {i + 1}"
                 warn(
-                    f"{key}, column {i + 1}: {shown(value)} is no integer, and {other} has integers, which it is "
+                    f"{key}, column {i + 1}: {shown(value)} is not an integer, and {other} has integers, which it is "
                     "joined with; 3, 3.0 and '3' are three different arguments. Declare `:- type` where that is meant"
                 )
                 return
@@ -176,7 +176,7 @@ class DomainCodes:
 
 @dataclass
 class TermCodes:
-    """The atoms and functors that native terms refer to by number; grows, and is shared by what extends it."""
+    """The atoms and functors that native terms refer to by number. It grows; copy it where it must not."""
 
     atoms: list[Any]
     number: dict[Any, int]
@@ -207,7 +207,7 @@ class TermCodes:
         return number
 
     def translate(self, flat: Flat) -> tuple[Codes, Codes, npt.NDArray[np.int64], Codes]:
-        """A flat encoding with the numbers of this table."""
+        """Flat terms with atoms and functors numbered as in this table."""
         atoms = np.array([self.atom(a) for a in flat.atoms] or [0], np.int64)
         functors = np.array([self.functor(*f) for f in flat.functors] or [0], np.int64)
         payload = flat.payload.astype(np.int64).copy()
@@ -223,7 +223,7 @@ class TermCodes:
 
 
 def program_constants(rules: Rules, domains: Domains) -> dict[int, list[Any]]:
-    """The constants that the program mentions, per domain, as Python values."""
+    """The constants in the program's text, by domain, as Python values."""
     found: dict[int, list[Any]] = {}
     for domain in domains.domains:
         values = [_value(t) for t in domain.constants]
@@ -288,7 +288,7 @@ class Encoding:
         return Encoding(tuple(made))
 
     def extend(self, domains: Domains, relations: Mapping[str, Relation]) -> Encoding:
-        """This encoding with room for more facts; codes that exist stay."""
+        """This encoding extended to more facts; existing codes stay."""
         ranges = [(d.low, d.high) for d in self.domains]
         fresh: dict[int, DomainCodes] = {}
         for key, relation in relations.items():
@@ -328,7 +328,7 @@ class Encoding:
         return Encoding(tuple(made))
 
     def keeps(self, other: Encoding) -> bool:
-        """Whether every code of another encoding means the same here."""
+        """Whether every code of another encoding means the same in this one."""
         return all(
             a.kind == b.kind and a.atoms[: len(b.atoms)] == b.atoms
             for a, b in zip(self.domains, other.domains, strict=True)
@@ -349,7 +349,7 @@ class Encoding:
         return table[inverse.reshape(-1)]
 
     def codes(self, domains: Domains, relation: Relation) -> list[Codes | None]:
-        """The codes of a relation's columns; None for a column of terms, which native code numbers."""
+        """The codes of a relation's columns; None for a column of terms, which native code interns."""
         numbers = [domains.of[relation.key, i] for i in range(relation.arity)]
         return [
             None if self.domains[d].kind == "term" else self.column(d, c)
@@ -372,7 +372,7 @@ def flat_terms(values: Sequence[Any]) -> Flat:
 def data_value(value: Any) -> Any:
     """A constant of generated code as a Python value: compounds there are ("term", functor, arguments)."""
     if isinstance(value, tuple) and value and value[0] == "term":
-        # built from the inside out, because lists are long chains through their last argument
+        # iterative in the last argument, because lists are long chains through it
         chain = []
         while isinstance(value, tuple):
             _, functor, arguments = value
@@ -386,7 +386,7 @@ def data_value(value: Any) -> Any:
 
 
 def text_value(text: str) -> Any:
-    """What a text of a file is in a domain of terms: an integer, a list or compound term, else a symbol."""
+    """The value of a text in a domain of terms: an integer, a list or compound term, or else a symbol."""
     if _INTEGER.fullmatch(text):
         return int(text)
     if not text.endswith((")", "]")):
@@ -403,7 +403,7 @@ def syntax_value(term: Term) -> Any:
         case Symbol() | Integer() | Float():
             return _value(term)
         case Compound():
-            # built from the inside out, because lists are long chains through their last argument
+            # iterative in the last argument, because lists are long chains through it
             chain = []
             inner: Term = term
             while isinstance(inner, Compound):

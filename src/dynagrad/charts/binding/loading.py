@@ -1,7 +1,7 @@
-"""Facts inside native code: those that runs share, loaded once for a compiled program, and charts set up over them.
+"""Facts loaded into native code: those that runs share, once for a compiled plan, and charts set up over them.
 
-Everything native that a binding keeps is made here, of facts that are coded already, see `encoding`; what is kept, and
-for which facts, is the business of `binding`. How words are read again is `decoding.py`'s and `charts/lookup.py`'s.
+All native objects of a binding are made here, from facts that are encoded already (`encoding.py`); what is kept is for
+`binding.py`. Codes and words are read back by `decoding.py` and `charts/lookup.py`.
 """
 
 from __future__ import annotations
@@ -24,25 +24,26 @@ Words = npt.NDArray[np.uint64]
 
 
 @dataclass(frozen=True)
-class Along:
-    """The directions of a run over dual numbers: of each, per predicate, the tangents of its facts.
+class Directions:
+    """The directions of a run over dual numbers or jets: the tangents of facts, and of constants in the text.
 
-    A predicate's tangents stand in the order of its gathered rows, a row of words each; a predicate that is missing has
-    none. `constants` are the tangents of the numbers in the program's text, as functions of these. `mixed` has, by the
-    set of directions as a bit mask, derivatives that facts themselves have along several directions at once.
+    `facts` has for each direction, by predicate, a row of tangents for each of its gathered facts; for a predicate that
+    is missing they are zero. `constants` has for each direction the tangent of a number in the text, as a function of
+    that number. `mixed` has derivatives of facts along several directions at once, by the set of directions as a bit
+    mask.
     """
 
-    directions: tuple[Mapping[str, Array], ...] = ()
+    facts: tuple[Mapping[str, Array], ...] = ()
     constants: tuple[Callable[[float], float] | None, ...] = ()
     mixed: Mapping[int, Mapping[str, Array]] = field(default_factory=dict)
 
     @property
     def order(self) -> int:
-        return len(self.directions)
+        return len(self.facts)
 
     def tangents(self, key: str) -> dict[int, Array]:
         """The derivatives of a predicate's facts, by set of directions."""
-        found = {1 << d: tangents[key] for d, tangents in enumerate(self.directions) if key in tangents}
+        found = {1 << d: tangents[key] for d, tangents in enumerate(self.facts) if key in tangents}
         return found | {mask: tangents[key] for mask, tangents in self.mixed.items() if key in tangents}
 
 
@@ -56,19 +57,19 @@ class Prepared:
     terms: TermCodes
     relations: Mapping[str, Relation]
     ranks: Mapping[int, Codes] = field(default_factory=dict)  # of atoms that facts order, by domain
-    stops: bool = False  # the item that the run is to stop at is final once it is popped
-    along: Along = Along()
+    stops: bool = False  # whether the item that the run is to stop at is final once it is popped
+    directions: Directions = Directions()
 
 
 @dataclass(frozen=True)
 class RunFacts:
-    """The facts of one run: all of them, how they are coded, and the codes of those that it does not share."""
+    """The facts of one run: all of them, their encoding, and the codes of those that it does not share (`fresh`)."""
 
     relations: Mapping[str, Relation]
     encoding: Encoding
     fresh: Mapping[str, list[Codes | None]]
     ranks: Mapping[int, Codes]
-    along: Along
+    directions: Directions
 
 
 # -- facts that runs share ---------------------------------------------------------------------------------------------
@@ -76,7 +77,7 @@ class RunFacts:
 
 @dataclass
 class Loaded:
-    """The shared facts inside native code, for one compiled program."""
+    """The shared facts in native code, for one compiled plan."""
 
     order: int
     world: World
@@ -86,7 +87,7 @@ class Loaded:
     weights: dict[str, WeightTable]  # made when a run first needs them
 
     def with_weights(self, weights: dict[str, WeightTable]) -> Loaded:
-        """The same facts with other numbers, of which some may still be missing."""
+        """The same facts with other values, of which some may still be missing."""
         return Loaded(self.order, self.world, self.terms, self.constants, dict(self.facts), weights)
 
     @staticmethod
@@ -121,7 +122,7 @@ def load_shared(
     wanted = [key for key in known.codes if key not in run.fresh and key in compiled.plan.tables]
     missing = [key for key in wanted if before is None or key not in before.facts]
     if before is not None and any(c is None for key in missing for c in known.codes[key]):
-        before = None  # charts stand on its terms, so no new ones may be made in it
+        before = None  # existing charts refer to its terms, so no new ones may be interned in it
     if before is None:
         loaded, missing = Loaded.start(compiled, known.encoding), wanted
     else:
@@ -129,7 +130,7 @@ def load_shared(
     for key in missing:
         loaded.facts[key] = _facts(compiled, loaded.world, loaded.terms, run.relations[key], known.codes[key], stop)
     for key in wanted:
-        if key not in loaded.weights and not run.along.tangents(key):
+        if key not in loaded.weights and not run.directions.tangents(key):
             words = jet_words(context.scale, run.relations[key], loaded.order)
             loaded.weights[key] = WeightTable(loaded.facts[key], words, stop)
     return loaded
@@ -146,8 +147,8 @@ def set_up(
     room: int | None = None,
     stop: Stop | None = None,
 ) -> Prepared:
-    """A chart over the shared facts and those of one run; `room` is what it may take, in bytes."""
-    encoding, relations, along = run.encoding, run.relations, run.along
+    """A chart over the shared facts and those of one run; `room` is the number of bytes that it may take."""
+    encoding, relations, directions = run.encoding, run.relations, run.directions
     world = World(compiled.engine, loaded.world, room)
     world.set_domains([d.low for d in encoding.domains], [d.high - d.low + 1 for d in encoding.domains])
     for number, rank in run.ranks.items():
@@ -159,24 +160,24 @@ def set_up(
     weights: list[WeightTable | None] = [None] * len(compiled.plan.tables)
     for key, facts in list(loaded.facts.items()):
         if key not in run.fresh:
-            tangents = along.tangents(key)
+            tangents = directions.tangents(key)
             if tangents:
-                held = WeightTable(facts, jet_words(context.scale, relations[key], along.order, tangents), stop)
+                held = WeightTable(facts, jet_words(context.scale, relations[key], directions.order, tangents), stop)
             else:
                 held = loaded.weights[key]
             weights[compiled.plan.tables[key].number] = held
     for key, columns in run.fresh.items():
         if key in compiled.plan.tables:
             facts = _facts(compiled, world, terms, relations[key], columns, stop)
-            words = jet_words(context.scale, relations[key], compiled.plan.order, along.tangents(key))
+            words = jet_words(context.scale, relations[key], compiled.plan.order, directions.tangents(key))
             weights[compiled.plan.tables[key].number] = WeightTable(facts, words, stop)
     for key, table in compiled.plan.tables.items():
         n = table.number
         if weights[n] is None and table.kind != "external" and _takes_facts(context, compiled, key):
             empty = [np.zeros(0, np.int32)] * table.arity
             weights[n] = WeightTable(FactTable(compiled.engine, world, n, empty, 0), None)
-    chart = NativeChart(compiled.engine, world, weights, _constants(context.scale, compiled, along))
-    return Prepared(compiled, chart, encoding, terms, relations, run.ranks, along=along)
+    chart = NativeChart(compiled.engine, world, weights, _constants(context.scale, compiled, directions))
+    return Prepared(compiled, chart, encoding, terms, relations, run.ranks, directions=directions)
 
 
 def _takes_facts(context: ProgramContext, compiled: CompiledPlan, key: str) -> bool:
@@ -184,16 +185,16 @@ def _takes_facts(context: ProgramContext, compiled: CompiledPlan, key: str) -> b
     return compiled.plan.tables[key].kind == "facts" or predicate.input or key in compiled.plan.summary.facts
 
 
-def _constants(scale: Scale, compiled: CompiledPlan, along: Along) -> Words:
+def _constants(scale: Scale, compiled: CompiledPlan, directions: Directions) -> Words:
     """The words of the numbers in the program's text."""
     constants = [scale.word_of(w) for w in _rule_weights(scale, compiled)]
     if not constants:
         return np.zeros(1, np.uint64)
-    if not along.order:
+    if not directions.order:
         return np.concatenate(constants)
-    rows = np.zeros((len(constants), scale.width << along.order))
+    rows = np.zeros((len(constants), scale.width << directions.order))
     rows[:, : scale.width] = np.stack(constants).view(np.float64)
-    for d, tangent in enumerate(along.constants):
+    for d, tangent in enumerate(directions.constants):
         if tangent is not None:
             rows[:, scale.width << d] = [tangent(w) for w in compiled.generated.weights]
     return rows.view(np.uint64).reshape(-1)
@@ -212,7 +213,7 @@ def _rule_weights(scale: Scale, compiled: CompiledPlan) -> Iterable[Any]:
 def jet_words(
     scale: Scale, relation: Relation, order: int, tangents: Mapping[int, Array] | None = None
 ) -> Words | None:
-    """The words of a relation's values over dual numbers: the value, then its derivatives by set of directions."""
+    """The words of a relation's values over jets: the value, then its derivatives by set of directions."""
     if not order:
         return scale.to_words(relation.values, relation.count)
     rows = np.zeros((relation.count, scale.width << order))
@@ -227,12 +228,12 @@ def jet_words(
 
 
 def intern(prepared: Prepared, values: Sequence[Any]) -> Codes:
-    """The numbers of terms in the world of a chart."""
+    """Terms interned in the world of a chart: their codes."""
     return _numbers_of(prepared.chart.world, prepared.terms, values)
 
 
 def load(context: ProgramContext, prepared: Prepared, relation: Relation) -> tuple[WeightTable, Codes]:
-    """A relation in the world of a chart that is there already: its table, and the codes of its rows."""
+    """A relation loaded into the world of an existing chart: its table, and the codes of its rows."""
     compiled, world = prepared.compiled, prepared.chart.world
     codes = coded(context, prepared, relation)
     columns = list(codes.T)
@@ -241,7 +242,7 @@ def load(context: ProgramContext, prepared: Prepared, relation: Relation) -> tup
 
 
 def coded(context: ProgramContext, prepared: Prepared, relation: Relation) -> Codes:
-    """The codes of a relation in the world of a chart: a row for each of its rows."""
+    """The codes of a relation in the world of a chart, a row of codes for each of its rows."""
     columns = prepared.encoding.codes(context.domains, relation)
     codes = _coded(prepared.chart.world, prepared.terms, relation, columns)
     return np.stack(codes, axis=1) if codes else np.zeros((relation.count, 0), np.int32)
@@ -261,12 +262,12 @@ def _facts(
 
 
 def _coded(world: World, terms: TermCodes, relation: Relation, columns: Sequence[Codes | None]) -> list[Codes]:
-    """The codes of all columns, those of terms too."""
+    """The codes of all columns, with those of terms interned."""
     return [_numbers_of(world, terms, relation.columns[i].to_list()) if c is None else c for i, c in enumerate(columns)]
 
 
 def _numbers_of(world: World, terms: TermCodes, values: Sequence[Any]) -> Codes:
-    """The numbers of terms, made where they are new."""
+    """The codes of terms, interned where they are new."""
     flat = flat_terms(values)
     numbers = world.make_terms(*terms.translate(flat))
     return numbers[flat.roots] if len(numbers) else np.zeros(0, np.int32)

@@ -1,7 +1,7 @@
-"""What a plan may know of facts: how many there are, in what ranges, in which order; and whether a plan fits others.
+"""Statistics of facts for the planner: counts, ranges, distinct values, orders; and whether an existing plan fits them.
 
-A plan is made from a summary alone, so a plan that was made for other facts is right for all whose summary fits. What
-is known of the facts that runs share is kept, see `CodedFacts`. How the planner goes by a summary is not known here.
+A plan is made from a summary alone, so it is right for all facts whose summary fits it. Statistics of shared facts are
+kept in `CodedFacts`. What the planner makes of a summary is not known here.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .context import ProgramContext
 from .encoding import Encoding
 
 MOST_ARCS = 2_000_000
-"""More arcs than this are not searched for an order of their atoms."""
+"""With more arcs than this, no order of the atoms is searched for."""
 
 Signature = frozenset[tuple[str, int, int, int]]
 
@@ -33,10 +33,10 @@ Signature = frozenset[tuple[str, int, int, int]]
 
 @dataclass(frozen=True)
 class CodedFacts:
-    """The facts that runs share, coded, and what was found out about them: to that is added, and nothing is changed."""
+    """The facts that runs share, encoded, with their statistics, which are filled in when they are first needed."""
 
     encoding: Encoding
-    codes: Mapping[str, list[Codes | None]]  # None: a column of terms, which native code numbers
+    codes: Mapping[str, list[Codes | None]]  # None: a column of terms, which native code interns
     distinct: Mapping[str, tuple[int, ...]]
     ranks: dict[int, Codes | None] = field(default_factory=dict)
     gaps: dict[str, dict[tuple[int, int], int]] = field(default_factory=dict)
@@ -54,7 +54,7 @@ def summarise(
     relations: Mapping[str, Relation],
     fresh: Mapping[str, list[Codes | None]],
 ) -> tuple[Summary, dict[int, Codes]]:
-    """What the plan may know of facts, and ranks of atoms that they order; `fresh` has codes of those not shared."""
+    """The summary of all facts, and the ranks of atoms that facts order; `fresh` has the codes of those not shared."""
     codes = {**known.codes, **fresh}
     ranks: dict[int, Codes] = {}
     for number, sources in context.rank_sources.items():
@@ -81,7 +81,7 @@ def summarise(
 def _gaps(
     context: ProgramContext, key: str, shape: Summary, columns: Sequence[Codes | None], ranks: Mapping[int, Codes]
 ) -> dict[tuple[int, int], int]:
-    """The least differences between ordered columns of a relation."""
+    """The least difference between the two columns of each ordered pair of a relation."""
     gaps = {}
     for i, j in ordered_pairs(context.domains, shape, key, len(columns)):
         a, b = columns[i], columns[j]
@@ -100,7 +100,7 @@ def _ranks(
     codes: Mapping[str, list[Codes | None]],
     fresh: Mapping[str, list[Codes | None]],
 ) -> Codes | None:
-    """Ranks of a domain's atoms along as many fact columns as go together without a cycle; None where none does."""
+    """Topological ranks of a domain's atoms, by as many pairs of fact columns as form no cycle; None where all do."""
     count = len(encoding.domains[number].atoms)
     settled = not any(key in fresh for key, _, _ in sources) and count == len(known.encoding.domains[number].atoms)
     if settled and number in known.ranks:
@@ -158,7 +158,7 @@ def topological_ranks(count: int, arcs: Sequence[tuple[Codes, Codes]]) -> Codes 
 
 
 def _distinct(columns: Sequence[Codes | None], count: int) -> tuple[int, ...]:
-    """How many values each column has, estimated from at most 100,000 rows."""
+    """The number of distinct values in each column, estimated from at most 100,000 rows."""
     out = []
     for column in columns:
         if column is None or not len(column):
@@ -174,7 +174,7 @@ def _distinct(columns: Sequence[Codes | None], count: int) -> tuple[int, ...]:
 
 
 def rounded(context: ProgramContext, known: CodedFacts, summary: Summary) -> Summary:
-    """The summary that a plan is made from: of facts of a run, which differ from run to run, only rough numbers."""
+    """The summary that a plan is made from: exact for shared facts, rough for those of a run, which will differ."""
     facts = {
         key: f
         if key in known.distinct
@@ -185,7 +185,7 @@ def rounded(context: ProgramContext, known: CodedFacts, summary: Summary) -> Sum
 
 
 def _distinct_counts(facts: FactSummary, context: ProgramContext, summary: Summary, key: str) -> tuple[int, ...]:
-    """For facts of a run: as many values as the domain allows."""
+    """The distinct counts of a run's facts: as many as the domain allows."""
     counts = []
     for i in range(len(facts.distinct)):
         domain = summary.domains[context.domains.of[key, i]]
@@ -195,7 +195,7 @@ def _distinct_counts(facts: FactSummary, context: ProgramContext, summary: Summa
 
 
 def signature(summary: Summary, present: frozenset[str]) -> Signature:
-    """What facts must have in common to share a plan: which there are, and which of their columns are in order."""
+    """What facts must have in common to share a plan: the predicates that have some, and their ordered columns."""
     return frozenset(
         (key, i, j, (gap > 0) - (gap < 0))
         for key in present
@@ -204,7 +204,7 @@ def signature(summary: Summary, present: frozenset[str]) -> Signature:
 
 
 def fits(plan: Plan, summary: Summary, options: Options) -> bool:
-    """Whether a plan made for other facts is right for these too."""
+    """Whether a plan that was made for other facts is right for these."""
     if plan.until != options.until or (plan.changes is not None) != options.changing:
         return False
     if (plan.collects is not None) != options.collecting:
@@ -222,7 +222,7 @@ def fits(plan: Plan, summary: Summary, options: Options) -> bool:
             continue
         if any(facts.gaps.get(pair, least) < least for pair, least in gaps.items()):
             return False
-        if any(pair not in gaps for pair in facts.gaps):  # made when this predicate was empty
+        if any(pair not in gaps for pair in facts.gaps):  # the plan was made when this predicate was empty
             return False
     for table in plan.tables.values():
         if table.kind == "dense":
@@ -244,7 +244,7 @@ def ordered(
 
 
 def is_superior(context: ProgramContext, relations: Mapping[str, Relation]) -> bool:
-    """Whether no fact and no constant makes anything better: then what a best-first search pops is final."""
+    """Whether no fact and no constant can improve a value (superiority, Knuth 1977): then best-first pops are final."""
     sign = SEMIRINGS[context.scale.name].superior_sign
     if sign is None:
         return False

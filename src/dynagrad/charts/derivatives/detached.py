@@ -1,7 +1,6 @@
-"""Derivatives without the chart that they came from: what pickles and copies of gradients and tangents are.
+"""Gradients and tangents as tables, without the chart that they came from: what their pickles and copies are.
 
-They are the tables of all items, and what is needed to say why an item cannot be looked up. Nothing is run or
-differentiated here.
+They have the tables of all items, and what errors of lookups need. Nothing is run or differentiated here.
 """
 
 from __future__ import annotations
@@ -27,7 +26,8 @@ from .gradient import Gradient, Tangents, by_items
 
 @dataclass(frozen=True)
 class Signatures:
-    """What could be looked up in a chart: predicates, those that were not needed, and the arguments that were."""
+    """What can be looked up in a chart: its predicates, those that the outputs do not need, and for others the
+    arguments to which the outputs restrict them."""
 
     keys: tuple[str, ...]
     externals: tuple[str, ...]
@@ -67,7 +67,7 @@ def _known(context: ProgramContext, prepared: Prepared) -> Signatures:
 
 
 class KeptGradient(Gradient):
-    """A gradient as tables: of each predicate like the facts that came in, and by item."""
+    """A gradient as tables: for each predicate one like the facts that came in, and one by item."""
 
     def __init__(self, tables: dict[str, Table], items: dict[str, Table], value: Any, known: Signatures) -> None:
         self._tables, self._by_item, self.value, self._known = tables, items, value, known
@@ -85,7 +85,7 @@ class KeptGradient(Gradient):
 
 
 def kept_gradient(gradient: Gradient, context: ProgramContext, prepared: Prepared) -> tuple[Any, ...]:
-    """What makes a gradient again, for `__reduce__`."""
+    """A gradient as `__reduce__` returns it."""
     tables = {key: gradient[key] for key in gradient}
     items = {key: by_items(gradient, key) for key in tables if key in prepared.compiled.plan.tables}
     return KeptGradient, (tables, items, gradient.value, _known(context, prepared))
@@ -119,7 +119,7 @@ class KeptTangents(Tangents):
 
 
 def kept_tangents(tangents: Tangents, context: ProgramContext, prepared: Prepared) -> tuple[Any, ...]:
-    """What makes tangents again, for `__reduce__`."""
+    """Tangents as `__reduce__` returns them."""
     known = _known(context, prepared)
     items = {}
     for key in known.keys:

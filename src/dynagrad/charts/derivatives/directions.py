@@ -1,7 +1,7 @@
-"""Reading what derivatives are asked along and of: directions of facts, and items with cotangents.
+"""Directions of facts and items with cotangents, read from the forms in which users give them.
 
-A direction has a number for each fact, in one of several forms; here it becomes an array of doubles in the order of the
-facts that were given. Nothing is run or differentiated here: that is `queries.py` and `gradient`.
+A direction has a number for each fact; here it becomes an array of doubles in the order of the facts that were given.
+Nothing is run or differentiated here.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Array = npt.NDArray[np.float64]
 
 
 def read_directions(replay: Replay, prepared: Prepared, direction: Any) -> dict[str, Array]:
-    """A direction of the facts of several predicates: of each, a row of numbers for each of its gathered facts."""
+    """A direction of the facts of several predicates: for each of these, a row of numbers for each gathered fact."""
     if not isinstance(direction, Mapping):
         raise FactError(
             f'a direction has numbers by predicate, as {{"rewrite/3": [...]}}, and {shown(direction)} has none'
@@ -35,14 +35,14 @@ def read_directions(replay: Replay, prepared: Prepared, direction: Any) -> dict[
     given = {}
     for key, rows in direction.items():
         if not isinstance(key, str):
-            raise QueryError(f'{shown(key)} is no predicate; write it with its arity, such as "rewrite/3"')
+            raise QueryError(f'{shown(key)} is not a predicate; write it with its arity, such as "rewrite/3"')
         check_known(replay.facts.context, prepared, key)
         given[key] = replay.facts.for_all(key, read_direction(replay, key, rows))
     return given
 
 
 def read_direction(replay: Replay, key: str, rows: Any) -> Array:
-    """A direction of a predicate's facts: a row of numbers for each row of these."""
+    """A direction of a predicate's facts: a row of numbers for each fact that was given."""
     own, scale = replay.facts.own(key), replay.scale
     if own is None:
         raise QueryError(f"there are no facts of {key}, so there is no direction for them")
@@ -67,7 +67,7 @@ def read_direction(replay: Replay, key: str, rows: Any) -> Array:
     if relation.values is None:
         raise FactError(f"the direction of {key} has no numbers")
     together = concatenate(replace(own, values=None), replace(relation, values=None), scale.one)
-    both = _named(row_numbers(together), own)
+    both = _occurrences(row_numbers(together), own)
     order = np.argsort(both[: own.count])
     there = np.searchsorted(both[: own.count], both[own.count :], sorter=order)
     rows_of = order[np.minimum(there, own.count - 1)] if own.count else np.zeros(relation.count, np.int64)
@@ -78,7 +78,7 @@ def read_direction(replay: Replay, key: str, rows: Any) -> Array:
         n = int(wrong.argmax())
         text = cut(fact_text(relation, n))
         if strange[n]:
-            raise FactError(f"the direction has {text}, which is no fact of this chart, or more often than it")
+            raise FactError(f"the direction has {text}, which is not a fact of this chart, or too often")
         raise FactError(f"the direction of {text} is infinite")
     out = np.zeros((own.count, width))
     out[rows_of] = given
@@ -86,10 +86,11 @@ def read_direction(replay: Replay, key: str, rows: Any) -> Array:
 
 
 def _plain_numbers(rows: Any, own: Relation, width: int) -> Array | None:
-    """One number, or `width`, for each fact, in their order or in the shape of their dense array; None for else."""
+    """An array with one number, or `width`, for each fact, in their order or in the shape of their dense array; None
+    for anything else."""
     try:
         numbers = np.asarray(rows)
-    except Exception:  # what it is instead is for those to say who read facts
+    except Exception:  # the reader of facts says what is wrong with it
         return None
     more = (width,) if width > 1 else ()
     shapes = [(own.count, *more)] if own.dense_shape is None else [(own.count, *more), (*own.dense_shape, *more)]
@@ -99,8 +100,11 @@ def _plain_numbers(rows: Any, own: Relation, width: int) -> Array | None:
     return numbers.astype(np.float64).reshape(own.count, width)
 
 
-def _named(numbers: Codes, own: Relation) -> npt.NDArray[np.int64]:
-    """Numbers of rows, those of `own` first, made different for copies: the first has the number of the other first."""
+def _occurrences(numbers: Codes, own: Relation) -> npt.NDArray[np.int64]:
+    """Numbers of rows made unique among copies, so that the n-th copies of a row in both parts have the same number.
+
+    The rows of `own` are the first part of `numbers`.
+    """
     found = np.zeros(len(numbers), np.int64)
     for part in (slice(0, own.count), slice(own.count, None)):
         order = np.argsort(numbers[part], kind="stable")
@@ -114,14 +118,14 @@ def _named(numbers: Codes, own: Relation) -> npt.NDArray[np.int64]:
 
 
 def read_weighted(item: Any) -> list[tuple[Any, Any]]:
-    """Items with their cotangents, from an item or a mapping."""
+    """Pairs of items and cotangents, from an item or a mapping."""
     if isinstance(item, Mapping) and not item:
         raise QueryError('the mapping has no items; a gradient is of at least one, such as {"goal": 1.0}')
     return list(item.items()) if isinstance(item, Mapping) else [(item, 1.0)]
 
 
 def read_cotangent(item: Any, value: Any) -> float:
-    """The cotangent of an item, which is a finite number."""
+    """The cotangent of an item, as a finite float."""
     if isinstance(value, np.ndarray) and value.shape == ():
         value = value[()]
     try:
@@ -129,5 +133,5 @@ def read_cotangent(item: Any, value: Any) -> float:
     except OverflowError:  # of a whole number
         number = math.nan
     if not math.isfinite(number):
-        raise QueryError(f"the cotangent of {shown(item)} is a finite number, and {shown(value)} is not")
+        raise QueryError(f"the cotangent of {shown(item)} must be a finite number, not {shown(value)}")
     return number

@@ -1,11 +1,10 @@
-"""A program of rules as a function of arrays, and the derivatives of that function, which are functions of arrays too.
+"""`Function`: a program of rules as a differentiable function of arrays; its derivatives are such functions again.
 
-The life of a function: `Bound.function` says which facts are its arguments and which items its value; each evaluation
-puts the arrays in the place of the facts' numbers and runs the program once, over jets where there are derivatives.
-What lives here is what users call, and the arrays that they give and get. Which components of jets these are, and how a
-program is run over jets, is the business of `jets`.
+`Bound.function` says which facts are the arguments and which items the value. Each evaluation replaces the values of
+these facts by the arrays and runs the program once, over jets where there are derivatives. Here are the methods that
+users call, and the arrays that go in and come out; `jets.py` chooses components of jets and runs programs over them.
 
-It is long by what users call, and by the one class that all of it comes from.
+It is long by the docstrings of one class.
 """
 
 from __future__ import annotations
@@ -38,25 +37,25 @@ Array = npt.NDArray[np.float64]
 
 
 class Function:
-    """A program as a function of arrays: the numbers of some facts go in, and the values of some items come out.
+    """A program as a function of arrays, from the values of some facts to the values of some items.
 
     Made by `Bound.function` and `Program.function`. An argument has one number for each row of its predicate, in the
     order of the rows, or the shape of the dense array that the facts came as; a result is a float for one item and an
     array for a list of items. Numbers are in the semiring's scale, and derivatives are those of the computation that
-    runs, as in `Chart.gradient`: in `log` with respect to log weights, in `viterbi` and `tropical` along the winner.
-    In `expectation` arguments and results have one axis more, the last, for the numbers of a pair: p, and then those
-    of r. They are real numbers like any other here, and derivatives are with respect to each of them.
+    runs, as in `Chart.gradient`: in `log` with respect to log weights, in `viterbi` and `tropical` those of the best
+    derivation. In `expectation` arguments and results have one more axis, the last, for the numbers of a pair: p, and
+    then those of r. Derivatives are with respect to each of these numbers.
 
-    Of inputs without bound facts the arrays are dense, and their shapes may differ from call to call. `facts` are then
-    the other facts of a call, such as one that says how long a sentence is. What belongs to the shapes of a call and
-    its facts is kept for the calls that follow, where the facts are few.
+    Arguments for inputs without bound facts are dense arrays, and their shapes may differ from call to call. `facts`
+    are then the other facts of a call, such as the length of a sentence. What a call prepares for its shapes and facts
+    is kept for later calls, unless the facts are many.
 
-    `tangent` and `adjoint` are functions again, so that derivatives are there to any order (up to ten directions in
-    one run). A function is never changed, may be called from several threads, and pickles. The first call for each
-    order compiles the program over numbers of that order.
+    `tangent` and `adjoint` are functions of the same kind, so there are derivatives of any order (up to ten directions
+    in one run). A function is immutable, may be called from several threads, and pickles. The first call for each order
+    compiles the program over numbers of that order.
 
     Each method raises what a run raises, and `Error` for arrays of a wrong number, shape or type, `FactError` for
-    numbers that are not possible, and `NotDifferentiable` where a goal in `log` has weight zero.
+    values that the semiring does not have, and `NotDifferentiable` where a goal in `log` has weight zero.
 
     >>> import dynagrad as dg
     >>> program = dg.Program("goal += a(X) * b(X).")
@@ -71,13 +70,13 @@ class Function:
 
     @property
     def _core(self) -> Core:
-        """What runs. Where arguments have no shape before they are given, `_for` is to be asked first."""
+        """What runs. Where shapes differ from call to call, take that of `_with_shapes`."""
         if isinstance(self._given, Open):
             raise Error("the shapes of the arguments are not known before the function is called")
         return self._given
 
-    def _for(self, arrays: Any, facts: Mapping[str, Any] | None) -> Function:
-        """This function for arrays of some shapes, and with other facts."""
+    def _with_shapes(self, arrays: Any, facts: Mapping[str, Any] | None) -> Function:
+        """This function for the shapes of these arrays, and with these facts."""
         if isinstance(self._given, Open):
             return make_function(self._given.at(_listed(arrays, "the arguments"), facts), self._choice)
         if facts is not None:
@@ -86,12 +85,12 @@ class Function:
 
     @property
     def goal(self) -> str | list[str]:
-        """The item, or the items, that the program is a function for."""
+        """The item, or the items, whose values the function returns."""
         return list(self._given.goals) if self._given.listed else self._given.goals[0]
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """The predicates whose numbers are the arguments."""
+        """The predicates whose facts' values are the arguments."""
         return self._given.inputs
 
     @property
@@ -101,21 +100,21 @@ class Function:
 
     @property
     def result_shapes(self) -> tuple[tuple[int | None, ...], ...]:
-        """The shapes of the results; a function has several where it is an adjoint."""
+        """The shapes of the results; an adjoint has several."""
         return tuple(s for slot in self._choice.outs for s in self._given.slot_shapes(slot))
 
     # -- values
 
     @public
     def __call__(self, *arrays: Any, facts: Mapping[str, Any] | None = None) -> Any:
-        """The value; of numbers that carry derivatives, a number that does, so that all verbs go through.
+        """The value at some arrays. Tracked numbers go in and come out, so the function can be used under `dg.grad`.
 
         >>> import dynagrad as dg
         >>> f = dg.Program("goal += a(X) * a(X).").function("goal", inputs=["a/1"], facts={"a/1": [("x", 1.0)]})
         >>> dg.grad(lambda x: f(x) * x[0])(np.array([2.0]))
         array([12.])
         """
-        f = self._for(arrays, facts)
+        f = self._with_shapes(arrays, facts)
         if any(isinstance(a, Number) for a in arrays):
             found = apply(f._operation, *arrays)
             return found if f._single else tuple(unravel(found, f._out_shapes))
@@ -123,9 +122,9 @@ class Function:
 
     @kept
     def _operation(self) -> Operation:
-        """The function as an operation on numbers: its tangents and adjoints are functions of this kind again.
+        """The function as an operation for `eager/dispatch.py`, whose tangents and adjoint are such operations again.
 
-        Several results are one after the other in one array.
+        Several results are concatenated in one array.
         """
         count = len(self.shapes)
         shapes = [s for slot in self._choice.ins for s in self._core.slot_shapes(slot)]
@@ -153,7 +152,9 @@ class Function:
 
     @public
     def value(self, *arrays: Any, facts: Mapping[str, Any] | None = None) -> Any:
-        """The value: a float or an array; of an adjoint, a tuple. An item never derived has the semiring's zero.
+        """The value at some arrays, without derivatives: a float or an array, or a tuple for an adjoint.
+
+        An item that was not derived has the semiring's zero.
 
         >>> import dynagrad as dg
         >>> program = dg.Program("path(V) min= path(U) + edge(U,V).  path(a) = 0.")
@@ -161,33 +162,33 @@ class Function:
         >>> program.function(["path(b)", "path(c)"], inputs=["edge/2"], facts=facts)([1.0, 4.0])
         array([1., 5.])
         """
-        return self._for(arrays, facts)._value(arrays)
+        return self._with_shapes(arrays, facts)._value(arrays)
 
     def _value(self, arrays: Sequence[Any]) -> Any:
         return self._packed(self._evaluate(self._read(arrays)))
 
     @public
     def value_and_grad(self, *arrays: Any, facts: Mapping[str, Any] | None = None) -> tuple[float, tuple[Array, ...]]:
-        """The value and its gradient, an array for each argument; for a function whose value is one number.
+        """The value and its gradient, an array for each argument, of a function whose value is one number.
 
         >>> import dynagrad as dg
         >>> f = dg.Program("goal += a(X) * a(X).").function("goal", inputs=["a/1"], facts={"a/1": [("x", 1.0)]})
         >>> f.value_and_grad([3.0])
         (9.0, (array([6.]),))
         """
-        if not self._number:
+        if not self._scalar:
             raise Error("the function has more than one number as its value; use vjp, which takes a cotangent")
-        value, pullback = self._for(arrays, facts)._vjp(arrays)
+        value, pullback = self._with_shapes(arrays, facts)._vjp(arrays)
         return value, pullback(1.0)
 
     # -- first derivatives
 
     @public
     def vjp(self, *arrays: Any, facts: Mapping[str, Any] | None = None) -> tuple[Any, Callable[[Any], tuple[Any, ...]]]:
-        """The value, and the function from a cotangent of the value to one for each argument.
+        """The value, and the pullback: from a cotangent of the value to cotangents of the arguments.
 
-        The program runs once; the pullback may be called any number of times. Of an adjoint the value is a tuple, and
-        so is the cotangent.
+        The program runs once; the pullback may be called any number of times. For an adjoint, the value and its
+        cotangent are tuples.
 
         >>> import dynagrad as dg
         >>> program = dg.Program("twice(X) += a(X) + a(X).")
@@ -196,7 +197,7 @@ class Function:
         >>> value, pullback([1.0, 10.0])
         (array([ 2., 10.]), (array([ 2., 20.]),))
         """
-        return self._for(arrays, facts)._vjp(arrays)
+        return self._with_shapes(arrays, facts)._vjp(arrays)
 
     def _vjp(self, arrays: Sequence[Any]) -> tuple[Any, Callable[[Any], tuple[Any, ...]]]:
         read = self._read(arrays)
@@ -217,14 +218,14 @@ class Function:
     def jvp(
         self, primals: Sequence[Any], tangents: Sequence[Any], *, facts: Mapping[str, Any] | None = None
     ) -> tuple[Any, Any]:
-        """The value, and its derivative along tangents, one for each argument.
+        """The value, and its derivative along tangents, of which there is one for each argument.
 
         >>> import dynagrad as dg
         >>> f = dg.Program("goal += a(X) * a(X).").function("goal", inputs=["a/1"], facts={"a/1": [("x", 1.0)]})
         >>> f.jvp([[3.0]], [[10.0]])
         (9.0, 60.0)
         """
-        f = self._for(primals, facts)
+        f = self._with_shapes(primals, facts)
         tangent = f._choice.directional()
         read = [*f._read(primals), *f._read(tangents, "the tangent of ")]
         found = f._core.evaluate(tangent, read, [*f._choice.outs, *tangent.outs])
@@ -237,7 +238,7 @@ class Function:
     def tangent(self) -> Function:
         """The derivative along a direction, as a function of the point and the direction: (x, u) -> Df(x)u.
 
-        Its arguments are those of this function, and then a direction for each.
+        Its arguments are those of this function, followed by a direction for each.
 
         >>> import dynagrad as dg
         >>> f = dg.Program("goal += a(X) * a(X).").function("goal", inputs=["a/1"], facts={"a/1": [("x", 1.0)]})
@@ -250,8 +251,8 @@ class Function:
     def adjoint(self) -> Function:
         """The pullback, as a function of the point and the cotangent: (x, c) -> the gradient of <c, f(x)>.
 
-        Its arguments are those of this function, and then a cotangent for each of its results; its value is a tuple, a
-        gradient for each of the arguments of this function.
+        Its arguments are those of this function, followed by a cotangent for each of its results; its value is a tuple
+        with a gradient for each argument of this function.
 
         >>> import dynagrad as dg
         >>> f = dg.Program("goal += a(X) * a(X).").function("goal", inputs=["a/1"], facts={"a/1": [("x", 1.0)]})
@@ -269,9 +270,9 @@ class Function:
         cotangent: Any = None,
         facts: Mapping[str, Any] | None = None,
     ) -> tuple[Any, ...]:
-        """The gradient's derivative along tangents: the Hessian times a vector, by one pass back over dual numbers.
+        """The Hessian times a vector, the gradient's derivative along tangents, by one backward pass over dual numbers.
 
-        Where the value is not one number, `cotangent` says of which sum of the values.
+        For a function whose value is not one number, `cotangent` has the weights of the sum that is differentiated.
 
         >>> import dynagrad as dg
         >>> program = dg.Program("goal += a(X) * a(X) * a(X).")
@@ -279,7 +280,7 @@ class Function:
         >>> f.hvp([[1.0, 2.0]], [[1.0, 1.0]])
         (array([ 6., 12.]),)
         """
-        return self._for(primals, facts)._gradient(primals, (tangents,), cotangent)
+        return self._with_shapes(primals, facts)._gradient(primals, (tangents,), cotangent)
 
     @public
     def derivative(
@@ -289,9 +290,9 @@ class Function:
         *,
         facts: Mapping[str, Any] | None = None,
     ) -> Any:
-        """The mixed derivative along several directions, D^k f(x)[u1, ..., uk]; along none it is the value.
+        """The mixed derivative along several directions, D^k f(x)[u1, ..., uk], by one run over jets of order k.
 
-        A direction has an array for each argument. One run over jets of order k.
+        A direction has an array for each argument. Without directions it is the value.
 
         >>> import dynagrad as dg
         >>> program = dg.Program("goal += a(X) * a(X) * a(X).")
@@ -299,7 +300,7 @@ class Function:
         >>> f.derivative([[2.0]]), f.derivative([[2.0]], [[[1.0]]] * 2), f.derivative([[2.0]], [[[1.0]]] * 3)
         (8.0, 12.0, 6.0)
         """
-        along, read = self._for(primals, facts)._along(primals, directions)
+        along, read = self._with_shapes(primals, facts)._directional(primals, directions)
         return self._packed(along._evaluate(read))
 
     @public
@@ -313,8 +314,9 @@ class Function:
     ) -> tuple[Any, ...]:
         """The gradient of `derivative(primals, directions)` with respect to the primals, an array for each.
 
-        Without directions it is the gradient, along one the Hessian times a vector. Where the value is not one number,
-        `cotangent` says of which sum of the values. One run over jets of order k, and one pass back.
+        Without directions it is the gradient, along one the Hessian times a vector. For a function whose value is not
+        one number, `cotangent` has the weights of the sum that is differentiated. One run over jets of order k,
+        and one backward pass.
 
         >>> import dynagrad as dg
         >>> program = dg.Program("goal += a(X) * a(X) * a(X).")
@@ -322,20 +324,20 @@ class Function:
         >>> f.gradient([[2.0]]), f.gradient([[2.0]], [[[1.0]], [[1.0]]])
         ((array([12.]),), (array([6.]),))
         """
-        return self._for(primals, facts)._gradient(primals, directions, cotangent)
+        return self._with_shapes(primals, facts)._gradient(primals, directions, cotangent)
 
     def _gradient(self, primals: Sequence[Any], directions: Sequence[Sequence[Any]], cotangent: Any) -> tuple[Any, ...]:
-        along, read = self._along(primals, directions)
+        along, read = self._directional(primals, directions)
         if cotangent is None:
-            if not self._number:
+            if not self._scalar:
                 raise Error("the function has more than one number as its value; say by cotangent= which sum is meant")
             cotangent = 1.0
         choice = along._choice.adjoint()
         outs = choice.outs[: len(self._choice.ins)]
         return tuple(self._core.evaluate(choice, [*read, *self._cotangents(cotangent)], outs))
 
-    def _along(self, primals: Sequence[Any], directions: Sequence[Sequence[Any]]) -> tuple[Function, list[Array]]:
-        """The mixed derivative, as a function of the primals and then each direction."""
+    def _directional(self, primals: Sequence[Any], directions: Sequence[Sequence[Any]]) -> tuple[Function, list[Array]]:
+        """The mixed derivative, as a function of the primals and the directions, with these arguments."""
         read, listed = self._read(primals), _listed(directions, "the directions")
         for n, direction in enumerate(listed, 1):
             read.extend(self._read(direction, f"direction {n} of "))
@@ -345,11 +347,11 @@ class Function:
 
     @property
     def _single(self) -> bool:
-        """Whether the value is that of the goals, and no tuple."""
+        """Whether there is one result, the value of the goals, and no tuple."""
         return len(self._choice.outs) == 1 and self._choice.outs[0].kind == "y"
 
     @property
-    def _number(self) -> bool:
+    def _scalar(self) -> bool:
         """Whether the value is one number."""
         return self._single and not self._given.listed and not self._given.pair
 
@@ -358,12 +360,12 @@ class Function:
         return [s for slot in self._choice.outs for s in self._core.slot_shapes(slot)]
 
     def _read(self, arrays: Any, what: str = "") -> list[Array]:
-        """Arrays given for the arguments, checked and copied; `what` says that they are directions."""
+        """Arrays for the arguments, checked and copied; `what` describes them in errors, where they are directions."""
         arrays = _listed(arrays, what.removesuffix(" of ") or "the arguments")
         slots = [(slot, n) for slot in self._choice.ins for n in range(len(self._core.slot_shapes(slot)))]
         names = [self._core.inputs[n] if slot.kind == "x" else "the cotangent" for slot, n in slots]
         if len(arrays) != len(slots):
-            raise Error(f"the function takes {len(slots)} arrays ({', '.join(names)}), and {len(arrays)} were given")
+            raise Error(f"the function takes {len(slots)} arrays ({', '.join(names)}), but {len(arrays)} were given")
         read = []
         for (slot, n), name, given in zip(slots, names, arrays, strict=True):
             array = _array(what + name, given, self._core.slot_shapes(slot)[n])
@@ -389,7 +391,7 @@ class Function:
         shapes = self._out_shapes
         given = [cotangent] if self._single else _listed(cotangent, "the cotangents")
         if len(given) != len(shapes):
-            raise Error(f"the function has {len(shapes)} results, and {len(given)} cotangents were given")
+            raise Error(f"the function has {len(shapes)} results, but {len(given)} cotangents were given")
         read = [_array("the cotangent", c, shape) for c, shape in zip(given, shapes, strict=True)]
         if not all(np.isfinite(c).all() for c in read):
             raise Error("the cotangent is NaN or infinite")
@@ -415,15 +417,15 @@ make_function = maker(
 
 
 MOST_SHAPES = 256
-"""For so many shapes, at most, an open function keeps what belongs to them."""
+"""The most shapes and facts for which an `Open` function keeps a `Core`."""
 MOST_KEPT_ROWS = 1 << 22
-"""And for no more than such of them as have so many facts together."""
-MOST_NAMED_ROWS = 64
-"""Facts of a call by whose rows it is known again."""
+"""The most facts, approximately, in all the cores that are kept."""
+MOST_KEYED_ROWS = 64
+"""With more facts of a predicate than this, the core of a call is not kept."""
 
 
 class Binder(Protocol):
-    """A program with facts bound, to which more can be bound."""
+    """What `Open` needs of `charts.program.Bound`, which imports this file."""
 
     _binding: Binding
 
@@ -431,7 +433,7 @@ class Binder(Protocol):
 
 
 class Open:
-    """What functions of arrays share whose shapes are not known yet: with the shapes, it becomes a `Core`."""
+    """A function's bound facts, goals and inputs before the shapes of its arguments are known: a factory of `Core`s."""
 
     def __init__(
         self, bound: Binder, goals: tuple[str, ...], listed: bool, inputs: tuple[str, ...], limits: Limits
@@ -461,12 +463,12 @@ class Open:
         return list(self.shapes) if slot.kind in "xg" else [((len(self.goals),) if self.listed else ()) + self.pair]
 
     def at(self, arrays: Sequence[Any], facts: Mapping[str, Any] | None) -> Core:
-        """What runs on arrays of these shapes, with these facts beside the bound ones."""
+        """The core for arrays of these shapes, with these facts beside the bound ones."""
         if len(arrays) < len(self.inputs):
             names = ", ".join(self.inputs)
-            raise Error(f"the function takes {len(self.inputs)} arrays ({names}), and {len(arrays)} were given")
+            raise Error(f"the function takes {len(self.inputs)} arrays ({names}), but {len(arrays)} were given")
         shapes = [_shape(key, array) for key, array in zip(self.inputs, arrays, strict=False)]
-        name = _name_of(shapes, facts)
+        name = _cache_key(shapes, facts)
         if name is not None:
             with self._lock:
                 found = self._cores.get(name)
@@ -484,7 +486,7 @@ class Open:
 
     def _core(self, shapes: Sequence[tuple[int, ...]], facts: Any) -> Core:
         if facts is not None and not isinstance(facts, Mapping):
-            raise FactError(f"{shown(facts)} is no dict of facts; give one from predicates to rows")
+            raise FactError(f"{shown(facts)} is not a dict of facts; give predicates and rows")
         given = {} if facts is None else dict(facts)
         held = self.bound._binding.given
         for key, found, shape in zip(self.inputs, shapes, self.shapes, strict=True):
@@ -496,9 +498,9 @@ class Open:
                         f"{key}: an array with {len(shape)} ax{'i' if len(shape) == 1 else 'e'}s is needed, and what "
                         f"was given has shape {found}"
                     )
-                given[key] = np.zeros(found)  # each run puts its numbers in their place
+                given[key] = np.zeros(found)  # each run replaces these values
         binding = self.bound._bind(given)._binding
-        with self._lock:  # what there is to say of facts is said for the first of them
+        with self._lock:  # warnings about facts are issued for the first core alone
             if self._cores:
                 binding = binding.quiet()
         return Core(binding.settled(), self.goals, self.listed, self.inputs, self.limits)
@@ -512,8 +514,8 @@ def _shape(key: str, array: Any) -> tuple[int, ...]:
     return shape
 
 
-def _name_of(shapes: Sequence[tuple[int, ...]], facts: Any) -> Hashable | None:
-    """By what a call is known again: the shapes of its arrays, and its facts, where these are few and plain."""
+def _cache_key(shapes: Sequence[tuple[int, ...]], facts: Any) -> Hashable | None:
+    """The key under which a call's core is kept: its shapes and its facts; None where these are not few and plain."""
     parts: list[Hashable] = list(shapes)
     if facts is None:
         return tuple(parts)
@@ -523,7 +525,7 @@ def _name_of(shapes: Sequence[tuple[int, ...]], facts: Any) -> Hashable | None:
         if isinstance(rows, bool | int | float):
             parts.append((key, type(rows), rows))
             continue
-        if not isinstance(rows, list | tuple) or len(rows) > MOST_NAMED_ROWS:
+        if not isinstance(rows, list | tuple) or len(rows) > MOST_KEYED_ROWS:
             return None
         for row in rows:
             if type(row) is not tuple or not all(type(x) in (int, str, float) for x in row):
@@ -534,7 +536,7 @@ def _name_of(shapes: Sequence[tuple[int, ...]], facts: Any) -> Hashable | None:
 
 
 def function_of(bound: Binder, goal: str | Sequence[str], inputs: Sequence[str], limits: Limits) -> Function:
-    """The function of some facts' numbers that the rules are. Raises where there is none."""
+    """The function from the values of `inputs` to that of `goal`. Raises where the program has none."""
     limits.check()
     binding = bound._binding
     differentiable(binding.context.scale)
@@ -542,10 +544,10 @@ def function_of(bound: Binder, goal: str | Sequence[str], inputs: Sequence[str],
     goals = tuple(_listed(goal, "the goals")) if listed else (goal,)
     for item in goals:
         if not isinstance(item, str):
-            raise QueryError(f'{shown(item)} is no item; write it as in rules, such as "constit(np,0,2)"')
+            raise QueryError(f'{shown(item)} is not an item; write it as in rules, such as "constit(np,0,2)"')
         ground(read_item(binding.context, None, item))
     if isinstance(inputs, str) or not isinstance(inputs, Sequence):
-        raise Error(f'inputs is a list of predicates, such as ["rewrite/3"], and {shown(inputs)} is none')
+        raise Error(f'inputs must be a list of predicates, such as ["rewrite/3"], not {shown(inputs)}')
     if not inputs:
         raise Error('inputs is empty; name the predicates whose numbers are the arguments, such as ["rewrite/3"]')
     known = binding.context.rules.predicates
@@ -567,16 +569,16 @@ def function_of(bound: Binder, goal: str | Sequence[str], inputs: Sequence[str],
 def _listed(given: Any, what: str) -> list[Any]:
     one = not hasattr(given, "__iter__") or getattr(given, "shape", None) == ()
     if one or isinstance(given, str | bytes | Mapping):
-        raise Error(f"{what} are a list or a tuple, and {shown(given)} is neither")
+        raise Error(f"{what} must be a list or a tuple, not {shown(given)}")
     return list(given)
 
 
 def _array(name: str, given: Any, shape: tuple[int, ...] | None) -> Array:
-    """An array of floats of our own, from an array or list of numbers; of any shape where none is said."""
+    """A copy of an array or list of numbers as an array of floats; None for `shape` allows any."""
     try:
         array = given if type(given) is np.ndarray else np.asarray(given)
     except Exception as error:  # other libraries' arrays may raise anything
-        raise Error(f"{name}: what was given is no array of numbers: {cut(str(error))}") from error
+        raise Error(f"{name}: not an array of numbers: {cut(str(error))}") from error
     if np.ma.is_masked(given):
         raise Error(f"{name}: the array has masked entries, and a number is needed for each")
     if array.dtype.kind not in "fiub":

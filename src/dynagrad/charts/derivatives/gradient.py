@@ -1,10 +1,9 @@
-"""Derivatives of a run, as Python sees them: gradients as tables, tangents, expected counts.
+"""Gradients and tangents of a run, as Python sees them: adjoints and dual numbers of native code, read as tables.
 
-The life of a gradient: a chart hands over its `Replay`, all that its run was made of, whose `again` makes the run again
-in a class that keeps a tape, unless the chart's own does; items get their cotangents; native code goes back over the
-tape; and `Gradient` reads the adjoints as tables shaped like the facts that came in. A tangent is read off a run over
-dual numbers. How either is computed is the business of `codegen/rules/backward/sweep.py` and of the headers of the
-runtime.
+A gradient needs a run with a tape: the chart's own, or its `Replay.rerun`. Items are seeded with their cotangents,
+native code goes back over the tape, and `Gradient` reads the adjoints as tables like the facts that came in. Tangents
+are read from a run over dual numbers. The backward pass itself is written by `codegen/rules/backward/sweep.py`, over
+the headers of the runtime.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ Words = npt.NDArray[np.uint64]
 
 @dataclass(frozen=True)
 class Seed:
-    """An item that is asked for: its predicate, the codes of its arguments, and its cotangent in words."""
+    """An item and its cotangent: its predicate, the codes of its arguments, and the words of the cotangent."""
 
     key: str
     codes: Sequence[int]
@@ -46,14 +45,14 @@ class Seed:
 
 
 def adjoint_width(prepared: Prepared, scale: Scale) -> int:
-    """How many doubles a derivative has."""
+    """The number of doubles in a derivative."""
     return (scale.width if scale.shape == "expectation" else 1) << prepared.compiled.plan.order
 
 
 def backward(
     prepared: Prepared, scale: Scale, seeds: Sequence[Seed], *, whole: bool = False, stop: Stop | None = None
 ) -> None:
-    """Fills the adjoints of a taped run. An item that is not in the chart adds nothing."""
+    """Runs the backward pass over a taped run; `whole` seeds outside values, not derivatives by log weights."""
     chart, tables = prepared.chart, prepared.compiled.plan.tables
     chart.engine.adjoints_open(chart.pointer)
     for seed in seeds:
@@ -63,38 +62,37 @@ def backward(
 
 
 def row_adjoints(replay: Replay, prepared: Prepared, key: str, stop: Stop | None = None) -> Array:
-    """The derivatives with respect to the facts of a predicate that were given: a row of doubles for each."""
+    """The derivatives with respect to the given facts of a predicate, a row of doubles for each."""
     width = adjoint_width(prepared, replay.scale)
     shared, axioms, run = replay.facts.places(key)
     table = prepared.compiled.plan.tables.get(key)
-    if table is None or not shared + run:  # what the outputs do not need has no part in them
+    if table is None or not shared + run:  # the outputs do not depend on it
         return np.zeros((shared + run, width))
     relation = prepared.relations[key]
-    given = jet_words(replay.scale, relation, prepared.along.order, prepared.along.tangents(key))
+    given = jet_words(replay.scale, relation, prepared.directions.order, prepared.directions.tangents(key))
     words = prepared.chart.adjoints_of_rows(table.number, given, relation.count, width)
     numbers = words.view(np.float64)
     if axioms:
         numbers = np.concatenate([numbers[:shared], numbers[shared + axioms :]])
     with np.errstate(all="ignore"):
-        fine = np.isfinite(numbers.sum()) or np.isfinite(numbers).all()  # the sum alone is the quicker question
+        fine = np.isfinite(numbers.sum()) or np.isfinite(numbers).all()  # the sum is quicker, and mostly finite
     if not fine:
-        raise _unsound(replay, prepared, key, int((~np.isfinite(numbers)).any(axis=1).argmax()), stop)
+        raise _non_finite(replay, prepared, key, int((~np.isfinite(numbers)).any(axis=1).argmax()), stop)
     return numbers
 
 
-def _unsound(replay: Replay, prepared: Prepared, key: str, row: int, stop: Stop | None) -> ValueRangeError:
-    """What is wrong where the pass back came to its end, but a fact's derivative is NaN or infinite.
+def _non_finite(replay: Replay, prepared: Prepared, key: str, row: int, stop: Stop | None) -> ValueRangeError:
+    """The error for a fact whose derivative is NaN or infinite though the backward pass completed.
 
-    It may have arisen in an item before: an adjoint that is not too large in itself gives a derivative that is. Else it
-    arose in this fact. Which of the items that use the fact made it so, the run over dual numbers says, where the
-    derivative is too much in that direction too.
+    It names the item that the pass met first whose derivative is not finite, if there is one; its adjoint was finite.
+    Otherwise the fact's own derivative overflowed, and a run over dual numbers in its direction may say at which item.
     """
     before = _first_backward(prepared, replay.scale)
     if before is not None:
         return first_going_backward(prepared, before)
     own = replay.facts.own(key)
     assert own is not None
-    found, text = replay.first_steep(key, row, stop), ""
+    found, text = replay.first_non_finite(key, row, stop), ""
     if found is not None:
         table = prepared.compiled.plan.tables.get(found[0])
         codes = [] if table is None else [code(prepared, d, v) for d, v in zip(table.domains, found[1], strict=True)]
@@ -108,7 +106,7 @@ def _unsound(replay: Replay, prepared: Prepared, key: str, row: int, stop: Stop 
 
 
 def _first_backward(prepared: Prepared, scale: Scale) -> str | None:
-    """Of the items whose derivative is NaN or infinite, the one that was popped last; None where there is none."""
+    """The item popped last among those whose derivative is NaN or infinite; None where there is none."""
     chart, plan = prepared.chart, prepared.compiled.plan
     wrong: dict[int, list[list[int]]] = {}
     for table in plan.tables.values():
@@ -132,9 +130,9 @@ def _first_backward(prepared: Prepared, scale: Scale) -> str | None:
 
 
 def _finite(prepared: Prepared, key: str, codes: Any, numbers: Array, what: str = "gradient with respect to") -> Array:
-    """The derivatives by, or of, some items of a predicate, a row for each. Raises for the first that is none.
+    """These derivatives, a row for each item of a predicate; raises for the first that is NaN or infinite.
 
-    The pass back stops at an adjoint that is NaN or infinite; but what it can hold may be too large for a float.
+    The backward pass stops at an adjoint that is not finite; but an adjoint may hold numbers too large for a float.
     """
     wrong = ~np.isfinite(numbers).all(axis=1)
     if wrong.any():
@@ -143,15 +141,15 @@ def _finite(prepared: Prepared, key: str, codes: Any, numbers: Array, what: str 
     return numbers
 
 
-def shaped(replay: Replay, key: str, numbers: Array) -> Table:
-    """Derivatives as a table like the facts that came in."""
+def fact_table(replay: Replay, key: str, numbers: Array) -> Table:
+    """Derivatives by a predicate's facts, as a table like the facts that came in."""
     own = replay.facts.own(key)
     assert own is not None
     return like(own, replay.scale, numbers)
 
 
 def like(relation: Relation, scale: Scale, numbers: Array) -> Table:
-    """Derivatives, a row of doubles for each fact, as a table of these facts."""
+    """Derivatives, a row of doubles for each row of a relation, as a table of its rows."""
     return make_table(replace(relation, values=_values(scale, numbers), value_shape=_shape(scale)))
 
 
@@ -164,8 +162,8 @@ def _shape(scale: Scale) -> Any:
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What a gradient is of: items with cotangents, in a run that kept its tape."""
+class GradientRequest:
+    """What a gradient is asked of: items with cotangents, in a run with a tape."""
 
     replay: Replay
     prepared: Prepared
@@ -173,7 +171,7 @@ class Asked:
     whole: bool = False  # adjoints alone: outside values
 
     def fill(self, stop: Stop | None = None) -> None:
-        """Sees to it that the adjoints in the native chart are those of these items."""
+        """Runs the backward pass, unless the native chart's adjoints are those of this request already."""
         chart = self.prepared.chart
         if chart.adjoints_of is not self:
             chart.adjoints_of = None
@@ -191,14 +189,14 @@ class Asked:
 
 
 class Gradient(Mapping[str, Table]):
-    """The derivatives of an item, or of a weighted sum of items, per predicate.
+    """The derivatives of an item, or of a weighted sum of items, by predicate.
 
-    A predicate that facts were given for has a table of them, in the order and shape in which they came, with the
-    derivative in place of the value. A predicate that is only derived has a table of its items, with the derivative
-    with respect to a constant added to the item from the start; where plus selects, with respect to the item's value
-    wherever it was used, which counts its uses in the winning derivation. Numbers are in the semiring's scale; in
-    `expectation` they are pairs. What the item does not depend on has zeros. `value` is the value of what was asked
-    for. A gradient pickles and is copied as its tables, without the chart that it came from.
+    A predicate with facts has a table of these, in the order and shape in which they came, with derivatives in place of
+    values. A predicate that is only derived has a table of its items, with the derivative with respect to a constant
+    contribution to the item; where plus selects, with respect to the item's value wherever it was used, which counts
+    its uses in the best derivation. Numbers are in the semiring's scale; in `expectation` they are pairs. Derivatives
+    by what the item does not depend on are zero. `value` is the value of the item, or of the sum. A gradient pickles
+    and is copied as its tables, without the chart that it came from.
 
     >>> import dynagrad as dg
     >>> program = dg.Program("goal += a(X) * b(X).")
@@ -209,7 +207,7 @@ class Gradient(Mapping[str, Table]):
 
     def __init__(
         self,
-        asked: Asked,
+        request: GradientRequest,
         value: Any,
         locate: Callable[[Any], tuple[str, list[int] | None]],
         items: Callable[[Prepared, str, Any, Array], Table],
@@ -217,24 +215,24 @@ class Gradient(Mapping[str, Table]):
         stop: Stop | None = None,
         keep: Callable[[Gradient], tuple[Any, ...]] | None = None,
     ) -> None:
-        self._asked, self._locate, self._items, self._keep = asked, locate, items, keep
-        self._counts = counts  # of `real`: the value of the goal, where expected counts are asked for
-        self._pops = asked.prepared.chart.report.pops
+        self._request, self._locate, self._items, self._keep = request, locate, items, keep
+        self._counts = counts  # the value of the goal, where these are expected counts in `real`
+        self._pops = request.prepared.chart.report.pops
         self._tables: dict[str, Table] = {}
         self.value = value
-        asked.fill(stop)
-        replay = asked.replay
-        for key in self:  # facts are read at once, derived items when they are asked for
+        request.fill(stop)
+        replay = request.replay
+        for key in self:  # derivatives by facts are read at once, those by derived items on demand
             own = replay.facts.own(key)
             if own is not None:
-                numbers = row_adjoints(replay, asked.prepared, key, stop)
+                numbers = row_adjoints(replay, request.prepared, key, stop)
                 if counts is not None:
                     values = 1.0 if own.values is None else own.values[:, None]
                     numbers = numbers * values / counts
-                self._tables[key] = shaped(replay, key, numbers)
+                self._tables[key] = fact_table(replay, key, numbers)
 
     def __iter__(self) -> Iterator[str]:
-        predicates = self._asked.replay.facts.context.rules.predicates
+        predicates = self._request.replay.facts.context.rules.predicates
         return (key for key, predicate in predicates.items() if not predicate.external)
 
     def __len__(self) -> int:
@@ -259,20 +257,20 @@ class Gradient(Mapping[str, Table]):
             self._tables[key] = self._derived(key)
         return self._tables[key]
 
-    def _still(self) -> None:
-        if self._asked.prepared.chart.report.pops != self._pops:
+    def _check_current(self) -> None:
+        if self._request.prepared.chart.report.pops != self._pops:
             raise QueryError("the chart ran on since this gradient was made; ask for the gradient again")
-        self._asked.fill()
+        self._request.fill()
 
     def _derived(self, key: str) -> Table:
-        """The items of a predicate."""
-        prepared, scale = self._asked.prepared, self._asked.replay.scale
+        """The table of derivatives by the items of a predicate."""
+        prepared, scale = self._request.prepared, self._request.replay.scale
         table = prepared.compiled.plan.tables.get(key)
-        if table is None:  # what the outputs do not need
-            arity = self._asked.replay.facts.context.rules.predicates[key].arity
+        if table is None:  # the outputs do not need it
+            arity = self._request.replay.facts.context.rules.predicates[key].arity
             none = tuple(IntColumn(np.zeros(0, np.int64)) for _ in range(arity))
             return make_table(Relation(key, 0, none, np.zeros((0, scale.width))[:, 0], "float"))
-        self._still()
+        self._check_current()
         codes, held = prepared.chart.items(table.number, table.arity, scale.width)
         width = adjoint_width(prepared, scale)
         if table.kind == "facts":  # axioms of the text
@@ -298,15 +296,15 @@ class Gradient(Mapping[str, Table]):
         >>> program.run({"edge/2": [("a", "b", 2.0)]}).gradient("path(b)").item("edge(a,b)")
         1.0
         """
-        self._still()
-        scale = self._asked.replay.scale
+        self._check_current()
+        scale = self._request.replay.scale
         key, codes = self._locate(item)
-        words = self._asked.item(key, codes)
+        words = self._request.item(key, codes)
         if words is None or codes is None:
             return (0.0, scale.zero[1]) if scale.shape == "expectation" else 0.0
-        _finite(self._asked.prepared, key, [codes], words.view(np.float64)[None])
+        _finite(self._request.prepared, key, [codes], words.view(np.float64)[None])
         if self._counts is not None:
-            prepared = self._asked.prepared
+            prepared = self._request.prepared
             held = prepared.chart.get(prepared.compiled.plan.tables[key].number, codes, scale.width)
             assert held is not None
             return float(words.view(np.float64)[0] * held.view(np.float64)[0] / self._counts)
@@ -314,7 +312,7 @@ class Gradient(Mapping[str, Table]):
 
     @public
     def to_pandas(self) -> dict[str, Any]:
-        """A `pandas.DataFrame` per predicate, with its columns called as in the frame that came in.
+        """A `pandas.DataFrame` for each predicate, with the column names of the frame that came in.
 
         >>> import dynagrad as dg
         >>> program = dg.Program("goal += a(X) * b(X).")
@@ -334,8 +332,8 @@ class Gradient(Mapping[str, Table]):
 
 
 def by_items(gradient: Gradient, key: str) -> Table:
-    """The table of a predicate's items: that of its facts, unless there are copies of them, or axioms."""
-    replay = gradient._asked.replay
+    """The table of derivatives by a predicate's items: that by its facts, unless facts have copies or axioms."""
+    replay = gradient._request.replay
     own = replay.facts.own(key)
     if own is None or replay.facts.places(key)[1] or len(np.unique(row_numbers(own))) < own.count:
         return gradient._derived(key)
@@ -343,7 +341,7 @@ def by_items(gradient: Gradient, key: str) -> Table:
 
 
 class Tangents:
-    """The derivatives of all items along one direction of the facts. They pickle and are copied as tables.
+    """The derivatives of all items along one direction of the facts. Tangents pickle and are copied as tables.
 
     >>> import dynagrad as dg
     >>> chart = dg.Program("goal += a(X) * b(X).").run({"a/1": [("x", 2.0)], "b/1": [("x", 3.0)]})
@@ -374,7 +372,7 @@ class Tangents:
 
     __hash__ = None  # type: ignore[assignment]  # as for any container that compares by what it holds
 
-    __iter__ = None  # items are looked up by name; there is no first one
+    __iter__ = None  # a lookup by name, not a sequence
 
     @public
     def __getitem__(self, item: Any) -> Any:

@@ -1,18 +1,17 @@
-"""A program run over jets: which components of its facts go in, and which come out of its goals and their gradient.
+"""Derivatives of any order: a program run over jets, with a choice of components that go in and that come out.
 
-A run over jets of order K takes the components x_S of its facts, one for each set S of K directions, and gives those of
-the goals, y_S; going back from cotangents c_S it gives g_S, the jet of the gradient. All of it belongs to one number,
-the top component of <c, y>: its derivative with respect to c_S is y_(K-S), and with respect to x_S it is g_(K-S). So
-choices of components that go in, and of components that come out, are closed under derivatives: the tangent of a choice
-is the one over K+1 directions that repeats each component with the new direction; its adjoint is the gradient of that
-number along what the cotangents say, which again is such a choice.
+A jet of order K has a component for each set S of K directions (nilpotent dual numbers, one for each direction). A run
+over jets takes the components x_S of the facts to those of the goals, y_S; its backward pass takes cotangents c_S to
+g_S, the jet of the gradient. All of them are derivatives of one number, the top component of <c, y>: by c_S it has
+derivative y_(K-S), by x_S it has g_(K-S). So choices of components are closed under differentiation: the tangent of a
+choice repeats each component with a new direction, over K+1 directions; its adjoint is the gradient of that number
+along the cotangents, which is such a choice again.
 
-In `expectation` each of these components is a pair (p, r): p, and then the numbers of r. To Python they are real
-numbers like any other, and a pullback is the transpose of the derivative as a matrix of them. `Pass.back` says how that
-comes from passes over pairs.
+In `expectation` each component is a pair (p, r): p, and then the numbers of r. To Python they are plain real numbers,
+and a pullback is the transpose of the derivative as a matrix of them; see `Pass.back`.
 
-No derivative is computed here: that is `codegen/rules/backward/sweep.py` and of the headers of the runtime. What a
-choice means to users, and how they give arrays, is `function`'s business.
+Native code computes the derivatives (`codegen/rules/backward/sweep.py`, `jets.hpp`). What users call is in
+`function.py`.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from ...forks import kept, renewed
 from ...rules.semirings import SEMIRINGS
 from ..binding.binding import Binding
 from ..binding.database import Database
-from ..binding.loading import Along, Prepared
+from ..binding.loading import Directions, Prepared
 from ..chart import Chart, make_chart, run_of
 from ..ends import End, check_replayed
 from ..limits import Limits
@@ -41,9 +40,9 @@ from .gradient import Seed, backward, row_adjoints
 
 Array = npt.NDArray[np.float64]
 MOST_ORDERS = 10
-"""The numbers of a run over jets have two to this many components at most."""
+"""The most directions of a run over jets, whose numbers have 2**order components."""
 MOST_ORDERS_PLAIN = 6
-"""The same where right sides are arithmetic, whose derivatives are written out: beyond, compiling takes minutes."""
+"""The same for plain arithmetic, whose derivatives are written out term by term: beyond, compiling takes minutes."""
 
 UNUSED = -1
 
@@ -53,40 +52,40 @@ UNUSED = -1
 
 @dataclass(frozen=True)
 class Slot:
-    """A component that goes in or out: of facts (`x`), goals (`y`), cotangents of goals (`c`) or the gradient (`g`).
+    """A component of a jet: of facts (`x`), goals (`y`), cotangents of goals (`c`) or the gradient (`g`).
 
-    `mask` is the set of directions; an unused component is ignored where it goes in, and zero where it comes out.
+    `mask` is its set of directions, or UNUSED: such an argument is ignored, and such a result is zero.
     """
 
     kind: Literal["x", "y", "c", "g"]
     mask: int
 
-    def along(self, bits: int) -> Slot:
-        """The same along more directions."""
+    def with_directions(self, bits: int) -> Slot:
+        """This component along more directions."""
         return self if self.mask == UNUSED else Slot(self.kind, self.mask | bits)
 
     def without(self, bit: int) -> Slot:
-        """A component of what is linear in a direction, as one of what is not; nothing where it was without it."""
+        """The coefficient of a direction, in which cotangents and gradients are linear; UNUSED where there is none."""
         there = self.mask != UNUSED and self.kind in "cg" and self.mask & bit
         return Slot(self.kind, self.mask ^ bit if there else UNUSED)
 
 
 @dataclass(frozen=True)
 class Choice:
-    """Which components of a run over jets of some order go in, and which come out."""
+    """The components of a run over jets of some order that are arguments, and those that are results."""
 
     order: int
     ins: tuple[Slot, ...]
     outs: tuple[Slot, ...]
 
     def directional(self, count: int = 1) -> Choice:
-        """The mixed derivative along `count` directions: what goes in is followed by its part along each of them."""
+        """The mixed derivative along `count` new directions, whose tangents follow the arguments, one after another."""
         new = [1 << (self.order + n) for n in range(count)]
-        ins = [slot.along(bit) for bit in (0, *new) for slot in self.ins]
-        return Choice(self.order + count, tuple(ins), tuple(slot.along(sum(new)) for slot in self.outs))
+        ins = [slot.with_directions(bit) for bit in (0, *new) for slot in self.ins]
+        return Choice(self.order + count, tuple(ins), tuple(slot.with_directions(sum(new)) for slot in self.outs))
 
     def adjoint(self) -> Choice:
-        """The pullback: what goes in is followed by a cotangent of each result, and a gradient of each comes out."""
+        """The pullback: cotangents of the results follow the arguments, and the results are gradients by these."""
         new, rest = 1 << self.order, (1 << self.order) - 1
 
         def turned(slots: Sequence[Slot], kinds: Mapping[str, Literal["x", "y", "c", "g"]]) -> list[Slot]:
@@ -97,20 +96,20 @@ class Choice:
         outs = turned(self.ins, {"c": "y", "x": "g"})
         if any(slot.kind == "x" and slot.mask != UNUSED and slot.mask & new for slot in ins):
             return Choice(self.order + 1, tuple(ins), tuple(outs))
-        # No fact changes along the new direction, so neither does a goal, and the gradient does as the cotangents do.
+        # Facts are constant along the new direction, so goals are, and the gradient is linear in the cotangents alone.
         ins = [slot.without(new) if slot.kind == "c" else slot for slot in ins]
         return Choice(self.order, tuple(ins), tuple(slot.without(new) for slot in outs))
 
 
 VALUE = Choice(0, (Slot("x", 0),), (Slot("y", 0),))
-"""The value itself."""
+"""The function's value, without derivatives."""
 
 
 # -- one run -----------------------------------------------------------------------------------------------------------
 
 
 class Core:
-    """What all derivatives of one function share: the facts, the goals, and what is compiled. Never changed."""
+    """What all derivatives of one function share: its facts, goals, inputs and limits. Immutable."""
 
     def __init__(
         self, binding: Binding, goals: tuple[str, ...], listed: bool, inputs: tuple[str, ...], limits: Limits
@@ -118,7 +117,7 @@ class Core:
         self.binding, self.goals, self.listed, self.inputs, self.limits = binding, goals, listed, inputs, limits
         self.given = [binding.given[key] for key in inputs]
         scale = binding.context.scale
-        self.width = scale.width  # how many numbers a value has
+        self.width = scale.width  # the number of doubles in a value
         self.pair = (scale.width,) if scale.shape == "expectation" else ()  # the axes of a value
         self.shapes = [(*(r.dense_shape if r.dense_shape is not None else (r.count,)), *self.pair) for r in self.given]
         until = limits.until  # checks the item, too
@@ -135,20 +134,20 @@ class Core:
         return list(self.shapes) if slot.kind in "xg" else [((len(self.goals),) if self.listed else ()) + self.pair]
 
     def _class(self, order: int, adjoint: bool) -> tuple[int, bool]:
-        """The class to run in; what it needs that is the same for all runs is kept in the binding that they share."""
+        """The compiled class to run in: one that is there already, if it can do as much; else it is compiled now."""
         kept, until = self.binding.kept, self.until
         found = next((c for c in ((order, adjoint), (order, True)) if (*c, until) in kept), None)
         if found is not None:
             return found
-        along = Along(({},) * order, (None,) * order)
+        directions = Directions(({},) * order, (None,) * order)
         stop = self.limits.stop()
         deadline = None if stop is None else stop.deadline
-        self.binding.prepare({}, until, derivatives=class_of(order, adjoint), along=along, deadline=deadline)
+        self.binding.prepare({}, until, derivatives=class_of(order, adjoint), directions=directions, deadline=deadline)
         kept.add((order, adjoint, until))
         return order, adjoint
 
     def run(self, order: int, adjoint: bool, x: Mapping[int, Sequence[Array]]) -> Pass:
-        """The program over jets of the facts, whose components x has."""
+        """Runs the program over jets; `x` has the components of the inputs' facts, by set of directions."""
         plain = self.binding.context.scale.name == "plain"
         most = MOST_ORDERS_PLAIN if plain else MOST_ORDERS
         if order > most:
@@ -160,15 +159,15 @@ class Core:
             given[relation.key] = self.with_numbers(relation, array)
         binding = self.binding.with_values(given, frozenset(self.inputs))
         parts = {mask: self._gathered(arrays) for mask, arrays in x.items() if mask}
-        directions = tuple(parts.pop(1 << d, {}) for d in range(order))
-        along = Along(directions, (None,) * order, parts)
+        tangents = tuple(parts.pop(1 << d, {}) for d in range(order))
+        directions = Directions(tangents, (None,) * order, parts)
         chart = make_chart(binding, {}, self.limits, False)
         try:
-            prepared = run_of(chart).over(derivatives, along, chart)
+            prepared = run_of(chart).run_in_class(derivatives, directions, chart)
         except NotConverged:
-            if not order or chart.status == "done":  # it did not begin
+            if not order or chart.status == "done":  # the run did not begin
                 raise
-            status = chart.status  # the chart is none that could be looked at
+            status = chart.status  # its chart has jets for values, so the error must not carry it
             raise NotConverged(
                 f"the run with its derivatives stopped at its limit on {status}; raise max_{status}, or stop earlier "
                 "with max_pops, timeout or until"
@@ -176,14 +175,15 @@ class Core:
         except ValueRangeError:
             if order and chart.status == "bad_value":
                 again = make_chart(binding, {}, self.limits, False)
-                run_of(again).over(class_of(*self._class(0, False)), Along(), again)  # says so where it is the value
+                # raises, with a message about the value, where the value itself is not finite
+                run_of(again).run_in_class(class_of(*self._class(0, False)), Directions(), again)
                 over = run_of(chart).require()
                 check_replayed(End(chart.status, over, self.binding.context.scale))
             raise
         return Pass(self, chart, prepared, order)
 
     def evaluate(self, choice: Choice, arrays: Sequence[Array], outs: Sequence[Slot]) -> list[Any]:
-        """Some components that come out, of one run on arrays for all that go in."""
+        """Some results of a choice, by one run; `arrays` has all its arguments."""
         adjoint = any(slot.kind == "g" and slot.mask != UNUSED for slot in outs)
         run = self.run(choice.order, adjoint, self.components(choice.ins, arrays, "x"))
         return run.results(outs, self.components(choice.ins, arrays, "c"))
@@ -200,19 +200,19 @@ class Core:
         return found
 
     def with_numbers(self, relation: Relation, array: Array) -> Relation:
-        """A relation with the numbers of an argument."""
+        """A relation with the values of an argument."""
         r, shape = relation, self.binding.context.scale.shape
         values = array.reshape(r.count, *self.pair)
         return Relation(r.key, r.count, r.columns, values, shape, r.dense_shape, r.names)
 
     def _gathered(self, arrays: Sequence[Array]) -> dict[str, Array]:
-        """Derivatives of the facts that were given as those of all facts; the axioms of the text have none."""
+        """Tangents of the given facts as those of all gathered facts, with zeros for axioms."""
         database, pairs = Database(self.binding), zip(self.inputs, arrays, strict=True)
         return {key: database.for_all(key, array.reshape(-1, self.width)) for key, array in pairs}
 
 
 class Pass:
-    """One run over jets, which can be read and gone back over. May be shared by threads."""
+    """A finished run over jets: its goals' components, and backward passes over it. Threads may share it."""
 
     def __init__(self, core: Core, chart: Chart, prepared: Prepared, order: int) -> None:
         self.core, self.chart, self.prepared, self.order = core, chart, prepared, order
@@ -232,11 +232,11 @@ class Pass:
 
     @kept
     def replay(self) -> Replay:
-        """What the run was made of. Raises where it cannot be differentiated."""
+        """The run as a value. Raises where it cannot be differentiated."""
         return run_of(self.chart).replay()
 
     def results(self, outs: Sequence[Slot], cotangents: Mapping[int, Sequence[Array]]) -> list[Any]:
-        """Some components that come out, as arrays of their shapes; those of gradients take a pass back."""
+        """Some results, as arrays of their shapes; those of gradients take a backward pass."""
         core, found = self.core, list[Any]()
         gradient: list[Array] | None = None
         for slot in outs:
@@ -254,15 +254,15 @@ class Pass:
                         jets[:, mask] = array.reshape(-1, core.width)
                     gradient = self.back(jets)
                 for rows, shape in zip(gradient, core.shapes, strict=True):
-                    found.append(np.ascontiguousarray(rows[:, slot.mask]).reshape(shape))  # rows are this call's
+                    found.append(np.ascontiguousarray(rows[:, slot.mask]).reshape(shape))
         return found
 
     def component(self, mask: int) -> Array:
-        """A component of the goals, a row of numbers for each."""
+        """A component of the goals' jets, a row of numbers for each goal."""
         found = self.values[:, mask].copy()
         if mask and self.replay:
             for n in range(len(found)):
-                self._weighs(n)
+                self._check_weight(n)
             wrong = ~np.isfinite(found).all(axis=1)
             if wrong.any():
                 raise ValueRangeError(
@@ -272,11 +272,12 @@ class Pass:
         return found
 
     def back(self, cotangents: Array) -> list[Array]:
-        """The jet of the gradient with respect to each input: per row and set of directions, a row of numbers.
+        """The jet of the gradient by each input: for each of its rows and each set of directions, a row of numbers.
 
-        Of pairs, a pass back multiplies: its start (s, t) becomes (s g, s h + t g), with (g, h) the derivative of the
-        goal, itself a pair. The transpose of that derivative takes a cotangent (c, d) to (c g + d.h, d g), so it is a
-        pass started with (d, c) whose result is turned round. Each number of a vector d needs a pass of its own.
+        Over pairs of `expectation`, a backward pass multiplies: it takes its start (s, t) to (s g, s h + t g), where
+        (g, h) is the derivative of the goal, itself a pair. The transpose of that derivative as a matrix takes a
+        cotangent (c, d) to (c g + d.h, d g): a backward pass from (d, c) with the result reversed. Each number of a
+        vector d needs a pass of its own.
         """
         if not self.core.pair:
             return self._back(cotangents)
@@ -296,21 +297,21 @@ class Pass:
         return found
 
     def _back(self, starts: Array) -> list[Array]:
-        """One pass back, over what the semiring has for numbers."""
+        """One backward pass over the numbers of the semiring."""
         seeds = []
         for n, (place, start) in enumerate(zip(self.places, starts, strict=True)):
             if place is not None and start.any():
-                self._weighs(n)
+                self._check_weight(n)
                 seeds.append(Seed(*place, np.ascontiguousarray(start).reshape(-1).view(np.uint64)))
         shape = self.values.shape[1:]
         with self._lock:
             replay = self.replay
-            stop = self.core.limits.stop()  # a pass back may take as long as a run
+            stop = self.core.limits.stop()  # a backward pass may take as long as a run
             backward(self.prepared, replay.scale, seeds, stop=stop)
             return [row_adjoints(replay, self.prepared, key, stop).reshape(-1, *shape) for key in self.core.inputs]
 
-    def _weighs(self, n: int) -> None:
-        """Raises where a goal in logs weighs nothing."""
+    def _check_weight(self, n: int) -> None:
+        """Raises where a goal in log weights has weight zero."""
         if (
             self.places[n] is not None
             and SEMIRINGS[self.core.binding.context.scale.name].adds_logs

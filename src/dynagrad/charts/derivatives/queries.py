@@ -1,9 +1,8 @@
-"""The questions that derivatives answer: gradients, tangents, outside values, marginals, expected counts, entropy.
+"""What charts answer by derivatives: gradients, tangents, outside values, marginals, expected counts, entropy.
 
-Each is a plain function of a `Ran`, which a chart hands over. What is asked is put into seeds and directions here, and
-what comes back into the answer. How a run is gone back over is `gradient.py`'s business,
-and how it is made again with derivatives that of `charts/replay.py`. What the answers mean is said where they are asked
-for, at the methods of `Chart`.
+Each is a plain function of a `FinishedRun`. The question becomes seeds or directions here, and the derivatives become
+the answer. The backward pass is started by `gradient.py`, a run is repeated with derivatives by `charts/replay.py`; the
+methods of `Chart` say what the answers mean.
 """
 
 from __future__ import annotations
@@ -24,18 +23,18 @@ from ...facts.table import Table
 from ...plan.right_sides import numbers
 from ...rules.semirings import COUNT, ENTROPY, MARGINAL, OUTSIDE, SEMIRINGS
 from ..binding.context import ProgramContext
-from ..binding.loading import Along
+from ..binding.loading import Directions
 from ..lookup import find, place_of, table_of, value_of, words_at, words_of, zero_of
 from ..replay import differentiable
 from ..run import Run
 from .detached import kept_gradient, kept_tangents
 from .directions import read_cotangent, read_directions
-from .gradient import Asked, Gradient, Seed, Tangents, adjoint_width, backward, like, row_adjoints
+from .gradient import Gradient, GradientRequest, Seed, Tangents, adjoint_width, backward, like, row_adjoints
 
 
 @dataclass(frozen=True)
-class Ran:
-    """What is asked: the run of a chart, and what ends the answer before it is there."""
+class FinishedRun:
+    """The run of a chart that a question is about, and what stops the answer at a limit on time."""
 
     run: Run
     stop: Stop | None = None
@@ -54,62 +53,61 @@ class Ran:
 # -- gradients and tangents --------------------------------------------------------------------------------------------
 
 
-def gradient(ran: Ran, items: Sequence[tuple[Any, Any]], counts: float | None = None) -> Gradient:
-    """The gradient of a weighted sum of items; of expected counts, where `counts` has the value of the goal."""
-    asked = _asked(ran, items)
+def gradient(ran: FinishedRun, items: Sequence[tuple[Any, Any]], counts: float | None = None) -> Gradient:
+    """The gradient of a weighted sum of items; or expected counts, where `counts` is the value of the goal."""
+    request = _request(ran, items)
     value = ran.value(items[0][0])
     if len(items) > 1 or items[0][1] != 1:
         terms = [(float(c), ran.value(item)) for item, c in items if c]
-        if asked.replay.scale.shape == "expectation":
+        if request.replay.scale.shape == "expectation":
             value = tuple(sum(c * pair[i] for c, pair in terms) for i in (0, 1))
         else:
             value = float(sum(c * float(v) for c, v in terms))
     context = ran.context
     return Gradient(
-        asked,
+        request,
         value,
-        lambda item: place_of(context, asked.prepared, item),
+        lambda item: place_of(context, request.prepared, item),
         lambda prepared, key, codes, numbers: table_of(context, prepared, key, codes, numbers.view(np.uint64)),
         counts,
         ran.stop,
-        lambda gradient: kept_gradient(gradient, context, asked.prepared),
+        lambda gradient: kept_gradient(gradient, context, request.prepared),
     )
 
 
-def row_gradient(ran: Ran, item: Any, keys: Sequence[str], cotangent: float) -> list[npt.NDArray[np.float64]]:
-    """The derivatives of an item, times a cotangent, by the facts of predicates: a row of doubles for each.
+def row_gradient(ran: FinishedRun, item: Any, keys: Sequence[str], cotangent: float) -> list[npt.NDArray[np.float64]]:
+    """The derivatives of an item, times a cotangent, by facts: an array for each predicate, a row for each fact.
 
-    Of a predicate with bound facts by these, else by those of the run. What `gradient` has in its tables, without
-    these; raises as it does.
+    For a predicate with bound facts by these, else by those of the run. Raises as `gradient` does.
     """
-    asked = _asked(ran, [(item, cotangent)])
-    replay, prepared = asked.replay, asked.prepared
+    request = _request(ran, [(item, cotangent)])
+    replay, prepared = request.replay, request.prepared
 
     def count(key: str) -> int:
         shared, _, run = replay.facts.places(key)
         return shared if key in replay.facts.binding.given else run
 
-    if not asked.seeds:  # never derived
+    if not request.seeds:  # never derived
         width = adjoint_width(prepared, replay.scale)
         return [np.zeros((count(key), width)) for key in keys]
     prepared.chart.adjoints_of = None
-    backward(prepared, replay.scale, asked.seeds, stop=ran.stop)
-    prepared.chart.adjoints_of = asked
+    backward(prepared, replay.scale, request.seeds, stop=ran.stop)
+    prepared.chart.adjoints_of = request
     return [row_adjoints(replay, prepared, key, ran.stop)[: count(key)] for key in keys]
 
 
-def own_tables(ran: Ran, keys: Sequence[str], rows: Sequence[npt.NDArray[np.float64]]) -> list[Table]:
-    """Derivatives by the facts of this run alone, in the order of their rows, as a table for each predicate."""
+def own_tables(ran: FinishedRun, keys: Sequence[str], rows: Sequence[npt.NDArray[np.float64]]) -> list[Table]:
+    """Derivatives by the facts of the run, not the bound ones, as a table for each predicate."""
     run = ran.run.facts.run
     own = [run[key] if key in run else read(key, []) for key in keys]
     return [like(relation, ran.context.scale, numbers) for relation, numbers in zip(own, rows, strict=True)]
 
 
-def tangents(ran: Ran, direction: Any) -> Tangents:
+def tangents(ran: FinishedRun, direction: Any) -> Tangents:
     """The derivatives of all items along a direction."""
     replay = ran.run.replay()
     given = read_directions(replay, ran.run.ready(), direction)
-    prepared = replay.again(False, Along((given,), (None,)), stop=ran.stop)
+    prepared = replay.rerun(False, Directions((given,), (None,)), stop=ran.stop)
     return Tangents(
         replay.scale,
         prepared,
@@ -119,12 +117,12 @@ def tangents(ran: Ran, direction: Any) -> Tangents:
     )
 
 
-def _asked(ran: Ran, items: Sequence[tuple[Any, Any]], *, whole: bool = False) -> Asked:
-    """The run with a tape, and what is asked of it."""
+def _request(ran: FinishedRun, items: Sequence[tuple[Any, Any]], *, whole: bool = False) -> GradientRequest:
+    """The run with a tape, and the seeds for some items with cotangents; `whole` is for outside values."""
     replay = ran.run.replay()
     scale = replay.scale
-    apart = whole and SEMIRINGS[scale.name].adds_logs  # where adjoints may be kept with respect to log weights
-    prepared = replay.again(True, outside=True, stop=ran.stop) if apart else ran.run.tape(ran.stop)
+    unlogged = whole and SEMIRINGS[scale.name].adds_logs  # other classes may keep adjoints by log weights
+    prepared = replay.rerun(True, outside=True, stop=ran.stop) if unlogged else ran.run.tape(ran.stop)
     seeds = []
     for item, given in items:
         cotangent = read_cotangent(item, given)
@@ -140,25 +138,25 @@ def _asked(ran: Ran, items: Sequence[tuple[Any, Any]], *, whole: bool = False) -
         start = np.zeros(width)
         start[0] = cotangent
         seeds.append(Seed(key, tuple(codes), start.view(np.uint64)))
-    return Asked(replay, prepared, tuple(seeds), whole)
+    return GradientRequest(replay, prepared, tuple(seeds), whole)
 
 
 # -- questions about derivations ---------------------------------------------------------------------------------------
 
 
-def outside(ran: Ran, item: Any, goal: Any) -> Any:
-    """What a derivation of the goal has beside the item, in the semiring's scale."""
+def outside(ran: FinishedRun, item: Any, goal: Any) -> Any:
+    """The outside value of an item, in the semiring's scale."""
     _check_sums(ran, OUTSIDE)
-    asked = _asked(ran, [(goal, 1.0)], whole=True)
-    key, codes = place_of(ran.context, asked.prepared, item)
-    words = asked.item(key, codes, ran.stop)
-    return zero_of(ran.context, key) if words is None else asked.replay.scale.value(words)
+    request = _request(ran, [(goal, 1.0)], whole=True)
+    key, codes = place_of(ran.context, request.prepared, item)
+    words = request.item(key, codes, ran.stop)
+    return zero_of(ran.context, key) if words is None else request.replay.scale.value(words)
 
 
-def marginal(ran: Ran, item: Any, goal: Any) -> float:
-    """The probability, or the expected number, of uses of the item in a derivation of the goal."""
+def marginal(ran: FinishedRun, item: Any, goal: Any) -> float:
+    """The expected number of uses of an item in a derivation of the goal."""
     _check_sums(ran, MARGINAL)
-    if not ran.derived(goal):  # it has no derivation that the item could be in
+    if not ran.derived(goal):  # no derivation could use the item
         place_of(ran.context, ran.run.ready(), item)
         return 0.0
     share = float(gradient(ran, [(goal, 1.0)]).item(item))
@@ -168,16 +166,16 @@ def marginal(ran: Ran, item: Any, goal: Any) -> float:
     return 0.0 if share == 0 else share * float(ran.value(item)) / total
 
 
-def expected_counts(ran: Ran, goal: Any) -> Gradient:
-    """How often each fact and each item is used in a derivation of the goal, on average."""
+def expected_counts(ran: FinishedRun, goal: Any) -> Gradient:
+    """The expected number of uses of each fact and each item in a derivation of the goal."""
     _check_sums(ran, COUNT)
     real = not SEMIRINGS[ran.context.scale.name].times_adds
     total = _total(ran, goal) if real and ran.derived(goal) else 1.0 if real else None
     return gradient(ran, [(goal, 1.0)], total)
 
 
-def entropy(ran: Ran, goal: Any) -> float:
-    """The entropy of the goal's derivations, by the derivative along an inverse temperature."""
+def entropy(ran: FinishedRun, goal: Any) -> float:
+    """The entropy of the goal's derivations, from the derivative of log Z along an inverse temperature."""
     _check_sums(ran, ENTROPY)
     replay = ran.run.replay()
     log = SEMIRINGS[replay.scale.name].adds_logs
@@ -188,10 +186,10 @@ def entropy(ran: Ran, goal: Any) -> float:
     if not log and any(n < 0 for rule in ran.context.rules.rules for n in numbers(rule.value)):
         raise QueryError("a rule has a negative constant, so derivations have no distribution")
     for key, relation in replay.facts.gathered().items():
-        apart = _copies_apart(ran.context, key)
-        directions[key] = _along_temperature(relation, log, apart)[:, None]
+        separate = _copies_separate(ran.context, key)
+        directions[key] = _temperature_tangent(relation, log, separate)[:, None]
     constants = (lambda w: w) if log else (lambda w: w * math.log(w) if w > 0 else 0.0)
-    prepared = replay.again(False, Along((directions,), (constants,)), stop=ran.stop)
+    prepared = replay.rerun(False, Directions((directions,), (constants,)), stop=ran.stop)
     words = words_at(prepared, *place_of(ran.context, prepared, goal), 2)
     if words is None:
         raise QueryError(f"{shown(goal)} was not derived, so there is no distribution of its derivations")
@@ -201,21 +199,22 @@ def entropy(ran: Ran, goal: Any) -> float:
     return total - tangent if log else math.log(total) - tangent / total
 
 
-def _copies_apart(context: ProgramContext, key: str) -> bool:
-    """Whether the weight of copies of a fact is no sum of theirs: in programs without a semiring that run as one."""
+def _copies_separate(context: ProgramContext, key: str) -> bool:
+    """Whether copies of a fact count separately, not as one fact of their sum: under some aggregators of plain programs
+    that run in a semiring."""
     predicate = context.rules.predicates[key]
     if context.rules.semiring is not None or predicate.defined:
         return False
     return SEMIRINGS[context.scale.name].copies[predicate.aggregator] != "sum"
 
 
-def _along_temperature(relation: Relation, log: bool, apart: bool) -> npt.NDArray[np.float64]:
-    """The derivative of w**b with respect to b at one, or of its log.
+def _temperature_tangent(relation: Relation, log: bool, separate: bool) -> npt.NDArray[np.float64]:
+    """The derivative of w**b, or in `log` of its log, with respect to b at one, for the weight w of each fact.
 
-    Copies of a fact are one fact of their sum, unless they are taken `apart`.
+    Copies of a fact are one fact of their sum, unless they are `separate`.
     """
     weights = np.full(relation.count, 0.0 if log else 1.0) if relation.values is None else relation.values
-    groups = np.arange(relation.count, dtype=np.int32) if apart else row_numbers(relation)
+    groups = np.arange(relation.count, dtype=np.int32) if separate else row_numbers(relation)
     if log:
         totals = np.full(relation.count, -np.inf)
         np.logaddexp.at(totals, groups, weights)
@@ -228,8 +227,8 @@ def _along_temperature(relation: Relation, log: bool, apart: bool) -> npt.NDArra
     return np.asarray(weights * np.log(np.where(total > 0, total, 1.0)))
 
 
-def _check_sums(ran: Ran, what: str) -> None:
-    """Raises where the program's values are no weights of derivations."""
+def _check_sums(ran: FinishedRun, what: str) -> None:
+    """Raises where the program's semiring does not define `what`: its values are not sums of derivations' weights."""
     name = ran.context.scale.name
     differentiable(ran.context.scale)
     if what not in SEMIRINGS[name].sums:
@@ -240,7 +239,7 @@ def _check_sums(ran: Ran, what: str) -> None:
         )
 
 
-def _total(ran: Ran, goal: Any) -> float:
+def _total(ran: FinishedRun, goal: Any) -> float:
     """The weight of all derivations of the goal."""
     total = float(ran.value(goal))
     if not (total > 0 or total < 0):

@@ -1,6 +1,14 @@
-"""The C++ of a program of rules: the class of a plan, and the library that is made of it.
+"""Code generation for programs of rules: a plan as a C++ class, and its library.
 
-`program.py` puts the class together, `context.py` is what its writers share, `tables.py`, `stages.py` and
-`statements.py` are its members, its run and its joins. `solving/` has stages that find their ground program as they
-run, `incremental/` what brings a chart up to date, `backward/` the backward pass, `header/` the face for C++.
+- `context.py`: what the writers of a class share; `scope.py`: names, slots of constants, and terms in C++.
+- `tables.py`: facts and items as members; `combine.py`: copies of facts, and infinite values in plain arithmetic.
+- `statements.py`: joins as nested loops (`JoinWriter`), with `values.py` for right sides; `shapes.py` shares one
+  function among joins of the same shape, `functions.py` has functions of values.
+- `stages.py`: the run: contributions, pops and stages; `policies.py`: priorities, pruning, beams.
+- `solving/`: stages that find the components of their ground program at run time, and convergence of iteration.
+- `incremental/`: incremental updates of a finished chart.
+- `backward/`: the backward pass.
+- `access.py`: facts in, items and values out, by number; `header/`: the interface for C++ users.
+- `program.py`: the class put together from all of these.
+- `compiled.py`: the class compiled to a library; `linked.py`: objects that all libraries are linked with.
 """

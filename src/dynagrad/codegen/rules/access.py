@@ -1,7 +1,7 @@
-"""The part of a generated class that is for looking at it from outside: facts in, items and values out, by number.
+"""Access to a generated class from outside: facts in, items and values out, by number.
 
-What Python (through `runtime.hpp`) or a C++ program asks for names a predicate by the number of its table. What is
-asked is the same for all programs (`looking.hpp`); here it is told where the tables of a program are.
+Python (through `runtime.hpp`) and C++ programs name a predicate by the number of its table. Lookups are the same code
+for all programs (`looking.hpp`), over a description of the program's tables, which is written here.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from .context import ClassContext
 
 
 def write_views(context: ClassContext) -> None:
-    """In the constructor: what `Looking` is to know of all tables."""
+    """In the constructor: the description of all tables for `Looking`."""
     out = context.out
     out.line("views = tables, reader = &ReaderOf<semiring>::reader;")
     if context.externals:
@@ -22,7 +22,7 @@ def write_views(context: ClassContext) -> None:
 
 
 def write_view(context: ClassContext, table: TableLayout) -> None:
-    """In the constructor: what `Looking` is to know of a table."""
+    """In the constructor: the description of a table for `Looking`."""
     out, name, to = context.out, context.names.table[table.key], f"tables[{table.number}]"
     out.line(f"{to}.width = {table.arity};")
     if table.kind != "facts":
@@ -39,7 +39,7 @@ def write_view(context: ClassContext, table: TableLayout) -> None:
 
 
 def write_access(context: ClassContext) -> None:
-    """Everything else that `abi.hpp` and the C++ header ask of a program."""
+    """The members that `abi.hpp` and the C++ header call, other than `Looking`."""
     out, plan = context.out, context.plan
     facts = [*context.facts, *(t for t in context.derived if context.has_axioms(t))]
     out.open("static FactTable* facts_new(int64_t table, dynagrad::Failure& failure)")
@@ -80,7 +80,7 @@ def write_access(context: ClassContext) -> None:
 
 
 def _locate(context: ClassContext, name: str, tables: Sequence[TableLayout]) -> None:
-    """The cell of an item, which is made if need be; -1 where its table has no room for it."""
+    """`locate`: the cell of an item, made if necessary; -1 where it is out of its table's range."""
     out = context.out
     out.open(f"DYNAGRAD_FIRED int64_t {name}(int64_t table, const int32_t* a)")
     if tables:
@@ -120,7 +120,7 @@ def write_bounds(context: ClassContext) -> None:
 
 
 def _how_copies_join(context: ClassContext, table: TableLayout) -> tuple[str, ...]:
-    """The `Copies` of a table: its plus, what each number is taken as, and which two cannot both be given."""
+    """The `Copies` of a table: its plus, the conversion of each number, and a test for copies that contradict."""
     plus = f"plus_{context.names.table[table.key]}"
     logs = str(context.plan.keeps_logs).lower()
     if context.plain and AGGREGATORS[table.aggregator].truth:

@@ -1,7 +1,7 @@
-"""How copies of a fact join, and which infinite values are no error, in arithmetic without a semiring.
+"""Copies of facts, and infinite values, in programs without a declared semiring.
 
-Facts and constants whose predicate no rule defines join by its own aggregator: there a recognised semiring may not
-change what the program means.
+Copies of a fact join by the aggregator of their predicate, also where a semiring was recognised, so that recognition
+does not change the meaning of a program.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ _COPIES = {"sum": "semiring::plus(a, b)", "shift": "semiring::times(a, b)"}
 
 
 def copies(kind: str, aggregator: str) -> str:
-    """How copies of a fact join, by the kind of `copies` of a semiring."""
+    """The C++ expression that joins two copies of a fact, by a kind of the semirings' `copies`."""
     return _COPIES.get(kind) or AGGREGATORS[aggregator].jets
 
 
 # -- infinite values ---------------------------------------------------------------------------------------------------
 #
-# In plain arithmetic facts may be infinite, and so may be what is made of them. An item that is infinite although all
-# that it is made of is finite overflowed, or is the log of zero, and that is an error; but that of a maximum over
-# nothing possible, whose value is what the aggregator has for nothing, is none. A contribution that is infinite since
-# something was that it is made of *excuses* its head: it sets bit 1 of the item's flags. Within a stage, where values
-# still change, that something has to be excused in turn; if it is not, bit 2 says that the infinity came from there.
+# In plain arithmetic facts may be infinite, and so may be values computed from them. An item that is infinite though
+# all its antecedents are finite overflowed, or is the log of zero: an error. An item whose value is the aggregator's
+# zero, such as a maximum over nothing possible, is not. A contribution that is infinite because an antecedent is
+# *excuses* its head: it sets bit 1 of the item's flags. Within a stage, where values still change, that antecedent has
+# to be excused in turn; if it is not, bit 2 says that the infinity came from it.
 
 
 def may_excuse(plan: Plan, table: TableLayout) -> bool:
-    """Whether items of a table can be infinite at all, so that they have such flags."""
+    """Whether items of a table can be infinite, and so have flags."""
     return plan.semiring == "plain" and table.kind in ("dense", "hashed") and not AGGREGATORS[table.aggregator].truth
 
 
 def not_nothing(table: TableLayout, value: str) -> str:
-    """That an infinite value is not what the aggregator has for nothing; empty where that is finite."""
+    """The test that an infinite value is not the aggregator's zero; empty where that is finite."""
     nothing = AGGREGATORS[table.aggregator].zero
     return f"semiring::primal({value}) != {literal(nothing)}" if math.isinf(nothing) else ""

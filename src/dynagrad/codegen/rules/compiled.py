@@ -1,4 +1,4 @@
-"""From a plan to running code: C++ text, the library from the cache, and the engine that speaks to it."""
+"""From a plan to running code: its C++ source, the library from the compiler or the cache, and the engine over it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from ...runtime.library import Stop
 from .program import Generated, generate
 
 LARGE_SOURCE = 400_000
-"""Characters from which on a program is compiled with less optimisation, to be done in time."""
+"""The number of characters from which on a source is compiled with less optimisation, to limit the time."""
 
 
 @dataclass(frozen=True)
@@ -41,16 +41,16 @@ class CompiledPlan:
 
 
 _ADJOINTS = Derivatives()
-"""Those of a backward pass over the numbers of a run, and nothing else."""
+"""The derivatives of a backward pass over plain values, without directions."""
 
 
 def compile_plan(
     plan: Plan, progress: Callable[[str], None] | None = None, tool: Compiler | None = None
 ) -> CompiledPlan:
-    """Writes and builds the class of a plan; from the cache where it was built before. `tool` is the compiler.
+    """Generates and compiles the class of a plan, or takes it from the cache. `tool` is the compiler.
 
-    One that may be gone back over later has room for a tape, which it fills only where it is told to record. Its plan
-    says no derivatives all the same.
+    A class that may need a backward pass later has members for a tape, which it fills only when told to record; its
+    plan has no derivatives all the same.
     """
     if not plan.adjoint and _may_go_back(plan):
         generated = generate(replace(plan, derivatives=_ADJOINTS), passes=Passes.FORWARD)
@@ -75,12 +75,12 @@ def compile_backward(
 
 
 def extends(forward: CompiledPlan, derivatives: Derivatives | None) -> bool:
-    """Whether a backward pass over the charts of a class is all that these derivatives need."""
+    """Whether these derivatives need only a backward pass over charts of a compiled class."""
     return derivatives == _ADJOINTS and not forward.plan.adjoint and _may_go_back(forward.plan)
 
 
 def _may_go_back(plan: Plan) -> bool:
-    """Whether a backward pass over the numbers of its runs may be wanted of a plan."""
+    """Whether a backward pass may be asked for of a plan later."""
     if plan.collects is not None:
         return False
     return SEMIRINGS[plan.semiring].jets != "" and plan.changes is None and plan.derivatives in (None, _ADJOINTS)
@@ -99,10 +99,10 @@ def _build(generated: Generated, progress: Callable[[str], None] | None, tool: C
 
 
 def effort(source: str) -> int:
-    """How much the compiler optimises: 3, or 1 for very long sources, unless DYNAGRAD_OPTIMISE says it."""
+    """The compiler's level of optimisation: 3, or 1 for very long sources, at most what DYNAGRAD_OPTIMISE says."""
     wished = os.environ.get("DYNAGRAD_OPTIMISE", "")
     if wished not in ("", "0", "1", "2", "3"):
-        raise Error(f"the environment variable DYNAGRAD_OPTIMISE is 0, 1, 2 or 3, and {wished[:20]!r} is none of them")
+        raise Error(f"the environment variable DYNAGRAD_OPTIMISE must be 0, 1, 2 or 3, not {wished[:20]!r}")
     most = int(wished or 3)
     return min(1, most) if len(source) >= LARGE_SOURCE else most
 

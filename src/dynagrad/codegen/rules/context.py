@@ -1,7 +1,6 @@
-"""What the writers of a class share: its plan, names and text, and what several of them write of a table or a join.
+"""`ClassContext`: what the writers of a generated class share: plan, names, text, and fragments that several need.
 
-Every file that writes a part of a class takes a `ClassContext`; `program.py` calls them all. What a run or a backward
-pass does with tables and joins is the business of these files.
+Every file that writes a part of a class takes one; `program.py` calls them all.
 """
 
 from __future__ import annotations
@@ -24,14 +23,14 @@ AGENDAS = {"levels": "Levels", "solve": "Levels", "heap": "Heap", "queue": "Queu
 """The agenda of each strategy that has one."""
 
 GROUP = 100
-"""The most tables that one function is about: LLVM takes more than linear time for long functions."""
+"""The most tables in one function: LLVM takes more than linear time for long functions."""
 
 LARGE_PROGRAM = 500
-"""Rules from which on each becomes a function that is not inlined, so that compiling takes time in proportion."""
+"""From this many rules on each becomes a function that is not inlined, so that compiling takes linear time."""
 
 
 class ClassContext:
-    """The plan of a class, and what was written of it so far."""
+    """The plan of a class, its names, and its text so far."""
 
     def __init__(self, plan: Plan, passes: Passes, like: Names | None = None) -> None:
         self.plan, self.passes = plan, passes
@@ -45,7 +44,7 @@ class ClassContext:
         self.large = len(plan.rules.rules) >= LARGE_PROGRAM
         shared = self.large and not any(may_excuse(plan, t) for t in plan.tables.values())
         self.shapes = Shapes(plan, self.names, self.out) if shared else None
-        # Of joins that share a function, by rule and driver: filled as joins are written, read by pops after that.
+        # Calls of joins that share a function, by rule and driver: filled as joins are written, read by pops later.
         self.calls: dict[tuple[int, int | None], str] = {}
         self.drives_of: dict[int, dict[str, list[Join]]] = {}
         self.row_heads = {j.rule.head.key for s in plan.stages for j in s.drives if j.vector is not None}
@@ -60,7 +59,7 @@ class ClassContext:
 
     @property
     def goes_back(self) -> bool:
-        """Whether the class has a backward pass, and not only what that needs of a run."""
+        """Whether the class has the backward pass itself, beside the members that it needs."""
         return self.plan.adjoint and Passes.BACKWARD in self.passes
 
     def zero(self, table: TableLayout) -> str:
@@ -73,12 +72,12 @@ class ClassContext:
         return f"plus_{self.names.table[table.key]}({a}, {b})"
 
     def has_axioms(self, table: TableLayout) -> bool:
-        """Whether there may be facts of a predicate that rules define."""
+        """Whether a predicate that rules define may also have facts."""
         facts = self.plan.summary.facts.get(table.key)
         return facts is not None or self.plan.rules.predicates[table.key].input
 
     def groups(self) -> list[list[TableLayout]]:
-        """The tables: all together, or where they are very many in groups, so that no function is about all of them."""
+        """The tables in groups for one function each: a single group, unless there are very many tables."""
         tables = [*self.facts, *self.derived]
         if len(tables) <= GROUP:
             return [tables]
@@ -101,11 +100,11 @@ class ClassContext:
 
     @property
     def ordered(self) -> bool:
-        """Whether a user says which values are better, so that it may not be what plus selects by."""
+        """Whether a user's `less` says which values are better; it may contradict the user's plus."""
         return self.plan.semiring == "user" and self.plan.selective
 
     def stored(self, table: TableLayout) -> str:
-        """The arguments a0, a1, ... in the order in which the table keeps them."""
+        """The arguments a0, a1, ... in the table's storage order."""
         order = table.order if table.kind == "dense" else range(table.arity)
         return ", ".join(f"a{i}" for i in order)
 
@@ -130,7 +129,7 @@ class ClassContext:
         self.out.line(f"// rule {join.rule.number}: {comment(join.rule.text)}")
 
     def drive(self, join: Join, prefix: str = "rule", mark: bool = False) -> None:
-        """The function of a rule that starts from one of its antecedents."""
+        """Writes the function of a join that is driven by an antecedent; with `mark` it marks heads."""
         assert join.driver is not None
         item = join.rule.antecedents[join.driver].item
         table = self.plan.tables[item.key]
@@ -154,13 +153,13 @@ class ClassContext:
         self.out.line()
 
     def drive_name(self, join: Join, prefix: str = "rule") -> str:
-        """What that function is called."""
+        """The name of that function."""
         assert join.driver is not None
         key = join.rule.antecedents[join.driver].item.key
         return f"{prefix}{join.rule.number}_from{join.driver + 1}_{self.names.table[key]}"
 
     def enter(self, table: TableLayout, call: str = "insert(key, cell)") -> None:
-        """Enters the item at `cell`, with arguments a0, a1, ..., into the indexes of its table."""
+        """Enters the item at `cell`, with arguments a0, a1, ..., into its table's indexes."""
         out, name = self.out, self.names.table[table.key]
         if self.plan.changes is not None and self.by_key.get(table.key):
             out.line(f"if (!first_time(indexed_{name}, cell)) return;")
@@ -187,7 +186,7 @@ class ClassContext:
             out.line(f"const int32_t a{i} = arguments[{place}];")
 
     def infinite(self, table: TableLayout, value: str) -> str:
-        """Or whether the value of the item at `cell` is infinite and should not be: what it is made of is finite."""
+        """A disjunct: whether the value of the item at `cell` is infinite and not excused, see `combine.py`."""
         if not may_excuse(self.plan, table):
             return ""
         tests = [f"__builtin_expect(!isfinite(semiring::primal({value})), 0)", not_nothing(table, value)]
@@ -195,7 +194,7 @@ class ClassContext:
         return f" || ({' && '.join(filter(None, tests))})"
 
     def excuse(self, table: TableLayout, value: str, arguments: Sequence[str]) -> str:
-        """A fact that is infinite was given so. `arguments` are those of its item."""
+        """A statement that excuses the item of an infinite fact. `arguments` are those of the item."""
         if not may_excuse(self.plan, table):
             return ""
         name = self.names.table[table.key]
@@ -204,7 +203,7 @@ class ClassContext:
         return f"if (!isfinite(semiring::primal({value}))) grown(excused_{name}, {cell}, (uint8_t)0) |= 1;"
 
     def check(self, table: TableLayout, value: str) -> None:
-        """Ends the run where a value is none of the semiring, and counts one that underflowed."""
+        """Ends the run where a value is invalid in the semiring, and counts values that underflowed."""
         out = self.out
         wrong = f"__builtin_expect(!semiring::valid({value}), 0){self.infinite(table, value)}"
         out.line(f"if ({wrong}) return fail(bad_value, {table.number}, cell);")
@@ -213,5 +212,5 @@ class ClassContext:
 
 
 def level_type(stage: Stage) -> str:
-    """One form fits 64 bits, whatever its range; several together may not."""
+    """The C++ type of a stage's levels: one form fits 64 bits, several together may not."""
     return "int64_t" if len(stage.forms) < 2 else "__int128"

@@ -1,9 +1,9 @@
-"""Graphs that are no single expression, as C++ functions that rules call.
+"""Right sides with control flow or arrays, as C++ functions that joins call.
 
 A right side that calls a function with branches, loops, recursion or arrays becomes a graph with control flow, and so
-do its adjoints and its parts over dual numbers. Such a graph is a function of its own in the source of a program, of
-the numbers that it looks at; `dynagrad/functions.hpp` is what it stands on. Graphs of scalar operations alone stay
-expressions in the rules (`codegen/expression.py`). Nothing here knows what a graph computes.
+do its adjoints and its components over jets. Such a graph becomes a function of its own in the source of a program,
+over `dynagrad/functions.hpp`. Graphs of scalar operations alone are expressions in the rules
+(`codegen/expression.py`).
 """
 
 from __future__ import annotations
@@ -25,22 +25,20 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 NAMESPACE = "rule_functions"
-"""What the class of a program calls the namespace of its functions, whose own name is a hash of what is in it."""
+"""The alias, in the class of a program, of the namespace of its functions, whose name is a hash of its content."""
 
-# What writes C++ of whole graphs is imported when the first of them is to be written: most programs have none.
+# The writer of whole graphs is imported when it is first needed: most programs have no such function.
 
 INTEGERS = ("-fwrapv", "-fno-strict-aliasing")
-"""What sources with functions are compiled with besides the flags of all code: whole numbers go round, and memory that
-held reals may hold whole numbers next.
-"""
+"""The compiler flags of sources with functions: integers wrap around, and memory of reals may hold integers later."""
 
 
 @dataclass(frozen=True)
 class Code:
-    """C++ of some graphs: what is to be said first, and an expression for each.
+    """C++ of some graphs: statements to be written first, and an expression for each graph.
 
-    Where there is a `call`, the expressions have their values after it; it gives zero, or else it failed. `name` says
-    whose failure it is.
+    Where there is a `call`, it is to be made before the expressions are used; it returns zero, unless it failed. `name`
+    says in errors what failed.
     """
 
     statements: Sequence[str]
@@ -50,7 +48,7 @@ class Code:
 
 
 def _place(key: tuple[Any, ...]) -> tuple[Any, ...]:
-    """A key that tells nodes by what they are, since comparing them makes a node."""
+    """A key in which nodes are replaced by their identities, because `==` on nodes builds a graph."""
     return tuple((Node, id(k)) if isinstance(k, Node) else k for k in key)
 
 
@@ -63,7 +61,7 @@ class Functions:
         self._once: dict[tuple[Any, ...], Any] = {}
 
     def once(self, key: tuple[Any, ...], make: Callable[[], T]) -> T:
-        """What is made of a graph: the same nodes each time, so that they are one function."""
+        """The result of `make`, memoised by key, so that equal requests share nodes, and so a function."""
         place = _place(key)
         if place not in self._once:
             self._once[place] = (key, make())
@@ -71,7 +69,7 @@ class Functions:
         return found
 
     def call(self, outputs: Sequence[Node], names: Mapping[str, str], prefix: str, name: str) -> Code:
-        """A call of the function that computes these outputs; `names` says how its variables are written."""
+        """A call of the function that computes these outputs; `names` has the C++ texts of its variables."""
         called, inputs = self.once(tuple(outputs), lambda: self._function(tuple(outputs), name))
         results = [f"{prefix}{i}" for i in range(len(outputs))]
         given = ", ".join(["functions", *(names[v.attribute] for v in inputs), *results])
@@ -88,7 +86,7 @@ class Functions:
         made = GraphFunction(name, [v.type for v in inputs], [real] * len(outputs))
         made.graph = optimise(Graph(tuple(inputs), tuple(map(as_real, outputs))))
         inner = self._program.function(made)
-        self._program.definitions()  # what cannot be written is known here, with the rule that wants it
+        self._program.definitions()  # raises here, where the rule is known, for what cannot be compiled
         if self._program.hosted:
             operation = self._program.hosted[0].operation.name
             raise Error(f"the function {name} uses {operation}, which is computed in Python; rules run without Python")
@@ -104,13 +102,13 @@ class Functions:
         return called, inputs
 
     def includes(self) -> list[str]:
-        """The headers that they need."""
+        """The headers that the functions need."""
         if self._program is None:
             return []
         return ["functions.hpp", *(f"graphs/{header}.hpp" for header in sorted(self._program.uses))]
 
     def write(self) -> tuple[list[str], list[str]]:
-        """The functions, which stand before the class in the namespace of all, and how the class calls their own."""
+        """The lines of the functions, before the class, and of the alias of their namespace, in it."""
         if self._program is None:
             return [], []
         body = "\n\n".join(self._program.definitions()) + "\n\n" + "\n".join(self._wrappers)

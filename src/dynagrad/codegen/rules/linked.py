@@ -1,6 +1,6 @@
-"""What generated classes have in common, is compiled once, and linked to each: the runtime, and solvers of components.
+"""Objects that are compiled once and linked with every generated class: the runtime, and solvers of components.
 
-An object is named by its source. What is in it is said where it is written, see `dynagrad/linked.hpp`.
+An object is identified by its source; see `dynagrad/linked.hpp`.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ _SOLVED = "#define DYNAGRAD_RUNTIME_SOLVED\n#include <dynagrad/solved.hpp>\n"
 
 
 def objects(plan: Plan, semiring: str) -> tuple[str, ...]:
-    """The sources of all objects that the class of a plan needs."""
+    """The sources of the objects that the class of a plan is linked with."""
     if not any(stage.strategy == "solve" for stage in plan.stages):
         return (_RUNTIME,)
     return (_RUNTIME, _SOLVED, *(_instantiated(*made) for made in _solvers(plan, semiring).items()))
 
 
 def declarations(plan: Plan, semiring: str) -> list[str]:
-    """What the class says of templates that are in these objects."""
+    """The extern declarations of templates that are instantiated in these objects."""
     found = [f"  extern template struct {name};" for name in _solvers(plan, semiring)]
     if not found:
         return []
@@ -28,7 +28,7 @@ def declarations(plan: Plan, semiring: str) -> list[str]:
 
 
 def _solvers(plan: Plan, semiring: str) -> dict[str, str]:
-    """The templates that solve the components of a plan, over semirings of the runtime, and which others they use."""
+    """The solver templates of a plan over a semiring of the runtime, each with the one that it uses."""
     if plan.semiring == "user" or SEMIRINGS[plan.semiring].source:
         return {}
     stages = [s for s in plan.stages if s.strategy == "solve" and s.unknowns]

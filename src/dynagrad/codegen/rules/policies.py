@@ -1,4 +1,4 @@
-"""Priorities, pruning and beams as C++: what a program declares of them, and the priorities of those that do not."""
+"""Agenda policies as C++: priorities, declared or by default, pruning and beams."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def outside(context: ClassContext, value: str) -> str:
 
 
 def prune(context: ClassContext, table: TableLayout) -> None:
-    """Updates that declared pruning and beams hold back stay pending."""
+    """In `pop`: returns early, so that the update stays pending, where pruning or a beam holds the item back."""
     out = context.out
     for rule in context.plan.rules.prunes:
         if rule.item.key != table.key:
@@ -127,7 +127,7 @@ def prune(context: ClassContext, table: TableLayout) -> None:
         out.line(f"if ({outside(context, 'now')} {sign} {rule.threshold!r}) return;")
         out.close_to(base)
     beams = [(n, b) for n, b in enumerate(context.plan.rules.beams) if b.item.key == table.key]
-    for enters in (False, True):  # all beams are asked before any counts the item
+    for enters in (False, True):  # all beams are checked before any counts the item
         for n, beam in beams:
             base = out.depth
             out.open("if (first)")
@@ -144,6 +144,6 @@ def prune(context: ClassContext, table: TableLayout) -> None:
 
 
 def declared_scope(context: ClassContext, table: TableLayout, arguments: Sequence[object]) -> RuleScope:
-    """The variables of an item in a declaration, each with the domain of its argument."""
+    """The scope of the variables of an item in a declaration."""
     variables = {t.name: table.domains[i] for i, t in enumerate(arguments) if isinstance(t, Variable)}
     return PatternScope(context.plan, context.names, variables, context.out)

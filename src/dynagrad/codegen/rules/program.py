@@ -1,4 +1,4 @@
-"""The C++ source of a plan: one class, written part by part in the order in which a reader wants them."""
+"""`generate`: the C++ source of a plan, one class put together from the writers of the other files."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from .values import semiring_cxx
 
 @dataclass(frozen=True)
 class Generated:
-    """The source, and what Python has to hand over at run time."""
+    """Generated source in parts, and the data that Python passes to it at run time."""
 
-    rules: tuple[str, ...]  # comments: what it is made from
-    includes: tuple[str, ...]  # headers, and macros that stand before them
-    shared: tuple[str, ...]  # what stands before the class in namespaces of its own
-    body: tuple[str, ...]  # the class, and what it stands on, without the namespace around
+    rules: tuple[str, ...]  # comments: the rules that it is generated from
+    includes: tuple[str, ...]  # headers, and macros before them
+    shared: tuple[str, ...]  # namespaces before that of the class
+    body: tuple[str, ...]  # the class with its tables of facts, without the namespace around it
     names: Names
     constants: tuple[tuple[int | None, object], ...]  # by slot: domain (None: a term) and value
     functors: tuple[tuple[str, int], ...]  # by number
@@ -43,7 +43,7 @@ class Generated:
 
     @property
     def source(self) -> str:
-        """All of the text."""
+        """The source as one text."""
         namespace = ["namespace {", *self.body, "}  // namespace"]
         abi = ["", "#include <dynagrad/abi.hpp>"] if self.embed else []
         return "\n".join([*self.rules, "", *self.includes, "", *self.shared, *namespace, *abi, ""])
@@ -54,8 +54,8 @@ def generate(
 ) -> Generated:
     """The C++ source of a plan; `embed` adds the functions that Python calls.
 
-    A class of the backward pass alone is generated `like` that of the forward pass, with its slots of constants. It can
-    go over charts of that where both have the same `layout` in the end, and it needed no more slots.
+    A class of the backward pass alone is generated `like` that of the forward pass, with its slots of constants. It
+    works on charts of that class if both end up with the same `layout` and the same slots.
     """
     context = ClassContext(plan, passes, None if like is None else like.names)
     body, layout = _body(context)
@@ -92,7 +92,7 @@ def semiring(context: ClassContext) -> list[str]:
 
 
 def _includes(context: ClassContext) -> list[str]:
-    """The headers of the class, and what stands before them. It knows what it needs once it is written."""
+    """The headers of the class, and macros before them; called last, when the needs of the class are known."""
     plan = context.plan
     headers = ["chart.hpp"]
     if any(convergence.watches(plan, s) for s in plan.stages):
@@ -114,7 +114,7 @@ def _includes(context: ClassContext) -> list[str]:
 
 
 def _body(context: ClassContext) -> tuple[list[str], str]:
-    """The class with what it stands on, and the part of it that says what members it has."""
+    """The lines of the class with its types and tables of facts, and the text of its members' declarations."""
     plan, out = context.plan, context.out
     out.lines.extend(semiring(context))
     out.line("using value_t = semiring::Value;")
@@ -128,14 +128,14 @@ def _body(context: ClassContext) -> tuple[list[str], str]:
     for table in context.derived:
         if context.has_axioms(table):
             write_facts(context, table)
-    before = list(out.lines)  # the tables of facts are shared, too
+    before = list(out.lines)  # tables of facts are part of the layout
     members = _program(context) if plan.collects is None else collecting.write_program(context)
     layout = "\n".join([*before, members])
     return out.lines, layout
 
 
 def _program(context: ClassContext) -> str:
-    """Writes the class, and says what members it has. Constants get their slots in the order in which it is written."""
+    """Writes the class, and returns its members' declarations. Constants get slots in the order of writing."""
     out, plan = context.out, context.plan
     groups = context.groups()
     start = len(out.lines)
@@ -193,8 +193,8 @@ def _program(context: ClassContext) -> str:
     for stage in plan.stages:
         start = len(out.lines)
         write_joins(context, stage)
-        # Going back, they are written for the functions of values that they use: a member, if there are any. A function
-        # that rules share may be called by those of another stage, too.
+        # A class of the backward pass alone drops them again; they are written for the functions of values in them,
+        # which are a member. Functions that rules share stay, as another stage may call them.
         if Passes.FORWARD not in context.passes and stage.strategy != "solve" and context.shapes is None:
             del out.lines[start:]
         if stage.strategy == "solve":
@@ -218,6 +218,6 @@ def _program(context: ClassContext) -> str:
     if context.names.functions:
         layout.append("Functions functions{this};  // what functions of values share")
         out.line(layout[-1])
-    write_constructor(context)  # which knows all constants now
+    write_constructor(context)  # last, when all constants have slots
     out.close("};")
     return "\n".join(layout)

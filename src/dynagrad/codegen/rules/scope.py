@@ -1,4 +1,4 @@
-"""Names and slots of a class, and how terms are taken apart, built and compared in it, as C++."""
+"""Names and slots of constants in a class (`Names`), and terms matched, built and compared as C++ (`RuleScope`)."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from .functions import Functions
 
 
 class Names:
-    """C++ names of predicates, and slots of the constants that the program mentions.
+    """C++ names of predicates, and slots of the constants in the program's text.
 
-    Slots are handed out as a class is written. Where a class goes over charts of another one, `like` has those of that.
+    Slots are assigned as a class is written. A class that works on charts of another one starts with the slots of
+    that, `like`.
     """
 
     def __init__(self, plan: Plan, like: Names | None = None) -> None:
@@ -47,11 +48,11 @@ class Names:
 
     @property
     def slots(self) -> tuple[int, int, int]:
-        """How many there are of each kind."""
+        """The numbers of slots: of constants, of functors, of weights."""
         return len(self.constants), len(self.functors), len(self.weight_values)
 
     def constant(self, domain: int | None, term: Term) -> str:
-        """The slot of a ground term in a domain; None stands for terms."""
+        """The slot of a ground term in a domain; None stands for a part of a term."""
         slot = self.constants.setdefault((domain, term), len(self.constants))
         return f"world->constant[{slot}]"
 
@@ -60,11 +61,11 @@ class Names:
         return f"{self.table[key]}_by{number}"
 
     def add(self, key: str) -> str:
-        """The function that gives an item a contribution."""
+        """The function that adds a contribution to an item."""
         return f"add_{self.table[key]}"
 
     def arrive(self, key: str) -> str:
-        """The function that takes note of an item that a row has reached, as a pointer."""
+        """A pointer to the function that is called for each new item of a row operation."""
         return f"&program::arrive_{self.table[key]}"
 
     def functor(self, name: str, arity: int) -> int:
@@ -79,7 +80,7 @@ class Names:
 
 
 def local(name: str) -> str:
-    """The C++ name of a rule variable: its own, unless that could be a macro's, or is none that C++ has.
+    """The C++ name of a rule variable: its own, unless that may be a macro or is no identifier in C++.
 
     >>> local("X"), local("Word"), local("NULL"), local("__FILE_"), local("X²")
     ('X', 'Word', 'NULL_', 'var__5f__5f_FILE_5f_', 'var_X_b2_')
@@ -91,7 +92,7 @@ def local(name: str) -> str:
 
 
 class RuleScope:
-    """The variables of one rule while a function for it is written."""
+    """The variables of one rule, and which of them are bound, while a function for it is written."""
 
     def __init__(self, plan: Plan, names: Names, variables: Mapping[str, int | None], writer: Writer) -> None:
         self.plan, self.names, self.variables, self.out = plan, names, variables, writer
@@ -109,10 +110,10 @@ class RuleScope:
     def domain(self, variable: str) -> int | None:
         return self.variables.get(variable)
 
-    # -- reading: an argument against a pattern
+    # -- matching an argument with a pattern
 
     def match(self, term: Term, text: str, domain: int | None) -> None:
-        """Opens blocks that are entered where the code `text`, of a domain (None: a part of a term), fits `term`."""
+        """Opens blocks that are entered where the code `text`, of a domain (None: a part of a term), matches `term`."""
         match term:
             case Variable(name=name):
                 is_int = self.kind(self.domain(name)) == "int"
@@ -140,19 +141,19 @@ class RuleScope:
             case _:
                 self.out.open(f"if ({text} == {self.literal(term, domain)})")
 
-    # -- writing: the code of a term whose variables are bound
+    # -- building a term whose variables are bound
 
     def literal(self, term: Term, domain: int | None) -> str:
-        """A ground term as a code of a domain: what `1` is there depends on what else the domain holds."""
+        """The code of a ground term in a domain; that of `1` depends on the domain's kind."""
         kind = self.kind(domain)
         if kind != "int":
             return self.names.constant(domain if kind == "atom" else None, term)
         if not isinstance(term, Integer):
-            raise self.error(f"only integers can stand here, and {show(term)} is none", term)
+            raise self.error(f"only integers can stand here, not {show(term)}", term)
         return whole_literal(term.value)
 
     def build(self, term: Term, domain: int | None, create: bool) -> str:
-        """The code of a term; where `create` is false and there is no such term, its blocks are not entered."""
+        """The code of a term; unless `create`, blocks are opened that are not entered where the term does not exist."""
         verb = "make" if create else "find"
         match term:
             case Variable(name=name):
@@ -187,7 +188,7 @@ class RuleScope:
         return self.literal(term, domain)
 
     def _stop_without_result(self) -> None:
-        """Ends the run where integer arithmetic has no result; the report says why, and in which rule."""
+        """Ends the run where integer arithmetic overflows or divides by zero; the report says which, in which rule."""
         self.out.line(
             "if (__builtin_expect(arithmetic.overflow != 0, 0)) "
             f"return fail(integer_overflow, -1 - arithmetic.overflow, {self.number});"
@@ -211,7 +212,7 @@ class RuleScope:
                     name = "sum" if operator == "+" else "difference"
                     return f"arithmetic.{name}({self.whole(left)}, {self.whole(right)})"
                 return f"({self.whole(left)} {operator} {self.whole(right)})"
-        raise self.error(f"{show(term)} is no whole number", term)
+        raise self.error(f"{show(term)} is not a whole number", term)
 
     def is_whole(self, term: Term) -> bool:
         match term:
@@ -222,7 +223,7 @@ class RuleScope:
         return False
 
     def side_domain(self, *terms: Term) -> int | None:
-        """The domain in which two sides of a comparison are coded: one of terms, where one is of terms."""
+        """The domain in which both sides of a comparison are encoded: one of terms if there is one."""
         found = [self.domain(term.name) for term in terms if isinstance(term, Variable)]
         return next((d for d in found if self.kind(d) == "term"), found[0] if found else None)
 
@@ -237,7 +238,7 @@ class RuleScope:
         sign = {"=<": "<=", "=": "=="}.get(operator, operator)
         if self.is_whole(left) and self.is_whole(right):
             one, other = self.whole(left), self.whole(right)
-            if "arithmetic." in one + other:  # computed first, so that what does not fit is seen before it decides
+            if "arithmetic." in one + other:  # computed first, to see an overflow before the comparison decides
                 name = self.fresh("holds")
                 self.out.line(f"const bool {name} = {one} {sign} {other};")
                 self._stop_without_result()
@@ -258,7 +259,7 @@ class RuleScope:
     def solve(self, step: Solve) -> None:
         if step.variable in self.bound:
             return
-        # The two sides of an equation share a domain, and a constant has its code there: 1 need not be 1.
+        # The sides of an equation share a domain, in which constants have codes: that of 1 need not be 1.
         text = self.build(step.term, self.domain(step.variable), True)
         self.out.line(f"const int32_t {local(step.variable)} = {text};")
         self.bound.add(step.variable)
@@ -267,15 +268,15 @@ class RuleScope:
 
 
 class PatternScope(RuleScope):
-    """Variables of a pattern that is matched against stored items; each was given its domain."""
+    """The variables of a pattern that is matched with stored items, each with its domain."""
 
 
 CALLS = {"*": "product", "//": "quotient", "mod": "remainder", "abs": "absolute", "min": "least", "max": "most"}
-"""Integer operations that are functions of `Arithmetic` in the runtime; the others are written as they are."""
+"""Integer operations that are functions of `Arithmetic` in the runtime; others are C++ operators."""
 
 
 def whole_literal(value: int) -> str:
-    """An integer of at most 64 bits in C++, where a literal has no sign: the least ones cannot be written as such.
+    """An integer of at most 64 bits in C++, where literals have no sign, so that the least ones are differences.
 
     >>> whole_literal(7), whole_literal(-7), whole_literal(-(2**31))
     ('7', '(-7)', '(-2147483647 - 1)')
@@ -286,7 +287,7 @@ def whole_literal(value: int) -> str:
 
 
 def size(term: Term) -> int:
-    """A bound on the size of a whole number; where that is 2**63 or more, it may not fit 64 bits."""
+    """A bound on the magnitude of an integer expression; from 2**63 on it may overflow 64 bits."""
     match term:
         case Variable():
             return 1 << 31
@@ -300,11 +301,11 @@ def size(term: Term) -> int:
             return min(size(inner), 1 << 63)
         case Arithmetic(operator="min" | "max", operands=(left, right)):
             return min(max(size(left), size(right)), 1 << 63)
-    return 1 << 63  # a product is checked for itself
+    return 1 << 63  # products are checked by the runtime
 
 
 def python_value(term: Term) -> object:
-    """A ground term as the Python value that facts would have: str, int, float, or nested tuples ("functor", ...)."""
+    """A ground term as a Python value: str, int, float, or for compounds ("term", functor, arguments)."""
     match term:
         case Symbol(name=name):
             return name
@@ -313,7 +314,7 @@ def python_value(term: Term) -> object:
         case Float(value=number):
             return number
         case Compound(functor=functor, arguments=arguments):
-            # lists are long chains through their last argument: walked, not recursed into
+            # iterative in the last argument, because lists are long chains through it
             chain = [(functor, arguments[:-1])]
             last = arguments[-1]
             while isinstance(last, Compound):

@@ -1,8 +1,8 @@
-"""Joins of one shape, written once: in programs of thousands of rules most do the same to other predicates.
+"""Function merging: joins of the same shape share one function, in programs of thousands of rules.
 
-A join is written as a function whose parameters are what it reads and writes: derived tables and their indexes, what
-adds to an item, constants. Two joins have one shape where that text is the same. Facts are no parameters, as each fact
-table is a type of its own.
+The function has parameters for what a join reads and writes: derived tables and their indexes, functions that add
+contributions, constants. Joins have the same shape if their text over these parameters is the same. Fact tables are
+not parameters, as each has a type of its own.
 """
 
 from __future__ import annotations
@@ -18,15 +18,16 @@ from .statements import JoinWriter
 
 
 class Shapes:
-    """The functions that were written so far, by their texts."""
+    """The shared functions so far, by their texts."""
 
     def __init__(self, plan: Plan, names: Names, out: Writer) -> None:
         self.plan, self.names, self.out = plan, names, out
         self._known: dict[tuple[str, ...], str] = {}
 
     def call(self, join: Join, parameters: Sequence[str]) -> str:
-        """The statement that does a join, whose function has these parameters beside those of its shape. Their names
-        are what is handed over. The function is written where there is none of this shape.
+        """The statement that calls a join's function, which is written if it is the first of its shape.
+
+        The function has `parameters` after those of its shape; the call passes variables of the same names.
         """
         names, body = _Parameters(self.plan, self.names), Writer(self.out.depth + 1)
         JoinWriter(self.plan, names, join, body).write()
@@ -44,14 +45,14 @@ class Shapes:
 
 
 class _Parameter:
-    """One of a shape: how it is declared, and what one join gives for it."""
+    """A parameter of a shape: its declaration, and the argument of one join."""
 
     def __init__(self, declared: str, given: str) -> None:
         self.declared, self.given = declared, given
 
 
 class _Parameters(Names):
-    """The names of a join as parameters of its function, numbered as they come up."""
+    """`Names` for a join in which tables, indexes and constants are parameters, numbered as they come up."""
 
     def __init__(self, plan: Plan, names: Names) -> None:
         self.plan, self.names = plan, names
@@ -61,7 +62,7 @@ class _Parameters(Names):
         self.functions = names.functions
 
     def parameter(self, key: tuple[object, ...], declared: Callable[[str], str], given: str) -> str:
-        """The name of a parameter; `declared` of it is its declaration."""
+        """The name of a parameter, which `declared` turns into its declaration; `given` is the argument."""
         if key not in self.found:
             self._numbers[key] = f"{key[0]}{len(self.found)}"
             self.found[key] = _Parameter(declared(self._numbers[key]), given)
@@ -95,7 +96,7 @@ class _Parameters(Names):
 
 
 class _Tables(Mapping[str, str]):
-    """Derived tables are parameters; others have the names that they have."""
+    """The names of tables, in which derived ones are parameters."""
 
     def __init__(self, owner: _Parameters) -> None:
         self.owner = owner

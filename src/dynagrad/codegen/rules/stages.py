@@ -1,8 +1,8 @@
-"""The run of a class: what an item gets, the rules, what a pop does, and the stages from beginning to end."""
+"""The run of a generated class: contributions to items, joins, pops, and the loop of each stage."""
 
 from __future__ import annotations
 
-from ...plan.aggregators import head_kind, stated
+from ...plan.aggregators import clause_defined, head_kind
 from ...plan.model import Join, Stage, TableLayout
 from ...rules.aggregators import AGGREGATORS
 from ...rules.semirings import SEMIRINGS
@@ -19,7 +19,7 @@ from .statements import JoinWriter
 
 
 def write_add(context: ClassContext, table: TableLayout) -> None:
-    """The functions that give an item a contribution and put it on the agenda."""
+    """`add_...` and `push_...`: add a contribution to an item, and push the item on the agenda."""
     out, stage = context.out, context.stage_of[table.key]
     name = context.names.table[table.key]
     parameters = "".join(f", int32_t a{i}" for i in range(table.arity))
@@ -57,7 +57,7 @@ def write_add(context: ClassContext, table: TableLayout) -> None:
     out.line(f"const int64_t cell = {name}.locate({context.stored(table)});")
     if context.plan.resolves:
         out.line(f"if (!block{stage.number}.has(grown(node_{name}, cell, 0u))) return;  // it stays as it is")
-    if stated(context.plan, table):
+    if clause_defined(context.plan, table):
         out.line(f"if ({name}.seen.test(cell)) return;  // it is worth one, however often it is derived")
         out.line("x = semiring::one();")
     if stage.unknowns and not table.sink:
@@ -66,14 +66,14 @@ def write_add(context: ClassContext, table: TableLayout) -> None:
     improving = context.plan.selective and agenda and table.updates
 
     def agree(here: str, when: str) -> None:
-        """The run goes by plus in one place and by less in another; they must say the same."""
+        """A check that a user's plus and less agree, since the run uses both."""
         if context.ordered:
             out.line(
                 f"if ({when}__builtin_expect(!semiring::agree({here}, x), 0)) "
                 f"return no_order_at({table.number}, cell, {here}, x);"
             )
 
-    if improving:  # most updates of a best-first search come too late
+    if improving:  # most updates of a best-first search are no improvement
         agree(f"{name}.value[cell]", f"{name}.popped.test(cell) && ")
         out.line(f"if ({name}.popped.test(cell) && !semiring::better(x, {name}.value[cell])) return;")
     where = f"{name}.pending[cell]" if table.updates or stage.strategy == "sweep" else f"{name}.value[cell]"
@@ -83,7 +83,7 @@ def write_add(context: ClassContext, table: TableLayout) -> None:
         out.line(f"{name}.place[cell] = 1;")
         out.line(f"if ({name}.seen.set(cell)) {name}.items++, report.items++;")
     elif not table.updates and not (context.plain and table.aggregator == "="):
-        # the usual case first: one more contribution to an item that is there
+        # the usual case first: one more contribution to an existing item
         out.open(f"if (__builtin_expect({name}.seen.test(cell), 1))")
         if SEMIRINGS[context.plan.semiring].order == "value":  # few contributions are better: what follows is for them
             out.line(f"if (!semiring::better(x, {where})) return;")
@@ -120,7 +120,7 @@ def write_add(context: ClassContext, table: TableLayout) -> None:
         )
     if context.plan.adjoint and stage.strategy != "sweep":
         record_contribution(context, table, where, "fresh")
-    resting.write_apart(context, table)
+    resting.write_rest(context, table)
     convergence.write_sent(context, table)
     if head_kind(context.plan, table) == "select":
         better = improves(context, table, where)
@@ -136,7 +136,7 @@ def write_add(context: ClassContext, table: TableLayout) -> None:
 
 
 def write_joins(context: ClassContext, stage: Stage) -> None:
-    """The functions of a stage's rules, and those that pop its items."""
+    """The functions of a stage's joins, and those that pop its items."""
     for join in stage.fires:
         _fire(context, join)
     for join in stage.drives:
@@ -205,7 +205,7 @@ def _pop(context: ClassContext, stage: Stage, table: TableLayout) -> None:
         if context.plan.adjoint:
             record_pop(context, stage, table)
         out.line(f"{name}.value[cell] = now;")
-        resting.write_taken(context, table, zero)
+        resting.write_cleared(context, table, zero)
         out.line(f"if (first) {name}.popped.set(cell);")
     if stage.final:
         context.check(table, "now")
@@ -229,7 +229,7 @@ def _pop(context: ClassContext, stage: Stage, table: TableLayout) -> None:
 
 
 def write_begin(context: ClassContext, stage: Stage) -> None:
-    """What a stage starts with: axioms, and the rules whose antecedents are all final."""
+    """`begin<n>`: the start of a stage: axioms, and rules whose antecedents are all of earlier stages."""
     out, n = context.out, stage.number
     out.line(f"// stage {n}: {comment(', '.join(stage.keys))[:200]}; {comment(stage.reason)}")
     out.open(f"DYNAGRAD_FIRED void begin{n}()")
@@ -268,7 +268,7 @@ def _axioms(context: ClassContext, stage: Stage) -> None:
 
 
 def _seal(context: ClassContext, table: TableLayout, count: bool) -> None:
-    """Makes everything that a table has seen part of the chart."""
+    """`seal_...`: makes all items of a table that were reached part of the chart."""
     out, name = context.out, context.names.table[table.key]
     out.open(f"DYNAGRAD_FIRED void seal_{name}()")
     bound = f"{name}.bound()"
@@ -290,7 +290,7 @@ def _seal(context: ClassContext, table: TableLayout, count: bool) -> None:
 
 
 def write_sweep(context: ClassContext, stage: Stage) -> None:
-    """All rules of the stage again and again, from the last round's chart, until nothing changes."""
+    """`round<n>`: naive evaluation: all rules of the stage over the chart of the last round."""
     out, n = context.out, stage.number
     out.open(f"bool round{n}()")
     out.line("bool changed = false;")
@@ -325,7 +325,7 @@ def write_sweep(context: ClassContext, stage: Stage) -> None:
         context.unpack(table)
         context.enter(table)
         out.close()
-        # what is infinite or NaN now may be a number in the next round
+        # a value that is infinite or NaN now may be finite in the next round
         out.line("if (first) changed = true;")
         out.line(f"else convergence{n}.move(semiring::primal(now), semiring::primal(old));")
         out.line(f"{name}.value[cell] = now;")
@@ -338,7 +338,7 @@ def write_sweep(context: ClassContext, stage: Stage) -> None:
 
 
 def _finite(context: ClassContext, stage: Stage) -> None:
-    """After the last round: no value is NaN, or infinite of its own making. What made others so is named first."""
+    """`finite<n>`: after the last round, fails for values that are NaN, or infinite and not excused; causes first."""
     out, n = context.out, stage.number
     out.open(f"void finite{n}()")
     out.open("for (int later = 0; later < 2; later++)")
@@ -380,7 +380,7 @@ def write_run(context: ClassContext) -> None:
 
 
 def _stage(context: ClassContext, stage: Stage) -> None:
-    """What a run does of a stage: to its end, or until something halts it."""
+    """`stage<n>`: runs a stage to its end, or until something halts it."""
     out, plan = context.out, context.plan
     n = stage.number
     out.open(f"DYNAGRAD_RULE void stage{n}(int64_t started)")
@@ -437,7 +437,7 @@ def _stage(context: ClassContext, stage: Stage) -> None:
 
 
 def write_order(context: ClassContext) -> None:
-    """`no_order_at`: what a user's plus and less say of two values does not fit together. Tells the values."""
+    """`no_order_at`: fails where a user's plus and less disagree about two values, with these as the message."""
     out = context.out
     out.line("char both[64 * semiring::words + 1] = {};")
     out.open("void no_order_at(int64_t table, int64_t cell, const value_t& a, const value_t& b)")
@@ -451,7 +451,7 @@ def write_order(context: ClassContext) -> None:
 
 
 def write_external(context: ClassContext) -> None:
-    """What asks a function of the host for the value of an item."""
+    """`external`: calls the host's function for the value of an item."""
     out = context.out
     out.open("bool external(int table, const int32_t* arguments, value_t& value)")
     out.line("uint64_t words[semiring::words] = {};")

@@ -1,8 +1,8 @@
-"""Joins as C++ statements: taking items apart, going through the others, building the head.
+"""Joins as C++: nested loops over the other antecedents, matching, and the update of the head.
 
-A `JoinWriter` writes one join with its open braces. What it writes is nested `if`s and loops, so that a
-failed match simply falls out of its block. Names of rule variables are kept; they start with a capital letter or an
-underscore, and every other name in generated code starts with a small letter.
+A `JoinWriter` writes the steps of one join as nested `if`s and loops, in which a failed match leaves its block. Names
+of rule variables are kept; they start with a capital letter or an underscore, all other names in generated code with a
+small letter.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .values import value_cxx
 
 
 class JoinWriter(RuleScope):
-    """Writes one join. What reaches the head is an update, or, with `mark`, the head is marked as reached."""
+    """Writes one join, whose instances send updates to their heads, or, with `mark`, mark them as reached."""
 
     def __init__(self, plan: Plan, names: Names, join: Join, writer: Writer, *, mark: bool = False) -> None:
         super().__init__(plan, names, plan.domains.variables[join.rule.number], writer)
@@ -33,30 +33,30 @@ class JoinWriter(RuleScope):
         self.plain = plan.semiring == "plain"
         self.product = factors(join.rule.value) if not self.plain else []
         self.weight: str | None = None  # the product so far
-        self.finders: dict[int, str] = {}  # another antecedent -> the local that finds its facts
-        self.unsettled = 0  # factors since it was last in range
+        self.finders: dict[int, str] = {}  # antecedent -> the local by which its facts are found
+        self.unsettled = 0  # factors since the product was last normalised
         self.values: dict[int, str] = {}  # plain arithmetic: antecedent -> value
-        self.cells: dict[int, str] = {}  # antecedent -> its cell, of a derived item
-        self.old: dict[int, str] = {}  # ... and what it was before this pop
+        self.cells: dict[int, str] = {}  # derived antecedent -> its cell
+        self.old: dict[int, str] = {}  # antecedent -> its value before this pop
         self.table_of: list[TableLayout] = [plan.tables[a.item.key] for a in join.rule.antecedents]
         self.stage = next(s for s in plan.stages if join.rule.head.key in s.keys)
 
     @property
     def in_order(self) -> bool:
-        """Whether factors must be multiplied as they are written.
+        """Whether factors must be multiplied in the order of the text.
 
-        A user's times need not commute; and where plus selects, a value must not depend, not even in its last bit, on
-        which antecedent drove the join.
+        A user's times need not commute; and where plus selects, the last bit of a value must not depend on which
+        antecedent drove the join.
         """
         return self.plan.semiring == "user" or SEMIRINGS[self.plan.semiring].order == "value"
 
     @property
     def in_rows(self) -> bool:
-        """Whether a join that may run side by side with its head is written so."""
+        """Whether joins with a `vector` variable are written as vector operations."""
         return not self.mark
 
     def start(self) -> None:
-        """What holds before anything is joined: the constants of the rule."""
+        """Before any step: multiplies the constants of the rule."""
         if self.plain:
             return
         if self.in_order:
@@ -65,7 +65,7 @@ class JoinWriter(RuleScope):
             self.multiply(self.names.weight(self.rule, i, v))
 
     def multiply(self, text: str) -> None:
-        """One more factor. Of added logs, up to three are multiplied before the number is brought into range again."""
+        """One more factor. Where numbers are logs, up to three are multiplied before the product is normalised."""
         if self.weight is None:
             self.weight = text
             return
@@ -80,7 +80,7 @@ class JoinWriter(RuleScope):
         self.weight = name
 
     def take(self, antecedent: int, value: str, old: str | None = None) -> None:
-        """The value of one more antecedent is known."""
+        """Takes the value of an antecedent that was found into the product, or into a local."""
         if self.rule.antecedents[antecedent].side:
             return
         if self.plain or self.in_order:
@@ -96,12 +96,12 @@ class JoinWriter(RuleScope):
     # -- steps
 
     def write(self) -> None:
-        """The steps of the join and the update of the head, inside a function that is already open."""
+        """Writes the steps of the join and the update of the head, inside a function that is already open."""
         base = self.out.depth
         steps = list(self.join.steps)
         vector = self.join.vector
         self._prologue()
-        for n, step in enumerate(steps):  # what inner loops look up is kept in locals, which no write can touch
+        for n, step in enumerate(steps):  # loop-invariant: the compiler cannot see that writes do not change it
             if isinstance(step, Lookup) and any(isinstance(s, Scan) for s in steps[:n]):
                 table = self.table_of[step.antecedent]
                 if table.kind == "facts" and table.arity:
@@ -119,7 +119,7 @@ class JoinWriter(RuleScope):
             if vector is not None and n == len(steps) - 1 and self.in_rows:
                 assert isinstance(step, Scan)
                 if step.via == "rows":
-                    self._side_by_side(step, vector)
+                    self._row_operation(step, vector)
                     self._close_to(base)
                     return
                 self._scan(step, vector)
@@ -172,7 +172,7 @@ class JoinWriter(RuleScope):
         return ", ".join(texts[i] for i in table.order) if table.kind == "dense" else ", ".join(texts)
 
     def place(self, i: int) -> str:
-        """Where antecedent i is looked for. When a fact changes, facts to the right of it are still the old ones."""
+        """The table of antecedent i. When a fact changes, antecedents to the right of it are joined with old facts."""
         name = self.names.table[self.rule.antecedents[i].item.key]
         driver = self.join.driver
         changing = driver is not None and not self.mark and self.table_of[driver].kind == "facts"
@@ -197,14 +197,14 @@ class JoinWriter(RuleScope):
         self._antecedent(i, at)
 
     def _antecedent(self, i: int, at: str) -> None:
-        """The item of another antecedent stands at cell `at`: its value, old or new as the driver's place demands."""
+        """Another antecedent is the item at cell `at`: takes its value, old or new (semi-naive evaluation)."""
         value = f"{self.place(i)}.value[{at}]"
         self.cells[i] = at
         driver = self.join.driver
         if driver is None or i not in self.join.same:
             self.take(i, value)
             return
-        if i > driver:  # the same item on the right of its driver still has its old value, and none at its first pop
+        if i > driver:  # to the right of the driver the same item has its old value, and none at its first pop
             self.out.open(f"if ({at} != cell || !first)")
             if self.rule.antecedents[i].side:
                 return
@@ -215,12 +215,12 @@ class JoinWriter(RuleScope):
             self.take(i, value)
 
     def _keys(self, keys: Sequence[Term], index: IndexPlan) -> list[str]:
-        """The codes that an index is asked for."""
+        """The codes of a key that is looked up in an index."""
         domains = key_domains(self.plan, index)
         return [self.build(t, d, False) for t, d in zip(keys, domains, strict=True)]
 
     def _scan(self, step: Scan, vector: str | None = None) -> None:
-        """Goes through the matching items; facts that stand side by side over the variable `vector` all at once."""
+        """Scans the matching items; facts that are contiguous over the variable `vector` by one vector operation."""
         i = step.antecedent
         item, table = self.rule.antecedents[i].item, self.table_of[i]
         name = self.place(i)
@@ -254,7 +254,7 @@ class JoinWriter(RuleScope):
                 self.out.line(f"const auto {found} = {name}.by{index.number}().find({', '.join(keys)});")
                 self.out.line(f"if (spend({found}.end - {found}.begin)) return;")
                 if vector is not None:
-                    self._stretch(step, vector, found)
+                    self._stretch_operation(step, vector, found)
                 self.out.open(f"for (int64_t {p} = {found}.begin; {p} < {found}.end; {p}++)")
                 self.out.line(f"const int64_t {at} = {name}.by{index.number}().rows[{p}];")
                 self._columns(i, at)
@@ -265,13 +265,14 @@ class JoinWriter(RuleScope):
                 self.out.open(f"for (int64_t {entry} = {by}.begin({array}); {entry}; {entry} = {by}.next({entry}))")
                 self.out.line("if (spend(1)) return;")
                 self.out.line(f"const int64_t {at} = {by}.cell({entry});")
-                if self.plan.changes is not None:  # what was deleted stays in the index
+                if self.plan.changes is not None:  # deleted items stay in the index
                     self.out.open(f"if ({name}.popped.test({at}))")
                 self._cell(item, table, at)
         self._antecedent(i, at)
 
     def _row(self, item: Item, table: TableLayout) -> tuple[str, int]:
-        """The first cell of the row of a dense table in which all but the last stored argument are known, or -1."""
+        """The first cell of a row of a dense table, in which only the last stored argument is free, or -1; and that
+        argument."""
         name = self.names.table[item.key]
         free = table.order[-1]
         texts = {i: self.build(item.arguments[i], table.domains[i], False) for i in table.order[:-1]}
@@ -299,7 +300,7 @@ class JoinWriter(RuleScope):
                 self.match(item.arguments[k], f"{array}[{place}]", table.domains[k])
 
     def _known(self, term: Term) -> bool:
-        """Whether an index already made sure of an argument: a constant or a bound variable at top level."""
+        """Whether an index has matched an argument already: a constant or a bound variable at top level."""
         return (isinstance(term, Variable) and term.name in self.bound) or not term_variables(term)
 
     def _absent(self, step: Absent) -> None:
@@ -330,7 +331,7 @@ class JoinWriter(RuleScope):
         table = self.plan.tables[self.rule.head.key]
         name = self.names.table[self.rule.head.key]
         if self.mark:
-            texts = self._arguments(self.rule.head, table, self.plan.resolves)  # there it may be new
+            texts = self._arguments(self.rule.head, table, self.plan.resolves)  # where cycles are solved it may be new
             self.out.line(f"mark_{name}({', '.join(texts)});")
             return
         value = self._value(table)
@@ -341,7 +342,8 @@ class JoinWriter(RuleScope):
         self.out.line(f"{self.names.add(table.key)}({', '.join([*texts, value])});")
 
     def _excuse(self, table: TableLayout, name: str, value: str, texts: Sequence[str]) -> str:
-        """Where a contribution is infinite, whether something that it is made of is, too; the contribution's name."""
+        """Sets the flags of the head where a contribution is infinite because an antecedent is, see `combine.py`;
+        returns the contribution's name."""
         legal, passed = [], []
         for i, x in sorted(self.values.items()):
             antecedent = self.table_of[i]
@@ -386,21 +388,21 @@ class JoinWriter(RuleScope):
         return f"first ? {now} : semiring::minus({now}, {before})"
 
     def subtracts(self, table: TableLayout) -> bool:
-        """Whether an update of a plain head is new minus old."""
+        """Whether the update of a head in plain arithmetic is a new contribution minus the old one."""
         driver = self.join.driver
         if driver is None or self.stage.final or table.aggregator != "+=":
             return False
         return not self.rule.antecedents[driver].side
 
     def plain_value(self, values: Mapping[int, str], prefix: str = "t", unless: str = "") -> str:
-        """The right side of a plain rule, after its statements; functions are not called `unless` it is needed."""
+        """The right side of a plain rule, after its statements; functions are not called where `unless` holds."""
         names = {f"x{i}": text for i, text in values.items()}
         code = value_cxx(self.rule, self.plan.functions, names, prefix, self.plan.order, self.names.functions)
         self.compute(code, unless)
         return code.results[0]
 
     def compute(self, code: Code, unless: str = "") -> None:
-        """What is to be done before the results are there. A function that fails, or has to stop, ends the rule."""
+        """Writes what computes the results; a function that fails, or has to stop, ends the join."""
         for statement in code.statements:
             self.out.line(statement)
         if not code.call:
@@ -415,28 +417,25 @@ class JoinWriter(RuleScope):
     failing = "fail"
 
     def head_cell(self, table: TableLayout) -> str:
-        """Where the head is."""
+        """The cell of the head."""
         texts = self._arguments(self.rule.head, table, True)
         return f"{self.names.table[table.key]}.locate({self._stored(table, texts)})"
 
     @property
     def _factors(self) -> str:
-        """The product so far; what rows are multiplied by is settled there."""
+        """The product so far; the row operations normalise it."""
         return self.weight if self.weight is not None else "semiring::one()"
 
-    def _side_by_side(self, step: Scan, variable: str) -> None:
-        """The last scan and the head run over one variable: a row is added to a row."""
+    def _row_operation(self, step: Scan, variable: str) -> None:
+        """The last scan and the head run over one variable: a multiple of one row is added to another."""
         name, row, head_name, to, shift = self._rows(step)
         self.out.line(
             f"add_row({name}, {row}, {head_name}, {to}, {shift}, {self._factors}, this, "
             f"{self.names.arrive(self.rule.head.key)});  // side by side over {comment(variable)}"
         )
 
-    def _stretch(self, step: Scan, variable: str, found: str) -> None:
-        """The same where the last scan is over the facts of a stretch, if they turn out to lie side by side.
-
-        What follows is done for facts that do not.
-        """
+    def _stretch_operation(self, step: Scan, variable: str, found: str) -> None:
+        """The same for a scan of facts, if they turn out to be contiguous; else the loop that follows is run."""
         item = self.rule.antecedents[step.antecedent].item
         name, head = self.names.table[item.key], self.plan.tables[self.rule.head.key]
         column = f"{name}.column({item.arguments.index(Variable(variable))})"
@@ -449,18 +448,18 @@ class JoinWriter(RuleScope):
         ]
         to = self.fresh("to")
         self.out.line(f"const int64_t {to} = {self.names.table[head.key]}.cell({self._stored(head, texts)});")
-        self._along(name, found, self.names.table[head.key], to)
+        self._write_stretch(name, found, self.names.table[head.key], to)
         self.out.close()
         self.out.open("else")
 
-    def _along(self, name: str, found: str, head_name: str, to: str) -> None:
+    def _write_stretch(self, name: str, found: str, head_name: str, to: str) -> None:
         self.out.line(
             f"add_stretch({name}.value, {found}.begin, {found}.end - {found}.begin, {head_name}, {to}, "
             f"{self._factors}, this, {self.names.arrive(self.rule.head.key)});"
         )
 
     def _rows(self, step: Scan) -> tuple[str, str, str, str, str]:
-        """The row of the last scan and that of the head: table and first cell of each, and how far they are shifted."""
+        """The row of the last scan and that of the head: table and first cell of each, and the shift between them."""
         item, table = self.rule.antecedents[step.antecedent].item, self.table_of[step.antecedent]
         head = self.plan.tables[self.rule.head.key]
         name, head_name = self.names.table[item.key], self.names.table[self.rule.head.key]
@@ -478,7 +477,7 @@ class JoinWriter(RuleScope):
 
 
 def key_domains(plan: Plan, index: IndexPlan) -> list[int | None]:
-    """The domain of each key of an index: that of its top-level place, or None for a part of a term."""
+    """The domain of each key of an index: that of its argument, or None for a part of a term."""
     table = plan.tables[index.key]
     domains: list[int | None] = []
     for name in index.by:

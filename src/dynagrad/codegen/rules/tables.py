@@ -1,6 +1,6 @@
-"""The tables of a class: their facts and items as members, and the constructor that opens them.
+"""The tables of a generated class: facts and items as members, and the constructor that opens them.
 
-Where tables are very many, they are in groups, each a base of the class.
+Very many tables are in groups, each a base of the class.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def write_plus(context: ClassContext) -> None:
 
 
 def write_facts(context: ClassContext, table: TableLayout) -> None:
-    """The fact table of a predicate, with the groupings that its scans need."""
+    """The fact table type of a predicate, with the groupings (indexes) that its scans need."""
     name, out = context.names.table[table.key], context.out
     indexes = context.by_key.get(table.key, ()) if table.kind == "facts" else ()
     if not indexes:
@@ -89,7 +89,7 @@ def _grouping(context: ClassContext, table: TableLayout, index: IndexPlan) -> No
 
 
 def write_group(context: ClassContext, k: int, group: Sequence[TableLayout]) -> None:
-    """Some of very many tables: a base of the class, which makes and gives back their members."""
+    """A group of tables: a base of the class, which constructs and destroys their members."""
     out = context.out
     out.open(f"struct tables{k}")
     out.line("Account* held;")
@@ -102,7 +102,7 @@ def write_group(context: ClassContext, k: int, group: Sequence[TableLayout]) -> 
 
 
 def write_table(context: ClassContext, table: TableLayout, account: str) -> None:
-    """What the class has of a table, with what a way back needs of it."""
+    """The members of a table, with those that the backward pass needs."""
     out, plan, name = context.out, context.plan, context.names.table[table.key]
     if table.kind == "facts":
         names = f"{name}{f', old_{name}' if plan.changes is not None else ''};"
@@ -174,7 +174,7 @@ def write_constructor(context: ClassContext, last: Callable[[], None] = lambda: 
 
 
 def _open(context: ClassContext, table: TableLayout) -> None:
-    """In the constructor: the facts of a table, and room for its items."""
+    """In the constructor: opens the facts of a table, and the storage of its items."""
     out, name, n = context.out, context.names.table[table.key], table.number
     if table.kind == "facts" or context.has_axioms(table):
         member = name if table.kind == "facts" else f"axioms_{name}"
@@ -201,7 +201,7 @@ def _open(context: ClassContext, table: TableLayout) -> None:
 
 
 def _one_value(context: ClassContext, table: TableLayout) -> None:
-    """In the constructor: facts of one item that do not go together, as two values under `=`."""
+    """In the constructor: fails where copies of a fact contradict, such as two values under `=`."""
     if table.aggregator != "=" and context.plan.semiring not in ("plain", "real"):
         return
     status = "two_values" if table.aggregator == "=" else "bad_value"
@@ -216,7 +216,7 @@ def _one_value(context: ClassContext, table: TableLayout) -> None:
 
 
 def _levels(context: ClassContext, stage: Stage) -> None:
-    """The range of each form, and the agenda opened on it."""
+    """In the constructor: the range of each form, and the agenda opened with it."""
     out = context.out
     for f, form in enumerate(stage.forms):
         out.open("")
@@ -257,7 +257,7 @@ def _levels(context: ClassContext, stage: Stage) -> None:
 
 
 def _ranges(table: TableLayout) -> list[str]:
-    """The range of each argument of a dense table, in the order in which they are stored."""
+    """The ranges of the arguments of a dense table, in storage order."""
     ranges = []
     for i in table.order:
         extent, d = table.extents[i], table.domains[i]

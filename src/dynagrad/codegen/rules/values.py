@@ -1,4 +1,4 @@
-"""Right sides, priorities and user-defined semirings as C++, from their op graphs (`plan/right_sides.py`)."""
+"""Right sides, their adjoints, and users' semirings as C++, from their op graphs (`plan/right_sides.py`)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def value_cxx(
     order: int,
     collected: Functions,
 ) -> Code:
-    """A rule's value, over numbers with derivatives along `order` directions."""
+    """The value of a rule, over reals, or over jets of `order` directions."""
     return lifted_cxx([to_node(rule.value, functions)], names, prefix, order, collected, called(rule.value, functions))
 
 
@@ -36,7 +36,7 @@ def adjoints_cxx(
     order: int,
     collected: Functions,
 ) -> tuple[Code, dict[int, str]]:
-    """What a rule's value, whose adjoint is the variable `g` of `names`, adds to the adjoint of each antecedent."""
+    """The contributions of a rule's value to its antecedents' adjoints; its own is the variable `g` of `names`."""
     places = sorted(int(name[1:]) for name in names if name != "g")
     variables = [ir.variable(f"x{i}") for i in places]
     value = to_node(rule.value, functions)
@@ -54,9 +54,9 @@ def adjoints_cxx(
 def lifted_cxx(
     outputs: Sequence[Node], names: Mapping[str, str], prefix: str, order: int, collected: Functions, name: str
 ) -> Code:
-    """C++ of reals, or of jets with 2**order components: those of variable `x` are written `x.v[0]`, `x.v[1]`, ...
+    """C++ of graphs over reals, or over jets with 2**order components, which for variable `x` are `x.v[0]`, ...
 
-    What is no expression becomes a function among those `collected`; `name` says of what.
+    Graphs that are no expressions become functions among those `collected`, where errors call them `name`.
     """
     texts: Mapping[str, str] = names
     if order:
@@ -79,8 +79,8 @@ def lifted_cxx(
     return replace(code, results=jets)
 
 
-# Whether what plus selects of two values is what less calls better. Where it calls neither so, plus may keep its first
-# argument or its second, whichever it is given, but it may not prefer one of the values.
+# Whether plus selects the value that less calls better. If less calls neither better, plus may keep its first argument
+# always, or its second always, but may not prefer one of the values.
 _AGREE = [
     "  static bool agree(const Value& a, const Value& b) {",
     "    if (!valid(a) || !valid(b)) return true;  // which is an error of its own",
@@ -98,7 +98,7 @@ _AGREE = [
 
 
 def semiring_cxx(semiring: TracedSemiring) -> list[str]:
-    """The C++ struct of a user-defined semiring, with the members that `semirings.hpp` asks for."""
+    """The C++ struct of a user-defined semiring, with the members that `semirings.hpp` requires."""
     n = semiring.width
     names = {f"{letter}{i}": f"{letter}.v[{i}]" for letter in "ab" for i in range(n)}
 
@@ -128,7 +128,7 @@ def semiring_cxx(semiring: TracedSemiring) -> list[str]:
         better = ["  static bool better(const Value&, const Value&) { return false; }"]
     selective = "true" if semiring.less is not None else "false"
     closed = "true" if semiring.star is not None else "false"
-    # where there is no closure, nobody calls this
+    # without a closure, this is never called
     star = ["  static Value star(const Value& a) { return a; }"]
     if semiring.star is not None:
         star = function("star", semiring.star, "a")

@@ -1,1 +1,8 @@
-"""What a program may not mean, a kind of check a file; `rules/check.py` runs them."""
+"""Static checks of programs, which `rules/check.py` runs in this order.
+
+- `declarations.py`: semiring, kinds of predicates, agendas, types, functions.
+- `each_rule.py`: rules one by one: aggregators, products, range restriction.
+- `recursion.py`: strongly connected components, stratified negation, monotone cycles.
+- `suspicious_rules.py`: warnings about what is allowed and probably not meant.
+- `report.py`: what they share: errors with a place in the text, and suggestions for misspelt names.
+"""

@@ -1,4 +1,4 @@
-"""Checks of declarations: the semiring, the kinds of predicates, agendas, types, functions."""
+"""Checks of declarations: semiring, kinds of predicates, agendas, solvers, types, functions, beams, distributions."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def check_semiring(source: Source, chosen: str | None, report: Reporter) -> str 
 
 
 def _occurring(source: Source) -> dict[str, Span]:
-    """The predicates that rules, axioms and priorities speak of, each with its first place."""
+    """The predicates that rules, axioms and priorities mention, each with its first place in the text."""
     places: dict[str, Span] = {}
     for rule in source.rules:
         places.setdefault(rule.head.key, rule.head.span)
@@ -111,7 +111,7 @@ def _priority_nodes(declaration: PriorityDeclaration) -> Iterator[PriorityExpres
 
 
 def _declared_keys(declaration: Declaration) -> tuple[str, ...]:
-    """The predicates that a declaration is about, but for functions and open distributions."""
+    """The predicates that a declaration names, except functions of values and distributions with `...`."""
     match declaration:
         case PredicateDeclaration(kind="function"):
             return ()
@@ -137,7 +137,7 @@ def check_declarations(source: Source, functions: Mapping[str, object] | None, r
         for key in _declared_keys(declaration):
             if key not in occurring and not (_is_input(declaration) and not resembles(key, occurring)):
                 raise report.error(
-                    f"No rule speaks of `{key}`, which is declared here.{nearest(key, occurring)}", declaration.span
+                    f"No rule mentions `{key}`, which is declared here.{nearest(key, occurring)}", declaration.span
                 )
     _check_duplicates(source, report)
     _check_kinds(source, report)
@@ -171,7 +171,7 @@ def check_declarations(source: Source, functions: Mapping[str, object] | None, r
             for item in items:
                 if item.key in transients:
                     raise report.error(
-                        f"`{item.key}` is transient, so it is never stored and cannot be asked about here.", item.span
+                        f"`{item.key}` is transient, so it is never stored and cannot stand here.", item.span
                     )
                 if any(isinstance(argument, Arithmetic) for argument in item.arguments):
                     raise report.error("The item of a declaration cannot hold arithmetic.", item.span)
@@ -206,7 +206,7 @@ def _check_duplicates(source: Source, report: Reporter) -> None:
                 )
 
 
-# Which declarations of one predicate contradict each other.
+# Kinds of predicates that contradict each other.
 _CONTRADICTIONS = (
     ("transient", "input", "a transient predicate is made by rules and never stored"),
     ("transient", "output", "a transient predicate is never stored, so it cannot be looked up"),
@@ -256,7 +256,7 @@ def _check_group(
     group = declaration.group if isinstance(declaration, BeamDeclaration) else declaration.given
     for variable in group:
         if variable.name not in variables:
-            raise report.error(f"`{variable.name}` is no variable of `{show(declaration.item)}`.", variable.span)
+            raise report.error(f"`{variable.name}` is not a variable of `{show(declaration.item)}`.", variable.span)
     if isinstance(declaration, BeamDeclaration):
         if declaration.keep < 1:
             raise report.error("A beam keeps at least one item.", declaration.span)
@@ -265,7 +265,7 @@ def _check_group(
         fitting = [k for k in occurring if k.rpartition("/")[0] == name and int(k.rpartition("/")[2]) >= least]
         if not fitting:
             raise report.error(
-                f"No rule speaks of a predicate `{name}` with at least {least} arguments."
+                f"No rule mentions a predicate `{name}` with at least {least} arguments."
                 f"{nearest(f'{name}/{least}', occurring)}",
                 declaration.span,
             )

@@ -1,4 +1,4 @@
-"""Checks of rules one by one: how they aggregate, and that their variables are bound."""
+"""Checks of rules one by one: aggregators, right sides in a semiring, and range restriction (variables are bound)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from .report import Reporter
 
 
 def is_constant(rule: Rule) -> bool:
-    """Whether a rule only asserts a number: its head is ground and nothing is asked for."""
+    """Whether a rule only asserts a number: its head is ground, and it has no antecedents and conditions."""
     return (
         not rule.conditions
         and next(item_variables(rule.head), None) is None
@@ -38,7 +38,7 @@ def is_constant(rule: Rule) -> bool:
 
 
 def _is_clause(rule: Rule) -> bool:
-    """Whether a rule asks for items and for nothing else of them: `head :- item, condition.`"""
+    """Whether a rule is a clause, which only asks whether items are derived: `head :- item, condition.`"""
     stack: list[Expression] = [rule.body]
     while stack:
         node = stack.pop()
@@ -93,7 +93,7 @@ _PLURAL = {"+": "a sum", "-": "a difference", "/": "a quotient", "^": "a power",
 
 
 def check_products(source: Source, report: Reporter) -> None:
-    """In a semiring program a right side is a product of items, constants and side conditions."""
+    """Raises where a right side in a semiring program is not a product of items, constants and side conditions."""
     for rule in source.rules:
         stack: list[Expression] = [rule.body]
         while stack:
@@ -111,7 +111,7 @@ def check_products(source: Source, report: Reporter) -> None:
 
 
 def newly_bound(equation: Equation, bound: frozenset[str] | set[str]) -> frozenset[str]:
-    """The variables that `equation` gives values to, once those in `bound` have theirs.
+    """The variables that `equation` binds, once those in `bound` are bound.
 
     >>> I, K = Variable("I"), Variable("K")
     >>> equation = Equation(K, Arithmetic("+", (I, Integer(1))))
@@ -155,9 +155,9 @@ def _solved(arithmetic: Arithmetic, bound: frozenset[str] | set[str]) -> str | N
 
 
 def bound_variables(rule: NormalRule, externals: frozenset[str] = frozenset()) -> set[str]:
-    """The variables of `rule` that its antecedents and equations give values to.
+    """The variables of `rule` that its antecedents and equations bind.
 
-    External antecedents give none: a function computes their values from their arguments.
+    External antecedents bind none: a function computes their values from their arguments.
     """
     bound: set[str] = set()
     for antecedent in rule.antecedents:
@@ -169,7 +169,7 @@ def bound_variables(rule: NormalRule, externals: frozenset[str] = frozenset()) -
         for name in {v.name for v in condition_variables(equation)}:
             holding.setdefault(name, []).append(equation)
     queue = deque(equations)
-    while queue:  # an equation is looked at again whenever one of its variables gets a value
+    while queue:  # an equation is tried again whenever one of its variables is bound
         for name in newly_bound(queue.popleft(), bound) - bound:
             bound.add(name)
             queue.extend(holding[name])
@@ -224,7 +224,7 @@ def _named(variable: Variable) -> str:
 
 
 def _unbound(variables: Iterable[Variable], bound: set[str], fresh: Mapping[str, Equation]) -> Iterator[Variable]:
-    """Those of `variables` that have no value; for a piece of arithmetic, those in it."""
+    """Those of `variables` that are not bound; for a variable that stands for arithmetic, one in the arithmetic."""
     for variable in variables:
         if variable.name not in bound:
             if variable.name in fresh:

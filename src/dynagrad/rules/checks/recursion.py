@@ -1,4 +1,4 @@
-"""Checks of recursion: the components of the graph of predicates, and cycles that have no value."""
+"""Checks of recursion: strongly connected components, stratified negation, monotone cycles, priorities."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from .report import Reporter
 
 
 def components(uses: Mapping[str, Iterable[str]]) -> tuple[frozenset[str], ...]:
-    """The strongly connected sets of a graph, each after all that it uses.
+    """The strongly connected components of a graph, in topological order: each after all that it uses (Tarjan 1972).
 
     >>> [sorted(c) for c in components({"a": ["b"], "b": ["a", "c"], "c": []})]
     [['c'], ['a', 'b']]
     """
-    # Tarjan's algorithm, with the call stack kept by hand.
+    # with an explicit stack, as a program may have long chains of predicates
     index: dict[str, int] = {}
     low: dict[str, int] = {}
     stack: list[str] = []
@@ -73,7 +73,7 @@ def components(uses: Mapping[str, Iterable[str]]) -> tuple[frozenset[str], ...]:
 
 
 def uses_of(rules: Rules) -> dict[str, dict[str, None]]:
-    """For each defined predicate, those that its rules and its priority ask for."""
+    """The dependency graph: for each defined predicate, those that its rules and its priority use."""
     uses: dict[str, dict[str, None]] = {key: {} for key, p in rules.predicates.items() if p.defined}
     for rule in rules.rules:
         for antecedent in rule.antecedents:
@@ -88,7 +88,7 @@ def uses_of(rules: Rules) -> dict[str, dict[str, None]]:
 
 
 def path_of(uses: Mapping[str, Iterable[str]], start: str, goal: str, within: frozenset[str]) -> list[str]:
-    """A shortest way from `start` to `goal` in a component that holds both."""
+    """A shortest path from `start` to `goal` within a component."""
     before: dict[str, str | None] = {start: None}
     queue = deque([start])
     while queue and goal not in before:
@@ -106,7 +106,7 @@ def path_of(uses: Mapping[str, Iterable[str]], start: str, goal: str, within: fr
 
 
 def cycle_of(uses: Mapping[str, Iterable[str]], head: str, used: str, within: frozenset[str], mark: str = "") -> str:
-    """The cycle through `head`, which asks for `used`, in words: `a/1 -> not b/1 -> a/1`."""
+    """A cycle from `head` through `used`, as text: `a/1 -> not b/1 -> a/1`."""
     rest = path_of(uses, used, head, within)
     if len(rest) > 8:
         rest = [*rest[:4], "...", *rest[-3:]]
@@ -124,8 +124,8 @@ def check_cycles(rules: Rules, uses: Mapping[str, Mapping[str, None]], report: R
             if isinstance(condition, Negation) and condition.item.key in within:
                 cycle = cycle_of(uses, head, condition.item.key, within, "not ")
                 raise report.error(
-                    f"`{head}` depends on its own negation: {cycle}. What `not` asks for must be complete before; only "
-                    "predicates that do not depend on this one can be asked for.",
+                    f"`{head}` depends on its own negation: {cycle}. What `not` negates must be complete before; only "
+                    "predicates that do not depend on this one can be negated.",
                     condition.span,
                 )
         recursive = [(i, a) for i, a in enumerate(rule.antecedents) if not a.side and a.item.key in within]
@@ -156,7 +156,7 @@ def check_cycles(rules: Rules, uses: Mapping[str, Mapping[str, None]], report: R
                 )
 
 
-# How an operation's result moves with each operand: 1 with it, -1 against it, 0 either way.
+# The monotonicity of operations in each operand: 1 increasing, -1 decreasing, 0 neither.
 _DIRECTIONS: Mapping[str, tuple[int, ...]] = {
     "-": (1, -1),
     "/": (1, -1),
@@ -167,7 +167,7 @@ _DIRECTIONS: Mapping[str, tuple[int, ...]] = {
 
 
 def _falls(value: Expression, index: int) -> bool:
-    """Whether `value` may fall where the value of antecedent `index` rises; factors count as positive."""
+    """Whether `value` may decrease where the value of antecedent `index` increases; factors count as positive."""
     stack = [(value, 1)]
     while stack:
         node, direction = stack.pop()
@@ -183,13 +183,13 @@ def _falls(value: Expression, index: int) -> bool:
 
 
 def check_priorities(rules: Rules, report: Reporter) -> None:
-    """A priority reads its own item's arguments and value, and items that are complete before."""
+    """Raises where a priority reads more than its own item's arguments and value, and items of earlier strata."""
     component_of = {key: component for component in rules.components for key in component}
     for declaration in rules.priorities:
         own = {variable.name for variable in item_variables(declaration.item) if not variable.anonymous}
         for node in _priority_nodes(declaration):
             if isinstance(node, VariableValue) and node.name not in own:
-                raise report.error(f"`{node.name}` is no variable of `{show(declaration.item)}`.", node.span)
+                raise report.error(f"`{node.name}` is not a variable of `{show(declaration.item)}`.", node.span)
         for item in priority_items(declaration):
             for variable in item_variables(item):
                 if variable.name not in own:

@@ -1,4 +1,4 @@
-"""What checks have in common: errors at a place in the text, and names that are nearly meant."""
+"""What checks share: errors that show their place in the text, and suggestions for misspelt names."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..syntax import (
 
 
 class Reporter:
-    """Makes errors that show the place in one source."""
+    """Makes errors and warnings that show a place in a program's text."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -25,7 +25,7 @@ class Reporter:
 
 
 def nearest(key: str, known: Iterable[str]) -> str:
-    """A hint at the predicate that was meant, or nothing: the same name with another arity, else a name like it.
+    """A hint at the predicate that was probably meant: the same name with another arity, else a similar name.
 
     >>> nearest("rewrite/4", ["rewrite/2", "rewrite/3", "word/3"])
     ' There are `rewrite/2` and `rewrite/3`: a predicate is told by its name and the number of its arguments.'
@@ -43,12 +43,12 @@ def nearest(key: str, known: Iterable[str]) -> str:
     return f" Did you mean `{close[0]}`?" if close else ""
 
 
-_ALIKE = 0.75  # so alike are names of which one may be a slip of the other
-_SHORTEST, _LONGEST = 3, 200  # names beyond which likeness says nothing
+_SIMILARITY = 0.75  # from which on one name may be a typo for the other
+_SHORTEST, _LONGEST = 3, 200  # lengths of names that are compared
 
 
 def resembles(key: str, known: Iterable[str]) -> bool:
-    """Whether a predicate may be meant for one of `known`: its arity is another, or its name is nearly the same.
+    """Whether a predicate may be a typo for one of `known`: it differs in arity alone, or in a few letters.
 
     >>> known = ["rewrite/3", "word/3", "end/1"]
     >>> [resembles(key, known) for key in ("rewrite/2", "words/3", "Word/3", "edn/1", "colour/2", "e/1")]
@@ -62,4 +62,4 @@ def resembles(key: str, known: Iterable[str]) -> bool:
         return False
     if any(sorted(name) == sorted(other) for other in names):  # letters changed places
         return True
-    return bool(get_close_matches(name, [n for n in names if len(n) >= _SHORTEST], 1, _ALIKE))
+    return bool(get_close_matches(name, [n for n in names if len(n) >= _SHORTEST], 1, _SIMILARITY))

@@ -1,5 +1,5 @@
-"""Text to syntax, in steps that `rules/parse.py` puts together.
+"""The steps of the parser, which `rules/parse.py` puts together.
 
-`raw.py` makes raw shapes of a text, `resolve.py` syntax of these, and `mistakes.py` says what is wrong with a text that
-is none of the language.
+`raw.py` makes raw trees of a text, `resolve.py` resolves names and makes the syntax of `rules/syntax.py`, and
+`mistakes.py` writes the messages of syntax errors.
 """

@@ -1,4 +1,4 @@
-"""Messages for a text that is none of the language: what stands there, what could, and what other languages mean."""
+"""Messages of syntax errors: what stands there, what is allowed there, and what habits of other languages mean here."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _MISPLACED = {
     "not": "`not item` is a condition: it stands after the word `for`.",
 }
 
-# Which terminals belong together in words; what a group accepts is named once.
+# Terminals by the words that describe them in messages.
 _EXPECTED: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("a name", ("NAME",)),
     ("a variable", ("VARIABLE",)),
@@ -83,7 +83,7 @@ _EXPECTED: tuple[tuple[str, tuple[str, ...]], ...] = (
 
 
 def _expected(accepts: set[str]) -> str:
-    """What may stand there, in words."""
+    """The terminals that the parser accepts, in words."""
     if {"NAME", "INTEGER", "_LPAR"} <= accepts:
         return "an item, a term or a number"
     if "AGGREGATOR" in accepts:
@@ -102,7 +102,7 @@ def _span_at(text: str, start: int, end: int) -> Span:
 
 
 class BeforeError:
-    """What stands before an error: the brackets still open, where the statement starts, where the last token ends."""
+    """The text before an error: its open brackets, the start of its statement, the end of its last token."""
 
     def __init__(self, text: str, stop: int) -> None:
         self.open: list[int] = []
@@ -145,7 +145,7 @@ def explain_mistake(error: UnexpectedInput, text: str, filename: str, start: str
 def _message(
     text: str, position: int, at_end: bool, accepts: set[str], context: BeforeError, start: str, token: Token | None
 ) -> tuple[str, int]:
-    """What is wrong, and the offset to point at."""
+    """The message, and the offset that it points at."""
     program = start == "start"
     first_of_line = not text[text.rfind("\n", 0, position) + 1 : position].strip()
     rest = text[position : position + 3]

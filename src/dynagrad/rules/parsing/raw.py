@@ -1,7 +1,7 @@
-"""Raw shapes: what the grammar gives, in which an argument and a right side look the same.
+"""Raw parse trees, in which arguments and right sides look the same, and the semantic actions that build them.
 
-The parser is lark's (LALR), which needs no recursion; each rule of `grammar.lark` has a method here that makes a shape.
-Variables, symbols, short integers and floats are the syntax of terms from the start.
+The parser is lark's (LALR), which does not recurse; each rule of `grammar.lark` has a method here. Variables, symbols,
+short integers and floats are final already.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from typing import Any
 from lark import Lark, Token, Transformer
 
 from ...errors import Span
+from ..parser_tables import parser
 from ..syntax import (
     Float,
     Integer,
     Symbol,
     Variable,
 )
-from ..tables import parser
 
 
 class Raw:
@@ -39,7 +39,7 @@ class RawAnonymous(Raw):
 
 
 class RawLiteral(Raw):
-    """A number that needs looking at: many digits, or too large for a double."""
+    """A number that may be out of range: one of many digits, or too large for a double."""
 
     __slots__ = ("text",)
 
@@ -127,7 +127,7 @@ def _atom(text: str, span: Span) -> Any:
 
 
 class Builder(Transformer[Token, Any]):
-    """Called by the parser at each reduction, from the leaves up; it holds no state, so one serves all threads."""
+    """The parser's semantic actions, called at each reduction, bottom up; stateless, so threads share one."""
 
     def start(self, children: list[Any]) -> list[RawStatement]:
         return children

@@ -1,4 +1,4 @@
-"""Raw shapes to syntax, once all statements are read.
+"""Name resolution: raw trees to syntax, once all statements are read.
 
 Only then is it known whether `h(a)` is an item, a built-in operation or a declared function of values.
 """
@@ -70,7 +70,7 @@ _ATOMIC = frozenset((Variable, Symbol, Integer, Float))
 
 
 _WORD = re.compile(r"\b_[0-9]+\b")
-# What to write in place of operators that terms have not.
+# Hints for operators that terms do not have.
 _INSTEAD = {
     "^": " A power (`^` or `**`) of an integer is a product, such as `K*K`, or a table of facts, such as `power(K,P)`.",
 }
@@ -85,7 +85,7 @@ def _one_line(text: str) -> str:
 
 
 class Resolver:
-    """Turns raw statements into syntax, knowing which names are predicates and which are functions of values."""
+    """Name resolution: raw statements to syntax, with the names of predicates and of functions of values known."""
 
     def __init__(self, text: str, filename: str, statements: Iterable[RawStatement] = ()) -> None:
         self.text, self.filename = text, filename
@@ -97,7 +97,7 @@ class Resolver:
             self._learn(statement)
 
     def _learn(self, statement: RawStatement) -> None:
-        """Note what a statement says about names."""
+        """Collects the names of predicates and functions that a statement introduces."""
         parts = statement.parts
         if statement.kind in ("rule", "fact", "clause"):
             if isinstance(parts[0], RawCall):
@@ -124,7 +124,7 @@ class Resolver:
     # Terms.
 
     def term(self, raw: Any, depth: int = 0, computed: bool = False) -> Term:
-        """A term; where it is `computed`, as everything after `for` is, `abs`, `min` and `max` are of integers."""
+        """A term. In conditions (`computed`), `abs`, `min` and `max` are functions of integers."""
         kind = type(raw)
         if kind in _ATOMIC:
             return raw  # type: ignore[no-any-return]  # operations and visitors return anything
@@ -156,7 +156,7 @@ class Resolver:
         )
 
     def _is_function(self, raw: RawCall) -> bool:
-        """Whether a call in a condition is a function of integers; one of values is an error, and no silent term."""
+        """Whether a call in a condition is a function of integers. Raises for one of values, or a wrong arity."""
         name, count = raw.name, len(raw.arguments)
         wanted = INTEGER_FUNCTIONS.get(name)
         if wanted == count:

@@ -1,10 +1,9 @@
-"""Compiled programs on disk: compiled once, found by the fingerprint of everything that went into them.
+"""The cache of compiled programs on disk, content-addressed: by the fingerprint of all that a library depends on.
 
-An entry is three files in the cache folder: the library, its source beside it for people to read, and a seal, written
-last, that holds the library's hash. What has no seal that fits is no entry, so that neither a killed compiler nor a
-damaged disk can make one; nor is what others may have written (`disk/sealed.py`). Which folder it is says
-`disk/folder.py`. What all libraries of a kind have in common is an entry too, an object that they are linked with. No
-knowledge of flags lives here.
+An entry is three files in the cache folder (`disk/folder.py`): the library, its source for people to read, and a seal,
+written last, with the library's hash. An entry without a valid seal does not count, so neither a killed compiler nor a
+damaged disk can make one; nor can other users (`disk/sealed.py`). Objects that libraries are linked with are entries,
+too. Flags are not known here.
 """
 
 from __future__ import annotations
@@ -41,11 +40,10 @@ def build(
 ) -> Path:
     """The path of the library that `source` compiles to, from the cache if it is there.
 
-    `optimise` is the compiler's level, 0 to 3, and `flags` are more flags for it. `objects` are the sources of what it
-    has in common with other libraries, and is linked with if this compiler can do so; else it has to have all of that.
-    `prelude` is a header of the runtime that the source includes before anything else, with no macro of its own before.
-    `tool` is another compiler than the one that is used now. `progress` is called with a line of text before a compiler
-    starts, and not at all if none does.
+    `optimise` is the compiler's level, 0 to 3, and `flags` are more flags for it. `objects` are the sources of objects
+    that it shares with other libraries and is linked with, if this compiler can do so; otherwise the library has its
+    own copy. `prelude` is a header of the runtime that the source includes first, with no macro before it. `tool` is a
+    compiler other than the current one. `progress` is called with a line of text before a compiler starts.
 
     >>> library = build('extern "C" int one() { return 1; }')
     >>> library.with_suffix(".cpp").read_text()
@@ -77,7 +75,7 @@ def build(
 
 @dataclass(frozen=True)
 class _Build:
-    """What an entry is made of: a library with the objects that are linked to it, or such an object."""
+    """What an entry is compiled from: the source of a library with its objects, or of an object."""
 
     source: str
     tool: toolchain.Compiler
@@ -95,9 +93,9 @@ _LINKED = "-DDYNAGRAD_LINKED"
 
 
 def _parts(tool: toolchain.Compiler, objects: Sequence[str], flags: Sequence[str]) -> tuple[_Build, ...]:
-    """The objects that a library is linked with; none where it has all of its own.
+    """The objects that a library is linked with; none where the compiler cannot link them.
 
-    They are compiled in one way, however much the library is optimised, but with what it defines.
+    They have one level of optimisation, whatever the library's, but its macros.
     """
     if not toolchain.links(tool):
         return ()
@@ -110,9 +108,9 @@ _HEADER = ".pch"
 
 
 def _precompiled(home: Path, job: _Build) -> Path | None:
-    """The header that a source includes first, as a compiler has read it; None where it cannot, or there is none.
+    """The precompiled header that a source includes first; None where there is none, or the compiler cannot make it.
 
-    It is for one set of options, of which some say only what is made of functions, and for headers as they are now.
+    It depends on the options, except those for code generation and linking, and on the headers' place and times.
     """
     if not job.prelude or not toolchain.links(job.tool):
         return None
@@ -123,7 +121,7 @@ def _precompiled(home: Path, job: _Build) -> Path | None:
 
 
 def entry(home: Path, name: str, suffix: str = toolchain.SUFFIX) -> Path | None:
-    """The library, or the object, of that name if it is whole."""
+    """The library, or the object, of that name, if its seal is valid."""
     library = home / (name + suffix)
     given = sealed.read(home / f"{name}.seal")
     if given is None:
@@ -133,9 +131,9 @@ def entry(home: Path, name: str, suffix: str = toolchain.SUFFIX) -> Path | None:
 
 
 def _compile(home: Path, job: _Build, progress: Callable[[str], None] | None) -> Path:
-    """Make the entry, unless another thread or process did so while this one waited."""
+    """Makes the entry, unless another thread or process did so while this one waited."""
     sealed.make(home)
-    # Names that begin alike share a lock, so that there are few. Libraries wait for objects, and objects for nothing.
+    # Names with the same prefix share a lock, so that there are few. Libraries wait for objects, objects for nothing.
     kind = "" if job.suffix == toolchain.SUFFIX else "object-"
     with file_lock(home / "locks" / f"{kind}{job.name[:2]}"):
         found = entry(home, job.name, job.suffix)
@@ -144,13 +142,13 @@ def _compile(home: Path, job: _Build, progress: Callable[[str], None] | None) ->
         _sweep(home)
         if progress is not None:
             progress(f"compiling {job.source.count(chr(10)) + 1} lines of C++")
-        # In the same folder, so that the moves below are renames, which cannot be seen half done.
+        # In the same folder, so that the moves below are renames, which are atomic.
         with tempfile.TemporaryDirectory(prefix="tmp-", dir=home, ignore_cleanup_errors=True) as scratch:
             return _compile_in(home, Path(scratch), job)
 
 
 def _compile_in(home: Path, scratch: Path, job: _Build) -> Path:
-    """Make the entry in a folder of its own, and move it to its place."""
+    """Makes the entry in a folder of its own, and moves it to its place."""
     made = scratch / (job.name + job.suffix)
     zig, archive = scratch / "zig", archive_of(home, job.tool, job.options)
     known = archive is None or unpack(archive, zig)
@@ -164,7 +162,7 @@ def _compile_in(home: Path, scratch: Path, job: _Build) -> Path:
     elif all(entry(home, part.name, part.suffix) for part in job.parts):
         objects = [home / (part.name + part.suffix) for part in job.parts]
         compile_source(job.source, made, options=job.options, objects=objects, precompiled=_precompiled(home, job))
-    else:  # all at a time, and linked at the end
+    else:  # all in parallel, and linked at the end
         own = scratch / "own.o"
         with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
             others = [pool.submit(_object, home, part) for part in job.parts]
@@ -183,12 +181,12 @@ def _compile_in(home: Path, scratch: Path, job: _Build) -> Path:
 
 
 def _object(home: Path, job: _Build) -> Path:
-    """The object, made where it is not there."""
+    """The object, compiled if it is not there."""
     return entry(home, job.name, job.suffix) or _compile(home, job, None)
 
 
 def _sweep(home: Path) -> None:
-    """Remove what killed processes left behind a day ago or more."""
+    """Removes temporary files of killed processes that are older than a day."""
     old = time.time() - 86400
     for left in home.glob("tmp-*"):
         with contextlib.suppress(OSError):

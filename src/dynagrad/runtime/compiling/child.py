@@ -1,8 +1,8 @@
-"""Child processes that go when this process goes, or is stopped by Ctrl-C.
+"""Child processes that end with this process, also when it is killed, and on Ctrl-C.
 
-Where this process is killed, nothing of it can end its children, so a second child watches over the first: another
-Python. A program that has no Python to start (it is frozen by PyInstaller, or Python is embedded in it) leaves its
-child to finish by itself when it is killed. What the children are for is not known here.
+A process that is killed cannot end its children, so a second child, another Python, watches over the first. A program
+that has no Python to start (frozen by PyInstaller, or with Python embedded) leaves its child to finish by itself when
+it is killed. What the children do is not known here.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-# Waits for the end of its input. Where that comes, this process has died, and its child goes as well.
+# Waits for the end of its input, which means that the parent has died, and then kills the other child.
 _WATCH = "import os, sys\nif not os.read(0, 1):\n    os.killpg(int(sys.argv[1]), 9)"
 
 
 def interpreter() -> str | None:
-    """The Python that runs this, as a program that can be started; None where there is none.
+    """The running Python as a program that can be started; None where there is none.
 
-    In a frozen program `sys.executable` is the program, in an embedding one it may be that, too, or nothing.
+    In a frozen program `sys.executable` is the program itself, in an embedding one that or nothing.
 
     >>> interpreter() == sys.executable
     True
@@ -34,11 +34,11 @@ def interpreter() -> str | None:
 
 
 def run(command: Sequence[str], environment: Mapping[str, str], place: Path) -> tuple[int, str]:
-    """Runs a command in a folder; its exit status, and what it said to stderr. Raises OSError where it does not start.
+    """Runs a command in a folder; returns its exit status and its stderr. Raises OSError where it does not start.
 
-    Whatever ends the wait kills the child and its children first.
+    An exception while waiting kills the child and its children first.
     """
-    # In a process group of its own: a compiler is several processes, and all of them must go.
+    # In a process group of its own: a compiler is several processes, all of which must end.
     group = 0 if os.name == "posix" else None
     pipe, null = subprocess.PIPE, subprocess.DEVNULL
     process = subprocess.Popen(
@@ -59,7 +59,7 @@ def run(command: Sequence[str], environment: Mapping[str, str], place: Path) -> 
 
 @contextmanager
 def _watched(group: int) -> Iterator[None]:
-    """Meanwhile another process waits for the end of this one, however it comes, and then kills the child."""
+    """A context in which another process waits for the end of this one, and then kills the child."""
     watcher, python = None, interpreter()
     if os.name == "posix" and python is not None:
         with suppress(OSError):

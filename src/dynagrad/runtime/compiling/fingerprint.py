@@ -1,7 +1,6 @@
-"""The fingerprint of a compiled program: a hash of everything that decides what its library will be.
+"""The fingerprint of a compiled program: a hash of all that its library depends on.
 
-That is the source, the compiler and its options, this machine's processor and the runtime headers. What a fingerprint
-names, and where that is kept, is not known here.
+That is the source, the compiler and its options, this machine's processor and the runtime headers.
 """
 
 from __future__ import annotations
@@ -20,11 +19,11 @@ from pathlib import Path
 from . import toolchain
 
 FORMAT = "2"
-"""Of files in the cache: a new number makes every older one unknown."""
+"""The version of files in the cache: older ones are not found."""
 
 
 def fingerprint(source: str, tool: toolchain.Compiler, options: Sequence[str]) -> str:
-    """The name of what `source` compiles to."""
+    """The name of the library that `source` compiles to."""
     return combined(FORMAT, tool.identity, repr(options), _processor(), _headers(), source)
 
 
@@ -43,7 +42,7 @@ def combined(*parts: str) -> str:
 
 
 def place_of_headers() -> str:
-    """A hash of where the runtime headers are, and of their times, for what is bound to these."""
+    """A hash of the place of the runtime headers and of their times, on which precompiled headers depend."""
     return combined(str(toolchain.INCLUDE), repr(_stats()))
 
 
@@ -76,7 +75,7 @@ def _read_headers(stats: tuple[tuple[str, int, int], ...]) -> str:
 
 @functools.cache
 def _processor() -> str:
-    """What the compiler sees of this machine's processor, as libraries are compiled for that one alone."""
+    """The identity of this machine's processor: libraries are compiled for it (-march=native)."""
     machine = f"{sys.platform} {platform.machine()} "
     if sys.platform == "darwin":
         with contextlib.suppress(OSError, AttributeError):
@@ -85,8 +84,8 @@ def _processor() -> str:
             library.sysctlbyname(b"machdep.cpu.brand_string", text, ctypes.byref(size), None, 0)
             return machine + text.value.decode(errors="replace")
     try:
-        # The first processor stands for all, up to the first empty line; the rest may be long, and slow to read. Lines
-        # that change from one moment to the next (its frequency) are left out.
+        # The first processor, up to the first empty line; the rest may be long, and slow to read. Lines that change
+        # with time (its frequency) are left out.
         keep = (
             "vendor_id",
             "cpu family",

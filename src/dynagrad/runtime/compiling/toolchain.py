@@ -1,8 +1,7 @@
-"""Which C++ compiler there is, the flags it gets, and how it is called.
+"""The C++ compiler: which one is used, its flags, and its calls.
 
-It is the one that `DYNAGRAD_CXX` names; else the one of the `ziglang` package, so that a machine without a compiler
-works; else one of the system's that is new enough. No shell is involved, and nothing is kept here between calls except
-what is known about the compiler itself. Where compiled files go is the business of `cache`.
+It is the one that `DYNAGRAD_CXX` names; else that of the `ziglang` package, so that a machine without a compiler works;
+else one of the system's that is new enough. No shell is involved. Compiled files are kept by `cache.py`.
 """
 
 from __future__ import annotations
@@ -29,12 +28,12 @@ INCLUDE = Path(__file__).parent.parent / "include"
 """The folder of the runtime headers, for `#include <dynagrad/...>`."""
 
 SUFFIX = {"darwin": ".dylib", "win32": ".dll"}.get(sys.platform, ".so")
-"""How the name of a shared library ends on this system."""
+"""The suffix of shared libraries on this system."""
 
-# The same for every compiler.
-#   contract=off: a multiply and an add are rounded each by itself, so that two routes to one number agree to the bit.
+# The flags for every compiler.
+#   contract=off: no fused multiply-add, so that two ways to compute a number agree to the bit.
 #   no-trapping-math, no-math-errno: nobody reads the floating-point flags or errno; comparisons and roots vectorise.
-#   visibility=hidden: only what is marked as exported is; the rest may be inlined away.
+#   visibility=hidden: only what is marked is exported; the rest may be inlined away.
 _COMMON = (
     "-std=c++20",
     "-march=native",
@@ -57,12 +56,12 @@ _LIBRARIES = {"linux": ("-nodefaultlibs", "-lm", "-lpthread", "-lc", "-lgcc"), "
 
 _WHERE = "install the package ziglang (pip install ziglang), or name a C++20 compiler in DYNAGRAD_CXX, such as clang++"
 
-_NEW_ENOUGH = {"clang": 15, "gcc": 11}  # what has the C++20 that generated code is written in
+_NEW_ENOUGH = {"clang": 15, "gcc": 11}  # versions that have the C++20 of generated code
 
 
 @dataclass(frozen=True, slots=True)
 class Compiler:
-    """A compiler: how it is called, whether it is zig's, and a text that changes when it does."""
+    """A compiler: its command, whether it is zig's, and a text that identifies its version."""
 
     command: tuple[str, ...]
     zig: bool
@@ -79,7 +78,7 @@ def compiler() -> Compiler:
 
 
 def warn_without_compiler() -> None:
-    """Says that nothing can be run for want of a compiler where something to run is made, with the command to type."""
+    """Warns where there is no compiler, with the command that installs one."""
     missing = _missing(os.environ.get("DYNAGRAD_CXX", ""), os.environ.get("PATH", ""))
     if missing:
         warn(missing)
@@ -87,7 +86,7 @@ def warn_without_compiler() -> None:
 
 @functools.cache
 def _missing(named: str, path: str) -> str:
-    """Why there is no compiler, or nothing."""
+    """Why there is no compiler; empty if there is one."""
     try:
         _compiler(named, path)
     except CompileError as error:
@@ -97,7 +96,7 @@ def _missing(named: str, path: str) -> str:
 
 @functools.cache
 def _compiler(named: str, path: str) -> Compiler:
-    """`compiler`, remembered by what it depends on: asking another compiler for its version starts a process."""
+    """`compiler`, memoised by what it depends on: asking a compiler for its version starts a process."""
     if not named.strip():
         found = _ziglang() or _system(path)
         if found is None:
@@ -120,13 +119,13 @@ def _compiler(named: str, path: str) -> Compiler:
 
 
 def _version(call: Sequence[str], question: str = "--version") -> str:
-    """What a compiler says of itself."""
+    """The answer of a compiler to `--version` or another question."""
     said = subprocess.run([*call, question], stdin=subprocess.DEVNULL, capture_output=True, timeout=60)
     return said.stdout.decode(errors="replace")
 
 
 def _system(path: str) -> Compiler | None:
-    """A compiler of the system that is new enough, by the names that it usually has."""
+    """A compiler of the system that is new enough, under one of the usual names."""
     for name in ("c++", "g++", "clang++"):
         program = shutil.which(name, path=path)
         if program is None:
@@ -142,17 +141,17 @@ def _system(path: str) -> Compiler | None:
 
 
 def _ziglang() -> Compiler | None:
-    """The compiler of the ziglang package, found without importing the package and without starting a process."""
+    """The compiler of the ziglang package, found without importing it or starting a process."""
     spec = importlib.util.find_spec("ziglang")
     if spec is None or not spec.submodule_search_locations:
         return None
     home = Path(spec.submodule_search_locations[0])
     program = home / ("zig.exe" if os.name == "nt" else "zig")
-    # Its version stands in the name of the folder that pip keeps beside it; reading that is far quicker than asking.
+    # Its version is in the name of a folder that pip makes beside it; reading that is quicker than asking.
     versions = sorted(path.name for path in home.parent.glob("ziglang-*.dist-info"))
     try:
         size = program.stat().st_size
-    except OSError:  # packaged in another way: the package knows how to start it
+    except OSError:  # packaged in another way: the package can start it
         python = child.interpreter()
         if python is None:
             return None
@@ -162,7 +161,7 @@ def _ziglang() -> Compiler | None:
 
 
 def flags(tool: Compiler, optimise: int = 3) -> tuple[str, ...]:
-    """The flags for `tool`; `optimise` is 0 to 3, where 1 is for huge sources and 0 for what runs only for a moment.
+    """The flags for `tool`; `optimise` is 0 to 3, where 1 is for huge sources and 0 for code that hardly runs.
 
     >>> "-O1" in flags(compiler(), optimise=1)
     True
@@ -171,10 +170,10 @@ def flags(tool: Compiler, optimise: int = 3) -> tuple[str, ...]:
         raise ValueError(f"optimise is 0, 1, 2 or 3, not {optimise!r}")
     if not tool.zig:
         return (f"-O{optimise}", *_COMMON)
-    # zig turns every level into -O2 and so needs to be told behind its back; it adds checks for undefined behaviour
-    # where it takes a build for a debugging one. Its own runtime library, and the C++ library, would be built from
-    # source on first use (four seconds and a minute). Without the former its slower exp, log and tanh are not linked
-    # in place of the system's; what else generated code needs of it is in builtins.hpp.
+    # zig turns every level into -O2, so clang's own option is passed, too; it adds checks for undefined behaviour to
+    # what it takes for debugging builds. Its runtime library, and the C++ library, would be built from source on first
+    # use (four seconds and a minute). Without the former its slower exp, log and tanh are not linked in place of the
+    # system's; what else generated code needs of it is in builtins.hpp.
     few = ("-mllvm", "-inline-threshold=5") if optimise == 1 else ()  # a third of the time for thousands of rules
     level = max(optimise, 1)  # with -O0, zig makes a debugging build
     zig: tuple[str, ...] = (f"-O{level}", "-Xclang", f"-O{optimise}", *few, "-fno-sanitize=undefined", "-nostdlib++")
@@ -187,8 +186,8 @@ def flags(tool: Compiler, optimise: int = 3) -> tuple[str, ...]:
 def _target() -> tuple[str, ...]:
     """The target for zig on Linux with glibc: its own headers and libc stubs, whatever else is installed.
 
-    Left alone, zig asks the compiler that happens to be in the path where libc is. The oldest glibc that will do is
-    named (2.31, or this machine's if that is older), so that a cache on a shared disk serves several machines.
+    Without one, zig asks the compiler in the path where libc is. The target is the oldest glibc that is supported
+    (2.31, or this machine's if that is older), so that a cache on a shared disk serves several machines.
     """
     machine = platform.machine()
     try:
@@ -206,7 +205,7 @@ _OF_GCC = {"-fno-slp-vectorize": "-fno-tree-slp-vectorize"}
 
 
 def spelled(tool: Compiler, options: Sequence[str]) -> tuple[str, ...]:
-    """Flags, which are those of clang, as another compiler spells them.
+    """Flags of clang in the spelling of another compiler.
 
     >>> spelled(Compiler(("g++",), False, "g++ 12"), ["-fwrapv", "-fno-slp-vectorize"])
     ('-fwrapv', '-fno-tree-slp-vectorize')
@@ -215,8 +214,8 @@ def spelled(tool: Compiler, options: Sequence[str]) -> tuple[str, ...]:
 
 
 def links(tool: Compiler) -> bool:
-    """Whether a library can be linked with parts of the runtime that were compiled before: whether this is a clang,
-    which makes nothing of a function that is known to be elsewhere (see `dynagrad/linked.hpp`).
+    """Whether libraries are linked with objects of the runtime: whether this is clang, which emits no code for
+    functions that are defined elsewhere (see `dynagrad/linked.hpp`).
 
     >>> links(compiler())
     True
@@ -245,7 +244,7 @@ def compile_source(
     zig_cache: Path | None = None,
     keep: Path | None = None,
 ) -> None:
-    """Compile `source` to the shared library `output`, or raise `CompileError`.
+    """Compiles `source` to the shared library `output`. Raises `CompileError`.
 
     The source is written beside the library; `precompiled` is a header that it includes first, from `precompile`.
     `options` replaces the flags, those `of_object` for an object. `objects`
@@ -256,7 +255,7 @@ def compile_source(
     scratch = output.parent
     text = output.with_suffix(".cpp")
     text.write_bytes(source.encode("utf-8", "backslashreplace"))
-    # Names without folders, as compilers read %, : and backslashes in those of folders as something else.
+    # Names without folders: compilers have special meanings for %, : and backslashes in paths.
     command = [*tool.command, *(flags(tool) if options is None else options), f"-I{_plain(include, scratch)}"]
     before = len(command)
     command.append(text.name)
@@ -271,7 +270,7 @@ def compile_source(
         quicker = [*command[:before], "-include-pch", "prelude.pch", *command[before:]]
         if _run(quicker, scratch, zig_cache)[0] == 0 and output.exists():
             return
-        # whatever is wrong with it (other headers of the system?) is no error of the source
+        # a precompiled header that fails (other system headers?) is no error of the source
     status, said = _run(command, scratch, zig_cache)
     if status != 0 or not output.exists():
         if _FULL.search(said):
@@ -282,9 +281,9 @@ def compile_source(
 def precompile(
     header: str, output: Path, include: Path = INCLUDE, *, tool: Compiler, options: Sequence[str], zig_cache: Path
 ) -> bool:
-    """Compile a header of the runtime, named as it is included, to `output`; whether that could be done.
+    """Precompiles a header of the runtime, named as it is included, to `output`; returns whether that succeeded.
 
-    It is bound to the place of the headers, and to their times.
+    The result depends on the place of the headers, and on their times.
     """
     if os.name == "nt" or _ODD.search(str(include)):
         return False
@@ -293,7 +292,7 @@ def precompile(
 
 
 def _run(command: Sequence[str], scratch: Path, zig_cache: Path | None) -> tuple[int, str]:
-    """How a compiler ended, and what it said: in English, with its files where we want them."""
+    """Runs a compiler with messages in English, and its temporary files in `scratch`; its exit status and output."""
     zig = os.path.relpath(zig_cache, scratch) if zig_cache is not None else "zig"
     ours = {"LC_ALL": "C", "TMPDIR": ".", "ZIG_LOCAL_CACHE_DIR": "zig-local", "ZIG_GLOBAL_CACHE_DIR": zig}
     try:
@@ -307,7 +306,7 @@ _ODD = re.compile(r"[\\\r\n#$%]")
 
 
 def _plain(include: Path, scratch: Path) -> Path:
-    """The folder of headers by a name that compilers take."""
+    """The folder of headers under a name that compilers accept: a link, if it has odd characters."""
     if os.name == "nt" or not _ODD.search(str(include)):
         return include
     link = scratch / "include"
@@ -317,14 +316,14 @@ def _plain(include: Path, scratch: Path) -> Path:
 
 
 def _message(status: int, said: str, command: Sequence[str], text: Path, keep: Path | None) -> str:
-    """What a `CompileError` says: the errors among what the compiler said, the place of the source, the command."""
+    """The message of a `CompileError`: the compiler's errors, the path of the source, the command."""
     kept = text
     if keep is not None:
         try:
             sealed.make(keep.parent)
             sealed.write(keep, text.read_bytes())
             kept = keep
-        except OSError:  # a full disk is no reason to hide what the compiler said
+        except OSError:  # a full disk: report the compiler's errors all the same
             pass
     how = f"ended with status {status}" if status > 0 else f"was killed by signal {-status} (is the memory full?)"
     if status == 0:
@@ -336,7 +335,7 @@ def _message(status: int, said: str, command: Sequence[str], text: Path, keep: P
 
 
 def _useful(lines: Sequence[str], most: int = 24) -> list[str]:
-    """The lines that say what is wrong: from the first error on, without the notes before it.
+    """The lines of a compiler's output from the first error on.
 
     >>> _useful(["a.cpp:1:1: warning: hm", "a.cpp:2:1: error: no", "  x", "1 error generated."])
     ['a.cpp:2:1: error: no', '  x', '1 error generated.']

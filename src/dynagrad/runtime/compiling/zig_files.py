@@ -1,6 +1,6 @@
-"""What zig keeps from one call to the next, such as its stubs of libc: one sealed file, unpacked for each call.
+"""zig's own cache, such as its stubs of libc, as one sealed archive that is unpacked for each call.
 
-Zig does not look at whether what it kept is whole, and what it kept goes into libraries. Other compilers keep nothing.
+zig does not check whether its cached files are intact, and they become part of libraries. Other compilers have none.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from .fingerprint import FORMAT, combined
 
 
 def archive_of(home: Path, tool: toolchain.Compiler, options: Sequence[str]) -> Path | None:
-    """Where in a cache folder zig's files for a target are; None for other compilers."""
+    """The path of the archive of zig's files for a target; None for other compilers."""
     target = options[options.index("-target") + 1] if "-target" in options else ""
     return home / f"{combined(FORMAT, tool.identity, target)}.zig" if tool.zig else None
 
 
 def unpack(archive: Path, folder: Path) -> bool:
-    """Puts the files of an archive into a folder; false where there is none that is whole."""
+    """Unpacks an archive to a folder; false where there is no valid one."""
     data = sealed.load(archive)
     if data is None:
         return False
@@ -33,7 +33,7 @@ def unpack(archive: Path, folder: Path) -> bool:
 
 
 def pack(archive: Path, folder: Path) -> None:
-    """Keeps the files of a folder. Where that cannot be, nothing is kept: they can be made again."""
+    """Packs the files of a folder, if that is possible: zig can make them again."""
     data = io.BytesIO()
     with contextlib.suppress(OSError):
         with tarfile.open(fileobj=data, mode="w") as files:

@@ -1,1 +1,5 @@
-"""Files that several processes share: folders and files that nobody else wrote, locks, small records."""
+"""Files that several processes share.
+
+`sealed.py`: files that are intact and not another user's; `folder.py`: the cache folder; `file_lock.py`: locks between
+processes; `records.py`: small records by name.
+"""

@@ -1,7 +1,7 @@
-"""Which folder the cache is: the user's, or a temporary one of this process where that cannot be used.
+"""The cache folder: the user's, or a temporary one of this process where that cannot be used.
 
-The user's is `DYNAGRAD_CACHE`, or `dynagrad` in the place for caches on this system. Whether a folder can be trusted
-says `sealed`; what is kept in one is not known here.
+The user's is `DYNAGRAD_CACHE`, or `dynagrad` in this system's folder for caches. `sealed.py` checks whether it can be
+trusted.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from . import sealed
 
 
 def folder() -> Path | None:
-    """The cache folder, made or not: `DYNAGRAD_CACHE`, or in the place for caches on this system; None if it has none.
+    """The user's cache folder, which may not exist yet; None if there is no place for one.
 
     >>> import os
     >>> os.environ["DYNAGRAD_CACHE"] == str(folder()) if "DYNAGRAD_CACHE" in os.environ else True
@@ -41,11 +41,11 @@ def folder() -> Path | None:
 
 
 def trusted_folder() -> tuple[Path | None, str]:
-    """The cache folder if it may be used, and why not if it may not."""
+    """The cache folder if it may be used, else None and the reason."""
     home = folder()
     if home is None:
         return None, "there is no folder for it: HOME is not set"
-    home = Path(os.path.realpath(home))  # from here on, so that nobody turns a link elsewhere meanwhile
+    home = Path(os.path.realpath(home))  # resolved once, so that no link can be changed later
     reason = sealed.objection(home)
     return (None, reason) if reason else (home, "")
 
@@ -58,7 +58,7 @@ class Temporary:
 
 
 def temporary_folder(reason: str) -> Path:
-    """A folder of this process alone, with a warning the first time; removed when the process ends."""
+    """A temporary folder of this process, made with a warning, and removed when the process ends."""
     with Temporary.lock:
         if Temporary.path is None:
             Temporary.path = Path(os.path.realpath(tempfile.mkdtemp(prefix="dynagrad-")))
@@ -72,5 +72,5 @@ def temporary_folder(reason: str) -> Path:
 
 
 def _remove(path: Path, owner: int) -> None:
-    if os.getpid() == owner:  # not when a fork of it ends
+    if os.getpid() == owner:  # not when a forked child ends
         shutil.rmtree(path, ignore_errors=True)

@@ -1,6 +1,6 @@
-"""Small sealed files in the cache folder, by name: what is quicker to read than to work out again.
+"""Small sealed records in the cache folder, by name: data that is quicker to read than to compute again.
 
-What is in them is not known here, and nothing of it is run. Compiled programs are the business of `cache`.
+Compiled programs are kept by `compiling/cache.py`.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from .folder import trusted_folder
 
 
 def recall(name: str) -> bytes | None:
-    """What was kept under this name, if it is whole and ours."""
+    """The record of this name, if it is intact and ours."""
     home, _ = trusted_folder()
     return None if home is None else sealed.load(home / name)
 
 
 def remember(name: str, data: bytes) -> None:
-    """Keep something small under a name. Where that cannot be, nothing is kept, and nothing is said.
+    """Writes a record, if that is possible.
 
     >>> remember("example", b"something")
     >>> recall("example")

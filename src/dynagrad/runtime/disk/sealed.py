@@ -1,8 +1,8 @@
-"""Files that only we wrote, whole: folders nobody else may write to, owners that are looked at, and seals.
+"""Files that are intact and written by this user alone: checks of owners and modes, and seals.
 
-A seal is a hash of a file's name and content. It finds damage; against people who write to the folder there is no hash,
-and for them owners and modes are looked at: whatever is loaded belongs to this user or to root, and nobody else may
-write to it. Where a system has no owners, only seals count. What the files are for is not known here.
+A seal is a hash of a file's name and content, which detects damage. Other users are kept out by owners and modes:
+whatever is loaded belongs to this user or to root, and nobody else may write to it. On systems without owners only
+seals are checked.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _SIZE = 64  # of a hash in hexadecimal
 
 
 def objection(folder: Path) -> str:
-    """Why files in this folder are not to be trusted; nothing where they are, or where there is no such folder yet.
+    """Why files in this folder cannot be trusted; empty if they can, or if there is no such folder yet.
 
-    Nobody but this user and root may be able to write to it, or to put another in its place: neither it nor a folder
-    above it belongs to somebody else or may be written to by others, unless files there are their owners' alone to move
-    (the sticky bit). The path is one without links, as `os.path.realpath` gives it.
+    Nobody but this user and root may write to it or replace it: neither it nor a folder above it belongs to, or is
+    writable by, another user, unless only owners can move files there (the sticky bit). The path must have no links, as
+    from `os.path.realpath`.
 
     >>> import tempfile
     >>> objection(Path(tempfile.mkdtemp()).resolve())
@@ -42,7 +42,7 @@ def objection(folder: Path) -> str:
         except (OSError, ValueError) as error:
             return str(error)
         if not stat.S_ISDIR(found.st_mode):
-            return f"{str(level)!r} is no folder"
+            return f"{str(level)!r} is not a folder"
         if os.name != "posix":
             return ""
         if found.st_uid not in (0, os.geteuid()):
@@ -53,7 +53,7 @@ def objection(folder: Path) -> str:
 
 
 def _open_to_others(found: os.stat_result) -> bool:
-    """Whether other users may write; a group of which this user is the one member is no other."""
+    """Whether other users may write; a group with this user as its only member is not one."""
     if found.st_mode & stat.S_IWGRP and not found.st_mode & stat.S_IWOTH:
         try:
             user, group = pwd.getpwuid(os.geteuid()), grp.getgrgid(found.st_gid)
@@ -64,7 +64,7 @@ def _open_to_others(found: os.stat_result) -> bool:
 
 
 def make(folder: Path) -> None:
-    """Make the folder and those above it for us alone. Raises OSError where it cannot be trusted."""
+    """Makes the folder and those above it, for this user alone. Raises OSError where it cannot be trusted."""
     for level in reversed((folder, *folder.parents)):
         if not level.exists():
             level.mkdir(mode=0o700, exist_ok=True)
@@ -74,9 +74,9 @@ def make(folder: Path) -> None:
 
 
 def read(path: Path) -> bytes | None:
-    """What is in a file that nobody else may have written; nothing where there is none."""
+    """The content of a file that no other user can have written; None where there is none."""
     try:
-        # Not through a link, and not waiting for whoever may write to a pipe.
+        # no links, and no waiting for the writer of a pipe
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
         with open(handle, "rb") as file:
             found = os.fstat(handle)
@@ -98,7 +98,7 @@ def seal(name: str, data: bytes) -> bytes:
 
 
 def load(path: Path) -> bytes | None:
-    """What `save` wrote to the file; nothing where it is not there, not ours, or not whole."""
+    """The data that `save` wrote to a file; None where it is missing, not ours, or damaged."""
     data = read(path)
     if data is None or data[:_SIZE] != seal(path.name, data[_SIZE:]):
         return None
@@ -106,7 +106,7 @@ def load(path: Path) -> bytes | None:
 
 
 def save(path: Path, data: bytes) -> None:
-    """Write the file with its seal, all of it or nothing, for us alone. Raises OSError.
+    """Writes a file with its seal, atomically, for this user alone. Raises OSError.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "x"
@@ -121,7 +121,7 @@ def save(path: Path, data: bytes) -> None:
 
 
 def write(path: Path, data: bytes) -> None:
-    """Write the file as it is, all of it or nothing, for us alone, in the place of a link too. Raises OSError.
+    """Writes a file without a seal, atomically, for this user alone; replaces a link. Raises OSError.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "x"

@@ -1,1 +1,7 @@
-"""The backward pass of a program: adjoints, and the class that goes back over a chart."""
+"""The backward pass (reverse mode) of a program of rules.
+
+- `adjoints.py`: the arrays of adjoints: cleared, seeded and read.
+- `sweep.py`: the pass over the tape, and joins that propagate adjoints.
+- `implicit.py`: solved components, by implicit differentiation.
+- `resting.py`: derivatives of updates that change no value.
+"""

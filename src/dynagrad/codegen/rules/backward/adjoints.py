@@ -1,8 +1,7 @@
-"""The adjoints that a generated class keeps: which there are, how they are cleared, seeded and read.
+"""The arrays of adjoints in a generated class: which there are, and how they are cleared, seeded and read.
 
-A run that can be gone back over has an array of adjoints for each table. What is known of these arrays without the tape
-stands here, and with it the functions of the class that are called before the pass and after it. The pass itself, and
-the tape that it walks, are the business of `sweep.py`, which fills the arrays.
+A class with a backward pass has an array of adjoints for each table. Here are the functions that are called before the
+pass and after it; the pass itself, which fills the arrays, is in `sweep.py`.
 """
 
 from __future__ import annotations
@@ -20,12 +19,12 @@ def two_adjoints(plan: Plan, table: TableLayout) -> bool:
 
 
 def keeps_total(plan: Plan, table: TableLayout) -> bool:
-    """Whether the value that contributions have their share of is kept apart: each round of a sweep has another."""
+    """Whether the total of which contributions have a share is kept in an array: each round of a sweep has another."""
     return head_kind(plan, table) == "softmax" and stage_of(plan, table).strategy == "sweep"
 
 
 def sums_up(plan: Plan, table: TableLayout) -> bool:
-    """Whether the adjoints of the values that an item had one after the other are added up, for those who ask for its.
+    """Whether the derivative by an item is the sum of the adjoints of all values that it had, one after another.
 
     In a sweep each round has another. Where plus selects, a value is used until a better one takes its place; else a
     value is a part of the next one, and so is its adjoint.
@@ -37,12 +36,12 @@ def sums_up(plan: Plan, table: TableLayout) -> bool:
 
 
 def update_adjoint(plan: Plan, names: Names, table: TableLayout) -> str:
-    """The array with the adjoints of updates to a head."""
+    """The array of the adjoints of updates to a table's items."""
     return f"{'ga' if two_adjoints(plan, table) else 'g'}_{names.table[table.key]}"
 
 
 def posteriors(plan: Plan) -> bool:
-    """Whether adjoints are kept with respect to log weights: of added logs, where every item becomes final at once."""
+    """Whether adjoints are with respect to log weights (posteriors): in `log`, where every item is popped once."""
     derivatives = plan.derivatives
     if not SEMIRINGS[plan.semiring].adds_logs or derivatives is None or derivatives.order or derivatives.outside:
         return False
@@ -50,7 +49,7 @@ def posteriors(plan: Plan) -> bool:
 
 
 def cells(context: ClassContext, table: TableLayout) -> str:
-    """How many cells the arrays of a table have."""
+    """The number of cells in the arrays of a table."""
     name = context.names.table[table.key]
     return f"{name}.bound()" if table.kind != "facts" else f"{name}.rows()"
 
@@ -59,7 +58,7 @@ def cells(context: ClassContext, table: TableLayout) -> str:
 
 
 def write_clear(context: ClassContext) -> None:
-    """`adjoints(room)`: all adjoints zero, or given back."""
+    """`adjoints(room)`: sets all adjoints to zero, or frees them."""
     plan, out = context.plan, context.out
     out.open("void adjoints(bool room)")
     for table in [*context.facts, *context.derived]:
@@ -87,7 +86,7 @@ def write_clear(context: ClassContext) -> None:
 
 
 def write_view(context: ClassContext, table: TableLayout) -> None:
-    """In the constructor: the arrays of a table's adjoints, for those who look at them by its number."""
+    """In the constructor: the arrays of a table's adjoints, for access by its number."""
     plan, out, name, to = context.plan, context.out, context.names.table[table.key], f"tables[{table.number}]"
     total, axioms = f"g_{name}", f"g_{name}"
     if table.kind != "facts":
@@ -99,7 +98,7 @@ def write_view(context: ClassContext, table: TableLayout) -> None:
 
 
 def write_readers(context: ClassContext) -> None:
-    """`seed`, which gives an item its cotangent, and what reads adjoints: of an item, of all items, of rows."""
+    """`seed`, which sets the cotangent of an item, and readers of adjoints: of an item, of all items, of fact rows."""
     plan, out = context.plan, context.out
     narrow = plan.selective or plan.semiring == "plain" or posteriors(plan)
     whole = "back::start(cotangent, x)" if narrow else "whole ? semiring::one() : back::start(cotangent, x)"
@@ -135,7 +134,7 @@ def write_readers(context: ClassContext) -> None:
     out.close()
     out.line("return count;")
     out.close()
-    # of each row as it was given: rows that were merged into one share its adjoint
+    # for each row as it was given: copies that were merged into one row share its adjoint
     out.open("void adjoints_of_rows(int64_t table, const uint64_t* given, uint64_t* words) const")
     out.line("enum Kind : uint8_t { sum, select, product, shift, softmax, step };")
     rows = [t for t in [*context.facts, *context.derived] if t.kind == "facts" or context.has_axioms(t)]
@@ -170,16 +169,16 @@ def write_readers(context: ClassContext) -> None:
     out.line("const int64_t row = facts->row_of[n];")
     out.line("const value_t x = given ? semiring::read(given + n * semiring::words) : semiring::one();")
     out.line("adjoint_t own = g[row];")
-    out.open("if (kind == select)")  # the first of several equal rows is the one that was used
+    out.open("if (kind == select)")  # of equal copies the first was selected
     out.line("if (taken[row] || semiring::primal(x) != semiring::primal(value[row])) own = {};")
     out.line("else taken[row] = 1;")
     out.close()
-    if posteriors(plan):  # a row that was merged into another has its share of the weight
+    if posteriors(plan):  # a copy has its share of the merged weight
         out.line("if (copies && kind != shift) own = Posterior::of(Posterior::share(own, value[row]), x);")
     if context.plain:
         out.line("if (kind == product && copies) own = back::scale(own, factors.others(row, x));")
         out.line("if (kind == softmax && copies) own = semiring::share(own, x, value[row]);")
-    # a copy that shifts the log of the others has the derivative of the whole, which is by the log of the whole
+    # where copies are added as logs, the derivative by each is that by the sum
     out.line("back::finish(own, kind == shift ? value[row] : x, words + n * semiring::adjoint_words);")
     out.close()
     out.close()

@@ -1,15 +1,15 @@
-"""The way back over solved components, by implicit differentiation.
+"""The backward pass over solved components, by implicit differentiation (Christianson 1994).
 
-It is that of any stage in which items are final, but for the order inside a component: what its items got from heads
-outside is gathered first, the transposed system is solved for their adjoints (`solve_adjoints` in `runtime/include/
-dynagrad/adjoints.hpp`), and these go on to whatever the weights of the system were made of.
+It differs from that of other stages with final items inside a component: adjoints from heads outside it are gathered
+first, the transposed system is solved for the adjoints of its items (`solve_adjoints` in
+`runtime/include/dynagrad/adjoints.hpp`), and these are propagated to the antecedents in the system's weights.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from ....plan.aggregators import states
+from ....plan.aggregators import head_clause_defined
 from ....plan.model import Stage, TableLayout
 from ..context import ClassContext
 from ..solving.components import write_ground_all
@@ -19,14 +19,14 @@ from .adjoints import posteriors
 
 
 def write_undo_component(context: ClassContext, stage: Stage, rolls: bool) -> None:
-    """`undo_component<n>`: takes back the pops of a solved component, and solves for the adjoints of its items."""
+    """`undo_component<n>`: undoes the pops of a solved component, and solves for the adjoints of its items."""
     if not stage.unknowns:
         return
     plan, out, n = context.plan, context.out, stage.number
-    exposes = rolls and stage.joins_itself  # else what such a join finds is on an earlier level, or was there before
+    exposes = rolls and stage.joins_itself  # else such a join finds items of earlier levels, or earlier pops, alone
     solver = f"columns{n}" if stage.stable else f"system{n}"
-    pop = "(tape.pops[c.begin + i] & ~tape.again)"  # of all items, line after line
-    line = "(tape.pops[c.begin + i * m] & ~tape.again)"  # an item of each; which one makes no difference
+    pop = "(tape.pops[c.begin + i] & ~tape.again)"  # all items, line after line
+    line = "(tape.pops[c.begin + i * m] & ~tape.again)"  # an item of each line, no matter which
 
     def each_item(lines: Callable[[TableLayout, str], list[str]], backwards: bool = False) -> None:
         order = "int64_t i = c.items; i-- > 0 && !halt;" if backwards else "int64_t i = 0; i < c.items; i++"
@@ -38,7 +38,7 @@ def write_undo_component(context: ClassContext, stage: Stage, rolls: bool) -> No
     for key in stage.keys:
         _share(context, stage, key)
     out.open(f"void undo_component{n}(const SolvedComponent& c)")
-    out.line("const int64_t m = c.columns, count = c.items / m;  // lines of the system, and how long they are")
+    out.line("const int64_t m = c.columns, count = c.items / m;  // lines of the system, and their length")
     out.line("const Handle first = tape.pops[c.begin] & ~tape.again;")
     by_table(
         context,
@@ -95,7 +95,7 @@ def write_undo_component(context: ClassContext, stage: Stage, rolls: bool) -> No
 
 
 def _share(context: ClassContext, stage: Stage, key: str) -> None:
-    """`share_...`: the adjoint of a solved item goes to the weights of the instances inside the component."""
+    """`share_...`: propagates the adjoint of a solved item to the weights of the instances inside the component."""
     out, table, name = context.out, context.plan.tables[key], context.names.table[key]
     out.open(f"DYNAGRAD_RULE void share_{name}(int64_t cell)")
     context.unpack(table)
@@ -105,6 +105,6 @@ def _share(context: ClassContext, stage: Stage, key: str) -> None:
     out.line("adjoint_t gupdate = {}, gold = {};")
     arguments = "".join(f", a{i}" for i in range(table.arity))
     for join in stage.inner_joins:
-        if driver_of(join) == key and not states(context.plan, join):
+        if driver_of(join) == key and not head_clause_defined(context.plan, join):
             out.line(f"{context.drive_name(join, 'back')}(cell{arguments}, update, old, now, first, gupdate, gold);")
     out.close()

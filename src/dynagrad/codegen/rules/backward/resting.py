@@ -1,21 +1,21 @@
-"""Updates that change nothing, and what derivatives make of them.
+"""Resting updates: derivatives of updates that leave their item's value as it is.
 
-An update that leaves its item's value as it was goes no further: values would not change, and around a cycle it would
-never end. Its derivative may be anything, though. The weight of an edge that is zero closes a cycle through which
-nothing flows, and yet the sum over paths grows with it. So where a stage comes to its end by itself, such updates rest
-with their item, and derivatives go on from there. (In a stage that is stopped they are part of what is pending, as any
-other. So who makes a run over dual numbers has to know where it will stop: `Settings.stopped`.)
+Such an update is not propagated: values would not change, and around a cycle it would never end. But its derivative may
+be nonzero: an edge of weight zero may close a cycle through which no weight flows, and yet the sum over paths grows
+with that weight. So where a stage ends by itself, such updates *rest* with their item, and their derivatives are
+propagated at its end. (In a stage that is stopped they are pending, like any other. So a run over dual numbers has to
+know where it will stop: `Settings.stopped`.)
 
-- Forward, the tangents of an update that changes nothing are kept apart from what is pending. A stage at its end
-  *settles*: items are popped with these tangents alone, until none are left.
-- Backward, an update that changed nothing has the adjoint of a constant that is added to its item when the stage is at
-  its end, and settles: the solution of `a = g + J' a`, where g are the adjoints of values there, and J the
-  derivatives of items by items. Which items need it, a first pass finds out. A second one solves for it where it enters
-  the stage, by rounds of the joins, until it stands still.
+- Forward, the tangents of a resting update are kept in an array of their own. At its end a stage *settles*: items are
+  popped with these tangents alone, until none are left.
+- Backward, a resting update has the adjoint of a constant that is added to its item when the stage has ended, and
+  settles: the solution of `a = g + J' a`, where g are the adjoints of values at that time, and J the derivatives of
+  items by items. A first pass finds out which items need it. A second one solves for it at the end of the stage, by
+  rounds of the joins (a fixed-point iteration).
 
-An update that the tolerance holds back does change its item. It enters neither value nor derivative, and is no business
-of this file. Nor are values of which one is selected (what changes nothing was not chosen), nor `log`, whose
-derivatives are by logs: those of a weight of zero are zero.
+An update that the tolerance holds back changes its item; it is part of neither value nor derivative, and does not rest.
+Nor do updates of items that select (one that changes nothing was not chosen), nor those in `log`, whose derivatives are
+by logs: those of a weight of zero are zero.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from ..context import ClassContext
 from .adjoints import cells
 
 MOST = 1000
-"""Items settled for each pop of the run, forward or backward, after which derivatives count as not settling."""
+"""Pops while settling, for each pop of the run, after which derivatives count as not converging."""
 
 
 def rests(plan: Plan, table: TableLayout) -> bool:
-    """Whether updates to items of the table may rest."""
+    """Whether updates to the items of a table may rest."""
     if plan.derivatives is None or plan.semiring not in ("real", "expectation", "plain") or table.kind == "facts":
         return False
-    if plan.rules.prunes or plan.rules.beams:  # what they hold back has no part in a derivative
+    if plan.rules.prunes or plan.rules.beams:  # items that these hold back are not part of the derivative
         return False
     stage = stage_of(plan, table)
     on_agenda = stage.strategy not in ("once", "sweep") and not stage.final and not table.sink
@@ -43,12 +43,12 @@ def rests(plan: Plan, table: TableLayout) -> bool:
 
 
 def settles(plan: Plan, table: TableLayout) -> bool:
-    """Whether tangents of its updates are kept apart."""
+    """Whether a table keeps the tangents of resting updates."""
     return plan.order > 0 and rests(plan, table)
 
 
 def resting(plan: Plan, stage: Stage | None = None) -> list[TableLayout]:
-    """The tables whose updates may rest: of a stage, or of all."""
+    """The tables whose updates may rest, of one stage or of all."""
     stages = plan.stages if stage is None else (stage,)
     return [plan.tables[key] for s in stages for key in s.keys if rests(plan, plan.tables[key])]
 
@@ -61,15 +61,15 @@ def write_members(context: ClassContext) -> None:
             out.line(f"Array<value_t> rest_{name}{{&account}};  // tangents of updates that changed nothing")
         if plan.adjoint:
             out.line(f"Array<uint8_t> needed_{name}{{&account}};  // updates rest with the item")
-            out.line(f"Array<adjoint_t> resting_{name}{{&account}};  // ... and this is their adjoint, once solved for")
+            out.line(f"Array<adjoint_t> resting_{name}{{&account}};  // the adjoint of these, once solved for")
     if plan.order and resting(plan):
         out.line("bool settling = false;")
         out.line("int64_t settled = 0;  // pops while settling")
         for stage in plan.stages:
             if plan.adjoint and resting(plan, stage):
-                out.line(f"int64_t settles{stage.number} = INT64_MAX;  // where in the tape these begin")
+                out.line(f"int64_t settles{stage.number} = INT64_MAX;  // where its settling pops begin in the tape")
     if plan.adjoint and resting(plan):
-        out.line("Array<Handle> needed{&account};  // the items of all these")
+        out.line("Array<Handle> needed{&account};  // the items whose resting updates need an adjoint")
         out.open("void need(uint8_t& before, Handle h)")
         out.line("if (!before) before = 1, needed.push(h);")
         out.close()
@@ -79,13 +79,13 @@ def write_members(context: ClassContext) -> None:
 
 
 def _nothing_new(context: ClassContext, table: TableLayout, cell: str, x: str) -> str:
-    """Whether the contribution `x` leaves the value at `cell` as it is."""
+    """The test that the contribution `x` leaves the value at `cell` as it is."""
     value = f"{context.names.table[table.key]}.value[{cell}]"
     return f"semiring::same({context.plus(table, value, x)}, {value})"
 
 
-def write_apart(context: ClassContext, table: TableLayout) -> None:
-    """In `add`: keeps the tangents of a contribution `x` that changes nothing apart."""
+def write_rest(context: ClassContext, table: TableLayout) -> None:
+    """In `add`: moves the tangents of a contribution `x` that changes nothing to the resting ones."""
     if not settles(context.plan, table):
         return
     out, name = context.out, context.names.table[table.key]
@@ -100,17 +100,17 @@ def write_apart(context: ClassContext, table: TableLayout) -> None:
 
 
 def pending(plan: Plan, table: TableLayout, name: str) -> str:
-    """In `pop`: the update, or, while a stage settles, the tangents alone."""
+    """In `pop`: the update, or, while a stage settles, the resting tangents."""
     return f"settling ? rest_{name}[cell] : {name}.pending[cell]" if settles(plan, table) else f"{name}.pending[cell]"
 
 
 def first(plan: Plan, table: TableLayout, name: str) -> str:
-    """In `push`: the priority; while a stage settles, the size of the tangents."""
+    """In `push`: the priority, or, while a stage settles, the size of the resting tangents."""
     return f"settling ? semiring::stir(rest_{name}[cell]) : priority" if settles(plan, table) else "priority"
 
 
 def write_stop(context: ClassContext, table: TableLayout, tolerance: str) -> None:
-    """In `pop`: an update that changes nothing, or too little, goes no further."""
+    """In `pop`: returns early for an update that changes nothing, or less than the tolerance."""
     out = context.out
     stop = f"!first && (semiring::same(now, old) || semiring::negligible(update, now, {tolerance}))"
     if settles(context.plan, table):
@@ -118,8 +118,8 @@ def write_stop(context: ClassContext, table: TableLayout, tolerance: str) -> Non
     out.line(f"if ({stop}) return;")
 
 
-def write_taken(context: ClassContext, table: TableLayout, zero: str) -> None:
-    """In `pop`: what was taken is no longer pending."""
+def write_cleared(context: ClassContext, table: TableLayout, zero: str) -> None:
+    """In `pop`: clears the update that was taken."""
     name = context.names.table[table.key]
     taken = f"{name}.pending[cell]"
     if settles(context.plan, table):
@@ -128,7 +128,7 @@ def write_taken(context: ClassContext, table: TableLayout, zero: str) -> None:
 
 
 def count_pop(plan: Plan, table: TableLayout) -> str:
-    """In `pop`: counts it. Pops while a stage settles are not of the run; without an end they are an error."""
+    """In `pop`: counts it. Pops while a stage settles are counted separately; too many of them are an error."""
     if not settles(plan, table):
         return "report.pops++;"
     lost = f"fail(unsettled, {table.number}, cell)"
@@ -136,7 +136,7 @@ def count_pop(plan: Plan, table: TableLayout) -> str:
 
 
 def write_settle(context: ClassContext, stage: Stage) -> None:
-    """`settle<n>`: puts the items whose tangents rest on the agenda, once; whether there are any."""
+    """`settle<n>`: puts items with resting tangents on the agenda, once; returns whether there are any."""
     plan, out = context.plan, context.out
     if not plan.order or not resting(plan, stage):
         return
@@ -144,7 +144,7 @@ def write_settle(context: ClassContext, stage: Stage) -> None:
     out.line("if (settling) return settling = false;")
     for table in resting(plan, stage):
         name = context.names.table[table.key]
-        bound = cells(context, table)  # what grows is larger
+        bound = cells(context, table)  # arrays that grow have spare elements
         out.open(f"for (int64_t cell = 0; cell < rest_{name}.size && cell < {bound}; cell++)")
         out.line(f"if (!semiring::moves(rest_{name}[cell], {name}.value[cell])) continue;")
         context.unpack(table)
@@ -159,7 +159,7 @@ def write_settle(context: ClassContext, stage: Stage) -> None:
 
 
 def next_pop(plan: Plan, stage: Stage, rest: bool) -> str:
-    """In `run`: takes the next item off the agenda, or ends the stage; with a `rest`, see
+    """In `run`: pops the next item, or ends the stage; with `rest`, first goes on under a lower tolerance, see
     `codegen/rules/solving/convergence.py`."""
     n = stage.number
     settle = plan.order > 0 and bool(resting(plan, stage))
@@ -172,7 +172,7 @@ def next_pop(plan: Plan, stage: Stage, rest: bool) -> str:
 
 
 def write_resting_adjoint(context: ClassContext, table: TableLayout, to: str, x: str) -> None:
-    """In a join going back: a contribution `x` that left the item at `to` as it was has the adjoint of what rests."""
+    """In a backward join: the adjoint of resting updates, if the contribution `x` left the item at `to` as it was."""
     out, name, stage = context.out, context.names.table[table.key], stage_of(context.plan, table)
     out.line(
         f"if (report.stage > {stage.number} && {name}.popped.test({to}) && {_nothing_new(context, table, to, x)}) "
@@ -181,7 +181,7 @@ def write_resting_adjoint(context: ClassContext, table: TableLayout, to: str, x:
 
 
 def write_undo_settling(context: ClassContext, stage: Stage, table: TableLayout) -> None:
-    """In `undo`, after the joins: a pop of tangents alone leaves the adjoint of what is pending as it is."""
+    """In `undo`, after the joins: undoes a settling pop, which leaves the adjoint of the pending update as it is."""
     plan, out, name = context.plan, context.out, context.names.table[table.key]
     if not settles(plan, table):
         return
@@ -194,10 +194,10 @@ def write_undo_settling(context: ClassContext, stage: Stage, table: TableLayout)
 
 
 def write_solve(context: ClassContext, stage: Stage, joins: Mapping[str, Sequence[str]]) -> None:
-    """`solve_resting<n>`: the adjoints of updates that rest, at the end of a stage; `joins` by the driver's key.
+    """`solve_resting<n>`: solves for the adjoints of resting updates at the end of a stage; `joins` by driver's key.
 
-    An item that is popped with nothing sends nothing, and all of that rests: the joins hand out the adjoints of what
-    rests, and ask for those that they lack.
+    The joins are run backward from pops with a zero update. All contributions of such a pop are zero, so they rest: the
+    joins propagate the adjoints of resting updates, and request those that are missing.
     """
     plan, out, n = context.plan, context.out, stage.number
     tables = resting(plan, stage)
@@ -227,8 +227,8 @@ def write_solve(context: ClassContext, stage: Stage, joins: Mapping[str, Sequenc
     out.close()
     out.open(f"void solve_resting{n}()")
     out.line(f"if (!needed.size || report.stage <= {n}) return;")
-    out.line(f"for (int64_t at = 0; at < needed.size && !halt; at++) resting{n}_of(needed[at]);  // asks for more")
-    out.line("Array<Handle> order{&account};  // the last that came first, as adjoints go")
+    out.line(f"for (int64_t at = 0; at < needed.size && !halt; at++) resting{n}_of(needed[at]);  // may append more")
+    out.line("Array<Handle> order{&account};  // in reverse order of their first pops")
     out.open(f"for (int64_t t = tape.end({n}); t-- > tape.begins[{n}];)")
     out.line("const Handle h = tape.pops[t];")
     out.line("if (h & tape.again) continue;")
@@ -252,7 +252,7 @@ def write_solve(context: ClassContext, stage: Stage, joins: Mapping[str, Sequenc
 
 
 def write_passes(context: ClassContext) -> None:
-    """`backward`: the pass, and once more from the cotangents that were needed for where updates rest."""
+    """`backward`: the pass, and if it needed adjoints of resting updates, once more with these."""
     plan, out = context.plan, context.out
     tables = resting(plan)
     if not tables:

@@ -1,15 +1,14 @@
-"""The backward pass of a program: the part of a generated class that differentiates the run that it made.
+"""The backward pass of a program: reverse-mode differentiation of a run, over its tape of pops.
 
-The algorithm is that of the derivation of Dyna's back-propagation (the online appendix to Eisner, Goldlust and Smith
-2005). The tape is walked from its end. Each pop is undone: the joins that it drove run once more, and where the forward
-pass sent an update to the head, the backward pass reads the adjoint of the head's update and adds to the adjoints of
-what the update was made of. Then the chart is rolled back to what it was before the pop. At the end it is brought
-forward again, so that the chart is as it was.
+The algorithm is back-propagation through Dyna's agenda (the online appendix to Eisner, Goldlust and Smith 2005). The
+tape is traversed from its end. Each pop is undone: the joins that it drove are run once more, and where the forward
+pass sent an update to a head, the backward pass reads the adjoint of that update and adds to the adjoints of the
+antecedents. Then the chart is rolled back to its state before the pop. At the end it is rolled forward again.
 
 Two adjoints are kept for an item that can be popped several times: `g`, of its value in the chart, and `ga`, of its
 pending update. An item that is popped once has only `g`. Where the aggregator selects, the update that was popped came
 from one instance: the item waits for that instance (`wait`: the pop that made it, `aim`: its value), and the first
-instance that fits takes the adjoint. What is a join forward is a join here, written by the same code: see `BackWriter`.
+instance that fits takes the adjoint. Backward joins are written by the code of forward joins, see `BackWriter`.
 
 It is long since it mirrors the joins of the forward pass, kind by kind.
 """
@@ -35,9 +34,10 @@ from .resting import resting, rests, write_passes, write_resting_adjoint, write_
 
 
 def rolls_back(stage: Stage) -> bool:
-    """Whether the chart has to be brought back to what it was before each pop.
+    """Whether the chart has to be rolled back to its state before each pop.
 
-    Not where every item is final and each rule has one driver: what such a join finds was there before its driver.
+    Not where every item is final and each rule has one driver: such a join finds only items that were popped before its
+    driver.
     """
     if stage.strategy in ("once", "sweep"):
         return stage.strategy == "sweep"
@@ -45,14 +45,14 @@ def rolls_back(stage: Stage) -> bool:
     return not stage.final or len(rules) != len(set(rules))
 
 
-# -- what the forward pass leaves behind -------------------------------------------------------------------------------
+# -- the tape, recorded by the forward pass ----------------------------------------------------------------------------
 
 
 def write_members(context: ClassContext) -> None:
     plan, out = context.plan, context.out
     out.line("Tape<semiring> tape{&account};")
-    out.line("uint32_t position = 0;  // which pop of the stage goes on; 0 for what comes before the first")
-    out.line("int64_t saved_at = 0, from_at = 0;  // going back: how much of the tape is left")
+    out.line("uint32_t position = 0;  // the current pop of the stage, from 1; 0 before the first")
+    out.line("int64_t saved_at = 0, from_at = 0;  // backward: how much of the tape is left")
     out.line("Bits wanted{&account};  // per pop: whether an item waits for an update that it made")
     for stage in plan.stages:
         if stage.strategy == "sweep":
@@ -60,7 +60,7 @@ def write_members(context: ClassContext) -> None:
 
 
 def write_table_members(context: ClassContext, table: TableLayout, account: str) -> None:
-    """The adjoints of a table, and what of its updates a way back has to know."""
+    """The adjoints of a table, and what the backward pass has to know of its updates."""
     plan, out, name = context.plan, context.out, context.names.table[table.key]
     if table.kind == "facts":
         out.line(f"Array<adjoint_t> g_{name}{{{account}}};")
@@ -69,7 +69,7 @@ def write_table_members(context: ClassContext, table: TableLayout, account: str)
     if two_adjoints(plan, table):
         names.append(f"ga_{name}")
     if sums_up(plan, table):
-        names.append(f"gt_{name}")  # the sum of those of all values that an item had
+        names.append(f"gt_{name}")  # the sum of the adjoints of all values that an item had
     if context.has_axioms(table):
         names.append(f"g_axioms_{name}")
     out.line(f"Array<adjoint_t> {', '.join(f'{each}{{{account}}}' for each in names)};")
@@ -86,7 +86,7 @@ def write_table_members(context: ClassContext, table: TableLayout, account: str)
 
 
 def record_pop(context: ClassContext, stage: Stage, table: TableLayout) -> None:
-    """In `pop`: enters the pop into the tape."""
+    """In `pop`: records the pop on the tape."""
     out, name = context.out, context.names.table[table.key]
     out.open("if (recording)")
     if stage.final:
@@ -101,13 +101,13 @@ def record_pop(context: ClassContext, stage: Stage, table: TableLayout) -> None:
 
 
 def tape_bytes(plan: Plan) -> str:
-    """The bytes that the tape takes."""
+    """The size of the tape in bytes."""
     rounds = [f" + rounds{s.number}.size * 8" for s in plan.stages if s.strategy == "sweep"]
     return f"tape.bytes(){''.join(rounds)}"
 
 
 def record_contribution(context: ClassContext, table: TableLayout, where: str, fresh: str) -> None:
-    """In `add`: remembers what a contribution `x` to the number `where` did."""
+    """In `add`: records where a selected contribution `x` came from, or the factors of a product."""
     out, name = context.out, context.names.table[table.key]
     match head_kind(context.plan, table):
         case "select":
@@ -118,7 +118,7 @@ def record_contribution(context: ClassContext, table: TableLayout, where: str, f
 
 
 def improves(context: ClassContext, table: TableLayout, where: str) -> str:
-    """Whether a contribution `x` takes the place of the number `where`."""
+    """The test that a contribution `x` is selected over the number `where`."""
     if not context.plain:
         return f"semiring::better(x, {where})"
     sign = AGGREGATORS[table.aggregator].sign
@@ -131,24 +131,24 @@ def improves(context: ClassContext, table: TableLayout, where: str) -> str:
 
 
 class BackWriter(JoinWriter):
-    """Writes a join that takes the adjoint of its head's update apart.
+    """Writes a backward join: it propagates the adjoint of its head's update to the antecedents.
 
-    A product over nested loops is a chain of products, one a loop. Its adjoint goes back along the same chain: what a
-    loop finds is summed in a local, and goes on to the factor and to the product outside when the loop is over.
+    A product over nested loops is a chain of products, one for each loop. Adjoints are propagated back along the chain:
+    they are summed in a local inside a loop, and passed on to the factor and to the product outside when it ends.
     """
 
     def __init__(self, context: ClassContext, join: Join) -> None:
         super().__init__(context.plan, context.names, join, context.out)
         self.context = context
-        self.targets: dict[int, str] = {}  # antecedent -> where its adjoint is kept
-        self.sums: dict[int, str] = {}  # antecedent -> the local that sums it
+        self.targets: dict[int, str] = {}  # antecedent -> its adjoint
+        self.sums: dict[int, str] = {}  # antecedent -> the local that sums contributions to its adjoint
         self.bar: str | None = None  # the local that sums the adjoint of the product so far
-        self.closing: list[tuple[int, list[str]]] = []  # depth -> what is to be done before that block closes
+        self.closing: list[tuple[int, list[str]]] = []  # depth -> lines to be written before that block closes
         self.head = context.plan.tables[join.rule.head.key]
         self.posteriors = posteriors(context.plan)
-        self.raw = 0  # factors of the product that are not settled
+        self.raw = 0  # factors since the product was last normalised
         self.inner = (join.rule.number, join.driver) in self.stage.inner and self.stage.unknowns > 0
-        self.to = ""  # the cell of the head, once it was found
+        self.to = ""  # the cell of the head, once it is located
 
     def _prologue(self) -> None:
         pass
@@ -173,7 +173,7 @@ class BackWriter(JoinWriter):
         self.targets[i] = f"g_{name}[{at}]"
         if i in self.join.same and i > (self.join.driver or 0):
             self.targets[i] = f"({at} == cell ? gold : g_{name}[{at}])"
-        if self.inner and self.rule.antecedents[i].item.key in self.stage.keys:  # its adjoint is solved for
+        if self.inner and self.rule.antecedents[i].item.key in self.stage.keys:  # its adjoint is solved for already
             self.targets[i] = f"(inside && member_{name}({at}) != unsolved ? discarded : {self.targets[i]})"
         super()._antecedent(i, at)
 
@@ -192,7 +192,7 @@ class BackWriter(JoinWriter):
                 self.sums[-1] = self.summed("gold")
 
     def summed(self, target: str) -> str:
-        """A local whose sum goes to `target` when the block ends."""
+        """A local whose sum is added to `target` when the block ends."""
         name = self.fresh("sum")
         self.out.line(f"adjoint_t {name} = {{}};")
         self.later(f"if (!back::nothing({name})) {target} = back::gather({target}, {name});")
@@ -202,7 +202,7 @@ class BackWriter(JoinWriter):
         self.factor(text, None)
 
     def posterior_factor(self, text: str, target: str | None) -> None:
-        """One more factor, where adjoints are those of logs: every factor of an instance gets its posterior."""
+        """One more factor, where adjoints are posteriors: each factor of an instance gets the instance's posterior."""
         f, w = self.fresh("f"), self.fresh("w")
         self.out.line(f"const value_t {f} = {text};")
         if self.weight is None:
@@ -221,7 +221,7 @@ class BackWriter(JoinWriter):
         self.weight = w
 
     def factor(self, text: str, target: str | None) -> None:
-        """One more factor of the product; its adjoint goes to `target`."""
+        """One more factor of the product, whose adjoint is `target`."""
         if self.posteriors:
             self.posterior_factor(text, target)
             return
@@ -253,7 +253,7 @@ class BackWriter(JoinWriter):
         texts = self._arguments(self.rule.head, self.head, True)
         self.to = to = self.fresh("to")
         self.out.line(f"const int64_t {to} = {name}.locate({self._stored(self.head, texts)});")
-        if self.inner:  # inside a solved component, or out of it
+        if self.inner:  # either all instances inside a solved component, or all others
             self.out.open(f"if ((member_{name}({to}) != unsolved) == inside)")
         if self.posteriors:
             self.out.line(f"const value_t h = h_{name}[{to}];")
@@ -282,7 +282,7 @@ class BackWriter(JoinWriter):
         if self.plain:
             self._plain_adjoints()
         elif self.in_order:
-            adds = SEMIRINGS[self.plan.semiring].times_adds  # then every partial derivative is one
+            adds = SEMIRINGS[self.plan.semiring].times_adds  # every partial derivative of a sum is one
             for i, total in self.sums.items():
                 part = "g" if adds else f"back::scale(g, {self._others(i)})"
                 self.out.line(f"{total} = back::gather({total}, {part});")
@@ -302,7 +302,7 @@ class BackWriter(JoinWriter):
         return self.plain_value(self.values) if self.plain else self._value(self.head)
 
     def _contribution(self) -> str:
-        """What the instance sent to its head."""
+        """The contribution of the instance to its head."""
         value = self._value_now()
         if not self.plain or not self.subtracts(self.head):
             return value
@@ -336,7 +336,7 @@ class BackWriter(JoinWriter):
         return self.posteriors or (row.rows and not row.adds_logs)
 
     def _bar(self) -> str:
-        """What the adjoint of the factors outside of a row is added to."""
+        """An assignment to the adjoint of the factors outside a row operation."""
         return f"{self.bar} += " if self.bar is not None else ""
 
     def _head_adjoints(self) -> str:
@@ -344,14 +344,14 @@ class BackWriter(JoinWriter):
             return f"h_{self.names.table[self.head.key]}"
         return update_adjoint(self.plan, self.names, self.head)
 
-    def _side_by_side(self, step: Scan, variable: str) -> None:
+    def _row_operation(self, step: Scan, variable: str) -> None:
         name, row, head_name, to, shift = self._rows(step)
         self.out.line(
             f"{self._bar()}back_row({name}, {row}, g_{name}.data, {head_name}, {to}, {self._head_adjoints()}.data, "
             f"{shift}, {self._factors});  // side by side over {comment(variable)}"
         )
 
-    def _along(self, name: str, found: str, _: str, to: str) -> None:
+    def _write_stretch(self, name: str, found: str, _: str, to: str) -> None:
         self.out.line(
             f"{self._bar()}back_stretch({name}.value, {found}.begin, {found}.end - {found}.begin, g_{name}.data, "
             f"{self._head_adjoints()}.data + {to}, {self._factors});"
@@ -362,7 +362,7 @@ class BackWriter(JoinWriter):
 
 
 def write_backward(context: ClassContext) -> None:
-    """All functions of the pass, and what clears, seeds and reads its adjoints."""
+    """All functions of the pass, and those that clear, seed and read adjoints."""
     out = context.out
     out.open("void lose(int64_t status, int64_t table, int64_t cell)")
     out.line("if (!halt) report.error_table = table, report.error_cell = cell;")
@@ -374,7 +374,7 @@ def write_backward(context: ClassContext) -> None:
             if head_kind(context.plan, context.plan.tables[join.rule.head.key]) != "step":
                 _join(context, join)
         _undo(context, stage)
-        _again(context, stage)
+        _roll_forward(context, stage)
     write_clear(context)
     _pass(context)
     write_passes(context)
@@ -412,7 +412,7 @@ def _live(context: ClassContext, joins: tuple[Join, ...]) -> Iterator[Join]:
 
 
 def _undo(context: ClassContext, stage: Stage) -> None:
-    """`undo<n>`: takes back everything that a stage did, the last thing first."""
+    """`undo<n>`: undoes a stage, in reverse order."""
     plan, out, n = context.plan, context.out, stage.number
     popped = [plan.tables[k] for k in stage.keys if not plan.tables[k].sink]
     if stage.strategy not in ("once", "sweep"):
@@ -430,7 +430,7 @@ def _undo(context: ClassContext, stage: Stage) -> None:
         selects = [t for t in (plan.tables[k] for k in stage.keys) if head_kind(plan, t) == "select"]
         if selects:
             out.line(f"wanted.zeros(tape.end({n}) - tape.begins[{n}] + 1);")
-        for table in selects:  # items that were never popped, and all of a stage without pops
+        for table in selects:  # items of sinks, and of stages without pops
             if not table.sink and stage.strategy != "once":
                 continue
             name = context.names.table[table.key]
@@ -466,7 +466,7 @@ def _undo(context: ClassContext, stage: Stage) -> None:
 
 
 def _complete(context: ClassContext, table: TableLayout) -> None:
-    """Items that are never popped have complete adjoints before anything of their stage is taken back."""
+    """Checks the adjoints of items that are never popped, which are complete before their stage is undone."""
     out, name = context.out, context.names.table[table.key]
     out.open(f"for (int64_t cell = {name}.next(0); cell >= 0; cell = {name}.next(cell + 1))")
     out.line(f"if (!back::sound(g_{name}[cell])) return lose(bad_adjoint, {table.number}, cell);")
@@ -504,7 +504,7 @@ def _undo_pop(context: ClassContext, stage: Stage, table: TableLayout) -> None:
         out.open("if (wanted.test(position))")
     for join in drives:
         within = ""
-        if stage.stable and join in stage.inner_joins:  # the whole stage is one block, which is there still
+        if stage.stable and join in stage.inner_joins:  # the whole stage is one block, which still exists
             within = f"if (block{stage.number}.leads_out_at(node_{name}[{line_of(context, stage, table)}])) "
         out.line(f"{within}{_name(context, join)}(cell{arguments}, update, old, now, first, gupdate, gold);")
     if heads == {"select"}:
@@ -524,7 +524,7 @@ def _undo_pop(context: ClassContext, stage: Stage, table: TableLayout) -> None:
         out.line(f"g = back::gather(gupdate, g_{name}[cell]);")
         if sums_up(plan, table):
             out.line(f"gt_{name}[cell] = back::gather(gt_{name}[cell], g);")
-        # in plain arithmetic the driver's part is that of its new value, which is made of the old one too
+        # in plain arithmetic gupdate is by the driver's new value, of which the old one is part
         before = "gold" if selects else f"back::gather({'g' if context.plain else f'g_{name}[cell]'}, gold)"
         out.line(f"g_{name}[cell] = first ? adjoint_t{{}} : {before};")
         out.line(f"if (again) {name}.value[cell] = old;")
@@ -544,14 +544,14 @@ def _undo_pop(context: ClassContext, stage: Stage, table: TableLayout) -> None:
 
 
 def _forget(context: ClassContext, table: TableLayout) -> None:
-    """Takes the item at `cell`, the last that came, out of the chart and its indexes."""
+    """Removes the item at `cell`, the last one entered, from the chart and its indexes."""
     out, name = context.out, context.names.table[table.key]
     out.line(f"{name}.popped.clear(cell);")
     context.enter(table, "remove(key)")
 
 
 def _undo_begin(context: ClassContext, stage: Stage) -> None:
-    """Axioms and rules that fired when the stage began."""
+    """Undoes the axioms and rules that fired when the stage began."""
     plan, out = context.plan, context.out
     out.line("position = 0;")
     for key in stage.keys:
@@ -563,7 +563,7 @@ def _undo_begin(context: ClassContext, stage: Stage) -> None:
 
 
 def _total(plan: Plan, table: TableLayout, name: str) -> str:
-    """Where the value of which a contribution had a share is, when the contribution is taken back."""
+    """The array of the totals of which contributions had a share."""
     return f"total_{name}" if keeps_total(plan, table) else f"{name}.value"
 
 
@@ -596,7 +596,7 @@ def _undo_axioms(context: ClassContext, table: TableLayout) -> None:
 
 
 def _undo_rounds(context: ClassContext, stage: Stage) -> None:
-    """A stage that sweeps: each round made all pending values anew from the chart that the last one left."""
+    """Undoes the rounds of a sweep, each of which computed all pending values from the chart of the last round."""
     plan, out, n = context.plan, context.out, stage.number
     tables = [plan.tables[k] for k in stage.keys]
     out.line("position = 0;")
@@ -643,8 +643,8 @@ def _undo_rounds(context: ClassContext, stage: Stage) -> None:
     out.close()
 
 
-def _again(context: ClassContext, stage: Stage) -> None:
-    """`again<n>`: brings the chart forward again along the tape, after it was rolled back."""
+def _roll_forward(context: ClassContext, stage: Stage) -> None:
+    """`again<n>`: rolls the chart forward along the tape, after it was rolled back."""
     plan, out, n = context.plan, context.out, stage.number
     if not rolls_back(stage):
         return

@@ -1,5 +1,6 @@
-"""The parts of the face that a program shows to C++: its names, its data, and the classes that a user calls.
+"""C++ headers for users: a program's class with an interface that needs no Python.
 
-`program.py` puts them together. The C++ that is the same for all programs lies here as C++, in files that every header
-takes up in its own namespace.
+`names.py` makes C++ names, `data.py` the program's terms, axioms and weights as constant arrays, `members.py` the
+classes that a user calls, and `program.py` puts them together. The C++ that is the same for all programs is in the
+`.hpp` files beside them, which every header includes as text in its own namespace.
 """

@@ -1,7 +1,4 @@
-"""What the class of a program has to know of the program's text: terms, axioms and weights, as constant arrays.
-
-Only data: the code that reads it is in `base.hpp`.
-"""
+"""The terms, axioms and weights of a program's text as constant C++ arrays, which the code in `base.hpp` reads."""
 
 from __future__ import annotations
 
@@ -21,14 +18,14 @@ Constant = str | int | float
 
 
 def takes_facts(plan: Plan, table: TableLayout) -> bool:
-    """Whether facts may be given."""
+    """Whether facts may be given for a predicate."""
     derived = table.kind in ("dense", "hashed")
     known = table.key in plan.summary.facts or plan.rules.predicates[table.key].input
     return table.kind == "facts" or (derived and known)
 
 
 class _Pool:
-    """Terms as rows of numbers, children before parents; no recursion, for terms may be nested deeply."""
+    """Interned terms as rows of numbers, children before parents; iterative, as terms may be nested deeply."""
 
     def __init__(self, functors: Sequence[tuple[str, int]]) -> None:
         self.symbols: dict[str, int] = {}
@@ -109,7 +106,7 @@ def _parts(value: object) -> tuple[str, Sequence[object]]:
 
 
 def _words(plan: Plan, value: float | int | None) -> list[int]:
-    """A number of the program's text, in the 8-byte words that the semiring reads; None is its one."""
+    """A number of the program's text in the 8-byte words of the semiring; None is its one."""
     if value is None:
         if plan.user is not None:
             return [_double(part) for part in plan.user.one]
@@ -131,7 +128,7 @@ def _double(value: float) -> int:
 def data(
     plan: Plan, generated: Generated, tables: Sequence[TableLayout], constants: Mapping[int, Sequence[Constant]]
 ) -> list[str]:
-    """The declarations; `constants` are those of each domain."""
+    """The definitions of the arrays; `constants` has those of each domain."""
     pool = _Pool(generated.functors)
     slots = [(-1 if domain is None else domain, pool.add(value)) for domain, value in generated.constants]
     members = [(d, pool.add(v)) for d, values in constants.items() for v in values]
@@ -181,7 +178,7 @@ def data(
         f"inline constexpr double most_cells = {DENSE_CELLS};",
         f"inline constexpr bool plain_values = {str(plan.semiring == 'plain').lower()};",
         f"inline constexpr bool log_values = {str(plan.semiring == 'log').lower()};",
-        # a program that runs as logs or costs without saying so still has the number one where no value is given
+        # a plain program that runs in logs or costs still has the number one where no value is given
         f"inline constexpr bool number_one = {str(plan.rules.semiring is None).lower()};",
         array("char", "domain_kind", (kinds[domains[d].kind] for d in sorted(domains))),
         array("bool", "domain_ranked", (str(domains[d].ranked).lower() for d in sorted(domains)), "false"),

@@ -22,7 +22,7 @@ class derivatives_base {
       for (size_t i = 0; i < count; i++) {
         if (of[i].item.at.table >= 0) seeds.push({of[i].item.at, of[i].cotangent});
         if (of[i].item.at.chart != chart) say("an item is one that this chart looked up, and one here is not");
-        if (!isfinite(of[i].cotangent)) say("a cotangent is a finite number, and one here is not");
+        if (!isfinite(of[i].cotangent)) say("a cotangent is not a finite number");
       }
     });
     if (still()) within([&] { check(); });

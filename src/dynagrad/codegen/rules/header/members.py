@@ -1,6 +1,6 @@
-"""The classes that a user of a header calls: for each predicate a few functions, named after it.
+"""The classes that a user of a header calls: a few functions for each predicate, named after it.
 
-Here they are only named and numbered: what they do is in the C++ of this folder.
+They only name and number; what they do is in the C++ files of this folder.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from .names import cxx_name
 
 
 def member_names(plan: Plan) -> Mapping[str, str]:
-    """What each predicate is called in C++, so that no two functions have one name and as many arguments.
+    """The C++ name of each predicate, such that no two functions have the same name and number of arguments.
 
-    Predicates of different arities share a name. Where two would clash, as `add_s/1` does with what adds facts to
-    `s/1`, one gets a number: the longer one, or the one whose name C++ does not have as it is.
+    Predicates of different arities share a name. Where functions would clash, as those of `add_s/1` and of adding facts
+    to `s/1` do, one predicate gets a number: the one with the longer name, or whose name is not a C++ identifier.
     """
     taken: dict[tuple[str, int], str] = {}
     names: dict[str, str] = {}
@@ -31,7 +31,7 @@ def member_names(plan: Plan) -> Mapping[str, str]:
         plain = name = cxx_name(_name(table))
         for count in itertools.count(2):
             clashes = [f for f in _functions(plan, table, name) if f in taken]
-            # a fact without its value and one with fewer arguments: the latter alone is there
+            # `add` without a value clashes with that of a predicate with one argument less: only the latter is made
             if all(f[0] == f"add_{name}" and taken[f] == name for f in clashes):
                 break
             name = f"{plain}_{count}"
@@ -45,7 +45,7 @@ def _name(table: TableLayout) -> str:
 
 
 def _functions(plan: Plan, table: TableLayout, name: str) -> list[tuple[str, int]]:
-    """The functions of a predicate of that name, with the numbers of their arguments."""
+    """The functions of a predicate, if it has this name, with the numbers of their arguments."""
     n = table.arity
     if table.kind == "external":
         return [(f"set_{name}_{n}", 1)]
@@ -56,8 +56,8 @@ def _functions(plan: Plan, table: TableLayout, name: str) -> list[tuple[str, int
 
 
 def chart(plan: Plan, tables: Sequence[TableLayout]) -> list[str]:
-    """The class that a user sees: a few functions per predicate."""
-    out = ["// The program's chart. A function may be called between runs as often as one likes; `run` starts over."]
+    """The lines of class `chart`, with a few functions for each predicate."""
+    out = ["// The program's chart. Its functions may be called any number of times between runs; `run` starts over."]
     out += ["class chart : public base {", " public:"]
     names = member_names(plan)
     counts = {(names[t.key], t.arity) for t in tables if takes_facts(plan, t)}
@@ -108,7 +108,7 @@ _MEANING = """
 
 
 def derivatives(plan: Plan, tables: Sequence[TableLayout]) -> list[str]:
-    """The class of a gradient: the same predicates, and their derivatives."""
+    """The lines of class `derivatives`, a gradient, with functions for the same predicates."""
     out = [*_MEANING.strip("\n").splitlines(), "class derivatives : public derivatives_base {", " public:"]
     out.append("  using derivatives_base::derivatives_base;")
     names = member_names(plan)
@@ -128,7 +128,7 @@ def derivatives(plan: Plan, tables: Sequence[TableLayout]) -> list[str]:
 
 
 def _arguments(table: TableLayout) -> tuple[str, str]:
-    """The parameters of a function, and the statement that makes an array of them."""
+    """The parameters of a function, and the statement that makes an array of its arguments."""
     names = [f"a{i + 1}" for i in range(table.arity)]
     return ", ".join(f"argument {a}" for a in names), f"const argument given[] = {{{', '.join(names) or '0'}}};"
 

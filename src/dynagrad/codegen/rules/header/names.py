@@ -1,4 +1,4 @@
-"""Names as C++ may have them: words of the language, macros and what the C library declares are none.
+"""Names made valid in C++: no keywords, no macros, nothing that the C library or the runtime declares.
 
 Nothing here knows what a plan is.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-# Words of C++, and names that the face of a program has itself.
+# Keywords of C++, and names of the interface itself.
 RESERVED = frozenset(
     re.findall(
         r"\w+",
@@ -26,7 +26,7 @@ RESERVED = frozenset(
     )
 )
 
-# Macros of the C headers whose names are not all capitals, on the systems that we know.
+# Macros of C headers whose names are not all capitals, on known systems.
 _MACROS = frozenset(
     re.findall(
         r"\w+",
@@ -39,7 +39,7 @@ _MACROS = frozenset(
     )
 )
 
-# What the headers of the runtime declare in `dynagrad`, which the class of a program uses without saying so.
+# Names that the headers of the runtime declare in `dynagrad`, which the class of a program uses unqualified.
 _RUNTIME = frozenset(
     re.findall(
         r"\w+",
@@ -79,8 +79,8 @@ _RUNTIME = frozenset(
     )
 )
 
-# What the C headers declare in the global namespace, which no namespace may be called; float and long double forms of
-# functions, and types that end in _t, are known by their ends.
+# Names that C headers declare in the global namespace, so that a namespace cannot have them; float and long double
+# forms of functions, and types, are recognised by their suffixes.
 _LIBRARY = frozenset(
     re.findall(
         r"\w+",
@@ -113,7 +113,7 @@ _LIBRARY = frozenset(
 
 
 def cxx_name(name: str) -> str:
-    """A name as C++ may have it.
+    """A name made a valid C++ identifier.
 
     >>> cxx_name("goal"), cxx_name("for"), cxx_name("n p"), cxx_name("2nd"), cxx_name("NULL")
     ('goal', 'for_', 'n_p', 'p2nd', 'NULL_')
@@ -126,7 +126,7 @@ def cxx_name(name: str) -> str:
 
 
 def namespace(name: str) -> str:
-    """The same for a namespace, which stands beside what the C library declares.
+    """A name made valid for a namespace, which must not clash with declarations of the C library.
 
     >>> namespace("parser"), namespace("index"), namespace("sinf"), namespace("size_t")
     ('parser', 'index_', 'sinf_', 'size_t_')

@@ -1,9 +1,9 @@
-"""A C++ header for a program: the generated class, and a face for it that a C++ program can use without Python.
+"""`header`: a C++ header for a program: the generated class, and an interface that needs no Python.
 
-The face makes terms, takes facts, runs, looks items up and lists them. It needs the runtime headers and libc alone, no
-C++ standard library. Whatever the plan took from facts (an order, a range, the kind of an argument) is checked again at
-run time, and a run that does not fit is refused with a message. Here the parts are put together; what they are is in
-the files beside it. Nothing here writes files or looks at facts.
+The interface makes terms, takes facts, runs, looks up and lists items, and differentiates. It needs the runtime headers
+and libc alone, no C++ standard library. Whatever the plan assumes of facts (an order, a range, the kind of an argument)
+is checked at run time, and facts that do not fit are refused with a message. Nothing here writes files or looks at
+facts.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from .names import namespace
 
 
 def header(plan: Plan, name: str, constants: Mapping[int, Sequence[Constant]], *, gradient: bool = True) -> str:
-    """The text of a header that declares class `name::chart`; `constants` are those of each domain.
+    """The text of a header that declares class `name::chart`; `constants` has those of each domain.
 
-    With `gradient`, runs keep a tape and the chart has a member `gradient`, where the values can be differentiated.
+    With `gradient`, where the semiring has derivatives, runs keep a tape and the chart has a member `gradient`.
     """
     if plan.semiring == "user":
-        raise Error("a C++ header can be written only of programs without semirings defined in Python")
+        raise Error("a C++ header cannot be written for a program with a semiring defined in Python")
     deep = next((t for t in plan.tables.values() if t.arity > 60), None)
     if deep is not None:
         raise Error(f"{deep.key} has more arguments than the 60 that a C++ header allows")
@@ -114,6 +114,6 @@ def _commented(lines: Sequence[str]) -> str:
 
 
 def shared(part: str) -> str:
-    """The C++ of a file beside this one, without the comment that opens it for who reads the file itself."""
+    """The C++ of a file in this folder, without its head comment."""
     text = (Path(__file__).parent / f"{part}.hpp").read_text("utf-8")
     return text.partition("\n\n")[2].strip("\n")

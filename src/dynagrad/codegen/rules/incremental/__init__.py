@@ -1,1 +1,4 @@
-"""What lets the facts of a finished chart change."""
+"""Incremental updates of a finished chart whose facts change.
+
+`changing.py` deletes and rederives items (DRed), `resolving.py` recomputes components where cycles are solved.
+"""

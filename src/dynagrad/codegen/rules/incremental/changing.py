@@ -1,12 +1,12 @@
-"""The part of a generated class that lets the facts of a finished chart change.
+"""Delete and rederive (DRed): a class for incremental updates of a chart whose cycles are not solved.
 
-Deletion goes first. Every item that the changed facts reach is marked, with the old facts still in place; marked items
-leave the chart; with the facts that stayed they are derived again, each from all instances of its rules whose items
-are still there (joins that start from the head); the agenda does the rest. Additions follow: every instance with a new
-fact sends an update, where facts to the left of it in the rule are the new ones and facts to the right the old ones,
-so that an instance with several new facts counts once.
+Gupta, Mumick and Subrahmanian (1993), "Maintaining views incrementally". Every item that the changed facts reach is
+marked, with the old facts in place; marked items are deleted, and rederived from the facts that stayed, by joins that
+start from the head; the agenda propagates. Then facts are added: every instance with a new fact sends an update, where
+facts to the left of it in the rule are new ones and facts to the right old ones, so that an instance with several new
+facts counts once (semi-naive evaluation).
 
-Programs whose cycles are solved have `resolving.py` instead, which uses the functions in the second half of this file.
+Programs whose cycles are solved use `resolving.py`, and the functions in the second half of this file.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..statements import JoinWriter
 
 
 def write_marks(context: ClassContext) -> None:
-    """Marks, and the entering of items into indexes: what the rest of the class refers to."""
+    """`mark_...` and `enter_...`, to which the rest of the class refers."""
     out = context.out
     write_enter(context)
     out.line("Array<Handle> marks{&account};")
@@ -35,7 +35,7 @@ def write_marks(context: ClassContext) -> None:
 
 
 def write_enter(context: ClassContext) -> None:
-    """`enter`: items into the indexes, each once; what is deleted stays there."""
+    """`enter_...`: enters an item into its indexes, once; deleted items stay there."""
     out = context.out
     out.open("static bool first_time(Array<uint8_t>& flags, int64_t cell)")
     out.line("if (cell >= flags.size) flags.resize(cell + cell / 2 + 64, 0);")
@@ -52,7 +52,7 @@ def write_enter(context: ClassContext) -> None:
 
 
 def write_changes(context: ClassContext) -> None:
-    """The steps of a change, and the loading of a chart that was computed elsewhere."""
+    """`change`, the steps of an update, and `restore`, which loads a chart that was computed by another class."""
     changes = context.plan.changes
     assert changes is not None
     (stage,) = context.plan.stages
@@ -69,7 +69,7 @@ def write_changes(context: ClassContext) -> None:
 
 
 def write_derive(context: ClassContext, join: Join) -> None:
-    """All instances of a rule for one head."""
+    """`derive...`: sends the updates of all instances of a rule to one head."""
     out = context.out
     table = context.plan.tables[join.rule.head.key]
     context.join_comment(join)
@@ -189,7 +189,7 @@ def _steps(context: ClassContext, facts: tuple[Join, ...], drives: tuple[Join, .
 
 
 def write_reach(context: ClassContext, joins: Sequence[Join]) -> None:
-    """`reach`: marks the heads of all instances with one fact or item, by joins that are written to mark."""
+    """`reach`: marks the heads of all instances that have a fact or an item among their antecedents."""
     out = context.out
     tables = list(context.plan.tables.values())
     out.open("void reach(uint32_t table, const int32_t* a)")
@@ -216,7 +216,7 @@ def write_reach(context: ClassContext, joins: Sequence[Join]) -> None:
 
 
 def write_restore(context: ClassContext) -> None:
-    """`restore`: items of a chart that was computed elsewhere enter this one as they are, if there is room for all."""
+    """`restore`: enters items of another chart as they are; false where there is no room for them."""
     out = context.out
     head = (
         "bool restore(int64_t table, const int32_t* rows, const uint64_t* words, const double* bounds, int64_t count)"
@@ -250,7 +250,7 @@ def write_restore(context: ClassContext) -> None:
 
 
 def write_swap(context: ClassContext) -> None:
-    """`swap`: other rows for a fact table; the rows so far become the old ones, until `settled`."""
+    """`swap`: replaces the rows of a fact table; until `settled`, the previous rows are its old ones."""
     out = context.out
     out.open("void swap(int64_t table, const FactTable* facts, const void* weights, int64_t settled)")
     out.line("const auto* w = (const Weights<semiring>*)weights;")

@@ -1,24 +1,24 @@
-"""Stages that solve, brought up to date after a change of facts: only what changed is computed again.
+"""Incremental updates where cycles are solved: only components that a change of facts reaches are recomputed.
 
-Here every stage takes its items block by block, as `codegen/rules/solving/stages.py` describes, also those whose order
-is known before. But a block starts from *marked* items: those with an instance that came, went, or has another value in
-it. Facts that changed mark heads first, the old ones among the old facts, the new ones among the new. Then, stage by
-stage and level by level:
+Every stage runs block by block, as `codegen/rules/solving/stages.py` describes, also those with a static order. But a
+block starts from *marked* items: those with an instance that was added, deleted, or has an antecedent with another
+value. Changed facts mark their heads first: old facts by joins with old facts, new ones by joins with new ones. Then,
+stage by stage and level by level:
 
-- What the marked items lead to on their level is found, among all items that are there or may come.
-- All of that leaves the chart, and each item gets its contributions from what stayed, by joins that start from the
-  head.
-- From items that have one, the block is explored as in any other run: what is derived now, in which components. Items
-  that are not derived any more mark their heads.
-- Component by component, antecedents first: one without a marked or new item has the values that it had. Any other is
-  popped, or solved and popped. Contributions go to items of the block alone. An item that has another value than
-  before, to the bit, marks its heads: those in the block at once, others once all of the block is in the chart.
+- The items that marked ones reach on their level are found, among all that exist or may come to exist.
+- All of these are removed from the chart, and each gets its contributions from the items that stayed, by joins that
+  start from the head.
+- From items that have one, the block is explored as in any other run: the items that are derived now, and their
+  components. Items that are no longer derived mark their heads.
+- Component by component in topological order: one without a marked or new item keeps its values. Any other is popped,
+  or solved and popped. Contributions go to items of the block alone. An item whose value differs from before, in any
+  bit, marks its heads: those in the block at once, others when the whole block is in the chart.
 
-So a component of the new ground program is solved once if anything it is made of changed, and a change that fades does
-not spread. What a component's bound was is kept with its items, as the chart's is that of all components.
+So a component of the new ground program is solved once if any of its antecedents changed, and a change without effect
+does not spread. The error bound of a component is kept with its items, as the chart's is that of all components.
 
-Whatever goes wrong on the way, the chart is run afresh, so an error is that of a fresh run. Order and ranges of a plan
-hold for items of the facts before and after together; `charts/changes.py` sees to that.
+If anything fails, the caller runs the chart afresh, so errors are those of a fresh run. The order and the ranges of the
+plan hold for items from the facts before and after; `charts/changes.py` checks that.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ from .changing import write_derive, write_enter, write_reach, write_restore, wri
 
 
 def write_members(context: ClassContext) -> None:
-    """What is known of items from before the change."""
+    """The members that keep items from before the change."""
     out = context.out
     for stage in context.plan.stages:
-        out.line(f"Array<Former<value_t>> former{stage.number}{{&account}};  // of the block at hand")
-        out.line(f"Array<Handle> stirred{stage.number}{{&account}};  // what has another value now")
+        out.line(f"Array<Former<value_t>> former{stage.number}{{&account}};  // of the current block")
+        out.line(f"Array<Handle> stirred{stage.number}{{&account}};  // items whose values changed")
         for key in stage.keys:
-            out.line(f"Array<uint32_t> {context.names.table[key]}_former{{&account}};  // where an item is among them")
+            out.line(f"Array<uint32_t> {context.names.table[key]}_former{{&account}};  // its place among these")
 
 
 def write_marks(context: ClassContext) -> None:
-    """`mark`: an item is to be computed again."""
+    """`mark_...`: an item is to be recomputed."""
     out = context.out
     write_enter(context)
     for stage in context.plan.stages:
@@ -51,7 +51,7 @@ def write_marks(context: ClassContext) -> None:
         for key in stage.keys:
             table, name = context.plan.tables[key], context.names.table[key]
             out.open(f"void mark_{name}({', '.join(f'int32_t a{i}' for i in range(table.arity))})")
-            out.line(f"if (!{name}.inside({context.stored(table)})) return;  // it was not there, and cannot be")
+            out.line(f"if (!{name}.inside({context.stored(table)})) return;  // out of range before and after")
             out.line(f"const int64_t cell = {name}.locate({context.stored(table)});")
             out.line(f"uint8_t& flags = grown(marked_{name}, cell, (uint8_t)0);")
             out.line("const bool known = flags != 0;")
@@ -66,7 +66,7 @@ def write_marks(context: ClassContext) -> None:
 
 
 def write_changes(context: ClassContext) -> None:
-    """`change`, which marks what a fact reaches, and the loading of a chart that was computed elsewhere."""
+    """`change`, which marks the heads that a fact reaches, and `restore`, which loads a chart of another class."""
     changes = context.plan.changes
     assert changes is not None
     out = context.out
@@ -103,7 +103,7 @@ def write_stage(context: ClassContext, stage: Stage) -> None:
 
 
 def _items(context: ClassContext, stage: Stage) -> None:
-    """What is done with single items, whatever their table."""
+    """Functions of single items of any table of the stage."""
     out, n = context.out, stage.number
 
     def cases(head: str, body: Callable[[TableLayout, str], list[str]], otherwise: str = "") -> None:
@@ -176,7 +176,7 @@ def _items(context: ClassContext, stage: Stage) -> None:
 
 
 def _derive(context: ClassContext, stage: Stage) -> None:
-    """`renew`: an item gets its contributions, as a fact and from all instances that are in the chart."""
+    """`renew`: adds an item's contributions, from axioms and from all instances with antecedents in the chart."""
     changes = context.plan.changes
     assert changes is not None
     out, n = context.out, stage.number
@@ -210,15 +210,14 @@ def _derive(context: ClassContext, stage: Stage) -> None:
 def _gather(context: ClassContext, stage: Stage) -> None:
     out, n, sight = context.out, stage.number, stage.joins_itself
     former = f"former{n}"
-    out.line(
-        "// The next marked items on one level and what they lead to there, taken out of the chart, and an order for"
-    )
+    out.line("// Removes the next marked items of one level, and all that they reach there, from the chart, and orders")
     out.line("// those of them that are derived now. False where there are none, or where the run stops.")
+
     out.open(f"bool gather{n}()")
     out.open("for (;;)")
     out.open(f"for (int64_t i = 0; i < stirred{n}.size && !halt; i++)")
     out.line("if (spend(1)) break;")
-    out.line(f"reach_from{n}(stirred{n}[i]);  // now that all of the block is in the chart")
+    out.line(f"reach_from{n}(stirred{n}[i]);  // now that the whole block is in the chart")
     out.close()
     out.line("if (halt) return false;")
     out.line(f"stirred{n}.clear();")
@@ -257,7 +256,7 @@ def _gather(context: ClassContext, stage: Stage) -> None:
     if sight:
         out.line(f"for (int64_t i = block{n}.explored; i-- > 0;) hide{n}(block{n}.items[i]);")
     out.line("if (halt) return false;")
-    out.line("// what is there no more is put back once, to find what it was in")
+    out.line("// items that are no longer derived are put back for a moment, to find the instances that they were in")
     out.line("bool gone = false;")
     out.open(f"for (int64_t i = 0; i < {former}.size; i++)")
     out.line(f"gone = gone || ({former}[i].there && !here{n}({former}[i].item));")
@@ -319,7 +318,7 @@ def _step(context: ClassContext, stage: Stage) -> None:
 
 
 def write_end(context: ClassContext) -> None:
-    """At the end of `run`: the bound of the chart is that of its worst component, solved again or not."""
+    """At the end of `run`: the error bound of the chart, that of its worst component, recomputed or not."""
     out = context.out
     out.line("report.error_bound = 0, report.critical = 0;")
     for table in context.derived:

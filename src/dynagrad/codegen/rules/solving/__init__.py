@@ -1,1 +1,5 @@
-"""Stages whose ground program is found as they run: blocks, components, and iteration that is watched."""
+"""Stages that find the components of their ground program at run time, and solve or iterate cycles.
+
+`grounding.py` writes joins as edges of the ground program and as its equations, `components.py` solves a cyclic
+component, `stages.py` explores and pops blocks of items, and `convergence.py` watches stages that iterate.
+"""

@@ -1,25 +1,24 @@
-"""Cyclic components of the ground program, forward: grounded as a system of equations, solved, and put into the chart.
+"""Cyclic components of the ground program: grounded as a system of equations, solved, and put into the chart.
 
-The system is that of `solve.hpp`, or of `columns.hpp` where the stage has a stable argument. Which component is next,
-and what happens to its items afterwards, is the business of `stages.py`; `codegen/rules/backward/implicit.py` has the
-way back.
+The system is that of `solve.hpp`, or of `columns.hpp` where the stage has a stable argument. `stages.py` orders the
+components and pops their items; the backward pass is in `codegen/rules/backward/implicit.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from ....plan.aggregators import stated
+from ....plan.aggregators import clause_defined
 from ....plan.model import Stage, TableLayout
 from ..context import ClassContext
 from .stages import by_table
 
 STOPPED = (("unsolved", "cyclic"), ("overflows", "bad_value"), ("no_tangent", "unsettled"))
-"""How a system may end without a solution, and the status of the run then; where it diverges there is more to say."""
+"""How a system may end without a solution, and the status of the run then; divergence is handled separately."""
 
 
 def write_ground_all(context: ClassContext, stage: Stage, at: str) -> None:
-    """All instances of a component. Items are exposed one by one, so that each instance is found once."""
+    """Grounds all instances of a component. Items are exposed one by one, so that each instance is found once."""
     out, n = context.out, stage.number
     if stage.joins_itself:
         out.line("int64_t seen = 0;")
@@ -77,7 +76,7 @@ def write_solve(context: ClassContext, stage: Stage) -> None:
     out.close()
 
     def given(table: TableLayout, name: str) -> list[str]:
-        if stated(plan, table):  # what is found is derived, and that is all
+        if clause_defined(plan, table):  # an item that is derived is worth one
             return [f"{solver}.given[{number}] = semiring::one();"]
         return [f"if ({name}.seen.test(cell_of(h))) {solver}.given[{number}] = {name}.value[cell_of(h)];"]
 
@@ -135,7 +134,7 @@ def write_solve(context: ClassContext, stage: Stage) -> None:
 
 
 def _open_columns(context: ClassContext, stage: Stage, node: str) -> None:
-    """The values of the stable argument for which anything reaches the component."""
+    """Collects the values of the stable argument for which the component has items."""
     out, n = context.out, stage.number
     out.line(f"columns{n}.open();")
     out.open(f"for (int64_t c = 0; c < width{n}(); c++)")

@@ -1,16 +1,17 @@
-"""When iteration has come near enough to where it goes: the rest that is still to come, estimated from its rate.
+"""Convergence of iteration: the remainder estimated from the rate of convergence, divergence, and negative cycles.
 
-A stage that iterates sums holds back updates under a tolerance. What they would still have become is the most that an
-item holds back, relative to its value, times what a unit becomes in all: 1 / (1 - rate), where the rate is what pops
-send back into the stage over what was popped, both relative to the items' values, in the last window of pops. Where
-nobody set a tolerance, it is lowered, and what was held back goes on, until that rest is under it. A stage of rounds
-compares the changes of two rounds instead. What the estimate says at the end is the chart's `error_bound`. A rate that
-stays at one, or above, means that there is no value to come to.
+A stage that iterates sums holds back updates below a tolerance. The remainder is estimated as the largest update that
+an item holds back, relative to its value, times the geometric series 1 / (1 - rate), where the rate is the sum of what
+pops send back into the stage over the sum of what was popped, both relative to the items' values, in the last window of
+pops. If no tolerance was given, it is lowered, and the updates that were held back are propagated, until the remainder
+is below it. A sweep compares the changes of two rounds instead. The estimate at the end is the chart's `error_bound`. A
+rate that stays at one or above means divergence.
 
-Best first search has no rest, but may have no end: a cycle along which values get better each time around. Once items
-are popped much more often than there are items, each improvement notes which item it came from; these notes form a
-cycle only where going around it is a gain (as parents do in the algorithm of Bellman and Ford), which is looked for now
-and then. Where arguments may grow without end, a run stops after a million pops in a row that changed no digit.
+Best-first search has no remainder, but may never end: values may get better each time around a cycle. Once items are
+popped much more often than there are items, each improvement records the item that it came from; these parents form a
+cycle only where going around it is a gain (negative cycle detection, as for Bellman and Ford's algorithm; Cherkassky
+and Goldberg 1999), which is looked for now and then. Where arguments may grow without bound, a run stops after a
+million pops in a row that changed no digit.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ from ....rules.syntax import Numeral
 from ..context import ClassContext
 
 QUIET = 1_000_000
-"""Pops in a row without a changed digit, after which a stage whose arguments may grow without end stops."""
+"""Pops in a row without a changed digit, after which a stage whose arguments may grow without bound stops."""
 
 
 def estimates(plan: Plan, stage: Stage) -> bool:
-    """Whether the rest of the stage is estimated: iterated sums of numbers that have a size."""
+    """Whether the remainder of a stage is estimated: it iterates sums of numbers that have a size."""
     if plan.changes is not None or plan.rules.prunes or plan.rules.beams:
         return False
     if plan.semiring not in ("real", "log", "expectation", "plain", "user") or plan.selective or stage.final:
@@ -39,7 +40,7 @@ def estimates(plan: Plan, stage: Stage) -> bool:
 
 
 def gains(plan: Plan, stage: Stage) -> bool:
-    """Whether the stage looks for cycles of gain: best first, where what is recursive is shifted and nothing else."""
+    """Whether a stage looks for cycles of gain: best-first, where right sides only add to a recursive antecedent."""
     if stage.strategy not in ("heap", "queue", "stack") or plan.changes is not None:
         return False
     if SEMIRINGS[plan.semiring].order == "value":
@@ -77,7 +78,7 @@ def write_members(context: ClassContext) -> None:
 
 
 def sizes(context: ClassContext, x: str, value: str) -> str:
-    """The size of an update and that of its item's value; of users' numbers, how far it moves them, relative to one."""
+    """The sizes of an update and of its item's value; for users' semirings, the relative change of the value, and 1."""
     if context.plan.semiring == "user":
         return f"semiring::apart(semiring::plus({value}, {x}), {value}), 1.0"
     size = "fabs(semiring::primal({0}))" if context.plain else "semiring::size(semiring::zero(), {0}, {0})"
@@ -85,12 +86,12 @@ def sizes(context: ClassContext, x: str, value: str) -> str:
 
 
 def asked_for(plan: Plan, table: TableLayout) -> bool:
-    """Whether the user wants the items of a table: those of declared outputs, or all."""
+    """Whether the items of a table are declared as output, or nothing is."""
     return not plan.rules.outputs or table.key in plan.rules.outputs
 
 
 def write_changed(context: ClassContext, table: TableLayout, where: str) -> None:
-    """In `add`, before `x` is added to an item that is never popped: whether a digit changes."""
+    """In `add`, before `x` is added to an item that is never popped: notes whether a digit changes."""
     if stage_of(context.plan, table).grows and table.sink:
         plus = context.plus(table, where, "x")
         changes = f"semiring::better(x, {where})" if context.plan.selective else f"!semiring::same({plus}, {where})"
@@ -98,7 +99,7 @@ def write_changed(context: ClassContext, table: TableLayout, where: str) -> None
 
 
 def write_sent(context: ClassContext, table: TableLayout) -> None:
-    """In `add`: a contribution `x` is part of what the stage sends to itself."""
+    """In `add`: counts a contribution `x` that a stage sends to itself."""
     stage = stage_of(context.plan, table)
     if estimates(context.plan, stage) and not table.sink:
         value = f"{context.names.table[table.key]}.value[cell]"
@@ -106,7 +107,7 @@ def write_sent(context: ClassContext, table: TableLayout) -> None:
 
 
 def write_improved(context: ClassContext, table: TableLayout, better: str) -> None:
-    """In `add`: notes where an improvement comes from."""
+    """In `add`: records the item that an improvement comes from."""
     stage = stage_of(context.plan, table)
     if gains(context.plan, stage) and not table.sink:
         name = context.names.table[table.key]
@@ -116,7 +117,7 @@ def write_improved(context: ClassContext, table: TableLayout, better: str) -> No
 
 
 def write_popped(context: ClassContext, stage: Stage, table: TableLayout) -> None:
-    """In `pop`, once it is sure that the update goes on."""
+    """In `pop`, once the update is sure to be propagated."""
     out = context.out
     if estimates(context.plan, stage):
         moved = "semiring::apart(old, now), 1.0" if context.plan.semiring == "user" else sizes(context, "update", "now")
@@ -137,7 +138,7 @@ def write_popped(context: ClassContext, stage: Stage, table: TableLayout) -> Non
 
 
 def write_refine(context: ClassContext, stage: Stage) -> None:
-    """`refine<n>`: at the end of a stage, whether what was held back goes on under a lower tolerance."""
+    """`refine<n>`: at the end of a stage, propagates what was held back under a lower tolerance, if necessary."""
     plan, out, n = context.plan, context.out, stage.number
     if not estimates(plan, stage):
         return
@@ -170,12 +171,12 @@ def write_refine(context: ClassContext, stage: Stage) -> None:
 
 
 def tolerance(plan: Plan, stage: Stage) -> str:
-    """What updates are held back under."""
+    """The tolerance below which updates are held back."""
     return f"convergence{stage.number}.tolerance" if estimates(plan, stage) else "settings.tolerance"
 
 
 def write_begin(context: ClassContext, stage: Stage) -> None:
-    """When a stage begins or goes on."""
+    """At the beginning of a stage, and where it is resumed."""
     if estimates(context.plan, stage):
         context.out.line(f"convergence{stage.number}.begin(settings);")
     if gains(context.plan, stage):

@@ -1,7 +1,6 @@
-"""Joins inside a level, written without their updates: as edges of the ground program, and as its equations.
+"""Joins inside a level, written as edges of the ground program and as its equations.
 
-The functions that this file writes are called by those of `stages.py`, forward, and of
-`codegen/rules/backward/implicit.py`, backward.
+Their functions are called by those of `stages.py`, forward, and of `codegen/rules/backward/implicit.py`, backward.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from ..values import lifted_cxx
 
 
 class EdgeWriter(JoinWriter):
-    """Writes a join that notes which items lead to its head, and computes no values."""
+    """Writes a join that adds edges from its antecedents to its head to the ground program, and computes no values."""
 
     @property
     def in_rows(self) -> bool:
@@ -54,7 +53,7 @@ class EdgeWriter(JoinWriter):
 
 
 class GroundWriter(JoinWriter):
-    """Writes a join that adds each instance with its head in the component at hand to the system of equations."""
+    """Writes a join that adds each instance whose head is in the current component to its system of equations."""
 
     def __init__(self, context: ClassContext, join: Join) -> None:
         super().__init__(context.plan, context.names, join, context.out)
@@ -79,7 +78,7 @@ class GroundWriter(JoinWriter):
         super()._antecedent(i, at)
 
     def _logs(self) -> str:
-        """The log of the weight of an instance whose one unknown is its own head."""
+        """The log of an instance's weight, for instances whose only unknown is their own head."""
         parts = [
             f"weight_log[{self.names.weights[self.rule.number, k]}]" for k, _ in enumerate(numbers(self.rule.value))
         ]
@@ -134,7 +133,8 @@ class GroundWriter(JoinWriter):
             self._add(weight, [self.unknown[i] for i in factors])
 
     def _add_sides(self) -> None:
-        """The product before the unknown, and the product after it."""
+        """Adds an instance in a user's semiring, whose times need not commute: the products before and after the
+        unknown."""
         sides: list[str] = ["semiring::one()", "semiring::one()"]
         after = 0
         for which, antecedent in product_order(self.rule.value):
@@ -173,13 +173,13 @@ class GroundWriter(JoinWriter):
 
 
 def driver_of(join: Join) -> str:
-    """The predicate that a join starts from."""
+    """The predicate that drives a join."""
     assert join.driver is not None
     return join.rule.antecedents[join.driver].item.key
 
 
 def write_join(context: ClassContext, join: Join, prefix: str) -> None:
-    """A function that goes through the instances of a rule from one item: `edges...` or `ground...`."""
+    """`edges...` or `ground...`: the function of a join inside a level that is driven by an item."""
     out = context.out
     assert join.driver is not None
     item = join.rule.antecedents[join.driver].item

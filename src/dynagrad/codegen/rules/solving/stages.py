@@ -1,23 +1,23 @@
-"""Stages whose ground program is found as it runs: blocks of items, their components, and the order of pops.
+"""Stages in topological order of the ground program, which is found at run time: blocks of items and their components.
 
-Such a stage takes the items of one level together, a *block*. It explores first: from each item it goes through the
-rules whose heads may lie on the same level, without values, and notes which item leads to which (`runtime/include/
-dynagrad/ground.hpp`). Then it pops the items component by component of that graph, antecedents first, so that each
-item has all its contributions when it is popped, once, by the same functions as a stage whose order is known before.
-What is left are cyclic components, which are solved first (`components.py`); contributions from within a solved
-component are passed over, as they are in the solution.
+Such a stage takes the items of one level together, a *block*. First it explores: from each item it runs the joins whose
+heads may be on the same level, without values, and records the edges between items
+(`runtime/include/dynagrad/ground.hpp`). Then it pops the items by strongly connected components in topological order,
+so that each item has all its contributions when it is popped, once, by the same functions as in a stage with a static
+order. Cyclic components are solved before that (`components.py`); contributions from within a solved component are
+ignored, as they are part of the solution.
 
 Where a stage has a stable argument (`plan/stable.py`), a node of the graph stands for a *line*: all items that differ
-in this argument alone. One of them, where the argument is least, is explored and grounded for all.
+in this argument alone. The one with the least value of it is explored and grounded for all.
 
-`grounding.py` writes the joins that go through the instances, `codegen/rules/backward/implicit.py` the way back.
+`grounding.py` writes these joins, `codegen/rules/backward/implicit.py` the backward pass.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from ....plan.aggregators import states
+from ....plan.aggregators import head_clause_defined
 from ....plan.model import Stage, TableLayout
 from ..context import ClassContext
 from .grounding import driver_of, write_join
@@ -26,14 +26,14 @@ from .grounding import driver_of, write_join
 
 
 def line_of(context: ClassContext, stage: Stage, table: TableLayout) -> str:
-    """The cell that stands for the item at `cell` in the ground program: its own, or that of its line."""
+    """The cell that represents the item at `cell` in the ground program: its own, or that of its line."""
     if table.key not in stage.stable:
         return "cell"
     return f"{context.names.table[table.key]}.line(cell, {table.order.index(stage.stable[table.key])})"
 
 
 def by_table(context: ClassContext, stage: Stage, handle: str, lines: Callable[[TableLayout, str], list[str]]) -> None:
-    """A switch over the tables of a stage; `lines(table, name)` is what is done with an item of one."""
+    """A switch over the tables of a stage; `lines(table, name)` has the statements for an item of one."""
     out = context.out
     out.open(f"switch (table_of({handle}))")
     for key in stage.keys:
@@ -47,7 +47,7 @@ def by_table(context: ClassContext, stage: Stage, handle: str, lines: Callable[[
 
 
 def write_members(context: ClassContext) -> None:
-    """The state of stages that solve, and of their items."""
+    """The members of stages that solve, and of their items."""
     out, plan = context.out, context.plan
     stages = [s for s in plan.stages if s.strategy == "solve"]
     if not stages:
@@ -55,10 +55,10 @@ def write_members(context: ClassContext) -> None:
     if plan.keeps_logs:
         primal = "v" if not plan.order else "{v.m[0], v.e}"
         out.line(f"static double semiring_log(const value_t& v) {{ return Log::out({primal}); }}")
-    out.line("static constexpr uint32_t unsolved = 0xFFFFFFFF;  // the number of what is no unknown")
-    out.line("int64_t solved_items = 0;  // of all components, which numbers them")
-    out.line("int64_t solved_first = 0, solved_count = 0;  // the component at hand")
-    out.line("bool leads_out = true;  // whether rules in the level lead from the item at hand out of its component")
+    out.line("static constexpr uint32_t unsolved = 0xFFFFFFFF;  // the number of an item that is not an unknown")
+    out.line("int64_t solved_items = 0;  // in all components so far")
+    out.line("int64_t solved_first = 0, solved_count = 0;  // the current component")
+    out.line("bool leads_out = true;  // whether joins in the level lead from the current item out of its component")
     for stage in stages:
         n = stage.number
         out.line(f"Block block{n}{{&account}};")
@@ -69,23 +69,23 @@ def write_members(context: ClassContext) -> None:
             out.line(f"{system} system{n}{{this}};")
             if stage.stable:
                 out.line(f"Columns<semiring> columns{n}{{system{n}}};")
-                out.line(f"int64_t column{n} = 0;  // up to which the line at hand was popped")
-                out.line(f"bool reached{n} = false;  // ... and whether the item that the run stops at was among it")
+                out.line(f"int64_t column{n} = 0;  // up to which the current line was popped")
+                out.line(f"bool reached{n} = false;  // whether the item that the run stops at was among these")
             if plan.adjoint:
                 out.line(f"Array<SolvedComponent> solved{n}{{&account}};")
         for key in stage.keys:
             name = context.names.table[key]
-            out.line(f"Array<uint32_t> node_{name}{{&account}};    // in the block, see there")
-            out.line(f"Array<uint32_t> place_{name}{{&account}};   // among solved items, from 1; 0 where it is none")
+            out.line(f"Array<uint32_t> node_{name}{{&account}};    // its node in the block, from 1")
+            out.line(f"Array<uint32_t> place_{name}{{&account}};   // among solved items, from 1; 0 if it is not one")
             if plan.bounded(plan.tables[key]):
                 out.line(f"Array<double> {name}_bound{{&account}};     // of its component; below zero: near-critical")
     if plan.adjoint:
-        out.line("bool inside = false;  // the way back is on its way through a solved component")
+        out.line("bool inside = false;  // the backward pass is inside a solved component")
         out.line("adjoint_t discarded{};")
 
 
 def write_items(context: ClassContext, stage: Stage) -> None:
-    """Functions of single items, which the rest of the class calls."""
+    """Functions of single items for the rest of the class."""
     out, n = context.out, stage.number
     for key in stage.keys:
         table, name = context.plan.tables[key], context.names.table[key]
@@ -117,13 +117,13 @@ def write_items(context: ClassContext, stage: Stage) -> None:
         name, place = context.names.table[key], context.plan.tables[key].order.index(stage.stable[key])
         out.line(f"int64_t width{n}() const {{ return {name}.range[{place}].count; }}")
         out.open(f"Handle item{n}(Handle line, int64_t column)")
-        by_table(context, stage, "line", lambda table, name: [_along(stage, table, name)])
+        by_table(context, stage, "line", lambda table, name: [_item_of_line(stage, table, name)])
         out.line("return line;")
         out.close()
     out.line()
 
 
-def _along(stage: Stage, table: TableLayout, name: str) -> str:
+def _item_of_line(stage: Stage, table: TableLayout, name: str) -> str:
     place = table.order.index(stage.stable[table.key])
     return f"return handle({table.number}, cell_of(line) + column * {name}.stride[{place}]);"
 
@@ -132,7 +132,7 @@ def _along(stage: Stage, table: TableLayout, name: str) -> str:
 
 
 def calls(verb: str) -> Callable[[TableLayout, str], list[str]]:
-    """What `by_table` does with an item: calls its function of that name."""
+    """An argument of `by_table`: calls the function of an item's table that starts with `verb`."""
     return lambda _, name: [f"{verb}_{name}(cell_of(h));"]
 
 
@@ -141,7 +141,7 @@ def write_stage(context: ClassContext, stage: Stage) -> None:
     out, n = context.out, stage.number
     for join in stage.inner_joins:
         write_join(context, join, "edges")
-        if stage.unknowns and not states(context.plan, join):
+        if stage.unknowns and not head_clause_defined(context.plan, join):
             write_join(context, join, "ground")
     _all_joins(context, stage, "explore", "edges")
     if stage.unknowns:
@@ -159,13 +159,13 @@ def write_stage(context: ClassContext, stage: Stage) -> None:
 
 
 def _all_joins(context: ClassContext, stage: Stage, verb: str, prefix: str) -> None:
-    """`explore` or `ground`: all joins inside the level from one item."""
+    """`explore` or `ground`: calls all joins inside the level that an item drives."""
     out, n = context.out, stage.number
     for key in stage.keys:
         table, name = context.plan.tables[key], context.names.table[key]
         own = [j for j in stage.inner_joins if driver_of(j) == key]
         if verb == "ground":
-            own = [j for j in own if not states(context.plan, j)]
+            own = [j for j in own if not head_clause_defined(context.plan, j)]
         out.open(f"void {verb}_{name}(int64_t cell)")
         if own:
             context.unpack(table)
@@ -225,10 +225,10 @@ def _gather(context: ClassContext, stage: Stage) -> None:
 
 
 def leads_out(stage: Stage, node: str) -> str:
-    """Whether rules inside the level lead from an item out of its component, as far as exploring it tells.
+    """Whether joins inside the level lead from an item out of its component, as far as exploration can tell.
 
-    It does not tell of an instance that leads to another level, where the item was explored before what it is joined
-    with, and rules do not lead from that inside the level.
+    It misses an instance that leads to another level if the item was explored before the item that it is joined with,
+    and that one drives no join inside the level.
     """
     return "true" if stage.forms and stage.joins_itself else f"block{stage.number}.leads_out({node})"
 
@@ -289,7 +289,7 @@ def _step(context: ClassContext, stage: Stage) -> None:
 
 
 def _waiting(context: ClassContext, stage: Stage) -> None:
-    """How many items of the block are still to be popped."""
+    """`waiting<n>`: the number of items of the block that are still to be popped."""
     out, n = context.out, stage.number
     out.open(f"int64_t waiting{n}()")
     out.line(f"if (block{n}.done()) return 0;")

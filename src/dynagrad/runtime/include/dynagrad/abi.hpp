@@ -1,5 +1,5 @@
-// What a program says of itself to the functions that Python calls: included at the end of generated code, which defines
-// `program`, a class derived from ChartBase. The functions are in `runtime.hpp`, the same for all programs.
+// The entry of a program (`entry.hpp`), by which the functions that Python calls reach it: included at the end of
+// generated code, which defines `program`, a class derived from ChartBase. The functions are in `runtime.hpp`.
 #pragma once
 #include "chart.hpp"
 #include "entry.hpp"

@@ -1,6 +1,6 @@
-// The adjoints of a solved component: those of its values into those of what comes to them from outside.
+// Adjoints of a solved component: from those of its values to those of the contributions from outside it.
 //
-// Systems know adjoints as doubles relative to their units; here they are made of those of each semiring.
+// Systems have adjoints as doubles relative to their units; here they are converted from those of each semiring.
 #pragma once
 #include "columns.hpp"
 

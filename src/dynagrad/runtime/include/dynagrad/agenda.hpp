@@ -1,9 +1,9 @@
-// Agendas: which item is popped next. All of them hold handles (a table's number and a cell) and never an item twice.
+// Agendas: the order in which items are popped. They contain handles (a table's number and a cell), each at most once.
 //
-// `Levels` serves plans in which items become final in order of a whole number: a stack per number, walked upwards.
-// `Heap` pops the least level first and among those the largest priority. `Queue` pops in order of arrival, `Stack`
-// the newest first. In Heap an item's place is kept beside the item, so that its priority can change while it waits.
-// Its priority is a number, or anything else with an order `a > b`: a goes first.
+// `Levels` is a bucket queue for plans in which items become final in order of an integer level: a stack per level.
+// `Heap` pops the lowest level first and within it the largest priority. `Queue` pops first in, first out, `Stack` last
+// in, first out. Heap keeps the place of an item beside the item, so that its priority can change while it waits. A
+// priority is a number, or anything else with an order: a is popped before b if `a > b`.
 #pragma once
 #include "memory.hpp"
 

@@ -1,4 +1,4 @@
-// The body of a generated function: what it is given besides its arguments, and how it says that it failed.
+// The body of a generated function: its calling convention, its context, and how it reports failure.
 //
 //     DYNAGRAD_EXPORT int64_t f(const dynagrad::Context* context, const void* const* inputs, void* const* outputs)
 //

@@ -1,4 +1,4 @@
-// What the compiler calls for 128-bit integers, where no runtime library of a compiler is linked.
+// The compiler's support functions for 128-bit integers, where no compiler runtime library is linked.
 //
 // Generated code is linked with libc and libm alone. A processor has no instruction for dividing 128-bit integers or
 // for turning them into doubles, so compilers call functions with the names below; other compilers bring them along

@@ -1,8 +1,8 @@
-// What every compiled program stands on: the world its codes come from, limits, statistics, and the stop button.
+// The base of every compiled program: the world of its codes, limits, statistics, and interruption.
 //
-// A chart's life: construct it over a World and fact tables; `run` begins stage after stage and pops until a stage has
-// nothing left, a limit is met or somebody says stop; then look items up. A run that stopped between two pops may be
-// run on; one that stopped inside a pop (`partial`) may only be looked at.
+// A chart is constructed over a World and fact tables; `run` runs stage after stage, popping until a stage has nothing
+// left, a limit is reached or it is told to stop; then items are looked up. A run that stopped between two pops may be
+// resumed; one that stopped inside a pop (`partial`) may only be read.
 #pragma once
 #include <math.h>
 

@@ -1,6 +1,7 @@
-// Components over semirings that know no subtraction: counts, and closed semirings of users.
+// Systems of cyclic components over semirings without subtraction: counts, in topological order of what is nonzero, and
+// closed semirings of users, by elimination (Lehmann 1977, "Algebraic structures for transitive closure").
 //
-// The life of these systems is that of `System`: `open`, `add` every instance, `solve`.
+// They are used like `System`: `open`, `add` every instance, `solve`.
 #pragma once
 #include "solve.hpp"
 

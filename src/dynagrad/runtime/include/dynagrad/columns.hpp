@@ -1,9 +1,9 @@
-// Systems that differ only in what comes from outside: the values of a stable argument (`plan/stable.py`) side by side.
+// Linear systems with many right sides, one for each value of a stable argument (`plan/stable.py`).
 //
-// The life of `Columns`: `open`; the values of the argument for which something comes from outside are pushed to `column`;
-// the instances of any one of them are added to the `System`, and what comes from outside to `given`, which has a row for
-// each unknown and a column for each value; `solve` leaves `value`, in the same shape. Where no weight is negative and all
-// pivots are positive, one factorisation serves all columns. A column that needs more care than that is solved alone.
+// Use of `Columns`: `open`; push the values of the argument that have contributions from outside to `column`; add the
+// instances of any one of them to the `System`, and the contributions from outside to `given`, which has a row for each
+// unknown and a column for each value; `solve` leaves `value`, in the same shape. Where no weight is negative and all
+// pivots are positive, one factorisation serves all columns. Otherwise columns are solved one by one.
 #pragma once
 #include "solve.hpp"
 

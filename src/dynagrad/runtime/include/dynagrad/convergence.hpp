@@ -1,9 +1,9 @@
-// How far an iteration is from where it goes, and whether it goes anywhere.
+// Convergence of an iteration: its remainder, estimated from the rate of convergence, and divergence.
 //
-// `Convergence` watches a stage that iterates sums: the mass of what is popped and of what that sends to the stage
-// itself, in windows of pops, whose ratio is the rate at which errors shrink. At the end of the stage it says what is
-// still to come, relative to all values, and whether to go on under a lower tolerance. `Gains` looks for cycles among
-// the items that improvements came from.
+// `Convergence` watches a stage that iterates sums: the mass that is popped and the mass that these pops send to the
+// stage itself, in windows of pops; their ratio is the rate at which errors shrink. At the end of the stage it
+// estimates the remainder, relative to all values, and decides whether to go on under a lower tolerance. `Gains` looks
+// for cycles among the items that improvements came from (negative cycle detection).
 #pragma once
 #include "chart.hpp"
 

@@ -1,4 +1,4 @@
-// What the functions that Python calls know of a program: how to make what is its own, and what to do with it.
+// The interface between the functions that Python calls and a program: constructors and methods, as function pointers.
 #pragma once
 #include "chart.hpp"
 #include "collected.hpp"

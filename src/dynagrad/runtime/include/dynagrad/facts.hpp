@@ -1,9 +1,9 @@
-// Facts: a relation that no run changes, loaded once and shared by runs and threads.
+// Facts: immutable relations, loaded once and shared by runs and threads, and their indexes.
 //
-// Rows are sorted by their arguments and merged with plus, so a row number is the fact's name for good; `row_of` says
-// where each given row went. A `Grouping` lists the rows that agree in some arguments, as stretches of one array.
-// `FactTable` and `Groups` are these without the number of their arguments, which is how they are made; `Facts` and
-// `Grouping` know it, which is how they are looked up.
+// Rows are sorted by their arguments and copies are merged with plus, so a row number identifies a fact; `row_of` has
+// the row of each row as it was given. A `Grouping` is an index: the rows that agree in some arguments, as ranges of an
+// array. `FactTable` and `Groups` are the same without a static number of arguments, for construction; `Facts` and
+// `Grouping` have it, for lookups.
 #pragma once
 #include "host.hpp"
 #include "memory.hpp"

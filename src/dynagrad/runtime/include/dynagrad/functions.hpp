@@ -1,9 +1,9 @@
 // Functions of values inside the rules of a program: code of graphs, called by a chart.
 //
-// A function with branches, loops or calls is a C++ function of its own, on the same ground as the code of any graph
-// (graphs/call.hpp). What differs is who looks whether to stop: the chart, by its limits on time and memory and by its
-// own stop button, so that a loop without an end inside a function is no different from one of rules. A function that
-// fails, as a recursion without end does, says so in `Functions::blame`, and the rule ends the run.
+// A function with branches, loops or calls is a C++ function of its own, over graphs/call.hpp as any graph. But the
+// chart checks whether to stop, by its limits on time and memory and its own flag, so that an endless loop inside a
+// function is interrupted like one of rules. A function that fails, as an endless recursion does, is reported in
+// `Functions::blame`, and the rule ends the run.
 #pragma once
 
 #include "chart.hpp"

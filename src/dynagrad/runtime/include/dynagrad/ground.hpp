@@ -1,10 +1,9 @@
-// The ground program of a block of items, as it is found: which item depends on which, and an order for them.
+// The ground program of a block of items: a dependency graph, found at run time, and its components in order.
 //
-// The life of a block: items are `reached`, first those that something was sent to, then those that rules lead to from
-// them; each instance of a rule adds an edge from each of its antecedents to its head; `arrange` finds the strongly
-// connected components (Tarjan 1972) and puts them in topological order; items are then popped component by component.
-// Nothing here looks at values. Items are local numbers in the order in which they were reached, so that the same facts
-// give the same order.
+// Items are `reached`, first those with a contribution, then the heads of rules from them; each instance of a rule adds
+// an edge from each of its antecedents to its head; `arrange` finds the strongly connected components (Tarjan 1972) and
+// puts them in topological order; items are then popped component by component. Values are not used here. Items are
+// local numbers in the order in which they were reached, so that the same facts give the same order.
 #pragma once
 #include "chart.hpp"
 

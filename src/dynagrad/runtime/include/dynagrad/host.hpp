@@ -1,8 +1,8 @@
 // The host of native code: the Python interpreter, or none.
 //
-// A function that may run long is called with a pointer to a Host. It gives up the interpreter lock for its time with
-// an Unlocked, and asks that now and then whether to stop: on Ctrl-C, or because another thread raised a flag. A C++
-// program passes null for both and gets the same code without Python; nothing here includes or links it.
+// A function that may run long is called with a pointer to a Host. It releases the interpreter lock with an Unlocked,
+// and asks that now and then whether to stop: on Ctrl-C, or because another thread raised a flag. A C++ program passes
+// null for both and gets the same code without Python; nothing here includes or links it.
 #pragma once
 
 #include <stdint.h>

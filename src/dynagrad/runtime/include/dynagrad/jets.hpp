@@ -6,9 +6,9 @@
 // computes all of these along with its values, and its backward pass over jets those of the gradient (K = 1: products
 // of the Hessian with a vector).
 //
-// Here live the arithmetic of arrays of components, the jets over the semirings that can be differentiated, and what
-// the backward pass asks of them: `Adjoint`, its sum `gather`, its product `scale` with a value, `start` and `finish`.
-// No knowledge of programs, charts or tapes lives here. Jets are plain bytes: copied freely, owned by who holds them.
+// Here are the arithmetic of arrays of components, jets over the semirings that can be differentiated, and what the
+// backward pass needs of them: `Adjoint`, its sum `gather`, its product `scale` with a value, `start` and `finish`.
+// Programs, charts and tapes are not known here. Jets are plain bytes.
 //
 // Every decision (`size`, `negligible`, `better`, `tiny`) looks at component 0 alone, and component 0 is computed as
 // the semiring below computes it, to the bit, so that a run takes the same course with its derivatives as without.

@@ -1,4 +1,4 @@
-// Which of the runtime is compiled with each program, and which once for all of them.
+// Separate compilation of the runtime: what is compiled with each program, and what once for all of them.
 //
 // What a program does in its inner loops is compiled with it. What it does now and then (taking memory, making terms,
 // sorting facts, solving for a component) is the same for every program: it is compiled once on a machine, as objects
@@ -6,9 +6,9 @@
 //
 // DYNAGRAD_ONCE marks what is in the object of `runtime.hpp`, which every program is linked with: functions that are no
 // templates, and members of templates that `runtime.hpp` instantiates. DYNAGRAD_ONCE_SOLVED marks the same for
-// `solved.hpp`, for programs that solve components. DYNAGRAD_KNOWN stands before single instances of templates.
-// In a program such functions have no code: they are known to be elsewhere (gnu_inline) and are copied nowhere (noinline).
-// A header that is written for C++ programs is linked with nothing, and has them all.
+// `solved.hpp`, for programs that solve components. DYNAGRAD_KNOWN stands before single instances of templates. In a
+// program such functions have no code: they are known to be elsewhere (gnu_inline) and are copied nowhere (noinline). A
+// header that is written for C++ programs is linked with nothing, and has them all.
 #pragma once
 
 #if defined(DYNAGRAD_RUNTIME)  // the runtime itself: whole, whoever calls it

@@ -1,6 +1,6 @@
-// The tables of a program as they are looked at from outside, by number: facts, items, and what they are worth.
+// Lookups in a program from outside, by the numbers of tables: facts, items and their values.
 //
-// A program says of each table where it is, and how its semiring writes a value. All else is the same for all programs.
+// A program describes where each table is, and how its semiring writes a value. All else is the same for all programs.
 #pragma once
 #include "facts.hpp"
 #include "tables.hpp"

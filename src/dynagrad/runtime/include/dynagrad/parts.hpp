@@ -1,4 +1,4 @@
-// Numbers of semirings as arrays of doubles, which is what linear systems are made of.
+// Numbers of semirings as arrays of doubles, for linear systems.
 #pragma once
 #include "jets.hpp"
 

@@ -1,12 +1,12 @@
-// How Python calls a body: the route that costs tens of nanoseconds.
+// Calls of a body from Python, in tens of nanoseconds.
 //
 // Nothing of Python or numpy is included or linked. A library gets a table of pointers when it is loaded (`dg_python`,
-// filled by calling.py), and exports functions with the calling convention that the interpreter calls METH_FASTCALL.
-// Such a function takes the arguments that fit as they are: a float, int or bool, or a contiguous array of the right
-// type and shape. For anything else it calls a function of Python, `otherwise`, with the arguments as they came.
+// filled by calling.py), and exports functions with the calling convention METH_FASTCALL. Such a function takes
+// arguments that fit exactly: a float, int or bool, or a contiguous array of the right type and shape. For anything
+// else it calls a Python function, `otherwise`, with the same arguments.
 //
-// Types are told by their address, so no code of Python runs between the first look at an argument and the call of the
-// body: what was found to fit still fits then. Arrays are read as every extension compiled against numpy reads them.
+// Types are compared by address, so no Python code runs between the check of an argument and the call of the body.
+// Arrays are read as every extension compiled against numpy reads them.
 #pragma once
 
 #include "body.hpp"

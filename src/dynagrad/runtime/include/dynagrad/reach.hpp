@@ -1,4 +1,4 @@
-// What instances make reachable, whatever their values: the unknowns that something enters, forward.
+// Reachability in a system of equations: the unknowns that are nonzero, from those with constants, forward.
 #pragma once
 #include "memory.hpp"
 

@@ -1,4 +1,4 @@
-// What bringing a chart up to date knows of the items that it takes out of the chart and puts back.
+// The state of items that an incremental update removes from the chart and may put back.
 #pragma once
 #include "agenda.hpp"
 

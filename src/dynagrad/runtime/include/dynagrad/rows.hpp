@@ -1,13 +1,13 @@
-// Rows: what a rule does to many neighbouring items at once, forward and backward.
+// Row operations: joins over many contiguous items as vector operations, forward and backward.
 //
-// The last scan of a join and its head may run side by side over one argument. Where both lie in order in memory, all
-// these instances are one operation on vectors: a row of values times the other factors, added to a row of the head.
-// There are two kinds of rows to read from: those of a dense table, and stretches of facts in which an argument goes up
-// by one. Values come out as if the instances came one after the other, to the last bit; the adjoint of the other
-// factors is a sum over the row, which is added up in eight parts.
+// The last scan of a join and its head may run over the same argument. Where both are contiguous in memory, all these
+// instances are one vector operation: a row of values times the other factors, added to a row of the head (axpy). Rows
+// are those of a dense table, or stretches of facts in which an argument increases by one. Values are the same, to the
+// bit, as if the instances came one after the other; the adjoint of the other factors is a sum over the row,
+// accumulated in eight parts.
 //
-// In `log` the numbers of a row mostly have one exponent, and then there is only arithmetic on mantissas to do. Eight
-// entries at a time are looked at; where exponents differ or a mantissa leaves its range they are done one by one.
+// In `log` the numbers of a row mostly have the same exponent, so that only mantissas are computed with. Eight entries
+// at a time are checked; where exponents differ or a mantissa leaves its range they are computed one by one.
 #pragma once
 #include "facts.hpp"
 #include "semirings.hpp"

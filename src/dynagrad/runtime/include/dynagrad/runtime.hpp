@@ -1,4 +1,4 @@
-// The functions that Python calls of every program; see `entry.hpp` for what they know of it.
+// The functions of every program that Python calls, over the program's entry (`entry.hpp`).
 #pragma once
 #include "builtins.hpp"
 #include "chart.hpp"

@@ -1,16 +1,16 @@
 // The built-in semirings, as C++ types with static functions.
 //
-// A semiring S has: `Value`, the number it computes with; `words`, how many 8-byte words a number has outside;
-// `read` and `write`, from and to the outside scale; `zero`, `one`, `plus`, `times`; `selective`, whether plus picks
-// one of its arguments, and then `better`; `size`, how much an update matters (largest first); `negligible`, whether
-// an update is under a tolerance; `valid`, false for what the semiring cannot hold. `flat` says that arrays of Value
-// may be combined without looking at which entries are derived: zero is all-zero bytes and annihilates exactly.
+// A semiring S has: `Value`, its native number; `words`, the number of 8-byte words of a number in Python's scale;
+// `read` and `write`, from and to these words; `zero`, `one`, `plus`, `times`; `selective`, whether plus selects one of
+// its arguments, and then `better`; `size`, the priority of an update (largest first); `negligible`, whether an update
+// is below a tolerance; `valid`, false for NaN and what is out of range. `flat` says that arrays of Value may be
+// combined without checking which entries are derived: zero is all-zero bytes and annihilates exactly.
 //
 // A semiring that can be differentiated also has: `primal`, the number that decisions are made by; `Adjoint`, the
-// number that the backward pass computes with, whose zero is all-zero bytes; `gather`, the sum of two adjoints, whose
-// signs may differ; `scale`, an adjoint times a value; `nothing` and `sound`, whether an adjoint is zero and whether it
-// is finite; `start`, the adjoint of the item that is asked for, from its cotangent; `finish`, from the adjoint of a
-// value the derivative with respect to the number outside; `adjoint_words`, how many words these two are.
+// number of the backward pass, whose zero is all-zero bytes; `gather`, the sum of two adjoints, whose signs may differ;
+// `scale`, an adjoint times a value; `nothing` and `sound`, whether an adjoint is zero and whether it is finite;
+// `start`, the adjoint of a seeded item from its cotangent; `finish`, from the adjoint of a value the derivative with
+// respect to the number in Python's scale; `adjoint_words`, the number of words of cotangents and derivatives.
 #pragma once
 #include <math.h>
 #include <stdint.h>

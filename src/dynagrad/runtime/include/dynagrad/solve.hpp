@@ -1,21 +1,22 @@
 // The solution of a strongly connected component of the ground program, x = F(x), and its derivatives.
 //
-// The life of a `System`: `open` with the number of items; `add` every instance whose head is in the component, as a
-// weight times a product of unknowns; `solve`, which leaves the least solution in `value`; or, from a known solution,
+// Use of a `System`: `open` with the number of items; `add` every instance whose head is in the component, as a weight
+// times a product of unknowns; `solve`, which leaves the least solution in `value`; or, from a known solution,
 // `adjoint`. Weights and values are numbers of the semiring.
 //
 // Decisions are made by primal numbers, as doubles. In `log` these are relative to a scale for each unknown, so that
 // they neither overflow nor underflow. A system in which each instance has one unknown is linear: one factorisation of
 // I - A. Any other is a polynomial one: Newton's method from zero, which for a strongly connected monotone system
 // converges to the least solution if there is one (Etessami and Yannakakis 2009, "Recursive Markov chains, stochastic
-// grammars, and monotone systems of nonlinear equations"). All else that a number carries (tangents, the r of an
-// expectation) is nilpotent: corrections x += (I - J)^-1 (F(x) - x), with J the Jacobian of the primal part, each make
-// one more order of it right, and the last one takes out rounding. So derivatives are those of the implicit function,
-// forward over jets, backward with the transpose, and over jets in both.
+// grammars, and monotone systems of nonlinear equations"). The other components of a number (tangents, the r of an
+// expectation) are nilpotent: each correction x += (I - J)^-1 (F(x) - x), with J the Jacobian of the primal part, makes
+// one more order of them exact, and the last one removes rounding. So derivatives are those of the implicit function,
+// forward over jets, backward with the transpose, and both over jets.
 //
-// Unknowns that nothing non-zero reaches have the value zero, whatever the weights around them. A system without a
-// finite solution `diverges`; one that has a solution, whose tangents have none, has `no_tangent`. Where weights have
-// signs, only a linear system whose iteration would converge is solved; `unsolved` says that iteration has to decide.
+// Unknowns that no nonzero constant reaches have the value zero, whatever the weights around them. A system without a
+// finite solution `diverges`; one with a solution whose tangents have none has `no_tangent`. Where weights are
+// negative, only a linear system whose iteration would converge is solved; `unsolved` says that iteration has to
+// decide.
 //
 // It is long since the least solution and its derivatives in both directions share one factorisation.
 #pragma once

@@ -1,13 +1,12 @@
-// Where derived items live: `Dense`, an array over small domains, and `Hashed`, a hash table on the arguments.
+// Storage of derived items: `Dense`, an array over small domains, and `Hashed`, a hash table on the arguments.
 //
-// The life of an item: `locate` gives its cell (and makes room for it); the first contribution sets its `seen` bit;
-// being popped sets its `popped` bit, and from then on it is in the chart. `value` is what the chart says;
-// `pending` is the update that waits on the agenda, where items may be popped more than once. Where each item is
-// popped once, contributions go straight to `value` and there is no `pending`.
-// Cells are numbers under 2^31. A cell of a Dense table is its place in the array, rows padded to eight cells; a cell
-// of a Hashed table is the order of arrival. The one caveat: `locate` on a Hashed table may move its arrays.
-// `DenseTable` and `HashedTable` are these without the number of their arguments and the type of their values: how they
-// are opened, and looked at from outside.
+// `locate` returns the cell of an item, and makes one if necessary; the first contribution sets the item's `seen` bit;
+// its first pop sets its `popped` bit, and from then on it is in the chart. `value` is its value in the chart;
+// `pending` is its update on the agenda, where items may be popped more than once. Where each item is popped once,
+// contributions are added to `value` and there is no `pending`. Cells are numbers below 2^31. A cell of a Dense table
+// is an index of the array, with rows padded to eight cells; a cell of a Hashed table is the order of arrival. Caution:
+// `locate` on a Hashed table may move its arrays. `DenseTable` and `HashedTable` are the same without a static number
+// of arguments and type of values, for opening them and for access from outside.
 #pragma once
 #include "memory.hpp"
 

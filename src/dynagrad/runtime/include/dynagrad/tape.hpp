@@ -1,9 +1,9 @@
-// What a run remembers so that it can be differentiated backward.
+// The tape: what a run records for its backward pass.
 //
-// The life of a tape: every pop enters the item's handle. That is all as long as each item is popped once from nothing:
-// its update is then the value that it has. An item that is popped again enters what it had and what it got, too. Where
-// plus selects, `from` says at which pop the update was made that the item was popped with. The backward pass walks the
-// tape from its end; it never changes it, so the chart may be run on afterwards.
+// Every pop records the item's handle. That is enough as long as each item is popped once: its update is its value. An
+// item that is popped again also records its old value and its update. Where plus selects, `from` has the pop in which
+// the update was made that the item was popped with. The backward pass traverses the tape from its end without changing
+// it, so the chart may be resumed afterwards.
 #pragma once
 #include "chart.hpp"
 

@@ -1,8 +1,8 @@
-// Terms: numbers for everything that may stand in an argument position of general type.
+// Interned terms (hash consing): the codes of arguments that may be any term.
 //
-// A term is an integer, an atom (a number from the table of atoms that Python keeps) or a functor over terms. Equal
-// terms have equal numbers (they are interned), so comparing is comparing numbers. A store may stand on a base that
-// other charts share: numbers below `offset` are the base's, and the base is never written to by the chart above it.
+// A term is an integer, an atom (a number in the table of atoms that Python keeps) or a functor over terms. Equal terms
+// have equal numbers. A store may extend a base that other charts share: numbers below `offset` are the base's, to
+// which the chart above it never writes.
 #pragma once
 #include "memory.hpp"
 

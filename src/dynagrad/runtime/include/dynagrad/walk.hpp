@@ -1,11 +1,12 @@
-// Calls of a function with structures of arguments, and structures of results: the walk over both.
+// Pytrees: calls of a function of leaves with nested containers as arguments and result.
 //
-// A walk knows one structure. It takes arguments that have it apart, calls a function of their leaves, and puts what
-// comes back into a structure of its own. Containers are those of Python alone, told by their exact types, and keys and
-// known values are the very objects that the walk was made with; for all else it calls a function of Python,
-// `otherwise`, with the arguments as they came. No code of Python runs before the leaves are held.
+// A walk is for one structure. It flattens arguments of that structure, calls a function of their leaves, and rebuilds
+// the structure of the result. Containers are Python's own, compared by exact type, and keys and fixed values must be
+// the same objects as when the walk was made; for all else it calls a Python function, `otherwise`, with the same
+// arguments. No Python code runs before references to the leaves are taken.
 //
-// A structure is a list of numbers, in preorder: a Part, how many parts it has, and for dicts the numbers of its keys.
+// A structure is encoded as numbers, in preorder: a Part, the number of its parts, and for dicts the numbers of its
+// keys.
 #pragma once
 #include <stddef.h>
 #include <stdint.h>

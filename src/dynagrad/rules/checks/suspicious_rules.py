@@ -1,4 +1,4 @@
-"""What is allowed and probably not meant: variables that occur once, sums that may grow without end."""
+"""Warnings about rules: variables that occur once, and sums that may diverge (a termination analysis)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from ..syntax import (
 from .recursion import components, cycle_of
 from .report import Reporter
 
-LONGEST_CHAIN = 20  # of equations that put one variable off from another
+LONGEST_CHAIN = 20  # of equations from one variable to another with an offset
 MOST_WARNINGS = 50  # of each kind; the rest are counted
 
 
@@ -50,9 +50,9 @@ def single_variables(source: Source) -> Iterator[tuple[str, Span]]:
 
 
 def diverging(rules: Rules) -> Iterator[tuple[frozenset[str], str]]:
-    """Sums in a cycle on which nothing is seen to move on from item to item: predicates, and a warning of the first.
+    """Recursive sums without a measure that grows from item to item: the predicates of each cycle, and a warning.
 
-    Whether there is a cycle the facts decide, so only who knows them gives these warnings.
+    Whether items do depend on themselves is up to the facts, so the caller issues these warnings when it knows them.
 
     >>> from dynagrad.rules.check import check
     >>> from dynagrad.rules.parse import parse
@@ -117,7 +117,7 @@ def _may_grow(rule: NormalRule, index: int) -> bool:
 
 
 def _shifts(rule: NormalRule) -> dict[tuple[str, str], int]:
-    """Pairs of variables that equations put a constant apart: (X, Y) has 1 where X is larger, -1 where smaller."""
+    """The signs of differences that equations and comparisons show: 1 for (X, Y) where X is larger, -1 if smaller."""
     shifts: dict[tuple[str, str], int] = {}
     offsets: dict[str, tuple[str, int]] = {}  # a variable as another plus a constant
     for condition in rule.conditions:
@@ -141,7 +141,7 @@ def _shifts(rule: NormalRule) -> dict[tuple[str, str], int]:
             if total:
                 shifts[name, base] = 1 if total > 0 else -1
                 shifts[base, name] = -1 if total > 0 else 1
-    # Two variables that are both put off from a third: `V1 = I+2` and `V2 = I+1`.
+    # Two variables with offsets from a third: `V1 = I+2` and `V2 = I+1`.
     by_base: dict[str, list[tuple[str, int]]] = {}
     for name, (base, amount) in offsets.items():
         by_base.setdefault(base, []).append((name, amount))
@@ -175,12 +175,12 @@ def _directions(head: Item, item: Item, shifts: Mapping[tuple[str, str], int]) -
 def _moves_on(
     rule: NormalRule, item: Item, items: Sequence[Item], shifts: Mapping[tuple[str, str], int], one_way: bool
 ) -> bool:
-    """Whether going from `item` to the head of `rule` is seen to move on, so that no item comes back to itself."""
+    """Whether some measure grows from `item` to the head of `rule`, so that no item can depend on itself through it."""
     head = rule.head
     if one_way and _directions(head, item, shifts):
         return True
     in_head, in_item = set(_tops(head)), set(_tops(item))
-    for other in items:  # another recursive item covers the rest of the way, as the second half of a span does
+    for other in items:  # another recursive item covers the rest of the head, such as the second half of a span
         if other is not item:
             covered = set(_tops(other))
             if covered & (in_head - in_item) and covered & (in_item - in_head):
@@ -189,7 +189,7 @@ def _moves_on(
 
 
 def _nested(a: Term, b: Term) -> bool:
-    """Whether one of two terms takes the other apart: somewhere in the same place, one stands inside the other."""
+    """Whether one of two terms is a proper subterm of the other, or corresponding parts of them are."""
     stack = [(a, b)]
     while stack:
         left, right = stack.pop()

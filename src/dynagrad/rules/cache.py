@@ -1,8 +1,8 @@
-"""Checked programs on disk, so that a program that was seen before is not parsed again.
+"""The cache of checked programs on disk: a text that was seen before is not parsed and checked again.
 
-An entry is the normal form as JSON, under a hash of the text and of everything else that decides what the text means,
-the front end itself included. It lies in the cache folder, beside the libraries. An entry that cannot be read is no
-entry, and reading one makes syntax and nothing else: no code in it is ever run.
+An entry is the normal form as JSON, under a hash of the text and of all else that decides its meaning, the front end's
+source included. Entries are in the cache folder, beside the libraries. One that cannot be read is ignored, and decoding
+makes syntax and nothing else, so no code in an entry can run.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from . import check, normal, parse, syntax
 from .normal import Rules
 
 LARGE_TEXT = 200_000
-"""Programs from this many characters on are worth remembering less than their entry would take to read."""
+"""Larger programs are not cached: reading their entries takes longer than parsing them."""
 
 
 def cached_rules(text: str, filename: str, semiring: str | None, functions: Mapping[str, object]) -> Rules:
@@ -52,7 +52,7 @@ def _name(text: str, filename: str, semiring: str | None, functions: Iterable[st
 
 @functools.cache
 def _front_end() -> str:
-    """What the front end is: a change in one of its files makes older entries unknown."""
+    """A hash of the front end's source: older entries are not found after a change of it."""
     here = Path(__file__).parent
     files = sorted([*here.rglob("*"), here.parent / "errors.py"])
     digest = hashlib.sha256()  # of contents: where files are installed, their times may all be the same
@@ -64,8 +64,8 @@ def _front_end() -> str:
 
 # -- as JSON -----------------------------------------------------------------------------------------------------------
 
-# A list in JSON is one of these, by its first entry: a tuple, a frozen set, a dict as keys and values in turn, and from
-# there on a class of the syntax with its fields.
+# The first entry of a list in JSON is a tag: of a tuple, a frozen set, a dict (keys and values in turn), or, from
+# _FIRST on, a class of the syntax, followed by its fields.
 _TUPLE, _SET, _DICT, _FIRST = range(4)
 
 
@@ -78,12 +78,12 @@ def _classes() -> tuple[type[Any], ...]:
 
 @functools.cache
 def _numbers() -> dict[type, tuple[int, tuple[str, ...]]]:
-    """Their numbers, and the names of their fields."""
+    """By class, its tag and the names of its fields."""
     return {made: (n, tuple(f.name for f in fields(made))) for n, made in enumerate(_classes(), _FIRST)}
 
 
 def encoded(rules: Rules) -> bytes | None:
-    """The entry for a normal form; nothing where it is nested too deeply for one."""
+    """The entry for a normal form; None where it is nested too deeply for JSON."""
     numbers = _numbers()
 
     def plain(value: Any) -> Any:
@@ -106,7 +106,7 @@ def encoded(rules: Rules) -> bytes | None:
 
 
 def decoded(entry: bytes) -> Rules | None:
-    """The normal form in an entry; nothing where it holds none.
+    """The normal form in an entry; None where the entry is not valid.
 
     >>> rules = check(parse("goal += a(X) * b(X)."))
     >>> decoded(encoded(rules)) == rules, decoded(b"[0, 1]")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from lark import Lark, Transformer
 
-from dynagrad.rules import tables
+from dynagrad.rules import parser_tables
 from dynagrad.runtime.disk.records import remember
 
 TEXT = 'a(X,f([Y|Z]),"q") += b(X,_) * exp(c(Y))**2 for X < Y + 1, Z != Y.  :- solve iterate.'
@@ -24,14 +24,14 @@ def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def worked_out(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The grammars that tables were worked out of, from now on."""
     grammars: list[str] = []
-    real = tables._made
-    monkeypatch.setattr(tables, "_made", lambda grammar: (grammars.append(grammar), real(grammar))[1])
+    real = parser_tables._made
+    monkeypatch.setattr(parser_tables, "_made", lambda grammar: (grammars.append(grammar), real(grammar))[1])
     return grammars
 
 
 def read() -> str:
     """The tree of a text, by a parser that is made anew."""
-    return tables.parser(Transformer()).parse(TEXT, start="start").pretty()
+    return parser_tables.parser(Transformer()).parse(TEXT, start="start").pretty()
 
 
 def test_tables_are_worked_out_once(empty: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,16 +70,16 @@ def test_each_version_of_lark_has_its_own(empty: Path, monkeypatch: pytest.Monke
 def test_another_version_of_the_file_has_its_own(empty: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It may have other starts, or keep other things, for the same grammar."""
     read()
-    for name in ("tables.py", "grammar.lark"):
-        (tmp_path / name).write_bytes(Path(tables.__file__).with_name(name).read_bytes())
-    changed = (tmp_path / "tables.py").read_text() + "# changed\n"
-    (tmp_path / "tables.py").write_text(changed)
-    monkeypatch.setattr(tables, "__file__", str(tmp_path / "tables.py"))
+    for name in ("parser_tables.py", "grammar.lark"):
+        (tmp_path / name).write_bytes(Path(parser_tables.__file__).with_name(name).read_bytes())
+    changed = (tmp_path / "parser_tables.py").read_text() + "# changed\n"
+    (tmp_path / "parser_tables.py").write_text(changed)
+    monkeypatch.setattr(parser_tables, "__file__", str(tmp_path / "parser_tables.py"))
     read()
     assert len(list(empty.glob("*.tables"))) == 2
 
 
 def test_kept_tables_are_those_of_lark(empty: Path) -> None:
-    grammar = Path(tables.__file__).with_name("grammar.lark").read_text(encoding="utf-8")
+    grammar = Path(parser_tables.__file__).with_name("grammar.lark").read_text(encoding="utf-8")
     plain = Lark(grammar, parser="lalr", maybe_placeholders=False, start=["start", "query", "argument"])
     assert plain.parse(TEXT, start="start").pretty() == read() == read()

@@ -1,8 +1,7 @@
-"""What is probably not meant, once facts are known: constants that no fact has, logs that look like probabilities,
-values that count for nothing, and sums that may diverge.
+"""Warnings about facts: constants that no fact has, logs that look like probabilities, values that are ignored, and
+sums that may diverge.
 
-Each is a `ProgramWarning`, and each is looked for once for a binding. What the text alone shows is `rules/check.py`'s,
-and what cannot be right at all is an error elsewhere.
+Each is a `ProgramWarning`, looked for once for a binding. Warnings about the text alone are in `rules/check.py`.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from ...errors import warn as issue
 from ...facts.relation import AtomColumn, Column, IntColumn, Relation, atom_key
 from ...plan.model import Plan
 from ...rules import show
-from ...rules.checks.doubts import diverging
+from ...rules.checks.suspicious_rules import diverging
 from ...rules.semirings import SEMIRINGS
 from ...rules.syntax import Equation, Float, Integer, Item, Symbol, Term
 from .context import ProgramContext
@@ -28,13 +27,13 @@ _MOST_NAMED = 4  # constants named in one warning; the rest are counted
 
 
 def warn(context: ProgramContext, relations: Mapping[str, Relation]) -> None:
-    """Issues what there is to say about a program and its facts, axioms among them."""
+    """Issues the warnings about a program and its facts, axioms among them."""
     for text in (*_unmatched(context, relations), *_probabilities(context, relations), *_stated(context, relations)):
         issue(text)
 
 
 def warn_of_iteration(context: ProgramContext, plan: Plan) -> None:
-    """Warns of sums in cycles that a plan iterates, where it shows no order and does not solve them."""
+    """Warns of sums that may diverge in cycles which a plan iterates, for want of an order or a solver."""
     iterated = {key for s in plan.stages if s.strategy in ("heap", "queue", "stack") for key in s.keys}
     for keys, text in diverging(context.rules) if iterated else ():
         if keys & iterated:
@@ -45,7 +44,7 @@ def warn_of_iteration(context: ProgramContext, plan: Plan) -> None:
 
 
 def _unmatched(context: ProgramContext, relations: Mapping[str, Relation]) -> Iterator[str]:
-    """Constants that items of right sides ask for, where nothing that could stand there is equal to them."""
+    """Constants of antecedents that no fact and no rule brings into their domain."""
     found: dict[tuple[int, Term], Item] = {}
     made = _made(context)
     for item, number, constant in _asked(context):
@@ -71,7 +70,7 @@ def _unmatched(context: ProgramContext, relations: Mapping[str, Relation]) -> It
 
 
 def _asked(context: ProgramContext) -> Iterator[tuple[Item, int, Term]]:
-    """The constants of right sides, each with its item and its domain."""
+    """The constants of antecedents, each with its item and its domain."""
     for rule in context.rules.rules:
         for antecedent in rule.antecedents:
             item = antecedent.item
@@ -83,7 +82,7 @@ def _asked(context: ProgramContext) -> Iterator[tuple[Item, int, Term]]:
 
 
 def _made(context: ProgramContext) -> set[tuple[int, Term]]:
-    """The constants that rules themselves bring into a domain: those of heads, and of equations."""
+    """The constants that rules bring into a domain: those of heads, and of equations."""
     made: set[tuple[int, Term]] = set()
     for rule in context.rules.rules:
         for argument, term in enumerate(rule.head.arguments):
@@ -99,7 +98,7 @@ def _made(context: ProgramContext) -> set[tuple[int, Term]]:
 
 
 def _holds(column: Column, value: Any) -> bool:
-    """Whether a column of facts has an atom."""
+    """Whether a column of facts has a value."""
     if isinstance(column, IntColumn):
         return type(value) is int and bool((column.numbers == value).any())
     atoms = column.atoms if isinstance(column, AtomColumn) else column.terms
@@ -111,7 +110,7 @@ def _holds(column: Column, value: Any) -> bool:
 
 
 def _probabilities(context: ProgramContext, relations: Mapping[str, Relation]) -> Iterator[str]:
-    """Facts whose numbers all lie between 0 and 1, where a number is the log of a weight."""
+    """Facts whose values all lie between 0 and 1, in a semiring of log weights."""
     if not SEMIRINGS[context.scale.name].logs:
         return
     for key, relation in relations.items():
@@ -127,7 +126,7 @@ def _probabilities(context: ProgramContext, relations: Mapping[str, Relation]) -
 
 
 def _stated(context: ProgramContext, relations: Mapping[str, Relation]) -> Iterator[str]:
-    """Facts with values of a predicate whose items are worth one each: in a semiring, what `:-` derives."""
+    """Facts with values, of a predicate that `:-` defines in a semiring, where each item is worth one."""
     if context.rules.semiring is None:
         return
     given = context.scale.one
@@ -138,5 +137,5 @@ def _stated(context: ProgramContext, relations: Mapping[str, Relation]) -> Itera
         if bool((relation.values != one).any()):
             yield (
                 f"`{key}` is defined by `:-`, so each of its items is worth one, and the values of its facts are "
-                "passed over. Where they are meant, give the facts another name."
+                "ignored. If they are meant to count, give the facts another name."
             )

@@ -86,13 +86,13 @@ class TestProbabilities:
     def test_above_one_are_an_error_but_for_rounding(self, semiring: str) -> None:
         program = dg.Program("p += q.", semiring)
         program.run({"q/0": 1 + 5e-10}, values="probabilities")
-        with pytest.raises(dg.FactError, match=r"q/0, row 1: 3\.0 is no probability, which is a number from 0 to 1"):
+        with pytest.raises(dg.FactError, match=r"q/0, row 1: 3\.0 is not a probability, which is a number from 0 to 1"):
             program.run({"q/0": 3.0}, values="probabilities")
-        with pytest.raises(dg.FactError, match="no probability"):
+        with pytest.raises(dg.FactError, match="not a probability"):
             program.run({"q/0": 1 + 2e-9}, values="probabilities")
 
     def test_above_one_are_an_error_in_expectation_and_in_the_text_too(self) -> None:
-        with pytest.raises(dg.FactError, match=r"row 1: 3\.0 is no probability"):
+        with pytest.raises(dg.FactError, match=r"row 1: 3\.0 is not a probability"):
             dg.Program("p += q.", "expectation").run({"q/0": [((3.0, 1.0),)]}, values="probabilities")
-        with pytest.raises(dg.ProgramError, match="3 is no probability"):
+        with pytest.raises(dg.ProgramError, match="3 is not a probability"):
             dg.Program("p += 3 * q.", "log").run({"q/0": 0.5}, values="probabilities")
