@@ -61,7 +61,7 @@ Facts = Annotated[
         "-f",
         metavar="KEY=FILE",
         help="Facts of a predicate: rewrite/3=grammar.tsv. The suffix says what the file is: .tsv, .csv, .parquet, "
-        ".arrow. A file named rewrite.3.tsv needs no KEY, and a folder stands for all such files in it.",
+        ".arrow, .feather. A file named rewrite.3.tsv needs no KEY, and a folder stands for all such files in it.",
         show_default=False,
     ),
 ]

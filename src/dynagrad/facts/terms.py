@@ -4,7 +4,7 @@ A Python `str` is a symbol, an `int` an integer, a `float` a float, a list or tu
 Terms may be nested to any depth, so nothing here recurses, and may share subterms, so none is visited twice. The parser
 of terms is in the rule language.
 
-It is long since terms and their flat encoding are written, read and shown by the same rules.
+It is long because terms and their flat encoding are written, read and shown by the same rules.
 """
 
 from __future__ import annotations

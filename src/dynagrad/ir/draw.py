@@ -6,7 +6,7 @@ its node. An adjoint stands beside its value, in another colour, and its arrows 
 around the picture (`currentColor`) and two more, which the CSS variables --dg-value and --dg-adjoint change, so that it
 suits light and dark pages. A large graph is drawn in part, and the picture says so. Drawing reads lines, never nodes.
 
-It is long since layout and drawing share the boxes, and nothing else does.
+It is long because layout and drawing share the boxes, and nothing else does.
 """
 
 from __future__ import annotations

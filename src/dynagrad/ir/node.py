@@ -5,7 +5,7 @@ value numbering by construction): structurally equal nodes are one object, in al
 common subexpressions are computed once, and nodes are keys of dicts. `==` between nodes makes a node, as `<` does.
 Nothing here rewrites or differentiates.
 
-It is long since a node has Python's operators, which make nodes.
+It is long because a node has Python's operators, which make nodes.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ to this later. A domain may mix kinds of values, unless arithmetic or a declarat
 with an argument in which another has a compound term, the position is *mixed*: it holds terms, and a variable that is
 computed with has a domain of its own, of integers, so that it matches only those members that are integers.
 
-It is long since the errors of inference retrace it.
+It is long because the errors of inference retrace it.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 The C++ side is `dynagrad/runtime.hpp`. Codes and 8-byte words go in and out as numpy arrays; their meaning is not known
 here. Every object frees its native part, and keeps alive what that points to.
 
-It is long since it declares every function of the runtime, with its types, in one place.
+It is long because it declares every function of the runtime, with its types, in one place.
 """
 
 from __future__ import annotations

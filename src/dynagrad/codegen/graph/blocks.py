@@ -3,7 +3,7 @@
 A block is the body of a function, a loop or a branch. It takes the names or memory of its inputs, and returns those of
 its outputs. Control flow is written by `control.py`.
 
-It is long since the steps of a block share what is known of its values and its memory.
+It is long because the steps of a block share what is known of its values and its memory.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Static operands are computed by Python itself; operators of nodes are those of `ir/`. Containers are in
 `compiler/objects/containers.py`.
 
-It is long since each operator meets every kind of value: a table would hide which.
+It is long because each operator meets every kind of value: a table would hide which.
 """
 
 from __future__ import annotations

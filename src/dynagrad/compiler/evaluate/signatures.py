@@ -1,4 +1,4 @@
-"""Signatures: what a specialisation depends on, the arguments it takes and the results it returns.
+"""Signatures of compiled calls: which arguments are static or dynamic, and the structure of arguments and results.
 
 Floats, numpy's floats and arrays are dynamic: leaves of the signature, inputs of the graph. Whole numbers, truth
 values, strings, None, functions and all other objects are static, and part of the signature. Tuples, lists, dicts and

@@ -5,7 +5,7 @@ is a node. A choice on a dynamic condition is specialised for both branches, who
 evaluation, calls, choices, and changes in place, which are logged so that those of a branch can be undone. Loops,
 recursion, primitives and library functions are handlers in other files, entered into the tables here.
 
-It is long since evaluation, calls and choices are one recursion.
+It is long because evaluation, calls and choices are one recursion.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""numpy's functions while a function is specialised.
+"""numpy's functions while a function is specialised. What has derivatives is handled in `eager/numpy/`, on nodes.
 
 A call comes in at `calls.py`, which evaluates it in numpy or in the graph, with:
 

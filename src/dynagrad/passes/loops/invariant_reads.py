@@ -11,7 +11,7 @@ counters around an inner loop are known. The hoisted part must be in range even 
 read often enough to pay. Branches inside loops capture what they read in the same way, since otherwise the whole array
 would be saved for them. Which residuals are saved is not decided here but in `autodiff/residuals.py`.
 
-It is long since the conditions for hoisting are one proof, whose parts rest on each other.
+It is long because the conditions for hoisting are one proof, whose parts rest on each other.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Loop analyses: indices as affine forms of the counter, stack effects of a round, and loop-carried dependences."""
+"""What is known of a loop's rounds: words pushed and popped on each stack, whether rounds are independent."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ pending update. An item that is popped once has only `g`. Where the aggregator s
 from one instance: the item waits for that instance (`wait`: the pop that made it, `aim`: its value), and the first
 instance that fits takes the adjoint. Backward joins are written by the code of forward joins, see `BackWriter`.
 
-It is long since it mirrors the joins of the forward pass, kind by kind.
+It is long because it mirrors the joins of the forward pass, kind by kind.
 """
 
 from __future__ import annotations

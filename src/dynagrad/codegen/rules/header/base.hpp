@@ -1,7 +1,7 @@
 // The face that all programs have: terms, facts, runs, lookups. A part of every generated header, in the namespace of
 // its program; `engine` is the generated class with its data.
 //
-// It is long since it is one class as C++ users see it.
+// It is long because it is one class as C++ users see it.
 
 class base {
   template <int N> friend class items;

@@ -1,4 +1,4 @@
-"""Incremental updates where cycles are solved: only components that a change of facts reaches are recomputed.
+"""Writes C++ that solves stages again after a change of facts, computing only what the change reaches.
 
 Every stage runs block by block, as `codegen/rules/solving/stages.py` describes, also those with a static order. But a
 block starts from *marked* items: those with an instance that was added, deleted, or has an antecedent with another

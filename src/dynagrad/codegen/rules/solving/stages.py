@@ -1,4 +1,4 @@
-"""Stages in topological order of the ground program, which is found at run time: blocks of items and their components.
+"""Writes C++ for stages that find their ground program as they run: blocks, components, and the order of pops.
 
 Such a stage takes the items of one level together, a *block*. First it explores: from each item it runs the joins whose
 heads may be on the same level, without values, and records the edges between items

@@ -9,7 +9,7 @@
 // would be too large, solutions come from BiCGSTAB (van der Vorst 1992), or from Gauss-Seidel sweeps where that fails.
 // All of it is deterministic. Nothing here knows of semirings or charts, but for the stop button of a chart.
 //
-// It is long since the direct and the iterative solver share their matrices.
+// It is long because the direct and the iterative solver share their matrices.
 #pragma once
 #include <math.h>
 

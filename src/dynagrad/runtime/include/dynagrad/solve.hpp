@@ -18,7 +18,7 @@
 // negative, only a linear system whose iteration would converge is solved; `unsolved` says that iteration has to
 // decide.
 //
-// It is long since the least solution and its derivatives in both directions share one factorisation.
+// It is long because the least solution and its derivatives in both directions share one factorisation.
 #pragma once
 #include "linear.hpp"
 #include "parts.hpp"
