@@ -141,6 +141,13 @@ def test_terms_and_lists_are_told_as_they_are_written() -> None:
     derivation.check(program, facts)
 
 
+def test_the_empty_list_among_symbols_is_found_however_it_is_written() -> None:
+    chart = dg.Program("d([]) += e. d(a) += e.", "real").run({"e/0": [(0.5,)]})
+    for item in ("d([])", "d(nil)", ("d", ()), ("d", "nil"), ("d", [])):
+        assert chart[item] == 0.5 and chart.best(item).tree() == ("d(nil)", "e")
+    assert dict(chart)["d(nil)"] == 0.5
+
+
 # -- ties
 
 

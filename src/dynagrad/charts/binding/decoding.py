@@ -58,6 +58,7 @@ def code(prepared: Prepared, domain: int, value: Any) -> int | None:
     """The code of a value in a domain; None where the chart has none for it."""
     codes = prepared.encoding.domains[domain]
     if codes.kind != "term":
+        value = "nil" if value == () else value  # the empty list is a symbol
         return None if isinstance(value, Term | tuple) else codes.code(value)
     flat = flat_terms([value])
     atoms = [prepared.terms.number.get(atom_key(a), -1) for a in flat.atoms]
