@@ -135,6 +135,7 @@ class Program:
         self._machine: Machine | None = None
 
     def machine(self, max_steps: int | None = None) -> Machine:
+        """A machine that knows the functions of Python that were given, and nothing of the program yet."""
         made = Machine(max_steps)
         for name, f in self.foreign.items():
             made.bind(name, f)

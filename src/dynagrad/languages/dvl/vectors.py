@@ -10,13 +10,45 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from ...eager.numbers import real_part
+from ...eager.numbers import Bundle, TapeCell, real_part
 from ...errors import Error
 from ...ir.operation import Operation, apply
 from ...ir.ops import scalars as ops
 from .data import Gensym, Procedure, Symbol, is_pair, is_real
 
 Functions = Callable[..., Any]
+
+
+_NUMBERS = frozenset([float, Bundle, TapeCell])
+_QUICK: dict[str, tuple[Callable[[Any, Any], Any], Operation]] = {
+    "+": (operator.add, ops.add),
+    "-": (operator.sub, ops.subtract),
+    "*": (operator.mul, ops.multiply),
+}
+
+
+def quick(sign: str, a: Any, b: Any) -> Any:
+    """The sum, difference or product of two numbers, without detours where what they hold are floats."""
+    compute, operation = _QUICK[sign]
+    if type(a) is TapeCell or type(b) is TapeCell:
+        return compute(a, b)  # cells have a quick way of their own
+    p, d = (a.primal, a.tangent) if type(a) is Bundle else (a, None)
+    q, e = (b.primal, b.tangent) if type(b) is Bundle else (b, None)
+    if type(p) is not float or type(q) is not float or type(d) not in _FLOAT or type(e) not in _FLOAT:
+        return apply(operation, a, b)
+    if d is None and e is None:
+        return compute(p, q)
+    if d is not None and e is not None and a.tag != b.tag:
+        return apply(operation, a, b)
+    if sign == "*":
+        first, second = None if d is None else d * q, None if e is None else p * e
+    else:
+        first, second = d, e if e is None or sign == "+" else -e
+    tangent = second if first is None else first if second is None else first + second
+    return Bundle(b.tag if d is None else a.tag, compute(p, q), tangent)
+
+
+_FLOAT = frozenset([float, type(None)])
 
 
 class Vectors:
@@ -41,10 +73,14 @@ class Vectors:
 
     def add(self, a: Any, b: Any) -> Any:
         """The sum of two vectors."""
+        if type(a) in _NUMBERS and type(b) in _NUMBERS:
+            return quick("+", a, b)
         return self._both("+", ops.add, a, b)
 
     def subtract(self, a: Any, b: Any) -> Any:
         """The difference of two vectors."""
+        if type(a) in _NUMBERS and type(b) in _NUMBERS:
+            return quick("-", a, b)
         return self._both("-", ops.subtract, a, b)
 
     def _both(self, sign: str, operation: Operation, a: Any, b: Any) -> Any:
@@ -68,6 +104,8 @@ class Vectors:
 
     def multiply(self, a: Any, b: Any) -> Any:
         """The product of two reals, or of a real and a vector."""
+        if type(a) in _NUMBERS and type(b) in _NUMBERS:
+            return quick("*", a, b)
         if self.is_real(a):
             return apply(ops.multiply, a, b) if self.is_real(b) else self.scale(a, b)
         if self.is_real(b):
