@@ -14,6 +14,7 @@ from . import (
     cycles,
     derivations,
     dijkstra,
+    dvl,
     first_calls,
     functions,
     gradient,
@@ -49,6 +50,7 @@ BENCHMARKS: dict[str, Callable[[], list[Row]]] = {
     "memory": functions.memory,
     "compiled": compiled.compiled,
     "kernels": kernels.kernels,
+    "dvl": dvl.dvl,
 }
 HEADINGS = ("what", "own", "peer", "its", "ratio", "target", "verdict", "command")
 

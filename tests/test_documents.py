@@ -31,6 +31,7 @@ import dynagrad as dg
 import dynagrad.math
 import dynagrad.numpy
 from dynagrad import cli
+from dynagrad.languages import dvl
 from dynagrad.rules import check, parse
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -93,7 +94,7 @@ def test_every_block_is_of_a_kind_that_is_tested() -> None:
         if block.language.startswith("{"):  # a directive of Sphinx, such as a list of pages
             continue
         if block.owner == OURS:
-            assert block.language in {"", "python", "dyna", "console", "sh", "text", "cpp"}, str(block)
+            assert block.language in {"", "python", "dyna", "dvl", "console", "sh", "text", "cpp"}, str(block)
             assert block.language != "cpp" or block.page == "docs/tools/cpp.md", str(block)
         else:
             assert block.owner in PEERS, f"{block}: whose is it?"
@@ -173,6 +174,13 @@ def test_the_programs_check(block: Block) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dg.ProgramWarning)
         check(parse(block.text), functions=None)
+
+
+@pytest.mark.parametrize("block", ours("dvl"), ids=str)
+def test_the_programs_in_dvl_have_the_values_that_they_say(block: Block) -> None:
+    program = dvl.Program(block.text)
+    for result in (*program.run(), *program.compiled_results()):
+        assert result.expected is not None and result.holds, f"{block}: {result}"
 
 
 def commands() -> Iterator[tuple[str, str]]:

@@ -1,10 +1,11 @@
-"""Colours for the rule language: a lexer of Pygments, for blocks marked `dyna`."""
+"""Colours: a lexer of Pygments for the rule language, in blocks marked `dyna`; DVL, in `dvl`, has that of Scheme."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pygments.lexer import RegexLexer, bygroups, words
+from pygments.lexers.lisp import SchemeLexer
 from pygments.token import Comment, Keyword, Name, Number, Operator, Punctuation, String, Whitespace
 
 if TYPE_CHECKING:
@@ -41,4 +42,5 @@ class DynaLexer(RegexLexer):
 def setup(app: Sphinx) -> dict[str, bool]:
     """Makes the lexer known to Sphinx."""
     app.add_lexer("dyna", DynaLexer)
+    app.add_lexer("dvl", SchemeLexer)  # `===>` is a symbol there
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,11 +1,11 @@
-"""The command line: `dynagrad run`, `best`, `why`, `why-not`, `check`, `explain`, `cpp` and `demo`.
+"""The command line: `dynagrad run`, `best`, `why`, `why-not`, `check`, `explain`, `cpp`, `demo` and `dvl`.
 
 Each command does what Python users can call. `commands.py` has the commands, `derivations.py` those that show
-derivations, `inputs.py` reads the files that they name, `answers.py` prints results, `outputs.py` writes files, and
-`demo.py` is the demo; `__main__.py` runs it all as a module.
+derivations, `dvl.py` that of DVL, `inputs.py` reads the files that they name, `answers.py` prints results, `outputs.py`
+writes files, and `demo.py` is the demo; `__main__.py` runs it all as a module.
 """
 
-from . import derivations  # which adds its commands
+from . import derivations, dvl  # which add their commands
 from .commands import app, main
 
-__all__ = ["app", "derivations", "main"]
+__all__ = ["app", "derivations", "dvl", "main"]

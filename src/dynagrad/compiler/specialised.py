@@ -32,7 +32,15 @@ from .transforms import checkpoint, custom_rule, duals, fixed_point, verbs  # no
 
 __all__ = ["LiftError", "Specialised", "graph_of", "key_of", "specialised"]
 
+
+def _of_front_end(s: Specialiser, function: Any) -> Callable[..., Any] | None:
+    """The handler of a function of another front end, which knows itself what it is in the core language."""
+    lift = getattr(type(function), "__dynagrad_lift__", None)
+    return None if lift is None else lift(function, s)
+
+
 _FINDERS = (
+    _of_front_end,
     verbs.of_verb,
     duals.of_dual,
     vectorize.of_vectorized,

@@ -49,13 +49,14 @@ def loop(s: Specialiser, e: While | For, env: dict[str, Any]) -> State:
     initial = tuple(s.look(a, env) for a in e.initial)
     run = _While(s, e, env) if isinstance(e, While) else _For(s, e, env)
     s.at = e.at or s.at
-    if run.short:
+    if run.short and not (isinstance(run, _While) and run.ends_by_real(initial)):
         try:
             return _unroll(s, run, initial, min(SHORT, REPEATED // s.product))
         except NotUnrolled:
             pass
     try:
-        return run.in_graph(initial)
+        with s.closed():
+            return run.in_graph(initial)
     except (Mismatch, LiftError) as problem:
         s.at = e.at or s.at
         wrong = s.mismatch(problem, e) if isinstance(problem, Mismatch) else problem
@@ -112,6 +113,18 @@ class _While:
     def test(self, state: State) -> bool | Node:
         self.s.at = self.e.at or self.s.at
         return self.s.truth(self.s.evaluate(self.e.condition, self._environment(state)))
+
+    def ends_by_real(self, initial: State) -> bool:
+        """Whether the front end says that loops count in reals, and a real of the state decides when this one ends."""
+        if not self.e.by_reals:
+            return False
+        forms = [abstract(x, vary=True) for x in initial]
+        varied = tuple(build(p, iter([fresh(t) for t in leaf_types(p)])) for p in forms)
+        try:
+            with self.s.journal():
+                return not isinstance(self.test(varied), bool)
+        except LiftError:
+            return False
 
     def goes_on(self, rounds: int, state: State) -> bool:
         found = self.test(state)

@@ -50,12 +50,12 @@ def _split_arguments(
 
 
 @primitive("recurse")
-def recurse(s: Specialiser, function: Closure, bound: Mapping[str, Any]) -> Any:
-    """A call of a function that has to become a function of the graph."""
+def recurse(s: Specialiser, function: Closure, bound: Mapping[str, Any], vary: bool = False) -> Any:
+    """A call of a function that has to become a function of the graph; `vary` makes static reals dynamic."""
     code = function.code
     s.may_raise(RecursionError, Exception)
     values = _all_arguments(function, bound)
-    mine = abstract(values, deep=True)
+    mine = abstract(values, deep=True, vary=vary)
     for known in s.functions.get(code, []):
         if equal(known.arguments, mine):
             return _call(s, known, values)
@@ -64,9 +64,10 @@ def recurse(s: Specialiser, function: Closure, bound: Mapping[str, Any]) -> Any:
     made = Recursive(mine, None)
     s.recursions[code] = made
     try:
-        _infer(s, made, function, bound, any(outer.results is None for outer in around))
-        if not provisional:
-            _define(s, made, function, bound)
+        with s.closed():
+            _infer(s, made, function, bound, any(outer.results is None for outer in around))
+            if not provisional:
+                _define(s, made, function, bound)
     except Mismatch as problem:
         raise _mismatch(s, code, problem) from None
     finally:

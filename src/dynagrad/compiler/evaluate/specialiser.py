@@ -10,6 +10,7 @@ It is long because evaluation, calls and choices are one recursion.
 
 from __future__ import annotations
 
+import itertools
 import os
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -63,6 +64,8 @@ CALLS: dict[Any, Handler] = {}
 """Handlers of library functions, called with the specialiser, the positional and the named arguments."""
 PROBLEMS = (ArithmeticError, LookupError, TypeError, ValueError, AttributeError)
 """What Python raises where a static value cannot be computed."""
+_LOOKED_AT = 10_000  # parts of arguments, which may be shared, and more than can be counted
+MOST_SPLITS = 10  # dynamic choices inside each other after which the continuation is specialised twice
 LOOSE_CALLS = (
     3  # calls of a function inside itself, with dynamic choices between, before it becomes a function of the graph
 )
@@ -73,11 +76,24 @@ class Diverges(Exception):
 
 
 class Recursion(Exception):
-    """A function calls itself under a dynamic condition: it must become a function of the graph."""
+    """A function calls itself under a dynamic condition: it must become a function of the graph. `vary` where static
+    reals nest its calls too deep: then they become dynamic."""
 
-    def __init__(self, frame: Frame) -> None:
+    def __init__(self, frame: Frame, vary: bool = False) -> None:
         super().__init__()
-        self.frame = frame
+        self.frame, self.vary = frame, vary
+
+
+class Undecided(LiftError):
+    """The branches of a dynamic choice cannot be joined; `test` is its condition.
+
+    Where the front end allows it, the continuation is specialised once for each branch, from the `Let` on that waits
+    for the value: a union of kinds is told apart by the place in the residual program.
+    """
+
+    def __init__(self, test: Node, problem: LiftError) -> None:
+        super().__init__(problem.message, problem.source, problem.span, problem.filename)
+        self.test = test
 
 
 Finder = Callable[["Specialiser", Any], Handler | None]
@@ -101,6 +117,14 @@ def _classes_in(x: Any) -> Iterator[type[BaseException]]:
 def _captured_names(code: Lambda) -> list[str]:
     """What a closure captures: the free variables of a function, and its default values."""
     return [*code.free, *(p.default.name for p in code.parameters if isinstance(p.default, Name))]
+
+
+def _parts(x: Any) -> Iterator[Any]:
+    """Tuples and all that is in them."""
+    yield x
+    if isinstance(x, tuple):
+        for part in x:
+            yield from _parts(part)
 
 
 def primitive(name: str) -> Callable[[H], H]:
@@ -141,6 +165,8 @@ class Specialiser:
         self.token = Cell(0, "%token")  # orders the checks of the graph; see exceptions.py
         self.test: Node | None = None  # the condition of the dynamic choice around
         self.tries: list[tuple[tuple[Any, ...], Position | None]] = []  # the classes that each `try` around catches
+        self.splits = False  # whether the continuation of a dynamic choice may be specialised once for each branch
+        self.assumed: dict[Node, bool] = {}  # the conditions of such choices
 
     # -- errors ------------------------------------------------------------------------------------------------------
 
@@ -153,6 +179,17 @@ class Specialiser:
         """The value of an expression; the names that it binds are added to `env`."""
         while True:
             match e:
+                case Let() if self.splits and isinstance(e.value, Apply | If):
+                    try:
+                        with self.journal() as changed:
+                            found = self.evaluate(e.value, env)
+                        for ref, content in changed.items():
+                            self.put(ref, content)
+                    except Undecided as problem:
+                        return self._split(problem, e, env)
+                    env[e.name] = found
+                    self.name(e.name, found, e.at)
+                    e = e.body
                 case Let():
                     env[e.name] = self.evaluate(e.value, env)
                     self.name(e.name, env[e.name], e.at)
@@ -182,6 +219,38 @@ class Specialiser:
                 case While() | For():
                     with self.located(e.at):
                         return self.apply("loop", e, env)
+
+    def _split(self, problem: Undecided, e: Let, env: dict[str, Any]) -> Any:
+        """A `Let` whose value depends on a dynamic choice, specialised once for each branch of that choice."""
+        if len(self.assumed) >= MOST_SPLITS:
+            raise problem
+
+        def branch(holds: bool) -> Callable[[], Any]:
+            def run() -> Any:
+                before = self.assumed
+                self.assumed = {**before, problem.test: holds}
+                try:
+                    return self.evaluate(e, dict(env))
+                finally:
+                    self.assumed = before
+
+            return run
+
+        try:
+            return self.cond(problem.test, branch(True), branch(False))
+        except Mismatch:
+            raise problem from None
+
+    @contextmanager
+    def closed(self) -> Iterator[None]:
+        """A body with variables of its own: a choice that depends on them cannot be split outside of it."""
+        since = builders.now()
+        try:
+            yield
+        except Undecided as problem:
+            if problem.test.birth >= since:
+                raise LiftError(problem.message, problem.source, problem.span, problem.filename) from None
+            raise
 
     def _try(self, e: If, env: dict[str, Any]) -> Any:
         """The body of a `try`, which is refused if it may raise what the `try` catches."""
@@ -353,6 +422,8 @@ class Specialiser:
             if loose >= LOOSE_CALLS:
                 raise Recursion(active[0])
             if len(active) >= (most := most_calls()):
+                if any(type(x) is float for x in itertools.islice(_parts(tuple(given.values())), _LOOKED_AT)):
+                    raise Recursion(active[0], vary=True)
                 raise self.error(
                     f"{code.name} calls itself more than {most} times while it is compiled, which is the limit on "
                     "calls inside each other; the environment variable DYNAGRAD_NESTED raises it. A recursion that "
@@ -370,7 +441,7 @@ class Specialiser:
                 raise
             del self.frames[depth:]
             self.at = at
-            return self.apply("recurse", function, given)
+            return self.apply("recurse", function, given, found.vary)
         finally:
             del self.frames[depth:]
             self.at = at
@@ -427,15 +498,22 @@ class Specialiser:
 
     def dynamic_if(self, e: If, test: Node, env: dict[str, Any]) -> Any:
         """A choice on a dynamic condition: both branches are specialised, and their results joined."""
+        if test in self.assumed:
+            return self.evaluate(e.then if self.assumed[test] else e.otherwise, env)
         speculate = is_speculatable(e.then) and is_speculatable(e.otherwise)
 
         def branch(part: Expression, holds: bool) -> Callable[[], Any]:
             return lambda: self.evaluate(part, _refine(env, test, holds))
 
+        since = builders.now()
         try:
             return self.cond(test, branch(e.then, True), branch(e.otherwise, False), speculate)
         except Mismatch as problem:
+            if self.splits:
+                raise Undecided(test, self.mismatch(problem, e)) from None
             raise self.mismatch(problem, e) from None
+        except Undecided as inner:  # this choice is split first, where the other is made inside of it
+            raise Undecided(test, inner) from None if inner.test.birth >= since else inner
 
     def mismatch(self, problem: Mismatch, e: If | While | For) -> LiftError:
         """The error for values that cannot be joined: the variable, and what it is on either side."""
@@ -450,7 +528,7 @@ class Specialiser:
         names = e.names if isinstance(e, If) else e.state
         first, _, rest = path.removeprefix("[").partition("]")
         if names and path.startswith("[") and first.isdigit() and int(first) < len(names):
-            what, path = names[int(first)], rest
+            what, path = names[int(first)].partition(".")[0], rest  # names that a front end made have a number
         what = {"%result": "the result"}.get(what, what)
         if path.startswith(" ("):  # a reference
             what, path = path.strip(" ()"), ""

@@ -133,13 +133,18 @@ KEPT = ("%kept",)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class While:
-    """A loop with state: while `condition` holds, the tuple that `body` returns is the next state. Returns the last."""
+    """A loop with state: while `condition` holds, the tuple that `body` returns is the next state. Returns the last.
+
+    `by_reals` says that the language counts in reals: where a real of the state decides when the loop ends, it is
+    unrolled only if it cannot be compiled otherwise.
+    """
 
     state: tuple[str, ...]
     initial: tuple[Atom, ...]
     condition: Expression
     body: Expression
     at: Position | None = None
+    by_reals: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -65,7 +65,7 @@ def memoised(s: Specialiser, key: Any, captures: Captures, make: Callable[[], T]
 
 def isolated(s: Specialiser, what: str, run: Callable[[], T]) -> T:
     """What `run` returns. Raises Error where it changes a reference from outside, or may raise an exception."""
-    with s.journal() as changed:
+    with s.journal() as changed, s.closed():
         s.level += 1
         found = run()
     if s.token in changed:

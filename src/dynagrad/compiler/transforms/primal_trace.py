@@ -125,7 +125,7 @@ class PrimalTrace:
         self.variables = [fresh(t) for t in leaf_types(self.form)]
         self.by = dict(zip(self.variables, self.originals, strict=True))
         arguments = build(self.form, iter(self.variables), OWNED)
-        with s.journal() as changed:
+        with s.journal() as changed, s.closed():
             self.value = s.call(f, list(arguments), named or {})
         for ref, content in changed.items():
             if ref is s.token:  # checks are made at the arguments

@@ -1,0 +1,88 @@
+"""How values are printed, and whether a value is what a program says that it is. Nothing is computed here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...eager.numbers import Bundle, Number
+from .data import Gensym, Procedure, Symbol, is_pair
+from .reader import Atom, Datum, Form
+
+_CLOSE = 1e-12
+_LONG = 100_000
+
+
+def printed(x: Any) -> str:
+    """A value as text.
+
+    >>> printed((1.0, (2.5, ()))), printed((1.0, 2.0)), printed(True)
+    ('(1 2.5)', '(1 . 2)', '#t')
+    """
+    if isinstance(x, bool):
+        return "#t" if x else "#f"
+    if type(x) is float:
+        return repr(x).removesuffix(".0")
+    if isinstance(x, tuple):
+        items, left = [], _LONG
+        while is_pair(x) and left:
+            items.append(printed(x[0]))
+            x, left = x[1], left - 1
+        tail = [] if isinstance(x, tuple) and not x else ["..."] if not left else [".", printed(x)]
+        return f"({' '.join([*items, *tail])})"
+    if isinstance(x, Symbol):
+        return str(x)
+    if isinstance(x, str):
+        return '"' + x.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    if isinstance(x, Gensym):
+        return f"#[gensym {x.serial}]"
+    if type(x) is Bundle:
+        return f"(bundle #[gensym {x.tag}] {printed(x.primal)} {printed(x.tangent)})"
+    if isinstance(x, Number):
+        return f"(tape-cell {printed(x.primal)})"
+    name = x.name if isinstance(x, Procedure) else getattr(x, "__name__", type(x).__name__)
+    return f"#[procedure {name}]"
+
+
+def agrees(x: Any, said: Datum, tags: dict[Any, Any] | None = None) -> bool:
+    """Whether a value is what a datum says: numbers to 1e-12, or to the digits that are written; tags may be called
+    otherwise, one for one; `_` stands for anything."""
+    tags = {} if tags is None else tags
+    if type(x) is Bundle:
+        x = (Symbol("bundle"), (Gensym(x.tag), (x.primal, (x.tangent, ()))))
+    if isinstance(said, Form):
+        items = said.items
+        if len(items) == 2 and isinstance(items[0], Atom) and items[0].value == "quote":
+            return agrees(x, items[1], tags)
+        for item in items:
+            if not is_pair(x) or not agrees(x[0], item, tags):
+                return False
+            x = x[1]
+        return (isinstance(x, tuple) and not x) if said.tail is None else agrees(x, said.tail, tags)
+    value = said.value
+    if isinstance(value, Symbol):
+        if value == "_":
+            return True
+        if value.startswith("#["):
+            return _names(x, value, tags)
+        return isinstance(x, Symbol) and x == value
+    if type(value) is float:
+        return type(x) is float and near(x, value, said.source.text[said.span.start : said.span.end])
+    return type(x) is type(value) and bool(x == value)
+
+
+def _names(x: Any, value: str, tags: dict[Any, Any]) -> bool:
+    if not isinstance(x, Gensym):
+        return callable(x) and value.startswith("#[procedure")
+    if tags.setdefault(("said", value), x) != x or tags.setdefault(("is", x), value) != value:
+        return False
+    return value.startswith("#[gensym")
+
+
+def near(x: float, said: float, text: str = "") -> bool:
+    """Whether two numbers are the same to 1e-12, or to the digits that one was written with."""
+    if abs(x - said) <= _CLOSE * max(1.0, abs(said)):
+        return True
+    places = len(text.partition(".")[2])
+    if places < 3 or not text.lstrip("+-").replace(".", "").isdigit():
+        return False
+    return abs(x - said) <= 0.5000001 * 10.0**-places

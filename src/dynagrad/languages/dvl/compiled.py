@@ -1,0 +1,120 @@
+"""DVL programs as machine code, by the compiler that Python functions have: programs, and closures of the machine.
+
+What the builtins do there is in `abstract.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ...compiler.evaluate.specialiser import Specialiser
+from ...compiler.evaluate.values import Closure as Abstract
+from ...compiler.evaluate.values import HostFunction as Run
+from ...compiler.frontend.core import Apply, Bindings, Constant, Expression, Lambda, Name, Tuple
+from ...errors import Error
+from ...ir import Node
+from .abstract import Bundled, Handler, enter, hidden_by, is_function
+from .builtins import Builtin
+from .data import NIL, Procedure, Symbol, chain, is_pair
+from .loops import looped, looped_function
+from .lower import Functions, Item, fresh
+from .variables import free
+
+
+def packed(given: Sequence[Any]) -> Any:
+    """The arguments of a call from Python as one."""
+    return chain([_number(x) for x in given[:-1]], _number(given[-1])) if given else NIL
+
+
+def _number(x: Any) -> Any:
+    if isinstance(x, tuple):
+        return tuple(map(_number, x))
+    content = getattr(x, "content", None)
+    if isinstance(content, tuple) and not isinstance(x, Node):  # a list of Python's
+        return chain([_number(part) for part in content])
+    return float(x) if isinstance(x, int) and not isinstance(x, bool) else x
+
+
+def foreign(f: Callable[..., Any]) -> Run:
+    """A function of Python's as one of DVL."""
+
+    def run(s: Specialiser, held: tuple[Any, ...], given: Sequence[Any], named: Any) -> Any:
+        arguments = list(given)
+        while is_pair(arguments[-1]):
+            arguments[-1:] = arguments[-1]
+        return _number(s.call(f, [] if isinstance(given[0], tuple) and not given[0] else arguments))
+
+    return Run(("dvl", getattr(f, "__name__", "a function"), f), run, ())
+
+
+def lifted(s: Specialiser, code: Lambda, held: dict[str, Any], own: str | None) -> Handler:
+    """What calls a closure of the machine, in the compiler."""
+    if own is not None:
+        code = looped_function(own, code)
+    else:
+        code = Lambda(code.name, code.parameters, looped(code.body), code.free, code.at)
+    closure = Abstract(code, {name: _captured(held[name]) for name in code.free if name in held})
+    return lambda s, given, named: _splitting(s, lambda: s.call(closure, [packed(given)]))
+
+
+def _splitting(s: Specialiser, run: Callable[[], Any]) -> Any:
+    """What is computed where values of different kinds may come out of a choice."""
+    before, s.splits = s.splits, True
+    try:
+        return run()
+    finally:
+        s.splits = before
+
+
+def _captured(x: Any) -> Any:
+    return foreign(x) if callable(x) and not isinstance(x, Procedure) else x
+
+
+class Whole:
+    """A program as a function, whose result is the values of its expressions; its argument is 1."""
+
+    def __init__(self, items: Sequence[Item], functions: dict[str, Any]) -> None:
+        out, names = Bindings(), []
+        for item in items:
+            if isinstance(item, Functions):
+                out.fix(item.group, item.group[0][1].at)
+            else:
+                out.let(item.name, item.value, None)
+                if not item.symbol:
+                    names.append(item.name)
+        shown = []
+        for name in names:
+            made = fresh("result")
+            out.let(made, Apply(Constant(RESULT), (Name(name),)), None)
+            shown.append(Name(made))
+        e: Expression = looped(out.wrap(Tuple(tuple(shown))))
+        held = {name: foreign(f) for name, f in functions.items()}
+        self.closure = Abstract(Lambda("program", (), e, tuple(sorted(free(e)))), held)
+        self.__name__ = "program"
+
+    def __call__(self, one: float) -> Any:
+        raise Error("a whole program is compiled, and not called")
+
+    def __dynagrad_lift__(self, s: Specialiser) -> Handler:
+        def handler(s: Specialiser, given: Sequence[Any], named: Any) -> Any:
+            before = hidden_by.set(given[0] if given else 1.0)
+            try:
+                return _splitting(s, lambda: s.call(self.closure, []))
+            finally:
+                hidden_by.reset(before)
+
+        return handler
+
+
+def _result(x: Any) -> Any:
+    """A value as a result of the whole: functions by their name alone, and bundles as they are printed."""
+    if isinstance(x, Bundled):
+        return chain([Symbol("bundle"), x.tag, _result(x.primal), _result(x.tangent)])
+    if is_pair(x):
+        return (_result(x[0]), _result(x[1]))
+    return Symbol(f"#[procedure {getattr(x, 'name', 'function')}]") if is_function(x) else x
+
+
+RESULT = Builtin("result", 1, 1, _result)
+enter(RESULT, lambda s, x: _result(x))

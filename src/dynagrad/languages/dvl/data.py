@@ -1,0 +1,70 @@
+"""What a DVL program computes with besides numbers: symbols, pairs, tags, and procedures by name alone.
+
+A pair is a Python tuple of two, the empty list is `()`, a number is one of `eager/numbers.py`. Nothing is
+computed here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ...eager.numbers import LIFTS, Number
+from ...ir import Node
+
+Pair = tuple[Any, Any]
+NIL: tuple[()] = ()
+
+
+class Symbol(str):
+    """A symbol of quoted data."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Gensym:
+    """A tag that `gensym` made; those made later are greater."""
+
+    serial: int
+
+
+class Procedure:
+    """Anything that DVL can call; how, is said in `machine.py`."""
+
+    __slots__ = ()
+    name: str
+
+
+def is_pair(x: Any) -> bool:
+    return isinstance(x, tuple) and len(x) == 2
+
+
+def is_real(x: Any) -> bool:
+    """A number, with derivatives or without, or one that only a graph knows."""
+    kind = type(x)
+    return kind is float or kind in LIFTS or isinstance(x, Number | Node)
+
+
+def chain(values: list[Any], last: Any = NIL) -> Any:
+    """Values as a chain of pairs that ends in `last`: a list, or the arguments of a call.
+
+    >>> chain([1.0, 2.0]), chain([1.0], 2.0)
+    ((1.0, (2.0, ())), (1.0, 2.0))
+    """
+    for value in reversed(values):
+        last = (value, last)
+    return last
+
+
+def unchained(x: Any) -> list[Any]:
+    """The items of a list.
+
+    >>> unchained((1.0, (2.0, ())))
+    [1.0, 2.0]
+    """
+    found = []
+    while is_pair(x):
+        found.append(x[0])
+        x = x[1]
+    return found

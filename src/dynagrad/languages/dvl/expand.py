@@ -1,0 +1,157 @@
+"""Macro expansion: derived forms written with the few that `lower.py` knows. Data to data; no names are looked up here.
+
+What an expansion mentions cannot be captured: its keywords are a class of their own, and its variables have a space.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from .data import Symbol
+from .reader import Atom, Datum, Form, problem
+
+
+class Keyword(str):
+    """The name of a form, whatever variables are called."""
+
+    __slots__ = ()
+
+
+def form(like: Datum, *items: Datum | str) -> Form:
+    """A list at the place of a datum; texts in it are keywords."""
+    return Form(tuple(key(like, x) if isinstance(x, str) else x for x in items), like.span, like.source)
+
+
+def key(like: Datum, name: str) -> Atom:
+    return Atom(Keyword(name), like.span, like.source)
+
+
+def variable(like: Datum, name: str) -> Atom:
+    return Atom(Symbol(f"{name} "), like.span, like.source)
+
+
+def want(holds: bool, message: str, at: Datum) -> None:
+    if not holds:
+        raise problem(message, at)
+
+
+def listed(datum: Datum, message: str, least: int = 0) -> tuple[Datum, ...]:
+    """The items of a list that has at least so many."""
+    if not isinstance(datum, Form) or datum.tail is not None or len(datum.items) < least:
+        raise problem(message, datum)
+    return datum.items
+
+
+def head(datum: Datum) -> str | None:
+    """The symbol or keyword that a list begins with."""
+    if isinstance(datum, Form) and datum.items and isinstance(datum.items[0], Atom):
+        value = datum.items[0].value
+        return value if isinstance(value, Symbol | Keyword) else None
+    return None
+
+
+def _let_star(datum: Form) -> Datum:
+    shape = "(let* ((name value) ...) body) is wanted"
+    _, bindings, *body = listed(datum, shape, 3)
+    found: Datum = form(datum, "body", *body)
+    for binding in reversed(listed(bindings, shape)):
+        found = form(datum, "let", form(bindings, binding), found)
+    return found
+
+
+def _cond(datum: Form) -> Datum:
+    found: Datum = form(datum, "no clause")
+    for i, clause in enumerate(reversed(listed(datum, "(cond (test value) ... (else value)) is wanted", 2)[1:])):
+        test, *body = listed(clause, "a clause of cond is (test value)", 1)
+        if isinstance(test, Atom) and test.value == Symbol("else"):
+            want(i == 0, "else stands in the last clause of cond", clause)
+            want(bool(body), "a clause of cond is (else value)", clause)
+            found = form(clause, "body", *body)
+        elif not body:
+            found = form(clause, "or", test, found)
+        else:
+            found = form(clause, "if", test, form(clause, "body", *body), found)
+    return found
+
+
+def _and(datum: Form) -> Datum:
+    items = datum.items[1:]
+    if not items:
+        return Atom(True, datum.span, datum.source)
+    found = items[-1]
+    for item in reversed(items[:-1]):
+        found = form(item, "if", item, found, Atom(False, item.span, item.source))
+    return found
+
+
+def _or(datum: Form) -> Datum:
+    items = datum.items[1:]
+    if not items:
+        return Atom(False, datum.span, datum.source)
+    found = items[-1]
+    for item in reversed(items[:-1]):
+        name = variable(item, "or")
+        found = form(item, "let", form(item, form(item, name, item)), form(item, "if", name, name, found))
+    return found
+
+
+def _list(datum: Form) -> Datum:
+    found: Datum = form(datum, "quote", Form((), datum.span, datum.source))
+    for item in reversed(datum.items[1:]):
+        found = form(item, "cons", item, found)
+    return found
+
+
+def _cons_star(datum: Form) -> Datum:
+    *front, found = listed(datum, "(cons* a ... last) is wanted", 2)[1:]
+    for item in reversed(front):
+        found = form(item, "cons", item, found)
+    return found
+
+
+def _named_let(datum: Form) -> Datum:
+    shape = "(let name ((variable value) ...) body) is wanted"
+    _, name, bindings, *body = listed(datum, shape, 4)
+    pairs = [listed(binding, shape) for binding in listed(bindings, shape)]
+    for pair in pairs:
+        want(len(pair) == 2, shape, bindings)
+    formals = form(bindings, *(pair[0] for pair in pairs))
+    loop = form(datum, "letrec", form(datum, form(datum, name, form(datum, "lambda", formals, *body))), name)
+    return form(datum, loop, *(pair[1] for pair in pairs))
+
+
+def _let(datum: Form) -> Datum | None:
+    if len(datum.items) > 1 and isinstance(datum.items[1], Atom):
+        return _named_let(datum)
+    return None
+
+
+DERIVED: dict[str, Callable[[Form], Datum | None]] = {
+    "let": _let,
+    "let*": _let_star,
+    "cond": _cond,
+    "and": _and,
+    "or": _or,
+    "list": _list,
+    "cons*": _cons_star,
+}
+"""Forms that become others; None where a form is one of the few already."""
+
+
+def definition(datum: Datum) -> tuple[Atom, Datum] | None:
+    """The name and the value of a `define`: curried ones become lambdas."""
+    if head(datum) != "define":
+        return None
+    shape = "(define name value), or (define (name argument ...) body), is wanted"
+    _, target, *body = listed(datum, shape, 3)
+    if isinstance(target, Atom):
+        want(isinstance(target.value, Symbol), "what is defined is a symbol", target)
+        want(len(body) == 1, shape, datum)
+        return target, body[0]
+    while isinstance(target, Form):
+        want(bool(target.items), "what is defined is a symbol", target)
+        name, formals = target.items[0], Form(target.items[1:], target.span, target.source, target.tail)
+        body = [form(datum, "lambda", formals, *body)]
+        target = name
+    want(isinstance(target.value, Symbol), "what is defined is a symbol", target)
+    return target, body[0]

@@ -1,0 +1,484 @@
+"""From data to the core language of the compiler (`compiler/frontend/core.py`): names, patterns, bodies, calls.
+
+Every variable gets a name of its own, so that none hides another. A procedure takes one argument: a chain of pairs,
+where the text has several. Definitions of a body are sorted: functions that call each other are one `Fix`, and come
+before the first value that needs them.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import linecache
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ...compiler.frontend.core import (
+    Apply,
+    Bindings,
+    Constant,
+    Expression,
+    If,
+    Lambda,
+    Name,
+    Parameter,
+    Position,
+    Tuple,
+)
+from ...compiler.frontend.core import Atom as CoreAtom
+from ...errors import ProgramError
+from ...rules.checks.report import nearest
+from .builtins import BUILTINS, FIRST, NONE, REST, Builtin
+from .data import NIL, Symbol, chain
+from .expand import DERIVED, Keyword, definition, head, key, listed, want
+from .reader import Atom, Datum, Form, Source, read, shown
+from .variables import components, free
+
+_serial = itertools.count()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Again:
+    """A value that is defined by itself, such as a stream: a function makes it anew where it is used."""
+
+    name: str
+    depth: int
+
+
+Meaning = str | Builtin | Again
+"""What a symbol means: a variable of the core language, or a procedure of the table."""
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What symbols mean, and how many lambdas are around."""
+
+    names: Mapping[str, Meaning]
+    depth: int = 0
+
+    def __or__(self, more: Mapping[str, Meaning]) -> Scope:
+        return Scope({**self.names, **more}, self.depth)
+
+
+@dataclass
+class Definitions:
+    """The functions that a body defines, by name, and which variables it has no value for yet."""
+
+    functions: dict[str, Lambda] = field(default_factory=dict)
+    pending: dict[str, Atom] = field(default_factory=dict)
+    done: set[str] = field(default_factory=set)
+
+    def needed(self, by: Iterable[str], at: Datum) -> list[tuple[tuple[str, Lambda], ...]]:
+        """The functions that some names need and that are not there yet, those first that others need."""
+        groups = components(
+            [n for n in sorted(by) if n in self.functions and n not in self.done],
+            lambda n: [m for m in self.functions[n].free if m in self.functions and m not in self.done],
+        )
+        for group in groups:
+            for name in group:
+                for early in self.functions[name].free:
+                    if early in self.pending:
+                        raise _early(self.pending[early], at)
+            self.done.update(group)
+        return [tuple((name, self.functions[name]) for name in group) for group in groups]
+
+
+def _early(name: Atom, at: Datum) -> ProgramError:
+    return wrong(f"`{name.value}` is needed here, and its value is defined later", at)
+
+
+def wrong(message: str, at: Datum) -> ProgramError:
+    return ProgramError(message, at.source.text, at.span, at.source.file)
+
+
+def fresh(name: str) -> str:
+    return f"{name.strip()}.{next(_serial)}"
+
+
+_SHOWN: dict[str, str] = {}
+
+
+def place(datum: Datum) -> Position:
+    """The place of a datum as the compiler has it: columns in bytes, from 0."""
+    file, span, text = datum.source.file, datum.span, datum.source.text
+    if file.startswith("<") and _SHOWN.get(file) is not text:  # errors show lines of texts that are in no file
+        _SHOWN[file] = text
+        linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    start = text.rfind("\n", 0, span.start) + 1
+    stop = text.rfind("\n", 0, span.end) + 1
+    before, end = len(text[start : span.start].encode()), len(text[stop : span.end].encode())
+    return Position(file, span.line, before, span.line + text.count("\n", span.start, span.end), end)
+
+
+# -- expressions -------------------------------------------------------------------------------------------------------
+
+
+def atom(datum: Datum, scope: Scope, out: Bindings) -> CoreAtom:
+    """An expression, named by a `Let` unless it is a name or a constant."""
+    return named(value(datum, scope, out), out, datum)
+
+
+def named(e: Expression, out: Bindings, at: Datum, name: str = "t") -> CoreAtom:
+    if isinstance(e, Name | Constant):
+        return e
+    made = fresh(name)
+    out.let(made, e, place(at))
+    return Name(made, place(at))
+
+
+def whole(datum: Datum, scope: Scope) -> Expression:
+    """An expression with the bindings that it needs."""
+    out = Bindings()
+    return out.wrap(value(datum, scope, out))
+
+
+def value(datum: Datum, scope: Scope, out: Bindings) -> Expression:
+    """An expression; what it needs before is added to the bindings."""
+    while True:
+        if isinstance(datum, Atom):
+            return _reference(datum, scope)
+        want(bool(datum.items), "() is no expression; the empty list is '()", datum)
+        want(datum.tail is None, "a call has no dot", datum)
+        name = head(datum)
+        if name is None or (not isinstance(name, Keyword) and name in scope.names):
+            return _call(datum, scope, out)
+        expanded = DERIVED[name](datum) if name in DERIVED else None
+        if expanded is not None:
+            datum = expanded
+            continue
+        if name in FORMS and (isinstance(name, Keyword) or name in FORMS_OF_USERS):
+            return FORMS[name](datum, scope, out)
+        return _call(datum, scope, out)
+
+
+def _reference(datum: Atom, scope: Scope) -> Expression:
+    at = datum.value
+    if not isinstance(at, Symbol):
+        return Constant(at, place(datum))
+    meaning = scope.names.get(at)
+    if meaning is None:
+        if at in FORMS or at in DERIVED or at == "define":
+            raise wrong(f"`{at}` is the name of a form, and no value", datum)
+        if at in _OUTSIDE:
+            raise wrong(f"`{at}` is not in DVL: there is no assignment, and no continuation is captured", datum)
+        raise wrong(f"`{at}` is not bound{_hint(at, scope)}", datum)
+    if isinstance(meaning, Again):
+        if scope.depth <= meaning.depth:
+            raise wrong(f"`{at}` is needed for its own value, outside of any lambda", datum)
+        return Apply(Name(meaning.name, place(datum)), (Constant(NIL),), (), place(datum))
+    return Constant(meaning, place(datum)) if isinstance(meaning, Builtin) else Name(meaning, place(datum))
+
+
+_OUTSIDE = frozenset({"set!", "call/cc", "call-with-current-continuation", "begin", "do"})
+
+
+def _hint(name: str, scope: Scope) -> str:
+    found = nearest(name, [str(n) for n in scope.names if " " not in n])
+    return f". Did you mean `{found}`?" if found else ""
+
+
+def _call(datum: Form, scope: Scope, out: Bindings) -> Expression:
+    at = place(datum)
+    function = atom(datum.items[0], scope, out)
+    arguments = [atom(item, scope, out) for item in datum.items[1:]]
+    if isinstance(function, Constant) and isinstance(function.value, Builtin):
+        return _builtin(function, function.value, arguments, datum, out)
+    if isinstance(function, Constant):
+        raise wrong(f"{shown(datum.items[0])} is called, and is no procedure", datum.items[0])
+    return Apply(function, (_chained(arguments, datum, out),), (), at)
+
+
+def _chained(arguments: Sequence[CoreAtom], datum: Datum, out: Bindings) -> CoreAtom:
+    """Arguments as one: a chain of pairs."""
+    if not arguments:
+        return Constant(NIL, place(datum))
+    last = arguments[-1]
+    for argument in reversed(arguments[:-1]):
+        last = named(Tuple((argument, last), place(datum)), out, datum, "arguments")
+    return last
+
+
+def _builtin(
+    function: Constant, builtin: Builtin, arguments: list[CoreAtom], datum: Datum, out: Bindings
+) -> Expression:
+    at, count = place(datum), len(arguments)
+    if builtin.name == "cons" and count == 2:
+        return Tuple(tuple(arguments), at)
+    if builtin.least <= count <= builtin.most or (count == 1 and builtin.most > 1):
+        return Apply(function, tuple(arguments), (), at)
+    if builtin.returns and count > 1:
+        made = named(Apply(function, (arguments[0],), (), at), out, datum)
+        return Apply(made, (_chained(arguments[1:], datum, out),), (), at)
+    if builtin.fold and count > 2:
+        found = arguments[0]
+        for argument in arguments[1:]:
+            found = named(Apply(function, (found, argument), (), at), out, datum)
+        return found
+    raise wrong(str(builtin.wrong(count)), datum)
+
+
+# -- forms -------------------------------------------------------------------------------------------------------------
+
+
+def _lambda(datum: Form, scope: Scope, out: Bindings, name: str = "lambda") -> Lambda:
+    shape = "(lambda (argument ...) body) is wanted"
+    _, formals, *body = listed(datum, shape, 3)
+    want(isinstance(formals, Form), shape, datum)
+    assert isinstance(formals, Form)
+    argument, inner, inside = fresh("argument"), Bindings(), Scope(scope.names, scope.depth + 1)
+    bound: dict[str, Meaning] = {}
+    count = len(formals.items)
+    single = count == 1 and formals.tail is None
+    many = "no argument" if not count else "one argument" if single else f"{count} arguments"
+    what = f"`{name}` takes {many}" if name != "lambda" else f"this lambda takes {many}"
+    if single and isinstance(formals.items[0], Atom):
+        want(isinstance(formals.items[0].value, Symbol), "an argument is a symbol, (cons p q) or (list p ...)", formals)
+        argument = fresh(formals.items[0].value)
+        bound[formals.items[0].value] = argument
+    elif not count and formals.tail is None:
+        named(Apply(Constant(NONE), (Name(argument), Constant(what)), (), place(formals)), inner, formals, "nothing")
+    else:
+        pattern = formals.items[-1] if formals.tail is None else formals.tail
+        front = formals.items[:-1] if formals.tail is None else formals.items
+        for item in reversed(front):
+            pattern = Form((key(item, "cons"), item, pattern), formals.span, formals.source)
+        match(pattern, Name(argument), bound, inner, what)
+    body_of = block(body, inside | bound, datum)
+    e = inner.wrap(body_of)
+    return Lambda(str.__str__(name), (Parameter(argument),), e, tuple(sorted(free(e) - {argument})), place(datum))
+
+
+def match(pattern: Datum, given: CoreAtom, bound: dict[str, Meaning], out: Bindings, what: str) -> None:
+    """Binds the names of a pattern to the parts of a value."""
+    while True:
+        if isinstance(pattern, Atom):
+            want(isinstance(pattern.value, Symbol), "an argument is a symbol, (cons p q) or (list p ...)", pattern)
+            want(pattern.value not in bound, f"`{pattern.value}` stands twice among these arguments", pattern)
+            name = fresh(pattern.value)
+            out.let(name, given, place(pattern))
+            bound[pattern.value] = name
+            return
+        want(pattern.tail is None, "an argument is a symbol, (cons p q) or (list p ...)", pattern)
+        kind, items, at = head(pattern), pattern.items[1:], place(pattern)
+        if kind == "list" and not items:
+            named(Apply(Constant(NONE), (given, Constant(what)), (), at), out, pattern, "nothing")
+            return
+        want(
+            (kind == "cons" and len(items) == 2) or (kind in ("list", "cons*") and bool(items)),
+            "a pattern is (cons p q), (list p ...) or (cons* p ... q)",
+            pattern,
+        )
+        if kind == "cons*" and len(items) == 1:
+            pattern = items[0]
+            continue
+        first = named(Apply(Constant(FIRST), (given, Constant(what)), (), at), out, pattern, "first")
+        match(items[0], first, bound, out, what)
+        given = named(Apply(Constant(REST), (given, Constant(what)), (), at), out, pattern, "rest")
+        left = (key(pattern, str(kind)), *items[1:])
+        pattern = items[1] if kind == "cons" else Form(left, pattern.span, pattern.source)
+
+
+def _if(datum: Form, scope: Scope, out: Bindings) -> Expression:
+    items = listed(datum, "(if test value otherwise) is wanted")
+    want(len(items) == 4, "(if test value otherwise) is wanted", datum)
+    test = atom(items[1], scope, out)
+    return If(test, whole(items[2], scope), whole(items[3], scope), place(datum))
+
+
+def _let(datum: Form, scope: Scope, out: Bindings) -> Expression:
+    shape = "(let ((name value) ...) body) is wanted"
+    _, bindings, *body = listed(datum, shape, 3)
+    bound: dict[str, Meaning] = {}
+    for binding in listed(bindings, shape):
+        pair = listed(binding, shape)
+        want(len(pair) == 2, shape, binding)
+        target = pair[0]
+        if isinstance(target, Atom):
+            want(isinstance(target.value, Symbol), "what is bound is a symbol", target)
+            want(target.value not in bound, f"`{target.value}` is bound twice here", target)
+            name = fresh(target.value)
+            out.let(name, _named_lambda(pair[1], scope, out, target.value), place(target))
+            bound[target.value] = name
+        else:
+            match(target, atom(pair[1], scope, out), bound, out, "this `let` binds a pattern")
+    return block(body, scope | bound, datum)
+
+
+def _named_lambda(datum: Datum, scope: Scope, out: Bindings, name: str) -> Expression:
+    if is_lambda(datum, scope):
+        assert isinstance(datum, Form)
+        return _lambda(datum, scope, out, name)
+    return value(datum, scope, out)
+
+
+def is_lambda(datum: Datum, scope: Scope) -> bool:
+    name = head(datum)
+    return name == "lambda" and (isinstance(name, Keyword) or name not in scope.names)
+
+
+def _letrec(datum: Form, scope: Scope, out: Bindings) -> Expression:
+    shape = "(letrec ((name value) ...) body) is wanted"
+    _, bindings, *body = listed(datum, shape, 3)
+    defines = []
+    for binding in listed(bindings, shape):
+        pair = listed(binding, shape)
+        want(len(pair) == 2 and isinstance(pair[0], Atom), shape, binding)
+        defines.append(Form((key(binding, "define"), *pair), binding.span, binding.source))
+    return block([*defines, *body], scope, datum)
+
+
+def _quote(datum: Form, scope: Scope, out: Bindings) -> Expression:
+    want(len(datum.items) == 2, "(quote datum) is wanted", datum)
+    return Constant(quoted(datum.items[1]), place(datum))
+
+
+def quoted(datum: Datum) -> Any:
+    """A datum as a value."""
+    if isinstance(datum, Atom):
+        return datum.value
+    return chain([quoted(item) for item in datum.items], NIL if datum.tail is None else quoted(datum.tail))
+
+
+def _cons(datum: Form, scope: Scope, out: Bindings) -> Expression:
+    """The pairs of `list` and `cons*`, along the chain without recursion."""
+    made: list[tuple[CoreAtom, Datum]] = []
+    at: Datum = datum
+    while isinstance(at, Form) and isinstance(at.items[0], Atom) and isinstance(at.items[0].value, Keyword):
+        if at.items[0].value != "cons":
+            break
+        made.append((atom(at.items[1], scope, out), at))
+        at = at.items[2]
+    last = atom(at, scope, out)
+    for first, where in reversed(made):
+        last = named(Tuple((first, last), place(where)), out, where)
+    return last
+
+
+def _no_clause(datum: Form, scope: Scope, out: Bindings) -> Expression:
+    return Apply(Constant(BUILTINS["error"]), (Constant("no clause of this cond holds"),), (), place(datum))
+
+
+def _misplaced(datum: Form, scope: Scope, out: Bindings) -> Expression:
+    raise wrong(f"`{head(datum)}` stands at the top of a file, or in a body beside expressions", datum)
+
+
+FORMS: dict[str, Callable[[Form, Scope, Bindings], Expression]] = {
+    "lambda": _lambda,
+    "if": _if,
+    "let": _let,
+    "letrec": _letrec,
+    "quote": _quote,
+    "body": lambda datum, scope, out: block(datum.items[1:], scope, datum),
+    "cons": _cons,
+    "no clause": _no_clause,
+    "define": _misplaced,
+    "include": _misplaced,
+}
+FORMS_OF_USERS = sorted(({*FORMS} - {"body", "cons", "no clause"}) | {*DERIVED})
+"""The names of forms, for completion."""
+
+
+# -- bodies ------------------------------------------------------------------------------------------------------------
+
+
+def block(body: Sequence[Datum], scope: Scope, at: Datum) -> Expression:
+    """Definitions and expressions; the last expression is the value."""
+    if len(body) == 1 and head(body[0]) != "define":
+        return whole(body[0], scope)
+    want(bool(body) and not _defines(body[-1], scope), "a body ends in an expression", body[-1] if body else at)
+    out = Bindings()
+    for item in sequence(body, scope)[0]:
+        if isinstance(item, Functions):
+            out.fix(item.group, item.group[0][1].at)
+        elif item.datum is body[-1]:
+            return out.wrap(item.value)
+        else:
+            out.let(item.name, item.value, place(item.datum))
+    raise AssertionError
+
+
+def _defines(datum: Datum, scope: Scope) -> bool:
+    name = head(datum)
+    return name == "define" and (isinstance(name, Keyword) or name not in scope.names)
+
+
+@dataclass(frozen=True, eq=False)
+class Functions:
+    """Functions that may call each other."""
+
+    group: tuple[tuple[str, Lambda], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Value:
+    """An expression, and the variable that its value has; `symbol` is what the program calls it, if it is defined."""
+
+    name: str
+    value: Expression
+    datum: Datum
+    symbol: str = ""
+
+
+Item = Functions | Value
+
+
+def sequence(
+    body: Sequence[Datum], scope: Scope, known: Definitions | None = None
+) -> tuple[list[Item], Scope, Definitions]:
+    """What a body computes, in order, and what its names mean. `known` are functions from outside, made on demand."""
+    found = Definitions(dict(known.functions), {}, set(known.done)) if known else Definitions()
+    names: dict[str, str] = {}
+    parts: list[tuple[Atom | None, Datum]] = []
+    for datum in body:
+        defined = definition(datum) if _defines(datum, scope) else None
+        if defined is None:
+            parts.append((None, datum))
+            continue
+        name = defined[0]
+        want(name.value not in names, f"`{name.value}` is defined twice", name)
+        names[name.value] = fresh(name.value)
+        parts.append(defined)
+    inner = scope | names
+    for target, datum in parts:
+        if target is not None and is_lambda(datum, inner):
+            assert isinstance(datum, Form)
+            found.functions[names[target.value]] = _lambda(datum, inner, Bindings(), target.value)
+        elif target is not None:
+            found.pending[names[target.value]] = target
+    items: list[Item] = []
+    for target, datum in parts:
+        variable = fresh("value") if target is None else names[target.value]
+        if variable in found.functions:
+            continue
+        e = whole(datum, inner)
+        if target is not None and variable in free(e):
+            again = Again(fresh(target.value), inner.depth)
+            e = whole(datum, inner | {target.value: again})
+            code = Lambda(str.__str__(target.value), (Parameter("nothing"),), e, tuple(sorted(free(e))), place(datum))
+            found.functions[again.name] = code
+            e = Apply(Name(again.name), (Constant(NIL),), (), place(datum))
+        needs = free(e)
+        for undefined in sorted(needs & found.pending.keys()):
+            raise _early(found.pending[undefined], datum)
+        found.pending.pop(variable, None)
+        items.extend(Functions(group) for group in found.needed(needs, datum))
+        items.append(Value(variable, e, datum, "" if target is None else target.value))
+    if known is not None and body:
+        items.extend(Functions(group) for group in found.needed(names.values(), body[0]))
+    return items, inner, found
+
+
+# -- what every program has --------------------------------------------------------------------------------------------
+
+
+PRELUDE = str(Path(__file__).with_name("prelude.dvl"))
+
+
+@functools.cache
+def prelude() -> tuple[Scope, Definitions]:
+    """What symbols mean before a program begins, and the procedures of `prelude.dvl`."""
+    body = read(Source(Path(PRELUDE).read_text(encoding="utf-8"), PRELUDE))
+    _, scope, found = sequence(body, Scope(dict(BUILTINS)))
+    return scope, found

@@ -1,0 +1,368 @@
+"""Runs the core language on our numbers: writes a function of Python for each lambda, and for what follows each call.
+
+A function gets what its closure holds, its argument and the stack, and returns the next call, or None and a value
+(`procedures.py`). What a program computes at its top is kept under the names of variables, in one namespace, so that
+functions need not hold it. Arithmetic on floats stands in the text; all else goes through the table of builtins.
+"""
+
+from __future__ import annotations
+
+import re
+import traceback
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from ...compiler.frontend.core import (
+    Apply,
+    Constant,
+    Expression,
+    Fix,
+    If,
+    Lambda,
+    Let,
+    Name,
+    Position,
+    Project,
+    Tuple,
+)
+from ...compiler.frontend.core import Atom as CoreAtom
+from ...errors import Error, SourceError, Span
+from .builtins import BUILTINS, FIRST, REST, Builtin
+from .lower import PRELUDE, Functions, Item, place
+from .procedures import Closure, Core, run
+from .reader import Datum
+from .variables import free
+
+_NESTED = 12  # choices inside each other that are written as such
+_FAST = {
+    "+": "{0} + {1}",
+    "-": "{0} - {1}",
+    "*": "{0} * {1}",
+    "<": "{0} < {1}",
+    "<=": "{0} <= {1}",
+    ">": "{0} > {1}",
+    ">=": "{0} >= {1}",
+    "=": "{0} == {1}",
+}
+_TESTS = {"null?": "{0} == ()", "not": "{0} is False"}
+
+
+class Machine:
+    """A program that runs; what was run before is there for what comes later."""
+
+    def __init__(self, max_steps: int | None = None) -> None:
+        self.max_steps = max_steps
+        self.space: dict[str, Any] = {"Closure": Closure}
+        self.known: dict[str, str] = {}  # variables of the top, and the names that they have in the text
+        self.codes: dict[Lambda, str] = {}
+        self.cores: dict[Lambda, Core] = {}
+        self.constants: dict[int, tuple[str, Any]] = {}
+        self.places: dict[str, list[Position | None]] = {}
+
+    def run(self, item: Item) -> Any:
+        """Enters functions, or computes a value, which is returned and has its name from then on."""
+        writer = _Writer(self)
+        if isinstance(item, Functions):
+            self.known.update((name, _word(name)) for name, _ in item.group)
+            for _, code in item.group:
+                writer.function(code)
+            self._execute(writer)
+            for name, code in item.group:
+                self.space[_word(name)] = Closure(self.space[self.codes[code]], (), code.name, writer.core(code))
+            return None
+        start = writer.block((), item.value)
+        self._execute(writer)
+        found = self.located(item.datum, lambda: run(Closure(self.space[start], (), "top", None), (), self.max_steps))
+        self.bind(item.name, found)
+        return found
+
+    def bind(self, name: str, value: Any) -> None:
+        """Gives a variable of the top its value."""
+        self.known[name] = _word(name)
+        self.space[_word(name)] = value
+
+    def value(self, name: str) -> Any:
+        """What a variable of the top holds."""
+        return self.space[self.known[name]]
+
+    def lift(self, s: Any, closure: Closure) -> Any:
+        """What calls a closure inside of compiled functions."""
+        from .compiled import lifted  # for a quick start
+
+        assert closure.core is not None
+        code, names = closure.core.code, closure.core.names
+        held = {name: self.space[word] for name in code.free if (word := self.known.get(name)) in self.space}
+        held.update(zip(names, closure.held, strict=True))
+        return lifted(s, code, held, next((name for name, x in held.items() if x is closure), None))
+
+    def located(self, datum: Datum, compute: Callable[[], Any]) -> Any:
+        """What is computed; errors get the place in the program where they came from, which is in a datum."""
+        try:
+            return compute()
+        except SourceError:
+            raise
+        except (Error, ArithmeticError, ValueError, RecursionError) as problem:
+            raise placed(problem, self.place_of(problem) or place(datum)) from problem
+
+    def place_of(self, problem: BaseException) -> Position | None:
+        """The place that an error came from, if it is known; not one in the prelude, but where that was called."""
+        for frame, line in reversed(list(traceback.walk_tb(problem.__traceback__))):
+            places = self.places.get(frame.f_code.co_filename)
+            if places is not None:
+                at = next((p for p in reversed(places[:line]) if p is not None), None)
+                if at is not None and at.file != PRELUDE:
+                    return at
+        waiting: list[Callable[..., Any]] = getattr(problem, "dvl_frames", [])
+        for then in reversed(waiting):
+            places = self.places.get(then.__code__.co_filename)
+            called = None if places is None else places[int(then.__code__.co_firstlineno) - 1]
+            if called is not None and called.file != PRELUDE:
+                return called
+        return None
+
+    def _execute(self, writer: _Writer) -> None:
+        file = f"<dvl {len(self.places)} of {id(self)}>"
+        self.places[file] = writer.places
+        exec(compile("\n".join(writer.lines), file, "exec"), self.space)
+
+
+def placed(problem: BaseException, at: Position) -> Error:
+    """An error of a run, with its place."""
+    import linecache  # for a quick start
+
+    words = str(problem) if isinstance(problem, Error) else f"{type(problem).__name__}: {problem}"
+    lines = linecache.getlines(at.file)
+    width = at.end_column - at.column if at.end_line == at.line else 10**6
+    before = lines[at.line - 1].encode()[: at.column].decode(errors="ignore") if at.line <= len(lines) else ""
+    span = Span(0, max(width, 1), at.line, len(before) + 1)
+    kind = type(problem) if isinstance(problem, Error) else Error
+    located = SourceError(words, "".join(lines), span, at.file)
+    return located if kind is Error else _both(kind)(words, "".join(lines), span, at.file)
+
+
+_KINDS: dict[type[Error], type[SourceError]] = {}
+
+
+def _both(kind: type[Error]) -> type[SourceError]:
+    """An error that is of its kind and has a place."""
+    if kind not in _KINDS:
+        _KINDS[kind] = type(kind.__name__, (SourceError, kind), {})
+    return _KINDS[kind]
+
+
+def _word(name: str) -> str:
+    """A variable as a name of Python's; the number in it keeps names apart."""
+    base, _, number = name.rpartition(".")
+    return f"v{number}_{re.sub(r'[^A-Za-z0-9]', '_', base)[:40]}"
+
+
+class _Writer:
+    """Text of Python, and the place of each line in the program."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        self.lines: list[str] = []
+        self.places: list[Position | None] = []
+        self.waiting: list[Callable[[], None]] = []
+
+    def line(self, depth: int, text: str, at: Position | None = None) -> None:
+        self.lines.append(f"{' ' * depth}{text}")
+        self.places.append(at)
+
+    # -- functions
+
+    def function(self, code: Lambda) -> str:
+        """The name of the function of a lambda, which is written later."""
+        codes = self.machine.codes
+        if code not in codes:
+            codes[code] = name = f"f{len(codes)}"
+            (parameter,) = code.parameters
+            held = self.held(code)
+            self.later(lambda: self._define(name, held, _word(parameter.name), code.body, code.at))
+        return codes[code]
+
+    def held(self, code: Lambda) -> list[str]:
+        return [name for name in code.free if name not in self.machine.known]
+
+    def block(self, held: Iterable[str], body: Expression, got: str = "_", at: Position | None = None) -> str:
+        """A function that computes an expression, as a frame does, of what it holds and a value."""
+        codes = self.machine.codes
+        made = f"k{len(self.machine.space)}_{len(codes)}_{len(self.lines)}_{len(self.waiting)}"
+        self.machine.space[made] = None
+        held = list(held)
+        self.later(lambda: self._define(made, held, got, body, at))
+        return made
+
+    def later(self, write: Callable[[], None]) -> None:
+        """Writes now, unless something is being written: without recursion on the depth of lambdas."""
+        self.waiting.append(write)
+        if len(self.waiting) == 1:
+            while self.waiting:
+                self.waiting[0]()
+                self.waiting.pop(0)
+
+    def _define(self, name: str, held: Sequence[str], parameter: str, body: Expression, at: Position | None) -> None:
+        self.line(0, f"def {name}(held, {parameter}, stack):", at)
+        if held:
+            self.line(1, f"{', '.join(map(_word, held))}{',' if len(held) == 1 else ''} = held")
+        self.tail(1, body, 0)
+
+    # -- expressions
+
+    def tail(self, depth: int, e: Expression, nested: int) -> None:
+        """Text that returns the value of an expression, or calls what does."""
+        while True:
+            match e:
+                case Let():
+                    if self.direct(e.value):
+                        self.assign(depth, _word(e.name), e.value, 0)
+                        e = e.body
+                        continue
+                    self.push(depth, free(e.body) - {e.name}, e.body, _word(e.name), e.at)
+                    e = e.value
+                case Fix():
+                    self.closures(depth, e.functions)
+                    e = e.body
+                case If(condition=Constant()):
+                    e = _chosen(e)
+                case If():
+                    if nested >= _NESTED:
+                        made = self.block(sorted(self.local(free(e))), e)
+                        self.line(depth, f"return {made}({self.row(self.local(free(e)))}, None, stack)", e.at)
+                        return
+                    self.line(depth, f"if {self.atom(e.condition)} is not False:", e.at)
+                    self.tail(depth + 1, e.then, nested + 1)
+                    e = e.otherwise
+                case Apply() if not self.direct(e):
+                    function, argument = self.atom(e.function), self.atom(e.arguments[0])
+                    self.line(depth, f"return {function}, {argument}", e.at)
+                    return
+                case _:
+                    self.line(depth, f"return None, {self.simple(e)}", getattr(e, "at", None))
+                    return
+
+    def push(self, depth: int, live: Iterable[str], body: Expression, got: str, at: Position | None) -> None:
+        live = self.local(live)
+        made = self.block(live, body, got, at)
+        self.line(depth, f"stack.append(({made}, {self.row(live)}))")
+
+    def local(self, names: Iterable[str]) -> list[str]:
+        return sorted(name for name in names if name not in self.machine.known)
+
+    def row(self, names: Sequence[str]) -> str:
+        return f"({', '.join(map(_word, names))}{',' if len(names) == 1 else ''})"
+
+    def assign(self, depth: int, name: str, e: Expression, nested: int) -> None:
+        """Text that computes an expression without a call, and names it."""
+        while isinstance(e, Let | Fix):
+            if isinstance(e, Fix):
+                self.closures(depth, e.functions)
+            else:
+                self.assign(depth, _word(e.name), e.value, nested)
+            e = e.body
+        if isinstance(e, If) and isinstance(e.condition, Constant):
+            self.assign(depth, name, _chosen(e), nested)
+        elif isinstance(e, If):
+            self.line(depth, f"if {self.atom(e.condition)} is not False:", e.at)
+            self.assign(depth + 1, name, e.then, nested + 1)
+            self.line(depth, "else:")
+            self.assign(depth + 1, name, e.otherwise, nested + 1)
+        elif isinstance(e, Lambda):
+            self.line(depth, f"{name} = {self.closure(e)}")
+        else:
+            self.line(depth, f"{name} = {self.simple(e)}", getattr(e, "at", None))
+
+    def direct(self, e: Expression, nested: int = 0) -> bool:
+        """Whether an expression calls nothing but builtins that return at once."""
+        while isinstance(e, Let):
+            if not self.direct(e.value, nested):
+                return False
+            e = e.body
+        match e:
+            case Apply():
+                f = e.function
+                return isinstance(f, Constant) and isinstance(f.value, Builtin)
+            case If():
+                return nested < _NESTED and self.direct(e.then, nested + 1) and self.direct(e.otherwise, nested + 1)
+            case Fix():
+                return self.direct(e.body, nested)
+        return True
+
+    def core(self, code: Lambda) -> Core:
+        cores = self.machine.cores
+        if code not in cores:
+            cores[code] = Core(code, tuple(self.held(code)), self.machine.lift)
+        return cores[code]
+
+    def closure(self, code: Lambda, whole: bool = True) -> str:
+        held = self.row(self.held(code)) if whole else "()"
+        return f"Closure({self.function(code)}, {held}, {code.name!r}, {self.constant(self.core(code))})"
+
+    def closures(self, depth: int, functions: Sequence[tuple[str, Lambda]]) -> None:
+        for name, code in functions:
+            self.line(depth, f"{_word(name)} = {self.closure(code, whole=False)}")
+        for name, code in functions:
+            if self.held(code):
+                self.line(depth, f"{_word(name)}.held = {self.row(self.held(code))}")
+
+    def constant(self, x: Any) -> str:
+        if type(x) is float and x == x and abs(x) != float("inf"):
+            return repr(x)
+        if x is True or x is False or (isinstance(x, tuple) and not x) or type(x) is str:
+            return repr(x)
+        constants = self.machine.constants
+        if id(x) not in constants:
+            constants[id(x)] = (f"c{len(constants)}", x)
+            self.machine.space[constants[id(x)][0]] = x
+        return constants[id(x)][0]
+
+    def atom(self, a: CoreAtom) -> str:
+        return self.constant(a.value) if isinstance(a, Constant) else _word(a.name)
+
+    def simple(self, e: Expression) -> str:
+        match e:
+            case Name() | Constant():
+                return self.atom(e)
+            case Tuple():
+                return f"({', '.join(map(self.atom, e.items))})"
+            case Project():
+                return f"{self.atom(e.value)}[{e.index}]"
+            case Lambda():
+                return self.closure(e)
+            case Apply(function=Constant(value=Builtin() as builtin)):
+                return self.primitive(builtin, [self.atom(a) for a in e.arguments], e)
+        raise AssertionError(e)
+
+    def primitive(self, builtin: Builtin, given: list[str], e: Apply) -> str:
+        """A call of a builtin."""
+        if not given:
+            return f"{self.constant(builtin.function)}()"
+        if len(given) == 1 and builtin.most > 1:
+            made = self.constant(builtin)
+            return f"{made}.function(*{made}.spread({given[0]}))"
+        slow = f"{self.constant(builtin.function)}({', '.join(given)})"
+        if BUILTINS.get(builtin.name) is builtin and len(given) == 2 and builtin.name in _FAST:
+            tests = " and ".join(
+                f"{g}.__class__ is float"
+                for g, a in zip(given, e.arguments, strict=True)
+                if not (isinstance(a, Constant) and type(a.value) is float)
+            )
+            return f"{_FAST[builtin.name].format(*map(_bracketed, given))} if {tests or 'True'} else {slow}"
+        if not isinstance(e.arguments[0], Name):
+            return slow
+        if builtin.name in _TESTS and BUILTINS.get(builtin.name) is builtin:
+            return _TESTS[builtin.name].format(*given)
+        if builtin is FIRST or builtin is REST or builtin.name in ("car", "cdr"):
+            place = 0 if builtin is FIRST or builtin.name == "car" else 1
+            return f"{given[0]}[{place}] if {given[0]}.__class__ is tuple and {given[0]} else {slow}"
+        return slow
+
+
+def _chosen(e: If) -> Expression:
+    """What a choice comes to whose condition stands in the text."""
+    assert isinstance(e.condition, Constant)
+    return e.otherwise if e.condition.value is False else e.then
+
+
+def _bracketed(text: str) -> str:
+    return f"({text})" if text.startswith("-") else text

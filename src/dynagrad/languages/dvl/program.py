@@ -1,0 +1,273 @@
+"""DVL programs: read from files, run, and what stands in them.
+
+`Program` is what users hold. `machine.py` runs one, `compiled.py` makes machine code of one.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ...compiler.compiled import Compiled
+from ...errors import Error, SyntaxError, shown
+from .checks import agrees, printed
+from .data import Symbol
+from .expand import definition, head, listed, want
+from .lower import FORMS_OF_USERS, Functions, Item, Meaning, Value, fresh, prelude, sequence, wrong
+from .machine import Machine
+from .reader import ARROW, Atom, Datum, Source, read
+from .reader import shown as datum_text
+
+_programs = itertools.count(1)
+_DEEP = 20_000  # frames of Python, for text that is nested
+
+
+@dataclass(frozen=True)
+class Result:
+    """The value of an expression of a program; `expected` is what the program says of it, and `holds` whether it is."""
+
+    value: Any
+    line: int
+    expected: str | None = None
+    holds: bool = True
+
+    def __str__(self) -> str:
+        if self.expected is None or self.holds:
+            return printed(self.value)
+        return f"{printed(self.value)}, and line {self.line} says {self.expected}"
+
+
+class Session:
+    """A program that grows, for a prompt. A name may be defined again, and then all that used it is, too."""
+
+    def __init__(self) -> None:
+        self.definitions: dict[str, Datum] = {}
+        self._begin()
+
+    def _begin(self) -> None:
+        self.machine = Machine()
+        self.scope, self.known = prelude()
+
+    def enter(self, text: str, count: int = 1) -> list[Any]:
+        """The values of the expressions of a text; Incomplete where more of it is to come."""
+        source = Source(text, f"<input {count}>")
+        with nested():
+            try:
+                body = _included(source, Path(), [], set())
+            except SyntaxError as error:
+                if "is never closed" in error.message or "nothing follows this" in error.message:
+                    raise Incomplete(str(error)) from error
+                raise
+            _, body = _expectations(body)
+            named = {str(defined[0].value): datum for datum in body if (defined := definition(datum)) is not None}
+            if named.keys() & self.definitions.keys():
+                rest = [datum for datum in body if definition(datum) is None]
+                before, self.definitions = self.definitions, {}
+                self._begin()
+                try:
+                    self._run([*{**before, **named}.values()])
+                    named = {**before, **named}
+                except Error:
+                    self._begin()
+                    self._run(list(before.values()))
+                    self.definitions = before
+                    raise
+                found = self._run(rest)
+            else:
+                found = self._run(body)
+            self.definitions.update(named)
+        return found
+
+    def _run(self, body: list[Datum]) -> list[Any]:
+        items, scope, known = sequence(body, self.scope, self.known)
+        values = []
+        for item in items:
+            found = self.machine.run(item)
+            if isinstance(item, Value) and not item.symbol:
+                values.append(found)
+        self.scope, self.known = scope, known
+        return values
+
+    def names(self) -> list[str]:
+        """What may be typed, for completion."""
+        return sorted({*map(str, self.scope.names), *FORMS_OF_USERS, "define", "include"})
+
+
+class Incomplete(Error):
+    """A text that ends inside of a list."""
+
+
+class Program:
+    """A DVL program: its text, or the path of a file of it.
+
+    `functions` has functions of Python, by the names that the program knows them by.
+
+    >>> program = Program("(define (f x) (* x x x)) ((derivative f) 2) ===> 12")
+    >>> print(program.run()[0], program["f"](3.0))
+    12 27.0
+    """
+
+    def __init__(self, source: str | Path, functions: Mapping[str, Callable[..., Any]] | None = None) -> None:
+        given = dict(functions or {})
+        for name, f in given.items():
+            if not callable(f):
+                raise Error(f"functions has {shown(f)} for {name}, which is no function")
+        self.functions = given
+        with nested():
+            if isinstance(source, Path):
+                self.file = str(source)
+                body = _file(source, [], set())
+            else:
+                self.file = f"<dvl {next(_programs)}>"
+                body = _included(Source(source, self.file), Path(), [], set())
+            self.expected, parts = _expectations(body)
+            scope, known = prelude()
+            names: dict[str, Meaning] = {Symbol(name): fresh(name) for name in given}
+            self.foreign = {str(names[Symbol(name)]): f for name, f in given.items()}
+            self.items: list[Item]
+            self.items, inner, _ = sequence(parts, scope | names, known)
+        self.names = {name: at for name, at in inner.names.items() if isinstance(at, str)}
+        self._machine: Machine | None = None
+
+    def machine(self, max_steps: int | None = None) -> Machine:
+        """A machine that knows the functions of Python that were given, and nothing of the program yet."""
+        made = Machine(max_steps)
+        for name, f in self.foreign.items():
+            made.bind(name, f)
+        return made
+
+    def run(self, max_steps: int | None = None) -> list[Result]:
+        """The values of the expressions of the program, in order. `max_steps` ends each after so many calls."""
+        return list(self.results(max_steps))
+
+    def results(self, max_steps: int | None = None) -> Iterator[Result]:
+        """The same, each as it is found."""
+        machine = self.machine(max_steps)
+        for item in self.items:
+            with nested():
+                found = machine.run(item)
+            if isinstance(item, Value) and not item.symbol:
+                yield self.result(item, found)
+        self._machine = machine
+
+    def compiled(self) -> Compiled:
+        """The program as a function of machine code of 1.0, whose result is the values of its expressions."""
+        from .compiled import Whole  # for a quick start
+
+        return Compiled(Whole(self.items, self.foreign))
+
+    def compiled_results(self) -> list[Result]:
+        """The values of the expressions, by machine code."""
+        items = [item for item in self.items if isinstance(item, Value) and not item.symbol]
+        with nested():
+            found = self.compiled()(1.0)
+        for item, value in zip(items, found, strict=True):
+            if _has_nan(value):
+                message = (
+                    "this is not a number, as machine code computes it; run it uncompiled to see where that begins"
+                )
+                raise wrong(message, item.datum)
+        return [self.result(item, value) for item, value in zip(items, found, strict=True)]
+
+    def result(self, item: Value, value: Any) -> Result:
+        """A value beside what the program says of it."""
+        said = self.expected.get(item.datum)
+        line = item.datum.span.line
+        return Result(value, line) if said is None else Result(value, line, datum_text(said), agrees(value, said))
+
+    def __getitem__(self, name: str) -> Any:
+        """What the program defines under a name: a procedure can be called from Python."""
+        at = self.names.get(Symbol(name))
+        if at is None:
+            raise Error(f"the program defines no `{name}`")
+        if self._machine is None:
+            for _ in self.results():
+                pass
+        assert self._machine is not None
+        if at not in self._machine.known:
+            for group in prelude()[1].needed([at], _anywhere()):
+                self._machine.run(Functions(group))
+        return self._machine.value(at)
+
+
+def _has_nan(x: Any) -> bool:
+    while isinstance(x, tuple) and x:
+        if _has_nan(x[0]):
+            return True
+        x = x[-1]
+    return type(x) is float and x != x
+
+
+def _anywhere() -> Datum:
+    return read(Source("here", "<dvl>"))[0]
+
+
+@contextmanager
+def nested() -> Iterator[None]:
+    """Room for text that is nested deeply."""
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(before, _DEEP))
+    try:
+        yield
+    except RecursionError:
+        raise SyntaxError("the text of the program is nested too deep") from None
+    finally:
+        sys.setrecursionlimit(before)
+
+
+def _file(path: Path, around: list[Path], done: set[Path]) -> list[Datum]:
+    """The data of a file, with those of the files that it includes in the place of each `include`."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as problem:
+        raise Error(f"{path} cannot be read: {problem}") from problem
+    at = path.resolve()
+    done.add(at)
+    return _included(Source(text, str(path)), path.parent, [*around, at], done)
+
+
+def _included(source: Source, folder: Path, around: list[Path], done: set[Path]) -> list[Datum]:
+    found: list[Datum] = []
+    for datum in read(source):
+        if head(datum) != "include":
+            found.append(datum)
+            continue
+        shape = '(include "file.dvl") is wanted'
+        items = listed(datum, shape)
+        want(len(items) == 2 and isinstance(items[1], Atom) and type(items[1].value) is str, shape, datum)
+        assert isinstance(items[1], Atom)
+        path = folder / items[1].value
+        if path.resolve() in around:
+            raise wrong(f"{path} includes itself", datum)
+        if not path.is_file():
+            raise wrong(f"there is no file {path}", datum)
+        if path.resolve() not in done:
+            found += _file(path, around, done)
+    return found
+
+
+def _expectations(body: list[Datum]) -> tuple[dict[Datum, Datum], list[Datum]]:
+    """What the program says of its expressions, and the program without that."""
+    expected: dict[Datum, Datum] = {}
+    left: list[Datum] = []
+    waiting: Datum | None = None
+    for datum in body:
+        arrow = isinstance(datum, Atom) and datum.value == Symbol(ARROW)
+        if waiting is not None:
+            want(not arrow, f"what is expected follows {ARROW}", datum)
+            want(bool(left) and left[-1] not in expected, f"an expression stands before {ARROW}", waiting)
+            want(head(left[-1]) != "define", f"an expression stands before {ARROW}, and this is a definition", left[-1])
+            expected[left[-1]] = datum
+            waiting = None
+        elif arrow:
+            want(bool(left), f"an expression stands before {ARROW}", datum)
+            waiting = datum
+        else:
+            left.append(datum)
+    want(waiting is None, f"what is expected follows {ARROW}", waiting or (body[-1] if body else _anywhere()))
+    return expected, left

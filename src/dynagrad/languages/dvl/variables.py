@@ -1,0 +1,94 @@
+"""The variables of an expression of the core language that it does not bind, and functions sorted by what they need."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ...compiler.frontend.core import Apply, Expression, Fix, If, Lambda, Let, Name, Project, Tuple, While
+
+
+class _Kept(dict[int, tuple[Expression, frozenset[str]]]):
+    """What was found of expressions lately; each is kept beside it, so that its identity stays its own."""
+
+    def __setitem__(self, key: int, found: tuple[Expression, frozenset[str]]) -> None:
+        if len(self) > 100_000:
+            self.clear()
+        super().__setitem__(key, found)
+
+
+_FREE = _Kept()
+
+
+def free(e: Expression) -> frozenset[str]:
+    """The variables of an expression that it does not bind."""
+    spine: list[Let | Fix] = []
+    while isinstance(e, Let | Fix) and id(e) not in _FREE:
+        spine.append(e)
+        e = e.body
+    found = _FREE[id(e)][1] if id(e) in _FREE else _own(e)
+    for binding in reversed(spine):
+        if isinstance(binding, Let):
+            found = (found - {binding.name}) | free(binding.value)
+        else:
+            names = {name for name, _ in binding.functions}
+            found = (found | {n for _, code in binding.functions for n in code.free}) - names
+        _FREE[id(binding)] = (binding, found)
+    return found
+
+
+def _own(e: Expression) -> frozenset[str]:
+    none: frozenset[str] = frozenset()
+    match e:
+        case Name():
+            return frozenset({e.name})
+        case Lambda():
+            return frozenset(e.free)
+        case Apply():
+            return none.union(*(free(a) for a in (e.function, *e.arguments)))
+        case If():
+            return free(e.condition) | free(e.then) | free(e.otherwise)
+        case Tuple():
+            return none.union(*map(free, e.items))
+        case Project():
+            return free(e.value)
+        case While():
+            inside = (free(e.condition) | free(e.body)) - {*e.state}
+            return inside.union(*map(free, e.initial))
+    return none
+
+
+def components(start: Sequence[str], after: Callable[[str], list[str]]) -> list[list[str]]:
+    """The strongly connected components that can be reached, those first that others reach (Tarjan)."""
+    index: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    found: list[list[str]] = []
+    on: set[str] = set()
+    for first in start:
+        if first in index:
+            continue
+        work = [(first, iter(after(first)))]
+        index[first] = low[first] = len(index)
+        stack.append(first)
+        on.add(first)
+        while work:
+            node, rest = work[-1]
+            for m in rest:
+                if m not in index:
+                    index[m] = low[m] = len(index)
+                    stack.append(m)
+                    on.add(m)
+                    work.append((m, iter(after(m))))
+                    break
+                if m in on:
+                    low[node] = min(low[node], index[m])
+            else:
+                work.pop()
+                if work:
+                    low[work[-1][0]] = min(low[work[-1][0]], low[node])
+                if low[node] == index[node]:
+                    at = stack.index(node)
+                    found.append(stack[at:])
+                    on.difference_update(stack[at:])
+                    del stack[at:]
+    return found

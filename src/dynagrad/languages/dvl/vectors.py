@@ -1,0 +1,192 @@
+"""Arithmetic of DVL: of reals, and of pairs and functions of reals, which are vectors.
+
+What a sum of functions is, the one who computes says: `functions` makes it, of the name of the operation and its
+arguments. The evaluator has procedures there, the compiler functions of its own.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from ...eager.numbers import Bundle, TapeCell, real_part
+from ...errors import Error
+from ...ir.operation import Operation, apply
+from ...ir.ops import scalars as ops
+from .data import Gensym, Procedure, Symbol, is_pair, is_real
+
+Functions = Callable[..., Any]
+
+
+_NUMBERS = frozenset([float, Bundle, TapeCell])
+_QUICK: dict[str, tuple[Callable[[Any, Any], Any], Operation]] = {
+    "+": (operator.add, ops.add),
+    "-": (operator.sub, ops.subtract),
+    "*": (operator.mul, ops.multiply),
+}
+
+
+def quick(sign: str, a: Any, b: Any) -> Any:
+    """The sum, difference or product of two numbers, without detours where what they hold are floats."""
+    compute, operation = _QUICK[sign]
+    if type(a) is TapeCell or type(b) is TapeCell:
+        return compute(a, b)  # cells have a quick way of their own
+    p, d = (a.primal, a.tangent) if type(a) is Bundle else (a, None)
+    q, e = (b.primal, b.tangent) if type(b) is Bundle else (b, None)
+    if type(p) is not float or type(q) is not float or type(d) not in _FLOAT or type(e) not in _FLOAT:
+        return apply(operation, a, b)
+    if d is None and e is None:
+        return compute(p, q)
+    if d is not None and e is not None and a.tag != b.tag:
+        return apply(operation, a, b)
+    if sign == "*":
+        first, second = None if d is None else d * q, None if e is None else p * e
+    else:
+        first, second = d, e if e is None or sign == "+" else -e
+    tangent = second if first is None else first if second is None else first + second
+    return Bundle(b.tag if d is None else a.tag, compute(p, q), tangent)
+
+
+_FLOAT = frozenset([float, type(None)])
+
+
+class Vectors:
+    """The operations of a vector space; `is_function` and `is_real` say what functions and reals are."""
+
+    def __init__(
+        self, functions: Functions, is_function: Callable[[Any], bool], is_real: Callable[[Any], bool] = is_real
+    ) -> None:
+        self.functions, self.is_function, self.is_real = functions, is_function, is_real
+
+    def elementary(self, name: str, operation: Operation) -> Callable[..., Any]:
+        """An operation of reals as a primitive."""
+        shape = f"({name} {'x' if len(operation.arguments) == 1 else 'x y'})"
+
+        def function(*given: Any) -> Any:
+            for x in given:
+                if not self.is_real(x):
+                    raise Error(f"{shape} takes reals, and got {said(x)}")
+            return apply(operation, *given)
+
+        return function
+
+    def add(self, a: Any, b: Any) -> Any:
+        """The sum of two vectors."""
+        if type(a) in _NUMBERS and type(b) in _NUMBERS:
+            return quick("+", a, b)
+        return self._both("+", ops.add, a, b)
+
+    def subtract(self, a: Any, b: Any) -> Any:
+        """The difference of two vectors."""
+        if type(a) in _NUMBERS and type(b) in _NUMBERS:
+            return quick("-", a, b)
+        return self._both("-", ops.subtract, a, b)
+
+    def _both(self, sign: str, operation: Operation, a: Any, b: Any) -> Any:
+        if self.is_real(a) and self.is_real(b):
+            return apply(operation, a, b)
+        front: list[Any] = []  # of lists, without recursion
+        while is_pair(a) and is_pair(b):
+            front.append(self._both(sign, operation, a[0], b[0]))
+            a, b = a[1], b[1]
+        if self.is_real(a) and self.is_real(b):
+            last = apply(operation, a, b)
+        elif self.is_function(a) and self.is_function(b):
+            last = self.functions(sign, a, b)
+        elif constant(a) and constant(b) and type(a) is type(b) and a == b:
+            last = a
+        else:
+            raise Error(f"({sign} a b) takes two reals, or two vectors of one shape, and got {said(a)} and {said(b)}")
+        for item in reversed(front):
+            last = (item, last)
+        return last
+
+    def multiply(self, a: Any, b: Any) -> Any:
+        """The product of two reals, or of a real and a vector."""
+        if type(a) in _NUMBERS and type(b) in _NUMBERS:
+            return quick("*", a, b)
+        if self.is_real(a):
+            return apply(ops.multiply, a, b) if self.is_real(b) else self.scale(a, b)
+        if self.is_real(b):
+            return self.scale(b, a)
+        raise Error(f"(* a b) takes two reals, or a real and a vector, and got {said(a)} and {said(b)}")
+
+    def scale(self, c: Any, x: Any) -> Any:
+        """A vector times a real."""
+        front: list[Any] = []
+        while is_pair(x):
+            front.append(self.scale(c, x[0]))
+            x = x[1]
+        if self.is_real(x):
+            last = apply(ops.multiply, c, x)
+        elif self.is_function(x):
+            last = self.functions("*", c, x)
+        elif constant(x):
+            last = x
+        else:
+            raise Error(f"(* a b) takes two reals, or a real and a vector, and got {said(x)}")
+        for item in reversed(front):
+            last = (item, last)
+        return last
+
+    def divide(self, a: Any, b: Any) -> Any:
+        """The quotient of two reals, or of a vector and a real."""
+        if not self.is_real(b):
+            raise Error(f"(/ a b) divides by a real, and got {said(b)}")
+        if type(real_part(b)) is float and real_part(b) == 0.0:
+            raise Error("(/ a b) divides by zero")
+        return apply(ops.divide, a, b) if self.is_real(a) else self.scale(apply(ops.divide, 1.0, b), a)
+
+    def negate(self, a: Any) -> Any:
+        """A vector times minus one."""
+        return apply(ops.negative, a) if self.is_real(a) else self.scale(-1.0, a)
+
+
+def constant(x: Any) -> bool:
+    """What is part of a vector without being one: the empty list, symbols, truth values, texts, tags."""
+    return not x if isinstance(x, tuple) else isinstance(x, bool | str | Gensym)
+
+
+_PLAIN: dict[str, Callable[[Any, Any], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "=": operator.eq,
+}
+_OF_NODES = {"<": ops.less, "<=": ops.less_equal, ">": ops.greater, ">=": ops.greater_equal, "=": ops.equal}
+
+
+def comparison(name: str) -> Callable[[Any, Any], Any]:
+    """A comparison of reals."""
+    plain, operation = _PLAIN[name], _OF_NODES[name]
+
+    def function(a: Any, b: Any) -> Any:
+        if type(a) is float and type(b) is float:
+            return plain(a, b)
+        for x in (a, b):
+            if not is_real(x):
+                raise Error(f"({name} a b) compares reals, and got {said(x)}")
+        return bool(apply(operation, a, b))
+
+    return function
+
+
+def said(x: Any) -> str:
+    """A value in a message."""
+    if is_real(x):
+        return f"the real {x!r}" if type(x) is float else "a real"
+    if is_pair(x):
+        return "a pair"
+    if isinstance(x, tuple) and not x:
+        return "the empty list"
+    if isinstance(x, bool):
+        return "#t" if x else "#f"
+    if isinstance(x, Symbol):
+        return f"the symbol {x}"
+    if isinstance(x, Procedure):
+        return f"the procedure {x.name}"
+    if isinstance(x, Gensym):
+        return "a tag"
+    return f"the text {str(x)!r}" if isinstance(x, str) else "a procedure"

@@ -1,0 +1,123 @@
+"""What is wrong with a program is an error with its file, line and column; nothing hangs, and nothing is silent.
+
+Costs five seconds, most of it a recursion that never ends.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import dynagrad as dg
+from dynagrad.languages.dvl.program import Program
+
+BAD = [
+    ("(f 3)", 1, 2, "`f` is not bound"),
+    ("(drivative car)", 1, 2, "Did you mean `derivative`"),
+    ("\n (car 3)", 2, 2, "takes a pair"),
+    ("(define (f x y) x)\n(f 1)", 1, 9, "`f` takes 2 arguments, and got the real 1.0"),
+    ("((lambda () 1) 2)", 1, 10, "takes no argument"),
+    ("(sin 1 2)", 1, 1, "sin takes 1 argument, and got 2"),
+    ("(+ 1 (map + 1 2 3))", 1, 6, "takes 2 arguments|takes a pair"),
+    ("(+ 1 'a)", 1, 1, "two reals, or two vectors"),
+    ("(* '(1) '(1))", 1, 1, "a real and a vector"),
+    ("(+ '(1 2) '(1))", 1, 1, "of one shape"),
+    ("(< 1 'a)", 1, 1, "compares reals"),
+    ("(sin car)", 1, 1, "takes reals"),
+    ("(3 4)", 1, 2, "is no procedure"),
+    ("(+ 1\n ((car (list 3)) 4))", 2, 2, "is called, and is no procedure"),
+    ("(/ 1 0)", 1, 1, "divides by zero"),
+    ("((derivative (lambda (x) (/ 1 (- x x)))) 2)", 1, 26, "divides by zero"),
+    ("(+ 1 ((derivative (lambda (x) (* (sqrt x) (sqrt x)))) 0))", 1, 6, "chain rule has no answer"),
+    ("((gradient-r (lambda (x) (cons x x))) 2)", 1, 1, "the result of the function is a real, and a pair is none"),
+    ("((gradient-f (lambda (x) (cons x x))) 2)", None, None, "the result of the function is a real"),
+    ("((derivative sin) '(1))", 1, 1, "derivative: the argument is a real"),
+    ("(derivative 3)", 1, 1, "takes a procedure"),
+    ('(error "too" \'bad 3)', 1, 1, "too bad 3"),
+    ("(make-bundle 1 2 3)", 1, 1, "a tag is made by"),
+    ("(make-bundle (gensym) 2 '(3))", 1, 1, "has the shape of the primal"),
+    ("(if 1 2)", 1, 1, "is wanted"),
+    ("(let ((x)) 1)", 1, 7, "is wanted"),
+    ("(let ((x 1) (x 2)) 1)", 1, 14, "bound twice"),
+    ("(lambda (x x) 1)", 1, 12, "stands twice"),
+    ("(lambda (3) 1)", 1, 9, "an argument is a symbol"),
+    ("(lambda ((car x)) 1)", 1, 10, "a pattern is"),
+    ("(cond (else 1) (2 3))", 1, 7, "last clause"),
+    ("(cond (#f 1))", 1, 1, "no clause"),
+    ("(define x 1) (define x 2)", 1, 22, "defined twice"),
+    ("(define x (+ y 1)) (define y 2)", 1, 11, "defined later"),
+    ("(define x (f 1)) (define y 2) (define (f z) y)", 1, 11, "defined later"),
+    ("(define x (+ x 1))", 1, 14, "needed for its own value"),
+    ("(lambda (x) (define y 1))", 1, 13, "ends in an expression"),
+    ("(+ 1 (define x 2))", 1, 6, "stands at the top"),
+    ("lambda", 1, 1, "the name of a form"),
+    ("(set! x 1)", 1, 2, "not in DVL"),
+    ("(call/cc car)", 1, 2, "not in DVL"),
+    ("()", 1, 1, "no expression"),
+    ("(car . cdr)", 1, 1, "no dot"),
+    ("===> 1", 1, 1, "stands before"),
+    ("1 ===>", 1, 3, "follows"),
+    ("(define x 1) ===> 1", 1, 1, "this is a definition"),
+    ("(include 3)", 1, 1, "is wanted"),
+    ("(define (f x) (+ 1 (f x))) (f 1)", 1, 20, "3,000,000 calls wait"),
+]
+
+
+@pytest.mark.parametrize(("text", "line", "column", "words"), BAD)
+def test_errors_have_their_place(text: str, line: int | None, column: int | None, words: str) -> None:
+    with pytest.raises(dg.SourceError, match=words) as caught:
+        Program(text).run()
+    span = caught.value.span
+    assert span is not None
+    if line is not None:
+        assert (span.line, span.column) == (line, column)
+        assert caught.value.filename.startswith("<dvl")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("(car 3)", "takes a pair"),
+        ("(define (f x) (+ 1 (f x))) (f 1)", r"f\(\) never ends"),
+        ("(define (f x) (cons 1 (f (cons x x)))) (f '())", "f calls itself more than 120 times"),
+        ("(define (f x) (f (cons x x))) (f '())", "limit on unrolling"),
+        ("(define (f x) (f (+ x 1))) (f 1)", "never ends"),
+        ("((gradient-r (lambda (x) (cons x x))) 2)", "the result of the function is a real"),
+        ("((derivative (lambda (x) (/ 1 (- x x)))) 2)", "not a number"),
+        ("(read-real)", "cannot be compiled"),
+        ('(error "bad" 3)', "bad 3"),
+        ("(+ 'a 1)", "two reals, or two vectors"),
+        ("(3 4)", "is no procedure"),
+    ],
+)
+def test_what_cannot_be_compiled_says_so(text: str, words: str) -> None:
+    with pytest.raises(dg.Error, match=words):
+        Program(text).compiled_results()
+
+
+def test_what_a_run_finds_is_an_error_of_the_run() -> None:
+    with pytest.raises(dg.RunError, match="too small"):
+        Program('(let ((x (real 1))) (if (> x 0) (error "too small") x))').compiled_results()
+
+
+def test_a_run_can_be_stopped() -> None:
+    with pytest.raises(dg.SourceError, match=r"stopped after .* steps, as `f` was called"):
+        Program("(define (f x) (f x)) (f 1)").run(max_steps=100_000)
+
+
+def test_text_may_be_nested_deeply() -> None:
+    deep = 3_000
+    assert Program("(+ 1 " * deep + "0" + ")" * deep).run()[0].value == deep
+    with pytest.raises(dg.SyntaxError, match="nested too deep"):
+        Program("(+ 1 " * 200_000 + "0" + ")" * 200_000)
+
+
+def test_a_file_that_is_none(tmp_path: Path) -> None:
+    with pytest.raises(dg.Error, match="cannot be read"):
+        Program(tmp_path / "nothing.dvl")
+    (tmp_path / "bytes.dvl").write_bytes(b"\xff\xfe")
+    with pytest.raises(dg.Error, match="cannot be read"):
+        Program(tmp_path / "bytes.dvl")
+    with pytest.raises(dg.Error, match="is no function"):
+        Program("1", functions={"f": 3})  # type: ignore[dict-item]
