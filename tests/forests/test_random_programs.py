@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 import dynagrad as dg
 from derivation_oracle import Ground, TooMany, Tree, as_tree, grounded
-from dynagrad.forests.terms import Bindings
+from dynagrad.forests.terms import PartialMatch
 from dynagrad.rules.parse import parse, parse_item
 from dynagrad.rules.syntax import Compound, Negation, Variable
 from oracle import Conflict, Diverged, Key, Real, Struct, evaluate, term
@@ -277,7 +277,7 @@ def derivable(ground: Ground, facts: set[Key], item: Key) -> bool:
 def fact_of(text: str, prefix: str) -> Key:
     """A given fact from its text."""
     item = parse_item(text)
-    bindings = Bindings()
+    bindings = PartialMatch()
     return (item.key.removeprefix(prefix), tuple(term(bindings.value(a)) for a in item.arguments))
 
 
@@ -329,7 +329,9 @@ def derives_with(compiled: dg.Program, facts: Mapping[str, Any], wanted: str, at
         return False  # a comparison that no fact mends, or a part of a term that is not known
     more = {key: list(rows) for key, rows in facts.items()}
     for item in items:
-        row = tuple(f"new_{a.name.lower()}" if isinstance(a, Variable) else Bindings().value(a) for a in item.arguments)
+        row = tuple(
+            f"new_{a.name.lower()}" if isinstance(a, Variable) else PartialMatch().value(a) for a in item.arguments
+        )
         more.setdefault(item.key, []).append(row)
     try:
         again = compiled.run(more)

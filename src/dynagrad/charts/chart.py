@@ -26,7 +26,7 @@ from ..facts.table import Table
 from ..forests.absence.attempts import WhyNot
 from ..forests.derivation import Derivation
 from ..forests.forest import Forest
-from ..forests.packed import Instance, Packed
+from ..forests.packed import Packed, RuleInstance
 from ..forests.ranking.k_best import KBest, best
 from ..forests.sums import Samples, count, count_simple, expectation
 from ..forests.why import Why, why
@@ -490,7 +490,7 @@ class Chart:
         return count_simple(forest) if simple else count(forest)
 
     @public
-    def expected(self, item: Any, value: Callable[[Instance], Any]) -> Any:
+    def expected(self, item: Any, value: Callable[[RuleInstance], Any]) -> Any:
         """The expectation of a function that is a sum over the rule instances of a derivation.
 
         Derivations count in proportion to their weights. `value` gives what an instance contributes: a number, or an

@@ -33,8 +33,8 @@ from ..rules.syntax import (
     Side,
     Source,
 )
-from .steps import Step
-from .terms import Bindings, Row, Unbound, bind_rule, body_items, same
+from .steps import DerivationStep
+from .terms import PartialMatch, Row, Unbound, bind_rule, body_items, same
 
 
 class _Wrong(Exception):
@@ -70,7 +70,9 @@ class _Given:
         return rows[place] if place < len(rows) else None
 
 
-def check(steps: Sequence[Step], weight: Any, program: Any, facts: Mapping[str, Any] | None, values: str) -> None:
+def check(
+    steps: Sequence[DerivationStep], weight: Any, program: Any, facts: Mapping[str, Any] | None, values: str
+) -> None:
     """Raises Error for the first step of a derivation that is not right, and where its weight is another."""
     given = _given(program, facts or {}, values)
     item = steps[0].item
@@ -138,7 +140,7 @@ def _given(program: Any, facts: Mapping[str, Any], values: str) -> _Given:
     )
     for _, rule in axioms:
         value = _one(made) if rule.body == ONE else _constant(made, rule.body)
-        row = tuple(Bindings().value(t) for t in rule.head.arguments)
+        row = tuple(PartialMatch().value(t) for t in rule.head.arguments)
         made.axioms.setdefault(rule.head.key, []).append(_Fact(row, value))
     for key, rows in facts.items():
         made.facts[key] = _read(made, key, rows)
@@ -252,7 +254,7 @@ def _weight(given: _Given, body: Expression, below: list[Any]) -> Any:
 # -- a step ------------------------------------------------------------------------------------------------------------
 
 
-def _checked(given: _Given, step: Step, below: Sequence[Step], weights: Sequence[Any]) -> Any:
+def _checked(given: _Given, step: DerivationStep, below: Sequence[DerivationStep], weights: Sequence[Any]) -> Any:
     """The weight of what a step derives. Raises _Wrong."""
     if step.rule is None:
         return _leaf(given, step)
@@ -291,7 +293,7 @@ def _clause(given: _Given, key: str) -> bool:
     return given.semiring != "boolean" and any(r.aggregator == "|=" and r.head.key == key for r in given.source.rules)
 
 
-def _derived(given: _Given, item: Item, known: Bindings) -> bool:
+def _derived(given: _Given, item: Item, known: PartialMatch) -> bool:
     """Whether a given fact matches; of a predicate that rules define, the derivation is believed."""
     if item.key in given.defined:
         return False
@@ -302,7 +304,7 @@ def _derived(given: _Given, item: Item, known: Bindings) -> bool:
     return False
 
 
-def _leaf(given: _Given, step: Step) -> Any:
+def _leaf(given: _Given, step: DerivationStep) -> Any:
     key, arguments = step.name
     if key in given.external:
         return None

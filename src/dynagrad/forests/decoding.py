@@ -16,11 +16,11 @@ from ..errors import Error, QueryError, RoomError, shown
 from .algebra import Kind
 from .derivation import Derivation
 from .native import Held, Walk, unbounded
-from .packed import Instance, Packed
+from .packed import Packed, RuleInstance
 from .ranking.k_best import MOST_INSTANCES, product_of
 from .sums import Doubles, expected_counts
 
-Gain = Callable[[Instance], float]
+Gain = Callable[[RuleInstance], float]
 RULES = ("sum", "product")
 
 
@@ -40,7 +40,9 @@ def decode(forest: Packed, gain: Gain | None, by: str) -> Derivation:
         rules = np.flatnonzero((a.rule >= 0) & (counts > 0))
         scores = np.where(counts > 0, 0.0, -np.inf)
         gains = (
-            np.ones(len(rules)) if gain is None else np.array([float(gain(Instance(forest, int(n)))) for n in rules])
+            np.ones(len(rules))
+            if gain is None
+            else np.array([float(gain(RuleInstance(forest, int(n)))) for n in rules])
         )
         if not np.isfinite(gains).all():
             raise Error("a gain is a finite number")

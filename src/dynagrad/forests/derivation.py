@@ -16,7 +16,7 @@ from ..errors import Error
 from .checking import check
 from .drawing import boxes, graphviz, rich_tree, svg, text_tree
 from .packed import NO_ROW, ForestRule, Packed
-from .steps import Step
+from .steps import DerivationStep
 
 
 class Derivation:
@@ -45,7 +45,7 @@ class Derivation:
         instances: Sequence[int] | npt.NDArray[Any],
         weight: Any,
         log_probability: float | None = None,
-        steps: tuple[Step, ...] | None = None,
+        steps: tuple[DerivationStep, ...] | None = None,
     ) -> None:
         self._forest, self.instances, self._steps = forest, instances, steps
         self._key: tuple[Any, ...] | None = None
@@ -54,7 +54,7 @@ class Derivation:
     # -- its parts
 
     @property
-    def steps(self) -> tuple[Step, ...]:
+    def steps(self) -> tuple[DerivationStep, ...]:
         """The instances and leaves, each before its antecedents, from left to right."""
         if self._steps is None:
             assert self._forest is not None
@@ -65,7 +65,7 @@ class Derivation:
         """The same derivation, without the forest that it came from."""
         return Derivation(None, (), self.weight, self.log_probability, self.steps)
 
-    def __iter__(self) -> Iterator[Step]:
+    def __iter__(self) -> Iterator[DerivationStep]:
         return iter(self.steps)
 
     def __len__(self) -> int:
@@ -199,7 +199,7 @@ class Derivation:
         return json.dumps(self._data(), indent=indent, ensure_ascii=False)
 
     def _data(self) -> dict[str, Any]:
-        def row(step: Step) -> dict[str, Any]:
+        def row(step: DerivationStep) -> dict[str, Any]:
             found: dict[str, Any] = {"item": step.item}
             if step.rule is not None:
                 found |= {"rule": step.rule, "rule_number": step.rule_number, "antecedents": list(step.antecedents)}
@@ -248,7 +248,7 @@ class Derivation:
         check(self.steps, self.weight, program, facts, values)
 
 
-def _steps(forest: Packed, instances: Sequence[int] | npt.NDArray[Any]) -> tuple[Step, ...]:
+def _steps(forest: Packed, instances: Sequence[int] | npt.NDArray[Any]) -> tuple[DerivationStep, ...]:
     """The steps of the instances of a derivation, each before those of its antecedents."""
     arrays = forest.arrays
     owners = forest.owners()
@@ -284,7 +284,7 @@ def _steps(forest: Packed, instances: Sequence[int] | npt.NDArray[Any]) -> tuple
         for u in reversed(forest.antecedents(i)):
             stack.append((n, None if u >= 0 else ~u, depth + 1))
     return tuple(
-        Step(name, text, number, tuple(below), conditions, row, side, depth)
+        DerivationStep(name, text, number, tuple(below), conditions, row, side, depth)
         for (name, text, number, conditions, row, side, depth), below in zip(made, places, strict=True)
     )
 

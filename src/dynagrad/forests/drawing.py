@@ -8,7 +8,7 @@ from typing import Any
 from xml.sax.saxutils import escape
 
 from ..errors import Error
-from .steps import Step
+from .steps import DerivationStep
 
 MOST_DRAWN = 5_000
 """The most steps of a derivation that is drawn: a picture of more shows nothing."""
@@ -37,7 +37,7 @@ _LOOKS = {
 """How boxes look: how they are filled, their border, and whether that is dashed."""
 
 
-def _drawable(steps: Sequence[Step]) -> Sequence[Step]:
+def _drawable(steps: Sequence[DerivationStep]) -> Sequence[DerivationStep]:
     _refuse_many(len(steps), f"the derivation of {steps[0].item}")
     return steps
 
@@ -47,7 +47,7 @@ def _refuse_many(count: int, what: str) -> None:
         raise Error(f"{what} has {count:,} parts, and pictures are drawn of at most {MOST_DRAWN:,}")
 
 
-def boxes(steps: Sequence[Step]) -> list[Box]:
+def boxes(steps: Sequence[DerivationStep]) -> list[Box]:
     """The steps of a derivation as they are drawn."""
     found = []
     for step in _drawable(steps):
@@ -139,7 +139,7 @@ def _after(steps: Sequence[Box]) -> list[int]:
     return order
 
 
-def graphviz(steps: Sequence[Step]) -> str:
+def graphviz(steps: Sequence[DerivationStep]) -> str:
     """The tree in the language of Graphviz."""
     _drawable(steps)
     out = ["digraph derivation {", '  node [shape=box, fontname="monospace", fontsize=11];', "  edge [dir=none];"]
@@ -154,14 +154,14 @@ def graphviz(steps: Sequence[Step]) -> str:
     return "\n".join([*out, "}", ""])
 
 
-def rich_tree(steps: Sequence[Step]) -> Any:
+def rich_tree(steps: Sequence[DerivationStep]) -> Any:
     """The tree as rich draws it."""
     from rich.text import Text  # slow to import, and only for those who draw
     from rich.tree import Tree  # the same
 
     _drawable(steps)
 
-    def label(step: Step) -> Text:
+    def label(step: DerivationStep) -> Text:
         text = Text(step.text, style="bold" if step.rule is not None else "dim" if step.side else "cyan")
         if step.conditions:
             text.append(f"   {', '.join(step.conditions)}", style="dim")

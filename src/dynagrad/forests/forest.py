@@ -10,7 +10,7 @@ from ..calls import public
 from . import storage
 from .decoding import decode
 from .derivation import Derivation
-from .packed import ForestItem, Instance, Listed, Packed
+from .packed import ForestItem, Listed, Packed, RuleInstance
 from .ranking.k_best import KBest, best
 from .sums import Samples, count, count_simple, covariance, expectation
 
@@ -40,9 +40,9 @@ class Forest:
         return Listed(len(self.packed.arrays.begin), lambda n: ForestItem(self.packed, n))
 
     @property
-    def instances(self) -> Sequence[Instance]:
+    def instances(self) -> Sequence[RuleInstance]:
         """The instances of rules, and the rows of given facts, item by item."""
-        return Listed(len(self.packed.arrays.rule), lambda n: Instance(self.packed, n))
+        return Listed(len(self.packed.arrays.rule), lambda n: RuleInstance(self.packed, n))
 
     @property
     def root(self) -> ForestItem:
@@ -87,13 +87,13 @@ class Forest:
         return count_simple(self.packed) if simple else count(self.packed)
 
     @public
-    def expected(self, value: Callable[[Instance], Any]) -> Any:
+    def expected(self, value: Callable[[RuleInstance], Any]) -> Any:
         """As `chart.expected`."""
         return expectation(self.packed, value)
 
     @public
     def covariance(
-        self, first: Callable[[Instance], float], second: Callable[[Instance], float] | None = None
+        self, first: Callable[[RuleInstance], float], second: Callable[[RuleInstance], float] | None = None
     ) -> float:
         """The covariance of two sums over a derivation's instances; without a second, the variance of the first.
 
@@ -105,7 +105,7 @@ class Forest:
         return covariance(self.packed, first, second)
 
     @public
-    def decode(self, gain: Callable[[Instance], float] | None = None, *, by: str = "sum") -> Derivation:
+    def decode(self, gain: Callable[[RuleInstance], float] | None = None, *, by: str = "sum") -> Derivation:
         """The derivation that is expected to have most in common with another one: minimum Bayes risk.
 
         Its expected gain is the sum, over its rule instances, of `gain` (else 1) times the chance that their head is in

@@ -49,7 +49,7 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
 INTERRUPTED, NO_MEMORY = 2, -1
 
 
-class View(ctypes.Structure):
+class ForestView(ctypes.Structure):
     """`dynagrad::View`."""
 
     _fields_ = (
@@ -87,7 +87,7 @@ class Walk:
         self.rank: Longs | None = None
         sizes = (len(arrays.begin), len(arrays.rule), len(arrays.antecedent))
         counts = (len(arrays.constant), len(arrays.given))
-        self.view = view = View(*sizes, kind, root, *counts, *[_address(array) for array in arrays], None)
+        self.view = view = ForestView(*sizes, kind, root, *counts, *[_address(array) for array in arrays], None)
         self.summed = False  # whether its sums and shares are there
         pointer = self._call["new"]()
         if pointer is None:

@@ -19,7 +19,7 @@ from ..rules.normal import NormalRule
 from ..rules.syntax import Rule, Source
 from .algebra import Algebra, refuse_signs
 from .native import Held, Walk
-from .terms import Bindings, bind_rule, instance_text
+from .terms import PartialMatch, bind_rule, instance_text
 
 T = TypeVar("T")
 NO_ROW = 2**40
@@ -139,7 +139,7 @@ class Packed:
         rule = self.meaning.rules.get(int(self.arrays.rule[instance]))
         return None if rule is None else self.meaning.source.rules[rule.source]
 
-    def bindings(self, instance: int) -> Bindings | None:
+    def bindings(self, instance: int) -> PartialMatch | None:
         """The variables of an instance's rule."""
         rule = self.written(instance)
         if rule is None:
@@ -240,18 +240,18 @@ class ForestItem:
         return bool(self.forest.arrays.opened[self.number])
 
     @property
-    def instances(self) -> Sequence[Instance]:
+    def instances(self) -> Sequence[RuleInstance]:
         """The instances of rules that derive it, and the rows that give it."""
         a = self.forest.arrays
         begin, count = int(a.begin[self.number]), int(a.end[self.number] - a.begin[self.number])
-        return Listed(count, lambda n: Instance(self.forest, begin + n))
+        return Listed(count, lambda n: RuleInstance(self.forest, begin + n))
 
     def __str__(self) -> str:
         return self.forest.text(self.number)
 
 
 @dataclass(frozen=True)
-class Instance:
+class RuleInstance:
     """An instance of a rule in a forest, or a given fact."""
 
     forest: Packed = field(repr=False, compare=False)

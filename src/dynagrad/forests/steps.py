@@ -9,7 +9,7 @@ from .packed import Name
 
 
 @dataclass(frozen=True)
-class Step:
+class DerivationStep:
     """An instance of a rule in a derivation, or a leaf.
 
     `antecedents` are the places of its antecedents among the steps. `rule` is None for a leaf: a given fact, with its

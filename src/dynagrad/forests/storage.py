@@ -18,7 +18,7 @@ from ..facts.terms import Term
 from ..rules.parse import parse
 from ..rules.syntax import Source
 from .algebra import ALGEBRAS
-from .packed import NO_ROW, Arrays, ForestRule, Instance, Meaning, Name, Packed, python_value
+from .packed import NO_ROW, Arrays, ForestRule, Meaning, Name, Packed, RuleInstance, python_value
 
 FORMAT = "dynagrad forest 1"
 
@@ -63,7 +63,7 @@ def _instance(forest: Packed, n: int, head: int) -> dict[str, Any]:
         return {"head": head, "weight": _number(forest.own_weight(n)), "row": None if row == NO_ROW else row}
     found = {"head": head, "rule": number, "antecedents": forest.antecedents(n)}
     if forest.meaning.algebra.times is None:
-        found["value"] = _number(Instance(forest, n).value)
+        found["value"] = _number(RuleInstance(forest, n).value)
     return found
 
 
@@ -246,7 +246,7 @@ def to_arrow(forest: Packed) -> dict[str, Any]:
             "rule_number": pa.array([None if r is None else r.source for r in rules], pa.int64()),
             "antecedents": pa.array([[u if u >= 0 else ~u for u in b] for b in below], pa.list_(pa.int64())),
             "side": pa.array([[u < 0 for u in b] for b in below], pa.list_(pa.bool_())),
-            "row": pa.array([Instance(forest, n).row for n in range(len(a.rule))], pa.int64()),
+            "row": pa.array([RuleInstance(forest, n).row for n in range(len(a.rule))], pa.int64()),
         }
     )
     return {"items": items, "instances": instances}

@@ -24,7 +24,7 @@ from ..runtime.library import Stop
 from .algebra import NO_WEIGHT, Kind
 from .derivation import Derivation
 from .native import Walk
-from .packed import Instance, Packed
+from .packed import Packed, RuleInstance
 from .ranking.k_best import MOST_INSTANCES, product_of
 
 Doubles = npt.NDArray[np.float64]
@@ -424,17 +424,17 @@ def expected_counts(forest: Packed) -> Doubles:
     return np.asarray(used[a.owner] * chance)
 
 
-def expectation(forest: Packed, value: Callable[[Instance], Any]) -> Any:
+def expectation(forest: Packed, value: Callable[[RuleInstance], Any]) -> Any:
     """The expectation of the sum over a derivation's instances of a function of them: numbers, or arrays."""
     counts = expected_counts(forest)
     total: Any = 0.0
     for i in np.flatnonzero(counts).tolist():
-        total = total + float(counts[i]) * value(Instance(forest, i))
+        total = total + float(counts[i]) * value(RuleInstance(forest, i))
     return total
 
 
 def covariance(
-    forest: Packed, first: Callable[[Instance], float], second: Callable[[Instance], float] | None = None
+    forest: Packed, first: Callable[[RuleInstance], float], second: Callable[[RuleInstance], float] | None = None
 ) -> float:
     """The covariance of two sums over a derivation's instances; the variance of one, where there is no second.
 
@@ -448,8 +448,8 @@ def covariance(
     used = np.flatnonzero(shares > 0).tolist()
     f, g = np.zeros(len(a.rule)), np.zeros(len(a.rule))
     for i in used:
-        f[i] = float(first(Instance(forest, i)))
-        g[i] = f[i] if second is None else float(second(Instance(forest, i)))
+        f[i] = float(first(RuleInstance(forest, i)))
+        g[i] = f[i] if second is None else float(second(RuleInstance(forest, i)))
     means = [np.zeros(len(a.begin)), np.zeros(len(a.begin))]
     found = np.zeros(len(a.begin))
     nodes, begin, _, _ = walk.order()

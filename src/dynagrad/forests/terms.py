@@ -73,14 +73,14 @@ _COMPARED: Mapping[str, Callable[[Any, Any], bool]] = {
 
 
 @dataclass
-class Bindings:
+class PartialMatch:
     """The variables of a rule that are known, and equations that wait for more of them."""
 
     known: dict[str, Value] = field(default_factory=dict)
     waiting: list[tuple[Pattern, Pattern | None, Value]] = field(default_factory=list)
 
-    def copy(self) -> Bindings:
-        return Bindings(dict(self.known), list(self.waiting))
+    def copy(self) -> PartialMatch:
+        return PartialMatch(dict(self.known), list(self.waiting))
 
     # -- values of terms
 
@@ -204,7 +204,7 @@ class Bindings:
 
     # -- conditions
 
-    def holds(self, condition: Condition, derived: Callable[[Item, Bindings], bool]) -> bool:
+    def holds(self, condition: Condition, derived: Callable[[Item, PartialMatch], bool]) -> bool:
         """Whether a condition holds, all of whose variables are known; `derived` says whether some item matches."""
         match condition:
             case Negation(item=item):
@@ -297,7 +297,7 @@ def body_items(rule: Rule) -> list[tuple[Item, bool]]:
     return found
 
 
-def bind_rule(rule: Rule, head: Row, rows: Sequence[Row]) -> Bindings | None:
+def bind_rule(rule: Rule, head: Row, rows: Sequence[Row]) -> PartialMatch | None:
     """The variables of a rule as it is written, whose head and items are known; None where they do not fit it."""
     items = [item for item, _ in body_items(rule)]
     if len(items) != len(rows):
@@ -305,7 +305,7 @@ def bind_rule(rule: Rule, head: Row, rows: Sequence[Row]) -> Bindings | None:
     return bind(rule.head, head, zip(items, rows, strict=True), rule.conditions)
 
 
-def instance_text(rule: Rule, bindings: Bindings) -> str:
+def instance_text(rule: Rule, bindings: PartialMatch) -> str:
     """A rule with what is known of its variables in their places."""
 
     def fill(node: Expression) -> Expression:
@@ -330,9 +330,11 @@ def _parts(value: Value, functor: str, arity: int) -> Sequence[Value] | None:
     return None
 
 
-def bind(head: Item, row: Row, items: Iterable[tuple[Item, Row]], conditions: Iterable[Condition]) -> Bindings | None:
+def bind(
+    head: Item, row: Row, items: Iterable[tuple[Item, Row]], conditions: Iterable[Condition]
+) -> PartialMatch | None:
     """The variables of a rule whose head and items are known; None where they do not fit the rule."""
-    bindings = Bindings()
+    bindings = PartialMatch()
     for item, values in items:
         if not bindings.match_item(item, values):
             return None

@@ -14,7 +14,7 @@ import numpy as np
 from ..rules.normal import NormalRule, Unfolded
 from ..rules.syntax import Source
 from .packed import Arrays, ForestRule, Name, Packed
-from .terms import Bindings, bind
+from .terms import PartialMatch, bind
 
 
 def unfolded(forest: Packed) -> Packed:
@@ -69,13 +69,13 @@ class _Unfolding:
         return self._packed()
 
     def _below(
-        self, parts: tuple[int | Unfolded, ...], nodes: list[int], bindings: Bindings, rule: ForestRule
+        self, parts: tuple[int | Unfolded, ...], nodes: list[int], bindings: PartialMatch, rule: ForestRule
     ) -> tuple[int, ...]:
         return tuple(
             nodes[part] if isinstance(part, int) else self._item(part, nodes, bindings, rule) for part in parts
         )
 
-    def _item(self, part: Unfolded, nodes: list[int], bindings: Bindings, rule: ForestRule) -> int:
+    def _item(self, part: Unfolded, nodes: list[int], bindings: PartialMatch, rule: ForestRule) -> int:
         """The node of a transient item, with the instance of its rule that stands here."""
         name = (part.item.key, tuple(bindings.value(t) for t in part.item.arguments))
         if name not in self.nodes:

@@ -22,7 +22,7 @@ from ..errors import QueryError
 from .algebra import Kind
 from .drawing import Box, svg, text_tree
 from .native import Held, Walk
-from .packed import Arrays, ForestItem, Instance, Packed
+from .packed import Arrays, ForestItem, Packed, RuleInstance
 from .ranking.k_best import _ranked
 
 Fact = str
@@ -192,7 +192,7 @@ def why(
     return replace(found, sets=listed, complete=complete)
 
 
-def _change(forest: Packed, derivative: float, share: float | None, instance: Instance) -> float | None:
+def _change(forest: Packed, derivative: float, share: float | None, instance: RuleInstance) -> float | None:
     """How the goal changes for an instance: by its value where values add up, and by its log where logs are weights."""
     name = forest.meaning.algebra.name
     if name in ("log", "viterbi", "tropical"):

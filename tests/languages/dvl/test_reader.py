@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dynagrad as dg
-from dynagrad.languages.dvl.reader import Source, read, shown
+from dynagrad.languages.dvl.reader import SourceText, read, shown
 
 
 def texts(text: str) -> list[str]:
-    return [shown(datum) for datum in read(Source(text, "here.dvl"))]
+    return [shown(datum) for datum in read(SourceText(text, "here.dvl"))]
 
 
 @pytest.mark.parametrize(
@@ -60,14 +60,14 @@ def test_errors_point_at_their_place(text: str, line: int, column: int, words: s
 
 def test_no_nesting_is_too_deep_for_the_reader() -> None:
     deep = "(" * 100_000 + ")" * 100_000
-    assert len(read(Source(deep, "deep.dvl"))) == 1
+    assert len(read(SourceText(deep, "deep.dvl"))) == 1
 
 
 @given(st.text(alphabet="()[]'#;|.\"\\ \nab12/-", max_size=40))
 def test_any_text_is_read_or_is_an_error(text: str) -> None:
     try:
-        data = read(Source(text, "any.dvl"))
+        data = read(SourceText(text, "any.dvl"))
     except dg.SyntaxError:
         return
     again = "\n".join(map(shown, data))
-    assert [shown(datum) for datum in read(Source(again, "any.dvl"))] == [shown(datum) for datum in data]
+    assert [shown(datum) for datum in read(SourceText(again, "any.dvl"))] == [shown(datum) for datum in data]

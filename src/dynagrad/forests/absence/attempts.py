@@ -15,7 +15,7 @@ from ..drawing import Box, svg, text_tree
 
 
 @dataclass(frozen=True)
-class Part:
+class BodyPart:
     """An item or a condition of a rule that did not come to an instance.
 
     `kind` is "there" (an item of the chart), "missing" (a fact that was not given), "underived" (an item that rules
@@ -35,7 +35,7 @@ class Attempt:
 
     item: str
     rule: str
-    parts: tuple[Part, ...]
+    parts: tuple[BodyPart, ...]
 
     @property
     def missing(self) -> list[str]:
@@ -59,7 +59,7 @@ class Attempt:
     def data(self) -> dict[str, Any]:
         """What it is as JSON."""
 
-        def part_data(part: Part) -> dict[str, Any]:
+        def part_data(part: BodyPart) -> dict[str, Any]:
             found: dict[str, Any] = {"kind": part.kind, "text": part.text}
             if part.note:
                 found["note"] = part.note

@@ -10,7 +10,7 @@ from ..terms import Unbound, same
 
 
 @dataclass(eq=False)
-class Unknown:
+class LogicVariable:
     """A logic variable."""
 
     name: str
@@ -28,7 +28,7 @@ Env = dict[int, Any]
 
 
 def walk(value: Any, env: Env) -> Any:
-    while isinstance(value, Unknown) and id(value) in env:
+    while isinstance(value, LogicVariable) and id(value) in env:
         value = env[id(value)]
     return value
 
@@ -51,9 +51,9 @@ def unify(a: Any, b: Any, env: Env) -> bool:
         x, y = walk(x, env), walk(y, env)
         if x is y:
             continue
-        if isinstance(x, Unknown):
+        if isinstance(x, LogicVariable):
             env[id(x)] = y
-        elif isinstance(y, Unknown):
+        elif isinstance(y, LogicVariable):
             env[id(y)] = x
         elif isinstance(x, Shape) or isinstance(y, Shape):
             p, q = _parts(x), _parts(y)
@@ -68,7 +68,7 @@ def unify(a: Any, b: Any, env: Env) -> bool:
 def ground(value: Any, env: Env) -> Any:
     """The value without logic variables. Raises Unbound."""
     value = walk(value, env)
-    if isinstance(value, Unknown):
+    if isinstance(value, LogicVariable):
         raise Unbound
     if isinstance(value, Shape):
         return canonical(Term(value.functor, *(ground(v, env) for v in value.arguments)))
@@ -77,7 +77,7 @@ def ground(value: Any, env: Env) -> Any:
 
 def text(value: Any, env: Env) -> str:
     value = walk(value, env)
-    if isinstance(value, Unknown):
+    if isinstance(value, LogicVariable):
         return value.name
     if isinstance(value, Shape):
         return f"{value.functor}({','.join(text(v, env) for v in value.arguments)})"

@@ -20,9 +20,9 @@ from ...facts.terms import Term, canonical, term_text
 from ...rules.normal import NormalRule
 from ...rules.syntax import Comparison, Compound, Condition, Equation, Item, Negation, Variable
 from ...rules.syntax import Term as Pattern
-from ..terms import Bindings, Unbound
-from .attempts import Attempt, Part, WhyNot
-from .logic import Env, Shape, Unknown, ground, text, unify, walk
+from ..terms import PartialMatch, Unbound
+from .attempts import Attempt, BodyPart, WhyNot
+from .logic import Env, LogicVariable, Shape, ground, text, unify, walk
 
 MOST_GIVEN = 10
 """How many explanations are given at most."""
@@ -151,20 +151,20 @@ class Search:
     def _tries(
         self, rule: NormalRule, target: Target, missing: int, depth: int, env: Env, path: tuple[Any, ...]
     ) -> Iterator[tuple[int, Env, Callable[[Env], Attempt]]]:
-        frame: dict[str, Unknown] = {}
+        frame: dict[str, LogicVariable] = {}
 
         def value(term: Pattern) -> Any:
             match term:
                 case Variable(name=name, anonymous=anonymous):
                     if name not in frame:
-                        frame[name] = Unknown("_" if anonymous else name)
+                        frame[name] = LogicVariable("_" if anonymous else name)
                     return frame[name]
                 case Compound(functor=functor, arguments=parts):
                     made = tuple(map(value, parts))
-                    if any(isinstance(m, Unknown | Shape) for m in made):
+                    if any(isinstance(m, LogicVariable | Shape) for m in made):
                         return Shape(functor, made)
                     return canonical(Term(functor, *made))
-            return Bindings().value(term)
+            return PartialMatch().value(term)
 
         start = dict(env)
         if not all(unify(value(t), v, start) for t, v in zip(rule.head.arguments, target[1], strict=True)):
@@ -180,7 +180,12 @@ class Search:
                     yield from self._finish(rule, items, absent, missing, depth, joined, frame, target, path)
 
     def _join(
-        self, rule: NormalRule, items: Sequence[Target], there: Sequence[int], env: Env, frame: Mapping[str, Unknown]
+        self,
+        rule: NormalRule,
+        items: Sequence[Target],
+        there: Sequence[int],
+        env: Env,
+        frame: Mapping[str, LogicVariable],
     ) -> Iterator[Env]:
         """The ways in which items of a rule are there."""
         env = dict(env)
@@ -210,7 +215,7 @@ class Search:
             return None
         return [row] if self.known.external_value(target[0], row) is not None else []
 
-    def _equations(self, rule: NormalRule, env: Env, frame: Mapping[str, Unknown]) -> None:
+    def _equations(self, rule: NormalRule, env: Env, frame: Mapping[str, LogicVariable]) -> None:
         """Binds what equations say of variables, where they hold."""
         equations = [c for c in rule.conditions if _equates(c)]
         if not equations:
@@ -225,14 +230,14 @@ class Search:
             if name in frame:
                 unify(frame[name], value, env)
 
-    def _bindings(self, frame: Mapping[str, Unknown], env: Env) -> Bindings:
+    def _bindings(self, frame: Mapping[str, LogicVariable], env: Env) -> PartialMatch:
         known = {}
         for name, variable in frame.items():
             try:
                 known[name] = ground(variable, env)
             except Unbound:
                 continue
-        return Bindings(known)
+        return PartialMatch(known)
 
     def _finish(
         self,
@@ -242,7 +247,7 @@ class Search:
         missing: int,
         depth: int,
         env: Env,
-        frame: Mapping[str, Unknown],
+        frame: Mapping[str, LogicVariable],
         target: Target,
         path: tuple[Any, ...],
     ) -> Iterator[tuple[int, Env, Callable[[Env], Attempt]]]:
@@ -266,11 +271,11 @@ class Search:
         left: int,
         depth: int,
         env: Env,
-        frame: Mapping[str, Unknown],
+        frame: Mapping[str, LogicVariable],
         failed: Sequence[tuple[str, Condition]],
         target: Target,
         path: tuple[Any, ...],
-        made: Mapping[int, Callable[[Env], Part]],
+        made: Mapping[int, Callable[[Env], BodyPart]],
     ) -> Iterator[tuple[int, Env, Callable[[Env], Attempt]]]:
         if not absent:
             again = self._failed(rule, env, frame)
@@ -320,16 +325,16 @@ class Search:
         tried = dict(env)
         return all(unify(v, r, tried) for v, r in zip(item[1], row, strict=True))
 
-    def _leaf(self, kind: str, item: Target, note: str) -> Callable[[Env], Part]:
-        def told(env: Env) -> Part:
-            return Part(
+    def _leaf(self, kind: str, item: Target, note: str) -> Callable[[Env], BodyPart]:
+        def told(env: Env) -> BodyPart:
+            return BodyPart(
                 kind, self.item_text(item, env), note or (self.unknown_argument(item, env) if kind == "missing" else "")
             )
 
         return told
 
-    def _nested(self, item: Target, below: Callable[[Env], Attempt]) -> Callable[[Env], Part]:
-        return lambda env: Part("underived", self.item_text(item, env), "", below(env))
+    def _nested(self, item: Target, below: Callable[[Env], Attempt]) -> Callable[[Env], BodyPart]:
+        return lambda env: BodyPart("underived", self.item_text(item, env), "", below(env))
 
     def unknown_argument(self, item: Target, env: Env) -> str:
         """Whether some argument occurs in no fact of the predicate: an unknown word."""
@@ -339,7 +344,7 @@ class Search:
                 known = ground(value, env)
             except Unbound:
                 continue
-            alone = (key, tuple(known if j == i else Unknown("_") for j in range(len(arguments))))
+            alone = (key, tuple(known if j == i else LogicVariable("_") for j in range(len(arguments))))
             if len(arguments) > 1 and not self.matching(alone, {}):
                 return f"no {key} has {term_text(known)} as argument {i + 1}"
         return ""
@@ -348,7 +353,7 @@ class Search:
         name = item[0].rpartition("/")[0]
         return f"{name}({','.join(text(v, env) for v in item[1])})" if item[1] else name
 
-    def _failed(self, rule: NormalRule, env: Env, frame: Mapping[str, Unknown]) -> list[tuple[str, Condition]]:
+    def _failed(self, rule: NormalRule, env: Env, frame: Mapping[str, LogicVariable]) -> list[tuple[str, Condition]]:
         """The conditions that do not hold."""
         bindings = self._bindings(frame, env)
         found: list[tuple[str, Condition]] = []
@@ -371,13 +376,13 @@ class Search:
                 found.append(("fails", condition))
         return found
 
-    def _pattern(self, term: Pattern, frame: Mapping[str, Unknown], env: Env) -> Any:
+    def _pattern(self, term: Pattern, frame: Mapping[str, LogicVariable], env: Env) -> Any:
         if isinstance(term, Variable):
-            return frame.get(term.name, Unknown("_"))
+            return frame.get(term.name, LogicVariable("_"))
         try:
             return self._bindings(frame, env).value(term)
         except (Unbound, ArithmeticError):
-            return Unknown("_")
+            return LogicVariable("_")
 
     def _unfinished(
         self, rule: NormalRule, items: Sequence[Target], env: Env, target: Target
@@ -386,11 +391,11 @@ class Search:
         kind = "stopped" if self.known.stopped else "pruned"
 
         def told(after: Env) -> Attempt:
-            there = [Part("there", self.item_text(i, after)) for i in items]
+            there = [BodyPart("there", self.item_text(i, after)) for i in items]
             return Attempt(
                 self.item_text(target, after),
                 rule.text,
-                (*there, Part(kind, self.item_text(target, after), self.known.stopped)),
+                (*there, BodyPart(kind, self.item_text(target, after), self.known.stopped)),
             )
 
         if self.matching_ground(target, env):
@@ -402,20 +407,20 @@ class Search:
         rule: NormalRule,
         items: Sequence[Target],
         env: Env,
-        frame: Mapping[str, Unknown],
+        frame: Mapping[str, LogicVariable],
         failed: Sequence[tuple[str, Condition]],
         target: Target,
-        made: Mapping[int, Callable[[Env], Part]],
+        made: Mapping[int, Callable[[Env], BodyPart]],
     ) -> Attempt:
         parts = [
-            made[i](env) if i in made else Part("there", self.item_text(item, env)) for i, item in enumerate(items)
+            made[i](env) if i in made else BodyPart("there", self.item_text(item, env)) for i, item in enumerate(items)
         ]
         bindings = self._bindings(frame, env)
         for kind, condition in failed:
             if isinstance(condition, Negation):
-                parts.append(Part(kind, bindings.item_text(condition.item)))
+                parts.append(BodyPart(kind, bindings.item_text(condition.item)))
             else:
-                parts.append(Part(kind, bindings.condition_text(condition)))
+                parts.append(BodyPart(kind, bindings.condition_text(condition)))
         return Attempt(self.item_text(target, env), rule.text, tuple(parts))
 
 
@@ -433,7 +438,7 @@ def _hashed(value: Any) -> Any:
 
 def _key_of(value: Any, env: Env) -> Any:
     value = walk(value, env)
-    if isinstance(value, Unknown):
+    if isinstance(value, LogicVariable):
         return None
     if isinstance(value, Shape):
         return (value.functor, tuple(_key_of(v, env) for v in value.arguments))
@@ -459,17 +464,17 @@ def why_not(
     known: Knowledge, item: Item, most: int, depth: int, bindings: int, seconds: float, note: str = ""
 ) -> WhyNot:
     """Why an item is not there; its variables stand for anything."""
-    variables: dict[str, Unknown] = {}
-    reader = Bindings()
+    variables: dict[str, LogicVariable] = {}
+    reader = PartialMatch()
 
     def value(term: Pattern) -> Any:
         if isinstance(term, Variable):
             if term.anonymous:
-                return Unknown("_")
-            return variables.setdefault(term.name, Unknown(term.name))
+                return LogicVariable("_")
+            return variables.setdefault(term.name, LogicVariable(term.name))
         if isinstance(term, Compound):
             made = tuple(map(value, term.arguments))
-            if any(isinstance(m, Unknown | Shape) for m in made):
+            if any(isinstance(m, LogicVariable | Shape) for m in made):
                 return Shape(term.functor, made)
         return reader.value(term)
 
@@ -480,17 +485,17 @@ def why_not(
     held = next((r for r in known.pending(item.key) if search.fits(target, r, {})), None)
     if held is not None:
         kind = "stopped" if known.stopped else "pruned"
-        part = Part(kind, name, known.stopped)
+        part = BodyPart(kind, name, known.stopped)
         return WhyNot(
             name, (Attempt(name, "", (part,)),), 1, True, known.stopped or "it was held back by pruning or a beam"
         )
     if item.key not in known.defined:
         strange = search.unknown_argument(target, {})
         return WhyNot(
-            name, (Attempt(name, "", (Part("missing", name, strange),)),), 1, True, note or "no rule derives it"
+            name, (Attempt(name, "", (BodyPart("missing", name, strange),)),), 1, True, note or "no rule derives it"
         )
     found, missing, complete = search.explain(item.key, arguments, most)
     if item.key in known.inputs:
-        given = Attempt(name, "", (Part("missing", name, search.unknown_argument(target, {})),))
+        given = Attempt(name, "", (BodyPart("missing", name, search.unknown_argument(target, {})),))
         found, missing = ([given, *found] if missing <= 1 else [given]), 1
     return WhyNot(name, tuple(found), missing, complete, note)

@@ -6,7 +6,7 @@ from typing import Any
 
 from ...errors import QueryError
 from ..derivation import Derivation
-from ..packed import Instance, Packed
+from ..packed import Packed, RuleInstance
 
 Choices = dict[int, list[int]]
 
@@ -49,7 +49,7 @@ def _choices(forest: Packed, node: int) -> list[int]:
             f"the best: in plain arithmetic `best` needs max= or min= where items of {key} have several. Declare a "
             "semiring, or look at chart.forest and chart.why"
         )
-    values: list[Any] = [Instance(forest, i).value for i in every]
+    values: list[Any] = [RuleInstance(forest, i).value for i in every]
     best = (max if aggregator == "max=" else min)(values)
     return [i for i, value in zip(every, values, strict=True) if value == best]
 

@@ -37,7 +37,7 @@ from .builtins import (
     same_tag,
 )
 from .checks import printed
-from .data import Gensym, Symbol, is_pair
+from .data import Gensym, QuotedSymbol, is_pair
 from .data import is_real as is_plain
 from .vectors import Vectors, constant, said
 
@@ -397,7 +397,7 @@ _PURE: dict[str, Callable[..., Any]] = {
     "pair?": is_pair,
     "null?": lambda x: isinstance(x, tuple) and not x,
     "boolean?": lambda x: isinstance(x, bool) or (isinstance(x, Node) and x.type.kind == "boolean"),
-    "symbol?": lambda x: isinstance(x, Symbol),
+    "symbol?": lambda x: isinstance(x, QuotedSymbol),
     "procedure?": is_function,
     "equal?": _equal,
     "real": _hidden,

@@ -15,11 +15,11 @@ from ...errors import Error
 from ...ir.operation import apply
 from ...ir.ops import scalars as ops
 from .checks import printed
-from .data import Gensym, Procedure, Symbol, is_pair, is_real
+from .data import Gensym, Procedure, QuotedSymbol, is_pair, is_real
 from .procedures import (
     VECTORS,
     Derivative,
-    Gradient,
+    GradientOf,
     Stack,
     Step,
     called,
@@ -206,7 +206,7 @@ _enter("real?", 1, is_real)
 _enter("pair?", 1, is_pair)
 _enter("null?", 1, lambda x: isinstance(x, tuple) and not x)
 _enter("boolean?", 1, lambda x: isinstance(x, bool))
-_enter("symbol?", 1, lambda x: isinstance(x, Symbol))
+_enter("symbol?", 1, lambda x: isinstance(x, QuotedSymbol))
 _enter("procedure?", 1, callable)
 _enter("equal?", 2, equal)
 _enter("error", (1, 9), _error)
@@ -222,7 +222,7 @@ _enter("make-bundle", 3, make_bundle)
 _enter("primal", 2, primal_of)
 _enter("tangent", 2, tangent_of)
 _enter("derivative", 1, lambda f: Derivative(_procedure("derivative", f)), "returns")
-_enter("gradient-r", 1, lambda f: Gradient(_procedure("gradient-r", f)), "returns")
+_enter("gradient-r", 1, lambda f: GradientOf(_procedure("gradient-r", f)), "returns")
 _enter("fixed-point", 2, _fixed_point)
 
 

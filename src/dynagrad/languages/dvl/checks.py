@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ...eager.numbers import Bundle, Number
-from .data import Gensym, Procedure, Symbol, is_pair
-from .reader import Atom, Datum, Form
+from .data import Gensym, Procedure, QuotedSymbol, is_pair
+from .reader import Atom, Datum, ListForm
 
 _CLOSE = 1e-12
 _LONG = 100_000
@@ -29,7 +29,7 @@ def printed(x: Any) -> str:
             x, left = x[1], left - 1
         tail = [] if isinstance(x, tuple) and not x else ["..."] if not left else [".", printed(x)]
         return f"({' '.join([*items, *tail])})"
-    if isinstance(x, Symbol):
+    if isinstance(x, QuotedSymbol):
         return str(x)
     if isinstance(x, str):
         return '"' + x.replace("\\", "\\\\").replace('"', '\\"') + '"'
@@ -48,8 +48,8 @@ def agrees(x: Any, said: Datum, tags: dict[Any, Any] | None = None) -> bool:
     otherwise, one for one; `_` stands for anything."""
     tags = {} if tags is None else tags
     if type(x) is Bundle:
-        x = (Symbol("bundle"), (Gensym(x.tag), (x.primal, (x.tangent, ()))))
-    if isinstance(said, Form):
+        x = (QuotedSymbol("bundle"), (Gensym(x.tag), (x.primal, (x.tangent, ()))))
+    if isinstance(said, ListForm):
         items = said.items
         if len(items) == 2 and isinstance(items[0], Atom) and items[0].value == "quote":
             return agrees(x, items[1], tags)
@@ -59,12 +59,12 @@ def agrees(x: Any, said: Datum, tags: dict[Any, Any] | None = None) -> bool:
             x = x[1]
         return (isinstance(x, tuple) and not x) if said.tail is None else agrees(x, said.tail, tags)
     value = said.value
-    if isinstance(value, Symbol):
+    if isinstance(value, QuotedSymbol):
         if value == "_":
             return True
         if value.startswith("#["):
             return _names(x, value, tags)
-        return isinstance(x, Symbol) and x == value
+        return isinstance(x, QuotedSymbol) and x == value
     if type(value) is float:
         return type(x) is float and near(x, value, said.source.text[said.span.start : said.span.end])
     return type(x) is type(value) and bool(x == value)

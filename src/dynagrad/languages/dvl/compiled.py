@@ -16,9 +16,9 @@ from ...errors import Error
 from ...ir import Node
 from .abstract import Bundled, Handler, enter, hidden_by, is_function
 from .builtins import Builtin
-from .data import NIL, Procedure, Symbol, chain, is_pair
+from .data import NIL, Procedure, QuotedSymbol, chain, is_pair
 from .loops import looped, looped_function
-from .lower import Functions, Item, fresh
+from .lower import FunctionGroup, Item, fresh
 from .variables import free
 
 
@@ -77,7 +77,7 @@ class Whole:
     def __init__(self, items: Sequence[Item], functions: dict[str, Any]) -> None:
         out, names = Bindings(), []
         for item in items:
-            if isinstance(item, Functions):
+            if isinstance(item, FunctionGroup):
                 out.fix(item.group, item.group[0][1].at)
             else:
                 out.let(item.name, item.value, None)
@@ -110,10 +110,10 @@ class Whole:
 def _result(x: Any) -> Any:
     """A value as a result of the whole: functions by their name alone, and bundles as they are printed."""
     if isinstance(x, Bundled):
-        return chain([Symbol("bundle"), x.tag, _result(x.primal), _result(x.tangent)])
+        return chain([QuotedSymbol("bundle"), x.tag, _result(x.primal), _result(x.tangent)])
     if is_pair(x):
         return (_result(x[0]), _result(x[1]))
-    return Symbol(f"#[procedure {getattr(x, 'name', 'function')}]") if is_function(x) else x
+    return QuotedSymbol(f"#[procedure {getattr(x, 'name', 'function')}]") if is_function(x) else x
 
 
 RESULT = Builtin("result", 1, 1, _result)

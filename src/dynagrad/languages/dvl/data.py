@@ -16,7 +16,7 @@ Pair = tuple[Any, Any]
 NIL: tuple[()] = ()
 
 
-class Symbol(str):
+class QuotedSymbol(str):
     """A symbol of quoted data."""
 
     __slots__ = ()

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .data import Symbol
-from .reader import Atom, Datum, Form, problem
+from .data import QuotedSymbol
+from .reader import Atom, Datum, ListForm, problem
 
 
 class Keyword(str):
@@ -17,9 +17,9 @@ class Keyword(str):
     __slots__ = ()
 
 
-def form(like: Datum, *items: Datum | str) -> Form:
+def form(like: Datum, *items: Datum | str) -> ListForm:
     """A list at the place of a datum; texts in it are keywords."""
-    return Form(tuple(key(like, x) if isinstance(x, str) else x for x in items), like.span, like.source)
+    return ListForm(tuple(key(like, x) if isinstance(x, str) else x for x in items), like.span, like.source)
 
 
 def key(like: Datum, name: str) -> Atom:
@@ -27,7 +27,7 @@ def key(like: Datum, name: str) -> Atom:
 
 
 def variable(like: Datum, name: str) -> Atom:
-    return Atom(Symbol(f"{name} "), like.span, like.source)
+    return Atom(QuotedSymbol(f"{name} "), like.span, like.source)
 
 
 def want(holds: bool, message: str, at: Datum) -> None:
@@ -37,20 +37,20 @@ def want(holds: bool, message: str, at: Datum) -> None:
 
 def listed(datum: Datum, message: str, least: int = 0) -> tuple[Datum, ...]:
     """The items of a list that has at least so many."""
-    if not isinstance(datum, Form) or datum.tail is not None or len(datum.items) < least:
+    if not isinstance(datum, ListForm) or datum.tail is not None or len(datum.items) < least:
         raise problem(message, datum)
     return datum.items
 
 
 def head(datum: Datum) -> str | None:
     """The symbol or keyword that a list begins with."""
-    if isinstance(datum, Form) and datum.items and isinstance(datum.items[0], Atom):
+    if isinstance(datum, ListForm) and datum.items and isinstance(datum.items[0], Atom):
         value = datum.items[0].value
-        return value if isinstance(value, Symbol | Keyword) else None
+        return value if isinstance(value, QuotedSymbol | Keyword) else None
     return None
 
 
-def _let_star(datum: Form) -> Datum:
+def _let_star(datum: ListForm) -> Datum:
     shape = "(let* ((name value) ...) body) is wanted"
     _, bindings, *body = listed(datum, shape, 3)
     found: Datum = form(datum, "body", *body)
@@ -59,11 +59,11 @@ def _let_star(datum: Form) -> Datum:
     return found
 
 
-def _cond(datum: Form) -> Datum:
+def _cond(datum: ListForm) -> Datum:
     found: Datum = form(datum, "no clause")
     for i, clause in enumerate(reversed(listed(datum, "(cond (test value) ... (else value)) is wanted", 2)[1:])):
         test, *body = listed(clause, "a clause of cond is (test value)", 1)
-        if isinstance(test, Atom) and test.value == Symbol("else"):
+        if isinstance(test, Atom) and test.value == QuotedSymbol("else"):
             want(i == 0, "else stands in the last clause of cond", clause)
             want(bool(body), "a clause of cond is (else value)", clause)
             found = form(clause, "body", *body)
@@ -74,7 +74,7 @@ def _cond(datum: Form) -> Datum:
     return found
 
 
-def _and(datum: Form) -> Datum:
+def _and(datum: ListForm) -> Datum:
     items = datum.items[1:]
     if not items:
         return Atom(True, datum.span, datum.source)
@@ -84,7 +84,7 @@ def _and(datum: Form) -> Datum:
     return found
 
 
-def _or(datum: Form) -> Datum:
+def _or(datum: ListForm) -> Datum:
     items = datum.items[1:]
     if not items:
         return Atom(False, datum.span, datum.source)
@@ -95,21 +95,21 @@ def _or(datum: Form) -> Datum:
     return found
 
 
-def _list(datum: Form) -> Datum:
-    found: Datum = form(datum, "quote", Form((), datum.span, datum.source))
+def _list(datum: ListForm) -> Datum:
+    found: Datum = form(datum, "quote", ListForm((), datum.span, datum.source))
     for item in reversed(datum.items[1:]):
         found = form(item, "cons", item, found)
     return found
 
 
-def _cons_star(datum: Form) -> Datum:
+def _cons_star(datum: ListForm) -> Datum:
     *front, found = listed(datum, "(cons* a ... last) is wanted", 2)[1:]
     for item in reversed(front):
         found = form(item, "cons", item, found)
     return found
 
 
-def _named_let(datum: Form) -> Datum:
+def _named_let(datum: ListForm) -> Datum:
     shape = "(let name ((variable value) ...) body) is wanted"
     _, name, bindings, *body = listed(datum, shape, 4)
     pairs = [listed(binding, shape) for binding in listed(bindings, shape)]
@@ -120,13 +120,13 @@ def _named_let(datum: Form) -> Datum:
     return form(datum, loop, *(pair[1] for pair in pairs))
 
 
-def _let(datum: Form) -> Datum | None:
+def _let(datum: ListForm) -> Datum | None:
     if len(datum.items) > 1 and isinstance(datum.items[1], Atom):
         return _named_let(datum)
     return None
 
 
-DERIVED: dict[str, Callable[[Form], Datum | None]] = {
+DERIVED: dict[str, Callable[[ListForm], Datum | None]] = {
     "let": _let,
     "let*": _let_star,
     "cond": _cond,
@@ -145,13 +145,13 @@ def definition(datum: Datum) -> tuple[Atom, Datum] | None:
     shape = "(define name value), or (define (name argument ...) body), is wanted"
     _, target, *body = listed(datum, shape, 3)
     if isinstance(target, Atom):
-        want(isinstance(target.value, Symbol), "what is defined is a symbol", target)
+        want(isinstance(target.value, QuotedSymbol), "what is defined is a symbol", target)
         want(len(body) == 1, shape, datum)
         return target, body[0]
-    while isinstance(target, Form):
+    while isinstance(target, ListForm):
         want(bool(target.items), "what is defined is a symbol", target)
-        name, formals = target.items[0], Form(target.items[1:], target.span, target.source, target.tail)
+        name, formals = target.items[0], ListForm(target.items[1:], target.span, target.source, target.tail)
         body = [form(datum, "lambda", formals, *body)]
         target = name
-    want(isinstance(target.value, Symbol), "what is defined is a symbol", target)
+    want(isinstance(target.value, QuotedSymbol), "what is defined is a symbol", target)
     return target, body[0]

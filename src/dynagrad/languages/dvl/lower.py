@@ -31,9 +31,9 @@ from ...compiler.frontend.core import Atom as CoreAtom
 from ...errors import ProgramError
 from ...rules.checks.report import nearest
 from .builtins import BUILTINS, FIRST, NONE, REST, Builtin
-from .data import NIL, Symbol, chain
+from .data import NIL, QuotedSymbol, chain
 from .expand import DERIVED, Keyword, definition, head, key, listed, want
-from .reader import Atom, Datum, Form, Source, read, shown
+from .reader import Atom, Datum, ListForm, SourceText, read, shown
 from .variables import components, free
 
 _serial = itertools.count()
@@ -52,14 +52,14 @@ Meaning = str | Builtin | Again
 
 
 @dataclass(frozen=True)
-class Scope:
+class SymbolScope:
     """What symbols mean, and how many lambdas are around."""
 
     names: Mapping[str, Meaning]
     depth: int = 0
 
-    def __or__(self, more: Mapping[str, Meaning]) -> Scope:
-        return Scope({**self.names, **more}, self.depth)
+    def __or__(self, more: Mapping[str, Meaning]) -> SymbolScope:
+        return SymbolScope({**self.names, **more}, self.depth)
 
 
 @dataclass
@@ -115,7 +115,7 @@ def place(datum: Datum) -> Position:
 # -- expressions -------------------------------------------------------------------------------------------------------
 
 
-def atom(datum: Datum, scope: Scope, out: Bindings) -> CoreAtom:
+def atom(datum: Datum, scope: SymbolScope, out: Bindings) -> CoreAtom:
     """An expression, named by a `Let` unless it is a name or a constant."""
     return named(value(datum, scope, out), out, datum)
 
@@ -128,13 +128,13 @@ def named(e: Expression, out: Bindings, at: Datum, name: str = "t") -> CoreAtom:
     return Name(made, place(at))
 
 
-def whole(datum: Datum, scope: Scope) -> Expression:
+def whole(datum: Datum, scope: SymbolScope) -> Expression:
     """An expression with the bindings that it needs."""
     out = Bindings()
     return out.wrap(value(datum, scope, out))
 
 
-def value(datum: Datum, scope: Scope, out: Bindings) -> Expression:
+def value(datum: Datum, scope: SymbolScope, out: Bindings) -> Expression:
     """An expression; what it needs before is added to the bindings."""
     while True:
         if isinstance(datum, Atom):
@@ -153,9 +153,9 @@ def value(datum: Datum, scope: Scope, out: Bindings) -> Expression:
         return _call(datum, scope, out)
 
 
-def _reference(datum: Atom, scope: Scope) -> Expression:
+def _reference(datum: Atom, scope: SymbolScope) -> Expression:
     at = datum.value
-    if not isinstance(at, Symbol):
+    if not isinstance(at, QuotedSymbol):
         return Constant(at, place(datum))
     meaning = scope.names.get(at)
     if meaning is None:
@@ -174,12 +174,12 @@ def _reference(datum: Atom, scope: Scope) -> Expression:
 _OUTSIDE = frozenset({"set!", "call/cc", "call-with-current-continuation", "begin", "do"})
 
 
-def _hint(name: str, scope: Scope) -> str:
+def _hint(name: str, scope: SymbolScope) -> str:
     found = nearest(name, [str(n) for n in scope.names if " " not in n])
     return f". Did you mean `{found}`?" if found else ""
 
 
-def _call(datum: Form, scope: Scope, out: Bindings) -> Expression:
+def _call(datum: ListForm, scope: SymbolScope, out: Bindings) -> Expression:
     at = place(datum)
     function = atom(datum.items[0], scope, out)
     arguments = [atom(item, scope, out) for item in datum.items[1:]]
@@ -222,19 +222,23 @@ def _builtin(
 # -- forms -------------------------------------------------------------------------------------------------------------
 
 
-def _lambda(datum: Form, scope: Scope, out: Bindings, name: str = "lambda") -> Lambda:
+def _lambda(datum: ListForm, scope: SymbolScope, out: Bindings, name: str = "lambda") -> Lambda:
     shape = "(lambda (argument ...) body) is wanted"
     _, formals, *body = listed(datum, shape, 3)
-    want(isinstance(formals, Form), shape, datum)
-    assert isinstance(formals, Form)
-    argument, inner, inside = fresh("argument"), Bindings(), Scope(scope.names, scope.depth + 1)
+    want(isinstance(formals, ListForm), shape, datum)
+    assert isinstance(formals, ListForm)
+    argument, inner, inside = fresh("argument"), Bindings(), SymbolScope(scope.names, scope.depth + 1)
     bound: dict[str, Meaning] = {}
     count = len(formals.items)
     single = count == 1 and formals.tail is None
     many = "no argument" if not count else "one argument" if single else f"{count} arguments"
     what = f"`{name}` takes {many}" if name != "lambda" else f"this lambda takes {many}"
     if single and isinstance(formals.items[0], Atom):
-        want(isinstance(formals.items[0].value, Symbol), "an argument is a symbol, (cons p q) or (list p ...)", formals)
+        want(
+            isinstance(formals.items[0].value, QuotedSymbol),
+            "an argument is a symbol, (cons p q) or (list p ...)",
+            formals,
+        )
         argument = fresh(formals.items[0].value)
         bound[formals.items[0].value] = argument
     elif not count and formals.tail is None:
@@ -243,7 +247,7 @@ def _lambda(datum: Form, scope: Scope, out: Bindings, name: str = "lambda") -> L
         pattern = formals.items[-1] if formals.tail is None else formals.tail
         front = formals.items[:-1] if formals.tail is None else formals.items
         for item in reversed(front):
-            pattern = Form((key(item, "cons"), item, pattern), formals.span, formals.source)
+            pattern = ListForm((key(item, "cons"), item, pattern), formals.span, formals.source)
         match(pattern, Name(argument), bound, inner, what)
     body_of = block(body, inside | bound, datum)
     e = inner.wrap(body_of)
@@ -254,7 +258,9 @@ def match(pattern: Datum, given: CoreAtom, bound: dict[str, Meaning], out: Bindi
     """Binds the names of a pattern to the parts of a value."""
     while True:
         if isinstance(pattern, Atom):
-            want(isinstance(pattern.value, Symbol), "an argument is a symbol, (cons p q) or (list p ...)", pattern)
+            want(
+                isinstance(pattern.value, QuotedSymbol), "an argument is a symbol, (cons p q) or (list p ...)", pattern
+            )
             want(pattern.value not in bound, f"`{pattern.value}` stands twice among these arguments", pattern)
             name = fresh(pattern.value)
             out.let(name, given, place(pattern))
@@ -277,17 +283,17 @@ def match(pattern: Datum, given: CoreAtom, bound: dict[str, Meaning], out: Bindi
         match(items[0], first, bound, out, what)
         given = named(Apply(Constant(REST), (given, Constant(what)), (), at), out, pattern, "rest")
         left = (key(pattern, str(kind)), *items[1:])
-        pattern = items[1] if kind == "cons" else Form(left, pattern.span, pattern.source)
+        pattern = items[1] if kind == "cons" else ListForm(left, pattern.span, pattern.source)
 
 
-def _if(datum: Form, scope: Scope, out: Bindings) -> Expression:
+def _if(datum: ListForm, scope: SymbolScope, out: Bindings) -> Expression:
     items = listed(datum, "(if test value otherwise) is wanted")
     want(len(items) == 4, "(if test value otherwise) is wanted", datum)
     test = atom(items[1], scope, out)
     return If(test, whole(items[2], scope), whole(items[3], scope), place(datum))
 
 
-def _let(datum: Form, scope: Scope, out: Bindings) -> Expression:
+def _let(datum: ListForm, scope: SymbolScope, out: Bindings) -> Expression:
     shape = "(let ((name value) ...) body) is wanted"
     _, bindings, *body = listed(datum, shape, 3)
     bound: dict[str, Meaning] = {}
@@ -296,7 +302,7 @@ def _let(datum: Form, scope: Scope, out: Bindings) -> Expression:
         want(len(pair) == 2, shape, binding)
         target = pair[0]
         if isinstance(target, Atom):
-            want(isinstance(target.value, Symbol), "what is bound is a symbol", target)
+            want(isinstance(target.value, QuotedSymbol), "what is bound is a symbol", target)
             want(target.value not in bound, f"`{target.value}` is bound twice here", target)
             name = fresh(target.value)
             out.let(name, _named_lambda(pair[1], scope, out, target.value), place(target))
@@ -306,30 +312,30 @@ def _let(datum: Form, scope: Scope, out: Bindings) -> Expression:
     return block(body, scope | bound, datum)
 
 
-def _named_lambda(datum: Datum, scope: Scope, out: Bindings, name: str) -> Expression:
+def _named_lambda(datum: Datum, scope: SymbolScope, out: Bindings, name: str) -> Expression:
     if is_lambda(datum, scope):
-        assert isinstance(datum, Form)
+        assert isinstance(datum, ListForm)
         return _lambda(datum, scope, out, name)
     return value(datum, scope, out)
 
 
-def is_lambda(datum: Datum, scope: Scope) -> bool:
+def is_lambda(datum: Datum, scope: SymbolScope) -> bool:
     name = head(datum)
     return name == "lambda" and (isinstance(name, Keyword) or name not in scope.names)
 
 
-def _letrec(datum: Form, scope: Scope, out: Bindings) -> Expression:
+def _letrec(datum: ListForm, scope: SymbolScope, out: Bindings) -> Expression:
     shape = "(letrec ((name value) ...) body) is wanted"
     _, bindings, *body = listed(datum, shape, 3)
     defines = []
     for binding in listed(bindings, shape):
         pair = listed(binding, shape)
         want(len(pair) == 2 and isinstance(pair[0], Atom), shape, binding)
-        defines.append(Form((key(binding, "define"), *pair), binding.span, binding.source))
+        defines.append(ListForm((key(binding, "define"), *pair), binding.span, binding.source))
     return block([*defines, *body], scope, datum)
 
 
-def _quote(datum: Form, scope: Scope, out: Bindings) -> Expression:
+def _quote(datum: ListForm, scope: SymbolScope, out: Bindings) -> Expression:
     want(len(datum.items) == 2, "(quote datum) is wanted", datum)
     return Constant(quoted(datum.items[1]), place(datum))
 
@@ -341,11 +347,11 @@ def quoted(datum: Datum) -> Any:
     return chain([quoted(item) for item in datum.items], NIL if datum.tail is None else quoted(datum.tail))
 
 
-def _cons(datum: Form, scope: Scope, out: Bindings) -> Expression:
+def _cons(datum: ListForm, scope: SymbolScope, out: Bindings) -> Expression:
     """The pairs of `list` and `cons*`, along the chain without recursion."""
     made: list[tuple[CoreAtom, Datum]] = []
     at: Datum = datum
-    while isinstance(at, Form) and isinstance(at.items[0], Atom) and isinstance(at.items[0].value, Keyword):
+    while isinstance(at, ListForm) and isinstance(at.items[0], Atom) and isinstance(at.items[0].value, Keyword):
         if at.items[0].value != "cons":
             break
         made.append((atom(at.items[1], scope, out), at))
@@ -356,15 +362,15 @@ def _cons(datum: Form, scope: Scope, out: Bindings) -> Expression:
     return last
 
 
-def _no_clause(datum: Form, scope: Scope, out: Bindings) -> Expression:
+def _no_clause(datum: ListForm, scope: SymbolScope, out: Bindings) -> Expression:
     return Apply(Constant(BUILTINS["error"]), (Constant("no clause of this cond holds"),), (), place(datum))
 
 
-def _misplaced(datum: Form, scope: Scope, out: Bindings) -> Expression:
+def _misplaced(datum: ListForm, scope: SymbolScope, out: Bindings) -> Expression:
     raise wrong(f"`{head(datum)}` stands at the top of a file, or in a body beside expressions", datum)
 
 
-FORMS: dict[str, Callable[[Form, Scope, Bindings], Expression]] = {
+FORMS: dict[str, Callable[[ListForm, SymbolScope, Bindings], Expression]] = {
     "lambda": _lambda,
     "if": _if,
     "let": _let,
@@ -383,14 +389,14 @@ FORMS_OF_USERS = sorted(({*FORMS} - {"body", "cons", "no clause"}) | {*DERIVED})
 # -- bodies ------------------------------------------------------------------------------------------------------------
 
 
-def block(body: Sequence[Datum], scope: Scope, at: Datum) -> Expression:
+def block(body: Sequence[Datum], scope: SymbolScope, at: Datum) -> Expression:
     """Definitions and expressions; the last expression is the value."""
     if len(body) == 1 and head(body[0]) != "define":
         return whole(body[0], scope)
     want(bool(body) and not _defines(body[-1], scope), "a body ends in an expression", body[-1] if body else at)
     out = Bindings()
     for item in sequence(body, scope)[0]:
-        if isinstance(item, Functions):
+        if isinstance(item, FunctionGroup):
             out.fix(item.group, item.group[0][1].at)
         elif item.datum is body[-1]:
             return out.wrap(item.value)
@@ -399,20 +405,20 @@ def block(body: Sequence[Datum], scope: Scope, at: Datum) -> Expression:
     raise AssertionError
 
 
-def _defines(datum: Datum, scope: Scope) -> bool:
+def _defines(datum: Datum, scope: SymbolScope) -> bool:
     name = head(datum)
     return name == "define" and (isinstance(name, Keyword) or name not in scope.names)
 
 
 @dataclass(frozen=True, eq=False)
-class Functions:
+class FunctionGroup:
     """Functions that may call each other."""
 
     group: tuple[tuple[str, Lambda], ...]
 
 
 @dataclass(frozen=True, eq=False)
-class Value:
+class LoweredValue:
     """An expression, and the variable that its value has; `symbol` is what the program calls it, if it is defined."""
 
     name: str
@@ -421,12 +427,12 @@ class Value:
     symbol: str = ""
 
 
-Item = Functions | Value
+Item = FunctionGroup | LoweredValue
 
 
 def sequence(
-    body: Sequence[Datum], scope: Scope, known: Definitions | None = None
-) -> tuple[list[Item], Scope, Definitions]:
+    body: Sequence[Datum], scope: SymbolScope, known: Definitions | None = None
+) -> tuple[list[Item], SymbolScope, Definitions]:
     """What a body computes, in order, and what its names mean. `known` are functions from outside, made on demand."""
     found = Definitions(dict(known.functions), {}, set(known.done)) if known else Definitions()
     names: dict[str, str] = {}
@@ -443,7 +449,7 @@ def sequence(
     inner = scope | names
     for target, datum in parts:
         if target is not None and is_lambda(datum, inner):
-            assert isinstance(datum, Form)
+            assert isinstance(datum, ListForm)
             found.functions[names[target.value]] = _lambda(datum, inner, Bindings(), target.value)
         elif target is not None:
             found.pending[names[target.value]] = target
@@ -463,10 +469,10 @@ def sequence(
         for undefined in sorted(needs & found.pending.keys()):
             raise _early(found.pending[undefined], datum)
         found.pending.pop(variable, None)
-        items.extend(Functions(group) for group in found.needed(needs, datum))
-        items.append(Value(variable, e, datum, "" if target is None else target.value))
+        items.extend(FunctionGroup(group) for group in found.needed(needs, datum))
+        items.append(LoweredValue(variable, e, datum, "" if target is None else target.value))
     if known is not None and body:
-        items.extend(Functions(group) for group in found.needed(names.values(), body[0]))
+        items.extend(FunctionGroup(group) for group in found.needed(names.values(), body[0]))
     return items, inner, found
 
 
@@ -477,8 +483,8 @@ PRELUDE = str(Path(__file__).with_name("prelude.dvl"))
 
 
 @functools.cache
-def prelude() -> tuple[Scope, Definitions]:
+def prelude() -> tuple[SymbolScope, Definitions]:
     """What symbols mean before a program begins, and the procedures of `prelude.dvl`."""
-    body = read(Source(Path(PRELUDE).read_text(encoding="utf-8"), PRELUDE))
-    _, scope, found = sequence(body, Scope(dict(BUILTINS)))
+    body = read(SourceText(Path(PRELUDE).read_text(encoding="utf-8"), PRELUDE))
+    _, scope, found = sequence(body, SymbolScope(dict(BUILTINS)))
     return scope, found

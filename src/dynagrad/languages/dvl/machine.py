@@ -28,8 +28,8 @@ from ...compiler.frontend.core import (
 from ...compiler.frontend.core import Atom as CoreAtom
 from ...errors import Error, SourceError, Span
 from .builtins import BUILTINS, FIRST, REST, Builtin
-from .lower import PRELUDE, Functions, Item, place
-from .procedures import Closure, Core, run
+from .lower import PRELUDE, FunctionGroup, Item, place
+from .procedures import DvlClosure, LambdaCode, run
 from .reader import Datum
 from .variables import free
 
@@ -52,27 +52,29 @@ class Machine:
 
     def __init__(self, max_steps: int | None = None) -> None:
         self.max_steps = max_steps
-        self.space: dict[str, Any] = {"Closure": Closure}
+        self.space: dict[str, Any] = {"Closure": DvlClosure}
         self.known: dict[str, str] = {}  # variables of the top, and the names that they have in the text
         self.codes: dict[Lambda, str] = {}
-        self.cores: dict[Lambda, Core] = {}
+        self.cores: dict[Lambda, LambdaCode] = {}
         self.constants: dict[int, tuple[str, Any]] = {}
         self.places: dict[str, list[Position | None]] = {}
 
     def run(self, item: Item) -> Any:
         """Enters functions, or computes a value, which is returned and has its name from then on."""
-        writer = _Writer(self)
-        if isinstance(item, Functions):
+        writer = _PythonText(self)
+        if isinstance(item, FunctionGroup):
             self.known.update((name, _word(name)) for name, _ in item.group)
             for _, code in item.group:
                 writer.function(code)
             self._execute(writer)
             for name, code in item.group:
-                self.space[_word(name)] = Closure(self.space[self.codes[code]], (), code.name, writer.core(code))
+                self.space[_word(name)] = DvlClosure(self.space[self.codes[code]], (), code.name, writer.core(code))
             return None
         start = writer.block((), item.value)
         self._execute(writer)
-        found = self.located(item.datum, lambda: run(Closure(self.space[start], (), "top", None), (), self.max_steps))
+        found = self.located(
+            item.datum, lambda: run(DvlClosure(self.space[start], (), "top", None), (), self.max_steps)
+        )
         self.bind(item.name, found)
         return found
 
@@ -85,7 +87,7 @@ class Machine:
         """What a variable of the top holds."""
         return self.space[self.known[name]]
 
-    def lift(self, s: Any, closure: Closure) -> Any:
+    def lift(self, s: Any, closure: DvlClosure) -> Any:
         """What calls a closure inside of compiled functions."""
         from .compiled import lifted  # for a quick start
 
@@ -120,7 +122,7 @@ class Machine:
                 return called
         return None
 
-    def _execute(self, writer: _Writer) -> None:
+    def _execute(self, writer: _PythonText) -> None:
         file = f"<dvl {len(self.places)} of {id(self)}>"
         self.places[file] = writer.places
         exec(compile("\n".join(writer.lines), file, "exec"), self.space)
@@ -156,7 +158,7 @@ def _word(name: str) -> str:
     return f"v{number}_{re.sub(r'[^A-Za-z0-9]', '_', base)[:40]}"
 
 
-class _Writer:
+class _PythonText:
     """Text of Python, and the place of each line in the program."""
 
     def __init__(self, machine: Machine) -> None:
@@ -288,10 +290,10 @@ class _Writer:
                 return self.direct(e.body, nested)
         return True
 
-    def core(self, code: Lambda) -> Core:
+    def core(self, code: Lambda) -> LambdaCode:
         cores = self.machine.cores
         if code not in cores:
-            cores[code] = Core(code, tuple(self.held(code)), self.machine.lift)
+            cores[code] = LambdaCode(code, tuple(self.held(code)), self.machine.lift)
         return cores[code]
 
     def closure(self, code: Lambda, whole: bool = True) -> str:

@@ -52,7 +52,7 @@ def _run(f: Any, x: Any, stack: Stack, max_steps: int | None) -> Any:
                     return x
                 then, held = stack.pop()
                 f, x = then(held, x, stack)
-            elif f.__class__ is Closure:
+            elif f.__class__ is DvlClosure:
                 f, x = f.code(f.held, x, stack)
             elif isinstance(f, Procedure):
                 f, x = f.enter(x, stack)  # type: ignore[attr-defined]  # all but closures have it
@@ -69,21 +69,21 @@ def _run(f: Any, x: Any, stack: Stack, max_steps: int | None) -> Any:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Core:
+class LambdaCode:
     """The lambda of the core language that a closure is made of, the names of what it holds, and what calls it inside
     of compiled functions: `lift(specialiser, closure)`."""
 
     code: Any
     names: tuple[str, ...]
-    lift: Callable[[Any, Closure], Any]
+    lift: Callable[[Any, DvlClosure], Any]
 
 
-class Closure(Procedure):
+class DvlClosure(Procedure):
     """A lambda with what it holds."""
 
     __slots__ = ("code", "core", "held", "name")
 
-    def __init__(self, code: Callable[..., Step], held: tuple[Any, ...], name: str, core: Core | None) -> None:
+    def __init__(self, code: Callable[..., Step], held: tuple[Any, ...], name: str, core: LambdaCode | None) -> None:
         self.code, self.held, self.name, self.core = code, held, name, core
 
     @property
@@ -293,7 +293,7 @@ def _along(tag: int, y: Any, stack: Stack) -> Step:
     return None, tangent(tag, y)
 
 
-class Gradient(Made):
+class GradientOf(Made):
     """`(gradient-r f)`: backward. In the place of a function in the argument it gives a procedure: at h, the derivative
     of f as that function is moved along h."""
 

@@ -16,11 +16,11 @@ from typing import Any
 from ...compiler.compiled import Compiled
 from ...errors import Error, SyntaxError, shown
 from .checks import agrees, printed
-from .data import Symbol
+from .data import QuotedSymbol
 from .expand import definition, head, listed, want
-from .lower import FORMS_OF_USERS, Functions, Item, Meaning, Value, fresh, prelude, sequence, wrong
+from .lower import FORMS_OF_USERS, FunctionGroup, Item, LoweredValue, Meaning, fresh, prelude, sequence, wrong
 from .machine import Machine
-from .reader import ARROW, Atom, Datum, Source, read
+from .reader import ARROW, Atom, Datum, SourceText, read
 from .reader import shown as datum_text
 
 _programs = itertools.count(1)
@@ -55,7 +55,7 @@ class Session:
 
     def enter(self, text: str, count: int = 1) -> list[Any]:
         """The values of the expressions of a text; Incomplete where more of it is to come."""
-        source = Source(text, f"<input {count}>")
+        source = SourceText(text, f"<input {count}>")
         with nested():
             try:
                 body = _included(source, Path(), [], set())
@@ -88,7 +88,7 @@ class Session:
         values = []
         for item in items:
             found = self.machine.run(item)
-            if isinstance(item, Value) and not item.symbol:
+            if isinstance(item, LoweredValue) and not item.symbol:
                 values.append(found)
         self.scope, self.known = scope, known
         return values
@@ -124,11 +124,11 @@ class Program:
                 body = _file(source, [], set())
             else:
                 self.file = f"<dvl {next(_programs)}>"
-                body = _included(Source(source, self.file), Path(), [], set())
+                body = _included(SourceText(source, self.file), Path(), [], set())
             self.expected, parts = _expectations(body)
             scope, known = prelude()
-            names: dict[str, Meaning] = {Symbol(name): fresh(name) for name in given}
-            self.foreign = {str(names[Symbol(name)]): f for name, f in given.items()}
+            names: dict[str, Meaning] = {QuotedSymbol(name): fresh(name) for name in given}
+            self.foreign = {str(names[QuotedSymbol(name)]): f for name, f in given.items()}
             self.items: list[Item]
             self.items, inner, _ = sequence(parts, scope | names, known)
         self.names = {name: at for name, at in inner.names.items() if isinstance(at, str)}
@@ -151,7 +151,7 @@ class Program:
         for item in self.items:
             with nested():
                 found = machine.run(item)
-            if isinstance(item, Value) and not item.symbol:
+            if isinstance(item, LoweredValue) and not item.symbol:
                 yield self.result(item, found)
         self._machine = machine
 
@@ -163,7 +163,7 @@ class Program:
 
     def compiled_results(self) -> list[Result]:
         """The values of the expressions, by machine code."""
-        items = [item for item in self.items if isinstance(item, Value) and not item.symbol]
+        items = [item for item in self.items if isinstance(item, LoweredValue) and not item.symbol]
         with nested():
             found = self.compiled()(1.0)
         for item, value in zip(items, found, strict=True):
@@ -174,7 +174,7 @@ class Program:
                 raise wrong(message, item.datum)
         return [self.result(item, value) for item, value in zip(items, found, strict=True)]
 
-    def result(self, item: Value, value: Any) -> Result:
+    def result(self, item: LoweredValue, value: Any) -> Result:
         """A value beside what the program says of it."""
         said = self.expected.get(item.datum)
         line = item.datum.span.line
@@ -182,7 +182,7 @@ class Program:
 
     def __getitem__(self, name: str) -> Any:
         """What the program defines under a name: a procedure can be called from Python."""
-        at = self.names.get(Symbol(name))
+        at = self.names.get(QuotedSymbol(name))
         if at is None:
             raise Error(f"the program defines no `{name}`")
         if self._machine is None:
@@ -191,7 +191,7 @@ class Program:
         assert self._machine is not None
         if at not in self._machine.known:
             for group in prelude()[1].needed([at], _anywhere()):
-                self._machine.run(Functions(group))
+                self._machine.run(FunctionGroup(group))
         return self._machine.value(at)
 
 
@@ -204,7 +204,7 @@ def _has_nan(x: Any) -> bool:
 
 
 def _anywhere() -> Datum:
-    return read(Source("here", "<dvl>"))[0]
+    return read(SourceText("here", "<dvl>"))[0]
 
 
 @contextmanager
@@ -228,10 +228,10 @@ def _file(path: Path, around: list[Path], done: set[Path]) -> list[Datum]:
         raise Error(f"{path} cannot be read: {problem}") from problem
     at = path.resolve()
     done.add(at)
-    return _included(Source(text, str(path)), path.parent, [*around, at], done)
+    return _included(SourceText(text, str(path)), path.parent, [*around, at], done)
 
 
-def _included(source: Source, folder: Path, around: list[Path], done: set[Path]) -> list[Datum]:
+def _included(source: SourceText, folder: Path, around: list[Path], done: set[Path]) -> list[Datum]:
     found: list[Datum] = []
     for datum in read(source):
         if head(datum) != "include":
@@ -257,7 +257,7 @@ def _expectations(body: list[Datum]) -> tuple[dict[Datum, Datum], list[Datum]]:
     left: list[Datum] = []
     waiting: Datum | None = None
     for datum in body:
-        arrow = isinstance(datum, Atom) and datum.value == Symbol(ARROW)
+        arrow = isinstance(datum, Atom) and datum.value == QuotedSymbol(ARROW)
         if waiting is not None:
             want(not arrow, f"what is expected follows {ARROW}", datum)
             want(bool(left) and left[-1] not in expected, f"an expression stands before {ARROW}", waiting)

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...errors import Span, SyntaxError
-from .data import Symbol
+from .data import QuotedSymbol
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Source:
+class SourceText:
     """A text and the file that it came from."""
 
     text: str
@@ -29,20 +29,20 @@ class Atom:
 
     value: Any
     span: Span
-    source: Source
+    source: SourceText
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Form:
+class ListForm:
     """A list; `tail` is what stands after a dot."""
 
     items: tuple[Datum, ...]
     span: Span
-    source: Source
+    source: SourceText
     tail: Datum | None = None
 
 
-Datum = Atom | Form
+Datum = Atom | ListForm
 
 ARROW = "===>"
 _TOKEN = re.compile(
@@ -71,7 +71,7 @@ def problem(message: str, at: Datum | None) -> SyntaxError:
     return SyntaxError(message, at.source.text, at.span, at.source.file)
 
 
-def read(source: Source) -> list[Datum]:
+def read(source: SourceText) -> list[Datum]:
     """The data of a text.
 
     >>> [shown(datum) for datum in read(Source("(+ 1 2/4) ; a sum", "f.dvl"))]
@@ -117,33 +117,33 @@ class _Open:
         self.opened, self.span, self.items = opened, span, items
         self.before: list[tuple[str, Span, int]] = []
 
-    def closed(self, source: Source, end: Span) -> Form:
+    def closed(self, source: SourceText, end: Span) -> ListForm:
         span = Span(self.span.start, end.end, self.span.line, self.span.column)
         items = self.items
-        dots = [i for i, item in enumerate(items) if isinstance(item, Atom) and item.value == Symbol(".")]
+        dots = [i for i, item in enumerate(items) if isinstance(item, Atom) and item.value == QuotedSymbol(".")]
         if not dots:
-            return Form(tuple(items), span, source)
+            return ListForm(tuple(items), span, source)
         if dots != [len(items) - 2] or len(items) < 3:
             raise problem(_DOT, items[dots[0]])
-        return Form(tuple(items[:-2]), span, source, items[-1])
+        return ListForm(tuple(items[:-2]), span, source, items[-1])
 
 
-def _put(here: _Open, datum: Datum, source: Source) -> None:
+def _put(here: _Open, datum: Datum, source: SourceText) -> None:
     """Adds a datum to a list, with the quotes before it."""
     while here.before and here.before[-1][2] == len(here.items):
         kind, span, _ = here.before.pop()
         if kind == "skip":
             return
         whole = Span(span.start, datum.span.end, span.line, span.column)
-        datum = Form((Atom(Symbol("quote"), span, source), datum), whole, source)
+        datum = ListForm((Atom(QuotedSymbol("quote"), span, source), datum), whole, source)
     here.items.append(datum)
 
 
-def _value(kind: str, text: str, span: Span, source: Source) -> Any:
+def _value(kind: str, text: str, span: Span, source: SourceText) -> Any:
     if kind == "text":
         return re.sub(r"\\(.)", r"\1", text[1:-1])
     if kind == "tag":
-        return Symbol(text)
+        return QuotedSymbol(text)
     if text in _TRUTHS:
         return _TRUTHS[text]
     if _NUMERAL.fullmatch(text):
@@ -159,10 +159,10 @@ def _value(kind: str, text: str, span: Span, source: Source) -> Any:
         return value
     if text.startswith("#"):
         raise SyntaxError(f"`{text}` is nothing; there are #t and #f", source.text, span, source.file)
-    return Symbol(text)
+    return QuotedSymbol(text)
 
 
-def _tokens(source: Source) -> Iterator[tuple[str, str, Span]]:
+def _tokens(source: SourceText) -> Iterator[tuple[str, str, Span]]:
     text, at, line, start = source.text, 0, 1, 0  # `start` is where the line begins
     while at < len(text):
         found = _TOKEN.match(text, at)
@@ -182,7 +182,7 @@ def _tokens(source: Source) -> Iterator[tuple[str, str, Span]]:
         at = end
 
 
-def _after_block(source: Source, at: int, span: Span) -> int:
+def _after_block(source: SourceText, at: int, span: Span) -> int:
     """The end of a comment between `#|` and `|#`, which may hold others."""
     depth = 0
     for found in _BLOCK.finditer(source.text, at):
@@ -194,7 +194,7 @@ def _after_block(source: Source, at: int, span: Span) -> int:
 
 def shown(datum: Datum) -> str:
     """A datum as text."""
-    if isinstance(datum, Form):
+    if isinstance(datum, ListForm):
         inside = " ".join(map(shown, datum.items))
         return f"({inside})" if datum.tail is None else f"({inside} . {shown(datum.tail)})"
     value = datum.value
@@ -202,4 +202,4 @@ def shown(datum: Datum) -> str:
         return "#t" if value else "#f"
     if isinstance(value, float):
         return repr(value).removesuffix(".0")
-    return str(value) if isinstance(value, Symbol) else '"' + str(value).replace('"', '\\"') + '"'
+    return str(value) if isinstance(value, QuotedSymbol) else '"' + str(value).replace('"', '\\"') + '"'

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from ...compiler.frontend.core import Apply, Expression, Fix, If, Lambda, Let, Name, Project, Tuple, While
 
 
-class _Kept(dict[int, tuple[Expression, frozenset[str]]]):
+class _Recent(dict[int, tuple[Expression, frozenset[str]]]):
     """What was found of expressions lately; each is kept beside it, so that its identity stays its own."""
 
     def __setitem__(self, key: int, found: tuple[Expression, frozenset[str]]) -> None:
@@ -16,7 +16,7 @@ class _Kept(dict[int, tuple[Expression, frozenset[str]]]):
         super().__setitem__(key, found)
 
 
-_FREE = _Kept()
+_FREE = _Recent()
 
 
 def free(e: Expression) -> frozenset[str]:

@@ -14,7 +14,7 @@ from ...eager.numbers import Bundle, TapeCell, real_part
 from ...errors import Error
 from ...ir.operation import Operation, apply
 from ...ir.ops import scalars as ops
-from .data import Gensym, Procedure, Symbol, is_pair, is_real
+from .data import Gensym, Procedure, QuotedSymbol, is_pair, is_real
 
 Functions = Callable[..., Any]
 
@@ -183,7 +183,7 @@ def said(x: Any) -> str:
         return "the empty list"
     if isinstance(x, bool):
         return "#t" if x else "#f"
-    if isinstance(x, Symbol):
+    if isinstance(x, QuotedSymbol):
         return f"the symbol {x}"
     if isinstance(x, Procedure):
         return f"the procedure {x.name}"

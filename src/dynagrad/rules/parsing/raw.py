@@ -24,12 +24,12 @@ from ..syntax import (
 )
 
 
-class Raw:
+class RawShape:
     __slots__ = ("span",)
     span: Span
 
 
-class RawAnonymous(Raw):
+class RawAnonymous(RawShape):
     """`_`, which gets its number when its statement is resolved."""
 
     __slots__ = ()
@@ -38,7 +38,7 @@ class RawAnonymous(Raw):
         self.span = span
 
 
-class RawLiteral(Raw):
+class RawLiteral(RawShape):
     """A number that may be out of range: one of many digits, or too large for a double."""
 
     __slots__ = ("text",)
@@ -47,14 +47,14 @@ class RawLiteral(Raw):
         self.text, self.span = text, span
 
 
-class RawCall(Raw):
+class RawCall(RawShape):
     __slots__ = ("arguments", "name", "quoted")
 
     def __init__(self, name: str, arguments: list[Any], span: Span, quoted: bool = False) -> None:
         self.name, self.arguments, self.span, self.quoted = name, arguments, span, quoted
 
 
-class RawOperation(Raw):
+class RawOperation(RawShape):
     """An operator with its operands; also `list` (elements, then the tail or None), `chain`, `if` and `SIDE`."""
 
     __slots__ = ("operands", "operator")
@@ -63,14 +63,14 @@ class RawOperation(Raw):
         self.operator, self.operands, self.span = operator, operands, span
 
 
-class RawType(Raw):
+class RawType(RawShape):
     __slots__ = ("name", "unions")
 
     def __init__(self, name: str, unions: list[list[RawType]], span: Span) -> None:
         self.name, self.unions, self.span = name, unions, span
 
 
-class RawStatement(Raw):
+class RawStatement(RawShape):
     """A statement of some kind, with its parts as the grammar names them."""
 
     __slots__ = ("kind", "parts")
