@@ -104,7 +104,9 @@ class Source:
             return Var(name)
         if pick.random() < 0.5:
             return Sum(self.linear(name, scope, fuel // 2), self.linear(name, scope, fuel // 2))
-        return App(Jac(pick.choice(["sin", "tanh"]), self.linear(name, scope, fuel - 1)), self.term(R, scope, fuel // 2))
+        return App(
+            Jac(pick.choice(["sin", "tanh"]), self.linear(name, scope, fuel - 1)), self.term(R, scope, fuel // 2)
+        )
 
     def pullback(self, scope: dict[str, Type], fuel: int) -> Term:
         """A dual of the reals: a pullback applied to a value."""

@@ -10,15 +10,15 @@ import random
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pullback_oracle import along, meaning, substituted
-from pullback_terms import Source
 
 from dynagrad.languages.pullback.compile import compile
 from dynagrad.languages.pullback.evaluate import evaluate
 from dynagrad.languages.pullback.infer import infer
-from dynagrad.languages.pullback.reduce import reduce
-from dynagrad.languages.pullback.terms import App, Covector, Lam, Num, Pullback, Term, Zero
+from dynagrad.languages.pullback.reduction.reduce import reduce
 from dynagrad.languages.pullback.rename import apart
+from dynagrad.languages.pullback.terms import App, Covector, Lam, Num, Pullback, Term, Zero
+from pullback_oracle import along, meaning, substituted
+from pullback_terms import Source
 
 BASIS = [(1.0, 0.0), (0.0, 1.0)]
 
@@ -107,5 +107,3 @@ def test_types_are_those_of_programs() -> None:
     for seed in range(100):
         program = Source(random.Random(seed)).program(8)
         assert str(infer(program).type) == "(R × R)^"
-
-

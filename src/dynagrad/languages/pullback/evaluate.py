@@ -279,9 +279,7 @@ class Evaluator:
             case Sum(first, second):
                 return self.both(first, second, environment, lambda a, b: lambda: k(plus(a, b)))
             case Proj(index, inner):
-                return lambda: self.of(
-                    inner, environment, lambda v: lambda: k(ZERO if v is ZERO else v[index - 1])
-                )
+                return lambda: self.of(inner, environment, lambda v: lambda: k(ZERO if v is ZERO else v[index - 1]))
             case Prim(name, argument):
                 return lambda: self.of(argument, environment, lambda v: lambda: k(primitive_value(name, v)))
             case Jac(name, along):
@@ -294,8 +292,8 @@ class Evaluator:
                 return lambda: self.of(
                     form,
                     environment,
-                    lambda w: lambda: k(
-                        Function(lambda v, then: self.pulled_back(pattern, body, w, v, environment, then))
+                    lambda w: (
+                        lambda: k(Function(lambda v, then: self.pulled_back(pattern, body, w, v, environment, then)))
                     ),
                 )
         raise AssertionError(term)
@@ -323,11 +321,7 @@ class Evaluator:
             form = Function(lambda _, then: lambda: then(t))
             return self.pulled_back(pattern, body, form, zero, environment, k)
         return lambda: k(
-            Function(
-                lambda u, then: self.of(
-                    body, self.bound(environment, pattern, u), lambda v: applied(t, v, then)
-                )
-            )
+            Function(lambda u, then: self.of(body, self.bound(environment, pattern, u), lambda v: applied(t, v, then)))
         )
 
     def pulled_back(
@@ -414,10 +408,12 @@ def _dual_of(shape: Any, tape: Tape) -> Any:
         if isinstance(left, Coefficients) and isinstance(right, Coefficients):
             return Coefficients((left.tree, right.tree))
         return Function(
-            lambda u, k: lambda: applied(
-                left,
-                ZERO if u is ZERO else u[0],
-                lambda x: applied(right, ZERO if u is ZERO else u[1], lambda y: lambda: k(plus(x, y))),
+            lambda u, k: (
+                lambda: applied(
+                    left,
+                    ZERO if u is ZERO else u[0],
+                    lambda x: applied(right, ZERO if u is ZERO else u[1], lambda y: lambda: k(plus(x, y))),
+                )
             )
         )
     delta = tape.adjoints.get(id(shape))
@@ -554,5 +550,3 @@ def outside(value: Any) -> Any:
     if isinstance(value, Function):
         return Callable_(value)
     return 0.0 if value is ZERO else value
-
-

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from ...errors import ProgramError
 from .primitives import known
 from .rename import apart
+from .show import show
 from .terms import (
     App,
     Coefficients,
@@ -90,8 +91,6 @@ class _Inference:
     def error(self, message: str, at: Term) -> ProgramError:
         if self.source and at.span is not None:
             return ProgramError(message, self.source, at.span, self.filename)
-        from .show import show  # the printer is needed by errors alone
-
         return ProgramError(f"{message}\n  in {show(at, limit=200)}")
 
     def unknown(self) -> Unknown:

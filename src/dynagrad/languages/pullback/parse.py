@@ -16,6 +16,7 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedTok
 from ...errors import Span, SyntaxError
 from .primitives import BASE, known, primitive
 from .terms import (
+    TEXT,
     App,
     Coefficients,
     Covector,
@@ -297,3 +298,6 @@ def _mistake(error: UnexpectedInput, text: str, filename: str) -> SyntaxError:
 
 def _span(text: str, start: int, end: int) -> Span:
     return Span(start, end, text.count("\n", 0, start) + 1, start - text.rfind("\n", 0, start))
+
+
+TEXT["parse"] = parse

@@ -7,6 +7,7 @@ application, an operand, an atom.
 from __future__ import annotations
 
 from .terms import (
+    TEXT,
     App,
     Coefficients,
     Covector,
@@ -170,3 +171,6 @@ def _tuple(of: Pair) -> _Parts:
         made += [(here.first, _TERM), ", "]
         here = here.second
     return [*made, (here, _TERM), ">"]
+
+
+TEXT["show"] = show

@@ -21,6 +21,15 @@ Pattern: TypeAlias = "str | tuple[Pattern, Pattern]"
 Coefficients: TypeAlias = "float | tuple[Coefficients, Coefficients]"
 
 
+TEXT: dict[str, Callable[[Any], Any]] = {}
+"""The printer and the parser, which stand above terms and enter themselves here."""
+
+
+def _parsed(text: str) -> Term:
+    made: Term = TEXT["parse"](text)
+    return made
+
+
 def variables_of(pattern: Pattern) -> list[str]:
     """The variables of a pattern, from left to right.
 
@@ -92,16 +101,13 @@ class Term:
         return hash(tuple(_tokens(self)))
 
     def __repr__(self) -> str:
-        from .show import show  # a printer of terms stands above them
-
-        return show(self)
+        return TEXT["show"](self)
 
     __str__ = __repr__
 
     def __reduce__(self) -> Any:
-        from .parse import parse  # what is pickled is text, which is not deep
-
-        return parse, (str(self),)
+        """What is pickled is text, which is not deep."""
+        return _parsed, (str(self),)
 
 
 _SPAN: Any = field(default=None, kw_only=True)

@@ -8,12 +8,12 @@ What is not known, because a free variable stands in its way, is left as a dual 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from .infer import slots
-from .primitives import computed, known
-from .steps import Context
-from .terms import (
+from ..infer import slots
+from ..primitives import computed, known
+from ..rename import renamed_pattern
+from ..terms import (
     ZERO,
     App,
     Covector,
@@ -32,12 +32,13 @@ from .terms import (
     free_variables,
     variables_of,
 )
-from .trampoline import Call
-from .types import flat, resolved
-from .values import At, Chain, Split, depends, halves, joined, numbers, read_back, tuple_of, zeros_like
+from ..trampoline import Call
+from ..types import flat, resolved
+from .steps import Context
+from .values import At, Chain, Frame, Split, depends, halves, joined, matched, numbers, read_back, tuple_of, zeros_like
 
-if TYPE_CHECKING:
-    from .reduce import Machine
+Machine = Any
+"""That of `reduce.py`, which stands above."""
 
 Adjoints = dict[str, Term]
 """The dual of each variable, as far as it was added up."""
@@ -165,30 +166,30 @@ class Sweep:
         machine = self.machine
         match of:
             case Lam(pattern, body):
-                inner = machine_frame(scope)
+                inner = Frame(scope)
                 machine.bind(pattern, at, inner)
                 yield self.transpose(body, t, inner, _without(names, pattern), adjoints)
             case Jac(name, along):
                 yield self.transpose(along, self.slope(name, at, t), scope, names, adjoints)
             case DualMap(pattern, body, functional):
                 if depends(functional, names):
-                    inner = machine_frame(scope)
+                    inner = Frame(scope)
                     machine.bind(pattern, at, inner)
                     value = yield machine.evaluate(body, inner)
                     yield self.transpose(functional, At(value, t), scope, names, adjoints)
                 else:
                     dual = yield machine.evaluate(functional, scope)
-                    inner = machine_frame(scope)
+                    inner = Frame(scope)
                     machine.bind(pattern, at, inner)
                     yield self.transpose(body, self.scaled(dual, t), inner, _without(names, pattern), adjoints)
             case Pullback(pattern, body, form):
-                frame = machine_frame(scope)
+                frame = Frame(scope)
                 machine.bind(pattern, at, frame)
                 active = {name: machine.names.fresh(name + "'") for name in variables_of(pattern)}
                 tangents = [active[name] for name in variables_of(pattern)]
                 linear, last, value = yield machine.series_jacobian(body, frame, active)
                 for point, inner_dual in self.atoms(t) or ():
-                    inner = machine_frame({})
+                    inner = Frame({})
                     machine.bind(_renamed(pattern, tangents), point, inner)
                     for name, bound in linear:
                         inner[name] = yield machine.evaluate(bound, inner)
@@ -353,20 +354,12 @@ class Sweep:
         return Covector(_zeros(type))
 
 
-def machine_frame(scope: dict[str, Term]) -> Any:
-    from .reduce import Frame  # the machine stands above its sweep
-
-    return Frame(scope)
-
-
 def _without(names: dict[str, None], pattern: Pattern) -> dict[str, None]:
     bound = set(variables_of(pattern))
     return {name: None for name in names if name not in bound} if bound & names.keys() else names
 
 
 def _renamed(pattern: Pattern, names: list[str]) -> Pattern:
-    from .rename import renamed_pattern  # no circle: only here
-
     return renamed_pattern(pattern, dict(zip(variables_of(pattern), names, strict=True)))
 
 
@@ -457,9 +450,7 @@ class _Log:
             body = read_back(of)
             if final:
                 return DualMap(pattern, body, read_back(dual))
-            from .reduce import _tuple  # the machine stands above its sweep
-
-            return DualMap(pattern, Pair(_tuple(pattern), body), self._dual(index + 1, count))
+            return DualMap(pattern, Pair(matched(pattern), body), self._dual(index + 1, count))
 
         return made
 

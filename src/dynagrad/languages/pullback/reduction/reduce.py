@@ -13,15 +13,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ...errors import Error, NotConverged, shown
-from .administrative import Series, lets, reduce_administratively, series_of
-from .infer import Typed, infer
-from .parse import parse
-from .primitives import known
-from .rename import Names, names_of, renamed_pattern
-from .rules import ELEMENTARY, Active, Outcome, Stuck, choose, tangent
-from .steps import Context, Plug, Reduction, Step
-from .terms import (
+from ....errors import Error, NotConverged, shown
+from ..infer import Typed, infer
+from ..parse import parse
+from ..primitives import known
+from ..rename import Names, names_of, renamed_pattern
+from ..terms import (
     ZERO,
     App,
     Covector,
@@ -41,13 +38,17 @@ from .terms import (
     free_variables,
     variables_of,
 )
-from .trampoline import Call, watched
+from ..trampoline import Call, watched
+from ..types import Arrow, Dual, Product, Real, resolved
+from .administrative import Series, lets, reduce_administratively, series_of
+from .rules import ELEMENTARY, Active, Outcome, Stuck, choose, tangent
+from .steps import Context, Plug, Reduction, Step
 from .transpose import Sweep
-from .types import Arrow, Dual, Product, Real, resolved
 from .values import (
     At,
     Chain,
     Closure,
+    Frame,
     Split,
     Value,
     closed,
@@ -55,6 +56,7 @@ from .values import (
     floats,
     halves,
     joined,
+    matched,
     numbers,
     read_back,
     residual_term,
@@ -76,16 +78,6 @@ def reduce(of: Term | str, *, filename: str = "", max_steps: int = MOST_STEPS) -
     typed = infer(parse(of, filename) if isinstance(of, str) else of, text, filename)
     machine = Machine(typed, max_steps)
     return Reduction(typed.term, typed.type, watched(machine.whole(typed.term), machine.events))
-
-
-class Frame(dict[str, Term]):
-    """The values of variables in one activation of a body, and the elementary terms that some were bound to."""
-
-    __slots__ = ("definitions",)
-
-    def __init__(self, values: Mapping[str, Term] = (), definitions: Mapping[str, Term] = ()) -> None:  # type: ignore[assignment]  # nothing is an empty mapping, too
-        super().__init__(values)
-        self.definitions: dict[str, Term] = dict(definitions)
 
 
 class Machine:
@@ -334,7 +326,7 @@ class Machine:
     def link(chain: Chain, inner: Term) -> Term:
         """`(Ω λx. <x, E>) . inner` for the first binding of a chain."""
         whole = read_back(
-            Lam(chain.pattern, Pair(_tuple(chain.pattern), chain.series.bindings[chain.start][1])), chain.environment
+            Lam(chain.pattern, Pair(matched(chain.pattern), chain.series.bindings[chain.start][1])), chain.environment
         )
         assert isinstance(whole, Lam)
         return Pullback(whole.pattern, whole.body, inner)
@@ -532,7 +524,7 @@ class Machine:
     def _reverse_plug(self, here: Chain, jacobian: Term, active: dict[str, str], final: bool) -> Plug:
         def plug(inner: Term) -> Term:
             body = read_back(jacobian)
-            return DualMap(here.pattern, body if final else Pair(_tuple(here.pattern), body), inner)
+            return DualMap(here.pattern, body if final else Pair(matched(here.pattern), body), inner)
 
         return plug
 
@@ -709,22 +701,6 @@ def _only_function(of: App, jacobian: Term, active: Active) -> bool:
         and jacobian.function == tangent(of.function, active)
         and not isinstance(jacobian.function, Zero)
     )
-
-
-def _tuple(pattern: Pattern) -> Term:
-    """The term that a pattern matches."""
-    done: list[Term] = []
-    todo: list[Pattern | None] = [pattern]
-    while todo:
-        part = todo.pop()
-        if part is None:
-            second, first = done.pop(), done.pop()
-            done.append(Pair(first, second))
-        elif isinstance(part, str):
-            done.append(Var(part))
-        else:
-            todo += (None, part[1], part[0])
-    return done[0]
 
 
 def _nested(names: list[str]) -> Pattern:

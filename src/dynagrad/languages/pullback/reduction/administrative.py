@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from .infer import Typed, slots
-from .rename import Names
-from .terms import (
+from ..infer import Typed, slots
+from ..rename import Names
+from ..terms import (
     App,
     DualMap,
     Jac,
@@ -25,8 +25,8 @@ from .terms import (
     Term,
     Var,
 )
-from .trampoline import Call, run
-from .types import Type
+from ..trampoline import Call, run
+from ..types import Type
 
 Binding = tuple[str, Term]
 
@@ -67,12 +67,12 @@ class _Supply:
 def reduce_administratively(of: Term, names: Names | None = None, typed: Typed | None = None) -> Series:
     """The let series of a term whose binders bind different names.
 
-    >>> from .parse import parse
+    >>> from ..parse import parse
     >>> reduce_administratively(parse("square((x + 1) * x)")).term()
     let t = 1 in let t₁ = x + t in let t₂ = <t₁, x> in let t₃ = mult(t₂) in let t₄ = square(t₃) in t₄
     """
     if names is None:
-        from .rename import names_of  # what is free in the term is not used again
+        from ..rename import names_of  # what is free in the term is not used again
 
         names = Names(names_of(of))
     parts, variables = (typed.of_part, typed.of_variable) if typed is not None else ({}, {})

@@ -9,16 +9,16 @@ rules before 9 are in `reduce.py` and `transpose.py`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from typing import Any
 
-from .infer import slots
-from .primitives import known
-from .terms import ZERO, App, DualMap, Jac, Lam, Pair, Prim, Proj, Pullback, Sum, Term, Var, Zero
-from .trampoline import Call
+from ..infer import slots
+from ..primitives import known
+from ..terms import ZERO, App, DualMap, Jac, Lam, Pair, Prim, Proj, Pullback, Sum, Term, Var, Zero
+from ..trampoline import Call
 from .values import Chain, Closure, Environment, closed, depends
 
-if TYPE_CHECKING:
-    from .reduce import Machine
+Machine = Any
+"""That of `reduce.py`, which stands above."""
 
 Active = Mapping[str, str]
 """The variables that depend on x, and what their tangents are called."""

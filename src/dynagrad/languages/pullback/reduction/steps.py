@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
+from ..terms import Term
 from .rules import NAMES
-from .terms import Term
 
 Plug = Callable[[Term], Term]
 Context = tuple[Plug, Any] | None

@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from .administrative import Series, lets
-from .terms import (
+from ..terms import (
     BINDERS,
     ZERO,
     App,
@@ -32,7 +31,8 @@ from .terms import (
     rebuilt,
     variables_of,
 )
-from .trampoline import Call, run
+from ..trampoline import Call, run
+from .administrative import Series, lets
 
 Environment = dict[str, Term]
 
@@ -77,6 +77,32 @@ class At(Value):
 
     argument: Term
     functional: Term
+
+
+class Frame(dict[str, Term]):
+    """The values of variables in one activation of a body, and the elementary terms that some were bound to."""
+
+    __slots__ = ("definitions",)
+
+    def __init__(self, values: Mapping[str, Term] = (), definitions: Mapping[str, Term] = ()) -> None:  # type: ignore[assignment]  # nothing is an empty mapping, too
+        super().__init__(values)
+        self.definitions: dict[str, Term] = dict(definitions)
+
+
+def matched(pattern: Pattern) -> Term:
+    """The term that a pattern matches."""
+    done: list[Term] = []
+    todo: list[Pattern | None] = [pattern]
+    while todo:
+        part = todo.pop()
+        if part is None:
+            second, first = done.pop(), done.pop()
+            done.append(Pair(first, second))
+        elif isinstance(part, str):
+            done.append(Var(part))
+        else:
+            todo += (None, part[1], part[0])
+    return done[0]
 
 
 def neutral(value: Term) -> bool:
