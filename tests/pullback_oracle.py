@@ -91,7 +91,15 @@ def derivative(f: Callable[[Any], Any], v: Any, u: Any) -> Any:
     if flat(v):
         _, pull = dg.vjp(f, v)
         return dot(pull(1.0)[0], u)
-    return dg.jvp(f, (v,), (u,))[1]
+    return dg.derivative(lambda e: f(add(v, scaled(e, u))))(0.0)
+
+
+def scaled(e: Any, u: Any) -> Any:
+    if u is None:
+        return None
+    if isinstance(u, tuple):
+        return (scaled(e, u[0]), scaled(e, u[1]))
+    return (lambda a: scaled(e, u(a))) if callable(u) else e * u
 
 
 def meaning(of: Term, scope: Scope) -> Any:

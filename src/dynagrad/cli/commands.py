@@ -1,7 +1,8 @@
 """The commands and their options; how errors, warnings and interrupts are reported.
 
 A command reads files, checks, plans or runs the program in them, and prints. Our errors become one message and exit
-status 1, Ctrl-C exit status 130. Modules that only some commands need are imported by these.
+status 1, Ctrl-C exit status 130. Modules that only some commands need are imported by these. It
+is long because each command is a row of options.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Terms with a pullback for derivatives, after Mak and Ong: parsed, typed, reduced step by step, evaluated, compiled.
 
-`terms.py` has the terms, `parse.py` and `show.py` their text, `types.py` and `infer.py` their types. `reduction/` reduces
-them step by step, and `stepper.py` shows the steps. `evaluate.py` and `compile.py` are the other ways to run a term.
+`terms.py` has the terms, `parse.py` and `show.py` their text, `types.py` and `infer.py` their types. `reduction/`
+reduces them step by step, and `stepper.py` shows the steps. `evaluate.py` and `compile.py` are the other ways to run
+a term.
 """
 
 from .compile import compile

@@ -24,7 +24,7 @@ from .types import Arrow, Dual, Product, Real, Type, flat, resolved, show
 
 
 class Compiled:
-    """A term as machine code. `graph` is what was compiled; call it with the arguments that the term's function takes."""
+    """A term as machine code. `graph` is what was compiled; it is called with what the term's function takes."""
 
     def __init__(self, graph: Graph, shape: Any, numerals: list[float] | None) -> None:
         self.graph, self.shape, self.numerals = graph, shape, numerals

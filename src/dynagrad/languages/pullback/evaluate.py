@@ -5,6 +5,8 @@ Pairs are Python's. A function or a dual takes an argument and a continuation. A
 what each primitive has to do on the way back is put in front of what is to be done after it, and the whole of that runs
 when the 1-form has said what the result counts. Cells of an outer pullback may be in those of an inner one, so
 derivatives nest. Nothing here recurses on a term: a call gives what is to be done next.
+
+It is long because values, the way back and the terms are one evaluator.
 """
 
 from __future__ import annotations
@@ -314,7 +316,7 @@ class Evaluator:
         return made
 
     def dual_map(self, pattern: Pattern, body: Term, t: Any, environment: Environment, k: Continue) -> Any:
-        """`(λx. S)^ . T`: the derivative of a linear map is the map, so it is that at 0, where x is a tuple of reals."""
+        """`(λx. S)^ . T`: the derivative of a linear map is the map, so it is that at 0, if x is a tuple of reals."""
         types = [self.typed.of_variable.get(name) for name in variables_of(pattern)]
         if all(type is not None and flat(type) for type in types):
             zero = _zeros(pattern, self.typed.of_variable)

@@ -285,7 +285,7 @@ def _mistake(error: UnexpectedInput, text: str, filename: str) -> SyntaxError:
     assert isinstance(error, UnexpectedToken)
     token = error.token
     expected = error.accepts or error.expected
-    wanted = "a term should stand" if "NAME" in expected and "LAMBDA" in expected else ""
+    wanted = "a term should stand" if "NUMBER" in expected and "PLUS" not in expected else ""
     if not wanted:
         names = [_CLOSING[name] for name in sorted(expected) if name in _CLOSING]
         wanted = f"{' or '.join(names)} is missing" if names else "something else should stand"

@@ -82,11 +82,13 @@ _STYLE = """
 body{margin:0 auto;max-width:72rem;padding:1.5rem;font:16px/1.5 system-ui,sans-serif;color:var(--ink);
 background:var(--paper)}
 code{font:14px/1.55 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;overflow-wrap:anywhere}
-h1{font-size:1.3rem}nav{position:sticky;top:0;background:var(--paper);padding:.5rem 0;border-bottom:1px solid var(--line)}
+h1{font-size:1.3rem}
+nav{position:sticky;top:0;background:var(--paper);padding:.5rem 0;border-bottom:1px solid var(--line)}
 nav a{margin-right:1rem;color:inherit}
 .step{border-left:3px solid var(--line);margin:.6rem 0;padding:.2rem 0 .2rem .8rem}
 .rule{font-weight:600}.number{display:inline-block;min-width:2.6rem;color:inherit;opacity:.7}
-.old{background:var(--old);border-radius:3px;padding:0 .2rem}.new{background:var(--new);border-radius:3px;padding:0 .2rem}
+.old{background:var(--old);border-radius:3px;padding:0 .2rem}
+.new{background:var(--new);border-radius:3px;padding:0 .2rem}
 .whole{display:block;margin:.15rem 0}details{margin:.3rem 0}summary{cursor:pointer;opacity:.8}
 .phase{margin:1.4rem 0 .4rem;font-size:1.05rem}.result{background:var(--soft);padding:.7rem 1rem;border-radius:6px}
 """.strip()

@@ -477,7 +477,8 @@ class Machine:
                     "20", lambda h=here, f=following, v=given: App(self.link(h, self.unrolled(f)), read_back(v)), None
                 )
             context = self.context
-            jacobian, found = yield self.jacobian_of(of, frame, active)
+            whole = (lambda h=here, v=given: App(self.last(h, read_back(h.form)), read_back(v))) if final else None
+            jacobian, found = yield self.jacobian_of(of, frame, active, whole, here)
             plug = self._forward_plug(here, following, jacobian, active, given, final)
             if step is not None:
                 self.close(
@@ -528,8 +529,15 @@ class Machine:
 
         return plug
 
-    def jacobian_of(self, of: Term, frame: Frame, active: Active) -> Call[Outcome]:
-        """The Jacobian of an elementary term, by its rule."""
+    def jacobian_of(
+        self,
+        of: Term,
+        frame: Frame,
+        active: Active,
+        whole_redex: Callable[[], Term] | None = None,
+        chain: Chain | None = None,
+    ) -> Call[Outcome]:
+        """The Jacobian of an elementary term, by its rule. The last of a pullback's is a redex of the whole term."""
         number = choose(of, frame, active)
         if number == "19b" and self.is_dual(self.value_of(of.function, frame)):  # type: ignore[attr-defined]  # it is an application
             number = "14"
@@ -542,8 +550,11 @@ class Machine:
             assert isinstance(whole, Lam)
             return App(Pullback(whole.pattern, whole.body, Var("ω")), read_back(_values(values)))
 
-        step = self.step(number, redex, None)
-        outer, self.context = self.context, None
+        outer = self.context
+        if whole_redex is None:
+            self.context = None
+        step = self.step(number, whole_redex or redex, None)
+        self.context = None
         jacobian, found = yield ELEMENTARY[number](self, of, frame, active)
         if (
             number == "19b"
@@ -555,6 +566,9 @@ class Machine:
         self.context = outer
 
         def contractum() -> Term:
+            if whole_redex is not None and chain is not None:
+                at_value = read_back(of, frame_then) if found is None else read_back(found)
+                return self._forward_plug(chain, chain, jacobian, {}, ZERO, True)(at_value)
             if isinstance(jacobian, Zero):
                 return ZERO
             whole = read_back(Lam(_nested([active[name] for name in names]), jacobian))
@@ -563,6 +577,7 @@ class Machine:
             return DualMap(whole.pattern, whole.body, App(Var("ω"), value))
 
         at = set(free_variables(of))
+        frame_then = {name: frame[name] for name in at if name in frame}
         self.close(step, contractum)
         return jacobian, found
 

@@ -335,11 +335,10 @@ class Sweep:
                 continue
             part, given = item
             if isinstance(part, str):
-                dual = adjoints.get(part)
-                if dual is None:
-                    dual = zeros_like(given) if given is not None else ZERO
-                    if isinstance(dual, Zero):
-                        dual = self.zero(part)
+                dual = adjoints.get(part, ZERO)
+                if isinstance(dual, Zero | Split):
+                    zero = zeros_like(given) if given is not None else ZERO
+                    dual = _filled(dual, self.zero(part) if isinstance(zero, Zero) else zero)
                 done.append(dual)
             else:
                 inner = (given.first, given.second) if isinstance(given, Pair) else (None, None)
@@ -368,6 +367,18 @@ def _call(name: str, parts: Iterable[Term]) -> Term:
     for part in reversed(before):
         made = Pair(part, made)
     return Prim(name, made)
+
+
+def _filled(dual: Term, zero: Term) -> Term:
+    """A dual with coefficients for its parts that are 0, where the type has them."""
+    if not isinstance(zero, Covector):
+        return dual
+    if isinstance(dual, Zero):
+        return zero
+    if isinstance(dual, Split) and isinstance(zero.coefficients, tuple):
+        first, second = zero.coefficients
+        return joined(_filled(dual.first, Covector(first)), _filled(dual.second, Covector(second)))
+    return dual
 
 
 def _times(coefficients: Any, by: Any) -> Any:
