@@ -33,7 +33,7 @@ from .terms import (
     Zero,
     variables_of,
 )
-from .trampoline import Call, run
+from .trampoline import Call, collecting_later, run
 from .types import Arrow, Dual, Product, R, Real, Type, Unknown, reals, resolved
 
 
@@ -63,8 +63,8 @@ def infer(of: Term, source: str = "", filename: str = "", free: Mapping[str, Typ
       1 | (λx. x * x)^ . 1^
         |      ^^^^^
     """
-    made = apart(of)
-    return _Inference(source, filename, free or {}).whole(made)
+    with collecting_later():
+        return _Inference(source, filename, free or {}).whole(apart(of))
 
 
 class _Inference:

@@ -35,6 +35,7 @@ from .terms import (
     Zero,
     variables_of,
 )
+from .trampoline import collecting_later
 
 
 def parse(text: str, filename: str = "") -> Term:
@@ -51,7 +52,8 @@ def parse(text: str, filename: str = "") -> Term:
         |                 ^
     """
     try:
-        made: Term = _plain(_parser().parse(text))
+        with collecting_later():
+            made: Term = _plain(_parser().parse(text))
     except UnexpectedInput as error:
         raise _mistake(error, text, filename) from None
     except _Refused as error:

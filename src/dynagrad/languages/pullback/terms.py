@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from ...errors import Error, Span, shown
 from ...ir.operation import as_number
@@ -58,6 +58,8 @@ class Term:
 
     parts: ClassVar[tuple[str, ...]] = ()
     """The fields that are subterms, from left to right."""
+    if TYPE_CHECKING:
+        span: Span | None = field(default=None, kw_only=True)
 
     def __add__(self, other: Any) -> Term:
         return Sum(self, term(other))

@@ -5,11 +5,25 @@ It knows nothing of terms.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+import gc
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 Result = TypeVar("Result")
 Call = Generator[Any, Any, Result]
+
+
+@contextmanager
+def collecting_later() -> Iterator[None]:
+    """No search for garbage meanwhile: of many small values that all stay, each search would look at all."""
+    on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if on:
+            gc.enable()
 
 
 def run(call: Call[Result]) -> Result:

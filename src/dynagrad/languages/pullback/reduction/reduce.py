@@ -583,7 +583,7 @@ class Machine:
 
     def series_jacobian(
         self, body: Term, frame: Frame, active: dict[str, str]
-    ) -> Call[tuple[list[tuple[str, Term]], Term, Term]]:
+    ) -> Call[Any]:
         """The Jacobian of a body in a premise, as a let series of tangents, and its value."""
         linear: list[tuple[str, Term]] = []
         found: Term | None = ZERO

@@ -10,6 +10,7 @@ from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
 from ..terms import Term
+from ..trampoline import collecting_later
 from .rules import NAMES
 
 Plug = Callable[[Term], Term]
@@ -132,8 +133,9 @@ class Reduction:
     @property
     def result(self) -> Term:
         """The value that the term reduces to."""
-        while self._pull():
-            pass
+        with collecting_later():
+            while self._pull():
+                pass
         assert self._result is not None
         return self._result
 
