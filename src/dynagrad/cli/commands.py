@@ -1,8 +1,8 @@
 """The commands and their options; how errors, warnings and interrupts are reported.
 
 A command reads files, checks, plans or runs the program in them, and prints. Our errors become one message and exit
-status 1, Ctrl-C exit status 130. Modules that only some commands need are imported by these. It
-is long because each command is a row of options.
+status 1, Ctrl-C exit status 130. Modules that only some commands need are imported by these. It is long because each
+command is a row of options.
 """
 
 from __future__ import annotations
@@ -443,7 +443,7 @@ def demo(
     short_help="Reduce, evaluate or compile a pullback term.",
     epilog="Example: dynagrad pullback term.pullback --steps",
 )
-@_command
+@command
 def pullback(
     file: Annotated[Path, typer.Argument(help="The term.", show_default=False, metavar="FILE")],
     steps: Annotated[bool, typer.Option("--steps", help="Show each reduction as it is made.")] = False,

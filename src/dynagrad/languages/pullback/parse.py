@@ -281,7 +281,7 @@ _CLOSING = {"RPAR": "`)`", "RANGLE": "`>`", "IN": "`in`", "DOT": "`.`", "EQUAL":
 
 def _mistake(error: UnexpectedInput, text: str, filename: str) -> SyntaxError:
     if isinstance(error, UnexpectedCharacters):
-        at = error.pos_in_stream
+        at = error.pos_in_stream or 0
         said = f"`{text[at]}` is no character of the language."
         return SyntaxError(said, text, _span(text, at, at + 1), filename)
     assert isinstance(error, UnexpectedToken)

@@ -36,7 +36,7 @@ def show(of: Term, *, unicode: bool = True, limit: int | None = None) -> str:
     """The text of a term; with `limit` it ends in dots after about as many characters.
 
     >>> from .parse import parse
-    >>> show(parse(r"((W \\\\<x,y>. square((x+1) * (2*x+y*y))) . (\\\\_. 1^)) <1,3>"))
+    >>> show(parse(r"((W \\<x,y>. square((x+1) * (2*x+y*y))) . (\\_. 1^)) <1,3>"))
     '((Ω λ<x, y>. square((x + 1) * (2 * x + y * y))) . (λ_. 1^)) <1, 3>'
     """
     signs = _UNICODE if unicode else _PLAIN

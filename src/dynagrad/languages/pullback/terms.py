@@ -59,7 +59,9 @@ class Term:
     parts: ClassVar[tuple[str, ...]] = ()
     """The fields that are subterms, from left to right."""
     if TYPE_CHECKING:
-        span: Span | None = field(default=None, kw_only=True)
+
+        @property
+        def span(self) -> Span | None: ...
 
     def __add__(self, other: Any) -> Term:
         return Sum(self, term(other))

@@ -69,7 +69,7 @@ MOST_STEPS = 10_000_000
 def reduce(of: Term | str, *, filename: str = "", max_steps: int = MOST_STEPS) -> Reduction:
     """The reduction of a term, which starts when it is looked at.
 
-    >>> reduce(r"((W \\\\<x, y>. square((x + 1) * (2 * x + y * y))) . (\\\\_. 1^)) <1, 3>").result
+    >>> reduce(r"((W \\<x, y>. square((x + 1) * (2 * x + y * y))) . (\\_. 1^)) <1, 3>").result
     (660, 528)^
     """
     text = of if isinstance(of, str) else ""
@@ -581,9 +581,7 @@ class Machine:
         self.close(step, contractum)
         return jacobian, found
 
-    def series_jacobian(
-        self, body: Term, frame: Frame, active: dict[str, str]
-    ) -> Call[Any]:
+    def series_jacobian(self, body: Term, frame: Frame, active: dict[str, str]) -> Call[Any]:
         """The Jacobian of a body in a premise, as a let series of tangents, and its value."""
         linear: list[tuple[str, Term]] = []
         found: Term | None = ZERO

@@ -66,7 +66,7 @@ class Sweep:
         names = dict.fromkeys(variables_of(of.pattern))
         scope = dict(frame)
         many = len(series.bindings) > 1
-        step = machine.step("6" if many else "5", lambda: machine._dual(of, frame, read_back(t)), None)  # type: ignore[arg-type]  # a frame is a dict
+        step = machine.step("6" if many else "5", lambda: machine._dual(of, frame, read_back(t)), None)
         outer, machine.context = machine.context, None
         yield self.transpose(series.term(), t, scope, names, adjoints)
         machine.context = outer
