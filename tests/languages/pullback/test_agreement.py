@@ -1,6 +1,6 @@
 """Reduction, the evaluator and machine code agree with each other, and with what terms mean through `dg.vjp`.
 
-Costs half a minute: a few hundred random programs, and a dozen compiled ones.
+Costs ten seconds: a few hundred random programs, and a dozen compiled ones; `slow`, a minute for 10,000.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def test_ten_thousand_programs() -> None:
     for seed in range(10_000):
         pick = random.Random(seed)
         stuck += not agree(Source(pick).program(pick.randrange(1, 12)))
-    assert stuck < 1000
+    assert stuck < 100
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -286,7 +286,7 @@ def _coefficient_type(of: Coefficients) -> Type:
             second, first = done.pop(), done.pop()
             done.append(Product(first, second))
         elif isinstance(part, tuple):
-            todo += (None, part[1], part[0])  # type: ignore[arg-type]  # the parts are coefficients
+            todo += (None, part[1], part[0])
         else:
             done.append(R)
     return done[0]

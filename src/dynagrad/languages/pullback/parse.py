@@ -268,7 +268,7 @@ def _coefficients(of: Term) -> Coefficients:
             case Zero():
                 done.append(0.0)
             case Pair(first, second):
-                todo += (None, second, first)  # type: ignore[arg-type]  # the parts of a pair are terms
+                todo += (None, second, first)
             case _:
                 raise _Refused("A dual `c^` has numerals for coefficients.", here.span)
     return done[0]

@@ -85,7 +85,7 @@ def apart(of: Term, names: Names | None = None) -> Term:
         if isinstance(here, Var):
             return Var(now[here.name][-1], span=here.span)
         if not here.parts:
-            return type(here)(*(getattr(here, name) for name in here.__slots__[:-1]), span=here.span)  # type: ignore[call-arg]  # every term has a span
+            return type(here)(*(getattr(here, name) for name in here.__slots__[:-1]), span=here.span)  # type: ignore[call-arg, var-annotated]  # every term has a span
         if not isinstance(here, BINDERS):
             made = []
             for part in children(here):

@@ -221,8 +221,8 @@ class Machine:
                         self.context = outer
                     self.step(
                         "1",
-                        lambda f=function, v=value, e=frame: App(read_back(f, e), read_back(v)),
-                        lambda b=body, e=frame: read_back(b, e),
+                        lambda f=function, v=value, e=frame: App(read_back(f, e), read_back(v)),  # type: ignore[misc]  # defaults keep what it is now
+                        lambda b=body, e=frame: read_back(b, e),  # type: ignore[misc]  # defaults keep what it is now
                     )
                     if type(pattern) is str:
                         frame[pattern] = value
@@ -274,10 +274,10 @@ class Machine:
                     self.context = (lambda inner, p=of: Pullback(p.pattern, inner, p.form), outer)
                     series = self.series_of(body)
                     self.context = (
-                        lambda inner, p=of, s=series, e=frame: Pullback(
+                        lambda inner, p=of, s=series, e=frame: Pullback(  # type: ignore[misc]  # defaults keep what it is now
                             p.pattern,
-                            read_back(Lam(p.pattern, s.term()), e).body,
-                            inner,  # type: ignore[attr-defined]  # an abstraction has a body
+                            read_back(Lam(p.pattern, s.term()), e).body,  # type: ignore[attr-defined]  # an abstraction has a body
+                            inner,
                         ),
                         outer,
                     )
@@ -314,7 +314,7 @@ class Machine:
             here = Chain(pattern, chain.series, chain.environment, chain.form, index)
             bound = (pattern, chain.series.bindings[index][0])
             following = Chain(bound, chain.series, chain.environment, chain.form, index + 1)
-            self.step("8", lambda h=here: read_back(h), lambda h=here, f=following: self.link(h, read_back(f)))
+            self.step("8", lambda h=here: read_back(h), lambda h=here, f=following: self.link(h, read_back(f)))  # type: ignore[misc]  # defaults keep what it is now
             self.context = (lambda inner, h=here: self.link(h, inner), self.context)
             pattern = bound
         last = Chain(pattern, chain.series, chain.environment, chain.form, count - 1)
@@ -474,7 +474,9 @@ class Machine:
             step = None
             if not final:
                 step = self.step(
-                    "20", lambda h=here, f=following, v=given: App(self.link(h, self.unrolled(f)), read_back(v)), None
+                    "20",
+                    lambda h=here, f=following, v=given: App(self.link(h, self.unrolled(f)), read_back(v)),  # type: ignore[misc]  # defaults keep what it is now
+                    None,
                 )
             context = self.context
             whole = (lambda h=here, v=given: App(self.last(h, read_back(h.form)), read_back(v))) if final else None
@@ -482,7 +484,8 @@ class Machine:
             plug = self._forward_plug(here, following, jacobian, active, given, final)
             if step is not None:
                 self.close(
-                    step, lambda p=plug, o=of, e=frame, a=found: p(read_back(o, e) if a is None else read_back(a))
+                    step,
+                    lambda p=plug, o=of, e=frame, a=found: p(read_back(o, e) if a is None else read_back(a)),  # type: ignore[misc]  # defaults keep what it is now
                 )
             self.context = (plug, context)
             if found is None:
@@ -558,10 +561,10 @@ class Machine:
         jacobian, found = yield ELEMENTARY[number](self, of, frame, active)
         if (
             number == "19b"
-            and not isinstance(of.function, Jac)
+            and not isinstance(of.function, Jac)  # type: ignore[attr-defined]  # it is an application
             and isinstance(jacobian, Zero | App)
-            and _only_function(of, jacobian, active)
-        ):  # type: ignore[attr-defined]  # it is an application
+            and _only_function(of, jacobian, active)  # type: ignore[arg-type]  # it is an application
+        ):
             step.rule = "19c"
         self.context = outer
 
@@ -690,7 +693,7 @@ class Machine:
             if (
                 len(self.residual) == mark + 1
                 and isinstance(self.residual[mark][1], App)
-                and self.residual[mark][1].function is chain
+                and self.residual[mark][1].function is chain  # type: ignore[attr-defined]  # it is an application
             ):
                 raise Stuck
             body = residual_term(self.residual, dual)
