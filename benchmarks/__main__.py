@@ -21,6 +21,7 @@ from . import (
     hmm,
     kernels,
     loading,
+    pullback,
     wsj,
 )
 from .common import HERE, Row, Skip
@@ -51,6 +52,7 @@ BENCHMARKS: dict[str, Callable[[], list[Row]]] = {
     "compiled": compiled.compiled,
     "kernels": kernels.kernels,
     "dvl": dvl.dvl,
+    "pullback": pullback.pullback,
 }
 HEADINGS = ("what", "own", "peer", "its", "ratio", "target", "verdict", "command")
 

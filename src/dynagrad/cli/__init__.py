@@ -1,4 +1,4 @@
-"""The command line: `dynagrad run`, `best`, `why`, `why-not`, `check`, `explain`, `cpp`, `demo` and `dvl`.
+"""The command line: `dynagrad run`, `best`, `why`, `why-not`, `check`, `explain`, `cpp`, `demo`, `dvl`, `pullback`.
 
 Each command does what Python users can call. `commands.py` has the commands, `derivations.py` those that show
 derivations, `dvl.py` that of DVL, `inputs.py` reads the files that they name, `answers.py` prints results, `outputs.py`

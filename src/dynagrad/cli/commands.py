@@ -1,7 +1,8 @@
 """The commands and their options; how errors, warnings and interrupts are reported.
 
 A command reads files, checks, plans or runs the program in them, and prints. Our errors become one message and exit
-status 1, Ctrl-C exit status 130. Modules that only some commands need are imported by these.
+status 1, Ctrl-C exit status 130. Modules that only some commands need are imported by these. It is long because each
+command is a row of options.
 """
 
 from __future__ import annotations
@@ -433,6 +434,31 @@ def demo(
     from .demo import show_demo  # for a quick start
 
     show_demo(sentence)
+
+
+# -- pullback --------------------------------------------------------------------------------------------------------
+
+
+@app.command(
+    short_help="Reduce, evaluate or compile a pullback term.",
+    epilog="Example: dynagrad pullback term.pullback --steps",
+)
+@command
+def pullback(
+    file: Annotated[Path, typer.Argument(help="The term.", show_default=False, metavar="FILE")],
+    steps: Annotated[bool, typer.Option("--steps", help="Show each reduction as it is made.")] = False,
+    html: Annotated[bool, typer.Option("--html", help="Print the steps as a page that needs no network.")] = False,
+    compile_: Annotated[bool, typer.Option("--compile", help="Compile the term, and run the machine code.")] = False,
+    max_steps: Annotated[
+        int, typer.Option("--max-steps", min=1, help="How many reductions there may be, premises included.")
+    ] = 10_000_000,
+) -> None:
+    """Print a term, its type and what it reduces to."""
+    from ..languages.pullback.commands import show_pullback  # for a quick start
+
+    text = file_text(file, "term")
+    for line in show_pullback(text, str(file), steps=steps, html=html, native=compile_, max_steps=max_steps):
+        typer.echo(line)
 
 
 # -- all -------------------------------------------------------------------------------------------------------------

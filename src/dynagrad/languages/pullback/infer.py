@@ -1,0 +1,394 @@
+"""Types of terms, and the linearity of what stands under a dual map.
+
+Types are found by unification. Whether `S P` applies a function or a dual waits until the type of S is known; where
+nothing ever says so, S is a function. Degrees of linearity are looked at when all types are known. A term that has no
+type is an error at the subterm that does not fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from ...errors import ProgramError
+from .primitives import known
+from .rename import apart
+from .show import show
+from .terms import (
+    App,
+    Coefficients,
+    Covector,
+    DualMap,
+    Jac,
+    Lam,
+    Num,
+    Pair,
+    Pattern,
+    Prim,
+    Proj,
+    Pullback,
+    Sum,
+    Term,
+    Var,
+    Zero,
+    variables_of,
+)
+from .trampoline import Call, collecting_later, run
+from .types import Arrow, Dual, Product, R, Real, Type, Unknown, reals, resolved
+
+
+@dataclass(frozen=True, eq=False)
+class Typed:
+    """A term with names of its own for all binders, its type, and those of its parts and free variables."""
+
+    term: Term
+    type: Type
+    free: Mapping[str, Type]
+    of_part: Mapping[int, Type]
+    """By the identity of a part."""
+    of_variable: dict[str, Type]
+
+
+def infer(of: Term, source: str = "", filename: str = "", free: Mapping[str, Type] | None = None) -> Typed:
+    """The types of a term; `free` has those of free variables, as far as they are known.
+
+    >>> from .parse import parse
+    >>> print(infer(parse("(Ω λ<x, y>. x * y) . w")).type)
+    R × R ⇒ (R × R)^
+    >>> infer(parse(t := "(λx. x * x)^ . 1^"), t)
+    Traceback (most recent call last):
+        ...
+    dynagrad.errors.ProgramError: `x` is not linear in the body of this dual map: a primitive takes it as an argument.
+      at line 1, column 6
+      1 | (λx. x * x)^ . 1^
+        |      ^^^^^
+    """
+    with collecting_later():
+        return _Inference(source, filename, free or {}).whole(apart(of))
+
+
+class _Inference:
+    def __init__(self, source: str, filename: str, free: Mapping[str, Type]) -> None:
+        self.source, self.filename = source, filename
+        self.free: dict[str, Type] = dict(free)
+        self.variables: dict[str, Type] = {}
+        self.types: dict[int, Type] = {}
+        self.count = 0
+        self.open: list[tuple[App, Unknown, Type, Type]] = []
+        self.duals: list[DualMap] = []
+
+    def whole(self, of: Term) -> Typed:
+        type = run(self.type_of(of))
+        while self.open:
+            todo, self.open = self.open, []
+            for application, function, argument, result in todo:
+                if isinstance(resolved(function), Unknown):
+                    self.unify(function, Arrow(argument, result), application, "a function")
+        for dual in self.duals:
+            Degrees(self.types, self.error).check(dual)
+        return Typed(of, type, self.free, self.types, {**self.free, **self.variables})
+
+    def error(self, message: str, at: Term) -> ProgramError:
+        if self.source and at.span is not None:
+            return ProgramError(message, self.source, at.span, self.filename)
+        return ProgramError(f"{message}\n  in {show(at, limit=200)}")
+
+    def unknown(self) -> Unknown:
+        self.count += 1
+        return Unknown(self.count)
+
+    def pattern(self, pattern: Pattern) -> Type:
+        done: list[Type] = []
+        todo: list[Pattern | None] = [pattern]
+        while todo:
+            part = todo.pop()
+            if part is None:
+                second, first = done.pop(), done.pop()
+                done.append(Product(first, second))
+            elif isinstance(part, str):
+                made = self.variables[part] = self.unknown()
+                done.append(made)
+            else:
+                todo += (None, part[1], part[0])
+        return done[0]
+
+    def type_of(self, of: Term) -> Call[Type]:
+        made: Type
+        match of:
+            case Var(name):
+                known = self.variables.get(name)
+                if known is None:
+                    known = self.free.get(name)
+                    if known is None:
+                        known = self.free[name] = self.unknown()
+                made = known
+            case Num():
+                made = R
+            case Zero():
+                made = self.unknown()
+            case Covector(coefficients):
+                made = Dual(_coefficient_type(coefficients))
+            case App(Lam(pattern, body) as function, bound):
+                given = yield self.type_of(bound)
+                source = self.pattern(pattern)
+                self.unify(given, source, bound, "what the pattern takes")
+                made = yield self.type_of(body)
+                self.types[id(function)] = Arrow(source, made)
+            case Lam(pattern, body):
+                source = self.pattern(pattern)
+                target = yield self.type_of(body)
+                made = Arrow(source, target)
+            case App(function, argument):
+                first = yield self.type_of(function)
+                second = yield self.type_of(argument)
+                made = self.applied(of, first, second)
+            case Proj(index, inner):
+                whole = yield self.type_of(inner)
+                pair = Product(self.unknown(), self.unknown())
+                self.unify(whole, pair, inner, "a pair")
+                made = pair.first if index == 1 else pair.second
+            case Pair(first_part, second_part):
+                left = yield self.type_of(first_part)
+                right = yield self.type_of(second_part)
+                made = Product(left, right)
+            case Prim(name, inner):
+                given = yield self.type_of(inner)
+                self.unify(given, argument_type(name), inner, f"the argument of `{name}`")
+                made = R
+            case Jac(name, along):
+                given = yield self.type_of(along)
+                source = argument_type(name)
+                self.unify(given, source, along, f"a tangent of the arguments of `{name}`")
+                made = Arrow(source, R)
+            case DualMap(pattern, body, functional):
+                source = self.pattern(pattern)
+                target = yield self.type_of(body)
+                given = yield self.type_of(functional)
+                self.unify(given, Dual(target), functional, "a dual of what the map gives")
+                self.duals.append(of)
+                made = Dual(source)
+            case Pullback(pattern, body, form):
+                source = self.pattern(pattern)
+                target = yield self.type_of(body)
+                given = yield self.type_of(form)
+                self.unify(given, Arrow(target, Dual(target)), form, "a 1-form on what the map gives")
+                made = Arrow(source, Dual(source))
+            case Sum(first_part, second_part):
+                left = yield self.type_of(first_part)
+                right = yield self.type_of(second_part)
+                self.unify(right, left, second_part, "like the other summand")
+                made = left
+            case _:
+                raise AssertionError(of)
+        self.types[id(of)] = made
+        return made
+
+    def applied(self, of: App, function: Type, argument: Type, result: Type | None = None) -> Type:
+        function = resolved(function)
+        match function:
+            case Arrow(source, target):
+                self.unify(argument, source, of.argument, "the argument of this function")
+                if result is None:
+                    return target
+                self.unify(result, target, of, "what the function gives")
+                return result
+            case Dual(inner):
+                self.unify(argument, inner, of.argument, "a tangent, which this dual applies to")
+                if result is None:
+                    return R
+                self.unify(result, R, of, "what a dual gives")
+                return result
+            case Unknown():
+                made = self.unknown() if result is None else result
+                function.waiting.append(lambda: self.applied(of, function, argument, made))
+                self.open.append((of, function, argument, made))
+                return made
+        raise self.error(f"What is applied should be a function or a dual, and has the type {function}.", of.function)
+
+    def unify(self, given: Type, wanted: Type, at: Term, what: str) -> None:
+        todo = [(given, wanted)]
+        while todo:
+            one, other = map(resolved, todo.pop())
+            if one is other or (isinstance(one, Real) and isinstance(other, Real)):
+                continue
+            if isinstance(other, Unknown) and not isinstance(one, Unknown):
+                one, other = other, one
+            if isinstance(one, Unknown):
+                if _occurs(one, other):
+                    raise self.error(
+                        f"The type of this would contain itself: it is {_short(given)}, where {_short(wanted)} is "
+                        f"expected, {what}.",
+                        at,
+                    )
+                one.found = other
+                waiting, one.waiting = one.waiting, []
+                if isinstance(other, Unknown):
+                    other.waiting += waiting
+                else:
+                    for resume in waiting:
+                        resume()  # type: ignore[operator]  # what waits is a function
+                continue
+            match one, other:
+                case (Product(a, b), Product(c, d)) | (Arrow(a, b), Arrow(c, d)):
+                    todo += ((b, d), (a, c))
+                case Dual(a), Dual(b):
+                    todo.append((a, b))
+                case _:
+                    raise self.error(
+                        f"This has the type {_short(given)}, and {_short(wanted)} is expected: {what}.", at
+                    )
+
+
+def argument_type(name: str) -> Type:
+    """What a primitive takes: a tuple of reals; of a derivative, tangents and a point."""
+    found = known(name)
+    point = made = reals(found.width)
+    for _ in range(found.order):
+        made = Product(point, made)
+    return made
+
+
+def slots(name: str, argument: Term) -> list[Term] | None:
+    """The tangents that a derivative of a primitive is given and its point, where they stand in the term."""
+    made: list[Term] = []
+    for _ in range(known(name).order):
+        if not isinstance(argument, Pair):
+            return None
+        made.append(argument.first)
+        argument = argument.second
+    return [*made, argument]
+
+
+def _short(type: Type) -> str:
+    return str(type)
+
+
+def _occurs(unknown: Unknown, type: Type) -> bool:
+    todo = [type]
+    while todo:
+        match resolved(todo.pop()):
+            case Product(a, b) | Arrow(a, b):
+                todo += (a, b)
+            case Dual(a):
+                todo.append(a)
+            case other:
+                if other is unknown:
+                    return True
+    return False
+
+
+def _coefficient_type(of: Coefficients) -> Type:
+    done: list[Type] = []
+    todo: list[Coefficients | None] = [of]
+    while todo:
+        part = todo.pop()
+        if part is None:
+            second, first = done.pop(), done.pop()
+            done.append(Product(first, second))
+        elif isinstance(part, tuple):
+            todo += (None, part[1], part[0])
+        else:
+            done.append(R)
+    return done[0]
+
+
+# -- linearity ---------------------------------------------------------------------------------------------------------
+
+ANY, ABSENT, LINEAR, MORE = "any", "absent", "linear", "more"
+"""The degree of variables in a term: it is zero whatever they are, they are absent, the term is linear in them, or it
+may be anything."""
+
+
+class Degrees:
+    """The degree of some variables in terms whose types are known."""
+
+    def __init__(self, types: Mapping[int, Type], error: Callable[[str, Term], Exception]) -> None:
+        self.types, self.error = types, error
+        self.scope: dict[str, str] = {}
+        self.culprit: tuple[str, Term] | None = None
+
+    def check(self, of: DualMap) -> None:
+        """Raises the error where what a dual map binds is not linear in its body."""
+        names = variables_of(of.pattern)
+        self.scope, self.culprit = dict.fromkeys(names, LINEAR), None
+        degree = run(self.degree(of.body))
+        what = f"`{names[0]}` is" if len(names) == 1 else f"`{'`, `'.join(names[:3])}` are"
+        if degree == ABSENT:
+            raise self.error(f"{what} not linear in the body of this dual map, which does not depend on it.", of.body)
+        if degree == MORE:
+            why, at = self.culprit or ("it is not linear", of.body)
+            raise self.error(f"{what} not linear in the body of this dual map: {why}.", at)
+
+    def more(self, reason: str, at: Term) -> str:
+        if self.culprit is None:
+            self.culprit = (reason, at)
+        return MORE
+
+    def argument(self, degree: str, reason: str, at: Term) -> str:
+        """That of a function's value, which may depend on its argument in any way."""
+        return ABSENT if degree in (ANY, ABSENT) else self.more(reason, at)
+
+    def product(self, one: str, other: str, at: Term) -> str:
+        if ANY in (one, other):
+            return ANY
+        if MORE in (one, other):
+            return MORE
+        if one == other == LINEAR:
+            return self.more("both factors depend on it", at)
+        return LINEAR if LINEAR in (one, other) else ABSENT
+
+    def agree(self, one: str, other: str, at: Term) -> str:
+        if one == ANY:
+            return other
+        if other in (one, ANY):
+            return one
+        if MORE not in (one, other):
+            return self.more("one operand depends on it and the other does not", at)
+        return MORE
+
+    def degree(self, of: Term) -> Call[str]:
+        match of:
+            case Var(name):
+                return self.scope.get(name, ABSENT)
+            case Num() | Covector():
+                return ABSENT
+            case Zero():
+                return ANY
+            case App(Lam(pattern, body), bound):
+                inner = yield self.degree(bound)
+                for name in variables_of(pattern):
+                    self.scope[name] = inner
+                result: str = yield self.degree(body)
+                return result
+            case Lam(_, body):
+                return (yield self.degree(body))
+            case App(function, argument):
+                first = yield self.degree(function)
+                second = yield self.degree(argument)
+                if not isinstance(resolved(self.types[id(function)]), Dual):
+                    second = self.argument(second, "a function takes it as an argument", argument)
+                return self.product(first, second, of)
+            case Proj(_, inner_term) | Jac(_, inner_term):
+                return (yield self.degree(inner_term))
+            case Prim(name, inner_term):
+                *tangents, point = slots(name, inner_term) or [inner_term]
+                inner = yield self.degree(point)
+                if tangents:  # it is linear in each of them
+                    whole = self.argument(inner, "a primitive takes it as an argument", of)
+                    for tangent in tangents:
+                        whole = self.product((yield self.degree(tangent)), whole, of)
+                    return whole
+                return self.argument(inner, "a primitive takes it as an argument", of)
+            case Pair(first_part, second_part) | Sum(first_part, second_part):
+                first = yield self.degree(first_part)
+                second = yield self.degree(second_part)
+                return self.agree(first, second, of)
+            case DualMap(_, body, functional):
+                first = yield self.degree(body)
+                second = yield self.degree(functional)
+                return self.product(first, second, of)
+            case Pullback(_, body, form):
+                first = yield self.degree(body)
+                second = yield self.degree(form)
+                return self.product(second, self.argument(first, "a pullback is taken along it", of), of)
+        raise AssertionError(of)

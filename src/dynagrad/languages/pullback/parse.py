@@ -1,0 +1,305 @@
+"""Text to terms. Sugar ends here: `let`, numerals, `*`, `/`, `-`, `²`, tuples, primitives without an argument.
+
+Types are no matter of this file. A name that is a primitive's may not be bound.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from lark import Lark, Token, Transformer
+from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
+
+from ...errors import Span, SyntaxError
+from .primitives import BASE, known, primitive
+from .terms import (
+    TEXT,
+    App,
+    Coefficients,
+    Covector,
+    DualMap,
+    Jac,
+    Lam,
+    Num,
+    Pair,
+    Pattern,
+    Prim,
+    Proj,
+    Pullback,
+    Sum,
+    Term,
+    Var,
+    Zero,
+    variables_of,
+)
+from .trampoline import collecting_later
+
+
+def parse(text: str, filename: str = "") -> Term:
+    """The term that a text is; `filename` is named in errors.
+
+    >>> parse("let y = x + 1 in sin(y)")
+    let y = x + 1 in sin(y)
+    >>> parse("let y = x + 1 in")
+    Traceback (most recent call last):
+        ...
+    dynagrad.errors.SyntaxError: The text ends where a term should stand.
+      at line 1, column 17
+      1 | let y = x + 1 in
+        |                 ^
+    """
+    try:
+        with collecting_later():
+            made: Term = _plain(_parser().parse(text))
+    except UnexpectedInput as error:
+        raise _mistake(error, text, filename) from None
+    except _Refused as error:
+        raise SyntaxError(error.message, text, error.span, filename) from None
+    return made
+
+
+@functools.cache
+def _parser() -> Lark:
+    grammar = Path(__file__).with_name("grammar.lark").read_text(encoding="utf-8")
+    return Lark(grammar, parser="lalr", lexer="basic", maybe_placeholders=False, transformer=_Builder())
+
+
+class _Refused(Exception):
+    """What reads like a term and is none."""
+
+    def __init__(self, message: str, span: Span | None) -> None:
+        super().__init__(message)
+        self.message, self.span = message, span
+
+
+class _Name:
+    """A primitive that has no argument yet."""
+
+    __slots__ = ("name", "span")
+
+    def __init__(self, name: str, span: Span) -> None:
+        self.name, self.span = name, span
+
+
+class _Bound:
+    """A pattern and where it stands."""
+
+    __slots__ = ("pattern", "span")
+
+    def __init__(self, pattern: Pattern, span: Span) -> None:
+        self.pattern, self.span = pattern, span
+
+
+def _at(token: Token) -> Span:
+    return Span(token.start_pos, token.end_pos, token.line, token.column)  # type: ignore[arg-type]  # tokens of a text have places
+
+
+def _place(part: Any) -> Span:
+    span = _at(part) if isinstance(part, Token) else part.span
+    assert span is not None
+    return span
+
+
+def _over(first: Any, last: Any) -> Span:
+    a, b = _place(first), _place(last)
+    return Span(a.start, max(a.end, b.end), a.line, a.column)
+
+
+def _plain(part: Any) -> Term:
+    """A primitive that stands alone is the function that it is."""
+    if isinstance(part, _Name):
+        several = known(part.name).width > 1 or part.name.endswith("'")
+        name = "p" if several else "x"
+        return Lam(name, Prim(part.name, Var(name, span=part.span), span=part.span), span=part.span)
+    made: Term = part
+    return made
+
+
+def _nested(parts: list[Any], join: Callable[[Any, Any], Any]) -> Any:
+    *before, made = parts
+    for part in reversed(before):
+        made = join(part, made)
+    return made
+
+
+def _binary(name: str) -> Callable[[Any, list[Any]], Term]:
+    def make(_: Any, parts: list[Any]) -> Term:
+        left, right = map(_plain, parts)
+        span = _over(left, right)
+        return Prim(name, Pair(left, right, span=span), span=span)
+
+    return make
+
+
+def _is_primitive(name: str) -> bool:
+    return name.rstrip("'") in BASE and primitive(name) is not None
+
+
+def _binder(parts: list[Any]) -> Pattern:
+    bound: _Bound = _nested(parts, lambda a, b: _Bound((a.pattern, b.pattern), _over(a, b)))
+    names = variables_of(bound.pattern)
+    for name in names:
+        if _is_primitive(name):
+            raise _Refused(f"`{name}` is a primitive function and cannot be bound.", bound.span)
+    if len(set(names)) != len(names):
+        raise _Refused("A variable is bound twice in one pattern.", bound.span)
+    return bound.pattern
+
+
+class _Builder(Transformer[Token, Any]):
+    """A method for each rule of the grammar."""
+
+    def bind(self, parts: list[Any]) -> _Bound:
+        return _Bound(str(parts[0]), _at(parts[0]))
+
+    def bind_tuple(self, parts: list[Any]) -> _Bound:
+        inner = [part for part in parts if isinstance(part, _Bound)]
+        made: _Bound = _nested(inner, lambda a, b: _Bound((a.pattern, b.pattern), _over(a, b)))
+        return made
+
+    def let(self, parts: list[Any]) -> Term:
+        word, pattern, bound, body = parts
+        body = _plain(body)
+        span = _over(word, body)
+        return App(Lam(_binder([pattern]), body, span=span), _plain(bound), span=span)
+
+    def _lambda(self, parts: list[Any], word: Any) -> Term:
+        *patterns, _, body = parts
+        made = _plain(body)
+        for pattern in reversed(patterns):
+            made = Lam(_binder([pattern]), made, span=_over(word, made))
+        return made
+
+    def lam(self, parts: list[Any]) -> Term:
+        return self._lambda(parts[1:], parts[0])
+
+    def add(self, parts: list[Any]) -> Term:
+        left, right = map(_plain, parts)
+        return Sum(left, right, span=_over(left, right))
+
+    def subtract(self, parts: list[Any]) -> Term:
+        left, right = map(_plain, parts)
+        return Sum(left, self.negative([right]), span=_over(left, right))
+
+    multiply, divide = _binary("mult"), _binary("div")
+
+    def negative(self, parts: list[Any]) -> Term:
+        of = _plain(parts[-1])
+        return Num(-of.value, span=of.span) if isinstance(of, Num) else Prim("neg", of, span=of.span)
+
+    def apply(self, parts: list[Any]) -> Term:
+        function, argument = parts[0], _plain(parts[1])
+        span = _over(function, argument)
+        return (
+            Prim(function.name, argument, span=span)
+            if isinstance(function, _Name)
+            else App(function, argument, span=span)
+        )
+
+    def project(self, parts: list[Any]) -> Term:
+        word, of = parts[0], _plain(parts[1])
+        return Proj(1 if word[-1] in "1₁" else 2, of, span=_over(word, of))
+
+    def dual_map(self, parts: list[Any]) -> Term:
+        of, functional = parts[0], _plain(parts[-1])
+        if not isinstance(of, Lam):
+            raise _Refused(
+                "A dual map is written `(λx. S)^ . T`: an abstraction in brackets stands before `^ .`", _place(of)
+            )
+        return DualMap(of.pattern, of.body, functional, span=_over(of, functional))
+
+    def omega(self, parts: list[Any]) -> Any:
+        return self._lambda(parts[2:], parts[0])
+
+    def pullback(self, parts: list[Any]) -> Term:
+        of, form = parts[0], _plain(parts[-1])
+        return Pullback(of.pattern, of.body, form, span=_over(of, form))
+
+    def jacobian(self, parts: list[Any]) -> Term:
+        word, along = parts[0], _plain(parts[-1])
+        name = str(word)[1:].removeprefix("_")
+        if not _is_primitive(name):
+            raise _Refused(f"There is no primitive function `{name}`.", _at(word))
+        return Jac(name, along, span=_over(word, along))
+
+    def name(self, parts: list[Any]) -> Any:
+        word = parts[0]
+        return _Name(str(word), _at(word)) if _is_primitive(word) else Var(str(word), span=_at(word))
+
+    def number(self, parts: list[Any]) -> Term:
+        word = parts[0]
+        if word == "0":
+            return Zero(span=_at(word))
+        value = float(word)
+        if value == float("inf"):
+            raise _Refused("The number is too large for a double.", _at(word))
+        return Num(value, span=_at(word))
+
+    def covector(self, parts: list[Any]) -> Term:
+        of = _plain(parts[0])
+        return Covector(_coefficients(of), span=of.span)
+
+    def square(self, parts: list[Any]) -> Term:
+        of = _plain(parts[0])
+        return Prim("square", of, span=of.span)
+
+    def brackets(self, parts: list[Any]) -> Any:
+        return parts[0]
+
+    def tuple(self, parts: list[Any]) -> Any:
+        inner = [_plain(part) for part in parts if not isinstance(part, Token)]
+        return _nested(inner, lambda a, b: Pair(a, b, span=_over(a, b)))
+
+
+def _coefficients(of: Term) -> Coefficients:
+    done: list[Coefficients] = []
+    todo: list[Term | None] = [of]
+    while todo:
+        here = todo.pop()
+        match here:
+            case None:
+                second, first = done.pop(), done.pop()
+                done.append((first, second))
+            case Num(value):
+                done.append(value)
+            case Zero():
+                done.append(0.0)
+            case Pair(first, second):
+                todo += (None, second, first)
+            case _:
+                raise _Refused("A dual `c^` has numerals for coefficients.", here.span)
+    return done[0]
+
+
+# -- mistakes ----------------------------------------------------------------------------------------------------------
+
+_CLOSING = {"RPAR": "`)`", "RANGLE": "`>`", "IN": "`in`", "DOT": "`.`", "EQUAL": "`=`"}
+
+
+def _mistake(error: UnexpectedInput, text: str, filename: str) -> SyntaxError:
+    if isinstance(error, UnexpectedCharacters):
+        at = error.pos_in_stream or 0
+        said = f"`{text[at]}` is no character of the language."
+        return SyntaxError(said, text, _span(text, at, at + 1), filename)
+    assert isinstance(error, UnexpectedToken)
+    token = error.token
+    expected = error.accepts or error.expected
+    wanted = "a term should stand" if "NUMBER" in expected and "PLUS" not in expected else ""
+    if not wanted:
+        names = [_CLOSING[name] for name in sorted(expected) if name in _CLOSING]
+        wanted = f"{' or '.join(names)} is missing" if names else "something else should stand"
+    if token.type == "$END":
+        end = len(text.rstrip())
+        return SyntaxError(f"The text ends where {wanted}.", text, _span(text, end, end + 1), filename)
+    span = Span(token.start_pos, token.end_pos, token.line, token.column)
+    return SyntaxError(f"`{token}` stands where {wanted}.", text, span, filename)
+
+
+def _span(text: str, start: int, end: int) -> Span:
+    return Span(start, end, text.count("\n", 0, start) + 1, start - text.rfind("\n", 0, start))
+
+
+TEXT["parse"] = parse

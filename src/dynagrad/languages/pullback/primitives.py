@@ -1,0 +1,142 @@
+"""The primitive functions of pullback terms: operations of the op graph, and their Jacobians to any order.
+
+The Jacobian of f along s at p is a primitive again, `f'(s, p)`, so `Jf.s` stands for `λp. f'(s, p)`. No terms here.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...errors import NotDifferentiable, ValueRangeError
+from ...ir import TABLE, Node, Operation, add, constant, multiply, order
+from ...ir.node import fresh
+from ...ir.types import real
+
+_OWN_NAMES = {
+    "multiply": "mult",
+    "divide": "div",
+    "negative": "neg",
+    "absolute": "abs",
+    "minimum": "min",
+    "maximum": "max",
+}
+BASE: dict[str, Operation] = {
+    _OWN_NAMES.get(name, name): operation
+    for name, operation in TABLE.items()
+    if operation.result is real
+    and all(argument is real for argument in operation.arguments)
+    and operation.tangent is not None
+    and name not in ("add", "subtract")  # sums are terms
+}
+"""Operations by the name that they have in terms."""
+
+
+@dataclass(frozen=True, eq=False)
+class Primitive:
+    """A function from reals to a real, as a graph."""
+
+    name: str
+    inputs: tuple[Node, ...]
+    output: Node
+    order: int
+    """How many tangents it takes before the point."""
+    operation: Operation | None = None
+
+    @property
+    def width(self) -> int:
+        """How many reals the point has, and each tangent."""
+        return len(self.inputs) // (self.order + 1)
+
+    def __call__(self, arguments: Sequence[Any]) -> Any:
+        """The value at numbers of any kind that operations take."""
+        if self.operation is not None:
+            return self.operation(*arguments)
+        return computed(self.inputs, [self.output], arguments)[0]
+
+    @functools.cached_property
+    def partials(self) -> tuple[Node, ...]:
+        """The partial derivatives, as nodes."""
+        return tuple(_partials(self.output, self.inputs))
+
+    def value(self, arguments: Sequence[float]) -> float:
+        """The value at floats; an error where there is none."""
+        found = float(self(arguments))
+        if not math.isfinite(found) and all(map(math.isfinite, arguments)):
+            raise ValueRangeError(f"{self.name}({', '.join(map(repr, arguments))}) is {found}: it has no value there")
+        return found
+
+    def slopes(self, arguments: Sequence[float]) -> list[float]:
+        """The partial derivatives at floats; an error where there are none."""
+        found = [float(value) for value in computed(self.inputs, self.partials, arguments)]
+        if not all(map(math.isfinite, found)) and all(map(math.isfinite, arguments)):
+            raise NotDifferentiable(
+                f"{self.name} has no derivative at ({', '.join(map(repr, arguments))}): it would be {found}"
+            )
+        return found
+
+
+def computed(inputs: Sequence[Node], outputs: Sequence[Node], arguments: Sequence[Any]) -> list[Any]:
+    """The outputs of a small graph without control flow, for numbers of any kind."""
+    values: dict[Node, Any] = dict(zip(inputs, arguments, strict=True))
+    for node in order(outputs):
+        if node not in values:
+            if node.is_constant:
+                values[node] = node.attribute
+            else:
+                values[node] = node.operation(*(values[argument] for argument in node.arguments))
+    return [values[node] for node in outputs]
+
+
+def _partials(output: Node, inputs: Sequence[Node]) -> list[Node]:
+    adjoints: dict[Node, Any] = {output: constant(1.0)}
+    for node in reversed(order([output])):
+        delta = adjoints.get(node)
+        if delta is None or node.is_constant or node.is_variable:
+            continue
+        rules = node.operation.tangent
+        if rules is None:
+            raise NotDifferentiable(f"{node.operation.name} has no derivative")
+        for rule, argument in zip(rules, node.arguments, strict=True):
+            if rule is not None:
+                part = rule(delta, node, *node.arguments)
+                adjoints[argument] = add(adjoints[argument], part) if argument in adjoints else part
+    zero = constant(0.0)
+    return [adjoints.get(node, zero) for node in inputs]
+
+
+@functools.cache
+def primitive(name: str) -> Primitive | None:
+    """The primitive of that name: of the table, or a derivative of one, which has a prime for each order.
+
+    The second takes f''(u, v, p), and so on: it is linear in each tangent, and the point comes last.
+
+    >>> primitive("sin")([0.0]), primitive("sin'")([2.0, 0.0]), primitive("mult''")([1.0, 0.0, 5.0, 7.0, 2.0, 3.0])
+    (0.0, 2.0, 7.0)
+    """
+    if name.endswith("'"):
+        inner = primitive(name[:-1])
+        if inner is None:
+            return None
+        width = inner.width
+        point = inner.inputs[-width:]
+        along = tuple(fresh() for _ in point)
+        output: Any = constant(0.0)
+        for part, slope in zip(along, _partials(inner.output, point), strict=True):
+            output = add(output, multiply(part, slope))
+        return Primitive(name, inner.inputs[:-width] + along + point, output, inner.order + 1)
+    operation = BASE.get(name)
+    if operation is None:
+        return None
+    inputs = tuple(fresh() for _ in operation.arguments)
+    return Primitive(name, inputs, operation(*inputs), 0, operation)
+
+
+def known(name: str) -> Primitive:
+    """The primitive of a name that is known to be one."""
+    found = primitive(name)
+    assert found is not None
+    return found

@@ -1,0 +1,149 @@
+"""What reduction leaves behind: a tree of steps, made as it is looked at.
+
+A step has the number of its rule, the redex and what it becomes, and the steps of its premises. The terms of a step are
+made when they are asked for. How they look is in `stepper.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator
+from typing import Any
+
+from ..terms import Term
+from ..trampoline import collecting_later
+from .rules import NAMES
+
+Plug = Callable[[Term], Term]
+Context = tuple[Plug, Any] | None
+"""What stands around a redex, from the inside out."""
+
+
+class Step:
+    """One reduction."""
+
+    __slots__ = ("_after", "_before", "_contractum", "_pull", "_redex", "closed", "context", "made", "phase", "rule")
+
+    def __init__(self, rule: str, redex: Callable[[], Term], context: Context, phase: str) -> None:
+        self.rule, self._redex, self.context, self.phase = rule, redex, context, phase
+        self._contractum: Callable[[], Term] | None = None
+        self.made: list[Step] = []
+        self.closed = False
+        self._pull: Callable[[], bool] = lambda: False
+
+    def __repr__(self) -> str:
+        return f"<step {self.rule}: {self.name}>"
+
+    @property
+    def name(self) -> str:
+        """The name of the rule."""
+        return NAMES[self.rule]
+
+    @property
+    def redex(self) -> Term:
+        return self._redex()
+
+    @property
+    def contractum(self) -> Term:
+        """What the redex becomes. Its premises are reduced first."""
+        while not self.closed and self._pull():
+            pass
+        assert self._contractum is not None
+        return self._contractum()
+
+    @property
+    def premises(self) -> Iterator[Step]:
+        """The steps of the premises, as they are made."""
+        index = 0
+        while True:
+            while index >= len(self.made) and not self.closed and self._pull():
+                pass
+            if index >= len(self.made):
+                return
+            yield self.made[index]
+            index += 1
+
+    def whole(self, inner: Term) -> Term:
+        """A term in the place of the redex, with all that stands around it."""
+        context = self.context
+        while context is not None:
+            plug, context = context
+            inner = plug(inner)
+        return inner
+
+    @property
+    def before(self) -> Term:
+        """The whole term before the step; of a step in a premise, the term that the premise is about."""
+        return self.whole(self.redex)
+
+    @property
+    def after(self) -> Term:
+        """The whole term after it."""
+        return self.whole(self.contractum)
+
+
+class Reduction:
+    """The reduction of a term. Iterating gives its steps, and `result` is what it ends in.
+
+    >>> from .reduce import reduce
+    >>> reduction = reduce("(λx. x + 1) 2")
+    >>> [(step.rule, str(step.redex), str(step.contractum)) for step in reduction]
+    [('1', 'let x = 2 in x + 1', '2 + 1'), ('sum', '2 + 1', '3')]
+    >>> reduction.result
+    3
+    """
+
+    def __init__(self, term: Term, type: Any, events: Generator[Any, None, Term]) -> None:
+        self.term, self.type = term, type
+        self._events = events
+        self._open: list[Step] = []
+        self._made: list[Step] = []
+        self._result: Term | None = None
+
+    def _pull(self) -> bool:
+        """Goes on by one event; False at the end."""
+        if self._result is not None:
+            return False
+        try:
+            step = next(self._events)
+        except StopIteration as end:
+            self._result = end.value
+            return False
+        if step.__class__ is not Step:  # a number: the step ends, and all that are open inside of it
+            while len(self._open) > step:
+                self._open.pop().closed = True
+            return True
+        step._pull = self._pull
+        (self._open[-1].made if self._open else self._made).append(step)
+        if step._contractum is None:
+            self._open.append(step)
+        else:
+            step.closed = True
+        return True
+
+    def __iter__(self) -> Iterator[Step]:
+        index = 0
+        while True:
+            while index >= len(self._made) and self._pull():
+                pass
+            if index >= len(self._made):
+                return
+            yield self._made[index]
+            index += 1
+
+    @property
+    def result(self) -> Term:
+        """The value that the term reduces to."""
+        with collecting_later():
+            while self._pull():
+                pass
+        assert self._result is not None
+        return self._result
+
+    def count(self) -> int:
+        """How many steps there are, premises included."""
+        assert self.result is not None
+        found, todo = 0, list(self._made)
+        while todo:
+            found += 1
+            todo += todo.pop().made
+        return found

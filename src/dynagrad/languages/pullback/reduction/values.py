@@ -1,0 +1,299 @@
+"""Values as reduction has them: terms whose substitutions are not carried out yet, and duals in canonical form.
+
+A closure is an abstraction with the values of its free variables. The dual of a product is a `Split`, the sum of a dual
+of each part; that of a function or of a dual is a sum of `At(A, T)`, which takes h to T(h A). `read_back` carries the
+substitutions out and gives a plain term. Nothing is reduced here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ..terms import (
+    BINDERS,
+    ZERO,
+    App,
+    Coefficients,
+    Covector,
+    DualMap,
+    Lam,
+    Num,
+    Pair,
+    Pattern,
+    Pullback,
+    Sum,
+    Term,
+    Var,
+    Zero,
+    children,
+    free_variables,
+    rebuilt,
+    variables_of,
+)
+from ..trampoline import Call, run
+from .administrative import Series, lets
+
+Environment = dict[str, Term]
+
+
+class Value(Term):
+    """A value that is no plain term."""
+
+    __slots__ = ()
+    parts = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Closure(Value):
+    """An abstraction under an environment."""
+
+    function: Lam
+    environment: Mapping[str, Term]
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Chain(Value):
+    """A pullback of a value along a let series, taken apart from `start` on. `form` is its 1-form."""
+
+    pattern: Pattern
+    series: Series
+    environment: Mapping[str, Term]
+    form: Term
+    start: int = 0
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Split(Value):
+    """The dual of a product: one of each part."""
+
+    first: Term
+    second: Term
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class At(Value):
+    """The dual `(λh. h A)^ . T` of functions, or of duals."""
+
+    argument: Term
+    functional: Term
+
+
+class Frame(dict[str, Term]):
+    """The values of variables in one activation of a body, and the elementary terms that some were bound to."""
+
+    __slots__ = ("definitions",)
+
+    def __init__(self, values: Mapping[str, Term] = (), definitions: Mapping[str, Term] = ()) -> None:  # type: ignore[assignment]  # nothing is an empty mapping, too
+        super().__init__(values)
+        self.definitions: dict[str, Term] = dict(definitions)
+
+
+def matched(pattern: Pattern) -> Term:
+    """The term that a pattern matches."""
+    done: list[Term] = []
+    todo: list[Pattern | None] = [pattern]
+    while todo:
+        part = todo.pop()
+        if part is None:
+            second, first = done.pop(), done.pop()
+            done.append(Pair(first, second))
+        elif isinstance(part, str):
+            done.append(Var(part))
+        else:
+            todo += (None, part[1], part[0])
+    return done[0]
+
+
+def neutral(value: Term) -> bool:
+    """Whether nothing is known of a value but its name."""
+    return isinstance(value, Var)
+
+
+def depends(of: Term, names: Mapping[str, object]) -> bool:
+    """Whether one of the names is free in a term; values have none of them."""
+    match of:
+        case Var(name):
+            return name in names
+        case Lam() | DualMap() | Pullback() | App(Lam(), _):
+            return any(name in names for name in free_variables(of))
+    todo = children(of)
+    while todo:
+        here = todo.pop()
+        if isinstance(here, Var):
+            if here.name in names:
+                return True
+        elif isinstance(here, BINDERS):
+            if any(name in names for name in free_variables(here)):
+                return True
+        else:
+            todo += children(here)
+    return False
+
+
+def floats(value: Term) -> list[float] | None:
+    """The numbers of a value that is made of them; None where one is not known."""
+    found: list[float] = []
+    todo = [value]
+    while todo:
+        match todo.pop():
+            case Num(number):
+                found.append(number)
+            case Zero():
+                found.append(0.0)
+            case Pair(first, second):
+                todo += (second, first)
+            case _:
+                return None
+    return found
+
+
+def numbers(value: Term, width: int) -> list[float] | None:
+    """The numbers of a value of R^n, which may be the term 0."""
+    if isinstance(value, Zero):
+        return [0.0] * width
+    return floats(value)
+
+
+def tuple_of(parts: list[float]) -> Coefficients:
+    """Coefficients nested to the right."""
+    *before, made = parts
+    tree: Coefficients = made
+    for part in reversed(before):
+        tree = (part, tree)
+    return tree
+
+
+def halves(dual: Term) -> tuple[Term, Term] | None:
+    """The duals of the two parts of a product."""
+    match dual:
+        case Covector((first, second)):
+            return Covector(first), Covector(second)
+        case Split(first, second):
+            return first, second
+        case Zero():
+            return ZERO, ZERO
+    return None
+
+
+def joined(first: Term, second: Term) -> Term:
+    """The dual of a product that has these parts."""
+    if isinstance(first, Covector) and isinstance(second, Covector):
+        return Covector((first.coefficients, second.coefficients))
+    if isinstance(first, Zero) and isinstance(second, Zero):
+        return ZERO
+    return Split(first, second)
+
+
+def zeros_like(value: Term) -> Term:
+    """The zero dual of where a value lives: with coefficients, if it is made of numbers."""
+    if floats(value) is None or isinstance(value, Zero):
+        return ZERO
+    done: list[Coefficients] = []
+    todo: list[Term | None] = [value]
+    while todo:
+        match todo.pop():
+            case None:
+                second, first = done.pop(), done.pop()
+                done.append((first, second))
+            case Pair(first_part, second_part):
+                todo += (None, second_part, first_part)
+            case Zero():
+                return ZERO
+            case _:
+                done.append(0.0)
+    return Covector(done[0])
+
+
+# -- as plain terms ----------------------------------------------------------------------------------------------------
+
+
+def read_back(of: Term, environment: Mapping[str, Term] | None = None) -> Term:
+    """The plain term that a term under an environment stands for."""
+    return run(_read(of, environment or {}, {}))
+
+
+def _read(of: Term, environment: Mapping[str, Term], seen: dict[int, tuple[Term, Term]]) -> Call[Term]:
+    """Environments hold values, which are closed but for names that no environment has; so nothing is captured."""
+    found = seen.get(id(of)) if isinstance(of, Value) else None
+    if found is not None:
+        return found[1]
+    made: Term
+    match of:
+        case Var(name):
+            value = environment.get(name)
+            if value is None:
+                return of
+            made = yield _read(value, {}, seen)
+        case Closure(function, inner):
+            made = yield _read(function, inner, seen)
+        case Chain(pattern, series, inner, form, start):
+            body = yield _read(series.term(start), _without(inner, pattern), seen)
+            made = Pullback(pattern, body, (yield _read(form, {}, seen)))
+        case Split(first, second):
+            name, other = "a", "b"
+            parts = []
+            for at, part in ((name, first), (other, second)):
+                if not isinstance(part, Zero):
+                    parts.append(DualMap((name, other), Var(at), (yield _read(part, {}, seen))))
+            made = Sum(parts[0], parts[1]) if len(parts) == 2 else parts[0]
+        case At(argument, functional):
+            given = yield _read(argument, {}, seen)
+            taken = yield _read(functional, {}, seen)
+            name = "h"
+            free = free_variables(given)
+            while name in free:
+                name += "'"
+            made = DualMap(name, App(Var(name), given), taken)
+        case Lam() | DualMap() | Pullback():
+            body = yield _read(of.body, _without(environment, of.pattern), seen)
+            others = []
+            for part in children(of)[1:]:
+                others.append((yield _read(part, environment, seen)))
+            made = rebuilt(of, [body, *others])
+        case _:
+            if not of.parts:
+                return of
+            inner_parts = []
+            for part in children(of):
+                inner_parts.append((yield _read(part, environment, seen)))
+            made = rebuilt(of, inner_parts)
+    if isinstance(of, Value):
+        seen[id(of)] = of, made
+    return made
+
+
+def _without(environment: Mapping[str, Term], pattern: Pattern) -> Mapping[str, Term]:
+    if isinstance(pattern, str) and pattern not in environment:
+        return environment
+    bound = [name for name in variables_of(pattern) if name in environment]
+    return {name: value for name, value in environment.items() if name not in bound} if bound else environment
+
+
+def closed(of: Term, environment: Mapping[str, Term]) -> Term:
+    """A term in which the values of an environment stand for its free variables; they stay values."""
+
+    def walk(here: Term, hidden: Mapping[str, Term]) -> Call[Term]:
+        if isinstance(here, Var):
+            return hidden.get(here.name, here)
+        if not here.parts:
+            return here
+        if isinstance(here, BINDERS):
+            inner = _without(hidden, here.pattern)  # type: ignore[attr-defined]  # binders have patterns
+            body, *others = children(here)
+            made = [(yield walk(body, inner))]
+            for part in others:
+                made.append((yield walk(part, hidden)))
+            return rebuilt(here, made)
+        made = []
+        for part in children(here):
+            made.append((yield walk(part, hidden)))
+        return rebuilt(here, made)
+
+    needed = {name: environment[name] for name in free_variables(of) if name in environment}
+    return run(walk(of, needed)) if needed else of
+
+
+def residual_term(residual: list[tuple[str, Term]], value: Term) -> Term:
+    """A value under the bindings that it needs."""
+    return lets([(name, read_back(bound)) for name, bound in residual], read_back(value))

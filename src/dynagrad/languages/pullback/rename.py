@@ -1,0 +1,107 @@
+"""Terms whose bound variables all have names of their own, and names that nobody has."""
+
+from __future__ import annotations
+
+import re
+
+from .terms import BINDERS, Pattern, Term, Var, children, free_variables, rebuilt, subterms, variables_of
+from .trampoline import Call, run
+
+_DIGITS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
+_BASE = re.compile(r"[₀-₉]+('*)$")
+
+
+class Names:
+    """A supply of names that none of the given terms has.
+
+    >>> names = Names(["x", "x₁"])
+    >>> names.fresh("x"), names.fresh("x₁"), names.fresh("y")
+    ('x₂', 'x₃', 'y')
+    """
+
+    def __init__(self, taken: list[str] | None = None) -> None:
+        self.taken = set(taken or ())
+        self.counts: dict[str, int] = {}
+
+    def fresh(self, like: str) -> str:
+        """A new name that resembles another; that name itself, where nobody has it yet."""
+        if like not in self.taken:
+            self.taken.add(like)
+            return like
+        base = _BASE.sub("", like).rstrip("'") or like
+        count = self.counts.get(base, 0)
+        while True:
+            count += 1
+            name = base + str(count).translate(_DIGITS)
+            if name not in self.taken:
+                break
+        self.counts[base] = count
+        self.taken.add(name)
+        return name
+
+
+def names_of(of: Term) -> list[str]:
+    """All names in a term."""
+    found: dict[str, None] = {}
+    for part in subterms(of):
+        if isinstance(part, Var):
+            found[part.name] = None
+        elif isinstance(part, BINDERS):
+            found.update(dict.fromkeys(variables_of(part.pattern)))  # type: ignore[attr-defined]  # binders have patterns
+    return list(found)
+
+
+def renamed_pattern(pattern: Pattern, new: dict[str, str]) -> Pattern:
+    """The pattern with other names."""
+    if isinstance(pattern, str):
+        return new[pattern]
+    done: list[Pattern] = []
+    todo: list[Pattern | None] = [pattern]
+    while todo:
+        part = todo.pop()
+        if part is None:
+            second, first = done.pop(), done.pop()
+            done.append((first, second))
+        elif isinstance(part, str):
+            done.append(new[part])
+        else:
+            todo += (None, part[1], part[0])
+    return done[0]
+
+
+def apart(of: Term, names: Names | None = None) -> Term:
+    """An α-equal term whose binders bind different names, none of them free in it; no two places share a value.
+
+    >>> from .parse import parse
+    >>> apart(parse("let x = 1 in let x = x + 1 in x"))
+    let x = 1 in let x₁ = x + 1 in x₁
+    """
+    names = Names() if names is None else names
+    free = list(free_variables(of))
+    names.taken.update(free)
+    now: dict[str, list[str]] = {name: [name] for name in free}
+
+    def walk(here: Term) -> Call[Term]:
+        if isinstance(here, Var):
+            return Var(now[here.name][-1], span=here.span)
+        if not here.parts:
+            return type(here)(*(getattr(here, name) for name in here.__slots__[:-1]), span=here.span)  # type: ignore[call-arg, var-annotated]  # every term has a span
+        if not isinstance(here, BINDERS):
+            made = []
+            for part in children(here):
+                made.append((yield walk(part)))
+            return rebuilt(here, made)
+        body, *others = children(here)
+        outer = []
+        for part in others:
+            outer.append((yield walk(part)))
+        new = {name: names.fresh(name) for name in variables_of(here.pattern)}  # type: ignore[attr-defined]  # binders have patterns
+        for name, other in new.items():
+            now.setdefault(name, []).append(other)
+        inner = yield walk(body)
+        for name in new:
+            now[name].pop()
+        pattern = renamed_pattern(here.pattern, new)  # type: ignore[attr-defined]  # binders have patterns
+        return type(here)(pattern, inner, *outer, span=here.span)  # type: ignore[call-arg]  # so do the three of them
+
+    return run(walk(of))

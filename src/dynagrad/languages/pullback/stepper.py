@@ -1,0 +1,172 @@
+"""A reduction as text and as HTML: each step with its rule, its redex and what that becomes, premises below it.
+
+Text is made a line at a time, so a long reduction shows its first steps at once. The HTML is one file that needs no
+network: premises fold, and links go to the forward phase, the reverse phase and the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from html import escape
+
+from .reduction.steps import Reduction, Step
+from .show import show
+from .terms import Term
+from .trampoline import Call, run
+from .types import Type
+
+WIDTH = 100
+"""How much of a term a line of text shows."""
+MOST_IN_HTML = 5000
+"""How many steps a page shows, unless it is told otherwise."""
+
+
+def lines(reduction: Reduction, *, width: int | None = WIDTH, unicode: bool = True) -> Iterator[str]:
+    """The reduction in text, a line at a time.
+
+    >>> from .reduction.reduce import reduce
+    >>> print("\\n".join(lines(reduce("((Ω λx. x * x) . (λ_. 1^)) 3"))))
+    ((Ω λx. x * x) . (λ_. 1^)) 3 : R^
+         A    administrative reduction
+              x * x
+              → let t = <x, x> in let t₁ = mult(t) in t₁
+    ...
+    = 6^
+    """
+
+    def cut(of: Term) -> str:
+        return show(of, unicode=unicode, limit=width)
+
+    arrow = "→" if unicode else "->"
+    yield f"{cut(reduction.term)} : {_type(reduction.type)}"
+    phase = ""
+    for step, depth, opens in walk(reduction):
+        indent = "  " * depth
+        if opens:
+            if depth == 0 and step.phase != phase and step.phase:
+                yield f"-- {step.phase} phase"
+            if depth == 0:
+                phase = step.phase
+            yield f"{indent}{step.rule:>6}    {step.name}"
+            yield f"{indent}          {cut(step.redex)}"
+        else:
+            yield f"{indent}          {arrow} {cut(step.contractum)}"
+    yield f"= {cut(reduction.result)}"
+
+
+def _type(type: Type) -> str:
+    return str(type)
+
+
+def walk(reduction: Reduction) -> Iterator[tuple[Step, int, bool]]:
+    """Each step with its depth, when it starts and when it ends; its premises are between."""
+    stack: list[tuple[Iterator[Step], Step | None]] = [(iter(reduction), None)]
+    while stack:
+        steps, owner = stack[-1]
+        step = next(steps, None)
+        if step is not None:
+            yield step, len(stack) - 1, True
+            stack.append((iter(step.premises), step))
+        else:
+            stack.pop()
+            if owner is not None:
+                yield owner, len(stack) - 1, False
+
+
+# -- HTML --------------------------------------------------------------------------------------------------------------
+
+_STYLE = """
+:root{color-scheme:light dark;--ink:#1b1f24;--paper:#fff;--soft:#f3f4f6;--line:#d5d9df;--old:#fde8e4;--new:#e2f3e6}
+@media(prefers-color-scheme:dark){:root{--ink:#e6e9ee;--paper:#14171b;--soft:#1f242b;--line:#363d47;
+--old:#4a2620;--new:#1e3d28}}
+body{margin:0 auto;max-width:72rem;padding:1.5rem;font:16px/1.5 system-ui,sans-serif;color:var(--ink);
+background:var(--paper)}
+code{font:14px/1.55 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;overflow-wrap:anywhere}
+h1{font-size:1.3rem}
+nav{position:sticky;top:0;background:var(--paper);padding:.5rem 0;border-bottom:1px solid var(--line)}
+nav a{margin-right:1rem;color:inherit}
+.step{border-left:3px solid var(--line);margin:.6rem 0;padding:.2rem 0 .2rem .8rem}
+.rule{font-weight:600}.number{display:inline-block;min-width:2.6rem;color:inherit;opacity:.7}
+.old{background:var(--old);border-radius:3px;padding:0 .2rem}
+.new{background:var(--new);border-radius:3px;padding:0 .2rem}
+.whole{display:block;margin:.15rem 0}details{margin:.3rem 0}summary{cursor:pointer;opacity:.8}
+.phase{margin:1.4rem 0 .4rem;font-size:1.05rem}.result{background:var(--soft);padding:.7rem 1rem;border-radius:6px}
+""".strip()
+
+
+def html(reduction: Reduction, *, max_steps: int = MOST_IN_HTML, title: str = "Reduction") -> str:
+    """The reduction as a page."""
+    phases: list[str] = []
+    body: list[str] = []
+    left = max_steps
+    whole = True
+    phase = ""
+    for step in reduction:
+        if left <= 0:
+            whole = False
+            break
+        if step.phase != phase and step.phase and step.phase not in phases:
+            phases.append(step.phase)
+            body.append(f'<h2 class="phase" id="{step.phase}">{step.phase.capitalize()} phase</h2>')
+        phase = step.phase
+        text, count = run(_step_html(step, left))
+        left -= count
+        body.append(text)
+    links = "".join(f'<a href="#{name}">{name} phase</a>' for name in phases)
+    if whole:
+        result = f'<p class="result" id="result">Result <code>{_code(reduction.result)}</code></p>'
+    else:
+        result = f'<p class="result" id="result">The first {max_steps} steps are shown.</p>'
+    return (
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        f'<meta name="viewport" content="width=device-width,initial-scale=1"><title>{escape(title)}</title>'
+        f"<style>{_STYLE}</style></head><body><h1>{escape(title)}</h1>"
+        f"<p><code>{_code(reduction.term)} : {escape(_type(reduction.type))}</code></p>"
+        f'<nav>{links}<a href="#result">result</a></nav>{"".join(body)}{result}</body></html>'
+    )
+
+
+def _code(of: Term) -> str:
+    return escape(show(of, limit=600))
+
+
+def _step_html(step: Step, left: int) -> Call[tuple[str, int]]:
+    premises: list[str] = []
+    count = 1
+    for premise in step.premises:
+        if count >= left:
+            break
+        text, inner = yield _step_html(premise, left - count)
+        premises.append(text)
+        count += inner
+    folded = ""
+    if premises:
+        word = "premise" if len(premises) == 1 else "premises"
+        folded = f"<details><summary>{len(premises)} {word}</summary>{''.join(premises)}</details>"
+    return (
+        f'<div class="step"><span class="rule"><span class="number">{step.rule}</span> {escape(step.name)}</span>'
+        f'<code class="whole"><span class="old">{_code(step.redex)}</span></code>{folded}'
+        f'<code class="whole">→ <span class="new">{_code(step.contractum)}</span></code></div>'
+    ), count
+
+
+class View:
+    """A reduction in a notebook, which shows it as HTML; as text elsewhere."""
+
+    def __init__(self, make: Callable[[], Reduction], max_steps: int = 200) -> None:
+        self._make, self._max_steps = make, max_steps
+
+    def _repr_html_(self) -> str:
+        page = html(self._make(), max_steps=self._max_steps)
+        return f'<iframe srcdoc="{escape(page, quote=True)}" style="width:100%;height:30rem;border:0"></iframe>'
+
+    def __repr__(self) -> str:
+        return "\n".join(_first(lines(self._make()), 3 * self._max_steps))
+
+
+def _first(of: Iterable[str], count: int) -> Iterator[str]:
+    for index, line in enumerate(of):
+        if index == count:
+            yield "..."
+            return
+        yield line

@@ -1,0 +1,473 @@
+"""The terms of the language as immutable values: what they are, what is free in them, and when they are one.
+
+Terms may be deep, so nothing here recurses on them. They know nothing of types, of text or of reduction. `x + y` is
+`Sum(x, y)`, `x * y` a primitive, `f(x)` an application.
+
+It is long because a term's operators, its free variables and α-equality are one subject.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+
+from ...errors import Error, Span, shown
+from ...ir.operation import as_number
+from .primitives import primitive
+
+Pattern: TypeAlias = "str | tuple[Pattern, Pattern]"
+"""What a binder binds: a variable, or a pair of patterns."""
+Coefficients: TypeAlias = "float | tuple[Coefficients, Coefficients]"
+
+
+TEXT: dict[str, Callable[[Any], Any]] = {}
+"""The printer and the parser, which stand above terms and enter themselves here."""
+
+
+def _parsed(text: str) -> Term:
+    made: Term = TEXT["parse"](text)
+    return made
+
+
+def variables_of(pattern: Pattern) -> list[str]:
+    """The variables of a pattern, from left to right.
+
+    >>> variables_of((("x", "y"), "z"))
+    ['x', 'y', 'z']
+    """
+    found: list[str] = []
+    todo = [pattern]
+    while todo:
+        part = todo.pop()
+        if isinstance(part, str):
+            found.append(part)
+        else:
+            todo += (part[1], part[0])
+    return found
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Term:
+    """A pullback term. Equal terms are those that differ in the names of bound variables alone.
+
+    >>> x, y = Var("x"), Var("y")
+    >>> Lam("x", x + 1) == Lam("y", y + 1), Lam("x", y) == Lam("y", y)
+    (True, False)
+    """
+
+    parts: ClassVar[tuple[str, ...]] = ()
+    """The fields that are subterms, from left to right."""
+    if TYPE_CHECKING:
+
+        @property
+        def span(self) -> Span | None: ...
+
+    def __add__(self, other: Any) -> Term:
+        return Sum(self, term(other))
+
+    def __radd__(self, other: Any) -> Term:
+        return Sum(term(other), self)
+
+    def __sub__(self, other: Any) -> Term:
+        return Sum(self, -term(other))
+
+    def __rsub__(self, other: Any) -> Term:
+        return Sum(term(other), -self)
+
+    def __mul__(self, other: Any) -> Term:
+        return Prim("mult", Pair(self, term(other)))
+
+    def __rmul__(self, other: Any) -> Term:
+        return Prim("mult", Pair(term(other), self))
+
+    def __truediv__(self, other: Any) -> Term:
+        return Prim("div", Pair(self, term(other)))
+
+    def __rtruediv__(self, other: Any) -> Term:
+        return Prim("div", Pair(term(other), self))
+
+    def __neg__(self) -> Term:
+        return Num(-self.value) if isinstance(self, Num) else Prim("neg", self)
+
+    def __call__(self, *arguments: Any) -> Term:
+        return App(self, pair(*arguments))
+
+    def __getitem__(self, index: int) -> Term:
+        if index not in (0, 1):  # `for` would never end otherwise
+            raise IndexError("a pair has the parts 0 and 1")
+        return Proj(index + 1, self)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Term) and (self is other or same(self, other))
+
+    def __hash__(self) -> int:
+        return hash(tuple(_tokens(self)))
+
+    def __repr__(self) -> str:
+        return TEXT["show"](self)
+
+    __str__ = __repr__
+
+    def __reduce__(self) -> Any:
+        """What is pickled is text, which is not deep."""
+        return _parsed, (str(self),)
+
+
+_SPAN: Any = field(default=None, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Var(Term):
+    """`x`"""
+
+    name: str
+    span: Span | None = _SPAN
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Lam(Term):
+    """`λx. S`; applied to E it is `let x = E in S`"""
+
+    parts = ("body",)
+    pattern: Pattern
+    body: Term
+    span: Span | None = _SPAN
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class App(Term):
+    """`S P`: a function or a dual, and its argument"""
+
+    parts = ("function", "argument")
+    function: Term
+    argument: Term
+    span: Span | None = _SPAN
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Proj(Term):
+    """`π1 S` and `π2 S`"""
+
+    parts = ("of",)
+    index: int
+    of: Term
+    span: Span | None = _SPAN
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Pair(Term):
+    """`<S, T>`"""
+
+    parts = ("first", "second")
+    first: Term
+    second: Term
+    span: Span | None = _SPAN
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Num(Term):
+    """A numeral"""
+
+    value: float
+    span: Span | None = _SPAN
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Prim(Term):
+    """`f(P)`"""
+
+    parts = ("argument",)
+    name: str
+    argument: Term
+    span: Span | None = _SPAN
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Jac(Term):
+    """`Jf.S`, the Jacobian of f along S, a function of the point"""
+
+    parts = ("along",)
+    name: str
+    along: Term
+    span: Span | None = _SPAN
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class DualMap(Term):
+    """`(λx.S)^ . T`, which takes v to T(S[v/x]); x is linear in S"""
+
+    parts = ("body", "functional")
+    pattern: Pattern
+    body: Term
+    functional: Term
+    span: Span | None = _SPAN
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Pullback(Term):
+    """`(Ω λx.P) . S`, the pullback of the 1-form S along P"""
+
+    parts = ("body", "form")
+    pattern: Pattern
+    body: Term
+    form: Term
+    span: Span | None = _SPAN
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Covector(Term):
+    """`(c1,...,cn)^`, the dual of R^n with these coefficients"""
+
+    coefficients: Coefficients
+    span: Span | None = _SPAN
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Zero(Term):
+    """`0` of any type"""
+
+    span: Span | None = _SPAN
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Sum(Term):
+    """`S + P`"""
+
+    parts = ("first", "second")
+    first: Term
+    second: Term
+    span: Span | None = _SPAN
+
+
+BINDERS: tuple[type[Term], ...] = (Lam, DualMap, Pullback)
+"""Terms whose `pattern` is bound in their `body`."""
+ZERO = Zero()
+
+
+# -- terms in Python ---------------------------------------------------------------------------------------------------
+
+
+def term(value: Any) -> Term:
+    """A number as a numeral, a tuple as pairs, a term as it is."""
+    if isinstance(value, Term):
+        return value
+    if isinstance(value, tuple) and value:
+        return pair(*value)
+    number = None if isinstance(value, bool) else as_number(value)
+    if number is None:
+        raise Error(f"a term, a number or a tuple of these is needed, and {shown(value)} is none")
+    return Num(float(number))
+
+
+def pair(*parts: Any) -> Term:
+    """`<a, <b, c>>` for three.
+
+    >>> pair(1, 2, 3)
+    <1, 2, 3>
+    """
+    *before, made = map(term, parts)
+    for part in reversed(before):
+        made = Pair(part, made)
+    return made
+
+
+def lam(pattern: Any, body: Any) -> Term:
+    """`λx. S`; the pattern is a name or a tuple of names.
+
+    >>> lam(("x", "y"), Var("x") * Var("y"))
+    λ<x, y>. x * y
+    """
+    return Lam(_pattern(pattern), term(body))
+
+
+def let(pattern: Any, bound: Any, body: Any) -> Term:
+    """`let x = E in L`, which is `(λx. L) E`."""
+    return App(lam(pattern, body), term(bound))
+
+
+def omega(pattern: Any, body: Any, form: Any) -> Term:
+    """`(Ω λx. P) . S`
+
+    >>> omega("x", Var("x") * Var("x"), lam("_", covector(1)))(3)
+    ((Ω λx. x * x) . (λ_. 1^)) 3
+    """
+    return Pullback(_pattern(pattern), term(body), term(form))
+
+
+def dual_map(pattern: Any, body: Any, functional: Any) -> Term:
+    """`(λx. S)^ . T`"""
+    return DualMap(_pattern(pattern), term(body), term(functional))
+
+
+def covector(*coefficients: float) -> Term:
+    """`(c1,...,cn)^`"""
+    *before, made = map(float, coefficients)
+    tree: Coefficients = made
+    for part in reversed(before):
+        tree = (part, tree)
+    return Covector(tree)
+
+
+def primitive_call(name: str, *arguments: Any) -> Term:
+    """`f(P)`
+
+    >>> primitive_call("sin", Var("x") + 1)
+    sin(x + 1)
+    """
+    if primitive(name) is None:
+        raise Error(f"there is no primitive `{name}`")
+    return Prim(name, pair(*arguments))
+
+
+def _pattern(given: Any) -> Pattern:
+    if isinstance(given, str):
+        return given
+    if isinstance(given, tuple) and given and len(set(names := variables_of_any(given))) == len(names):
+        *before, made = map(_pattern, given)
+        for part in reversed(before):
+            made = (part, made)
+        return made
+    raise Error(f"a binder binds a name or a tuple of different names, and {shown(given)} is neither")
+
+
+def variables_of_any(given: Any) -> list[Any]:
+    """The names in nested tuples."""
+    return [name for part in given for name in variables_of_any(part)] if isinstance(given, tuple) else [given]
+
+
+# -- walks -------------------------------------------------------------------------------------------------------------
+
+
+def children(of: Term) -> list[Term]:
+    """The subterms right below, from left to right."""
+    return [getattr(of, name) for name in of.parts]
+
+
+def rebuilt(of: Term, parts: list[Term]) -> Term:
+    """The term with other subterms."""
+    match of:
+        case Lam():
+            return Lam(of.pattern, parts[0], span=of.span)
+        case App():
+            return App(parts[0], parts[1], span=of.span)
+        case Proj():
+            return Proj(of.index, parts[0], span=of.span)
+        case Pair():
+            return Pair(parts[0], parts[1], span=of.span)
+        case Prim():
+            return Prim(of.name, parts[0], span=of.span)
+        case Jac():
+            return Jac(of.name, parts[0], span=of.span)
+        case DualMap():
+            return DualMap(of.pattern, parts[0], parts[1], span=of.span)
+        case Pullback():
+            return Pullback(of.pattern, parts[0], parts[1], span=of.span)
+        case Sum():
+            return Sum(parts[0], parts[1], span=of.span)
+    return of
+
+
+def subterms(of: Term) -> Iterator[Term]:
+    """The term and all below, each before its parts, from left to right."""
+    todo = [of]
+    while todo:
+        here = todo.pop()
+        yield here
+        todo += reversed(children(here))
+
+
+def _tokens(of: Term) -> Iterator[Any]:
+    """The term as a line of what tells it from others, with numbers for bound variables."""
+    scopes: dict[str, list[int]] = {}
+    count = 0
+    todo: list[Term | Callable[[], None]] = [of]
+
+    def bind(pattern: Pattern) -> None:
+        nonlocal count
+        for name in variables_of(pattern):
+            scopes.setdefault(name, []).append(count)
+            count += 1
+
+    def unbind(pattern: Pattern) -> Callable[[], None]:
+        def close() -> None:
+            for name in variables_of(pattern):
+                scopes[name].pop()
+
+        return close
+
+    while todo:
+        here = todo.pop()
+        if not isinstance(here, Term):
+            here()
+            continue
+        yield type(here).__name__
+        match here:
+            case Var(name):
+                yield scopes[name][-1] if scopes.get(name) else name
+            case Num(value) | Covector(value):
+                yield value
+            case Proj(index):
+                yield index
+                todo.append(here.of)
+            case Prim(name, inner) | Jac(name, inner):
+                yield name
+                todo.append(inner)
+            case Lam() | DualMap() | Pullback():
+                yield _shape(here.pattern)
+                if not isinstance(here, Lam):
+                    todo.append(here.functional if isinstance(here, DualMap) else here.form)
+                todo += (unbind(here.pattern), here.body)
+                bind(here.pattern)
+            case _:
+                todo += reversed(children(here))
+
+
+def _shape(pattern: Pattern) -> str:
+    """A pattern without its names."""
+    made: list[str] = []
+    todo = [pattern]
+    while todo:
+        part = todo.pop()
+        if isinstance(part, str):
+            made.append(".")
+        else:
+            made.append("2")
+            todo += (part[1], part[0])
+    return "".join(made)
+
+
+_END = object()
+
+
+def same(one: Term, other: Term) -> bool:
+    """Whether two terms are α-equal."""
+    left, right = _tokens(one), _tokens(other)
+    while True:
+        a, b = next(left, _END), next(right, _END)
+        if a is _END or a != b:
+            return a is b
+
+
+def free_variables(of: Term) -> dict[str, None]:
+    """The free variables, in the order in which they stand first."""
+    found: dict[str, None] = {}
+    bound: dict[str, int] = {}
+    todo: list[Term | list[str]] = [of]
+    while todo:
+        here = todo.pop()
+        if isinstance(here, list):
+            for name in here:
+                bound[name] -= 1
+        elif isinstance(here, Var):
+            if not bound.get(here.name):
+                found[here.name] = None
+        elif isinstance(here, BINDERS):
+            names = variables_of(here.pattern)  # type: ignore[attr-defined]  # binders have patterns
+            todo += reversed(children(here)[1:])
+            todo += (names, here.body)  # type: ignore[attr-defined]  # and bodies
+            for name in names:
+                bound[name] = bound.get(name, 0) + 1
+        else:
+            todo += reversed(children(here))
+    return found

@@ -1,0 +1,130 @@
+"""The types of pullback terms: `R`, products, functions and duals. They know no terms."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+class Type:
+    """A type; values are equal where their structure is. Types are as deep as a person writes them."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return show(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Real(Type):
+    """`R`"""
+
+    __str__ = Type.__str__
+
+
+@dataclass(frozen=True, slots=True)
+class Product(Type):
+    """`s × t`"""
+
+    first: Type
+    second: Type
+    __str__ = Type.__str__
+
+
+@dataclass(frozen=True, slots=True)
+class Arrow(Type):
+    """`s ⇒ t`"""
+
+    source: Type
+    target: Type
+    __str__ = Type.__str__
+
+
+@dataclass(frozen=True, slots=True)
+class Dual(Type):
+    """`s^`, the linear functionals on `s`"""
+
+    of: Type
+    __str__ = Type.__str__
+
+
+@dataclass(slots=True, eq=False)
+class Unknown(Type):
+    """A type that inference has not found, or that nothing decides. `waiting` is what to do when it is found."""
+
+    number: int
+    found: Type | None = None
+    waiting: list[object] = field(default_factory=list)
+    __str__ = Type.__str__
+
+
+R = Real()
+
+
+def reals(count: int) -> Type:
+    """`R^n`, nested to the right.
+
+    >>> print(reals(3))
+    R × (R × R)
+    """
+    made: Type = R
+    for _ in range(count - 1):
+        made = Product(R, made)
+    return made
+
+
+def resolved(type: Type) -> Type:
+    """The type that stands behind an unknown one, as far as it was found."""
+    while isinstance(type, Unknown) and type.found is not None:
+        type = type.found
+    return type
+
+
+def flat(type: Type) -> bool:
+    """Whether it is made of reals and products alone."""
+    todo = [type]
+    while todo:
+        match resolved(todo.pop()):
+            case Product(first, second):
+                todo += [first, second]
+            case Real():
+                pass
+            case _:
+                return False
+    return True
+
+
+_TOO_LONG = 400
+
+
+def show(type: Type) -> str:
+    """The type as text; what nothing decides is `a`, `b`, ...
+
+    >>> show(Arrow(Product(R, R), Dual(Arrow(R, R))))
+    'R × R ⇒ (R ⇒ R)^'
+    """
+    parts: list[str] = []
+    names: dict[Unknown, str] = {}
+    todo: list[tuple[Type, int] | str] = [(type, 0)]  # how tight the place is: 0 any, 1 left of ⇒, 2 in ×, 3 before ^
+    while todo and len(parts) < _TOO_LONG:
+        item = todo.pop()
+        if isinstance(item, str):
+            parts.append(item)
+            continue
+        inner, place = item
+        inner = resolved(inner)
+        made: list[tuple[Type, int] | str]
+        match inner:
+            case Product(first, second):
+                made, own = [(first, 2), " × ", (second, 2)], 1
+            case Arrow(source, target):
+                made, own = [(source, 1), " ⇒ ", (target, 0)], 0
+            case Dual(of):
+                made, own = [(of, 3), "^"], 3
+            case Unknown():
+                made, own = [names.setdefault(inner, f"{chr(97 + len(names) % 26)}{len(names) // 26 or ''}")], 3
+            case _:
+                made, own = ["R"], 3
+        if own < place:
+            made = ["(", *made, ")"]
+        todo += reversed(made)
+    return "".join(parts) + ("…" if todo else "")

@@ -1,0 +1,112 @@
+"""The text of terms, their types, and what is said of wrong ones. Costs two seconds."""
+
+from __future__ import annotations
+
+import pickle
+import random
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import dynagrad as dg
+from dynagrad.languages.pullback import Lam, Var, covector, evaluate, infer, lam, let, omega, parse, reduce, show
+from pullback_terms import Source
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.randoms(use_true_random=False), st.integers(0, 14))
+def test_what_is_printed_parses_to_the_same_term(pick: random.Random, fuel: int) -> None:
+    program = Source(pick).program(fuel)
+    assert parse(show(program)) == program
+    assert parse(show(program, unicode=False)) == program
+    assert hash(parse(str(program))) == hash(program)
+    assert pickle.loads(pickle.dumps(program)) == program
+
+
+def test_plain_letters_and_unicode_are_one_language() -> None:
+    assert parse(r"(W \x. pi1 x) . (\_. 1^)") == parse("(Ω λx. π₁ x) · (λ_. 1\u2217)")
+    assert parse("⟨1, 2⟩") == parse("<1, 2>") == parse("(1, 2)")
+
+
+def test_names_of_bound_variables_do_not_matter() -> None:
+    assert parse("λx. λy. x y") == parse("λa. λb. a b") != parse("λa. λb. b a")
+
+
+def test_terms_are_built_in_python() -> None:
+    x, y = Var("x"), Var("y")
+    square = (x + 1) * (2 * x + y * y)
+    built = omega(("x", "y"), let("z", square, Var("z") * Var("z")), lam("_", covector(1)))(1, 3)
+    assert str(reduce(built).result) == "(660, 528)^"
+    assert str(infer(Lam("x", x[0] - x[1])).type) == "R × R ⇒ R"
+
+
+TYPES = [
+    ("λx. x + 1", "R ⇒ R"),
+    ("(Ω λx. <x, x>) . w", "a ⇒ a^"),
+    ("λd. λx. (d x) + 3^ x", "(R ⇒ R) ⇒ R ⇒ R"),
+    ("(λx. <x, x>)^ . (1, 2)^", "R^"),
+    ("(λh. h 3)^ . 1^", "(R ⇒ R)^"),
+    ("(λx. let y = <x, 0> in <x, y>)^ . (1, 2, 3)^", "R^"),
+    ("λx. (λd. d x)^ . 1^", "a ⇒ (a ⇒ R)^"),
+]
+
+
+@pytest.mark.parametrize(("text", "type"), TYPES)
+def test_types(text: str, type: str) -> None:
+    assert str(infer(parse(text)).type) == type
+
+
+WRONG = [
+    ("(x + 1", "The text ends where `)` is missing", 1, 7),
+    ("x + ) 1", "`)` stands where a term should stand", 1, 5),
+    ("1 2", "should be a function or a dual, and has the type R", 1, 1),
+    ("sin(<1, 2>)", "This has the type R × R, and R is expected", 1, 6),
+    ("let y = 1 in\n  π1 y", "This has the type R, and a × b is expected: a pair", 2, 6),
+    ("λx. x x", "would contain itself", 1, 5),
+    ("(λx. x * x)^ . 1^", "`x` is not linear in the body of this dual map: a primitive takes it", 1, 6),
+    ("(λx. x + 1)^ . 1^", "one operand depends on it and the other does not", 1, 6),
+    ("(λx. f x)^ . 1^", "a function takes it as an argument", 1, 8),
+    ("(λx. 5)^ . 1^", "does not depend on it", 1, 6),
+    ("λsin. 1", "`sin` is a primitive function and cannot be bound", 1, 2),
+    ("λ<x, x>. 1", "bound twice", 1, 3),
+    ("<1, y>^", "numerals for coefficients", 1, 5),
+    ("x ? y", "no character of the language", 1, 3),
+]
+
+
+@pytest.mark.parametrize(("text", "said", "line", "column"), WRONG)
+def test_wrong_terms_are_errors_at_their_place(text: str, said: str, line: int, column: int) -> None:
+    with pytest.raises(dg.SourceError) as caught:
+        infer(parse(text), text)
+    assert said in str(caught.value)
+    assert caught.value.span is not None
+    assert (caught.value.span.line, caught.value.span.column) == (line, column)
+
+
+@pytest.mark.parametrize("run", [lambda text: reduce(text).result, evaluate])
+@pytest.mark.parametrize("text", ["1 / 0.0", "((Ω λx. 1 / x) . (λ_. 1^)) 0.0", "log(0.0)"])
+def test_what_has_no_value_is_an_error(run: object, text: str) -> None:
+    with pytest.raises(dg.Error, match="no value"):
+        run(text)  # type: ignore[operator]  # both take a text
+
+
+def test_a_derivative_that_is_not_there_is_an_error() -> None:
+    with pytest.raises(dg.NotDifferentiable, match="sqrt has no derivative"):
+        assert reduce("((Ω λx. sqrt(x)) . (λ_. 1^)) 0.0").result
+
+
+def test_a_reduction_has_a_limit() -> None:
+    with pytest.raises(dg.NotConverged, match="more than 10 steps"):
+        assert reduce("((Ω λx. x * x * x) . (λ_. 1^)) 2", max_steps=10).result
+
+
+def test_deep_terms() -> None:
+    """Nothing recurses on depth."""
+    count = 3000
+    lets = "let y0 = 1 in " + "".join(f"let y{i + 1} = y{i} + 1 in " for i in range(count)) + f"y{count}"
+    assert str(reduce(lets).result) == str(count + 1)
+    assert evaluate(lets) == count + 1
+    assert parse("(" * count + "x" + ")" * count) == Var("x")
+    functions = "".join(f"let f{i + 1} = λx. f{i} x in " for i in range(300))
+    assert str(reduce(f"((Ω λy. let f0 = λx. x * x in {functions} f300 y) . (λ_. 1^)) 3").result) == "6^"
