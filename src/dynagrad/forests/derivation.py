@@ -5,7 +5,6 @@ What it looks like drawn is `drawing.py`'s business, and whether it is right tha
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -15,6 +14,7 @@ from ..calls import public
 from ..errors import Error
 from .checking import check
 from .drawing import boxes, graphviz, rich_tree, svg, text_tree
+from .json_text import json_text
 from .packed import NO_ROW, ForestRule, Packed
 from .steps import DerivationStep
 
@@ -196,7 +196,7 @@ class Derivation:
     @public
     def to_json(self, indent: int | None = None) -> str:
         """Its steps as JSON: items as text, with the places of their antecedents."""
-        return json.dumps(self._data(), indent=indent, ensure_ascii=False)
+        return json_text(self._data(), indent)
 
     def _data(self) -> dict[str, Any]:
         def row(step: DerivationStep) -> dict[str, Any]:

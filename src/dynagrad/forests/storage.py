@@ -18,6 +18,7 @@ from ..facts.terms import Term
 from ..rules.parse import parse
 from ..rules.syntax import Source
 from .algebra import ALGEBRAS
+from .json_text import json_text
 from .packed import NO_ROW, Arrays, ForestRule, Meaning, Name, Packed, RuleInstance, python_value
 
 FORMAT = "dynagrad forest 1"
@@ -52,7 +53,7 @@ def to_json(forest: Packed, indent: int | None = None) -> str:
         ],
         "instances": [_instance(forest, n, int(head)) for n, head in enumerate(forest.owners())],
     }
-    return json.dumps(data, indent=indent, ensure_ascii=False)
+    return json_text(data, indent)
 
 
 def _instance(forest: Packed, n: int, head: int) -> dict[str, Any]:

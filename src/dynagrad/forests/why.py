@@ -8,7 +8,6 @@ which ends within a budget or falls back on deletion from derivation after deriv
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -21,6 +20,7 @@ from ..calls import public
 from ..errors import QueryError
 from .algebra import Kind
 from .drawing import Box, svg, text_tree
+from .json_text import json_text
 from .native import Held, Walk
 from .packed import Arrays, ForestItem, Packed, RuleInstance
 from .ranking.k_best import _ranked
@@ -77,7 +77,7 @@ class Why:
     @public
     def to_json(self, indent: int | None = None) -> str:
         """All of it as JSON."""
-        return json.dumps(self.data(True), indent=indent, ensure_ascii=False, default=str)
+        return json_text(self.data(True), indent)
 
     def data(self, top: bool) -> dict[str, Any]:
         """What it is as JSON; at the `top`, with the sets of facts."""

@@ -5,13 +5,13 @@ How they are found is said in `searching.py`.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from ...calls import public
 from ..drawing import Box, svg, text_tree
+from ..json_text import json_text
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ class WhyNot:
             "note": self.note,
             "attempts": [a.data() for a in self.attempts],
         }
-        return json.dumps(data, indent=indent, ensure_ascii=False)
+        return json_text(data, indent)
 
     def _boxes(self, attempts: Sequence[Attempt]) -> list[Box]:
         boxes: list[Box] = [Box(self.item, (), 0, "missing")]

@@ -6,6 +6,8 @@ depth, bindings and time. Each rule is tried with some of its items taken as mis
 the chart has, which binds variables; conditions follow; then each missing item that rules define is explained in turn.
 Variables that stay unbound are left as variables, the same ones wherever they are the same (logic variables, as in
 Prolog).
+
+It is long because the search is one recursion, with its limits.
 """
 
 from __future__ import annotations

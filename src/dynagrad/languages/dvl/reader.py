@@ -74,7 +74,7 @@ def problem(message: str, at: Datum | None) -> SyntaxError:
 def read(source: SourceText) -> list[Datum]:
     """The data of a text.
 
-    >>> [shown(datum) for datum in read(Source("(+ 1 2/4) ; a sum", "f.dvl"))]
+    >>> [shown(datum) for datum in read(SourceText("(+ 1 2/4) ; a sum", "f.dvl"))]
     ['(+ 1 0.5)']
     """
     top: list[Datum] = []
