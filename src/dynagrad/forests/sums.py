@@ -426,6 +426,8 @@ def expected_counts(forest: Packed) -> Doubles:
 
 def expectation(forest: Packed, value: Callable[[RuleInstance], Any]) -> Any:
     """The expectation of the sum over a derivation's instances of a function of them: numbers, or arrays."""
+    if not callable(value):
+        raise Error(f"expected takes a function of a rule instance, not {shown(value)}")
     counts = expected_counts(forest)
     total: Any = 0.0
     for i in np.flatnonzero(counts).tolist():
