@@ -190,7 +190,7 @@ class RunError(Error):
 
 
 class PlaceError(RunError, IndexError):
-    """An index in a compiled function is out of range."""
+    """An index is out of range: in a compiled function, or of a sequence such as `chart.sample` gives."""
 
 
 class DepthError(RunError, RecursionError):

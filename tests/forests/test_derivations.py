@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import dynagrad as dg
-from dynagrad.forests.derivation import Derivation
+from dynagrad.forests.derivation import make_derivation
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:The :dynagrad.errors.ProgramWarning"
@@ -320,14 +320,14 @@ def test_a_derivation_that_is_not_right_is_refused(change: Any, said: str) -> No
     program = dg.Program(PATHS)
     right = program.run(EDGES).best("path(c)")
     with pytest.raises(dg.Error, match=said):
-        Derivation(None, (), right.weight, steps=tuple(change(list(right.steps)))).check(program, EDGES)
+        make_derivation(None, (), right.weight, steps=tuple(change(list(right.steps)))).check(program, EDGES)
 
 
 def test_a_weight_that_is_not_right_is_refused() -> None:
     program = dg.Program(PATHS)
     right = program.run(EDGES).best("path(c)")
     with pytest.raises(dg.Error, match="it says 2"):
-        Derivation(None, (), 2.0, steps=right.steps).check(program, EDGES)
+        make_derivation(None, (), 2.0, steps=right.steps).check(program, EDGES)
 
 
 def test_negations_and_comparisons_are_checked() -> None:
@@ -351,7 +351,7 @@ def test_what_cannot_be_asked() -> None:
         chart.sample("goal", 2)
     chart = dg.Program(PATHS).run(EDGES)
     for k in (0, -1, True, 1.5, "2"):
-        with pytest.raises(dg.Error, match="k is"):
+        with pytest.raises(dg.Error, match="k must be"):
             chart.kbest("path(c)", k)  # type: ignore[arg-type]
     with pytest.warns(dg.ProgramWarning, match="has 2 derivations, which are all here"):
         assert len(list(chart.kbest("path(c)", 5))) == 2
@@ -456,5 +456,5 @@ def test_batches() -> None:
     assert both.best[0] is not None and both.gradient["edge/2"]["b", "c"] == 2.0
     with pytest.raises(dg.Error, match="need an item"):
         bound.run_batch(starts, best=1)
-    with pytest.raises(dg.Error, match="best is a whole number"):
+    with pytest.raises(dg.Error, match="best must be a whole number"):
         bound.run_batch(starts, query="path(c)", best=0)

@@ -165,9 +165,6 @@ def function(r: random.Random) -> Any:
     return r.choice(FUNCTIONS)
 
 
-NOT_YET = {"isdisjoint", "why", "why_not", "read_forest"}
-"""`isdisjoint` is of Python's own views; the others do not refuse all wrong limits and files yet."""
-
 # What fits a parameter, by its name, or by that of its function and its own.
 FITTING: dict[str, Callable[[random.Random], Any]] = {
     "facts": facts,
@@ -239,11 +236,7 @@ STEPS = {"checkpoint.n", "fixed_point.max_steps", "derivative.n"}
 HELD = 12  # of each type, so many live at once
 CALLED = tuple(
     name
-    for name, thing in (
-        (name, getattr(dg, name))
-        for name in dg.__all__
-        if name not in NOT_YET and not getattr(getattr(dg, name), "__module__", "").startswith("dynagrad.forests")
-    )
+    for name, thing in ((name, getattr(dg, name)) for name in dg.__all__)
     if inspect.isfunction(thing) or (inspect.isclass(thing) and not issubclass(thing, BaseException))
 )
 ALWAYS = ("__getitem__", "__contains__", "__call__", "__len__", "__iter__", "__repr__", "__bool__", "__eq__")
@@ -264,8 +257,6 @@ class World:
 
     def keep(self, thing: Any) -> None:
         kind = type(thing)
-        if kind.__module__.startswith("dynagrad.forests"):
-            return  # these classes can be made by hand, of anything: not guarded yet
         if kind.__module__.startswith("dynagrad") and not issubclass(kind, BaseException):
             held = self.live.setdefault(kind, [])
             held.append(thing)
@@ -310,7 +301,7 @@ class World:
             return
         kind = r.choice(list(self.live))
         thing = r.choice(self.live[kind])
-        public = [n for n in dir(kind) if not n.startswith("_") and n not in NOT_YET]
+        public = [n for n in dir(kind) if not n.startswith("_") and not _pythons(kind, n)]
         names = [*public * 3, *(n for n in ALWAYS if any(n in vars(k) for k in kind.__mro__))]
         name = r.choice(names)
         member = inspect.getattr_static(kind, name, None)
@@ -370,6 +361,12 @@ class World:
             pass
         except Exception:
             self.wrong.append(f"pullback({_text(given)})\n{traceback.format_exc(limit=-4)}")
+
+
+def _pythons(kind: type, name: str) -> bool:
+    """Whether a method is one that Python gives all sequences and mappings."""
+    owner = next(k for k in kind.__mro__ if name in vars(k))
+    return owner.__module__ in ("collections.abc", "typing")
 
 
 def _text(x: Any) -> str:

@@ -19,16 +19,17 @@ from typing import Any
 
 import numpy as np
 
+from ..arguments import yes_or_no
 from ..calls import maker, public, public_iterator
 from ..errors import FactError, ProgramWarning, QueryError
 from ..facts.relation import Relation, parse_key
 from ..facts.table import Table
 from ..forests.absence.attempts import WhyNot
 from ..forests.derivation import Derivation
-from ..forests.forest import Forest
+from ..forests.forest import Forest, make_forest
 from ..forests.packed import Packed, RuleInstance
-from ..forests.ranking.k_best import KBest, best
-from ..forests.sums import Samples, count, count_simple, expectation
+from ..forests.ranking.k_best import KBest, best, make_kbest
+from ..forests.sums import Samples, count, count_simple, expectation, make_samples
 from ..forests.why import Why, why
 from ..rules.syntax import Item, Variable
 from . import derivations, lookup
@@ -414,7 +415,7 @@ class Chart:
         >>> [str(item) for item in forest.items]
         ['path(b)', 'path(a)', 'edge(a,b)']
         """
-        return Forest(derivations.collect(self._collector(), item, limit))
+        return make_forest(derivations.collect(self._collector(), item, limit))
 
     @public
     def forest_size(self, item: Any = "goal", *, limit: int | None = None) -> tuple[int, int]:
@@ -462,7 +463,7 @@ class Chart:
         >>> [d.weight for d in chart.kbest("path(c)", 2)]
         [3.0, 9.0]
         """
-        return KBest(self._packed(item), k, simple=simple, distinct=distinct)
+        return make_kbest(self._packed(item), k, simple=simple, distinct=distinct)
 
     @public
     def sample(self, item: Any = "goal", n: int = 1, *, seed: int = 0) -> Samples:
@@ -476,7 +477,7 @@ class Chart:
         >>> sum(d.facts() == ["a(y)"] for d in draws) / 1000
         0.771
         """
-        return Samples(self._packed(item), n, seed)
+        return make_samples(self._packed(item), n, seed)
 
     @public
     def count(self, item: Any = "goal", *, simple: bool = False) -> int | float:
@@ -487,7 +488,7 @@ class Chart:
         4
         """
         forest = self._packed(item)
-        return count_simple(forest) if simple else count(forest)
+        return count_simple(forest) if yes_or_no("simple", simple) else count(forest)
 
     @public
     def expected(self, item: Any, value: Callable[[RuleInstance], Any]) -> Any:

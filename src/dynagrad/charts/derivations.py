@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..arguments import real_number, whole_number
 from ..codegen.rules.compiled import Settings, Stop
 from ..codegen.rules.forest.collecting import merged
-from ..errors import Error, NotConverged, QueryError, RoomError, shown
+from ..errors import Error, NotConverged, QueryError, RoomError
 from ..facts.relation import take
 from ..facts.terms import item_text
 from ..forests.absence.attempts import WhyNot
@@ -23,8 +24,8 @@ from ..forests.absence.searching import Knowledge, why_not
 from ..forests.algebra import ALGEBRAS, Algebra, user_algebra
 from ..forests.derivation import Derivation
 from ..forests.packed import NO_ROW, Arrays, ForestRule, Meaning, Name, Packed
-from ..forests.ranking.k_best import KBest
-from ..forests.sums import Samples
+from ..forests.ranking.k_best import make_kbest
+from ..forests.sums import Samples, make_samples
 from ..forests.unfolding import unfolded
 from ..plan.model import Plan, TableLayout
 from ..plan.right_sides import numbers, to_node
@@ -41,6 +42,9 @@ from .run import Run
 
 MOST_INSTANCES = 100_000_000
 """The most instances of a forest, unless its user says otherwise."""
+
+MOST_MISSING, MOST_DEPTH = 100, 100
+"""The bounds of a search for what is missing, which recurses on both."""
 
 
 @dataclass(frozen=True)
@@ -121,14 +125,15 @@ def place(run: Run, held: Collector, item: Any) -> tuple[str, list[int]]:
 def size(held: Collector, item: Any, limit: int | None = None) -> tuple[int, int]:
     """How many items and instances the forest of an item has, without making it."""
     key, codes = place(held.run, held, item)
-    return held.collect(key, codes, MOST_INSTANCES * 100 if limit is None else limit, Collecting.COUNTS)
+    most = MOST_INSTANCES * 100 if limit is None else whole_number("limit", limit, 0)
+    return held.collect(key, codes, most, Collecting.COUNTS)
 
 
 def collect(
     held: Collector, item: Any, limit: int | None = None, stop: Stop | None = None, *, sides: bool = False
 ) -> Packed:
     """The forest of an item's derivations; with `sides`, of those of items under `SIDE`, too."""
-    run, most = held.run, MOST_INSTANCES if limit is None else limit
+    run, most = held.run, MOST_INSTANCES if limit is None else whole_number("limit", limit, 0)
     key, codes = place(run, held, item)
     held.collect(key, codes, most, Collecting.SIDES if sides else Collecting.ALL, stop)
     scale, prepared = run.context.scale, held.prepared
@@ -139,8 +144,6 @@ def collect(
     values = scale.from_words(words)
     packed = Arrays(begin, end, opened, rule, first, antecedent)
     weights, rows = _given(held, packed, tables, cells, values, given)
-    report = prepared.chart.report
-    del report
     forest = Packed(
         packed,
         Meaning(
@@ -315,18 +318,13 @@ class Wanted:
     @staticmethod
     def read(query: Any, best: Any, sample: Any, seed: Any) -> Wanted | None:
         """None where nothing is wanted. Raises Error for what cannot be."""
-        for name, number, least in (("best", best, 1), ("sample", sample, 0)):
-            if number is None:
-                continue
-            if isinstance(number, bool) or not isinstance(number, int) or number < least:
-                raise Error(f"{name} is a whole number of derivations, at least {least}, and {shown(number)} is none")
+        best = None if best is None else whole_number("best", best, 1)
+        sample = None if sample is None else whole_number("sample", sample, 0)
         if best is None and sample is None:
             return None
         if query is None:
             raise Error('best and sample need an item whose derivations are wanted, such as query="goal"')
-        if isinstance(seed, bool) or not isinstance(seed, int):
-            raise Error(f"seed is a whole number, and {shown(seed)} is none")
-        return Wanted(best, sample, seed)
+        return Wanted(best, sample, whole_number("seed", seed))
 
     def of(self, run: Run, query: Any) -> tuple[list[Derivation], Samples | None]:
         """Those of one example: none where the item was not derived. They keep no chart."""
@@ -335,8 +333,8 @@ class Wanted:
         if lookup.words_at(held.prepared, key, codes, run.context.scale.width) is None:
             return [], None
         forest = collect(held, query)
-        ranked = [] if self.best is None else list(itertools.islice(KBest(forest, None), self.best))
-        drawn = None if self.sample is None else Samples(forest, self.sample, self.seed)
+        ranked = [] if self.best is None else list(itertools.islice(make_kbest(forest, None), self.best))
+        drawn = None if self.sample is None else make_samples(forest, self.sample, self.seed)
         return [d.apart() for d in ranked], drawn
 
 
@@ -380,6 +378,9 @@ def knowledge(run: Run) -> Knowledge:
 
 def explain_absence(run: Run, item: Any, most: int, depth: int, bindings: int, seconds: float) -> WhyNot:
     """Why an item is not there. Raises where it is."""
+    most, depth = whole_number("missing", most, 1, MOST_MISSING), whole_number("depth", depth, 1, MOST_DEPTH)
+    bindings = whole_number("bindings", bindings, 1)
+    seconds = real_number("seconds", seconds)
     prepared = run.ready()
     if isinstance(item, tuple):
         key, values = lookup.place(item, lambda key: lookup.check_known(run.context, prepared, key))

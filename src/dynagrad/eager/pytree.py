@@ -407,7 +407,10 @@ def scale(c: Any, x: Any) -> Any:
         x = float(x)
     if not is_real(plain(c)):
         raise Error(f"scale: the factor should be a real, and is {shown(c)}{place()}")
-    return transform(x, lambda r: apply(ops.multiply, plain(c), plain(r)), lambda f: _scale_function(c, f))
+    try:
+        return transform(x, lambda r: apply(ops.multiply, plain(c), plain(r)), lambda f: _scale_function(c, f))
+    except ValueError as error:
+        raise Error(f"scale: the factor {shown(c)} does not fit{place()}: {error}") from None
 
 
 def _scale_function(c: Any, f: Any) -> Any:

@@ -33,6 +33,7 @@ from ..rules.syntax import (
     Side,
     Source,
 )
+from .listed import Listed
 from .steps import DerivationStep
 from .terms import PartialMatch, Row, Unbound, bind_rule, body_items, same
 
@@ -54,7 +55,7 @@ class _Given:
     source: Source
     semiring: str | None
     probabilities: bool
-    facts: dict[str, list[_Fact]]
+    facts: dict[str, Sequence[_Fact]]
     defined: frozenset[str]
     transient: frozenset[str]
     external: frozenset[str]
@@ -111,7 +112,10 @@ def _close(a: Any, b: Any) -> bool:
 
 def _given(program: Any, facts: Mapping[str, Any], values: str) -> _Given:
     if isinstance(program, Path):
-        program = program.read_text(encoding="utf-8")
+        try:
+            program = program.read_text(encoding="utf-8")
+        except (OSError, ValueError) as error:
+            raise Error(f"no program can be read from {shown(str(program))}: {error}") from None
     text = program if isinstance(program, str) else getattr(program, "source", None)
     if not isinstance(text, str):
         raise Error(f"derivation.check takes a dg.Program, its text or its path, and {shown(program)} is none of these")
@@ -159,7 +163,7 @@ def _is_number(body: Expression) -> bool:
     )
 
 
-def _read(given: _Given, key: str, rows: Any) -> list[_Fact]:
+def _read(given: _Given, key: str, rows: Any) -> Sequence[_Fact]:
     shape: Any = {"expectation": "expectation", "count": "count", "boolean": "boolean"}.get(
         str(given.semiring), "float"
     )
@@ -168,8 +172,7 @@ def _read(given: _Given, key: str, rows: Any) -> list[_Fact]:
     relation: Relation = rows if isinstance(rows, Relation) else read(key, rows, value_shape=shape, finite="no_nan")
     columns = [c.to_list() for c in relation.columns]
     values: Sequence[Any] = [None] * relation.count if relation.values is None else relation.values.tolist()
-    listed = zip(*columns, strict=True) if columns else [()] * relation.count
-    return [_Fact(tuple(row), _value(given, value)) for row, value in zip(listed, values, strict=True)]
+    return Listed(relation.count, lambda n: _Fact(tuple(c[n] for c in columns), _value(given, values[n])))
 
 
 def _value(given: _Given, value: Any) -> Any:
@@ -308,18 +311,19 @@ def _leaf(given: _Given, step: DerivationStep) -> Any:
     key, arguments = step.name
     if key in given.external:
         return None
-    rows = given.rows(key)
-    matching = [fact for fact in rows if _same_row(fact.row, arguments)]
+    fact = None if step.row is None else given.row(key, step.row)
+    if fact is not None and _same_row(fact.row, arguments) and not step.side and not _shifts(given, key):
+        return fact.value
+    matching = [fact for fact in given.rows(key) if _same_row(fact.row, arguments)]
     if step.side:
         if not matching and key not in given.defined:
             raise _Wrong("it is no given fact, and no rule derives it")
         return _one(given)
     if not matching:
         raise _Wrong(f"{item_text(key, list(arguments))} is no given fact")
-    fact = None if step.row is None else given.row(key, step.row)
     if fact is None or not _same_row(fact.row, arguments):
         raise _Wrong(f"row {step.row} of {key} is another fact")
-    return _merged(given, matching) if _shifts(given, key) else fact.value
+    return _merged(given, matching)
 
 
 def _same_row(a: Row, b: Row) -> bool:

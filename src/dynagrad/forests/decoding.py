@@ -12,9 +12,10 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ..arguments import numeric_function
 from ..errors import Error, QueryError, RoomError, shown
 from .algebra import Kind
-from .derivation import Derivation
+from .derivation import Derivation, make_derivation
 from .native import Held, Walk, unbounded
 from .packed import Packed, RuleInstance
 from .ranking.k_best import MOST_INSTANCES, product_of
@@ -26,10 +27,11 @@ RULES = ("sum", "product")
 
 def decode(forest: Packed, gain: Gain | None, by: str) -> Derivation:
     """The derivation with the largest expected gain, or with the largest product of chances of its instances."""
-    if by not in RULES:
+    if not isinstance(by, str) or by not in RULES:
         raise Error(f"by is 'sum' or 'product', and {shown(by)} is neither")
-    if gain is not None and (by == "product" or not callable(gain)):
-        raise Error("a gain is a function of an instance, and is added up: it goes with by='sum'")
+    if gain is not None and by == "product":
+        raise Error("a gain is added up, so it goes with by='sum'")
+    gained = numeric_function("gain", (lambda _: 1.0) if gain is None else gain)
     counts = expected_counts(forest)
     a = forest.arrays
     if by == "product":
@@ -39,11 +41,7 @@ def decode(forest: Packed, gain: Gain | None, by: str) -> Derivation:
         heads = np.bincount(a.owner, counts, len(a.begin))[a.owner]
         rules = np.flatnonzero((a.rule >= 0) & (counts > 0))
         scores = np.where(counts > 0, 0.0, -np.inf)
-        gains = (
-            np.ones(len(rules))
-            if gain is None
-            else np.array([float(gain(RuleInstance(forest, int(n)))) for n in rules])
-        )
+        gains = np.array([gained(RuleInstance(forest, n)) for n in rules.tolist()])
         if not np.isfinite(gains).all():
             raise Error("a gain is a finite number")
         scores[rules] = gains * heads[rules]
@@ -68,4 +66,4 @@ def _best(forest: Packed, scores: Doubles) -> Derivation:
     found = walk.derivation(0, MOST_INSTANCES)
     if found is None:
         raise RoomError(f"this derivation has more than {MOST_INSTANCES:,} instances")
-    return Derivation(forest, found[0], product_of(forest, found[0]))
+    return make_derivation(forest, found[0], product_of(forest, found[0]))

@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy.typing as npt
 
-from ..calls import public
+from ..arguments import yes_or_no
+from ..calls import maker, public
 from ..errors import Error
 from .checking import check
 from .drawing import boxes, graphviz, rich_tree, svg, text_tree
-from .json_text import json_text
 from .packed import NO_ROW, ForestRule, Packed
 from .steps import DerivationStep
+from .storage import json_text
 
 
 class Derivation:
@@ -63,7 +64,7 @@ class Derivation:
 
     def apart(self) -> Derivation:
         """The same derivation, without the forest that it came from."""
-        return Derivation(None, (), self.weight, self.log_probability, self.steps)
+        return make_derivation(None, (), self.weight, self.log_probability, self.steps)
 
     def __iter__(self) -> Iterator[DerivationStep]:
         return iter(self.steps)
@@ -109,7 +110,7 @@ class Derivation:
         return hash(self._compared())
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Derivation, (None, (), self.weight, self.log_probability, self.steps)
+        return make_derivation, (None, (), self.weight, self.log_probability, self.steps)
 
     def __repr__(self) -> str:
         weight = "" if self.weight is None else f" of weight {self.weight}"
@@ -123,7 +124,7 @@ class Derivation:
 
         `conditions` has what the rules ask for beside their items as leaves too, `not stop(3)` and `1 < 2`.
         """
-        steps = self.steps
+        steps, conditions = self.steps, yes_or_no("conditions", conditions)
         made: list[Any] = [None] * len(steps)
         for n in range(len(steps) - 1, -1, -1):
             step = steps[n]
@@ -246,6 +247,9 @@ class Derivation:
         `SIDE` is derived and one under `not` is not, where rules define the predicate.
         """
         check(self.steps, self.weight, program, facts, values)
+
+
+make_derivation = maker(Derivation, "derivations come from chart.best(item), kbest and sample")
 
 
 def _steps(forest: Packed, instances: Sequence[int] | npt.NDArray[Any]) -> tuple[DerivationStep, ...]:

@@ -6,13 +6,15 @@ from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..calls import public
+from ..arguments import yes_or_no
+from ..calls import maker, public
 from . import storage
 from .decoding import decode
 from .derivation import Derivation
-from .packed import ForestItem, Listed, Packed, RuleInstance
-from .ranking.k_best import KBest, best
-from .sums import Samples, count, count_simple, covariance, expectation
+from .listed import Listed
+from .packed import ForestItem, Packed, RuleInstance
+from .ranking.k_best import KBest, best, make_kbest
+from .sums import Samples, count, count_simple, covariance, expectation, make_samples
 
 
 class Forest:
@@ -74,17 +76,17 @@ class Forest:
         distinct: str | Callable[[Derivation], Hashable] | None = None,
     ) -> KBest:
         """As `chart.kbest`."""
-        return KBest(self.packed, k, simple=simple, distinct=distinct)
+        return make_kbest(self.packed, k, simple=simple, distinct=distinct)
 
     @public
     def sample(self, n: int = 1, *, seed: int = 0) -> Samples:
         """As `chart.sample`."""
-        return Samples(self.packed, n, seed)
+        return make_samples(self.packed, n, seed)
 
     @public
     def count(self, *, simple: bool = False) -> int | float:
         """As `chart.count`."""
-        return count_simple(self.packed) if simple else count(self.packed)
+        return count_simple(self.packed) if yes_or_no("simple", simple) else count(self.packed)
 
     @public
     def expected(self, value: Callable[[RuleInstance], Any]) -> Any:
@@ -139,6 +141,9 @@ class Forest:
         return f"<Forest of {self.packed.text(0)}: {len(self.items):,} items, {len(self.instances):,} instances>"
 
 
+make_forest = maker(Forest, "forests come from chart.forest(item), or dg.read_forest(text)")
+
+
 @public
 def read_forest(source: str | Path) -> Forest:
     """A forest that `forest.to_json` wrote: its path, or its text. It needs no chart.
@@ -149,4 +154,4 @@ def read_forest(source: str | Path) -> Forest:
     >>> dg.read_forest(text).best().weight
     2.0
     """
-    return Forest(storage.read_forest(source))
+    return make_forest(storage.read_forest(source))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar, overload
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,10 +18,10 @@ from ..facts.terms import item_text
 from ..rules.normal import NormalRule
 from ..rules.syntax import Rule, Source
 from .algebra import Algebra, refuse_signs
+from .listed import Listed
 from .native import Held, Walk
 from .terms import PartialMatch, bind_rule, instance_text
 
-T = TypeVar("T")
 NO_ROW = 2**40
 """Of an external value, which no row gives."""
 Name = tuple[str, tuple[Any, ...]]
@@ -184,32 +184,6 @@ class Packed:
     def given_text(self, given: int) -> str:
         instance = int(np.flatnonzero(self.arrays.rule == -1 - given)[0])
         return f"the fact {self.text(int(self.owners()[instance]))}"
-
-
-class Listed(Sequence[T]):
-    """A sequence of so many, each worked out as it is looked at."""
-
-    def __init__(self, count: int, make: Callable[[int], T]) -> None:
-        self._count, self._make = count, make
-
-    def __len__(self) -> int:
-        return self._count
-
-    @overload
-    def __getitem__(self, at: int) -> T: ...
-    @overload
-    def __getitem__(self, at: slice) -> Sequence[T]: ...
-    def __getitem__(self, at: int | slice) -> T | Sequence[T]:
-        if isinstance(at, slice):
-            return [self._make(n) for n in range(*at.indices(self._count))]
-        n = at + self._count if at < 0 else at
-        if not 0 <= n < self._count:
-            raise IndexError(f"there are {self._count:,} of them, and {at} is none")
-        return self._make(n)
-
-    def __repr__(self) -> str:
-        shown = ", ".join(str(x) for x in self[:3])
-        return f"[{shown}{', ...' if len(self) > 3 else ''}]"
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from ..arguments import whole_number
 from ..errors import Error, FactError, shown
 from ..facts.terms import Term
 from ..rules.parse import parse
 from ..rules.syntax import Source
 from .algebra import ALGEBRAS
-from .json_text import json_text
 from .packed import NO_ROW, Arrays, ForestRule, Meaning, Name, Packed, RuleInstance, python_value
 
 FORMAT = "dynagrad forest 1"
@@ -107,9 +107,13 @@ def _read_number(value: Any) -> Any:
 
 def read_forest(source: str | Path) -> Packed:
     """A forest from JSON: from a path, or from its text. Raises FactError where it is none."""
-    text = source.read_text(encoding="utf-8") if isinstance(source, Path) else source
-    if isinstance(text, str) and not text.lstrip().startswith("{"):
-        text = Path(text).read_text(encoding="utf-8")
+    if not isinstance(source, str | Path):
+        raise FactError(f"a forest is read from a path or from its text, and {shown(source)} is neither")
+    try:
+        path = isinstance(source, Path) or not source.lstrip().startswith("{")
+        text = Path(source).read_text(encoding="utf-8") if path else str(source)
+    except (OSError, ValueError) as error:  # a name may be too long, or have a zero in it
+        raise FactError(f"no forest can be read from {shown(str(source))}: {error}") from None
     try:
         data = json.loads(text)
         if data["format"] != FORMAT:
@@ -255,3 +259,9 @@ def to_arrow(forest: Packed) -> dict[str, Any]:
 
 def _arrow_values(values: list[Any]) -> Any:
     return [str(v) if isinstance(v, int) and not isinstance(v, bool) and v >= 2**63 else v for v in values]
+
+
+def json_text(data: Any, indent: Any) -> str:
+    """Data as JSON. Raises Error for what is not an indentation."""
+    indent = None if indent is None else whole_number("indent", indent, 0, 16)
+    return json.dumps(data, indent=indent, ensure_ascii=False, default=str)

@@ -19,10 +19,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..arguments import numeric_function, whole_number
+from ..calls import maker
 from ..errors import Error, NotConverged, QueryError, RoomError, shown
 from ..runtime.library import Stop
 from .algebra import NO_WEIGHT, Kind
-from .derivation import Derivation
+from .derivation import Derivation, make_derivation
+from .listed import Listed
 from .native import Walk
 from .packed import Packed, RuleInstance
 from .ranking.k_best import MOST_INSTANCES, product_of
@@ -261,7 +264,7 @@ def log_total(forest: Packed) -> float:
 # -- draws -------------------------------------------------------------------------------------------------------------
 
 
-class Samples(Sequence[Derivation]):
+class Samples(Listed[Derivation]):
     """Draws from the derivations of an item, in proportion to their weight. Draw i depends on the seed and i alone.
 
     They are kept as numbers of instances, and made into derivations as they are looked at. `log_probability` has the
@@ -270,15 +273,11 @@ class Samples(Sequence[Derivation]):
 
     def __init__(self, forest: Packed, n: int, seed: int = 0, start: int = 0) -> None:
         """Draws start .. start + n - 1."""
-        for what, number in (("n", n), ("seed", seed), ("start", start)):
-            if isinstance(number, bool) or not isinstance(number, int | np.integer):
-                raise Error(f"{what} is a whole number, and {shown(number)} is none")
-        if n < 0 or start < 0:
-            raise Error(f"{n} draws from number {start} on were asked for; both are at least 0")
+        n, seed, start = whole_number("n", n, 0), whole_number("seed", seed), whole_number("start", start, 0)
         walk = summed(forest)
         self._forest = forest
         instances, begins, logs, total = [], [np.zeros(1, np.int64)], [], 0
-        for found in _drawn(walk, int(seed), start, start + n):
+        for found in _drawn(walk, seed, start, start + n):
             if isinstance(found, int):
                 raise _not_drawn(forest, found)
             instances.append(found[0])
@@ -291,21 +290,12 @@ class Samples(Sequence[Derivation]):
         """Where each draw begins in `instances`, and where the last one ends."""
         self.log_probability = np.concatenate([np.zeros(0), *logs])
 
-    def __len__(self) -> int:
-        return len(self.begin) - 1
+        super().__init__(len(self.begin) - 1, self._draw)
 
-    def __getitem__(self, at: Any) -> Any:
-        if isinstance(at, slice):
-            return [self[n] for n in range(*at.indices(len(self)))]
-        n = at + len(self) if at < 0 else at
-        if not 0 <= n < len(self):
-            raise IndexError(f"there are {len(self):,} draws, and {at} is none")
+    def _draw(self, n: int) -> Derivation:
         instances = _completed(self._forest, self.instances[self.begin[n] : self.begin[n + 1]].tolist())
         weight = product_of(self._forest, instances)
-        return Derivation(self._forest, instances, weight, float(self.log_probability[n]))
-
-    def __iter__(self) -> Iterator[Derivation]:
-        return (self[n] for n in range(len(self)))
+        return make_derivation(self._forest, instances, weight, float(self.log_probability[n]))
 
     def score_gradient(self, value: Callable[[Derivation], float]) -> dict[str, float]:
         """Estimates the derivative of the expectation of a function of a derivation by the log weight of each fact.
@@ -313,8 +303,9 @@ class Samples(Sequence[Derivation]):
         It is the mean of value times score, with the mean value as a baseline (Williams 1992, "Simple statistical
         gradient-following algorithms"). Facts that no draw uses have none.
         """
+        value = numeric_function("value", value)
         derivations = list(self)
-        values = np.array([float(value(d)) for d in derivations])
+        values = np.array([value(d) for d in derivations])
         if len(values) < 2:
             raise Error("a gradient is estimated from at least two draws")
         values = (values - values.mean()) / (len(values) - 1)
@@ -326,6 +317,9 @@ class Samples(Sequence[Derivation]):
 
     def __repr__(self) -> str:
         return f"<{len(self):,} draws from the derivations of {self._forest.text(0)}>"
+
+
+make_samples = maker(Samples, "draws come from chart.sample(item, n)")
 
 
 _Draws = tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64], Doubles]
@@ -431,7 +425,11 @@ def expectation(forest: Packed, value: Callable[[RuleInstance], Any]) -> Any:
     counts = expected_counts(forest)
     total: Any = 0.0
     for i in np.flatnonzero(counts).tolist():
-        total = total + float(counts[i]) * value(RuleInstance(forest, i))
+        found = value(RuleInstance(forest, i))
+        try:
+            total = total + float(counts[i]) * found
+        except (TypeError, ValueError):
+            raise Error(f"expected adds up numbers, or arrays of one shape, and was given {shown(found)}") from None
     return total
 
 
@@ -444,14 +442,16 @@ def covariance(
     of what its instances expect, plus the expected sum of the covariances of antecedents (Li and Eisner 2009,
     "First- and second-order expectation semirings").
     """
+    first = numeric_function("first", first)
+    second = None if second is None else numeric_function("second", second)
     walk = summed(forest)
     a = forest.arrays
     shares = np.array(walk.shares())
     used = np.flatnonzero(shares > 0).tolist()
     f, g = np.zeros(len(a.rule)), np.zeros(len(a.rule))
     for i in used:
-        f[i] = float(first(RuleInstance(forest, i)))
-        g[i] = f[i] if second is None else float(second(RuleInstance(forest, i)))
+        f[i] = first(RuleInstance(forest, i))
+        g[i] = f[i] if second is None else second(RuleInstance(forest, i))
     means = [np.zeros(len(a.begin)), np.zeros(len(a.begin))]
     found = np.zeros(len(a.begin))
     nodes, begin, _, _ = walk.order()

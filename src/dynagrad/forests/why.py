@@ -16,17 +16,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..arguments import real_number, whole_number
 from ..calls import public
-from ..errors import QueryError
+from ..errors import QueryError, RoomError
 from .algebra import Kind
 from .drawing import Box, svg, text_tree
-from .json_text import json_text
 from .native import Held, Walk
 from .packed import Arrays, ForestItem, Packed, RuleInstance
 from .ranking.k_best import _ranked
+from .storage import json_text
 
 Fact = str
 SELECTIVE = ("viterbi", "tropical")
+
+MOST_DEPTH, MOST_REASONS = 100, 100_000
+"""How deep an item can be opened, and how many reasons are shown then: a forest unfolds into exponentially many."""
 
 
 @dataclass(frozen=True)
@@ -77,10 +81,10 @@ class Why:
     @public
     def to_json(self, indent: int | None = None) -> str:
         """All of it as JSON."""
-        return json_text(self.data(True), indent)
+        return json_text(self._data() | {"sets": self.sets, "complete": self.complete}, indent)
 
-    def data(self, top: bool) -> dict[str, Any]:
-        """What it is as JSON; at the `top`, with the sets of facts."""
+    def _data(self) -> dict[str, Any]:
+        """What is said of an item wherever it stands: all but the sets of facts."""
         found: dict[str, Any] = {"item": self.item, "value": self.value}
         if self.reasons is not None:
             found["reasons"] = [
@@ -91,11 +95,11 @@ class Why:
                     "value": r.value,
                     **({} if r.change is None else {"change": r.change}),
                     "conditions": list(r.conditions),
-                    "antecedents": [a.data(False) for a in r.antecedents],
+                    "antecedents": [a._data() for a in r.antecedents],
                 }
                 for r in self.reasons
             ]
-        return found | ({"sets": self.sets, "complete": self.complete} if top else {})
+        return found
 
     def _boxes(self) -> list[Box]:
         boxes: list[Box] = []
@@ -156,7 +160,11 @@ def why(
     above: float | None,
 ) -> Why:
     """Why the root of a forest is there. `adjoint` gives the derivative of a goal by an item, where one was named."""
+    depth, sets = whole_number("depth", depth, 0, MOST_DEPTH), whole_number("sets", sets, 0)
+    budget = whole_number("budget", budget, 1)
+    above = None if above is None else real_number("above", above)
     memo: dict[int, float] = {}
+    reasons_left = MOST_REASONS
 
     def derivative(item: ForestItem) -> float | None:
         if adjoint is None:
@@ -166,10 +174,14 @@ def why(
         return memo[item.number]
 
     def explain(item: ForestItem, left: int, path: frozenset[int]) -> Why:
+        nonlocal reasons_left
         reasons = None
         if left > 0 and item.opened and item.number not in path:
             d = derivative(item)
             within = path | {item.number}
+            reasons_left -= len(item.instances)
+            if reasons_left < 0:
+                raise RoomError(f"depth {depth} opens more than {MOST_REASONS:,} reasons; ask for a smaller depth")
             shares = _shares(forest, item)
             reasons = tuple(
                 Reason(

@@ -90,13 +90,17 @@ def _check(
     directions = list(_directions(list(leaves(inputs)), _argument_names(inputs), random))
     covectors = list(_directions(list(leaves(value)), _result_names(value), random))
     differences = [_differences(f, inputs, u, value) for _, u in directions]
+    with np.errstate(invalid="ignore"):  # what is no number is compared below
+        slopes = np.array([[c @ slope for _, c in covectors] for slope, _ in differences])
+        errors = np.array([[np.abs(c) @ error for _, c in covectors] for _, error in differences])
     for mode in modes:
         found = _TABLES[mode](f, inputs, value, [u for _, u in directions], [c for _, c in covectors])
         for i, (by, _) in enumerate(directions):
             for j, (of, c) in enumerate(covectors):
-                slope, error = float(c @ differences[i][0]), float(np.abs(c) @ differences[i][1])
                 place = f"check_derivatives: {mode}{over}: the derivative of {of} {by}"
-                _compare(place, found[i][j], slope, error, tolerance, float(np.abs(c) @ sizes))
+                _compare(
+                    place, found[i][j], float(slopes[i, j]), float(errors[i, j]), tolerance, float(np.abs(c) @ sizes)
+                )
     if order > 1:
         along = _structured(inputs, random.standard_normal(sum(map(size, leaves(inputs)))))
         by = _structured(value, random.standard_normal(sum(map(size, leaves(value)))))

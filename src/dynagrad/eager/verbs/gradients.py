@@ -587,5 +587,7 @@ def hvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
     12.0
     """
     in_tuples("hvp", primals, tangents)
+    if not len(primals):
+        raise Error("hvp: there has to be at least one primal")
     numbers = 0 if len(primals) == 1 else tuple(range(len(primals)))
     return jvp(grad(f, numbers), primals, tangents)[1]

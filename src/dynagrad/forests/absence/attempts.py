@@ -11,7 +11,7 @@ from typing import Any
 
 from ...calls import public
 from ..drawing import Box, svg, text_tree
-from ..json_text import json_text
+from ..storage import json_text
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from ...arguments import whole_number, yes_or_no
+from ...calls import maker
 from ...errors import Error, NotConverged, QueryError, RoomError, shown, warn
 from ..algebra import NO_WEIGHT, Kind, best_known
-from ..derivation import Derivation
+from ..derivation import Derivation, make_derivation
 from ..native import Held, Walk, unbounded
 from ..packed import Packed
 from .user import UserRanking
@@ -62,10 +64,7 @@ class KBest(Iterator[Derivation]):
     def __init__(
         self, forest: Packed, k: int | None, *, simple: bool = False, distinct: str | Key | None = None
     ) -> None:
-        if k is not None and (isinstance(k, bool) or not isinstance(k, int | np.integer)):
-            raise Error(f"k is a whole number, how many derivations there are to be, and {shown(k)} is none")
-        if k is not None and k < 1:
-            raise Error(f"k is the number of derivations, at least 1, and {k} was given")
+        k = None if k is None else whole_number("k", k, 1)
         if isinstance(distinct, str) and distinct not in DISTINCT:
             raise Error(f"distinct is 'yield', 'tree' or a function of a derivation, and {shown(distinct)} is none")
         if distinct is not None and not isinstance(distinct, str) and not callable(distinct):
@@ -75,7 +74,7 @@ class KBest(Iterator[Derivation]):
         self._item = forest.text(0)
         self.complete = False
         found = _all(forest)
-        if simple:
+        if yes_or_no("simple", simple):
             found = _filtered(found, _is_simple, "repeats no item on its own path")
         if distinct is not None:
             found = _distinct(found, DISTINCT[distinct] if isinstance(distinct, str) else distinct)
@@ -98,6 +97,9 @@ class KBest(Iterator[Derivation]):
 
     def __repr__(self) -> str:
         return f"<KBest of {self._item}: {self._given:,} given{', which are all' if self.complete else ''}>"
+
+
+make_kbest = maker(KBest, "the k best come from chart.kbest(item, k)")
 
 
 def _is_simple(derivation: Derivation) -> bool:
@@ -161,7 +163,7 @@ def _ranked(forest: Packed, walk: Walk, originals: Any) -> Iterator[Derivation]:
         instances, m, e, _ = found
         if originals is not None:
             instances = originals[instances]
-        yield Derivation(forest, instances, weight_of(forest, instances, m, e))
+        yield make_derivation(forest, instances, weight_of(forest, instances, m, e))
         n += 1
 
 
@@ -236,4 +238,4 @@ def _zeros(forest: Packed, walk: Walk) -> Iterator[Derivation]:
     originals_of = np.array(originals, np.int64)
     again = Walk(int(Kind.SIZES), WITH, held, lambda: np.repeat(forest.meaning.rank(), 3))
     for derivation in _ranked(forest, again, originals_of):
-        yield Derivation(forest, derivation.instances, product_of(forest, derivation.instances))
+        yield make_derivation(forest, derivation.instances, product_of(forest, derivation.instances))

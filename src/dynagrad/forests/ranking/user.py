@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ..derivation import Derivation
+from ..derivation import Derivation, make_derivation
 from ..native import unbounded
 from ..packed import Packed
 
@@ -161,4 +161,4 @@ class UserRanking(Iterator[Derivation]):
             pairs = zip(self._antecedents(f.instance), f.which, strict=True)
             below = [(u, self._ranked(u)[n] if n < len(self._ranked(u)) else self._best[u]) for u, n in pairs if u >= 0]
             stack.extend(reversed(below))
-        return Derivation(self._forest, instances, top.weight)
+        return make_derivation(self._forest, instances, top.weight)

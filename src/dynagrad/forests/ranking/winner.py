@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...errors import QueryError
-from ..derivation import Derivation
+from ..derivation import Derivation, make_derivation
 from ..packed import Packed, RuleInstance
 
 Choices = dict[int, list[int]]
@@ -32,7 +32,7 @@ def winner(forest: Packed) -> Derivation:
         node = todo.pop()
         instances.append(chosen[node])
         todo.extend(reversed([u for u in forest.antecedents(chosen[node]) if u >= 0]))
-    return Derivation(forest, instances, None)
+    return make_derivation(forest, instances, None)
 
 
 def _choices(forest: Packed, node: int) -> list[int]:

@@ -1,0 +1,79 @@
+"""Checks of what users pass: whole numbers, numbers, yes or no, functions that give numbers.
+
+Each takes the name of an argument and what was given for it, gives it back as it is wanted, and raises Error with the
+name and with what would do.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from numbers import Real
+from typing import Any
+
+from .errors import Error, shown
+
+
+def whole_number(what: str, given: Any, least: int | None = None, most: int | None = None) -> int:
+    """An argument that has to be a whole number, numpy's too. Raises Error, with its name and its bounds.
+
+    >>> whole_number("k", 3, 1)
+    3
+    >>> whole_number("k", 0, 1)
+    Traceback (most recent call last):
+        ...
+    dynagrad.errors.Error: k must be a whole number, at least 1, not 0
+    """
+    try:
+        found = None if isinstance(given, bool) else operator.index(given)
+    except TypeError:
+        found = None
+    if found is None or (least is not None and found < least) or (most is not None and found > most):
+        bounds = "" if least is None else f", at least {least}" if most is None else f" from {least} to {most}"
+        raise Error(f"{what} must be a whole number{bounds}, not {shown(given)}")
+    return found
+
+
+def real_number(what: str, given: Any) -> float:
+    """An argument that has to be a number and not NaN. Raises Error, with its name."""
+    try:
+        number = math.nan if isinstance(given, bool) or not isinstance(given, Real) else float(given)
+    except OverflowError:
+        number = math.nan
+    if math.isnan(number):
+        raise Error(f"{what} must be a number, not {shown(given)}")
+    return number
+
+
+def yes_or_no(what: str, given: Any) -> bool:
+    """An argument that has to be True or False. Raises Error, with its name."""
+    if type(given) is not bool:
+        raise Error(f"{what} must be True or False, not {shown(given)}")
+    return given
+
+
+def numeric_function(what: str, given: Any) -> Callable[[Any], float]:
+    """An argument that has to be a function whose results are numbers; a call of it checks that they are.
+
+    >>> numeric_function("gain", len)("abc")
+    3.0
+    >>> numeric_function("gain", str)("abc")
+    Traceback (most recent call last):
+        ...
+    dynagrad.errors.Error: a result of gain must be a number, not 'abc'
+    """
+    if not callable(given):
+        raise Error(f"{what} must be a function, not {shown(given)}")
+
+    def checked(x: Any) -> float:
+        found = given(x)
+        try:
+            number = math.nan if isinstance(found, str | bytes) else float(found)  # True and False count as 1 and 0
+        except (TypeError, ValueError, OverflowError):
+            number = math.nan
+        if math.isnan(number):
+            raise Error(f"a result of {what} must be a number, not {shown(found)}")
+        return number
+
+    return checked
