@@ -58,7 +58,8 @@ def public_functions() -> dict[str, Callable[..., Any]]:
     return found
 
 
-PASSED_ON = {"dg.cpp": "named", "dg.graph": "named"}  # to the function of the user's that is called
+PASSED_ON = {"dg.cpp": "named", "dg.graph": "named", "dg.fit": "options", "Model.fit": "options"}
+"""To the function of the user's that is called, to `Model.fit`, to a method."""
 
 
 @pytest.mark.parametrize("name", public_functions())

@@ -40,6 +40,7 @@ from .forests.derivation import Derivation
 from .forests.forest import Forest, read_forest
 from .moved import install as _install
 from .semirings import Semiring
+from .training.model import Model, fit, load_model
 
 _install()
 
@@ -63,6 +64,7 @@ __all__ = [
     "Forest",
     "Function",
     "LiftError",
+    "Model",
     "NotComputed",
     "NotConverged",
     "NotDifferentiable",
@@ -87,6 +89,7 @@ __all__ = [
     "cpp",
     "custom_rule",
     "derivative",
+    "fit",
     "fixed_point",
     "grad",
     "gradient",
@@ -96,6 +99,7 @@ __all__ = [
     "jacfwd",
     "jacrev",
     "jvp",
+    "load_model",
     "pullback",
     "read_file",
     "read_forest",

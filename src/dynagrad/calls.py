@@ -118,8 +118,17 @@ def maker(cls: Callable[P, R], source: str) -> Callable[P, R]:
     return make
 
 
+class _Every(frozenset[str]):
+    """The options of a function that looks at their names itself."""
+
+    def issuperset(self, other: Iterable[object]) -> bool:
+        return True
+
+
 def _options(f: Callable[..., Any]) -> frozenset[str]:
     parameters = inspect.signature(f).parameters.values()
+    if any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters):
+        return _Every()
     named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     return frozenset(p.name for p in parameters if p.kind in named)
 

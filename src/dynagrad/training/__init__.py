@@ -1,0 +1,39 @@
+"""Training: models that learn from data (DynaMITE of Eisner, Goldlust and Smith 2004, section 2.4).
+
+A model (`model.py`) is a program, parametrisations (`parameters/`), priors (`priors.py`) and an objective
+(`objectives.py`), each of which varies alone; together they are a `specification.py`. Data are `examples.py`. A
+`problem.py` evaluates parameters on data by `workers.py`, which give `totals.py`; `methods/` improve them and tell of
+each of their `steps.py` to `fit.py`, which knows when to stop, and keeps `reports.py`. Files are for `storage.py`.
+"""
+
+from __future__ import annotations
+
+from .examples import Example, read_examples
+from .model import Model, fit, load_model
+from .objectives import Conditional, Likelihood, OfItems, Risk
+from .parameters.differentiable import Differentiable
+from .parameters.distribution import Distribution
+from .parameters.log_linear import LogLinear
+from .priors import L1, L2, Dirichlet, Gaussian, add_lambda
+from .reports import Fit
+
+__all__ = [
+    "L1",
+    "L2",
+    "Conditional",
+    "Differentiable",
+    "Dirichlet",
+    "Distribution",
+    "Example",
+    "Fit",
+    "Gaussian",
+    "Likelihood",
+    "LogLinear",
+    "Model",
+    "OfItems",
+    "Risk",
+    "add_lambda",
+    "fit",
+    "load_model",
+    "read_examples",
+]

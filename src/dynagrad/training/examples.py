@@ -1,0 +1,178 @@
+"""Training data: examples, and where they come from. Nothing is known here of models.
+
+An example is a dict of facts, or an `Example` that says more. Data are any iterable of these that can be gone through
+again: a list, a folder, a file with a line of JSON each, a function that gives an iterator. They are read shard by
+shard, so that streams may be larger than memory.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from ..errors import Error, FactError, shown
+from ..facts.files import read_file
+from ..facts.relation import parse_key
+from ..facts.terms import Term
+
+SHARD = 256
+"""How many examples are added up on their own; the sums of shards are added in their order, whoever computes them."""
+
+
+@dataclass(frozen=True)
+class Example:
+    """The facts of an example, and what is known of its answer.
+
+    `observed` are facts of the clamped run of a conditional objective: they replace those of the same predicates.
+    `weight` is how often the example counts. `name` is what messages call it.
+    """
+
+    facts: Mapping[str, Any]
+    observed: Mapping[str, Any] = field(default_factory=dict)
+    weight: float = 1.0
+    name: str = ""
+
+    @property
+    def clamped(self) -> Mapping[str, Any]:
+        """The facts with what was observed."""
+        return {**self.facts, **self.observed}
+
+
+Data = Iterable[Example | Mapping[str, Any]] | Callable[[], Iterable[Example | Mapping[str, Any]]] | str | Path
+
+
+def as_example(given: Any, number: int) -> Example:
+    """An example from what the data have."""
+    if isinstance(given, Example):
+        if not isinstance(given.weight, int | float) or not 0 <= given.weight < float("inf"):
+            raise FactError(f"example {number}: its weight is {shown(given.weight)}, and not a number from 0 on")
+        return given
+    if isinstance(given, Mapping):
+        return Example(given)
+    raise FactError(f"example {number} is {shown(given)}; an example is a dict of facts, or a training.Example")
+
+
+class Passes:
+    """Data that can be gone through again and again, shard by shard.
+
+    >>> passes = Passes([{"a/1": [("x",)]}] * 300)
+    >>> [len(shard) for shard in passes.shards()], [len(shard) for shard in passes.shards()]
+    ([256, 44], [256, 44])
+    """
+
+    def __init__(self, data: Any) -> None:
+        if isinstance(data, str | Path):
+            path = Path(data)
+            if not path.exists():
+                raise FactError(f"there is no data at {shown(str(path))}")
+            self._begin: Callable[[], Iterable[Any]] = lambda: read_examples(path)
+        elif isinstance(data, Mapping | Example):
+            raise Error("data are a list of examples; for one example, give a list of it")
+        elif callable(data):
+            self._begin = data
+        elif isinstance(data, Iterator):
+            raise Error(
+                "the data are an iterator, which is used up after one pass; give a list, or a function that begins a "
+                "new iterator"
+            )
+        elif isinstance(data, Iterable):
+            self._begin = lambda: data
+        else:
+            raise Error(f"data are a list of examples, a path, or a function that gives an iterator, not {shown(data)}")
+
+    def __iter__(self) -> Iterator[Example]:
+        found = self._begin()
+        if not isinstance(found, Iterable):
+            raise Error(f"the function that gives the data returned {shown(found)}, which cannot be gone through")
+        return (as_example(x, n) for n, x in enumerate(found))
+
+    def shards(self, size: int = SHARD) -> Iterator[list[Example]]:
+        """The examples in lists of so many."""
+        examples = iter(self)
+        while shard := list(islice(examples, size)):
+            yield shard
+
+
+# -- files -------------------------------------------------------------------------------------------------------------
+
+
+def read_examples(path: Path) -> Iterator[Example]:
+    """Examples from a file with a JSON object on each line, or from a folder: in the order of their names.
+
+    In a folder each file that ends in `.jsonl` has examples, and each folder is an example: its files are the facts of
+    predicates, `word.3.tsv` of `word/3`.
+    """
+    if path.is_dir():
+        entries = sorted(p for p in path.iterdir() if not p.name.startswith("."))
+        if not entries:
+            raise FactError(f"the folder {shown(str(path))} has no examples")
+        for entry in entries:
+            if entry.is_dir():
+                yield Example(_facts_in(entry), name=entry.name)
+            elif entry.suffix == ".jsonl":
+                yield from _lines(entry)
+        return
+    yield from _lines(path)
+
+
+def _facts_in(folder: Path) -> dict[str, Any]:
+    facts: dict[str, Any] = {}
+    for file in sorted(folder.iterdir()):
+        name, _, arity = file.stem.rpartition(".")
+        if not name or not arity.isdigit():
+            raise FactError(f"{shown(str(file))}: the name of a file of facts is that of its predicate, as word.3.tsv")
+        facts[f"{name}/{arity}"] = read_file(file, f"{name}/{arity}")
+    return facts
+
+
+def _lines(path: Path) -> Iterator[Example]:
+    try:
+        with path.open(encoding="utf-8") as lines:
+            for n, line in enumerate(lines, 1):
+                if line.strip():
+                    yield _example_of(line, f"{path}, line {n}")
+    except (OSError, UnicodeDecodeError) as error:
+        raise FactError(f"the data in {shown(str(path))} cannot be read: {error}") from None
+
+
+def _example_of(line: str, where: str) -> Example:
+    """An example as JSON: a dict of facts, or one with "facts" and perhaps "observed", "weight" and "name"."""
+    try:
+        data = json.loads(line)
+    except json.JSONDecodeError as error:
+        raise FactError(f"{where}: this is not JSON: {error}") from None
+    if not isinstance(data, dict):
+        raise FactError(f"{where}: an example is an object with facts by predicate")
+    if "facts" not in data:
+        return Example(_facts(data, where), name=where)
+    unknown = set(data) - {"facts", "observed", "weight", "name"}
+    if unknown:
+        raise FactError(f"{where}: an example has no {shown(min(unknown))}; it has facts, observed, weight and name")
+    weight = data.get("weight", 1.0)
+    return Example(
+        _facts(data["facts"], where), _facts(data.get("observed", {}), where), weight, str(data.get("name", where))
+    )
+
+
+def _facts(data: Any, where: str) -> dict[str, Any]:
+    if not isinstance(data, dict):
+        raise FactError(f"{where}: facts are an object with a list of rows for each predicate")
+    for key in data:
+        parse_key(key)
+    return {
+        key: [tuple(map(_term, row)) if isinstance(row, list) else row for row in rows] for key, rows in data.items()
+    }
+
+
+def _term(value: Any) -> Any:
+    """A term as JSON has it: a list, or {"functor": [arguments]}."""
+    if isinstance(value, list):
+        return [_term(x) for x in value]
+    if isinstance(value, dict) and len(value) == 1:
+        ((functor, arguments),) = value.items()
+        return Term(functor, *map(_term, arguments))
+    return value

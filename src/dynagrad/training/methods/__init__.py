@@ -1,0 +1,52 @@
+"""How parameters are improved, by name: `em.py`, `descent.py` (all data at a time), `stochastic.py` (a few at a time).
+
+A method is a function of a problem, the parameters to begin with, an observer, and the state to go on from; it tells
+the observer of each step, stops where that says so, and gives the parameters. It knows nothing of files, clocks, or
+when to stop.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from ...calls import nearest_option
+from ...errors import Error, shown
+from ..specification import Theta
+from . import descent, em, stochastic
+
+Method = Callable[..., Theta]
+
+METHODS: dict[str, Method] = {
+    "em": em.batch,
+    "viterbi-em": em.viterbi,
+    "variational": em.variational,
+    "online-em": em.online,
+    "incremental-em": em.incremental,
+    "annealing": em.annealed,
+    **{name: partial(descent.minimise, method=name) for name in descent.SCIPY},
+    **{name: partial(stochastic.ascend, method=name) for name in stochastic.RULES},
+}
+SEEDED = (*stochastic.RULES,)
+TOLD = ("problem", "theta", "observe", "state", "method", "optimiser", "seed")
+"""Parameters of methods that are no options of `fit`."""
+
+
+def method_of(given: Any, seed: int, options: Mapping[str, Any]) -> Method:
+    """A method by its name, or from a class of `torch.optim`, with its options. Raises Error for those it lacks."""
+    if isinstance(given, type) and given.__module__.startswith("torch.optim"):
+        return partial(stochastic.by_torch, optimiser=given, seed=seed, **options)
+    if not isinstance(given, str):
+        raise Error(f"a method is a name, or a class of torch.optim, not {shown(given)}")
+    if given not in METHODS:
+        raise Error(f"there is no method {shown(given)}; there are {', '.join(METHODS)}, and classes of torch.optim")
+    known = [name for name in inspect.signature(METHODS[given]).parameters if name not in TOLD]
+    if given in stochastic.RULES:
+        known = [*known[:-1], *stochastic.RULES[given].options]
+    for name in options:
+        if name not in known:
+            hint = nearest_option(name, known) if known else "; it has none of its own"
+            raise Error(f"fit has no option {name}, nor has method={given!r}{hint}")
+    return partial(METHODS[given], **({"seed": seed} if given in SEEDED else {}), **options)

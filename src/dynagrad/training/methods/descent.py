@@ -1,0 +1,206 @@
+"""Gradient methods over all data, by scipy: conjugate gradients, variable metric, limited memory, truncated Newton.
+
+What scipy keeps cannot be looked into; so a run that is taken up again replays the evaluations that were made, which
+costs nothing, and goes on from there with the same bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...errors import Error, NotConverged, shown
+from ...facts.readers import import_module
+from ..parameters.rows import Doubles
+from ..priors import L1
+from ..problem import Problem
+from ..specification import Theta, ravelled, unravelled
+from ..steps import Observe, Step
+
+SCIPY = {
+    "cg": "CG",
+    "bfgs": "BFGS",
+    "l-bfgs": "L-BFGS-B",
+    "newton-cg": "Newton-CG",
+    "tnc": "TNC",
+    "slsqp": "SLSQP",
+    "trust-constr": "trust-constr",
+}
+"""Our names of scipy's methods."""
+BOUNDED = ("l-bfgs", "tnc", "slsqp", "trust-constr")
+CONSTRAINED = ("slsqp", "trust-constr")
+
+
+_MANY = 1_000_000_000
+ENDLESS: dict[str, dict[str, Any]] = {
+    "cg": {"maxiter": _MANY, "gtol": 1e-12},
+    "bfgs": {"maxiter": _MANY, "gtol": 1e-12},
+    "l-bfgs": {"maxiter": _MANY, "maxfun": _MANY, "ftol": 0.0, "gtol": 1e-12},
+    "newton-cg": {"maxiter": _MANY, "xtol": 0.0},
+    "tnc": {"maxfun": _MANY, "ftol": 0.0, "xtol": 0.0, "gtol": 1e-12},
+    "slsqp": {"maxiter": _MANY, "ftol": 1e-18},
+    "trust-constr": {"maxiter": _MANY, "gtol": 1e-12, "xtol": 1e-15},
+}
+"""Options of scipy's that leave it to the observer when it is enough."""
+
+
+class _Stop(Exception):
+    """The observer has seen enough."""
+
+
+class Evaluations:
+    """Objectives and gradients in the order in which they were asked for, replayed as long as there are any."""
+
+    def __init__(self, problem: Problem, like: Theta, known: Sequence[tuple[float, float, Doubles]]) -> None:
+        self._problem, self._like = problem, like
+        self.made = list(known)
+        self._next = 0
+
+    @property
+    def replayed(self) -> bool:
+        """Whether what comes next is new."""
+        return self._next >= len(self.made)
+
+    def __call__(self, vector: Doubles) -> tuple[float, float, Doubles]:
+        """The objective, that of the data alone, and the gradient."""
+        if self._next == len(self.made):
+            theta = unravelled(vector, self._like)
+            value, totals = self._problem.objective(theta)
+            self.made.append((value, totals.value, ravelled(self._problem.spec.pull(theta, totals))))
+        self._next += 1
+        return self.made[self._next - 1]
+
+
+def minimise(
+    problem: Problem,
+    theta: Theta,
+    observe: Observe,
+    state: Mapping[str, Any],
+    *,
+    method: str,
+    bounds: Any = None,
+    constraints: Any = (),
+    options: Mapping[str, Any] | None = None,
+) -> Theta:
+    """The parameters that make minus the objective small, by a method of `scipy.optimize.minimize`.
+
+    `bounds` and `constraints` are as scipy has them, over all parameters one after another; `options` are its own.
+    """
+    optimize = import_module("scipy.optimize", "train", f"method={method!r}")
+    if bounds is not None and method not in BOUNDED:
+        raise Error(f"{method} has no bounds; these have: {', '.join(BOUNDED)}")
+    if constraints != () and method not in CONSTRAINED:
+        raise Error(f"{method} has no constraints; these have: {', '.join(CONSTRAINED)}")
+    strengths = _l1(problem, theta)
+    if strengths.any():
+        return _with_l1(problem, theta, observe, state, strengths, optimize, method, bounds, options)
+    evaluate = Evaluations(problem, theta, state.get("evaluations", ()))
+
+    def negative(vector: Doubles) -> tuple[float, Doubles]:
+        value, _, gradient = evaluate(vector)
+        return -value, -gradient
+
+    return _run(optimize, negative, ravelled(theta), theta, evaluate, observe, method, bounds, constraints, options)
+
+
+def _run(
+    optimize: Any,
+    negative: Any,
+    start: Doubles,
+    like: Theta,
+    evaluate: Evaluations,
+    observe: Observe,
+    method: str,
+    bounds: Any,
+    constraints: Any,
+    options: Mapping[str, Any] | None,
+    fold: Any = None,
+) -> Theta:
+    last: list[Theta] = [unravelled(start if fold is None else fold(start), like)]
+    seen: dict[bytes, tuple[float, float, Doubles]] = {}
+
+    def both(vector: Doubles) -> tuple[float, Doubles]:
+        value, gradient = negative(vector)
+        seen.clear()
+        seen[np.asarray(vector).tobytes()] = (value, evaluate.made[-1][1], gradient)
+        return value, gradient
+
+    def step(vector: Any, *_: Any) -> None:
+        x = np.asarray(getattr(vector, "x", vector))
+        if x.tobytes() not in seen:
+            both(x)
+        value, data, gradient = seen[x.tobytes()]
+        last[0] = unravelled(x if fold is None else fold(x), like)
+        if not evaluate.replayed:
+            return  # it was told before
+        made = {"evaluations": list(evaluate.made)}
+        if observe(Step(last[0], -value, data, float(np.linalg.norm(gradient)), state=made)):
+            raise _Stop
+
+    if options is not None and not isinstance(options, Mapping):
+        raise Error(f"options are a dict of those of scipy's {SCIPY[method]}, not {shown(options)}")
+    wanted = {**ENDLESS[method], **(options or {})}
+    given: dict[str, Any] = {"constraints": constraints} if method in CONSTRAINED else {}
+    x, reached = start, np.inf
+    while True:  # a search along a line may fail for want of digits; from where it ended, a fresh one goes on
+        try:
+            found = optimize.minimize(
+                both, x, jac=True, method=SCIPY[method], bounds=bounds, callback=step, options=wanted, **given
+            )
+        except _Stop:
+            return last[0]
+        x = np.asarray(found.x)
+        if not np.isfinite(found.fun):
+            raise NotConverged(f"{method} ended at an objective that is not finite: {found.message}")
+        if found.success or not found.fun < reached:
+            return unravelled(x if fold is None else fold(x), like)
+        reached = found.fun
+
+
+# -- L1: each parameter as a difference of two that are at least 0 -----------------------------------------------------
+
+
+def _l1(problem: Problem, theta: Theta) -> Doubles:
+    priors = problem.spec.priors
+    strength = {n: priors[n].strength if isinstance(priors.get(n), L1) else 0.0 for n in theta}  # type: ignore[attr-defined]
+    return ravelled({n: np.full(len(x), strength[n]) for n, x in theta.items()})
+
+
+def _with_l1(
+    problem: Problem,
+    theta: Theta,
+    observe: Observe,
+    state: Mapping[str, Any],
+    strengths: Doubles,
+    optimize: Any,
+    method: str,
+    bounds: Any,
+    options: Mapping[str, Any] | None,
+) -> Theta:
+    """With absolute values the objective has kinks; as theta = up - down, both at least 0, it has none.
+
+    Andrew and Gao 2007 ("Scalable training of L1-regularized log-linear models") compare this with their own method.
+    """
+    if method not in ("l-bfgs", "tnc"):
+        raise Error(f"an L1 prior has kinks, and {method} wants none; use method='l-bfgs'")
+    if bounds is not None:
+        raise Error("an L1 prior and bounds cannot be had at once")
+    evaluate = Evaluations(problem, theta, state.get("evaluations", ()))
+    first, n = ravelled(theta), len(strengths)
+
+    def fold(vector: Doubles) -> Doubles:
+        return vector[:n] - vector[n:]
+
+    def negative(vector: Doubles) -> tuple[float, Doubles]:
+        folded = fold(vector)
+        value, _, gradient = evaluate(folded)
+        smooth = value + float(strengths @ np.abs(folded))
+        slope = gradient + strengths * np.sign(folded)
+        return -smooth + float(strengths @ (vector[:n] + vector[n:])), np.concatenate(
+            [-slope + strengths, slope + strengths]
+        )
+
+    start = np.concatenate([np.maximum(first, 0.0), np.maximum(-first, 0.0)])
+    return _run(optimize, negative, start, theta, evaluate, observe, method, [(0.0, None)] * (2 * n), (), options, fold)

@@ -1,0 +1,369 @@
+"""Expectation maximisation and its kin: batch, Viterbi, variational, stepwise online, incremental, annealed.
+
+The E step is a pass over the data, whose gradient by log weights is the expected count of each parameter; the M step
+takes relative frequencies of the counts, with those of the prior. Dempster, Laird and Rubin 1977; Liang and Klein 2009,
+"Online EM for unsupervised models", for the stepwise one; Neal and Hinton 1998 for the incremental one; Kurihara and
+Sato 2006 for the variational one; Ueda and Nakano 1998 for annealing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...arguments import real_number, whole_number
+from ...charts.program import context_of
+from ...eager.special import digamma, gammaln
+from ...errors import Error, NotConverged, warn
+from ...rules.syntax import AntecedentValue, Application, Expression, Negation, Numeral
+from ..objectives import Likelihood
+from ..parameters.distribution import Distribution
+from ..parameters.rows import Doubles
+from ..priors import Dirichlet
+from ..problem import Problem
+from ..specification import Specification, Theta
+from ..steps import Observe, Step
+from ..totals import Totals
+
+MAY_FALL = 1e-9
+"""How much, relative to its size, an objective may fall for rounding."""
+
+
+# -- what EM needs -----------------------------------------------------------------------------------------------------
+
+
+def check(spec: Specification) -> None:
+    """Raises Error where expected counts do not give the best parameters: it says which rule, and what to do."""
+    instead = "; a gradient method, such as method='l-bfgs', has no such condition"
+    semiring = spec.program.semiring
+    if semiring not in ("real", "log"):
+        raise Error(f"EM adds up derivations: it needs a program in `real` or `log`, not {semiring}{instead}")
+    if not isinstance(spec.objective, Likelihood):
+        raise Error(f"EM makes the likelihood large, and no other objective{instead}")
+    for name, p in spec.parametrisations.items():
+        if not isinstance(p, Distribution):
+            raise Error(f"EM has no formula for {name}, whose weights are no plain probabilities{instead}")
+    keys = {key for p in spec.parametrisations.values() for key in p.rows.keys}
+    rules = context_of(spec.program).rules
+    for rule in rules.rules:
+        if rule.head.key in keys:
+            raise Error(f"the rule `{rule.text}` derives parameters, and EM takes them as given{instead}")
+        asked = [a.item.key for a in rule.antecedents if a.side]
+        asked += [c.item.key for c in rule.conditions if isinstance(c, Negation)]
+        for key in asked:
+            if key in keys:
+                raise Error(f"the rule `{rule.text}` asks whether a parameter of {key} is there: not a factor{instead}")
+        if semiring == "real" and _least(rule.value) < 0:
+            raise Error(f"the rule `{rule.text}` has a factor below 0{instead}")
+    for axiom in rules.axioms:
+        if axiom.item.key in keys:
+            raise Error(f"the text of the program gives a value to {axiom.item.key}, which is a parameter{instead}")
+        if semiring == "real" and axiom.value is not None and axiom.value < 0:
+            raise Error(f"an axiom of {axiom.item.key} is below 0{instead}")
+
+
+def _least(value: Expression) -> float:
+    match value:
+        case Numeral(value=number):
+            return float(number)
+        case Application(operands=operands):
+            return min(map(_least, operands), default=0.0)
+        case AntecedentValue():
+            return 0.0
+    return 0.0
+
+
+# -- the M step --------------------------------------------------------------------------------------------------------
+
+
+class Maximiser:
+    """The M step: parameters from counts. It says once which groups had none, and keeps what they were."""
+
+    def __init__(self, spec: Specification) -> None:
+        self._spec = spec
+        self._pseudo: dict[str, Doubles] = {}
+        self._told = False
+        for name, prior in spec.priors.items():
+            if not isinstance(prior, Dirichlet):
+                raise Error(f"EM takes Dirichlet priors, and {name} has another; gradient methods take all")
+            self._pseudo[name] = prior.pseudo_counts(spec.parametrisations[name])
+
+    def __call__(self, theta: Theta, counts: Mapping[str, Doubles], scale: float = 1.0) -> Theta:
+        """`scale` is of pseudo-counts, where counts are means and no sums."""
+        found: Theta = {}
+        for name, p in self._spec.parametrisations.items():
+            assert isinstance(p, Distribution) and p.groups is not None
+            totals = p.groups.of_parameters(p.rows.joined(counts))
+            if name in self._pseudo:
+                totals = totals + scale * self._pseudo[name]
+            totals = np.maximum(totals, 0.0)  # of rounding: a count is no difference
+            with np.errstate(divide="ignore"):
+                new = p.groups.normalised(np.log(totals))
+            empty = p.groups.totals(totals) == 0
+            if empty.any() and not self._told:
+                self._told = True
+                names = [p.groups.names[g] for g in np.flatnonzero(empty)[:3].tolist()]
+                warn(
+                    f"no example uses a parameter of {name} given {'; '.join(names)}"
+                    f"{f' and {int(empty.sum()) - 3} more' if empty.sum() > 3 else ''}: they stay as they are"
+                )
+            found[name] = np.where(p.frozen | empty[p.groups.group], p.groups.normalised(theta[name]), new)
+        return found
+
+
+def _must_not_fall(problem: Problem, before: tuple[float, Totals] | None, now: tuple[float, Totals], what: str) -> None:
+    """Raises where an objective fell that theory says cannot."""
+    if before is None or now[0] >= before[0] - MAY_FALL * abs(before[0]):
+        return
+    fell = before[1].values - now[1].values
+    worst = np.argsort(-np.nan_to_num(fell))[:3].tolist()
+    raise NotConverged(
+        f"{what} fell from {before[0]:.12g} to {now[0]:.12g}, which it cannot where runs are exact: most in "
+        f"{problem.names(worst)}. Limits or beams in the program may cut off derivations"
+    )
+
+
+# -- methods -----------------------------------------------------------------------------------------------------------
+
+
+def batch(problem: Problem, theta: Theta, observe: Observe, state: Mapping[str, Any]) -> Theta:
+    """EM: an E step over all data, then an M step."""
+    check(problem.spec)
+    maximise, before = Maximiser(problem.spec), None
+    while True:
+        value, totals = problem.objective(theta)
+        now = (value, totals)
+        _must_not_fall(problem, before, now, "the likelihood with its prior")
+        before = now
+        new = maximise(theta, totals.gradient)
+        if observe(Step(new, value, totals.value, examples=len(totals.values))):
+            return new
+        theta = new
+
+
+def viterbi(problem: Problem, theta: Theta, observe: Observe, state: Mapping[str, Any]) -> Theta:
+    """Hard EM: the counts of the best derivation of each example, all others left out."""
+    check(problem.spec)
+    maximise, before = Maximiser(problem.spec), None
+    while True:
+        weights = problem.spec.weights(theta)
+        totals = best_counts(problem, weights)
+        value = totals.value + problem.spec.log_prior(theta)
+        now = (value, totals)
+        _must_not_fall(problem, before, now, "the weight of the best derivations with the prior")
+        before = now
+        new = maximise(theta, totals.gradient)
+        if observe(Step(new, value, totals.value, examples=len(totals.values))):
+            return new
+        theta = new
+
+
+def best_counts(problem: Problem, weights: Mapping[str, Doubles]) -> Totals:
+    """How often the best derivation of each example uses each parameter, and the log of its weight."""
+    spec = problem.spec
+    bound = spec.with_weights(weights)
+    counts = {key: np.zeros(len(numbers)) for key, numbers in weights.items()}
+    values: list[float] = []
+    value = total = 0.0
+    failures: dict[int, Exception] = {}
+    for shard in problem.passes.shards():
+        batch = bound.run_batch([e.clamped for e in shard], query=spec.goal, best=1)
+        failures |= {len(values) + n: e for n, e in batch.errors.items()}
+        for example, found in zip(shard, batch.best, strict=True):
+            if not found:
+                values.append(np.nan)
+                continue
+            weight = float(found[0].weight)
+            values.append(weight if spec.program.semiring == "log" else float(np.log(weight)))
+            value += example.weight * values[-1]
+            total += example.weight
+            for step in found[0]:
+                if step.rule is None and step.name[0] in counts and step.row is not None:
+                    counts[step.name[0]][step.row] += example.weight
+    return problem.checked(Totals(value, counts, np.array(values), total, failures), weights)
+
+
+def variational(problem: Problem, theta: Theta, observe: Observe, state: Mapping[str, Any]) -> Theta:
+    """Variational Bayes: a Dirichlet for each group in place of its probabilities, which are its mean in the end.
+
+    The E step takes exp(E[log p]), which add up to less than one; what it makes large is a bound of the evidence.
+    """
+    check(problem.spec)
+    spec = problem.spec
+    alphas: dict[str, Doubles] = {}
+    for name, p in spec.parametrisations.items():
+        prior = spec.priors.get(name, Dirichlet(1.0))
+        if not isinstance(prior, Dirichlet):
+            raise Error(f"variational Bayes takes Dirichlet priors, and {name} has another")
+        alphas[name] = prior.alphas(p)
+    held = {n: np.asarray(x) for n, x in state.items()} or {n: _pseudo(spec, n, theta, a) for n, a in alphas.items()}
+    before = None
+    while True:
+        weights: dict[str, Doubles] = {}
+        for name, p in spec.parametrisations.items():
+            assert isinstance(p, Distribution) and p.groups is not None
+            logs = _mean_logs(p, held[name])
+            weights |= p.rows.split(np.where(p.frozen, p.groups.normalised(theta[name]), logs)[p.groups.parameter])
+        totals = problem.totals(weights)
+        bound = totals.value - sum(_divergence(spec, n, held[n], a) for n, a in alphas.items())
+        now = (bound, totals)
+        _must_not_fall(problem, before, now, "the bound of the evidence")
+        before = now
+        new: Theta = {}
+        for name, p in spec.parametrisations.items():
+            assert isinstance(p, Distribution) and p.groups is not None
+            held[name] = alphas[name] + np.maximum(p.groups.of_parameters(p.rows.joined(totals.gradient)), 0.0)
+            mean = np.log(held[name]) - np.log(p.groups.totals(held[name]))[p.groups.group]
+            new[name] = np.where(p.frozen, p.groups.normalised(theta[name]), mean)
+        if observe(Step(new, bound, totals.value, examples=len(totals.values), state=dict(held))):
+            return new
+        theta = new
+
+
+def _pseudo(spec: Specification, name: str, theta: Theta, alphas: Doubles) -> Doubles:
+    """A Dirichlet to begin with, whose mean is what the initial probabilities say."""
+    p = spec.parametrisations[name]
+    assert isinstance(p, Distribution) and p.groups is not None
+    sizes = p.groups.totals(np.ones(p.size))[p.groups.group]
+    return alphas + p.probabilities(theta[name]) * sizes
+
+
+def _mean_logs(p: Distribution, held: Doubles) -> Doubles:
+    assert p.groups is not None
+    found: Doubles = digamma(held) - digamma(p.groups.totals(held))[p.groups.group]
+    return found
+
+
+def _divergence(spec: Specification, name: str, held: Doubles, alphas: Doubles) -> float:
+    """Kullback and Leibler's, of the Dirichlets that are held from those of the prior."""
+    p = spec.parametrisations[name]
+    assert isinstance(p, Distribution) and p.groups is not None
+    free = ~p.frozen
+    groups = p.groups.totals(free.astype(float)) > 0
+    one = gammaln(p.groups.totals(held))[groups].sum() - gammaln(p.groups.totals(alphas))[groups].sum()
+    two = (gammaln(alphas) - gammaln(held))[free].sum()
+    return float(one + two + ((held - alphas) * _mean_logs(p, held))[free].sum())
+
+
+def online(
+    problem: Problem,
+    theta: Theta,
+    observe: Observe,
+    state: Mapping[str, Any],
+    *,
+    power: float = 0.7,
+    size: int = 16,
+) -> Theta:
+    """Stepwise EM: after each `size` examples the mean counts move towards theirs by (k + 2) ** -power at step k."""
+    check(problem.spec)
+    if not 0.5 < real_number("power", power) <= 1:
+        raise Error(f"power must be above 0.5 and at most 1, for the steps to converge, not {power}")
+    size = whole_number("size", size, 1)
+    maximise = Maximiser(problem.spec)
+    means: dict[str, Doubles] | None = {k: np.asarray(x) for k, x in state.items() if k != "step"} or None
+    k = int(state.get("step", 0))
+    while True:
+        value, weight, count = 0.0, 0.0, 0
+        for shard in problem.passes.shards(size):
+            totals = problem.of_shard(problem.spec.weights(theta), shard)
+            count += len(totals.values)
+            if totals.weight == 0:
+                continue
+            value += totals.value
+            weight += totals.weight
+            rate = (k + 2.0) ** -power
+            k += 1
+            new = {key: x / totals.weight for key, x in totals.gradient.items()}
+            means = new if means is None else {key: (1 - rate) * means[key] + rate * new[key] for key in new}
+            theta = maximise(theta, means, 1.0 / max(weight, 1.0))
+        if means is None:
+            raise Error("no example counts")
+        step = Step(theta, value + problem.spec.log_prior(theta), value, examples=count, state={**means, "step": k})
+        if observe(step):
+            return theta
+
+
+def incremental(problem: Problem, theta: Theta, observe: Observe, state: Mapping[str, Any], *, size: int = 16) -> Theta:
+    """Incremental EM: the counts of each `size` examples are kept, and replaced when their turn comes.
+
+    What it makes large is the free energy, of which the likelihood is the largest value.
+    """
+    check(problem.spec)
+    size = whole_number("size", size, 1)
+    spec, maximise = problem.spec, Maximiser(problem.spec)
+    kept: list[tuple[Totals, dict[str, Doubles]]] = list(state.get("kept", ()))
+    before = state.get("energy")
+    while True:
+        for n, shard in enumerate(problem.passes.shards(size)):
+            weights = spec.weights(theta)
+            found = (problem.of_shard(weights, shard), weights)
+            if n < len(kept):
+                kept[n] = found
+            else:
+                kept.append(found)
+                continue  # the first pass is an E step: of what was not seen there are no counts
+            theta = maximise(theta, _sum(kept))
+        theta = maximise(theta, _sum(kept))
+        energy = _energy(spec, theta, kept)
+        if before is not None and energy < before - MAY_FALL * abs(before):
+            raise NotConverged(f"the free energy fell from {before:.12g} to {energy:.12g}, which it cannot")
+        before = energy
+        count = sum(len(t.values) for t, _ in kept)
+        data = energy - spec.log_prior(theta)
+        if observe(Step(theta, energy, data, examples=count, state={"kept": list(kept), "energy": energy})):
+            return theta
+
+
+def _sum(kept: Sequence[tuple[Totals, Any]]) -> dict[str, Doubles]:
+    keys = kept[0][0].gradient
+    return {key: np.add.reduce([t.gradient[key] for t, _ in kept]) for key in keys}
+
+
+def _energy(spec: Specification, theta: Theta, kept: Sequence[tuple[Totals, dict[str, Doubles]]]) -> float:
+    """Minus the free energy: of each shard log Z where its counts were taken, moved to the weights of now."""
+    now, total = spec.weights(theta), spec.log_prior(theta)
+    for totals, then in kept:
+        total += totals.value
+        for key, counts in totals.gradient.items():
+            used = counts != 0
+            total += float(np.sum(counts[used] * (now[key][used] - then[key][used])))
+    return total
+
+
+def annealed(
+    problem: Problem,
+    theta: Theta,
+    observe: Observe,
+    state: Mapping[str, Any],
+    *,
+    start: float = 0.1,
+    growth: float = 1.2,
+    steps: int = 5,
+) -> Theta:
+    """Deterministic annealing: E steps with all parameters to a power that grows from `start` to one.
+
+    There are `steps` steps at each power; from one on it is EM. Factors that are no parameters stay as they are.
+    """
+    check(problem.spec)
+    if not 0 < real_number("start", start) <= 1 or not real_number("growth", growth) > 1:
+        raise Error("annealing begins with a power above 0 and at most 1, which grows by a factor above 1")
+    steps = whole_number("steps", steps, 1)
+    maximise = Maximiser(problem.spec)
+    power, done = float(state.get("power", start)), int(state.get("done", 0))
+    before = None
+    while True:
+        weights = {key: power * x for key, x in problem.spec.weights(theta).items()} if power < 1 else None
+        totals = problem.totals(problem.spec.weights(theta) if weights is None else weights)
+        value = totals.value + problem.spec.log_prior(theta)
+        if power >= 1:
+            _must_not_fall(problem, before, (value, totals), "the likelihood with its prior")
+            before = (value, totals)
+        theta = maximise(theta, totals.gradient)
+        done, settled = done + 1, power >= 1
+        if power < 1 and done >= steps:
+            power, done = min(1.0, power * growth), 0
+        now = {"power": power, "done": done}
+        if observe(Step(theta, value, totals.value, examples=len(totals.values), state=now, settled=settled)):
+            return theta

@@ -1,0 +1,175 @@
+"""Gradient methods that step after a few examples: plain, with momentum, AdaGrad, Adam, averaged; and those of PyTorch.
+
+Examples are shuffled by the seed and the number of the epoch, within a window, so that streams need not fit in memory.
+Robbins and Monro 1951; Duchi, Hazan and Singer 2011; Kingma and Ba 2015; averages as Polyak and Juditsky 1992 and, for
+the structured perceptron, Collins 2002.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ...arguments import real_number, whole_number, yes_or_no
+from ...errors import Error, shown
+from ...facts.readers import import_module
+from ..examples import Example
+from ..parameters.rows import Doubles
+from ..problem import Problem
+from ..specification import Theta, ravelled, unravelled
+from ..steps import Observe, Step
+
+Schedule = float | Callable[[int], float]
+State = dict[str, Doubles]
+Update = Callable[[Doubles, State, int, Mapping[str, float]], Doubles]
+WINDOW = 4096
+"""How many examples are shuffled at once."""
+
+
+def _plain(g: Doubles, state: State, k: int, o: Mapping[str, float]) -> Doubles:
+    if not o["momentum"]:
+        return g
+    state["velocity"] = o["momentum"] * state.get("velocity", np.zeros(len(g))) + g
+    return state["velocity"]
+
+
+def _adagrad(g: Doubles, state: State, k: int, o: Mapping[str, float]) -> Doubles:
+    state["squares"] = state.get("squares", np.zeros(len(g))) + g * g
+    return g / (np.sqrt(state["squares"]) + o["epsilon"])
+
+
+def _adam(g: Doubles, state: State, k: int, o: Mapping[str, float]) -> Doubles:
+    a, b = o["beta1"], o["beta2"]
+    state["first"] = a * state.get("first", np.zeros(len(g))) + (1 - a) * g
+    state["second"] = b * state.get("second", np.zeros(len(g))) + (1 - b) * g * g
+    return (state["first"] / (1 - a ** (k + 1))) / (np.sqrt(state["second"] / (1 - b ** (k + 1))) + o["epsilon"])
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How a gradient becomes a step: the direction, and the rate unless another is given."""
+
+    update: Update
+    rate: float
+    options: Mapping[str, float] = field(default_factory=dict)
+
+
+RULES: dict[str, Rule] = {
+    "sgd": Rule(_plain, 0.1, {"momentum": 0.0}),
+    "adagrad": Rule(_adagrad, 0.1, {"epsilon": 1e-10}),
+    "adam": Rule(_adam, 0.01, {"beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8}),
+    "perceptron": Rule(_plain, 1.0, {"momentum": 0.0}),
+}
+
+
+def shuffled(problem: Problem, size: int, seed: int, epoch: int) -> Iterator[list[Example]]:
+    """The examples in minibatches: windows of them shuffled, each epoch in another order."""
+    random = np.random.default_rng([seed, epoch])
+    for window in problem.passes.shards(WINDOW):
+        order = random.permutation(len(window)).tolist()
+        for begin in range(0, len(window), size):
+            yield [window[n] for n in order[begin : begin + size]]
+
+
+def ascend(
+    problem: Problem,
+    theta: Theta,
+    observe: Observe,
+    state: Mapping[str, Any],
+    *,
+    method: str,
+    rate: Schedule | None = None,
+    size: int = 16,
+    average: bool | None = None,
+    seed: int = 0,
+    **options: float,
+) -> Theta:
+    """Steps along the mean gradient of minibatches; priors count in proportion to their part of the data.
+
+    `rate` is a number or a function of the step. With `average` the result is the mean of the parameters of all steps,
+    as it is for the perceptron unless told otherwise.
+    """
+    rule = RULES[method]
+    unknown = set(options) - set(rule.options)
+    if unknown:
+        raise Error(f"{method} has no option {min(unknown)}; it has rate, size, average, {', '.join(rule.options)}")
+    chosen = {**rule.options, **{k: real_number(k, x) for k, x in options.items()}}
+    averaged = method == "perceptron" if average is None else yes_or_no("average", average)
+    size = whole_number("size", size, 1)
+    at = rule.rate if rate is None else rate
+    if not callable(at) and not real_number("rate", at) > 0:
+        raise Error(f"rate must be a number above 0, or a function of the step, not {shown(rate)}")
+    like = theta
+    held: State = {k: np.asarray(x) for k, x in state.get("held", {}).items()}
+    vector = np.asarray(state["vector"]) if "vector" in state else ravelled(theta)
+    total = np.asarray(state["total"]) if "total" in state else np.zeros(len(vector))
+    k, epoch, count = int(state.get("k", 0)), int(state.get("epoch", 0)), int(state.get("count", 0))
+    while True:
+        value, seen, norms = 0.0, 0, 0.0
+        for examples in shuffled(problem, size, seed, epoch):
+            here = unravelled(vector, like)
+            totals = problem.of_shard(problem.spec.weights(here), examples)
+            part = len(examples) / max(count, seen + len(examples))  # of the data, as far as they are known
+            gradient = _gradient(problem, here, totals, part) / max(totals.weight, 1.0)
+            vector = vector + (at(k) if callable(at) else at) * rule.update(gradient, held, k, chosen)
+            total = total + vector
+            k += 1
+            value += totals.value
+            seen += len(examples)
+            norms += float(gradient @ gradient)
+        count, epoch = seen, epoch + 1
+        result = unravelled(total / k if averaged else vector, like)
+        now = {"held": held, "vector": vector, "total": total, "k": k, "epoch": epoch, "count": count}
+        objective = value + problem.spec.log_prior(result)
+        if observe(Step(result, objective, value, float(np.sqrt(norms)), seen, now, settled=False)):
+            return result
+
+
+def _gradient(problem: Problem, theta: Theta, totals: Any, part: float) -> Doubles:
+    """Of the data, and a part of that of the priors."""
+    spec = problem.spec
+    found: Theta = {}
+    for name, p in spec.parametrisations.items():
+        found[name] = p.pull(theta[name], p.rows.joined(totals.gradient))
+        if name in spec.priors:
+            found[name] = found[name] + part * spec.priors[name].gradient(p, theta[name])
+    return ravelled(found)
+
+
+def by_torch(
+    problem: Problem,
+    theta: Theta,
+    observe: Observe,
+    state: Mapping[str, Any],
+    *,
+    optimiser: Callable[..., Any],
+    size: int = 16,
+    seed: int = 0,
+    **options: Any,
+) -> Theta:
+    """Steps of a class of `torch.optim`, such as `torch.optim.AdamW`, with its own options."""
+    torch = import_module("torch", "torch", "a torch optimiser")
+    size = whole_number("size", size, 1)
+    vector = torch.tensor(ravelled(theta), dtype=torch.float64, requires_grad=True)
+    stepper = optimiser([vector], **options)
+    epoch, count = 0, 0
+    while True:
+        value, seen, norms = 0.0, 0, 0.0
+        for examples in shuffled(problem, size, seed, epoch):
+            here = unravelled(vector.detach().numpy(), theta)
+            totals = problem.of_shard(problem.spec.weights(here), examples)
+            part = len(examples) / max(count, seen + len(examples))
+            gradient = _gradient(problem, here, totals, part) / max(totals.weight, 1.0)
+            vector.grad = torch.tensor(-gradient)
+            stepper.step()
+            value += totals.value
+            seen += len(examples)
+            norms += float(gradient @ gradient)
+        epoch, count = epoch + 1, seen
+        result = unravelled(vector.detach().numpy().copy(), theta)
+        objective = value + problem.spec.log_prior(result)
+        if observe(Step(result, objective, value, float(np.sqrt(norms)), seen, settled=False)):
+            return result

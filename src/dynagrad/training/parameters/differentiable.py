@@ -1,0 +1,84 @@
+"""Weights that any differentiable function of a user gives, and its derivatives by the calculus of the package."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from ...eager.pytree import leaves, transform
+from ...eager.verbs.gradients import vjp
+from ...errors import Error, shown
+from .parametrisation import Parametrisation
+from .rows import Doubles, Rows
+
+
+class Differentiable(Parametrisation):
+    """Rows whose log weights are what a function of free parameters gives.
+
+    `function` takes `parameters`, a structure of numbers and arrays as `dg.grad` takes it, and gives an array with a
+    number for each row, or a dict of these by predicate; it may be compiled with `dg.compile`. With `logs=False` the
+    numbers are the values of the facts as they are.
+
+    >>> from dynagrad import numpy as np
+    >>> from dynagrad import training
+    >>> free = training.Differentiable({"w/1": [("a",), ("b",)]}, lambda p: np.array([p, -p]), 1.0)
+    >>> free.weights(free.start(None))
+    array([ 1., -1.])
+    """
+
+    def __init__(
+        self, rows: Mapping[str, Any], function: Callable[[Any], Any], parameters: Any, *, logs: bool = True
+    ) -> None:
+        if not callable(function):
+            raise Error(f"a function of the parameters is wanted, not {shown(function)}")
+        self.rows, self.logs = Rows(rows), logs
+        self.function, self.parameters = function, parameters
+        self._start = np.concatenate([np.zeros(0), *(np.ravel(np.asarray(x, np.float64)) for x in leaves(parameters))])
+        self.size = len(self._start)
+        if not self.size:
+            raise Error("the parameters of a differentiable parametrisation have no numbers")
+
+    def structured(self, theta: Doubles) -> Any:
+        """A vector as parameters of the form that the function takes."""
+        begin = 0
+
+        def part(x: Any) -> Any:
+            nonlocal begin
+            n = int(np.size(x))
+            found = theta[begin : begin + n].reshape(np.shape(x))
+            begin += n
+            return found if np.shape(x) else float(found)
+
+        return transform(self.parameters, part)
+
+    def _values(self, parameters: Any) -> Any:
+        found = self.function(parameters)
+        if isinstance(found, Mapping):
+            from ... import numpy as own  # its names are many, and few functions give dicts
+
+            return own.concatenate([own.ravel(found[key]) for key in self.rows.keys])
+        return found
+
+    def start(self, random: np.random.Generator) -> Doubles:
+        return self._start.copy()
+
+    def weights(self, theta: Doubles) -> Doubles:
+        return self._checked(self._values(self.structured(theta)))
+
+    def _checked(self, found: Any) -> Doubles:
+        values = np.ravel(np.asarray(found, np.float64))
+        if len(values) != len(self.rows):
+            raise Error(f"the function gives {len(values):,} numbers for {len(self.rows):,} rows")
+        if np.isnan(values).any():
+            raise Error(f"the function gives NaN for {self.rows.text(int(np.flatnonzero(np.isnan(values))[0]))}")
+        return values
+
+    def pull(self, theta: Doubles, cotangent: Doubles) -> Doubles:
+        found, pullback = vjp(self._values, self.structured(theta))
+        (gradient,) = pullback(cotangent.reshape(np.shape(found)))
+        return np.concatenate([np.zeros(0), *(np.ravel(np.asarray(x, np.float64)) for x in leaves(gradient))])
+
+    def names(self) -> list[str]:
+        return [f"parameter {n}" for n in range(self.size)]

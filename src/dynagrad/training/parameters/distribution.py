@@ -1,0 +1,102 @@
+"""Probabilities that sum to one in groups: free log weights, normalised as they are used (softmax)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...errors import Error, shown
+from .groups import By, groups_of, part_of, values_of
+from .parametrisation import Parametrisation
+from .rows import Doubles, Rows
+
+INITIAL = ("given", "uniform", "random")
+
+
+class Distribution(Parametrisation):
+    """Probabilities of rows, which sum to one over the rows that are `given` the same.
+
+    `given` is a function of a row's arguments, or the places of some. `initial` is "given" (the values of the rows,
+    normalised, or uniform where they have none), "uniform", or "random" (uniform probabilities times 1 + noise, drawn
+    with the seed of `fit`). `tied` gives the same for rows that share a parameter; ties cover whole groups. Rows for
+    which `frozen` is true keep their initial probability: whole groups.
+
+    Its parameters are log weights. EM sets them to logs of probabilities, gradient methods move them freely, which is
+    the softmax parametrisation.
+
+    >>> from dynagrad import training
+    >>> coin = training.Distribution({"side/2": [("c", "heads"), ("c", "tails")]}, given=0)
+    >>> coin.groups.names, np.exp(coin.weights(coin.start(np.random.default_rng(0))))
+    (('c',), array([0.5, 0.5]))
+    """
+
+    def __init__(
+        self,
+        rows: Mapping[str, Any],
+        given: By | None = None,
+        *,
+        initial: str = "given",
+        tied: By | None = None,
+        frozen: Callable[..., bool] | None = None,
+        groups: Sequence[Any] | None = None,
+    ) -> None:
+        if initial not in INITIAL:
+            raise Error(f"initial is one of {', '.join(INITIAL)}, not {shown(initial)}")
+        self.rows, self.initial = Rows(rows), initial
+        parts = part_of(self.rows, given, "given") if groups is None else list(groups)
+        self.groups = groups_of(self.rows, parts, tied)
+        self.size = self.groups.size
+        self._values = None if self.rows.values is None else values_of(self.groups, self.rows, self.rows.values)
+        if self._values is not None and not (np.isfinite(self._values) & (self._values >= 0)).all():
+            n = int(np.flatnonzero(~(np.isfinite(self._values) & (self._values >= 0)))[0])
+            raise Error(f"{self.names()[n]} has the initial weight {self._values[n]}, which is no probability")
+        self.frozen = self._frozen(frozen)
+
+    def _frozen(self, frozen: Callable[..., bool] | None) -> Any:
+        """Which parameters stay as they are."""
+        if frozen is None:
+            return np.zeros(self.size, bool)
+        assert self.groups is not None
+        found = values_of(self.groups, self.rows, [float(bool(frozen(*a))) for a in self.rows.arguments]) > 0
+        some = self.groups.totals(found.astype(float))
+        of = self.groups.totals(np.ones(self.size))
+        for g in np.flatnonzero((some > 0) & (some < of)).tolist():
+            raise Error(f"frozen: some probabilities given {self.groups.names[g]} are frozen and some are not")
+        return found
+
+    def start(self, random: np.random.Generator) -> Doubles:
+        assert self.groups is not None
+        if self.initial == "random":
+            weights = 1.0 + 0.1 * random.random(self.size)
+        elif self.initial == "given" and self._values is not None:
+            weights = self._values
+        else:
+            weights = np.ones(self.size)
+        empty = np.flatnonzero(self.groups.totals(weights) == 0)
+        if len(empty):
+            raise Error(f"all initial probabilities given {self.groups.names[int(empty[0])]} are zero")
+        with np.errstate(divide="ignore"):
+            return self.groups.normalised(np.log(weights))
+
+    def weights(self, theta: Doubles) -> Doubles:
+        assert self.groups is not None
+        return self.groups.normalised(theta)[self.groups.parameter]
+
+    def pull(self, theta: Doubles, cotangent: Doubles) -> Doubles:
+        assert self.groups is not None
+        counts = self.groups.of_parameters(cotangent)
+        found = counts - np.exp(self.groups.normalised(theta)) * self.groups.totals(counts)[self.groups.group]
+        return np.where(self.frozen, 0.0, found)
+
+    def probabilities(self, theta: Doubles) -> Doubles:
+        """The probability of each parameter."""
+        assert self.groups is not None
+        return np.exp(self.groups.normalised(theta))
+
+    def names(self) -> list[str]:
+        assert self.groups is not None
+        first = np.zeros(self.size, np.int64)
+        first[self.groups.parameter[::-1]] = np.arange(len(self.rows))[::-1]
+        return [self.rows.text(n) for n in first.tolist()]

@@ -1,0 +1,130 @@
+"""Which parameters sum to one together, and which rows share one: groups and ties of rows.
+
+A group is made of parameters, and a parameter has one row, or several that are tied. Each parameter is in one group; so
+ties have to map whole groups onto one another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...errors import Error, shown
+from .rows import Doubles, Indices, Rows, sums
+
+By = Callable[..., Hashable] | int | Sequence[int]
+"""A function of a row's arguments, or the places of some of them, from 0."""
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """The parameters of rows, and the groups of parameters."""
+
+    parameter: Indices
+    """The parameter of each row."""
+    group: Indices
+    """The group of each parameter."""
+    names: tuple[str, ...]
+    """What the parameters of each group are given."""
+
+    @property
+    def size(self) -> int:
+        """How many parameters there are."""
+        return len(self.group)
+
+    def totals(self, numbers: Doubles) -> Doubles:
+        """The sum over each group of a number for each parameter."""
+        return sums(self.group, numbers, len(self.names))
+
+    def of_parameters(self, numbers: Doubles) -> Doubles:
+        """The sum over the rows of each parameter of a number for each row."""
+        return sums(self.parameter, numbers, self.size)
+
+    def normalised(self, logs: Doubles) -> Doubles:
+        """Log weights that sum to one in each group; a group whose weights are all zero stays as it is."""
+        top = np.full(len(self.names), -np.inf)
+        np.maximum.at(top, self.group, logs)
+        finite = np.where(np.isfinite(top), top, 0.0)
+        with np.errstate(divide="ignore"):
+            sums = np.log(self.totals(np.exp(logs - finite[self.group])))
+        total = finite + sums
+        return logs - np.where(np.isfinite(total), total, 0.0)[self.group]
+
+
+def part_of(rows: Rows, by: By | None, what: str) -> list[Hashable]:
+    """What a function, or a choice of arguments, gives for each row."""
+    if by is None:
+        return [()] * len(rows)
+    if callable(by):
+        found = [by(*arguments) for arguments in rows.arguments]
+    else:
+        places = (by,) if isinstance(by, int) else tuple(by)
+        for key, relation in rows.relations.items():
+            if any(isinstance(p, bool) or not isinstance(p, int) or not 0 <= p < relation.arity for p in places):
+                raise Error(f"{what}={shown(by)}: {key} has the arguments 0 to {relation.arity - 1}")
+        found = [tuple(arguments[p] for p in places) for arguments in rows.arguments]
+    for n, part in enumerate(found):
+        if not isinstance(part, Hashable):
+            raise Error(f"{what} gives {shown(part)} for {rows.text(n)}, which cannot name a group")
+    return found
+
+
+def numbered(parts: Iterable[Hashable]) -> tuple[Indices, list[Hashable]]:
+    """Equal things as equal numbers, from 0 in the order of the first of each."""
+    known: dict[Hashable, int] = {}
+    numbers = [known.setdefault(part, len(known)) for part in parts]
+    return np.array(numbers, np.int64), list(known)
+
+
+def groups_of(rows: Rows, given: Sequence[Hashable], tied: By | None) -> Groups:
+    """Groups of rows that are `given` the same; rows for which `tied` gives the same share a parameter."""
+    group_of_row, names = numbered(given)
+    if tied is None:
+        return Groups(np.arange(len(rows)), group_of_row, tuple(map(_name, names)))
+    parameter, _ = numbered(part_of(rows, tied, "tied"))
+    size = int(parameter.max(initial=-1)) + 1
+    members: dict[int, list[int]] = {}
+    for row, group in enumerate(group_of_row.tolist()):
+        members.setdefault(group, []).append(int(parameter[row]))
+    merged: dict[frozenset[int], int] = {}
+    group = np.full(size, -1, np.int64)
+    kept: list[str] = []
+    for number, parameters in members.items():
+        shared = frozenset(parameters)
+        if len(shared) < len(parameters):
+            raise Error(
+                f"tied: two rows given {_name(names[number])} share a parameter, and both would count in its sum"
+            )
+        if shared in merged:
+            continue
+        taken = [p for p in parameters if group[p] >= 0]
+        if taken:
+            other = kept[group[taken[0]]]
+            raise Error(
+                f"tied: the rows given {_name(names[number])} and those given {other} share some parameters, but not "
+                "all; ties have to cover whole groups"
+            )
+        merged[shared] = len(kept)
+        group[parameters] = len(kept)
+        kept.append(_name(names[number]))
+    return Groups(parameter, group, tuple(kept))
+
+
+def _name(part: Hashable) -> str:
+    if isinstance(part, tuple):
+        return ", ".join(map(str, part)) or "nothing"
+    return str(part)
+
+
+def values_of(groups: Groups, rows: Rows, values: Any) -> Doubles:
+    """Values of rows as those of parameters. Raises Error where tied rows differ."""
+    numbers = np.full(groups.size, np.nan)
+    for row, value in enumerate(np.asarray(values, np.float64).tolist()):
+        p = groups.parameter[row]
+        if not np.isnan(numbers[p]) and numbers[p] != value:
+            raise Error(f"{rows.text(row)} has the value {value}, and a row that is tied to it has {numbers[p]}")
+        numbers[p] = value
+    return numbers

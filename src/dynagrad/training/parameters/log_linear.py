@@ -1,0 +1,150 @@
+"""Weights that are log-linear in features: free ones, or normalised in groups (maximum entropy)."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from ...arguments import whole_number
+from ...errors import Error, shown
+from ...facts.readers import read
+from ...facts.relation import parse_key
+from ...facts.table import Table, relation_of
+from .groups import By, groups_of, numbered, part_of
+from .parametrisation import Parametrisation
+from .rows import Doubles, Indices, Rows, sums
+
+Features = Callable[..., Any] | Mapping[str, Any]
+
+
+class LogLinear(Parametrisation):
+    """Rows whose log weight is the sum of the weights of their features.
+
+    `features` is a function of a row's arguments that gives the names of its features, or a dict from names to numbers;
+    or a dict that has for each predicate a table with one column more, the feature, and perhaps a value: facts, or what
+    a chart's query gave. Without, each row is a feature of its own. With `given`, weights are normalised over rows that
+    are given the same, so that they are probabilities. `hashed` is how many numbers features are hashed to; features
+    that meet there share a weight. `frozen` names features, by a function, whose weight stays as it was.
+
+    `initial` is a number for all weights, or a dict from features to numbers; `noise` the standard deviation of what is
+    added, drawn with the seed of `fit`.
+
+    >>> from dynagrad import training
+    >>> tagger = training.LogLinear({"emit/2": [("n", "dogs"), ("n", "runs")]}, lambda tag, word: [tag, word[-1]])
+    >>> tagger.names()
+    ['n', 's']
+    """
+
+    def __init__(
+        self,
+        rows: Mapping[str, Any],
+        features: Features | None = None,
+        given: By | None = None,
+        *,
+        hashed: int | None = None,
+        initial: float | Mapping[Any, float] = 0.0,
+        noise: float = 0.0,
+        frozen: Callable[[Any], bool] | None = None,
+    ) -> None:
+        self.rows = Rows(rows)
+        at, names, values = _features(self.rows, features)
+        if hashed is not None:
+            hashed = whole_number("hashed", hashed, 1, 1 << 30)
+            names = [zlib.crc32(repr(name).encode()) % hashed for name in names]
+        self._at: Indices = np.array(at, np.int64)
+        self._values: Doubles = np.array(values, np.float64)
+        self._feature, self.features = numbered(names)
+        if hashed is not None:
+            self._feature, self.features = np.array(names, np.int64), list(range(hashed))
+        self.size = len(self.features)
+        self.groups = None if given is None else groups_of(self.rows, part_of(self.rows, given, "given"), None)
+        self._initial, self._noise = initial, noise
+        self.frozen = np.array([frozen is not None and bool(frozen(f)) for f in self.features], bool)
+
+    def start(self, random: np.random.Generator) -> Doubles:
+        given = self._initial
+        if isinstance(given, Mapping):
+            begin = np.array([float(given.get(f, 0.0)) for f in self.features])
+        else:
+            begin = np.full(self.size, float(given))
+        return begin + self._noise * random.standard_normal(self.size) if self._noise else begin
+
+    def scores(self, theta: Doubles) -> Doubles:
+        """The sum of the weights of each row's features."""
+        return sums(self._at, self._values * theta[self._feature], len(self.rows))
+
+    def weights(self, theta: Doubles) -> Doubles:
+        scores = self.scores(theta)
+        return scores if self.groups is None else self.groups.normalised(scores)
+
+    def pull(self, theta: Doubles, cotangent: Doubles) -> Doubles:
+        if self.groups is not None:
+            chances = np.exp(self.weights(theta))
+            cotangent = cotangent - chances * self.groups.totals(cotangent)[self.groups.group]
+        found = sums(self._feature, self._values * cotangent[self._at], self.size)
+        return np.where(self.frozen, 0.0, found)
+
+    def totals(self, numbers: Doubles) -> Doubles:
+        """The total of each feature over rows that count so many times."""
+        return sums(self._feature, self._values * numbers[self._at], self.size)
+
+    def row_totals(self) -> Doubles:
+        """The total of features of each row, as iterative scaling needs it."""
+        return sums(self._at, self._values, len(self.rows))
+
+    def entries(self) -> tuple[Indices, Indices, Doubles]:
+        """Rows, features and values of all features of rows."""
+        return self._at, self._feature, self._values
+
+    def names(self) -> list[str]:
+        return [f if isinstance(f, str) else str(f) for f in self.features]
+
+
+def _features(rows: Rows, features: Features | None) -> tuple[list[int], list[Any], list[float]]:
+    """The features of rows: for each its row, its name, its value."""
+    if features is None:
+        return list(range(len(rows))), [rows.text(n) for n in range(len(rows))], [1.0] * len(rows)
+    if isinstance(features, Mapping):
+        return _of_tables(rows, features)
+    if not callable(features):
+        raise Error(f"features is a function of a row, or tables by predicate, not {shown(features)}")
+    at: list[int] = []
+    names: list[Any] = []
+    values: list[float] = []
+    for n, arguments in enumerate(rows.arguments):
+        found = features(*arguments)
+        if isinstance(found, str) or not isinstance(found, Iterable):
+            raise Error(f"features gives {shown(found)} for {rows.text(n)}: a list of names, or a dict, is wanted")
+        pairs = found.items() if isinstance(found, Mapping) else ((name, 1.0) for name in found)
+        for name, value in pairs:
+            at.append(n)
+            names.append(name)
+            values.append(float(value))
+    return at, names, values
+
+
+def _of_tables(rows: Rows, tables: Mapping[str, Any]) -> tuple[list[int], list[Any], list[float]]:
+    place = {pair: n for n, pair in enumerate(zip(rows.keys_of_rows, rows.arguments, strict=True))}
+    at: list[int] = []
+    names: list[Any] = []
+    values: list[float] = []
+    for key, table in tables.items():
+        if key not in rows.relations:
+            raise Error(f"features has a table for {shown(key)}, whose rows are no parameters here")
+        name, arity = parse_key(key)
+        wide = f"{name}/{arity + 1}"
+        relation = relation_of(table) if isinstance(table, Table) else read(wide, table)
+        if relation.arity != arity + 1:
+            raise Error(f"features: the table for {key} needs {arity + 1} columns, the last of which is the feature")
+        columns = [c.to_list() for c in relation.columns]
+        numbers = [1.0] * relation.count if relation.values is None else relation.values.tolist()
+        for row, value in zip(zip(*columns, strict=True), numbers, strict=True):
+            n = place.get((key, row[:-1]))
+            if n is not None:  # a feature of a row that is no parameter is not needed
+                at.append(n)
+                names.append(row[-1])
+                values.append(float(value))
+    return at, names, values

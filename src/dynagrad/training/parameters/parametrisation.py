@@ -1,0 +1,40 @@
+"""What a parametrisation is: a differentiable map from free parameters to the log weights of rows."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+
+from .groups import Groups
+from .rows import Doubles, Rows
+
+
+class Parametrisation(ABC):
+    """How the weights of some rows depend on free parameters, `theta`: a vector of `size` numbers.
+
+    Weights are told by their logs; a parametrisation with `logs` False gives the values of facts as they are, for
+    programs in plain arithmetic. Nothing is kept but what the user gave: `theta` is an argument everywhere.
+    """
+
+    rows: Rows
+    size: int
+    logs: bool = True
+    groups: Groups | None = None
+    """Which weights sum to one; None where none do."""
+
+    @abstractmethod
+    def start(self, random: np.random.Generator) -> Doubles:
+        """The parameters that training begins with."""
+
+    @abstractmethod
+    def weights(self, theta: Doubles) -> Doubles:
+        """The log weight of each row, or with `logs` False its value."""
+
+    @abstractmethod
+    def pull(self, theta: Doubles, cotangent: Doubles) -> Doubles:
+        """The gradient by the parameters, from that by what `weights` gives."""
+
+    @abstractmethod
+    def names(self) -> list[str]:
+        """A name for each parameter, for files and messages."""

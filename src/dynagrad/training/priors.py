@@ -1,0 +1,154 @@
+"""Priors: what is believed of parameters before data are seen, as a log density that is added to the objective.
+
+`Dirichlet` is of the probabilities of a distribution, and for EM a pseudo-count of each; the others are of free
+parameters. Constants of densities are left out.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..arguments import real_number
+from ..errors import Error, shown
+from .parameters.distribution import Distribution
+from .parameters.parametrisation import Parametrisation
+from .parameters.rows import Doubles
+
+
+class Prior(ABC):
+    """A log density of the parameters of a parametrisation."""
+
+    smooth = True
+
+    @abstractmethod
+    def log_density(self, of: Parametrisation, theta: Doubles) -> float:
+        """Up to a constant."""
+
+    @abstractmethod
+    def gradient(self, of: Parametrisation, theta: Doubles) -> Doubles:
+        """By the parameters."""
+
+
+@dataclass(frozen=True)
+class Dirichlet(Prior):
+    """A Dirichlet prior on each group: the density is the product of p ** (alpha - 1).
+
+    `alpha` is a number, or a function of a row's arguments. Above one it adds pseudo-counts. Below one the density has
+    no finite maximum: only variational Bayes (`method="variational"`) takes that.
+    """
+
+    alpha: float | Callable[..., float] = 1.0
+
+    def __post_init__(self) -> None:
+        if not callable(self.alpha) and not 0 < real_number("alpha", self.alpha) < np.inf:
+            raise Error(f"alpha must be a number above 0, not {shown(self.alpha)}")
+
+    def alphas(self, of: Parametrisation) -> Doubles:
+        """Of each parameter."""
+        if not isinstance(of, Distribution):
+            raise Error("a Dirichlet prior is of probabilities: it needs a training.Distribution")
+        if not callable(self.alpha):
+            return np.full(of.size, float(self.alpha))
+        assert of.groups is not None
+        found = np.zeros(of.size)
+        for n, arguments in enumerate(of.rows.arguments):
+            alpha = real_number(f"alpha of {of.rows.text(n)}", self.alpha(*arguments))
+            if not 0 < alpha < np.inf:
+                raise Error(f"alpha of {of.rows.text(n)} must be a number above 0, not {alpha}")
+            found[of.groups.parameter[n]] = alpha
+        return found
+
+    def pseudo_counts(self, of: Parametrisation) -> Doubles:
+        """alpha - 1 for each parameter. Raises Error where one is negative."""
+        found = self.alphas(of) - 1.0
+        if (found < 0).any():
+            n = int(np.argmin(found))
+            raise Error(
+                f"the Dirichlet prior of {of.names()[n]} has alpha {found[n] + 1:g}, below one, so its density has no "
+                'largest value; use method="variational"'
+            )
+        return found
+
+    def log_density(self, of: Parametrisation, theta: Doubles) -> float:
+        counts = self.pseudo_counts(of)
+        assert of.groups is not None
+        logs = of.groups.normalised(theta)
+        return float(np.sum(np.where(counts > 0, counts * np.where(counts > 0, logs, 0.0), 0.0)))
+
+    def gradient(self, of: Parametrisation, theta: Doubles) -> Doubles:
+        counts = self.pseudo_counts(of)
+        assert of.groups is not None
+        chances = np.exp(of.groups.normalised(theta))
+        return counts - chances * of.groups.totals(counts)[of.groups.group]
+
+
+def add_lambda(amount: float) -> Dirichlet:
+    """Add-lambda smoothing: so much is added to each count, as by a Dirichlet prior of alpha = 1 + lambda."""
+    if not 0 <= real_number("lambda", amount) < np.inf:
+        raise Error(f"lambda must be a number from 0 on, not {amount}")
+    return Dirichlet(1.0 + amount)
+
+
+@dataclass(frozen=True)
+class Gaussian(Prior):
+    """A normal density around given values: minus (theta - mean)^2 / (2 variance), summed.
+
+    `mean` is a number, or a dict from names of parameters to numbers (others have 0).
+    """
+
+    variance: float = 1.0
+    mean: float | Mapping[str, float] = 0.0
+
+    def __post_init__(self) -> None:
+        if not 0 < real_number("variance", self.variance) < np.inf:
+            raise Error(f"variance must be a number above 0, not {self.variance}")
+
+    def means(self, of: Parametrisation) -> Doubles:
+        """Of each parameter."""
+        if isinstance(self.mean, Mapping):
+            return np.array([float(self.mean.get(name, 0.0)) for name in of.names()])
+        return np.full(of.size, float(self.mean))
+
+    def log_density(self, of: Parametrisation, theta: Doubles) -> float:
+        return float(-np.sum((theta - self.means(of)) ** 2) / (2 * self.variance))
+
+    def gradient(self, of: Parametrisation, theta: Doubles) -> Doubles:
+        return -(theta - self.means(of)) / self.variance
+
+
+def L2(strength: float) -> Gaussian:
+    """Minus strength times the sum of squares: a Gaussian around zero of variance 1 / (2 strength)."""
+    if not 0 < real_number("strength", strength) < np.inf:
+        raise Error(f"the strength of L2 must be a number above 0, not {strength}")
+    return Gaussian(1.0 / (2.0 * strength))
+
+
+@dataclass(frozen=True)
+class L1(Prior):
+    """Minus strength times the sum of absolute values, which makes many parameters zero."""
+
+    strength: float
+    smooth: bool = field(default=False, init=False)
+
+    def __post_init__(self) -> None:
+        if not 0 <= real_number("strength", self.strength) < np.inf:
+            raise Error(f"the strength of L1 must be a number from 0 on, not {self.strength}")
+
+    def log_density(self, of: Parametrisation, theta: Doubles) -> float:
+        return float(-self.strength * np.abs(theta).sum())
+
+    def gradient(self, of: Parametrisation, theta: Doubles) -> Doubles:
+        return -self.strength * np.sign(theta)
+
+
+def prior_of(given: Any, name: str) -> Prior | None:
+    """The prior of one parametrisation, from one for all or a dict by name."""
+    found = given.get(name) if isinstance(given, Mapping) else given
+    if found is not None and not isinstance(found, Prior):
+        raise Error(f"the prior of {name} must be a training.Dirichlet, Gaussian, L1 or L2, not {shown(found)}")
+    return found

@@ -1,0 +1,104 @@
+"""A training problem: a specification, data, workers, and what is done about examples that fail."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ..errors import Error, NotConverged, QueryError, warn
+from .examples import Example, Passes
+from .parameters.rows import Doubles
+from .specification import Specification, Theta, Workers
+from .totals import Totals, added
+
+MISSING = ("warn", "skip", "error")
+NAMED = 3  # how many examples a message names
+
+
+@dataclass(eq=False)
+class Problem:
+    """What a method improves: it evaluates parameters on data."""
+
+    spec: Specification
+    passes: Passes
+    workers: Workers
+    missing: str = "warn"
+    """What is done about examples whose goal is not derived: "warn" (once), "skip", or "error"."""
+    _warned: bool = field(default=False, init=False)
+    evaluations: int = field(default=0, init=False)
+
+    def totals(self, weights: Mapping[str, Doubles], gradient: bool = True) -> Totals:
+        """A pass over the data."""
+        self.evaluations += 1
+        return self.checked(added(self.workers(self.spec, weights, self.passes.shards(), gradient)), weights)
+
+    def of_shard(self, weights: Mapping[str, Doubles], shard: list[Example]) -> Totals:
+        """Of some examples alone."""
+        return self.checked(added(self.workers(self.spec, weights, [shard], True)), weights, shard)
+
+    def objective(self, theta: Theta, gradient: bool = True) -> tuple[float, Totals]:
+        """The objective with its priors."""
+        totals = self.totals(self.spec.weights(theta), gradient)
+        return totals.value + self.spec.log_prior(theta), totals
+
+    # -- what failed
+
+    def checked(self, totals: Totals, weights: Mapping[str, Doubles], shard: list[Example] | None = None) -> Totals:
+        """Raises for what cannot be gone on with, and warns of examples that do not count."""
+        missing = totals.missing
+        if len(missing) == len(totals.values):
+            if not len(totals.values):
+                raise Error("the data have no examples")
+            if shard is None:
+                raise QueryError(f"no example counts: {self._reason(totals, missing[0], weights)}")
+        if missing and self.missing != "skip":
+            if self.missing == "error":
+                raise QueryError(self._reason(totals, missing[0], weights, shard))
+            if not self._warned:
+                self._warned = True
+                more = "" if len(missing) == 1 else f" ({len(missing):,} of {len(totals.values):,} examples do not)"
+                warn(f"{self._reason(totals, missing[0], weights, shard)}; it does not count{more}")
+        infinite = np.flatnonzero(np.isinf(totals.values)).tolist()
+        if infinite or not np.isfinite(totals.value):
+            where = ", ".join(self._name(n, shard) for n in infinite[:NAMED]) or "the sum"
+            raise NotConverged(f"the objective is not finite: in {where}")
+        for key, numbers in totals.gradient.items():
+            if not np.isfinite(numbers).all():
+                raise NotConverged(f"the gradient by the weights of {key} is not finite")
+        return totals
+
+    def _example(self, number: int, shard: list[Example] | None) -> Example:
+        if shard is not None:
+            return shard[number]
+        return next(e for n, e in enumerate(self.passes) if n == number)
+
+    def _name(self, number: int, shard: list[Example] | None = None) -> str:
+        name = self._example(number, shard).name
+        return f"example {number}" + (f" ({name})" if name else "")
+
+    def names(self, numbers: list[int]) -> str:
+        """Some examples by name, for messages."""
+        return ", ".join(self._name(n) for n in numbers[:NAMED])
+
+    def _reason(
+        self, totals: Totals, number: int, weights: Mapping[str, Doubles], shard: list[Example] | None = None
+    ) -> str:
+        """Why an example does not count."""
+        name = self._name(number, shard)
+        if number in totals.failures:
+            return f"{name} failed: {totals.failures[number]}"
+        goal = self.spec.goal
+        try:
+            chart = self.spec.with_weights(weights).run(self._example(number, shard).clamped)
+            attempts = chart.why_not(goal).attempts
+            lines = "; or ".join(", ".join(attempt.missing) for attempt in attempts[:2])
+        except Error:
+            lines = ""
+        return f"{goal} is not derived in {name}" + (f", for want of {lines}" if lines else "")
+
+
+def shards(problem: Problem) -> Iterator[list[Example]]:
+    """The shards of a pass, for methods that go through them one by one."""
+    return problem.passes.shards()

@@ -1,0 +1,106 @@
+"""What a training run was: a record for each of its steps, why it ended, and tables and pictures of these."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from ..errors import Error
+from ..facts.readers import import_module
+
+
+@dataclass(frozen=True)
+class Record:
+    """A step: its number, the objective with priors, that of the data alone, and more.
+
+    `change` is the norm of the gradient, None for methods without; `dev` the objective of held-out data; `seconds` are
+    since the beginning; `speed` is in examples a second.
+    """
+
+    iteration: int
+    objective: float
+    data: float
+    change: float | None
+    dev: float | None
+    seconds: float
+    speed: float
+
+
+NAMES = tuple(f.name for f in fields(Record))
+
+
+@dataclass(frozen=True)
+class Fit:
+    """How a model was trained.
+
+    `stopped` says why it ended: "converged", "iterations" (the limit), "dev" (held-out data got no better),
+    "callback", or "method" (which found nothing better). `converged` is true for the first, and means only that the
+    objective changed by less than the tolerance in the last step.
+    """
+
+    method: str
+    history: tuple[Record, ...]
+    stopped: str
+
+    @property
+    def converged(self) -> bool:
+        """Whether the last step changed the objective by less than the tolerance."""
+        return self.stopped == "converged"
+
+    @property
+    def objective(self) -> float:
+        """The objective of the last step."""
+        return self.history[-1].objective
+
+    def to_arrow(self) -> Any:
+        """The history as a `pyarrow.Table`."""
+        pa = import_module("pyarrow", "train", "to_arrow")
+        return pa.table({name: [getattr(r, name) for r in self.history] for name in NAMES})
+
+    def to_csv(self, path: str | Path) -> None:
+        """The history as a file of comma-separated values."""
+        with Path(path).open("w", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, NAMES)
+            writer.writeheader()
+            writer.writerows(map(asdict, self.history))
+
+    def curve(self, width: int = 60, height: int = 12) -> str:
+        """The objective by iteration, drawn with characters for a terminal."""
+        return curve([r.objective for r in self.history], width, height)
+
+    def plot(self) -> Any:
+        """The objective, and that of held-out data, as a matplotlib figure."""
+        plt = import_module("matplotlib.figure", "docs", "plot")
+        figure = plt.Figure(figsize=(6, 4), layout="constrained")
+        axes = figure.subplots()
+        x = [r.iteration for r in self.history]
+        axes.plot(x, [r.objective for r in self.history], label="objective")
+        if any(r.dev is not None for r in self.history):
+            axes.plot(x, [r.dev for r in self.history], label="held out")
+            axes.legend()
+        axes.set(xlabel="iteration", ylabel="objective")
+        return figure
+
+    def __repr__(self) -> str:
+        return f"<Fit by {self.method}: {len(self.history)} iterations, objective {self.objective:.6g}, {self.stopped}>"
+
+
+def curve(values: Sequence[float], width: int, height: int) -> str:
+    """Numbers in their order as a curve of characters."""
+    if width < 2 or height < 2:
+        raise Error("a curve is at least two characters wide and two high")
+    if not values:
+        return ""
+    low, high = min(values), max(values)
+    span = (high - low) or 1.0
+    columns = min(width, len(values))
+    picked = [values[n * (len(values) - 1) // max(1, columns - 1)] for n in range(columns)]
+    rows = [round((v - low) / span * (height - 1)) for v in picked]
+    lines = []
+    for row in range(height - 1, -1, -1):
+        label = f"{low + span * row / (height - 1):>12.5g} " if row in (0, height - 1) else " " * 13
+        lines.append((label + "".join("*" if r == row else " " for r in rows)).rstrip())
+    return "\n".join(lines)

@@ -1,0 +1,33 @@
+"""What a method tells of each of its steps, and what it is told in return."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from .specification import Theta
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """The parameters after a step, and the objective that was found on the way to them.
+
+    `objective` includes priors, and is that of the parameters at the beginning of the step for EM, after it for methods
+    that search along a line. `state` is all that the method needs, beside `theta`, to go on from here.
+    """
+
+    theta: Theta
+    objective: float
+    data: float
+    """The objective without priors."""
+    change: float | None = None
+    """The norm of the gradient, where there is one."""
+    examples: int = 0
+    state: Mapping[str, Any] = field(default_factory=dict)
+    settled: bool = True
+    """Whether a small change from here on means convergence: not while a temperature is still changing."""
+
+
+Observe = Callable[[Step], bool]
+"""Told of each step; whether to stop."""

@@ -1,0 +1,228 @@
+"""Gradient methods reach known optima, and gradients of all objectives are those of differences. Costs ten seconds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dynagrad as dg
+from dynagrad import training
+from dynagrad.training.examples import Passes
+from dynagrad.training.problem import Problem
+from dynagrad.training.specification import ravelled, unravelled
+from dynagrad.training.workers import in_threads
+
+COIN = ":- semiring real. :- distribution toss(S). goal += toss(S) * seen(S)."
+TOSSES = [{"seen/1": [(s,)]} for s in "hhht"]
+METHODS = ["cg", "bfgs", "l-bfgs", "newton-cg", "tnc", "slsqp", "trust-constr"]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_softmax_reaches_the_relative_frequencies(method: str) -> None:
+    m = dg.Model(COIN, {"toss/1": [("a",), ("b",), ("c",)]})
+    m.fit([{"seen/1": [(s,)]} for s in "aaaaabbbc"], method=method, tolerance=1e-15, iterations=500)
+    assert m.weights["toss/1"].values == pytest.approx([5 / 9, 3 / 9, 1 / 9], abs=1e-5)
+
+
+@pytest.mark.parametrize("method", ["sgd", "adam", "adagrad"])
+def test_stochastic_methods_get_near(method: str) -> None:
+    m = dg.Model(COIN, {"toss/1": [("h",), ("t",)]})
+    m.fit(TOSSES, method=method, iterations=300, size=2, rate=lambda k: 1.0 / (1 + 0.1 * k))
+    assert m.weights["toss/1"]["h",] == pytest.approx(0.75, abs=0.03)
+
+
+TAGGER = """
+:- semiring log.
+at(0,start).
+at(J,T) += at(I,S) * trans(S,T) * emit(T,W) * word(W,I) * tag(T,I) for J = I+1.
+goal += at(N,_) * end(N).
+"""
+TAGS, WORDS = ("d", "n", "v"), ("the", "dog", "saw", "barks")
+SENTENCES = [("the dog barks", "d n v"), ("the saw barks", "d n v"), ("dog saw the dog", "n v d n")]
+
+
+def tagged() -> list[training.Example]:
+    found = []
+    for words, tags in SENTENCES:
+        listed = words.split()
+        every = [(t, i) for i in range(len(listed)) for t in TAGS]
+        facts = {"word/2": [(w, i) for i, w in enumerate(listed)], "end/1": [(len(listed),)], "tag/2": every}
+        found.append(training.Example(facts, {"tag/2": [(t, i) for i, t in enumerate(tags.split())]}))
+    return found
+
+
+def rows_of_tagger() -> dict[str, Any]:
+    return {
+        "trans/2": [(s, t) for s in ("start", *TAGS) for t in TAGS],
+        "emit/2": [(t, w) for t in TAGS for w in WORDS],
+    }
+
+
+def crf(objective: Any = None, semiring: str = "log", **options: Any) -> dg.Model:
+    linear = training.LogLinear(rows_of_tagger(), lambda a, b: [f"{a}-{b}", b], **options)
+    return dg.Model(TAGGER.replace("log", semiring), {"weights": linear}, objective=objective or training.Conditional())
+
+
+def slope_and_differences(m: dg.Model, data: Any, seed: int = 0) -> tuple[float, float]:
+    """The derivative of the objective along a random direction at a random place, and by differences."""
+    random = np.random.default_rng(seed)
+    problem = Problem(m._spec, Passes(data), in_threads(1))
+    like = m.parameters
+    at = random.standard_normal(len(ravelled(like))) * 0.5
+    along = random.standard_normal(len(at))
+    here = unravelled(at, like)
+    _, totals = problem.objective(here)
+    slope = float(ravelled(m._spec.pull(here, totals)) @ along)
+    h = 1e-5
+    up = problem.objective(unravelled(at + h * along, like), gradient=False)[0]
+    down = problem.objective(unravelled(at - h * along, like), gradient=False)[0]
+    return slope, (up - down) / (2 * h)
+
+
+def chance(values: Any, example: training.Example) -> Any:
+    """A function of two items, as a user writes one."""
+    goal, part = values
+    return 2.0 * goal - 0.5 * part * part
+
+
+def with_costs(example: training.Example) -> training.Example:
+    gold = set(example.observed["tag/2"])
+    costs = [(t, i, float((t, i) not in gold)) for t, i in example.facts["tag/2"]]
+    return training.Example({**example.facts, "cost/2": costs}, example.observed)
+
+
+COSTS = TAGGER.replace("tag(T,I) for", "tag(T,I) * cost(T,I) for")
+
+
+def of(name: str) -> tuple[dg.Model, list[training.Example]]:
+    """A model with an objective, and data for it."""
+    if name == "likelihood":
+        rows = {"toss/1": [("h",), ("t",), ("e",)]}
+        text = ":- semiring real. goal += toss(S) * toss(R) * seen(S,R)."
+        m = dg.Model(text, {"toss": training.Distribution(rows)}, prior=training.Dirichlet(1.5))
+        return m, [training.Example({"seen/2": [("h", "t"), ("e", "e")]}), training.Example({"seen/2": [("t", "t")]})]
+    if name == "conditional":
+        return crf(), tagged()
+    if name == "items":
+        m = crf(training.OfItems(("goal", "at(2,n)"), chance))
+        return m, tagged()[:2]
+    rows = {
+        "trans/2": [(s, t) for s in ("start", *TAGS) for t in TAGS],
+        "emit/2": [(t, w) for t in TAGS for w in WORDS],
+    }
+    m = dg.Model(COSTS, {"weights": training.LogLinear(rows)}, objective=training.Risk("cost/2"))
+    return m, [with_costs(e) for e in tagged()]
+
+
+@pytest.mark.filterwarnings("ignore::dynagrad.errors.ProgramWarning")
+@pytest.mark.parametrize("name", ["likelihood", "conditional", "items", "risk"])
+def test_gradients_of_objectives_are_those_of_differences(name: str) -> None:
+    m, data = of(name)
+    for seed in range(3):
+        slope, difference = slope_and_differences(m, data, seed)
+        assert slope == pytest.approx(difference, rel=1e-6, abs=1e-8)
+
+
+@pytest.mark.filterwarnings("ignore::dynagrad.errors.ProgramWarning")
+def test_expected_loss_is_that_of_all_derivations() -> None:
+    """Against all taggings of a sentence, one by one."""
+    import itertools
+
+    m, data = of("risk")
+    random = np.random.default_rng(5)
+    m._theta = {"weights": random.standard_normal(len(m.parameters["weights"]))}
+    weights = {key: dict(((a, b), v) for a, b, v in table) for key, table in m.weights.items()}
+    words = [w for w, _ in data[0].facts["word/2"]]
+    gold = dict((i, t) for t, i in data[0].observed["tag/2"])
+    total = loss = 0.0
+    for tags in itertools.product(TAGS, repeat=len(words)):
+        p = 1.0
+        for previous, t, w in zip(("start", *tags), tags, words, strict=False):
+            p *= weights["trans/2"][previous, t] * weights["emit/2"][t, w]
+        total += p
+        loss += p * sum(t != gold[i] for i, t in enumerate(tags))
+    assert m.score([training.Example(data[0].facts)]) == pytest.approx(-loss / total, rel=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore::dynagrad.errors.ProgramWarning")
+def test_the_perceptron_learns_what_can_be_separated() -> None:
+    m = crf(semiring="viterbi")
+    start = m.score(tagged())
+    fit = m.fit(tagged(), method="perceptron", iterations=20, size=1, average=False)
+    assert m.score(tagged()) == 0.0 >= start  # no tagging is better than what was observed
+    assert fit.history[-1].change == 0.0  # and nothing moves any more
+    averaged = crf(semiring="viterbi")
+    averaged.fit(tagged(), method="perceptron", iterations=20, size=1)
+    assert -0.5 < averaged.score(tagged()) <= 0.0
+
+
+@pytest.mark.filterwarnings("ignore::dynagrad.errors.ProgramWarning")
+def test_max_margin_wants_more_than_the_perceptron() -> None:
+    rows = {
+        "trans/2": [(s, t) for s in ("start", *TAGS) for t in TAGS],
+        "emit/2": [(t, w) for t in TAGS for w in WORDS],
+    }
+    m = dg.Model(
+        COSTS.replace("log", "viterbi"),
+        {"weights": training.LogLinear(rows)},
+        objective=training.Conditional(cost="cost/2"),
+        prior=training.L2(0.01),
+    )
+    data = [with_costs(e) for e in tagged()]
+    m.fit(data, method="sgd", iterations=60, size=1, rate=0.2)
+    assert m.score(data) > -0.7  # of margins that were asked for, next to nothing is missing
+    free = [training.Example({k: v for k, v in e.facts.items() if k != "cost/2"}) for e in data]
+    for example, (_, tags) in zip(free, SENTENCES, strict=True):
+        costless = {**example.facts, "cost/2": [(t, i, 0.0) for t, i in example.facts["tag/2"]]}
+        steps = m.predict(costless)
+        assert [s.name[1][1] for s in steps if s.name[0] == "at/2"][::-1][1:] == tags.split()
+
+
+@pytest.mark.filterwarnings("ignore::dynagrad.errors.ProgramWarning")
+def test_l1_makes_weights_zero_and_is_at_its_optimum() -> None:
+    m = dg.Model(
+        TAGGER,
+        {"weights": training.LogLinear(rows_of_tagger())},
+        objective=training.Conditional(),
+        prior=training.L1(0.2),
+    )
+    m.fit(tagged(), method="l-bfgs", tolerance=1e-14, iterations=500)
+    theta = m.parameters["weights"]
+    assert 0 < (np.abs(theta) < 1e-6).sum() < len(theta)
+    problem = Problem(m._spec, Passes(tagged()), in_threads(1))
+    totals = problem.totals(m._spec.weights(m.parameters))
+    slope = m._spec.parametrisations["weights"].pull(
+        theta, m._spec.parametrisations["weights"].rows.joined(totals.gradient)
+    )
+    zero = np.abs(theta) < 1e-6
+    assert (np.abs(slope[zero]) <= 0.2 + 1e-4).all()
+    assert slope[~zero] == pytest.approx(0.2 * np.sign(theta[~zero]), abs=1e-4)
+
+
+def test_maximum_entropy_is_logistic_regression() -> None:
+    """Against Newton's method on the textbook's formula."""
+    random = np.random.default_rng(2)
+    x, y = random.standard_normal((30, 3)), random.integers(0, 2, 30)
+    strength = 0.5
+    w = np.zeros(3)
+    for _ in range(30):
+        p = 1 / (1 + np.exp(-x @ w))
+        w -= np.linalg.solve(
+            x.T @ (x * (p * (1 - p))[:, None]) + 2 * strength * np.eye(3), x.T @ (p - y) + 2 * strength * w
+        )
+    rows = {"class/2": [(n, c) for n in range(30) for c in (0, 1)]}
+    linear = training.LogLinear(rows, lambda n, c: {j: c * x[n, j] for j in range(3)}, given=0)
+    m = dg.Model(":- semiring log. goal += class(N,C) * seen(N,C).", {"w": linear}, prior=training.L2(strength))
+    data = [{"seen/2": [(n, int(y[n]))]} for n in range(30)]
+    m.fit(data, method="l-bfgs", tolerance=1e-16, iterations=200)
+    assert m.parameters["w"] == pytest.approx(w, abs=1e-6)
+
+
+def test_bounds_and_constraints_are_scipys() -> None:
+    m = dg.Model(COIN, {"toss/1": [("h",), ("t",)]})
+    m.fit(TOSSES, method="l-bfgs", bounds=[(-10, np.log(0.5)), (np.log(0.5), 10)], iterations=50)
+    assert m.weights["toss/1"]["h",] <= 0.5 + 1e-12
+    with pytest.raises(dg.Error, match="cg has no bounds"):
+        m.fit(TOSSES, method="cg", bounds=[(0, 1)] * 2)

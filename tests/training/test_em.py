@@ -1,0 +1,233 @@
+"""EM and its kin, held against forward-backward in numpy and what theory promises. Costs ten seconds."""
+
+from __future__ import annotations
+
+from itertools import pairwise, product
+from math import lgamma
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dynagrad as dg
+from dynagrad import training
+
+HMM = """
+:- semiring log.
+:- distribution init(S).  :- distribution trans(S,T) given S.  :- distribution emit(S,W) given S.
+alpha(S,0) += init(S) * emit(S,W) * word(W,0).
+alpha(T,J) += alpha(S,I) * trans(S,T) * emit(T,W) * word(W,J) for J = I+1.
+goal += alpha(_,N) * last(N).
+"""
+STATES, WORDS = 3, 5
+RANDOM = np.random.default_rng(1)
+INIT = RANDOM.dirichlet(np.ones(STATES))
+TRANS = RANDOM.dirichlet(np.ones(STATES), STATES)
+EMIT = RANDOM.dirichlet(np.ones(WORDS), STATES)
+SEQUENCES = [RANDOM.integers(0, WORDS, RANDOM.integers(3, 9)).tolist() for _ in range(40)]
+DATA = [{"word/2": [(w, i) for i, w in enumerate(s)], "last/1": [(len(s) - 1,)]} for s in SEQUENCES]
+
+
+def rows() -> dict[str, Any]:
+    return {
+        "init/1": [(s, INIT[s]) for s in range(STATES)],
+        "trans/2": [(s, t, TRANS[s, t]) for s in range(STATES) for t in range(STATES)],
+        "emit/2": [(s, w, EMIT[s, w]) for s in range(STATES) for w in range(WORDS)],
+    }
+
+
+def model(prior: Any = None) -> dg.Model:
+    return dg.Model(HMM, rows(), prior=prior)
+
+
+class ForwardBackward:
+    """The textbook's E step, in probabilities (Rabiner 1989, section III)."""
+
+    def __init__(self) -> None:
+        self.init, self.trans, self.emit = INIT.copy(), TRANS.copy(), EMIT.copy()
+
+    def counts(self, weights: Any = None) -> tuple[float, np.ndarray, np.ndarray, np.ndarray]:
+        first, moves, words = np.zeros(STATES), np.zeros((STATES, STATES)), np.zeros((STATES, WORDS))
+        total = 0.0
+        for n, s in enumerate(SEQUENCES):
+            w = 1.0 if weights is None else weights[n]
+            forward, backward = np.zeros((len(s), STATES)), np.ones((len(s), STATES))
+            forward[0] = self.init * self.emit[:, s[0]]
+            for t in range(1, len(s)):
+                forward[t] = forward[t - 1] @ self.trans * self.emit[:, s[t]]
+            for t in range(len(s) - 2, -1, -1):
+                backward[t] = self.trans @ (self.emit[:, s[t + 1]] * backward[t + 1])
+            z = forward[-1].sum()
+            total += w * np.log(z)
+            posterior = forward * backward / z
+            first += w * posterior[0]
+            for t in range(len(s)):
+                words[:, s[t]] += w * posterior[t]
+            for t in range(len(s) - 1):
+                moves += w * np.outer(forward[t], self.emit[:, s[t + 1]] * backward[t + 1]) * self.trans / z
+        return total, first, moves, words
+
+    def step(self, add: float = 0.0, weights: Any = None) -> float:
+        total, first, moves, words = self.counts(weights)
+        self.init = (first + add) / (first + add).sum()
+        self.trans = (moves + add) / (moves + add).sum(1, keepdims=True)
+        self.emit = (words + add) / (words + add).sum(1, keepdims=True)
+        return total
+
+
+def test_em_is_forward_backward_step_by_step() -> None:
+    mine, theirs = model(), ForwardBackward()
+    fit = mine.fit(DATA, iterations=10, tolerance=0.0)
+    assert [r.data for r in fit.history] == pytest.approx([theirs.step() for _ in range(10)], rel=1e-13)
+    assert mine.weights["trans/2"].values == pytest.approx(theirs.trans.ravel(), abs=1e-14)
+    assert mine.weights["emit/2"].values == pytest.approx(theirs.emit.ravel(), abs=1e-14)
+    assert mine.weights["init/1"].values == pytest.approx(theirs.init, abs=1e-14)
+    assert fit.stopped == "iterations" and not fit.converged
+    assert [r.data for r in fit.history] == sorted(r.data for r in fit.history)
+
+
+def test_examples_count_by_their_weight() -> None:
+    weights = [0.5 + n % 3 for n in range(len(DATA))]
+    mine, theirs = model(), ForwardBackward()
+    fit = mine.fit([training.Example(d, weight=w) for d, w in zip(DATA, weights, strict=True)], iterations=1)
+    assert fit.objective == pytest.approx(theirs.step(weights=weights), rel=1e-13)
+    assert mine.weights["emit/2"].values == pytest.approx(theirs.emit.ravel(), abs=1e-14)
+
+
+def test_smoothing_adds_to_counts() -> None:
+    mine, theirs = model(training.add_lambda(0.5)), ForwardBackward()
+    fit = mine.fit(DATA, iterations=4, tolerance=0.0)
+    for _ in range(4):
+        theirs.step(0.5)
+    assert mine.weights["emit/2"].values == pytest.approx(theirs.emit.ravel(), abs=1e-14)
+    assert [r.objective for r in fit.history] == sorted(r.objective for r in fit.history)
+
+
+def test_what_em_makes_large_does_not_fall() -> None:
+    for method, options in {
+        "viterbi-em": {},
+        "variational": {},
+        "incremental-em": {"size": 7},
+    }.items():
+        fit = model().fit(DATA, method=method, iterations=12, tolerance=0.0, **options)
+        values = [r.objective for r in fit.history]
+        assert all(b >= a - 1e-9 * abs(a) for a, b in pairwise(values)), method
+
+
+def test_incremental_em_ends_where_batch_em_does() -> None:
+    one, two = model(), model()
+    data = DATA[:8]
+    one.fit(data, iterations=400, tolerance=1e-11)
+    two.fit(data, method="incremental-em", iterations=400, tolerance=1e-11)
+    gradient = {}
+    for m in (one, two):  # a stationary point, which need not be the same one
+        spec = m._spec
+        problem = training.problem.Problem(spec, training.examples.Passes(data), training.workers.in_threads(1))
+        value, totals = problem.objective(m.parameters)
+        gradient[m] = max(np.abs(x).max() for x in spec.pull(m.parameters, totals).values())
+        assert np.isfinite(value)
+    assert max(gradient.values()) < 1e-2
+
+
+def test_stepwise_em_gets_near_in_few_passes() -> None:
+    batch, online = model(), model()
+    batch.fit(DATA, iterations=3, tolerance=0.0)
+    online.fit(DATA, method="online-em", iterations=3, tolerance=0.0, size=4)
+    assert online.score(DATA) > batch.score(DATA)
+
+
+def test_viterbi_em_counts_the_best_derivation_alone() -> None:
+    """Against all state sequences, one by one."""
+    counts = np.zeros((STATES, WORDS))
+    total = 0.0
+    for s in SEQUENCES:
+        best = max(
+            product(range(STATES), repeat=len(s)),
+            key=lambda z, s=s: (
+                np.log(INIT[z[0]])
+                + sum(np.log(EMIT[a, w]) for a, w in zip(z, s, strict=True))
+                + sum(np.log(TRANS[a, b]) for a, b in pairwise(z))
+            ),
+        )
+        total += np.log(INIT[best[0]]) + sum(np.log(EMIT[a, w]) for a, w in zip(best, s, strict=True))
+        total += sum(np.log(TRANS[a, b]) for a, b in pairwise(best))
+        for a, w in zip(best, s, strict=True):
+            counts[a, w] += 1
+    mine = model()
+    fit = mine.fit(DATA, method="viterbi-em", iterations=1)
+    assert fit.objective == pytest.approx(total, rel=1e-12)
+    expected = counts / counts.sum(1, keepdims=True)
+    assert mine.weights["emit/2"].values == pytest.approx(expected.ravel(), abs=1e-14)
+
+
+def test_variational_bayes_raises_its_bound_below_the_evidence() -> None:
+    """One group and one draw: the evidence is known in closed form."""
+    text = ":- semiring real. :- distribution toss(S). goal += toss(S) * seen(S)."
+    data = [{"seen/1": [(s,)]} for s in "hhhtt"]
+    m = dg.Model(text, {"toss/1": [("h",), ("t",)]}, prior=training.Dirichlet(0.5))
+    fit = m.fit(data, method="variational", iterations=20)
+    evidence = lgamma(1.0) - lgamma(6.0) + lgamma(3.5) + lgamma(2.5) - 2 * lgamma(0.5)
+    assert fit.objective == pytest.approx(evidence, rel=1e-12)  # nothing is hidden, so the bound is tight
+    assert m.weights["toss/1"]["h",] == pytest.approx(3.5 / 6.0)
+
+
+def test_annealing_ends_as_em() -> None:
+    m = model()
+    fit = m.fit(DATA, method="annealing", start=0.5, growth=1.5, steps=2, iterations=300, tolerance=1e-6)
+    assert fit.converged
+    again = m.fit(DATA, warm=True, iterations=1)
+    assert again.objective == pytest.approx(fit.objective, rel=1e-5)
+
+
+def test_the_number_of_threads_changes_no_bit() -> None:
+    found = []
+    for threads in (1, 2, 3):
+        m = model()
+        m.fit(DATA, iterations=3, threads=threads)
+        found.append(m.parameters)
+    for other in found[1:]:
+        for name, x in found[0].items():
+            assert x.tobytes() == other[name].tobytes()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (":- semiring viterbi. goal += toss(S) * seen(S).", "real` or `log`, not viterbi"),
+        (":- semiring real. goal += toss(S) * -1 * seen(S).", "has a factor below 0"),
+        (":- semiring real. goal += toss(S) * seen(S). goal += SIDE(toss(S)) * seen(S).", "asks whether a parameter"),
+        (":- semiring real. goal += toss(S) * seen(S). goal += seen(S) * odd(S) for not toss(S).", "asks whether"),
+        (":- semiring real. :- input toss/1. goal += toss(S) * seen(S). toss(X) += other(X).", "derives parameters"),
+    ],
+)
+def test_where_em_has_no_formula_it_says_so(text: str, message: str) -> None:
+    m = dg.Model(text + " :- distribution toss(S).", {"toss/1": [("h",), ("t",)]})
+    with pytest.raises(dg.Error, match=message) as found:
+        m.fit([{"seen/1": [("h",)]}])
+    assert "l-bfgs" in str(found.value)
+
+
+def test_alpha_below_one_has_no_largest_value() -> None:
+    with pytest.raises(dg.Error, match='method="variational"'):
+        model(training.Dirichlet(0.5)).fit(DATA)
+    model(training.Dirichlet(0.5)).fit(DATA, method="variational", iterations=2)
+
+
+def test_examples_that_cannot_be_derived() -> None:
+    data = [*DATA[:3], {"word/2": [(99, 0)], "last/1": [(0,)]}]
+    with pytest.warns(dg.ProgramWarning, match=r"goal is not derived in example 3, for want of emit\(.*,99\)"):
+        fit = model().fit(data, iterations=2)
+    assert fit.history[0].data == pytest.approx(model().fit(DATA[:3], iterations=1).objective)
+    with pytest.raises(dg.QueryError, match="example 3"):
+        model().fit(data, iterations=2, missing="error")
+    model().fit(data, iterations=2, missing="skip")
+    with pytest.raises(dg.QueryError, match="no example counts"):
+        model().fit(data[3:], iterations=2)
+
+
+def test_groups_without_counts_stay() -> None:
+    text = ":- semiring real. :- distribution t(S,X) given S. goal += t(S,X) * seen(S,X)."
+    m = dg.Model(text, {"t/2": [("a", "x", 0.2), ("a", "y", 0.8), ("b", "x", 0.3), ("b", "y", 0.7)]})
+    with pytest.warns(dg.ProgramWarning, match="no example uses a parameter of t/2 given b"):
+        m.fit([{"seen/2": [("a", "x")]}], iterations=1)
+    assert m.weights["t/2"].values == pytest.approx([1.0, 0.0, 0.3, 0.7])
