@@ -141,8 +141,9 @@ class Model:
         It begins with initial values, or with `warm` where the model is, and ends when the objective changes by less
         than `tolerance` of its size, after so many `iterations`, or where `dev` got no better for `patience` steps.
         With `dev` the parameters are in the end those that were best on it. `missing` says what is done about examples
-        whose goal is not derived: "warn", "skip" or "error". The result is the same to the last bit for any number of
-        `threads` and any `executor`. `callback` gets each record, and ends the run by returning False. `checkpoint` is
+        whose goal is not derived: "warn", "skip" or "error". `executor` is a number of processes, an executor of
+        `concurrent.futures`, a function that makes one (asked again when a worker died and it broke), or the module
+        `ray`; without, there are `threads`. The result is the same to the last bit for any number of either. `callback` gets each record, and ends the run by returning False. `checkpoint` is
         a file, written `every` so many steps, that the run goes on from if it is there.
 
         Raises `Error` where a method does not fit the model, `NotConverged` where the objective is not finite or falls
@@ -152,9 +153,6 @@ class Model:
             raise Error(f"missing is one of {', '.join(MISSING)}, not {shown(missing)}")
         iterations, seed = whole_number("iterations", iterations, 1), whole_number("seed", seed, 0)
         chosen = method_of(method, seed, options)
-        workers = workers_of(threads, executor)
-        problem = Problem(self._spec, Passes(data), workers, missing)
-        held_out = None if dev is None else Problem(self._spec, Passes(dev), workers, missing)
         if patience is not None and dev is None:
             raise Error("patience is about held-out data: give dev")
         name = method if isinstance(method, str) else method.__name__
@@ -162,28 +160,30 @@ class Model:
         def keep(theta: Theta) -> None:
             self._theta = theta
 
-        return run(
-            problem,
-            chosen,
-            name,
-            self._theta if warm else self._spec.start(seed),
-            dev=held_out,
-            iterations=iterations,
-            tolerance=tolerance,
-            patience=None if patience is None else whole_number("patience", patience, 1),
-            callback=callback,
-            log=None if log is None else Path(log),
-            checkpoint=None if checkpoint is None else Path(checkpoint),
-            every=whole_number("every", every, 1),
-            about=storage.about(self._spec, name, seed, options),
-            keep=keep,
-        )
+        with workers_of(threads, executor) as workers:
+            return run(
+                Problem(self._spec, Passes(data), workers, missing),
+                chosen,
+                name,
+                self._theta if warm else self._spec.start(seed),
+                dev=None if dev is None else Problem(self._spec, Passes(dev), workers, missing),
+                iterations=iterations,
+                tolerance=tolerance,
+                patience=None if patience is None else whole_number("patience", patience, 1),
+                callback=callback,
+                log=None if log is None else Path(log),
+                checkpoint=None if checkpoint is None else Path(checkpoint),
+                every=whole_number("every", every, 1),
+                about=storage.about(self._spec, name, seed, options),
+                keep=keep,
+            )
 
     @public
     def score(self, data: Any, *, missing: str = "warn", threads: int | None = None, executor: Any = None) -> float:
         """The objective of data, without priors: the log-likelihood unless the model has another."""
-        problem = Problem(self._spec, Passes(data), workers_of(threads, executor), missing)
-        return problem.totals(self._spec.weights(self._theta), gradient=False).value
+        with workers_of(threads, executor) as workers:
+            problem = Problem(self._spec, Passes(data), workers, missing)
+            return problem.totals(self._spec.weights(self._theta), gradient=False).value
 
     @public
     def predict(self, facts: Mapping[str, Any], query: str | None = None) -> Derivation:

@@ -1,27 +1,28 @@
 """Who works out the totals of shards: threads of this process, or an executor with processes or machines.
 
 Shards are fixed by the numbers of examples, and their totals come in their order; so what is added up is the same for
-any number of workers. A worker that dies has its shard run again, `RETRIES` times.
+any number of workers. What a worker needs of the model is sent once, the weights of now once a pass, and with each
+shard its examples. How things get to workers and what their death looks like is `pools.py`'s business.
 """
 
 from __future__ import annotations
 
-import os
-import pickle
-import tempfile
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import BrokenExecutor, Executor, Future
-from pathlib import Path
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Any
 
-from ..errors import Error, shown
+from ..errors import Error
 from .examples import Example
+from .objectives import Task
 from .parameters.rows import Doubles
+from .pools import Died, Handle, Pool, pool_of
 from .specification import Specification, Workers
 from .totals import Totals
 
 RETRIES = 3
+"""How often a shard is run again whose worker died."""
 AHEAD = 2
 """Shards that wait for each worker of an executor."""
 
@@ -39,57 +40,97 @@ def in_threads(threads: int | None) -> Workers:
     return work
 
 
-def in_executor(executor: Executor) -> Workers:
-    """Shards by the workers of an executor, such as `concurrent.futures.ProcessPoolExecutor`."""
-    if not hasattr(executor, "submit"):
-        raise Error(f"executor must be one of concurrent.futures, or have submit as they have, not {shown(executor)}")
-    sent: dict[int, Path] = {}
+@dataclass
+class _Waiting:
+    """A shard that was handed to a worker, and how often its worker has died."""
+
+    shard: Handle
+    pending: Any
+    deaths: int = 0
+
+
+def in_pool(pool: Pool) -> Workers:
+    """Shards by the workers of a pool; those of a worker that dies are run again."""
+    sent: dict[int, tuple[Specification, Handle]] = {}
+
+    def model_of(spec: Specification, weights: Mapping[str, Doubles]) -> Handle:
+        if id(spec) not in sent:  # the specification is kept with it, so that no other gets its id
+            task = spec.task(weights, False, 1)
+            sent[id(spec)] = (spec, pool.send((task, spec.objective), "the model"))
+        return sent[id(spec)][1]
 
     def work(
         spec: Specification, weights: Mapping[str, Doubles], shards: Iterable[list[Example]], gradient: bool
     ) -> Iterator[Totals]:
-        if id(spec) not in sent:
-            handle, name = tempfile.mkstemp(prefix="dynagrad-model-", suffix=".pickle")
-            with os.fdopen(handle, "wb") as file:
-                pickle.dump(spec, file)
-            sent[id(spec)] = Path(name)
-        path = str(sent[id(spec)])
-        most = AHEAD * (getattr(executor, "_max_workers", None) or os.cpu_count() or 1)
-        waiting: deque[tuple[Future[Totals], list[Example]]] = deque()
+        model, values = model_of(spec, weights), pool.send(spec.values(weights), "the weights")
+        waiting: deque[_Waiting] = deque()
+
+        def submitted(shard: Handle) -> Any:
+            for _ in range(RETRIES + 1):
+                try:
+                    return pool.submit(of_shard, model, values, shard, gradient)
+                except Died:
+                    pool.renew()
+            raise _too_often()
 
         def first() -> Totals:
-            future, shard = waiting.popleft()
-            for left in range(RETRIES, -1, -1):
+            while True:
                 try:
-                    return future.result()
-                except BrokenExecutor as error:
-                    if not left:
-                        raise Error(f"the workers died {RETRIES + 1} times over a shard: {error}") from error
-                    future = executor.submit(of_shard, path, weights, shard, gradient)
-            raise AssertionError
+                    found: Totals = pool.result(waiting[0].pending)
+                except Died as error:
+                    waiting[0].deaths += 1
+                    if waiting[0].deaths > RETRIES:
+                        raise _too_often() from error
+                    pool.renew()
+                    for one in waiting:
+                        if pool.lost(one.pending):
+                            one.pending = submitted(one.shard)
+                else:
+                    waiting.popleft()
+                    return found
 
-        for shard in shards:
-            waiting.append((executor.submit(of_shard, path, weights, shard, gradient), shard))
-            if len(waiting) >= most:
+        try:
+            for shard in shards:
+                handle = pool.enclosed(shard, "an example")
+                waiting.append(_Waiting(handle, submitted(handle)))
+                if len(waiting) >= AHEAD * pool.size:
+                    yield first()
+            while waiting:
                 yield first()
-        while waiting:
-            yield first()
+        finally:
+            for one in waiting:
+                pool.cancel(one.pending)
+            pool.drop(values)
 
     return work
 
 
-_held: dict[str, Specification] = {}
+def _too_often() -> Error:
+    return Error(
+        f"workers died {RETRIES + 1} times over one shard: for want of memory, or because an example ends their "
+        "process. A script that trains with processes begins its work below `if __name__ == '__main__':`, as each "
+        "process reads the script"
+    )
 
 
-def of_shard(path: str, weights: Mapping[str, Doubles], shard: list[Example], gradient: bool) -> Totals:
-    """The totals of a shard, in a worker's process; the model is read once by each."""
-    if path not in _held:
-        _held.clear()
-        _held[path] = pickle.loads(Path(path).read_bytes())
-    spec = _held[path]
-    return spec.objective.totals(spec.task(weights, gradient, 1), shard)
+def of_shard(model: Handle, values: Handle, shard: Handle, gradient: bool) -> Totals:
+    """The totals of a shard, in a worker."""
+    task: Task
+    task, objective = model.get()
+    numbers = values.get()
+    now = replace(task, bound=task.bound.with_values(numbers), weights=numbers, gradient=gradient)
+    found: Totals = objective.totals(now, shard.get())
+    return found
 
 
-def workers_of(threads: int | None, executor: Any) -> Workers:
-    """Threads unless there is an executor."""
-    return in_threads(threads) if executor is None else in_executor(executor)
+@contextmanager
+def workers_of(threads: int | None, executor: Any) -> Iterator[Workers]:
+    """Threads unless there is an executor; what was begun for it is ended, and temporary files are removed."""
+    if executor is None:
+        yield in_threads(threads)
+        return
+    pool = pool_of(executor)
+    try:
+        yield in_pool(pool)
+    finally:
+        pool.close()

@@ -1,0 +1,172 @@
+"""Threads, processes and Ray give the same bits, and a worker's death changes nothing. Costs twenty seconds."""
+
+from __future__ import annotations
+
+import glob
+import tempfile
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from training_workers import Deadly, Wrong
+
+import dynagrad as dg
+from dynagrad import training
+from dynagrad.training.workers import RETRIES
+
+TEXT = """
+:- semiring log.
+:- distribution init(S).  :- distribution trans(S,T) given S.  :- distribution emit(S,W) given S.
+alpha(S,0) += init(S) * emit(S,W) * word(W,0).
+alpha(T,J) += alpha(S,I) * trans(S,T) * emit(T,W) * word(W,J) for J = I+1.
+goal += alpha(_,N) * last(N).
+"""
+RANDOM = np.random.default_rng(3)
+SEQUENCES = [RANDOM.integers(0, 4, RANDOM.integers(2, 6)).tolist() for _ in range(700)]  # three shards
+DATA = [
+    training.Example({"word/2": [(w, i) for i, w in enumerate(s)], "last/1": [(len(s) - 1,)]}, name=f"n{n}")
+    for n, s in enumerate(SEQUENCES)
+]
+ROWS: dict[str, Any] = {
+    "init/1": [(s, x) for s, x in enumerate([0.3, 0.7])],
+    "trans/2": [(s, t, [[0.2, 0.8], [0.6, 0.4]][s][t]) for s in range(2) for t in range(2)],
+    "emit/2": [(s, w, [[0.1, 0.2, 0.3, 0.4], [0.4, 0.1, 0.3, 0.2]][s][w]) for s in range(2) for w in range(4)],
+}
+
+
+def trained(objective: Any = None, method: str = "em", **options: Any) -> dict[str, bytes]:
+    m = dg.Model(TEXT, ROWS, objective=objective)
+    m.fit(DATA, method=method, iterations=2, **options)
+    return {name: x.tobytes() for name, x in m.parameters.items()}
+
+
+def processes(count: int, method: str) -> Callable[[], Executor]:
+    return lambda: ProcessPoolExecutor(count, mp_context=get_context(method))
+
+
+@pytest.fixture(scope="module")
+def alone() -> dict[str, bytes]:
+    return trained(threads=1)
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left() -> Iterator[None]:
+    pattern = str(Path(tempfile.gettempdir(), "dynagrad-training-*"))
+    before = set(glob.glob(pattern))
+    yield
+    assert set(glob.glob(pattern)) <= before
+
+
+def test_any_number_of_threads_and_processes_gives_the_same_bits(alone: dict[str, bytes]) -> None:
+    for threads in (2, 3):
+        assert trained(threads=threads) == alone
+    for count in (1, 2, 3):
+        with ThreadPoolExecutor(count) as pool:
+            assert trained(executor=pool) == alone
+    for count in (1, 2, 3):
+        assert trained(executor=processes(count, "fork")) == alone
+    assert trained(executor=2) == alone  # they are spawned
+    with ProcessPoolExecutor(2, mp_context=get_context("forkserver")) as pool:
+        assert trained(executor=pool) == alone
+        assert trained(executor=pool) == alone  # it is not shut down, as it is another's
+
+
+def test_other_methods_use_the_workers_too() -> None:
+    make = processes(2, "fork")
+    for method in ("viterbi-em", "l-bfgs"):
+        assert trained(method=method, executor=make) == trained(method=method), method
+    m = dg.Model(TEXT, ROWS)
+    assert m.score(DATA, executor=make) == m.score(DATA)
+
+
+def test_a_worker_that_dies_has_its_shard_run_again(tmp_path: Path, alone: dict[str, bytes]) -> None:
+    assert trained(Deadly(str(tmp_path), "n300"), executor=processes(2, "fork")) == alone
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_several_deaths_and_spawned_processes(tmp_path: Path, alone: dict[str, bytes]) -> None:
+    assert trained(Deadly(str(tmp_path), "n600", deaths=2), executor=1) == alone
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_a_shard_that_always_kills_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(dg.Error, match=f"died {RETRIES + 1} times over one shard"):
+        trained(Deadly(str(tmp_path), "n300", deaths=100), executor=processes(1, "fork"))
+
+
+def test_an_executor_of_the_users_own_cannot_be_begun_again(tmp_path: Path) -> None:
+    with (
+        ProcessPoolExecutor(1, mp_context=get_context("fork")) as pool,
+        pytest.raises(dg.Error, match="a function that makes an executor"),
+    ):
+        trained(Deadly(str(tmp_path), "n300"), executor=pool)
+
+
+def test_what_cannot_be_sent_is_an_error_that_says_what_to_do() -> None:
+    objective = training.OfItems(("goal",), lambda x, _: x[0])
+    with pytest.raises(dg.Error, match="the model cannot be sent to another process.*define them with `def`"):
+        trained(objective, method="l-bfgs", executor=processes(1, "fork"))
+    with ThreadPoolExecutor(1) as pool:
+        trained(objective, method="l-bfgs", executor=pool)  # threads need not send it
+    m = dg.Model(TEXT, ROWS)
+    bad = training.Example({**DATA[0].facts, "unused/1": (x for x in ())})
+    with pytest.raises(dg.Error, match="an example cannot be sent"):
+        m.fit([bad], executor=processes(1, "fork"))
+
+
+def test_functions_of_parametrisations_need_not_be_sent() -> None:
+    """Weights are worked out here; workers get numbers."""
+    free = training.Differentiable({"toss/1": [("h",), ("t",)]}, lambda p: [p, -p], 1.0)
+    m = dg.Model(":- semiring log. goal += toss(S) * seen(S).", {"free": free}, prior=training.L2(1.0))
+    m.fit([{"seen/1": [("h",)]}], method="l-bfgs", iterations=2, executor=processes(1, "fork"))
+
+
+def test_errors_in_workers_are_errors_here() -> None:
+    with pytest.raises(ZeroDivisionError, match="in the objective"):
+        trained(Wrong(), method="l-bfgs", executor=processes(2, "fork"))
+    bad = training.Example({"word/2": [("x", 0, float("nan"))], "last/1": [(0,)]}, name="broken")
+    m = dg.Model(TEXT, ROWS)
+    with pytest.warns(dg.ProgramWarning, match="example 1 .broken. failed"):
+        m.fit([DATA[0], bad], iterations=1, executor=processes(1, "fork"))
+
+
+def test_what_is_no_executor() -> None:
+    for wrong in (0, True, "four", 1.5):
+        with pytest.raises(dg.Error, match="executor"):
+            trained(executor=wrong)
+    with pytest.raises(dg.Error, match="which has no submit"):
+        trained(executor=lambda: 3)
+    pool = ThreadPoolExecutor(1)
+    pool.shutdown()
+    with pytest.raises(dg.Error, match="the executor takes no work"):
+        trained(executor=pool)
+
+
+# -- Ray: tests that need it -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def ray() -> Iterator[Any]:
+    ray = pytest.importorskip("ray")
+    paths = ":".join(str(p) for p in (Path(__file__).parents[1], Path(dg.__file__).parents[1]))
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, runtime_env={"env_vars": {"PYTHONPATH": paths}})
+    yield ray
+    ray.shutdown()
+
+
+def test_ray_gives_the_same_bits(ray: Any, alone: dict[str, bytes]) -> None:
+    assert trained(executor=ray) == alone
+
+
+def test_a_worker_of_ray_is_killed_in_the_middle_of_a_step(ray: Any, tmp_path: Path, alone: dict[str, bytes]) -> None:
+    assert trained(Deadly(str(tmp_path), "n300"), executor=ray) == alone
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_errors_in_workers_of_ray_are_errors_here(ray: Any) -> None:
+    with pytest.raises(ZeroDivisionError, match="in the objective"):
+        trained(Wrong(), method="l-bfgs", executor=ray)
