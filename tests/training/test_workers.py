@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from training_workers import Deadly, Wrong
 
 import dynagrad as dg
+from dynagrad import numpy as own
 from dynagrad import training
 from dynagrad.training.workers import RETRIES
+from training_workers import Deadly, Wrong
 
 TEXT = """
 :- semiring log.
@@ -120,7 +121,7 @@ def test_what_cannot_be_sent_is_an_error_that_says_what_to_do() -> None:
 
 def test_functions_of_parametrisations_need_not_be_sent() -> None:
     """Weights are worked out here; workers get numbers."""
-    free = training.Differentiable({"toss/1": [("h",), ("t",)]}, lambda p: [p, -p], 1.0)
+    free = training.Differentiable({"toss/1": [("h",), ("t",)]}, lambda p: own.stack([p, -p]), 1.0)
     m = dg.Model(":- semiring log. goal += toss(S) * seen(S).", {"free": free}, prior=training.L2(1.0))
     m.fit([{"seen/1": [("h",)]}], method="l-bfgs", iterations=2, executor=processes(1, "fork"))
 

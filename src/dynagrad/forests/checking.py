@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +76,14 @@ def check(
     steps: Sequence[DerivationStep], weight: Any, program: Any, facts: Mapping[str, Any] | None, values: str
 ) -> None:
     """Raises Error for the first step of a derivation that is not right, and where its weight is another."""
-    given = _given(program, facts or {}, values)
+    found = weigh(steps, program, facts or {}, values)
+    if weight is not None and found is not None and not _close(weight, found):
+        raise Error(f"the weight of the derivation of {steps[0].item} is {found}, and it says {weight}")
+
+
+def weigh(steps: Sequence[DerivationStep], program: Any, facts: Mapping[str, Any], values: str) -> Any:
+    """The weight of a derivation over these facts. Raises Error for the first step that is not right."""
+    given = _given(program, facts, values)
     item = steps[0].item
     used = [0] * len(steps)
     for step in steps:
@@ -92,8 +100,7 @@ def check(
             )
         except _Wrong as wrong:
             raise Error(f"step {n + 1} of the derivation, {step.text}, is not right: {wrong}") from None
-    if weight is not None and weights[0] is not None and not _close(weight, weights[0]):
-        raise Error(f"the weight of the derivation of {item} is {weights[0]}, and it says {weight}")
+    return weights[0]
 
 
 def _close(a: Any, b: Any) -> bool:
@@ -110,6 +117,9 @@ def _close(a: Any, b: Any) -> bool:
 # -- what is given -----------------------------------------------------------------------------------------------------
 
 
+_parsed = lru_cache(8)(parse)
+
+
 def _given(program: Any, facts: Mapping[str, Any], values: str) -> _Given:
     if isinstance(program, Path):
         try:
@@ -119,7 +129,7 @@ def _given(program: Any, facts: Mapping[str, Any], values: str) -> _Given:
     text = program if isinstance(program, str) else getattr(program, "source", None)
     if not isinstance(text, str):
         raise Error(f"derivation.check takes a dg.Program, its text or its path, and {shown(program)} is none of these")
-    source = parse(text)
+    source = _parsed(text)
     declared = next((d.name for d in source.declarations if isinstance(d, SemiringDeclaration)), None)
     semiring = declared or getattr(program, "semiring", None)
     if values not in ("weights", "probabilities"):

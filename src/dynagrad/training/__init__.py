@@ -1,14 +1,15 @@
 """Training: models that learn from data (DynaMITE of Eisner, Goldlust and Smith 2004, section 2.4).
 
 A model (`model.py`) is a program, parametrisations (`parameters/`), priors (`priors.py`) and an objective
-(`objectives.py`), each of which varies alone; together they are a `specification.py`. Data are `examples.py`. A
-`problem.py` evaluates parameters on data by `workers.py`, which give `totals.py`; `methods/` improve them and tell of
+(`objectives.py`), each of which varies alone; together they are a `specification.py`. Data are `examples.py`; `observed.py` counts what observed derivations use, `brackets.py` makes facts of trees. A
+`problem.py` evaluates parameters on data by `workers.py` of `pools.py`, which give `totals.py`; `methods/` improve them and tell of
 each of their `steps.py` to `fit.py`, which knows when to stop, and keeps `reports.py`. Files are for `storage.py`.
 """
 
 from __future__ import annotations
 
-from .examples import Example, read_examples
+from .brackets import permitted, permitted_by_tree, phrases_of, spans_of
+from .examples import Example, by_column, read_examples
 from .model import Model, fit, load_model
 from .objectives import Conditional, Likelihood, OfItems, Risk
 from .parameters.differentiable import Differentiable
@@ -33,7 +34,12 @@ __all__ = [
     "OfItems",
     "Risk",
     "add_lambda",
+    "by_column",
     "fit",
     "load_model",
+    "permitted",
+    "permitted_by_tree",
+    "phrases_of",
     "read_examples",
+    "spans_of",
 ]

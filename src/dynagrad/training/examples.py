@@ -1,8 +1,9 @@
 """Training data: examples, and where they come from. Nothing is known here of models.
 
 An example is a dict of facts, or an `Example` that says more. Data are any iterable of these that can be gone through
-again: a list, a folder, a file with a line of JSON each, a function that gives an iterator. They are read shard by
-shard, so that streams may be larger than memory.
+again: a list, a folder, a file with a line of JSON each, a function that gives an iterator, a table by a column of it.
+They are read shard by shard, so that streams may be larger than memory. A pass that has other data than the first is an
+error: sums over them would mean nothing.
 """
 
 from __future__ import annotations
@@ -14,10 +15,14 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ..errors import Error, FactError, shown
 from ..facts.files import read_file
-from ..facts.relation import parse_key
+from ..facts.readers import read
+from ..facts.relation import Relation, encode, parse_key, take
 from ..facts.terms import Term
+from ..forests.derivation import Derivation
 
 SHARD = 256
 """How many examples are added up on their own; the sums of shards are added in their order, whoever computes them."""
@@ -28,13 +33,15 @@ class Example:
     """The facts of an example, and what is known of its answer.
 
     `observed` are facts of the clamped run of a conditional objective: they replace those of the same predicates.
-    `weight` is how often the example counts. `name` is what messages call it.
+    `derivation` is that of the goal, if it was observed as a whole: then it counts alone, and the facts are what it
+    stands on. `weight` is how often the example counts. `name` is what messages call it.
     """
 
     facts: Mapping[str, Any]
     observed: Mapping[str, Any] = field(default_factory=dict)
     weight: float = 1.0
     name: str = ""
+    derivation: Derivation | None = None
 
     @property
     def clamped(self) -> Mapping[str, Any]:
@@ -48,6 +55,8 @@ Data = Iterable[Example | Mapping[str, Any]] | Callable[[], Iterable[Example | M
 def as_example(given: Any, number: int) -> Example:
     """An example from what the data have."""
     if isinstance(given, Example):
+        if given.derivation is not None and not isinstance(given.derivation, Derivation):
+            raise FactError(f"example {number}: its derivation is {shown(given.derivation)}, and not a dg.Derivation")
         if not isinstance(given.weight, int | float) or not 0 <= given.weight < float("inf"):
             raise FactError(f"example {number}: its weight is {shown(given.weight)}, and not a number from 0 on")
         return given
@@ -65,8 +74,10 @@ class Passes:
     """
 
     def __init__(self, data: Any) -> None:
+        self._path: Path | None = None
+        self._first: tuple[int, _State] | None = None  # how many examples the first pass had, and of what files
         if isinstance(data, str | Path):
-            path = Path(data)
+            path = self._path = Path(data)
             if not path.exists():
                 raise FactError(f"there is no data at {shown(str(path))}")
             self._begin: Callable[[], Iterable[Any]] = lambda: read_examples(path)
@@ -85,16 +96,119 @@ class Passes:
             raise Error(f"data are a list of examples, a path, or a function that gives an iterator, not {shown(data)}")
 
     def __iter__(self) -> Iterator[Example]:
+        before = _state(self._path)
+        if self._first is not None:
+            _same(self._first[1], before)
         found = self._begin()
         if not isinstance(found, Iterable):
             raise Error(f"the function that gives the data returned {shown(found)}, which cannot be gone through")
-        return (as_example(x, n) for n, x in enumerate(found))
+        count = 0
+        for given in found:
+            yield as_example(given, count)
+            count += 1
+        _same(before, _state(self._path))
+        if self._first is None:
+            self._first = (count, before)
+        elif count != self._first[0]:
+            raise FactError(
+                f"the data changed between passes: the first had {self._first[0]:,} examples, and this one {count:,}; "
+                "each pass has to give the same ones"
+            )
 
     def shards(self, size: int = SHARD) -> Iterator[list[Example]]:
         """The examples in lists of so many."""
         examples = iter(self)
         while shard := list(islice(examples, size)):
             yield shard
+
+
+_State = dict[str, tuple[int, int]]
+"""The size and the time of the last change of each file."""
+
+
+def _state(path: Path | None) -> _State:
+    if path is None:
+        return {}
+    try:
+        files = sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]
+        stats = {str(p): p.stat() for p in files}
+    except OSError as error:
+        raise FactError(f"the data in {shown(str(path))} cannot be read: {error}") from None
+    return {name: (s.st_size, s.st_mtime_ns) for name, s in stats.items()}
+
+
+def _same(before: _State, now: _State) -> None:
+    """Raises FactError for a file that changed."""
+    for name in sorted(before.keys() | now.keys()):
+        if before.get(name) != now.get(name):
+            how = "was removed" if name not in now else "is new" if name not in before else "changed"
+            raise FactError(
+                f"{shown(name)} {how} while the model was trained: each pass over the data has to see the same; begin "
+                "again with what is there now"
+            )
+
+
+# -- tables ------------------------------------------------------------------------------------------------------------
+
+
+def by_column(tables: Mapping[str, Any], column: str) -> list[Example]:
+    """Examples from tables that have all of them one below the other: rows with the same in `column` are of one.
+
+    `tables` are by predicate, as facts are, each a pandas or polars frame, an Arrow table, a record array or a dict of
+    columns, with the column beside those of the arguments and perhaps one of values. Examples come in the order in which
+    they are first named, with that as their names; in one that a table does not name, its predicate has no facts.
+
+    >>> words = {"sentence": [1, 1, 2], "word": ["the", "dog", "she"], "place": [0, 1, 0]}
+    >>> for example in by_column({"word/2": words}, "sentence"):
+    ...     print(example.name, example.facts["word/2"].columns[0].to_list())
+    1 ['the', 'dog']
+    2 ['she']
+    """
+    if not isinstance(tables, Mapping) or not tables:
+        raise FactError(f"by_column takes a dict from predicates to tables, not {shown(tables)}")
+    found: dict[Any, dict[str, Relation]] = {}
+    empty: dict[str, Relation] = {}
+    for key, table in tables.items():
+        names, columns = _columns(key, table)
+        if column not in names:
+            raise FactError(f"the table of {key} has no column {shown(column)}; it has {', '.join(map(str, names))}")
+        at = names.index(column)
+        number, parts = encode([(type(x), x) for x in _listed(columns[at])])
+        left = {name: columns[n] for n, name in enumerate(names) if n != at}
+        relation = read(key, _frame(left))
+        empty[key] = take(relation, np.zeros(0, np.int64))
+        order = np.argsort(number, kind="stable")
+        ends = np.cumsum(np.bincount(number, minlength=len(parts)))
+        for part, rows in zip(parts, np.split(order, ends[:-1]), strict=True):
+            found.setdefault(part, {})[key] = take(relation, rows)
+    return [Example({**empty, **facts}, name=str(part[1])) for part, facts in found.items()]
+
+
+def _columns(key: str, table: Any) -> tuple[list[Any], list[Any]]:
+    """The names and the columns of a table."""
+    if isinstance(table, Mapping):
+        return list(table), list(table.values())
+    if isinstance(table, np.ndarray) and table.dtype.names is not None:
+        return list(table.dtype.names), [table[name] for name in table.dtype.names]
+    if hasattr(table, "iloc") and hasattr(table, "columns"):
+        return list(table.columns), [table.iloc[:, n] for n in range(table.shape[1])]
+    if hasattr(table, "get_columns"):
+        return list(table.columns), list(table.get_columns())
+    if hasattr(table, "column_names"):
+        return list(table.column_names), list(table.columns)
+    raise FactError(f"{key}: {shown(table)} is no table with named columns; give a frame, or a dict of columns")
+
+
+def _listed(column: Any) -> list[Any]:
+    for name in ("to_pylist", "to_list", "tolist"):
+        if hasattr(column, name):
+            return list(getattr(column, name)())
+    return list(column)
+
+
+def _frame(columns: Mapping[Any, Any]) -> Any:
+    """Columns as rows for the reader of facts."""
+    return list(zip(*map(_listed, columns.values()), strict=True))
 
 
 # -- files -------------------------------------------------------------------------------------------------------------

@@ -13,11 +13,12 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..charts.batch import Batch
-from ..charts.program import Bound
+from ..charts.program import Bound, binding_of
 from ..eager.verbs.gradients import value_and_grad
 from ..errors import Error
 from ..facts.readers import read
 from .examples import Example
+from .observed import Places, counts_of, fixed_weight, log_weight
 from .parameters.rows import Doubles
 from .totals import Totals
 
@@ -35,6 +36,7 @@ class Task:
     """The values of parameters, on the semiring's scale, by predicate."""
     by_value: frozenset[str]
     """Those whose gradient is wanted by the values, not by their logs."""
+    places: Places
     threads: int | None = 1
     gradient: bool = True
 
@@ -55,6 +57,65 @@ class Objective(Protocol):
     def totals(self, task: Task, examples: Sequence[Example]) -> Totals:
         """Of a shard."""
         ...
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """The log of the goal of each example, NaN where it was not derived, and what the weighted sum's gradient is."""
+
+    values: Doubles
+    gradient: dict[str, Doubles]
+    errors: Mapping[int, Exception]
+
+
+def _scores(
+    task: Task,
+    examples: Sequence[Example],
+    facts: Sequence[Mapping[str, Any]],
+    weights: Sequence[float],
+    goal: str,
+    observed: bool = True,
+) -> Scores:
+    """Of examples over these facts; with `observed`, of their derivations alone where these were observed."""
+    run = [n for n, e in enumerate(examples) if not observed or e.derivation is None]
+    values = np.full(len(examples), np.nan)
+    errors: dict[int, Exception] = {}
+    gradient = {key: np.zeros(len(x)) for key, x in task.weights.items()} if task.gradient else {}
+    if run:
+        batch = _run(task, [facts[n] for n in run], [weights[n] for n in run], goal)
+        values[run] = _values_of(task, batch)
+        errors = {run[n]: error for n, error in batch.errors.items()}
+        gradient = _gradient(task, batch)
+    if len(run) < len(examples):
+        logs = _logs(task)
+        fixed = binding_of(task.bound).given
+        for n, e in enumerate(examples):
+            if observed and e.derivation is not None:
+                try:
+                    counts = counts_of(e, task.places)
+                    values[n] = fixed_weight(e, task.bound.program, task.places, fixed) + log_weight(counts, logs)
+                except Error as error:
+                    errors[n] = error
+                    continue
+                if np.isneginf(values[n]):
+                    values[n] = np.nan
+                    continue
+                for key, rows in counts.items() if task.gradient else ():
+                    for row, count in rows.items():
+                        gradient[key][row] += (
+                            weights[n] * count / (task.weights[key][row] if key in task.by_value else 1)
+                        )
+    return Scores(values, gradient, errors)
+
+
+def _logs(task: Task) -> Mapping[str, Doubles]:
+    """The logs of parameters."""
+    if task.semiring in LOGS:
+        return task.weights
+    if task.semiring != "real":
+        raise Error(f"an observed derivation has a weight in real, log and viterbi, not in {task.semiring}")
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return {key: np.log(x) for key, x in task.weights.items()}
 
 
 def _run(task: Task, facts: Sequence[Mapping[str, Any]], weights: Sequence[float], goal: str) -> Batch:
@@ -109,26 +170,43 @@ def _totals(
     return Totals(value, gradient, values, float(weights[there].sum()), dict(errors))
 
 
-def _difference(
-    task: Task,
-    examples: Sequence[Example],
-    clamped: tuple[Doubles, dict[str, Doubles], Mapping[int, Exception]],
-    free: tuple[Doubles, dict[str, Doubles], Mapping[int, Exception]],
-) -> Totals:
-    gradient = {key: clamped[1][key] - free[1][key] for key in clamped[1]}
-    return _totals(task, examples, clamped[0] - free[0], gradient, {**free[2], **clamped[2]})
-
-
 @dataclass(frozen=True)
 class Likelihood:
     """The log of the goal's value, summed over examples: in `viterbi`, of the best derivation.
 
-    What an example has observed is among its facts.
+    What an example has observed is among its facts; of an observed derivation it is its own weight.
     """
 
     def totals(self, task: Task, examples: Sequence[Example]) -> Totals:
-        batch = _run(task, [e.clamped for e in examples], [e.weight for e in examples], task.goal)
-        return _totals(task, examples, _values_of(task, batch), _gradient(task, batch), batch.errors)
+        found = _scores(task, examples, [e.clamped for e in examples], [e.weight for e in examples], task.goal)
+        return _totals(task, examples, found.values, found.gradient, found.errors)
+
+
+@dataclass(frozen=True)
+class Best:
+    """The log of the weight of the best derivation, as Viterbi EM makes it large; its gradient counts what that uses."""
+
+    def totals(self, task: Task, examples: Sequence[Example]) -> Totals:
+        batch = task.bound.run_batch([e.clamped for e in examples], query=task.goal, best=1, threads=task.threads)
+        found = [
+            replace(e, derivation=best[0]) if best and e.derivation is None else e
+            for e, best in zip(examples, batch.best, strict=True)
+        ]
+        values = np.full(len(examples), np.nan)
+        gradient = {key: np.zeros(len(x)) for key, x in task.weights.items()}
+        for n, (example, derived) in enumerate(zip(examples, found, strict=True)):
+            if derived.derivation is None:
+                continue
+            if example.derivation is None:
+                weight = float(derived.derivation.weight)
+                values[n] = weight if task.semiring == "log" else float(np.log(weight))
+            else:
+                one = _scores(task, [example], [example.clamped], [example.weight], task.goal)
+                values[n] = one.values[0]
+            for key, rows in counts_of(derived, task.places).items():
+                for row, count in rows.items():
+                    gradient[key][row] += example.weight * count
+        return _totals(task, examples, values, gradient, batch.errors)
 
 
 @dataclass(frozen=True)
@@ -136,7 +214,7 @@ class Conditional:
     """The log-probability of what was observed, given the facts: log Z of the clamped run less that of the free one.
 
     The clamped run has the facts of `Example.observed` in place of those of the same predicates, or asks for another
-    item, `observed`; an example may have both. In `viterbi` this is the structured perceptron's objective (Collins
+    item, `observed`; an example may have both. An observed derivation stands for its clamped run. In `viterbi` this is the structured perceptron's objective (Collins
     2002, "Discriminative training methods for hidden Markov models"): the score of what was observed, less that of the
     best derivation; and with `cost` it is the max-margin one (Taskar, Guestrin and Koller 2003): the facts of that
     predicate are taken as they are in the free run, and count as the semiring's one in the clamped run.
@@ -148,18 +226,13 @@ class Conditional:
     def totals(self, task: Task, examples: Sequence[Example]) -> Totals:
         clamped = [self._without_cost(task, e.clamped) for e in examples]
         weights = np.array([e.weight for e in examples], np.float64)
-        first = _run(task, clamped, weights.tolist(), task.goal if self.observed is None else self.observed)
-        top = _values_of(task, first)
-        free = [self._with_cost(e) for e in examples]
-        weights = np.where(np.isnan(top), 0.0, weights)  # what was not derived counts on neither side
-        second = _run(task, free, weights.tolist(), task.goal)
-        bottom = _values_of(task, second)
-        return _difference(
-            task,
-            examples,
-            (top, _gradient(task, first), first.errors),
-            (bottom, _gradient(task, second), second.errors),
+        top = _scores(task, examples, clamped, weights.tolist(), task.goal if self.observed is None else self.observed)
+        weights = np.where(np.isnan(top.values), 0.0, weights)  # what was not derived counts on neither side
+        bottom = _scores(
+            task, examples, [self._with_cost(e) for e in examples], weights.tolist(), task.goal, observed=False
         )
+        gradient = {key: x - bottom.gradient[key] for key, x in top.gradient.items()}
+        return _totals(task, examples, top.values - bottom.values, gradient, {**bottom.errors, **top.errors})
 
     def _with_cost(self, example: Example) -> Mapping[str, Any]:
         if self.cost is None or self.cost not in example.clamped:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from ..charts.program import Bound, Program
 from .examples import Example
 from .objectives import LOGS, Objective, Task
+from .observed import Places
 from .parameters.parametrisation import Parametrisation
 from .parameters.rows import Doubles
 from .priors import Prior
@@ -67,10 +69,15 @@ class Specification:
         """The program with log weights for its parameters."""
         return self.bound.with_values(self.values(weights))
 
+    @cached_property
+    def places(self) -> Places:
+        """The row of each parameter."""
+        return Places({key: r for p in self.parametrisations.values() for key, r in p.rows.relations.items()})
+
     def task(self, weights: Mapping[str, Doubles], gradient: bool, threads: int | None) -> Task:
         """What an objective is asked for."""
         values = self.values(weights)
-        return Task(self.bound.with_values(values), self.goal, values, self.by_value, threads, gradient)
+        return Task(self.bound.with_values(values), self.goal, values, self.by_value, self.places, threads, gradient)
 
     # -- the objective
 

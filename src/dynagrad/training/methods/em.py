@@ -9,6 +9,7 @@ Sato 2006 for the variational one; Ueda and Nakano 1998 for annealing.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from ...charts.program import context_of
 from ...eager.special import digamma, gammaln
 from ...errors import Error, NotConverged, warn
 from ...rules.syntax import AntecedentValue, Application, Expression, Negation, Numeral
-from ..objectives import Likelihood
+from ..objectives import Best, Likelihood
 from ..parameters.distribution import Distribution
 from ..parameters.rows import Doubles
 from ..priors import Dirichlet
@@ -131,11 +132,15 @@ def _must_not_fall(problem: Problem, before: tuple[float, Totals] | None, now: t
 def batch(problem: Problem, theta: Theta, observe: Observe, state: Mapping[str, Any]) -> Theta:
     """EM: an E step over all data, then an M step."""
     check(problem.spec)
+    return _climb(problem, theta, observe, "the likelihood with its prior")
+
+
+def _climb(problem: Problem, theta: Theta, observe: Observe, what: str) -> Theta:
     maximise, before = Maximiser(problem.spec), None
     while True:
         value, totals = problem.objective(theta)
         now = (value, totals)
-        _must_not_fall(problem, before, now, "the likelihood with its prior")
+        _must_not_fall(problem, before, now, what)
         before = now
         new = maximise(theta, totals.gradient)
         if observe(Step(new, value, totals.value, examples=len(totals.values))):
@@ -146,43 +151,8 @@ def batch(problem: Problem, theta: Theta, observe: Observe, state: Mapping[str, 
 def viterbi(problem: Problem, theta: Theta, observe: Observe, state: Mapping[str, Any]) -> Theta:
     """Hard EM: the counts of the best derivation of each example, all others left out."""
     check(problem.spec)
-    maximise, before = Maximiser(problem.spec), None
-    while True:
-        weights = problem.spec.weights(theta)
-        totals = best_counts(problem, weights)
-        value = totals.value + problem.spec.log_prior(theta)
-        now = (value, totals)
-        _must_not_fall(problem, before, now, "the weight of the best derivations with the prior")
-        before = now
-        new = maximise(theta, totals.gradient)
-        if observe(Step(new, value, totals.value, examples=len(totals.values))):
-            return new
-        theta = new
-
-
-def best_counts(problem: Problem, weights: Mapping[str, Doubles]) -> Totals:
-    """How often the best derivation of each example uses each parameter, and the log of its weight."""
-    spec = problem.spec
-    bound = spec.with_weights(weights)
-    counts = {key: np.zeros(len(numbers)) for key, numbers in weights.items()}
-    values: list[float] = []
-    value = total = 0.0
-    failures: dict[int, Exception] = {}
-    for shard in problem.passes.shards():
-        batch = bound.run_batch([e.clamped for e in shard], query=spec.goal, best=1)
-        failures |= {len(values) + n: e for n, e in batch.errors.items()}
-        for example, found in zip(shard, batch.best, strict=True):
-            if not found:
-                values.append(np.nan)
-                continue
-            weight = float(found[0].weight)
-            values.append(weight if spec.program.semiring == "log" else float(np.log(weight)))
-            value += example.weight * values[-1]
-            total += example.weight
-            for step in found[0]:
-                if step.rule is None and step.name[0] in counts and step.row is not None:
-                    counts[step.name[0]][step.row] += example.weight
-    return problem.checked(Totals(value, counts, np.array(values), total, failures), weights)
+    hard = replace(problem, spec=replace(problem.spec, objective=Best()))
+    return _climb(hard, theta, observe, "the weight of the best derivations with the prior")
 
 
 def variational(problem: Problem, theta: Theta, observe: Observe, state: Mapping[str, Any]) -> Theta:

@@ -55,10 +55,12 @@ class Differentiable(Parametrisation):
 
     def _values(self, parameters: Any) -> Any:
         found = self.function(parameters)
-        if isinstance(found, Mapping):
-            from ... import numpy as own  # its names are many, and few functions give dicts
+        if isinstance(found, Mapping | list | tuple):
+            from ... import numpy as own  # its names are many, and few functions give these
 
-            return own.concatenate([own.ravel(found[key]) for key in self.rows.keys])
+            if isinstance(found, Mapping):
+                found = [found[key] for key in self.rows.keys]
+            return own.concatenate([own.ravel(x) for x in found])
         return found
 
     def start(self, random: np.random.Generator) -> Doubles:

@@ -1,0 +1,96 @@
+"""Derivations that were observed: how often each uses a parameter, and its weight. Nothing is run for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ..charts.program import Program
+from ..errors import Error
+from ..facts.relation import Relation
+from ..facts.terms import item_text
+from ..forests.checking import weigh
+from .examples import Example
+from .parameters.rows import Doubles
+
+
+class Places:
+    """Where the row of each parameter is, found once."""
+
+    def __init__(self, relations: Mapping[str, Relation]) -> None:
+        self.relations = relations
+        self._places: dict[str, dict[tuple[Any, ...], int]] | None = None
+
+    def __getstate__(self) -> Mapping[str, Relation]:
+        return self.relations
+
+    def __setstate__(self, state: Mapping[str, Relation]) -> None:
+        self.relations, self._places = state, None
+
+    def __contains__(self, key: object) -> bool:
+        return key in self.relations
+
+    def row(self, key: str, arguments: tuple[Any, ...]) -> int:
+        """The row of a parameter. Raises Error where there is none."""
+        if self._places is None:
+            columns = {k: [c.to_list() for c in r.columns] for k, r in self.relations.items()}
+            self._places = {
+                k: {row: n for n, row in enumerate(zip(*c, strict=True) if c else [()])} for k, c in columns.items()
+            }
+        found = self._places[key].get(arguments)
+        if found is None:
+            raise Error(f"an observed derivation uses {item_text(key, list(arguments))}, which is no parameter here")
+        return found
+
+
+def counts_of(example: Example, places: Places) -> dict[str, dict[int, int]]:
+    """How often the example's derivation uses each parameter: by predicate and row."""
+    assert example.derivation is not None
+    found: dict[str, dict[int, int]] = {}
+    for step in example.derivation.steps:
+        if step.rule is None and not step.side and step.name[0] in places:
+            row = places.row(step.name[0], tuple(step.name[1]))
+            counts = found.setdefault(step.name[0], {})
+            counts[row] = counts.get(row, 0) + 1
+    return found
+
+
+def fixed_weight(example: Example, program: Program, places: Places, facts: Mapping[str, Any]) -> float:
+    """The log of the product of all factors of the derivation that are no parameters: `facts` are those of all examples.
+
+    Every step is checked on the way, so that a derivation of another program, or of other facts, is an error.
+    """
+    assert example.derivation is not None
+    kept = _WEIGHTS.get(id(example))
+    if kept is not None and kept[0] is example and kept[1] is program:
+        return kept[2]
+    ones = {key: replace(relation, values=None) for key, relation in places.relations.items()}
+    steps = [
+        replace(s, row=places.row(s.name[0], tuple(s.name[1]))) if s.row is not None and s.name[0] in places else s
+        for s in example.derivation.steps
+    ]
+    found = weigh(steps, program, {**facts, **example.clamped, **ones}, "weights")
+    if found is None:
+        raise Error(
+            "the weight of an observed derivation cannot be worked out: it is no product of facts and constants"
+        )
+    if program.semiring == "real":
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found = np.log(found)
+    while len(_WEIGHTS) >= MOST:
+        del _WEIGHTS[next(iter(_WEIGHTS))]
+    _WEIGHTS[id(example)] = (example, program, float(found))
+    return float(found)
+
+
+MOST = 10_000
+_WEIGHTS: dict[int, tuple[Example, Program, float]] = {}
+"""Weights that were worked out, of examples that are alive by being here; for data that fit in memory."""
+
+
+def log_weight(counts: Mapping[str, Mapping[int, int]], logs: Mapping[str, Doubles]) -> float:
+    """The log of the product of the parameters that a derivation uses."""
+    return float(sum(n * logs[key][row] for key, rows in counts.items() for row, n in rows.items()))
