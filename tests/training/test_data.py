@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import tracemalloc
 from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
@@ -121,7 +120,7 @@ def test_data_that_change_between_passes(tmp_path: Path) -> None:
         with file.open("a") as out:
             out.write(line)
 
-    with pytest.raises(dg.Error, match=r"tosses.jsonl' changed while the model was trained"):
+    with pytest.raises(dg.Error, match=r"tosses.jsonl changed while the model was trained"):
         coin().fit(file, callback=append, tolerance=0.0)
 
     def same_size(_: Any) -> None:
@@ -134,9 +133,9 @@ def test_data_that_change_between_passes(tmp_path: Path) -> None:
     folder = tmp_path / "folder"
     folder.mkdir()
     (folder / "a.jsonl").write_text(line)
-    with pytest.raises(dg.Error, match="b.jsonl' is new"):
+    with pytest.raises(dg.Error, match=r"b\.jsonl is new"):
         coin().fit(folder, callback=lambda _: (folder / "b.jsonl").write_text(line), tolerance=0.0)
-    with pytest.raises(dg.Error, match="b.jsonl' was removed"):
+    with pytest.raises(dg.Error, match=r"b\.jsonl was removed"):
         coin().fit(folder, callback=lambda _: (folder / "b.jsonl").unlink(), tolerance=0.0)
 
 
@@ -150,21 +149,21 @@ def test_a_function_that_gives_fewer_examples_the_second_time() -> None:
         coin().fit(data, tolerance=0.0)
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="reads how much memory is used as Linux tells it")
 def test_memory_does_not_grow_with_a_stream() -> None:
-    """A hundred thousand examples: all of them at once would be a hundred megabytes."""
+    """A hundred thousand examples, which at once would be a hundred megabytes: a minute."""
+    used: list[int] = []
 
-    def stream(count: int) -> Any:
-        return lambda: ({"seen/1": [("h" if n % 4 else "t",)]} for n in range(count))
+    def stream() -> Iterator[Any]:
+        for n in range(100_000):
+            if n % 20_000 == 0:
+                used.append(int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE"))
+            yield {"seen/1": [("h" if n % 4 else "t",)], "more/1": [(i,) for i in range(20)]}
 
-    m = coin()
-    m.fit(stream(2_000), iterations=1)
-    peaks = []
-    for count in (2_000, 100_000):
-        tracemalloc.start()
-        m.score(stream(count), threads=1)
-        peaks.append(tracemalloc.get_traced_memory()[1])
-        tracemalloc.stop()
-    assert peaks[1] < peaks[0] + 4 * 8 * 100_000  # a number for each example, in some copies
+    m = dg.Model(":- input more/1. " + COIN, SIDES)
+    m.fit(stream, iterations=1)
+    assert len(used) == 5 and used[-1] - used[1] < 16 << 20
     assert m.weights["toss/1"]["h",] == pytest.approx(0.75)
 
 
@@ -249,7 +248,7 @@ def test_the_weight_of_an_observed_derivation_has_its_fixed_factors() -> None:
     assert m.score([one]) == pytest.approx(m.score([facts]), rel=1e-14)
     m.fit([one], iterations=1)  # its weight now is another, and so is that of the run
     assert m.score([one]) == pytest.approx(m.score([facts]), rel=1e-14) == pytest.approx(-0.5)
-    text = ":- semiring real. goal += 0.25 * toss(S) * toss(R) * seen(S,R,K)."
+    text = ":- semiring real. goal += 0.25 * toss(S) * toss(R) * seen(S,R,_)."
     n = dg.Model(text, {"toss": training.Distribution({"toss/1": [("h", 0.3), ("t", 0.7)]})})
     data = {"seen/3": [("h", "t", 1, 0.5), ("t", "t", 2, 3.0)]}
     best = training.Example(data, derivation=n.predict(data))
@@ -304,9 +303,9 @@ def test_the_conditional_likelihood_of_a_derivation_is_its_probability() -> None
 def test_derivations_of_something_else() -> None:
     facts = sentence("abca")
     m = grammar()
-    with pytest.raises(dg.Error, match=r"is no given fact|is another fact"), pytest.warns(dg.ProgramWarning):
+    with pytest.raises(dg.Error, match=r"step 20 of the derivation, word\(a,3,4\), is not right"):
         m.fit([training.Example(sentence("bbbb"), derivation=m.predict(facts))], missing="error")
-    with pytest.raises(dg.Error, match="and not a dg.Derivation"):
+    with pytest.raises(dg.Error, match=r"and not a dg\.Derivation"):
         m.fit([training.Example(facts, derivation="a tree")])  # type: ignore[arg-type]
     small = {**RULES, "rewrite/2": RULES["rewrite/2"][3:]}
     with pytest.raises(dg.Error, match=r"rewrite\(np,a\), which is no parameter here"):
@@ -434,11 +433,11 @@ def test_word_lattices_are_facts_like_others() -> None:
 
 
 def test_facts_that_are_missing() -> None:
-    """A predicate that an example does not have is empty; a word that is not known is a row for each that it may be."""
+    """A word that is not known is a row for each that it may be; of a predicate without facts, the example is named."""
     m = grammar()
     whole = sentence("aca")
     part = {k: v for k, v in whole.items() if k != "length/1"}
-    with pytest.warns(dg.ProgramWarning, match="goal is not derived in example 1, for want of length"):
+    with pytest.warns(dg.ProgramWarning, match=r"example 1 failed: .*no facts are given for it"):
         assert m.score([whole, part]) == m.score([whole])
     hidden = {**whole, "word/3": [("a", 0, 1), *((w, 1, 2) for w in "abc"), ("a", 2, 3)]}
     total = sum(np.exp(m.score([sentence(f"a{w}a")])) for w in "abc")

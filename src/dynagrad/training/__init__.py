@@ -11,7 +11,7 @@ from __future__ import annotations
 from .brackets import permitted, permitted_by_tree, phrases_of, spans_of
 from .examples import Example, by_column, read_examples
 from .model import Model, fit, load_model
-from .objectives import Conditional, Likelihood, OfItems, Risk
+from .objectives import Conditional, Entropy, Likelihood, OfItems, Risk, Sum
 from .parameters.differentiable import Differentiable
 from .parameters.distribution import Distribution
 from .parameters.log_linear import LogLinear
@@ -25,6 +25,7 @@ __all__ = [
     "Differentiable",
     "Dirichlet",
     "Distribution",
+    "Entropy",
     "Example",
     "Fit",
     "Gaussian",
@@ -33,6 +34,7 @@ __all__ = [
     "Model",
     "OfItems",
     "Risk",
+    "Sum",
     "add_lambda",
     "by_column",
     "fit",

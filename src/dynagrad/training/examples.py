@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import Error, FactError, shown
+from ..errors import Error, FactError, cut, shown
 from ..facts.files import read_file
 from ..facts.readers import read
 from ..facts.relation import Relation, encode, parse_key, take
@@ -143,7 +143,7 @@ def _same(before: _State, now: _State) -> None:
         if before.get(name) != now.get(name):
             how = "was removed" if name not in now else "is new" if name not in before else "changed"
             raise FactError(
-                f"{shown(name)} {how} while the model was trained: each pass over the data has to see the same; begin "
+                f"{cut(name)} {how} while the model was trained: each pass over the data has to see the same; begin "
                 "again with what is there now"
             )
 
@@ -275,8 +275,10 @@ def _example_of(line: str, where: str) -> Example:
 def _facts(data: Any, where: str) -> dict[str, Any]:
     if not isinstance(data, dict):
         raise FactError(f"{where}: facts are an object with a list of rows for each predicate")
-    for key in data:
+    for key, rows in data.items():
         parse_key(key)
+        if not isinstance(rows, list):
+            raise FactError(f"{where}: the facts of {shown(key)} are {shown(rows)}, and not a list of rows")
     return {
         key: [tuple(map(_term, row)) if isinstance(row, list) else row for row in rows] for key, rows in data.items()
     }

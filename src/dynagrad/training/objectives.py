@@ -12,11 +12,13 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from ..arguments import real_number
 from ..charts.batch import Batch
-from ..charts.program import Bound, binding_of
+from ..charts.program import Bound, Program, binding_of, context_of
 from ..eager.verbs.gradients import value_and_grad
-from ..errors import Error
+from ..errors import Error, shown
 from ..facts.readers import read
+from ..rules.syntax import Application, Expression, Numeral
 from .examples import Example
 from .observed import Places, counts_of, fixed_weight, log_weight
 from .parameters.rows import Doubles
@@ -39,6 +41,8 @@ class Task:
     places: Places
     threads: int | None = 1
     gradient: bool = True
+    along: Mapping[str, Doubles] | None = None
+    """A direction in the log weights: then it is not the gradient that is wanted, but its derivative along this."""
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -55,7 +59,7 @@ class Objective(Protocol):
     """What training makes large."""
 
     def totals(self, task: Task, examples: Sequence[Example]) -> Totals:
-        """Of a shard."""
+        """Of a shard; where the task has a direction, with the derivative of the gradient along it as the gradient."""
         ...
 
 
@@ -77,6 +81,8 @@ def _scores(
     observed: bool = True,
 ) -> Scores:
     """Of examples over these facts; with `observed`, of their derivations alone where these were observed."""
+    if task.along is not None:
+        return _curvature(task, examples, facts, weights, goal, observed)
     run = [n for n, e in enumerate(examples) if not observed or e.derivation is None]
     values = np.full(len(examples), np.nan)
     errors: dict[int, Exception] = {}
@@ -87,6 +93,7 @@ def _scores(
         errors = {run[n]: error for n, error in batch.errors.items()}
         gradient = _gradient(task, batch)
     if len(run) < len(examples):
+        gradient = {key: x.copy() for key, x in gradient.items()}
         logs = _logs(task)
         fixed = binding_of(task.bound).given
         for n, e in enumerate(examples):
@@ -106,6 +113,57 @@ def _scores(
                             weights[n] * count / (task.weights[key][row] if key in task.by_value else 1)
                         )
     return Scores(values, gradient, errors)
+
+
+def _curvature(
+    task: Task,
+    examples: Sequence[Example],
+    facts: Sequence[Mapping[str, Any]],
+    weights: Sequence[float],
+    goal: str,
+    observed: bool,
+) -> Scores:
+    """The gradient's derivative along a direction: products with Hessians, by a backward pass over dual numbers.
+
+    The log weight of an observed derivation is linear in log weights, so it adds nothing.
+    """
+    assert task.along is not None
+    if task.semiring not in ("real", "log") or task.by_value:
+        raise Error(
+            f"products with the Hessian are of log weights in real and log, not in {task.semiring}; {FIRST_ORDER}"
+        )
+    values = np.full(len(examples), np.nan)
+    gradient = {key: np.zeros(len(x)) for key, x in task.weights.items()}
+    errors: dict[int, Exception] = {}
+    logs = task.semiring == "log"
+    here = list(task.weights.values())
+    along = [task.along[key] if logs else task.along[key] * x for key, x in task.weights.items()]
+    for n, e in enumerate(examples):
+        if observed and e.derivation is not None:
+            values[n] = 0.0
+            continue
+        try:
+            f = task.bound.function(goal, list(task.keys), facts[n])
+            total, slope = f.jvp(here, along)
+            if total == (-np.inf if logs else 0.0):
+                continue
+            values[n] = total if logs else np.log(total)
+            found = [np.ravel(x) for x in f.hvp(here, along)]
+            if not logs:  # of log Z by log weights, from those of Z by weights
+                slopes = [np.ravel(x) for x in f.gradient(here)]
+                found = [
+                    w * (second + (v - slope / total) * first) / total
+                    for w, v, first, second in zip(here, task.along.values(), slopes, found, strict=True)
+                ]
+        except (Error, ArithmeticError) as error:
+            errors[n] = error
+            continue
+        for key, numbers in zip(gradient, found, strict=True):
+            gradient[key] += weights[n] * numbers
+    return Scores(values, gradient, errors)
+
+
+FIRST_ORDER = "a method that asks for gradients alone is 'l-bfgs'"
 
 
 def _logs(task: Task) -> Mapping[str, Doubles]:
@@ -170,6 +228,11 @@ def _totals(
     return Totals(value, gradient, values, float(weights[there].sum()), dict(errors))
 
 
+def _first_order(task: Task, what: str) -> None:
+    if task.along is not None:
+        raise Error(f"products with the Hessian are had of likelihoods, and not of {what}; {FIRST_ORDER}")
+
+
 @dataclass(frozen=True)
 class Likelihood:
     """The log of the goal's value, summed over examples: in `viterbi`, of the best derivation.
@@ -228,11 +291,20 @@ class Conditional:
         weights = np.array([e.weight for e in examples], np.float64)
         top = _scores(task, examples, clamped, weights.tolist(), task.goal if self.observed is None else self.observed)
         weights = np.where(np.isnan(top.values), 0.0, weights)  # what was not derived counts on neither side
-        bottom = _scores(
-            task, examples, [self._with_cost(e) for e in examples], weights.tolist(), task.goal, observed=False
-        )
+        bottom = self._free(task, examples, weights)
         gradient = {key: x - bottom.gradient[key] for key, x in top.gradient.items()}
         return _totals(task, examples, top.values - bottom.values, gradient, {**bottom.errors, **top.errors})
+
+    def _free(self, task: Task, examples: Sequence[Example], weights: Doubles) -> Scores:
+        facts = [self._with_cost(e) for e in examples]
+        return _scores(task, examples, facts, weights.tolist(), task.goal, observed=False)
+
+    def free(self, task: Task, examples: Sequence[Example]) -> Totals:
+        """The free runs alone, of examples that count on both sides: for iterative scaling."""
+        there = ~np.isnan(self.totals(replace(task, gradient=False), examples).values)
+        weights = np.array([e.weight for e in examples], np.float64)
+        found = self._free(task, examples, np.where(there, weights, 0.0))
+        return _totals(task, examples, np.where(there, found.values, np.nan), found.gradient, found.errors)
 
     def _with_cost(self, example: Example) -> Mapping[str, Any]:
         if self.cost is None or self.cost not in example.clamped:
@@ -257,6 +329,7 @@ class OfItems:
     function: Callable[..., Any]
 
     def totals(self, task: Task, examples: Sequence[Example]) -> Totals:
+        _first_order(task, "a function of items")
         values = np.full(len(examples), np.nan)
         failures: dict[int, Exception] = {}
         gradient = {key: np.zeros(len(numbers)) for key, numbers in task.weights.items()} if task.gradient else {}
@@ -293,6 +366,7 @@ class Risk:
     def totals(self, task: Task, examples: Sequence[Example]) -> Totals:
         if task.semiring != "log":
             raise Error(f"expected loss is a derivative of log Z: it needs a program in `log`, not {task.semiring}")
+        _first_order(task, "expected loss")
         values = np.full(len(examples), np.nan)
         failures: dict[int, Exception] = {}
         gradient = {key: np.zeros(len(numbers)) for key, numbers in task.weights.items()} if task.gradient else {}
@@ -314,4 +388,95 @@ class Risk:
                 continue
             for key, numbers in zip(gradient, slopes, strict=False):  # the last one is by the losses
                 gradient[key] -= example.weight * np.ravel(numbers)
+        return _totals(task, examples, values, gradient, failures)
+
+
+@dataclass(frozen=True)
+class Entropy:
+    """The entropy, in nats, of the distribution over the derivations of each example's facts, summed.
+
+    It is log Z less the expected log weight, which is the derivative of log Z along the log weights of all facts; its
+    gradient is minus a product with a Hessian. As a part of a `Sum` it regularises: Grandvalet and Bengio 2004
+    ("Semi-supervised learning by entropy minimization") take away a part of the entropy of what was not observed.
+    """
+
+    def totals(self, task: Task, examples: Sequence[Example]) -> Totals:
+        if task.semiring != "log":
+            raise Error(f"entropy is a derivative of log Z: it needs a program in `log`, not {task.semiring}")
+        _first_order(task, "entropy")
+        without_constants(task.bound.program, "the entropy")
+        bound = {key: r for key, r in binding_of(task.bound).given.items() if key not in task.weights}
+        values = np.full(len(examples), np.nan)
+        failures: dict[int, Exception] = {}
+        gradient = {key: np.zeros(len(x)) for key, x in task.weights.items()} if task.gradient else {}
+        for n, example in enumerate(examples):
+            try:
+                given = {**bound, **{key: read(key, rows) for key, rows in example.facts.items()}}
+                fixed = {key: r for key, r in given.items() if r.values is not None and r.count}
+                f = task.bound.function(task.goal, [*task.keys, *fixed], example.facts)
+                here = [*task.weights.values(), *(np.asarray(r.values, np.float64) for r in fixed.values())]
+                along = [np.where(np.isfinite(x), x, 0.0) for x in here]  # what is impossible is in no derivation
+                total, expected = f.jvp(here, along)
+                if total == -np.inf:
+                    continue
+                values[n] = total - expected
+                slopes = f.hvp(here, along) if task.gradient else ()
+            except (Error, ArithmeticError) as error:
+                failures[n] = error
+                continue
+            for key, numbers in zip(gradient, slopes, strict=False):  # the others are by fixed facts
+                gradient[key] -= example.weight * np.ravel(numbers)
+        return _totals(task, examples, values, gradient, failures)
+
+
+def without_constants(program: Program, what: str) -> None:
+    """Raises Error where a rule has a constant factor, whose log no fact tells."""
+    for rule in context_of(program).rules.rules:
+        if _has_constant(rule.value):
+            raise Error(
+                f"{what} needs the logs of all factors, and the rule `{rule.text}` has a constant among its own; make it "
+                "a fact"
+            )
+
+
+def _has_constant(value: Expression) -> bool:
+    match value:
+        case Numeral(value=number):
+            return number != 0  # the one of `log`
+        case Application(operands=operands):
+            return any(map(_has_constant, operands))
+    return False
+
+
+@dataclass(frozen=True)
+class Sum:
+    """Objectives added, each times a number: `Sum((1.0, Conditional()), (-0.5, Entropy()))`.
+
+    An example that one of them has no value for does not count for any.
+    """
+
+    parts: tuple[tuple[float, Objective], ...]
+
+    def __init__(self, *parts: tuple[float, Objective]) -> None:
+        for part in parts:
+            if not isinstance(part, tuple) or len(part) != 2 or not hasattr(part[1], "totals"):
+                raise Error(f"a part of a sum is a number and an objective, not {shown(part)}")
+        if not parts:
+            raise Error("a sum of objectives has at least one")
+        object.__setattr__(self, "parts", tuple((real_number("the factor of an objective", x), o) for x, o in parts))
+
+    def totals(self, task: Task, examples: Sequence[Example]) -> Totals:
+        found = [objective.totals(task, examples) for _, objective in self.parts]
+        there = ~np.isnan(np.sum([part.values for part in found], axis=0))
+        if not there.all() and there.any() and any(len(part.missing) < (~there).sum() for part in found):
+            chosen = [e for e, ok in zip(examples, there.tolist(), strict=True) if ok]
+            some = [objective.totals(task, chosen) for _, objective in self.parts]
+        else:
+            some = found
+        values = np.sum([x * part.values for (x, _), part in zip(self.parts, found, strict=True)], axis=0)
+        gradient = {
+            key: np.add.reduce([x * part.gradient[key] for (x, _), part in zip(self.parts, some, strict=True)])
+            for key in some[0].gradient
+        }
+        failures = {n: error for part in reversed(found) for n, error in part.failures.items()}
         return _totals(task, examples, values, gradient, failures)

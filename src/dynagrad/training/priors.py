@@ -33,6 +33,10 @@ class Prior(ABC):
     def gradient(self, of: Parametrisation, theta: Doubles) -> Doubles:
         """By the parameters."""
 
+    def curvature(self, of: Parametrisation, theta: Doubles, tangent: Doubles) -> Doubles:
+        """How the gradient changes along a direction."""
+        raise Error(f"{type(self).__name__} has no second derivatives; methods that ask for gradients alone take it")
+
 
 @dataclass(frozen=True)
 class Dirichlet(Prior):
@@ -81,10 +85,12 @@ class Dirichlet(Prior):
         return float(np.sum(np.where(counts > 0, counts * np.where(counts > 0, logs, 0.0), 0.0)))
 
     def gradient(self, of: Parametrisation, theta: Doubles) -> Doubles:
-        counts = self.pseudo_counts(of)
         assert of.groups is not None
-        chances = np.exp(of.groups.normalised(theta))
-        return counts - chances * of.groups.totals(counts)[of.groups.group]
+        return of.groups.pulled(of.groups.normalised(theta), self.pseudo_counts(of))
+
+    def curvature(self, of: Parametrisation, theta: Doubles, tangent: Doubles) -> Doubles:
+        assert of.groups is not None
+        return of.groups.bent(of.groups.normalised(theta), self.pseudo_counts(of), tangent)
 
 
 def add_lambda(amount: float) -> Dirichlet:
@@ -119,6 +125,9 @@ class Gaussian(Prior):
 
     def gradient(self, of: Parametrisation, theta: Doubles) -> Doubles:
         return -(theta - self.means(of)) / self.variance
+
+    def curvature(self, of: Parametrisation, theta: Doubles, tangent: Doubles) -> Doubles:
+        return -tangent / self.variance
 
 
 def L2(strength: float) -> Gaussian:

@@ -43,6 +43,13 @@ class Problem:
         totals = self.totals(self.spec.weights(theta), gradient)
         return totals.value + self.spec.log_prior(theta), totals
 
+    def product(self, theta: Theta, first: Totals, tangent: Theta) -> Theta:
+        """The Hessian of the objective, with its priors, times a vector; `first` is what `objective` gave."""
+        weights, along = self.spec.weights(theta), self.spec.push(theta, tangent)
+        self.evaluations += 1
+        second = self.checked(added(self.workers(self.spec, weights, self.passes.shards(), along)), weights)
+        return self.spec.curvature(theta, tangent, first, second)
+
     # -- what failed
 
     def checked(self, totals: Totals, weights: Mapping[str, Doubles], shard: list[Example] | None = None) -> Totals:

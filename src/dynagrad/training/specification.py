@@ -12,7 +12,8 @@ from functools import cached_property
 
 import numpy as np
 
-from ..charts.program import Bound, Program
+from ..charts.program import Bound, Program, binding_of
+from ..facts.relation import Relation
 from .examples import Example
 from .objectives import LOGS, Objective, Task
 from .observed import Places
@@ -24,8 +25,12 @@ from .totals import Totals
 Theta = dict[str, Doubles]
 """The parameters of each parametrisation, by its name."""
 
-Workers = Callable[["Specification", Mapping[str, Doubles], Iterable[list[Example]], bool], Iterator[Totals]]
-"""Who works out the totals of shards, in their order; see `workers.py`."""
+Along = Mapping[str, Doubles]
+"""A direction in the log weights."""
+
+Workers = Callable[["Specification", Mapping[str, Doubles], Iterable[list[Example]], bool | Along], Iterator[Totals]]
+"""Who works out the totals of shards, in their order; see `workers.py`. The last argument is whether there is to be a
+gradient, or along what its derivative."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,21 +74,45 @@ class Specification:
         """The program with log weights for its parameters."""
         return self.bound.with_values(self.values(weights))
 
+    @property
+    def fixed(self) -> Mapping[str, Relation]:
+        """The facts of all examples that are no parameters."""
+        return {key: r for key, r in binding_of(self.bound).given.items() if key not in self.places}
+
     @cached_property
     def places(self) -> Places:
         """The row of each parameter."""
         return Places({key: r for p in self.parametrisations.values() for key, r in p.rows.relations.items()})
 
-    def task(self, weights: Mapping[str, Doubles], gradient: bool, threads: int | None) -> Task:
+    def task(self, weights: Mapping[str, Doubles], gradient: bool | Along, threads: int | None) -> Task:
         """What an objective is asked for."""
         values = self.values(weights)
-        return Task(self.bound.with_values(values), self.goal, values, self.by_value, self.places, threads, gradient)
+        return Task(
+            self.bound.with_values(values), self.goal, values, self.by_value, self.places, threads, *wanted(gradient)
+        )
 
     # -- the objective
 
     def log_prior(self, theta: Theta) -> float:
         """The log density of all priors."""
         return sum(prior.log_density(self.parametrisations[n], theta[n]) for n, prior in self.priors.items())
+
+    def push(self, theta: Theta, tangent: Theta) -> dict[str, Doubles]:
+        """How log weights change along a direction of the parameters."""
+        found: dict[str, Doubles] = {}
+        for name, p in self.parametrisations.items():
+            found |= p.rows.split(p.push(theta[name], tangent[name]))
+        return found
+
+    def curvature(self, theta: Theta, tangent: Theta, first: Totals, second: Totals) -> Theta:
+        """The derivative of `pull` along a direction: from the gradient by log weights, and its own derivative."""
+        found: Theta = {}
+        for name, p in self.parametrisations.items():
+            found[name] = p.pull(theta[name], p.rows.joined(second.gradient))
+            found[name] = found[name] + p.bend(theta[name], p.rows.joined(first.gradient), tangent[name])
+            if name in self.priors:
+                found[name] = found[name] + self.priors[name].curvature(p, theta[name], tangent[name])
+        return found
 
     def pull(self, theta: Theta, totals: Totals) -> Theta:
         """The gradient of the objective with its priors by the parameters."""
@@ -93,6 +122,11 @@ class Specification:
             if name in self.priors:
                 found[name] = found[name] + self.priors[name].gradient(p, theta[name])
         return found
+
+
+def wanted(gradient: bool | Along) -> tuple[bool, Along | None]:
+    """Whether a task has a gradient, and along what its derivative."""
+    return (gradient, None) if isinstance(gradient, bool) else (True, gradient)
 
 
 # -- parameters as one vector

@@ -18,7 +18,7 @@ from .examples import Example
 from .objectives import Task
 from .parameters.rows import Doubles
 from .pools import Died, Handle, Pool, pool_of
-from .specification import Specification, Workers
+from .specification import Along, Specification, Workers, wanted
 from .totals import Totals
 
 RETRIES = 3
@@ -31,7 +31,7 @@ def in_threads(threads: int | None) -> Workers:
     """Shard after shard, the examples of each on so many threads."""
 
     def work(
-        spec: Specification, weights: Mapping[str, Doubles], shards: Iterable[list[Example]], gradient: bool
+        spec: Specification, weights: Mapping[str, Doubles], shards: Iterable[list[Example]], gradient: bool | Along
     ) -> Iterator[Totals]:
         task = spec.task(weights, gradient, threads)
         for shard in shards:
@@ -60,15 +60,15 @@ def in_pool(pool: Pool) -> Workers:
         return sent[id(spec)][1]
 
     def work(
-        spec: Specification, weights: Mapping[str, Doubles], shards: Iterable[list[Example]], gradient: bool
+        spec: Specification, weights: Mapping[str, Doubles], shards: Iterable[list[Example]], gradient: bool | Along
     ) -> Iterator[Totals]:
-        model, values = model_of(spec, weights), pool.send(spec.values(weights), "the weights")
+        model, values = model_of(spec, weights), pool.send((spec.values(weights), gradient), "the weights")
         waiting: deque[_Waiting] = deque()
 
         def submitted(shard: Handle) -> Any:
             for _ in range(RETRIES + 1):
                 try:
-                    return pool.submit(of_shard, model, values, shard, gradient)
+                    return pool.submit(of_shard, model, values, shard)
                 except Died:
                     pool.renew()
             raise _too_often()
@@ -113,12 +113,13 @@ def _too_often() -> Error:
     )
 
 
-def of_shard(model: Handle, values: Handle, shard: Handle, gradient: bool) -> Totals:
+def of_shard(model: Handle, values: Handle, shard: Handle) -> Totals:
     """The totals of a shard, in a worker."""
     task: Task
     task, objective = model.get()
-    numbers = values.get()
-    now = replace(task, bound=task.bound.with_values(numbers), weights=numbers, gradient=gradient)
+    numbers, asked = values.get()
+    gradient, along = wanted(asked)
+    now = replace(task, bound=task.bound.with_values(numbers), weights=numbers, gradient=gradient, along=along)
     found: Totals = objective.totals(now, shard.get())
     return found
 

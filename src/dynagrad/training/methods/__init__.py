@@ -1,4 +1,4 @@
-"""How parameters are improved, by name: `em.py`, `descent.py` (all data at a time), `stochastic.py` (a few at a time).
+"""How parameters are improved, by name: `em.py`, `scaling.py`, `descent.py` (all data), `stochastic.py` (a few).
 
 A method is a function of a problem, the parameters to begin with, an observer, and the state to go on from; it tells
 the observer of each step, stops where that says so, and gives the parameters. It knows nothing of files, clocks, or
@@ -15,7 +15,7 @@ from typing import Any
 from ...calls import nearest_option
 from ...errors import Error, shown
 from ..specification import Theta
-from . import descent, em, stochastic
+from . import descent, em, scaling, stochastic
 
 Method = Callable[..., Theta]
 
@@ -26,6 +26,8 @@ METHODS: dict[str, Method] = {
     "online-em": em.online,
     "incremental-em": em.incremental,
     "annealing": em.annealed,
+    "gis": partial(scaling.scale, method="gis"),
+    "iis": partial(scaling.scale, method="iis"),
     **{name: partial(descent.minimise, method=name) for name in descent.SCIPY},
     **{name: partial(stochastic.ascend, method=name) for name in stochastic.RULES},
 }

@@ -1,5 +1,8 @@
 """Gradient methods over all data, by scipy: conjugate gradients, variable metric, limited memory, truncated Newton.
 
+Truncated Newton asks for products of the Hessian with vectors, which are exact: a backward pass over dual numbers for
+each example. Objectives and parametrisations without second derivatives are an error there.
+
 What scipy keeps cannot be looked into; so a run that is taken up again replays the evaluations that were made, which
 costs nothing, and goes on from there with the same bits.
 """
@@ -18,6 +21,7 @@ from ..priors import L1
 from ..problem import Problem
 from ..specification import Theta, ravelled, unravelled
 from ..steps import Observe, Step
+from ..totals import Totals
 
 SCIPY = {
     "cg": "CG",
@@ -27,10 +31,14 @@ SCIPY = {
     "tnc": "TNC",
     "slsqp": "SLSQP",
     "trust-constr": "trust-constr",
+    "trust-ncg": "trust-ncg",
+    "trust-krylov": "trust-krylov",
 }
 """Our names of scipy's methods."""
 BOUNDED = ("l-bfgs", "tnc", "slsqp", "trust-constr")
 CONSTRAINED = ("slsqp", "trust-constr")
+SECOND = ("newton-cg", "trust-ncg", "trust-krylov")
+"""Truncated Newton: they ask for products of the Hessian with vectors."""
 
 
 _MANY = 1_000_000_000
@@ -42,6 +50,8 @@ ENDLESS: dict[str, dict[str, Any]] = {
     "tnc": {"maxfun": _MANY, "ftol": 0.0, "xtol": 0.0, "gtol": 1e-12},
     "slsqp": {"maxiter": _MANY, "ftol": 1e-18},
     "trust-constr": {"maxiter": _MANY, "gtol": 1e-12, "xtol": 1e-15},
+    "trust-ncg": {"maxiter": _MANY, "gtol": 1e-12},
+    "trust-krylov": {"maxiter": _MANY, "gtol": 1e-12},
 }
 """Options of scipy's that leave it to the observer when it is enough."""
 
@@ -56,7 +66,10 @@ class Evaluations:
     def __init__(self, problem: Problem, like: Theta, known: Sequence[tuple[float, float, Doubles]]) -> None:
         self._problem, self._like = problem, like
         self.made = list(known)
+        self.data = np.nan
+        """The objective of the data alone, where it was last asked for."""
         self._next = 0
+        self._last: tuple[bytes, Totals] | None = None
 
     @property
     def replayed(self) -> bool:
@@ -68,9 +81,22 @@ class Evaluations:
         if self._next == len(self.made):
             theta = unravelled(vector, self._like)
             value, totals = self._problem.objective(theta)
+            self._last = (vector.tobytes(), totals)
             self.made.append((value, totals.value, ravelled(self._problem.spec.pull(theta, totals))))
         self._next += 1
+        self.data = self.made[self._next - 1][1]
         return self.made[self._next - 1]
+
+    def product(self, vector: Doubles, direction: Doubles) -> Doubles:
+        """The Hessian times a vector: kept and replayed as objectives are, with no numbers but its own."""
+        if self._next == len(self.made):
+            theta = unravelled(vector, self._like)
+            if self._last is None or self._last[0] != vector.tobytes():
+                self._last = (vector.tobytes(), self._problem.objective(theta)[1])
+            found = self._problem.product(theta, self._last[1], unravelled(direction, self._like))
+            self.made.append((0.0, 0.0, ravelled(found)))
+        self._next += 1
+        return self.made[self._next - 1][2]
 
 
 def minimise(
@@ -122,9 +148,12 @@ def _run(
     seen: dict[bytes, tuple[float, float, Doubles]] = {}
 
     def both(vector: Doubles) -> tuple[float, Doubles]:
+        if not np.isfinite(vector).all():
+            raise _Stop  # a search that has no digits left may divide by zero
         value, gradient = negative(vector)
-        seen.clear()
-        seen[np.asarray(vector).tobytes()] = (value, evaluate.made[-1][1], gradient)
+        while len(seen) > 3:
+            del seen[next(iter(seen))]
+        seen[np.asarray(vector).tobytes()] = (value, evaluate.data, gradient)
         return value, gradient
 
     def step(vector: Any, *_: Any) -> None:
@@ -139,16 +168,24 @@ def _run(
         if observe(Step(last[0], -value, data, float(np.linalg.norm(gradient)), state=made)):
             raise _Stop
 
+    def product(vector: Doubles, direction: Doubles) -> Doubles:
+        if not (np.isfinite(vector).all() and np.isfinite(direction).all()):
+            raise _Stop
+        return -evaluate.product(vector, direction)
+
     if options is not None and not isinstance(options, Mapping):
         raise Error(f"options are a dict of those of scipy's {SCIPY[method]}, not {shown(options)}")
     wanted = {**ENDLESS[method], **(options or {})}
     given: dict[str, Any] = {"constraints": constraints} if method in CONSTRAINED else {}
+    if method in SECOND:
+        given["hessp"] = product
     x, reached = start, np.inf
     while True:  # a search along a line may fail for want of digits; from where it ended, a fresh one goes on
         try:
-            found = optimize.minimize(
-                both, x, jac=True, method=SCIPY[method], bounds=bounds, callback=step, options=wanted, **given
-            )
+            with np.errstate(invalid="ignore", divide="ignore"):
+                found = optimize.minimize(
+                    both, x, jac=True, method=SCIPY[method], bounds=bounds, callback=step, options=wanted, **given
+                )
         except _Stop:
             return last[0]
         x = np.asarray(found.x)

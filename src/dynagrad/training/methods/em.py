@@ -114,7 +114,7 @@ class Maximiser:
         return found
 
 
-def _must_not_fall(problem: Problem, before: tuple[float, Totals] | None, now: tuple[float, Totals], what: str) -> None:
+def must_not_fall(problem: Problem, before: tuple[float, Totals] | None, now: tuple[float, Totals], what: str) -> None:
     """Raises where an objective fell that theory says cannot."""
     if before is None or now[0] >= before[0] - MAY_FALL * abs(before[0]):
         return
@@ -140,7 +140,7 @@ def _climb(problem: Problem, theta: Theta, observe: Observe, what: str) -> Theta
     while True:
         value, totals = problem.objective(theta)
         now = (value, totals)
-        _must_not_fall(problem, before, now, what)
+        must_not_fall(problem, before, now, what)
         before = now
         new = maximise(theta, totals.gradient)
         if observe(Step(new, value, totals.value, examples=len(totals.values))):
@@ -179,7 +179,7 @@ def variational(problem: Problem, theta: Theta, observe: Observe, state: Mapping
         totals = problem.totals(weights)
         bound = totals.value - sum(_divergence(spec, n, held[n], a) for n, a in alphas.items())
         now = (bound, totals)
-        _must_not_fall(problem, before, now, "the bound of the evidence")
+        must_not_fall(problem, before, now, "the bound of the evidence")
         before = now
         new: Theta = {}
         for name, p in spec.parametrisations.items():
@@ -328,7 +328,7 @@ def annealed(
         totals = problem.totals(problem.spec.weights(theta) if weights is None else weights)
         value = totals.value + problem.spec.log_prior(theta)
         if power >= 1:
-            _must_not_fall(problem, before, (value, totals), "the likelihood with its prior")
+            must_not_fall(problem, before, (value, totals), "the likelihood with its prior")
             before = (value, totals)
         theta = maximise(theta, totals.gradient)
         done, settled = done + 1, power >= 1

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...eager.pytree import leaves, transform
-from ...eager.verbs.gradients import vjp
+from ...eager.verbs.gradients import jvp, vjp
 from ...errors import Error, shown
 from .parametrisation import Parametrisation
 from .rows import Doubles, Rows
@@ -81,6 +81,19 @@ class Differentiable(Parametrisation):
         found, pullback = vjp(self._values, self.structured(theta))
         (gradient,) = pullback(cotangent.reshape(np.shape(found)))
         return np.concatenate([np.zeros(0), *(np.ravel(np.asarray(x, np.float64)) for x in leaves(gradient))])
+
+    def push(self, theta: Doubles, tangent: Doubles) -> Doubles:
+        _, moved = jvp(self._values, (self.structured(theta),), (self.structured(tangent),))
+        return np.ravel(np.asarray(moved, np.float64))
+
+    def bend(self, theta: Doubles, cotangent: Doubles, tangent: Doubles) -> Doubles:
+        def pulled(parameters: Any) -> Any:
+            found, pullback = vjp(self._values, parameters)
+            (gradient,) = pullback(cotangent.reshape(np.shape(found)))
+            return gradient
+
+        _, moved = jvp(pulled, (self.structured(theta),), (self.structured(tangent),))
+        return np.concatenate([np.zeros(0), *(np.ravel(np.asarray(x, np.float64)) for x in leaves(moved))])
 
     def names(self) -> list[str]:
         return [f"parameter {n}" for n in range(self.size)]

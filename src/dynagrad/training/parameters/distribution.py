@@ -86,9 +86,18 @@ class Distribution(Parametrisation):
 
     def pull(self, theta: Doubles, cotangent: Doubles) -> Doubles:
         assert self.groups is not None
-        counts = self.groups.of_parameters(cotangent)
-        found = counts - np.exp(self.groups.normalised(theta)) * self.groups.totals(counts)[self.groups.group]
+        found = self.groups.pulled(self.groups.normalised(theta), self.groups.of_parameters(cotangent))
         return np.where(self.frozen, 0.0, found)
+
+    def push(self, theta: Doubles, tangent: Doubles) -> Doubles:
+        assert self.groups is not None
+        moved = np.where(self.frozen, 0.0, tangent)
+        return self.groups.pushed(self.groups.normalised(theta), moved)[self.groups.parameter]
+
+    def bend(self, theta: Doubles, cotangent: Doubles, tangent: Doubles) -> Doubles:
+        assert self.groups is not None
+        moved, counts = np.where(self.frozen, 0.0, tangent), self.groups.of_parameters(cotangent)
+        return np.where(self.frozen, 0.0, self.groups.bent(self.groups.normalised(theta), counts, moved))
 
     def probabilities(self, theta: Doubles) -> Doubles:
         """The probability of each parameter."""

@@ -43,6 +43,18 @@ class Groups:
         """The sum over the rows of each parameter of a number for each row."""
         return sums(self.parameter, numbers, self.size)
 
+    def pulled(self, logs: Doubles, numbers: Doubles) -> Doubles:
+        """The gradient by log weights, from that by normalised ones."""
+        return numbers - np.exp(logs) * self.totals(numbers)[self.group]
+
+    def pushed(self, logs: Doubles, tangent: Doubles) -> Doubles:
+        """How normalised log weights, which are given, change along a direction of the free ones."""
+        return tangent - self.totals(np.exp(logs) * tangent)[self.group]
+
+    def bent(self, logs: Doubles, numbers: Doubles, tangent: Doubles) -> Doubles:
+        """How `pulled` changes along a direction of the free ones."""
+        return -np.exp(logs) * self.pushed(logs, tangent) * self.totals(numbers)[self.group]
+
     def normalised(self, logs: Doubles) -> Doubles:
         """Log weights that sum to one in each group; a group whose weights are all zero stays as it is."""
         top = np.full(len(self.names), -np.inf)

@@ -82,10 +82,18 @@ class LogLinear(Parametrisation):
 
     def pull(self, theta: Doubles, cotangent: Doubles) -> Doubles:
         if self.groups is not None:
-            chances = np.exp(self.weights(theta))
-            cotangent = cotangent - chances * self.groups.totals(cotangent)[self.groups.group]
-        found = sums(self._feature, self._values * cotangent[self._at], self.size)
-        return np.where(self.frozen, 0.0, found)
+            cotangent = self.groups.pulled(self.weights(theta), cotangent)
+        return np.where(self.frozen, 0.0, self.totals(cotangent))
+
+    def push(self, theta: Doubles, tangent: Doubles) -> Doubles:
+        moved = self.scores(np.where(self.frozen, 0.0, tangent))
+        return moved if self.groups is None else self.groups.pushed(self.weights(theta), moved)
+
+    def bend(self, theta: Doubles, cotangent: Doubles, tangent: Doubles) -> Doubles:
+        if self.groups is None:
+            return np.zeros(self.size)
+        moved = self.scores(np.where(self.frozen, 0.0, tangent))
+        return np.where(self.frozen, 0.0, self.totals(self.groups.bent(self.weights(theta), cotangent, moved)))
 
     def totals(self, numbers: Doubles) -> Doubles:
         """The total of each feature over rows that count so many times."""

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
+from ...errors import Error
 from .groups import Groups
 from .rows import Doubles, Rows
 
@@ -34,6 +35,19 @@ class Parametrisation(ABC):
     @abstractmethod
     def pull(self, theta: Doubles, cotangent: Doubles) -> Doubles:
         """The gradient by the parameters, from that by what `weights` gives."""
+
+    def push(self, theta: Doubles, tangent: Doubles) -> Doubles:
+        """How what `weights` gives changes along a direction of the parameters."""
+        raise self._first_order()
+
+    def bend(self, theta: Doubles, cotangent: Doubles, tangent: Doubles) -> Doubles:
+        """How what `pull` gives for the same cotangent changes along a direction of the parameters."""
+        raise self._first_order()
+
+    def _first_order(self) -> Error:
+        return Error(
+            f"{type(self).__name__} has no second derivatives; a method that asks for gradients alone is 'l-bfgs'"
+        )
 
     @abstractmethod
     def names(self) -> list[str]:

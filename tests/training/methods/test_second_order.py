@@ -1,0 +1,215 @@
+"""Products with Hessians, entropies, and sums of objectives, against differences and brute force. Costs ten seconds."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dynagrad as dg
+from dynagrad import numpy as own
+from dynagrad import training
+from dynagrad.training.examples import Passes
+from dynagrad.training.problem import Problem
+from dynagrad.training.specification import ravelled, unravelled
+from dynagrad.training.workers import in_threads
+
+TAGS, WORDS = ("d", "n", "v"), ("the", "dog", "saw", "barks")
+SENTENCES = [("the dog barks", "d n v"), ("the saw barks", "d n v"), ("dog saw the dog", "n v d n")]
+TAGGER = """
+:- semiring log.
+at(0,start).
+at(J,T) += at(I,S) * trans(S,T) * emit(T,W) * word(W,I) * tag(T,I) for J = I+1.
+goal += at(N,_) * end(N).
+"""
+ROWS: dict[str, Any] = {
+    "trans/2": [(s, t) for s in ("start", *TAGS) for t in TAGS],
+    "emit/2": [(t, w) for t in TAGS for w in WORDS],
+}
+pytestmark = pytest.mark.filterwarnings("ignore::dynagrad.errors.ProgramWarning")
+
+
+def tagged(soft: bool = False) -> list[training.Example]:
+    found = []
+    for n, (words, tags) in enumerate(SENTENCES):
+        listed = words.split()
+        every = [(t, i, *([0.1 * i - 0.3 * (t == "n")] if soft else [])) for i in range(len(listed)) for t in TAGS]
+        facts = {"word/2": [(w, i) for i, w in enumerate(listed)], "end/1": [(len(listed),)], "tag/2": every}
+        gold = [row for row in every if tags.split()[row[1]] == row[0]]
+        found.append(training.Example(facts, {"tag/2": gold}, weight=1.0 + n))
+    return found
+
+
+def linear(**options: Any) -> training.LogLinear:
+    return training.LogLinear(ROWS, lambda a, b: {f"{a}-{b}": 1.0, b: 0.5}, **options)
+
+
+def network() -> training.Differentiable:
+    def scores(p: Any) -> Any:
+        hidden = own.tanh(own.outer(p["a"], own.arange(24.0) / 7.0))
+        return own.sum(hidden * p["b"][:, None], axis=0)
+
+    return training.Differentiable(ROWS, scores, {"a": np.array([0.3, -0.2]), "b": np.array([0.5, 1.0])})
+
+
+MODELS = {
+    "conditional, log-linear": lambda: dg.Model(
+        TAGGER, {"w": linear()}, objective=training.Conditional(), prior=training.L2(0.1)
+    ),
+    "conditional, normalised": lambda: dg.Model(TAGGER, {"w": linear(given=0)}, objective=training.Conditional()),
+    "likelihood, distribution": lambda: dg.Model(
+        TAGGER, {"w": training.Distribution(ROWS, given=0)}, prior=training.Dirichlet(1.5)
+    ),
+    "likelihood in real": lambda: dg.Model(
+        TAGGER.replace("semiring log", "semiring real").replace("* tag(T,I)", ""), {"w": linear(given=0)}
+    ),
+    "frozen": lambda: dg.Model(TAGGER, {"w": training.Distribution(ROWS, given=0, frozen=lambda a, _: a == "d")}),
+    "network": lambda: dg.Model(TAGGER, {"w": network()}, objective=training.Conditional()),
+}
+
+
+def data_of(m: dg.Model) -> list[training.Example]:
+    found = tagged()
+    if "tag" in m.program.source:
+        return found
+    return [training.Example({k: v for k, v in e.facts.items() if k != "tag/2"}, weight=e.weight) for e in found]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_products_with_the_hessian_are_differences_of_gradients(name: str) -> None:
+    m = MODELS[name]()
+    problem = Problem(m._spec, Passes(data_of(m)), in_threads(1))
+    like = m.parameters
+    random = np.random.default_rng(4)
+    at = ravelled(like) + 0.5 * random.standard_normal(len(ravelled(like)))
+    if name == "frozen":
+        at = ravelled(like)
+    along = random.standard_normal(len(at))
+
+    def gradient(x: np.ndarray) -> np.ndarray:
+        theta = unravelled(x, like)
+        return ravelled(m._spec.pull(theta, problem.objective(theta)[1]))
+
+    h = 1e-5
+    moved = along
+    if name == "frozen":
+        frozen = m._spec.parametrisations["w"].frozen
+        moved = np.where(frozen, 0.0, along)
+    wanted = (gradient(at + h * moved) - gradient(at - h * moved)) / (2 * h)
+    theta = unravelled(at, like)
+    found = ravelled(problem.product(theta, problem.objective(theta)[1], unravelled(along, like)))
+    assert found == pytest.approx(wanted, rel=1e-6, abs=1e-7)
+    assert np.abs(found).max() > 1e-3
+
+
+@pytest.mark.parametrize("method", ["newton-cg", "trust-ncg", "trust-krylov"])
+def test_truncated_newton_reaches_the_optimum_of_l_bfgs(method: str) -> None:
+    one, two = (MODELS["conditional, log-linear"]() for _ in range(2))
+    first = one.fit(tagged(), method="l-bfgs", tolerance=1e-15, iterations=300)
+    second = two.fit(tagged(), method=method, tolerance=1e-15, iterations=50)
+    assert second.objective == pytest.approx(first.objective, rel=1e-10)
+    assert ravelled(two.parameters) == pytest.approx(ravelled(one.parameters), abs=1e-5)
+    assert len(second.history) < 20
+
+
+def test_a_truncated_newton_run_goes_on_with_the_same_bits(tmp_path: Any) -> None:
+    whole, parts = (MODELS["conditional, log-linear"]() for _ in range(2))
+    whole.fit(tagged(), method="trust-ncg", iterations=6, tolerance=0.0)
+    for n in (2, 4, 6):
+        parts.fit(tagged(), method="trust-ncg", iterations=n, tolerance=0.0, checkpoint=tmp_path / "run")
+    assert ravelled(parts.parameters).tobytes() == ravelled(whole.parameters).tobytes()
+
+
+def test_where_there_are_no_second_derivatives() -> None:
+    m = dg.Model(TAGGER, {"w": linear()}, objective=training.OfItems(("goal",), lambda x, _: x[0]))
+    with pytest.raises(dg.Error, match="not of a function of items; a method that asks for gradients alone"):
+        m.fit(tagged(), method="newton-cg")
+    m = dg.Model(TAGGER.replace("log", "viterbi"), {"w": linear()}, objective=training.Conditional())
+    with pytest.raises(dg.Error, match="in real and log, not in viterbi"):
+        m.fit(tagged(), method="trust-ncg")
+
+
+# -- entropy -----------------------------------------------------------------------------------------------------------
+
+
+def chances(m: dg.Model, example: training.Example) -> np.ndarray:
+    """The probabilities of all taggings of a sentence, one by one."""
+    weights = {key: {tuple(r[:-1]): np.log(r[-1]) for r in table} for key, table in m.weights.items()}
+    words = [w for w, _ in example.facts["word/2"]]
+    soft = {(t, i): value for t, i, value in example.facts["tag/2"]}
+    scores = []
+    for tags in itertools.product(TAGS, repeat=len(words)):
+        total = 0.0
+        for i, (s, t, w) in enumerate(zip(("start", *tags), tags, words, strict=False)):
+            total += weights["trans/2"][s, t] + weights["emit/2"][t, w] + soft[t, i]
+        scores.append(total)
+    found = np.exp(np.array(scores) - np.logaddexp.reduce(scores))
+    return found
+
+
+def test_the_entropy_is_that_of_all_derivations() -> None:
+    m = dg.Model(TAGGER, {"w": linear()}, objective=training.Entropy())
+    m._theta = {"w": np.random.default_rng(0).standard_normal(len(m.parameters["w"]))}
+    for example in tagged(soft=True):
+        p = chances(m, example)
+        assert m.score([example]) == pytest.approx(example.weight * -(p @ np.log(p)), rel=1e-11)
+        assert m.score([example]) == pytest.approx(
+            example.weight * m.bound.run(example.facts).entropy("goal"), rel=1e-9
+        )
+
+
+def test_the_gradient_of_a_sum_with_entropy_is_that_of_differences() -> None:
+    objective = training.Sum((1.0, training.Conditional()), (-0.7, training.Entropy()))
+    m = dg.Model(TAGGER, {"w": linear()}, objective=objective, prior=training.L2(0.1))
+    problem = Problem(m._spec, Passes(tagged(soft=True)), in_threads(1))
+    random = np.random.default_rng(6)
+    like = m.parameters
+    at, along = (random.standard_normal(len(like["w"])) for _ in range(2))
+    slope = m._spec.pull({"w": at}, problem.objective({"w": at})[1])["w"] @ along
+    h = 1e-5
+    up, down = (problem.objective({"w": at + s * h * along}, gradient=False)[0] for s in (1, -1))
+    assert slope == pytest.approx((up - down) / (2 * h), rel=1e-6)
+    totals = problem.objective({"w": at})[1]
+    assert totals.value == pytest.approx(np.nansum(totals.values * [1.0, 2.0, 3.0]), rel=1e-12)
+
+
+def test_less_entropy_of_what_is_not_observed_is_more_certainty() -> None:
+    """Grandvalet and Bengio's semi-supervised estimate, beside that of what was observed alone."""
+    data = tagged()
+    unobserved = [training.Example(e.facts) for e in data[2:]]
+    plain = dg.Model(TAGGER, {"w": linear()}, objective=training.Conditional(), prior=training.L2(0.05))
+    objective = training.Sum((1.0, training.Conditional()), (-1.0, training.Entropy()))
+    sharp = dg.Model(TAGGER, {"w": linear()}, objective=objective, prior=training.L2(0.05))
+    entropies = []
+    for m in (plain, sharp):
+        m.fit([*data[:2], *unobserved], method="l-bfgs", iterations=60)
+        entropies.append(m.bound.run(unobserved[0].facts).entropy("goal"))
+    assert entropies[1] < 0.2 * entropies[0]
+
+
+def test_what_has_no_entropy_and_no_sum() -> None:
+    m = dg.Model(TAGGER.replace("at(I,S) *", "at(I,S) * 0.5 *"), {"w": linear()}, objective=training.Entropy())
+    with pytest.raises(dg.Error, match="has a constant among its own; make it a fact"):
+        m.score(tagged())
+    m = dg.Model(TAGGER.replace("log", "real"), {"w": linear()}, objective=training.Entropy())
+    with pytest.raises(dg.Error, match="in `log`, not real"):
+        m.score(tagged())
+    with pytest.raises(dg.Error, match="a number and an objective"):
+        training.Sum(training.Entropy())  # type: ignore[arg-type]
+    with pytest.raises(dg.Error, match="at least one"):
+        training.Sum()
+
+
+def test_an_example_counts_for_all_parts_of_a_sum_or_for_none() -> None:
+    data = tagged()
+    lost = training.Example(data[0].facts, {"tag/2": [("x", 0)]})
+    objective = training.Sum((1.0, training.Conditional()), (-0.5, training.Entropy()))
+    m = dg.Model(TAGGER, {"w": linear()}, objective=objective)
+    spec = m._spec
+    task = spec.task(spec.weights(m.parameters), True, 1)
+    both, alone = objective.totals(task, [data[1], lost]), objective.totals(task, [data[1]])
+    assert both.value == pytest.approx(alone.value, rel=1e-14)
+    for key, x in alone.gradient.items():
+        assert both.gradient[key] == pytest.approx(x, abs=1e-14)
