@@ -109,7 +109,7 @@ def test_an_executor_of_the_users_own_cannot_be_begun_again(tmp_path: Path) -> N
 
 def test_what_cannot_be_sent_is_an_error_that_says_what_to_do() -> None:
     objective = training.OfItems(("goal",), lambda x, _: x[0])
-    with pytest.raises(dg.Error, match="the model cannot be sent to another process.*define them with `def`"):
+    with pytest.raises(dg.Error, match=r"the model cannot be sent to another process.*define them with `def`"):
         trained(objective, method="l-bfgs", executor=processes(1, "fork"))
     with ThreadPoolExecutor(1) as pool:
         trained(objective, method="l-bfgs", executor=pool)  # threads need not send it

@@ -1,20 +1,24 @@
 """Training: models that learn from data (DynaMITE of Eisner, Goldlust and Smith 2004, section 2.4).
 
 A model (`model.py`) is a program, parametrisations (`parameters/`), priors (`priors.py`) and an objective
-(`objectives.py`), each of which varies alone; together they are a `specification.py`. Data are `examples.py`; `observed.py` counts what observed derivations use, `brackets.py` makes facts of trees. A
-`problem.py` evaluates parameters on data by `workers.py` of `pools.py`, which give `totals.py`; `methods/` improve them and tell of
-each of their `steps.py` to `fit.py`, which knows when to stop, and keeps `reports.py`. Files are for `storage.py`.
+(`objectives.py`), each of which varies alone; together they are a `specification.py`. Data are `examples.py`; `data/`
+has where they come from and what is known of their answers. A `problem.py` evaluates parameters on data by
+`workers.py`, those of other processes in `pools.py`, which give `totals.py`; `methods/` improve them and tell of each of their
+`steps.py` to `fit.py`, which knows when to stop, and keeps `reports.py`. Files are for `storage.py`.
 """
 
 from __future__ import annotations
 
-from .brackets import permitted, permitted_by_tree, phrases_of, spans_of
-from .examples import Example, by_column, read_examples
+from .data.brackets import permitted, permitted_by_tree, phrases_of, spans_of
+from .data.tables import by_column
+from .data.vocabulary import Vocabulary, vocabulary, word_class
+from .examples import Example, read_examples
 from .model import Model, fit, load_model
 from .objectives import Conditional, Entropy, Likelihood, OfItems, Risk, Sum
 from .parameters.differentiable import Differentiable
 from .parameters.distribution import Distribution
 from .parameters.log_linear import LogLinear
+from .parameters.network import Torch
 from .priors import L1, L2, Dirichlet, Gaussian, add_lambda
 from .reports import Fit
 
@@ -35,6 +39,8 @@ __all__ = [
     "OfItems",
     "Risk",
     "Sum",
+    "Torch",
+    "Vocabulary",
     "add_lambda",
     "by_column",
     "fit",
@@ -44,4 +50,6 @@ __all__ = [
     "phrases_of",
     "read_examples",
     "spans_of",
+    "vocabulary",
+    "word_class",
 ]

@@ -1,7 +1,7 @@
 """Training data: examples, and where they come from. Nothing is known here of models.
 
 An example is a dict of facts, or an `Example` that says more. Data are any iterable of these that can be gone through
-again: a list, a folder, a file with a line of JSON each, a function that gives an iterator, a table by a column of it.
+again: a list, a folder, a file with a line of JSON each, a function that gives an iterator.
 They are read shard by shard, so that streams may be larger than memory. A pass that has other data than the first is an
 error: sums over them would mean nothing.
 """
@@ -15,12 +15,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from ..errors import Error, FactError, cut, shown
 from ..facts.files import read_file
-from ..facts.readers import read
-from ..facts.relation import Relation, encode, parse_key, take
+from ..facts.relation import parse_key
 from ..facts.terms import Term
 from ..forests.derivation import Derivation
 
@@ -146,69 +143,6 @@ def _same(before: _State, now: _State) -> None:
                 f"{cut(name)} {how} while the model was trained: each pass over the data has to see the same; begin "
                 "again with what is there now"
             )
-
-
-# -- tables ------------------------------------------------------------------------------------------------------------
-
-
-def by_column(tables: Mapping[str, Any], column: str) -> list[Example]:
-    """Examples from tables that have all of them one below the other: rows with the same in `column` are of one.
-
-    `tables` are by predicate, as facts are, each a pandas or polars frame, an Arrow table, a record array or a dict of
-    columns, with the column beside those of the arguments and perhaps one of values. Examples come in the order in which
-    they are first named, with that as their names; in one that a table does not name, its predicate has no facts.
-
-    >>> words = {"sentence": [1, 1, 2], "word": ["the", "dog", "she"], "place": [0, 1, 0]}
-    >>> for example in by_column({"word/2": words}, "sentence"):
-    ...     print(example.name, example.facts["word/2"].columns[0].to_list())
-    1 ['the', 'dog']
-    2 ['she']
-    """
-    if not isinstance(tables, Mapping) or not tables:
-        raise FactError(f"by_column takes a dict from predicates to tables, not {shown(tables)}")
-    found: dict[Any, dict[str, Relation]] = {}
-    empty: dict[str, Relation] = {}
-    for key, table in tables.items():
-        names, columns = _columns(key, table)
-        if column not in names:
-            raise FactError(f"the table of {key} has no column {shown(column)}; it has {', '.join(map(str, names))}")
-        at = names.index(column)
-        number, parts = encode([(type(x), x) for x in _listed(columns[at])])
-        left = {name: columns[n] for n, name in enumerate(names) if n != at}
-        relation = read(key, _frame(left))
-        empty[key] = take(relation, np.zeros(0, np.int64))
-        order = np.argsort(number, kind="stable")
-        ends = np.cumsum(np.bincount(number, minlength=len(parts)))
-        for part, rows in zip(parts, np.split(order, ends[:-1]), strict=True):
-            found.setdefault(part, {})[key] = take(relation, rows)
-    return [Example({**empty, **facts}, name=str(part[1])) for part, facts in found.items()]
-
-
-def _columns(key: str, table: Any) -> tuple[list[Any], list[Any]]:
-    """The names and the columns of a table."""
-    if isinstance(table, Mapping):
-        return list(table), list(table.values())
-    if isinstance(table, np.ndarray) and table.dtype.names is not None:
-        return list(table.dtype.names), [table[name] for name in table.dtype.names]
-    if hasattr(table, "iloc") and hasattr(table, "columns"):
-        return list(table.columns), [table.iloc[:, n] for n in range(table.shape[1])]
-    if hasattr(table, "get_columns"):
-        return list(table.columns), list(table.get_columns())
-    if hasattr(table, "column_names"):
-        return list(table.column_names), list(table.columns)
-    raise FactError(f"{key}: {shown(table)} is no table with named columns; give a frame, or a dict of columns")
-
-
-def _listed(column: Any) -> list[Any]:
-    for name in ("to_pylist", "to_list", "tolist"):
-        if hasattr(column, name):
-            return list(getattr(column, name)())
-    return list(column)
-
-
-def _frame(columns: Mapping[Any, Any]) -> Any:
-    """Columns as rows for the reader of facts."""
-    return list(zip(*map(_listed, columns.values()), strict=True))
 
 
 # -- files -------------------------------------------------------------------------------------------------------------

@@ -143,8 +143,9 @@ class Model:
         With `dev` the parameters are in the end those that were best on it. `missing` says what is done about examples
         whose goal is not derived: "warn", "skip" or "error". `executor` is a number of processes, an executor of
         `concurrent.futures`, a function that makes one (asked again when a worker died and it broke), or the module
-        `ray`; without, there are `threads`. The result is the same to the last bit for any number of either. `callback` gets each record, and ends the run by returning False. `checkpoint` is
-        a file, written `every` so many steps, that the run goes on from if it is there.
+        `ray`; without, there are `threads`. The result is the same to the last bit for any number of either.
+        `callback` gets each record, and ends the run by returning False. `checkpoint` is a file, written `every` so
+        many steps, that the run goes on from if it is there.
 
         Raises `Error` where a method does not fit the model, `NotConverged` where the objective is not finite or falls
         though it cannot; the model then has the last good parameters.

@@ -19,8 +19,8 @@ from ..eager.verbs.gradients import value_and_grad
 from ..errors import Error, shown
 from ..facts.readers import read
 from ..rules.syntax import Application, Expression, Numeral
+from .data.observed import Places, counts_of, fixed_weight, log_weight
 from .examples import Example
-from .observed import Places, counts_of, fixed_weight, log_weight
 from .parameters.rows import Doubles
 from .totals import Totals
 
@@ -247,7 +247,7 @@ class Likelihood:
 
 @dataclass(frozen=True)
 class Best:
-    """The log of the weight of the best derivation, as Viterbi EM makes it large; its gradient counts what that uses."""
+    """The log of the weight of the best derivation, for Viterbi EM; its gradient counts what that uses."""
 
     def totals(self, task: Task, examples: Sequence[Example]) -> Totals:
         batch = task.bound.run_batch([e.clamped for e in examples], query=task.goal, best=1, threads=task.threads)
@@ -277,10 +277,11 @@ class Conditional:
     """The log-probability of what was observed, given the facts: log Z of the clamped run less that of the free one.
 
     The clamped run has the facts of `Example.observed` in place of those of the same predicates, or asks for another
-    item, `observed`; an example may have both. An observed derivation stands for its clamped run. In `viterbi` this is the structured perceptron's objective (Collins
-    2002, "Discriminative training methods for hidden Markov models"): the score of what was observed, less that of the
-    best derivation; and with `cost` it is the max-margin one (Taskar, Guestrin and Koller 2003): the facts of that
-    predicate are taken as they are in the free run, and count as the semiring's one in the clamped run.
+    item, `observed`; an example may have both. An observed derivation stands for its clamped run. In `viterbi` this is
+    the structured perceptron's objective (Collins 2002, "Discriminative training methods for hidden Markov models"):
+    the score of what was observed, less that of the best derivation; and with `cost` it is the max-margin one (Taskar,
+    Guestrin and Koller 2003): the facts of that predicate are taken as they are in the free run, and count as the
+    semiring's one in the clamped run.
     """
 
     observed: str | None = None
@@ -434,8 +435,8 @@ def without_constants(program: Program, what: str) -> None:
     for rule in context_of(program).rules.rules:
         if _has_constant(rule.value):
             raise Error(
-                f"{what} needs the logs of all factors, and the rule `{rule.text}` has a constant among its own; make it "
-                "a fact"
+                f"{what} needs the logs of all factors, and the rule `{rule.text}` has a constant among its own; make "
+                "it a fact"
             )
 
 

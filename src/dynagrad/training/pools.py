@@ -37,7 +37,7 @@ def packed(thing: Any, what: str) -> bytes:
     except Exception as error:  # objects of users may raise anything
         raise Error(
             f"{what} cannot be sent to another process: {raised(error)}. Functions are sent by their names: define "
-            "them with `def` at the top of a module, rather than inside a function or as a lambda; or train with threads"
+            "them with `def` at the top of a module, not inside a function or as a lambda; or train with threads"
         ) from error
 
 
@@ -316,7 +316,7 @@ def _processes(count: int) -> Callable[[], Executor]:
 
 
 def pool_of(executor: Any) -> Pool:
-    """The pool that a user means: a number of processes, an executor, a function that makes one, or the module `ray`."""
+    """The pool that is meant by a number of processes, an executor, a function that makes one, or the module `ray`."""
     if isinstance(executor, ModuleType) and executor.__name__ == "ray":
         return Ray(executor)
     if hasattr(executor, "submit") and not isinstance(executor, type):

@@ -14,9 +14,9 @@ import numpy as np
 
 from ..charts.program import Bound, Program, binding_of
 from ..facts.relation import Relation
+from .data.observed import Places
 from .examples import Example
 from .objectives import LOGS, Objective, Task
-from .observed import Places
 from .parameters.parametrisation import Parametrisation
 from .parameters.rows import Doubles
 from .priors import Prior
@@ -111,17 +111,23 @@ class Specification:
             found[name] = p.pull(theta[name], p.rows.joined(second.gradient))
             found[name] = found[name] + p.bend(theta[name], p.rows.joined(first.gradient), tangent[name])
             if name in self.priors:
-                found[name] = found[name] + self.priors[name].curvature(p, theta[name], tangent[name])
+                moved = _free(p, tangent[name])
+                found[name] = found[name] + _free(p, self.priors[name].curvature(p, theta[name], moved))
         return found
 
-    def pull(self, theta: Theta, totals: Totals) -> Theta:
-        """The gradient of the objective with its priors by the parameters."""
+    def pull(self, theta: Theta, totals: Totals, part: float = 1.0) -> Theta:
+        """The gradient of the objective with its priors, or a part of these, by the parameters."""
         found: Theta = {}
         for name, p in self.parametrisations.items():
             found[name] = p.pull(theta[name], p.rows.joined(totals.gradient))
             if name in self.priors:
-                found[name] = found[name] + self.priors[name].gradient(p, theta[name])
+                found[name] = found[name] + part * _free(p, self.priors[name].gradient(p, theta[name]))
         return found
+
+
+def _free(p: Parametrisation, numbers: Doubles) -> Doubles:
+    """Nothing for parameters that stay as they are, which a prior would move too."""
+    return numbers if p.frozen is None else np.where(p.frozen, 0.0, numbers)
 
 
 def wanted(gradient: bool | Along) -> tuple[bool, Along | None]:

@@ -117,12 +117,12 @@ def crf(prior: Any = None) -> dg.Model:
 @pytest.mark.filterwarnings("ignore::dynagrad.errors.ProgramWarning")
 def test_a_conditional_random_field_is_scaled_by_the_features_of_derivations() -> None:
     """Lafferty, McCallum and Pereira 2001, section 3: four words have 3 features' worth each, 12 in all."""
-    best, m, told = (crf(training.L2(0.2)) for _ in range(3))
+    best, m, told = (crf(training.L2(0.5)) for _ in range(3))
     top = best.fit(tagged(), method="l-bfgs", tolerance=1e-15, iterations=300).objective
-    fit = m.fit(tagged(), method="gis", tolerance=1e-12, iterations=1500)
+    fit = m.fit(tagged(), method="gis", tolerance=1e-9, iterations=400)
     values = [r.objective for r in fit.history]
     assert all(b >= a - 1e-12 * abs(a) for a, b in pairwise(values))
-    assert values[-1] == pytest.approx(top, rel=1e-6)
+    assert values[-1] == pytest.approx(top, rel=1e-5)
     same = told.fit(tagged(), method="gis", iterations=3, tolerance=0.0, total=12.0)
     assert [r.objective for r in same.history] == pytest.approx(values[:3], rel=1e-13)
 

@@ -15,10 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from ...charts.program import Program
 from ...errors import Error, NotConverged
 from ...facts.readers import read
-from ..objectives import Conditional, Likelihood, without_constants
+from ..objectives import LOGS, Conditional, Likelihood, without_constants
 from ..parameters.log_linear import LogLinear
 from ..parameters.rows import Doubles, Indices, sums
 from ..priors import Gaussian
@@ -57,6 +56,7 @@ def scale(
     spec = problem.spec
     for name, p in spec.parametrisations.items():
         _check(p, name, spec.priors.get(name))
+    priors = {name: prior for name, prior in spec.priors.items() if isinstance(prior, Gaussian)}
     whole = isinstance(spec.objective, Conditional)
     if not whole and not isinstance(spec.objective, Likelihood):
         raise Error(
@@ -77,7 +77,7 @@ def scale(
             equation = (
                 _of_wholes(problem, p, totals, theta, most) if whole else _of_rows(p, totals, theta[name], method)
             )
-            new[name] = _solved(p, theta[name], equation, spec.priors.get(name))
+            new[name] = _solved(p, theta[name], equation, priors.get(name))
         if observe(Step(new, value, totals.value, examples=len(totals.values))):
             return new
         theta = new
@@ -102,8 +102,8 @@ def _of_rows(p: LogLinear, totals: Totals, theta: Doubles, method: str) -> _Equa
     """Rows are normalised in groups: each count of a group is a draw from its rows."""
     if p.groups is None:
         raise Error(
-            "iterative scaling of a likelihood is for weights that are normalised: give LogLinear `given`, or the model "
-            "the objective training.Conditional()"
+            "iterative scaling of a likelihood is for weights that are normalised: give LogLinear `given`, or give the "
+            "model the objective training.Conditional()"
         )
     counts = np.maximum(p.rows.joined(totals.gradient), 0.0)
     at, feature, values = p.entries()
@@ -142,19 +142,21 @@ class _Free:
 
 
 def _most(problem: Problem) -> float:
-    """The most that any derivation has of all features, by a run for the best one over their totals."""
+    """The most that any derivation has of all features: the best derivation is sought with their totals as weights."""
     spec = problem.spec
+    if spec.program.semiring not in LOGS:
+        raise Error("the most features of a derivation are found in `log`; in other programs give `total`")
     without_constants(spec.program, "the number of features of a derivation")
-    program = Program(spec.program.source, semiring="viterbi")
     totals = {k: x for p in spec.parametrisations.values() for k, x in p.rows.split(_row_totals(p)).items()}
-    relations = dict(spec.places.relations)
     fixed = {key: replace(r, values=None) for key, r in spec.fixed.items()}
-    bound = program.bind({**fixed, **{key: replace(r, values=totals[key]) for key, r in relations.items()}})
+    bound = spec.program.bind(
+        {**fixed, **{key: replace(r, values=totals[key]) for key, r in spec.places.relations.items()}}
+    )
     most = 0.0
     for shard in problem.passes.shards():
         facts = [{key: replace(read(key, rows), values=None) for key, rows in e.facts.items()} for e in shard]
-        values = np.asarray(bound.run_batch(facts, query=spec.goal).values, np.float64)
-        most = max(most, float(np.max(values[~np.isnan(values)], initial=0.0)))
+        for best in bound.run_batch(facts, query=spec.goal, best=1).best:
+            most = max(most, *(float(d.weight) for d in best or ()), 0.0)
     if not 0 < most < np.inf:
         raise Error("no derivation has a feature, or one has as many as it likes; give `total`, the most that one has")
     return most

@@ -130,13 +130,7 @@ def ascend(
 
 def _gradient(problem: Problem, theta: Theta, totals: Any, part: float) -> Doubles:
     """Of the data, and a part of that of the priors."""
-    spec = problem.spec
-    found: Theta = {}
-    for name, p in spec.parametrisations.items():
-        found[name] = p.pull(theta[name], p.rows.joined(totals.gradient))
-        if name in spec.priors:
-            found[name] = found[name] + part * spec.priors[name].gradient(p, theta[name])
-    return ravelled(found)
+    return ravelled(problem.spec.pull(theta, totals, part))
 
 
 def by_torch(

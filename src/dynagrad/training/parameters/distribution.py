@@ -10,7 +10,7 @@ import numpy as np
 from ...errors import Error, shown
 from .groups import By, groups_of, part_of, values_of
 from .parametrisation import Parametrisation
-from .rows import Doubles, Rows
+from .rows import Doubles, Flags, Rows
 
 INITIAL = ("given", "uniform", "random")
 
@@ -31,6 +31,8 @@ class Distribution(Parametrisation):
     >>> coin.groups.names, np.exp(coin.weights(coin.start(np.random.default_rng(0))))
     (('c',), array([0.5, 0.5]))
     """
+
+    frozen: Flags
 
     def __init__(
         self,

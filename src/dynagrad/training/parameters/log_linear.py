@@ -15,7 +15,7 @@ from ...facts.relation import parse_key
 from ...facts.table import Table, relation_of
 from .groups import By, groups_of, numbered, part_of
 from .parametrisation import Parametrisation
-from .rows import Doubles, Indices, Rows, sums
+from .rows import Doubles, Flags, Indices, Rows, sums
 
 Features = Callable[..., Any] | Mapping[str, Any]
 
@@ -37,6 +37,8 @@ class LogLinear(Parametrisation):
     >>> tagger.names()
     ['n', 's']
     """
+
+    frozen: Flags
 
     def __init__(
         self,

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...errors import Error
 from .groups import Groups
-from .rows import Doubles, Rows
+from .rows import Doubles, Flags, Rows
 
 
 class Parametrisation(ABC):
@@ -23,6 +23,8 @@ class Parametrisation(ABC):
     logs: bool = True
     groups: Groups | None = None
     """Which weights sum to one; None where none do."""
+    frozen: Flags | None = None
+    """Which parameters stay as they are; None where all are free."""
 
     @abstractmethod
     def start(self, random: np.random.Generator) -> Doubles:

@@ -16,6 +16,7 @@ from ...facts.terms import item_text
 
 Doubles = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
 Arguments = tuple[Any, ...]
 
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from ..charts.program import Program
-from ..errors import Error
-from ..facts.relation import Relation
-from ..facts.terms import item_text
-from ..forests.checking import weigh
-from .examples import Example
-from .parameters.rows import Doubles
+from ...charts.program import Program
+from ...errors import Error
+from ...facts.relation import Relation
+from ...facts.terms import item_text
+from ...forests.checking import weigh
+from ..examples import Example
+from ..parameters.rows import Doubles
 
 
 class Places:
@@ -59,7 +59,9 @@ def counts_of(example: Example, places: Places) -> dict[str, dict[int, int]]:
 
 
 def fixed_weight(example: Example, program: Program, places: Places, facts: Mapping[str, Any]) -> float:
-    """The log of the product of all factors of the derivation that are no parameters: `facts` are those of all examples.
+    """The log of the product of all factors of the derivation that are no parameters.
+
+    `facts` are those of all examples.
 
     Every step is checked on the way, so that a derivation of another program, or of other facts, is an error.
     """

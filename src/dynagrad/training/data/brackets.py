@@ -13,8 +13,8 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ..arguments import real_number, whole_number
-from ..errors import FactError, shown
+from ...arguments import real_number, whole_number
+from ...errors import FactError, shown
 
 Span = tuple[Any, int, int]
 """A label, None where there is none, and where a phrase begins and ends."""

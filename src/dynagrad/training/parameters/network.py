@@ -1,0 +1,103 @@
+"""Weights that a module of PyTorch gives, such as a neural network. PyTorch is imported when one is made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ...errors import Error, shown
+from ...facts.readers import import_module
+from .parametrisation import Parametrisation
+from .rows import Doubles, Rows
+
+
+class Torch(Parametrisation):
+    """Rows whose log weights are what a `torch.nn.Module` gives for `inputs`.
+
+    `module(*inputs)` is a tensor with a number for each row, or a dict of these by predicate. With `logs=False` the
+    numbers are the values of the facts as they are. The module begins with the parameters that it has, and is run as it
+    is: put it into `eval()` mode if it has dropout, as each pass has to find the same function. `to_module` writes
+    parameters into it.
+
+    For example, with a row of inputs for each row of `emit/2`:
+    `Torch({"emit/2": rows}, torch.nn.Linear(8, 1, dtype=torch.float64), inputs)`.
+    """
+
+    def __init__(self, rows: Mapping[str, Any], module: Any, *inputs: Any, logs: bool = True) -> None:
+        self._torch = import_module("torch", "torch", "training.Torch")
+        if not isinstance(module, self._torch.nn.Module):
+            raise Error(f"a torch.nn.Module is wanted, not {shown(module)}")
+        self.rows, self.module, self.inputs, self.logs = Rows(rows), module, inputs, logs
+        self._named = [(name, p) for name, p in module.named_parameters() if p.requires_grad]
+        if not self._named:
+            raise Error("the module has no parameters that may be changed")
+        self._parameters = [p for _, p in self._named]
+        self.size = sum(p.numel() for p in self._parameters)
+        self._start = np.concatenate([np.ravel(p.detach().cpu().double().numpy()) for p in self._parameters])
+
+    def to_module(self, theta: Doubles) -> Any:
+        """The module, with these parameters in it."""
+        begin = 0
+        with self._torch.no_grad():
+            for p in self._parameters:
+                part = self._torch.from_numpy(np.array(theta[begin : begin + p.numel()]))
+                p.copy_(part.reshape(p.shape))
+                begin += p.numel()
+        return self.module
+
+    def _scores(self, theta: Doubles) -> Any:
+        found = self.to_module(theta)(*self.inputs)
+        if isinstance(found, Mapping):
+            found = self._torch.cat([found[key].reshape(-1) for key in self.rows.keys])
+        found = found.reshape(-1)
+        if len(found) != len(self.rows):
+            raise Error(f"the module gives {len(found):,} numbers for {len(self.rows):,} rows")
+        return found
+
+    def start(self, random: np.random.Generator) -> Doubles:
+        return self._start.copy()
+
+    def weights(self, theta: Doubles) -> Doubles:
+        with self._torch.no_grad():
+            found = np.asarray(self._scores(theta).cpu().double().numpy())
+        if np.isnan(found).any():
+            raise Error(f"the module gives NaN for {self.rows.text(int(np.flatnonzero(np.isnan(found))[0]))}")
+        return found
+
+    def _like(self, numbers: Doubles, tensor: Any) -> Any:
+        return self._torch.as_tensor(numbers, dtype=tensor.dtype, device=tensor.device)
+
+    def _grad(self, of: Any, cotangent: Any = None, keep: bool = False) -> list[Any]:
+        if not of.requires_grad:
+            return [self._torch.zeros_like(p) for p in self._parameters]
+        found = self._torch.autograd.grad(of, self._parameters, cotangent, create_graph=keep, allow_unused=True)
+        return [self._torch.zeros_like(p) if g is None else g for g, p in zip(found, self._parameters, strict=True)]
+
+    def _flat(self, parts: list[Any]) -> Doubles:
+        return np.concatenate([np.ravel(g.detach().cpu().double().numpy()) for g in parts])
+
+    def pull(self, theta: Doubles, cotangent: Doubles) -> Doubles:
+        scores = self._scores(theta)
+        return self._flat(self._grad(scores, self._like(cotangent, scores)))
+
+    def _along(self, parts: list[Any], tangent: Doubles) -> Any:
+        """The inner product of gradients with a direction."""
+        flat = self._torch.cat([g.reshape(-1) for g in parts])
+        return flat @ self._like(tangent, flat)
+
+    def push(self, theta: Doubles, tangent: Doubles) -> Doubles:
+        scores = self._scores(theta)
+        weights = self._torch.zeros_like(scores, requires_grad=True)  # the pullback is linear in these
+        inner = self._along(self._grad(scores, weights, keep=True), tangent)
+        (found,) = self._torch.autograd.grad(inner, [weights], allow_unused=True)
+        return np.zeros(len(self.rows)) if found is None else np.asarray(found.cpu().double().numpy())
+
+    def bend(self, theta: Doubles, cotangent: Doubles, tangent: Doubles) -> Doubles:
+        scores = self._scores(theta)
+        inner = self._along(self._grad(scores, self._like(cotangent, scores), keep=True), tangent)
+        return self._flat(self._grad(inner))
+
+    def names(self) -> list[str]:
+        return [f"{name}[{n}]" for name, p in self._named for n in range(p.numel())]

@@ -1,0 +1,124 @@
+"""Modules of PyTorch as parametrisations, and its optimisers as methods; skipped where it is missing. Ten seconds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dynagrad as dg
+from dynagrad import training
+from dynagrad.training.examples import Passes
+from dynagrad.training.problem import Problem
+from dynagrad.training.workers import in_threads
+
+torch: Any = pytest.importorskip("torch")
+pytestmark = pytest.mark.filterwarnings("ignore::dynagrad.errors.ProgramWarning")
+
+TAGS, WORDS = ("d", "n", "v"), ("the", "dog", "saw", "barks")
+SENTENCES = [("the dog barks", "d n v"), ("the saw barks", "d n v"), ("dog saw the dog", "n v d n")]
+TAGGER = """
+:- semiring log.
+at(0,start).
+at(J,T) += at(I,S) * trans(S,T) * emit(T,W) * word(W,I) * tag(T,I) for J = I+1.
+goal += at(N,_) * end(N).
+"""
+ROWS: dict[str, Any] = {
+    "trans/2": [(s, t) for s in ("start", *TAGS) for t in TAGS],
+    "emit/2": [(t, w) for t in TAGS for w in WORDS],
+}
+
+
+def tagged() -> list[training.Example]:
+    found = []
+    for words, tags in SENTENCES:
+        listed = words.split()
+        every = [(t, i) for i in range(len(listed)) for t in TAGS]
+        facts = {"word/2": [(w, i) for i, w in enumerate(listed)], "end/1": [(len(listed),)], "tag/2": every}
+        found.append(training.Example(facts, {"tag/2": [(t, i) for i, t in enumerate(tags.split())]}))
+    return found
+
+
+class Scorer(torch.nn.Module):  # type: ignore[misc]
+    """A hidden layer over embeddings of words, and a table of transitions."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.embed = torch.nn.Embedding(len(WORDS), 3, dtype=torch.float64)
+        self.hidden = torch.nn.Linear(3, 4, dtype=torch.float64)
+        self.out = torch.nn.Linear(4, len(TAGS), dtype=torch.float64)
+        self.trans = torch.nn.Parameter(torch.zeros(len(ROWS["trans/2"]), dtype=torch.float64))
+
+    def forward(self, words: Any) -> Any:
+        emit = torch.log_softmax(self.out(torch.tanh(self.hidden(self.embed(words)))), 1)
+        return {"emit/2": emit.T, "trans/2": self.trans}
+
+
+def model() -> dg.Model:
+    network = training.Torch(ROWS, Scorer(), torch.arange(len(WORDS)))
+    return dg.Model(TAGGER, {"net": network}, objective=training.Conditional(), prior=training.L2(0.01))
+
+
+def test_gradients_and_products_with_the_hessian_are_those_of_differences() -> None:
+    m = model()
+    problem = Problem(m._spec, Passes(tagged()), in_threads(1))
+    random = np.random.default_rng(0)
+    at = m.parameters["net"]
+    along = random.standard_normal(len(at))
+    h = 1e-5
+
+    def gradient(x: np.ndarray) -> np.ndarray:
+        return m._spec.pull({"net": x}, problem.objective({"net": x})[1])["net"]
+
+    up, down = (problem.objective({"net": at + s * h * along}, gradient=False)[0] for s in (1, -1))
+    assert gradient(at) @ along == pytest.approx((up - down) / (2 * h), rel=1e-6)
+    product = problem.product({"net": at}, problem.objective({"net": at})[1], {"net": along})["net"]
+    assert product == pytest.approx((gradient(at + h * along) - gradient(at - h * along)) / (2 * h), rel=1e-5, abs=1e-6)
+
+
+def test_a_network_is_trained_and_can_be_taken_out_again() -> None:
+    m = model()
+    before = m.score(tagged())
+    m.fit(tagged(), method="l-bfgs", iterations=60)
+    assert m.score(tagged()) > -0.7 > before
+    p = m._spec.parametrisations["net"]
+    module = p.to_module(m.parameters["net"])
+    scores = module(torch.arange(len(WORDS)))["emit/2"].detach().numpy().ravel()
+    assert np.log(m.weights["emit/2"].values) == pytest.approx(scores, abs=1e-12)
+    assert p.names()[0] == "trans[0]" or p.names()[0].startswith("embed.weight[")
+    other = model()
+    other.fit(tagged(), method="l-bfgs", iterations=60, executor=1)  # the module itself need not be sent
+    assert other.parameters["net"].tobytes() == m.parameters["net"].tobytes()
+
+
+def linear() -> dg.Model:
+    weights = training.LogLinear(ROWS, lambda a, b: [f"{a}-{b}", b])
+    return dg.Model(TAGGER, {"w": weights}, objective=training.Conditional(), prior=training.L2(0.1))
+
+
+def test_plain_steps_of_torch_are_our_own() -> None:
+    ours, theirs = linear(), linear()
+    ours.fit(tagged(), method="sgd", rate=0.1, momentum=0.5, size=2, seed=3, iterations=6, tolerance=0.0)
+    theirs.fit(tagged(), method=torch.optim.SGD, lr=0.1, momentum=0.5, size=2, seed=3, iterations=6, tolerance=0.0)
+    assert theirs.parameters["w"] == pytest.approx(ours.parameters["w"], abs=1e-12)
+
+
+@pytest.mark.parametrize("name", ["Adam", "AdamW", "Adagrad", "RMSprop", "NAdam", "Rprop", "ASGD", "Adamax", "RAdam"])
+def test_classes_of_torch_optim_are_methods(name: str) -> None:
+    best = linear().fit(tagged(), method="l-bfgs", tolerance=1e-15, iterations=300).objective
+    m = linear()
+    m.fit(tagged(), method=getattr(torch.optim, name), lr=0.1, size=3, iterations=80, tolerance=0.0)
+    problem = Problem(m._spec, Passes(tagged()), in_threads(1))
+    assert best - 0.5 < problem.objective(m.parameters)[0] <= best + 1e-9
+
+
+def test_what_is_no_module() -> None:
+    with pytest.raises(dg.Error, match=r"a torch\.nn\.Module is wanted"):
+        training.Torch(ROWS, lambda x: x)
+    with pytest.raises(dg.Error, match="no parameters"):
+        training.Torch(ROWS, torch.nn.Tanh(), torch.zeros(24))
+    wrong = training.Torch(ROWS, torch.nn.Linear(2, 1), torch.zeros((5, 2)))
+    with pytest.raises(dg.Error, match="gives 5 numbers for 24 rows"):
+        dg.Model(TAGGER, {"w": wrong}).score(tagged())

@@ -1,0 +1,242 @@
+"""Ties, frozen and shared parameters, features of every kind, classes of words, interpolation. Costs ten seconds."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dynagrad as dg
+from dynagrad import training
+
+# -- distributions -----------------------------------------------------------------------------------------------------
+
+STEP = ":- semiring real. goal += step(X,Y) * seen(X,Y)."
+STEPS = {"step/2": [(x, y) for x in "abc" for y in "pq"]}
+SEEN = [("a", "p"), ("a", "p"), ("a", "q"), ("b", "q"), ("b", "q"), ("c", "p")]
+DATA = [{"seen/2": [row]} for row in SEEN]
+
+
+def fitted(**options: Any) -> dict[tuple[str, str], float]:
+    m = dg.Model(STEP, {"step": training.Distribution(STEPS, given=0, **options)})
+    m.fit(DATA, iterations=1)
+    return {(x, y): p for x, y, p in m.weights["step/2"]}
+
+
+def test_ties_cover_whole_groups() -> None:
+    """What a and b have in common are counts: 2 of p and 3 of q."""
+    found = fitted(tied=lambda x, y: (x if x == "c" else "ab", y))
+    assert [found[x, "p"] for x in "abc"] == pytest.approx([0.4, 0.4, 1.0])
+    assert [found[x, "q"] for x in "abc"] == pytest.approx([0.6, 0.6, 0.0])
+
+
+def test_ties_may_cross_names_as_long_as_groups_are_whole() -> None:
+    found = fitted(tied=lambda x, y: (x == "c", y if x != "b" else {"p": "q", "q": "p"}[y]))
+    assert found["a", "p"] == found["b", "q"] == pytest.approx(4 / 5)
+
+
+@pytest.mark.parametrize(
+    ("tied", "message"),
+    [
+        (lambda x, y: y if y == "p" else (x, y), "share some parameters, but not all; ties have to cover whole groups"),
+        (lambda x, y: x, "two rows given a share a parameter, and both would count in its sum"),
+        (lambda x, y: [x], "cannot name a group"),
+    ],
+)
+def test_ties_of_parts_are_errors(tied: Any, message: str) -> None:
+    with pytest.raises(dg.Error, match=message):
+        training.Distribution(STEPS, given=0, tied=tied)
+
+
+def test_tied_rows_begin_alike() -> None:
+    rows = {"step/2": [("a", "p", 0.2), ("a", "q", 0.8), ("b", "p", 0.3), ("b", "q", 0.7)]}
+    with pytest.raises(dg.Error, match=r"step\(b,p\) has the value 0.3, and a row that is tied to it has 0.2"):
+        training.Distribution(rows, given=0, tied=1)
+
+
+def test_frozen_groups_stay_as_they_are() -> None:
+    rows = {"step/2": [(x, y, 0.9 if y == "p" else 0.1) for x, y in STEPS["step/2"]]}
+    m = dg.Model(STEP, {"step": training.Distribution(rows, given=0, frozen=lambda x, _: x == "a")})
+    for method in ("em", "l-bfgs", "sgd", "online-em", "variational"):
+        m.fit(DATA, method=method, iterations=3)
+        assert m.weights["step/2"]["a", "p"] == pytest.approx(0.9, abs=1e-15), method
+        assert m.weights["step/2"]["b", "p"] < 0.89, method
+    with pytest.raises(dg.Error, match="given a are frozen and some are not"):
+        training.Distribution(rows, given=0, frozen=lambda x, y: (x, y) == ("a", "p"))
+
+
+def test_one_parametrisation_for_two_predicates() -> None:
+    """`ahead` and `back` share their parameters: counts of both are added."""
+    rows = {"ahead/2": STEPS["step/2"], "back/2": STEPS["step/2"]}
+    text = ":- semiring real. goal += ahead(X,Y) * seen(X,Y). goal += back(X,Y) * saw(X,Y)."
+    both = training.Distribution(
+        rows, groups=[(n, x) for n in range(2) for x, _ in STEPS["step/2"]], tied=lambda x, y: (x, y)
+    )
+    m = dg.Model(text, {"both": both})
+    data = [{"seen/2": [row], "saw/2": []} for row in SEEN] + [{"seen/2": [], "saw/2": [("a", "q")]}] * 2
+    m.fit(data, iterations=1)
+    assert m.weights["ahead/2"]["a", "p"] == pytest.approx(2 / 5) == m.weights["back/2"]["a", "p"]
+    assert both.size == 6
+    features = training.LogLinear(rows, lambda x, y: [x, y], given=0)
+    assert features.names() == ["a", "p", "q", "b", "c"]  # shared by their names
+
+
+def test_ties_give_the_gradient_of_differences() -> None:
+    p = training.Distribution(STEPS, given=0, tied=lambda x, y: (x == "c", y))
+    random = np.random.default_rng(1)
+    theta, cotangent, along = random.standard_normal(p.size), random.standard_normal(6), random.standard_normal(p.size)
+    h = 1e-6
+    wanted = cotangent @ (p.weights(theta + h * along) - p.weights(theta - h * along)) / (2 * h)
+    assert p.pull(theta, cotangent) @ along == pytest.approx(wanted, rel=1e-7)
+    assert p.push(theta, along) @ cotangent == pytest.approx(wanted, rel=1e-7)
+
+
+# -- features ----------------------------------------------------------------------------------------------------------
+
+
+def test_features_that_a_program_computes() -> None:
+    """A chart's table as features: the weights are those of the same features written by hand."""
+    made = dg.Program(
+        "feature(X,Y,F) = color(X,F) for allowed(X,Y).  feature(X,Y,G) = 2 * size(Y,G) for allowed(X,Y)."
+    ).run(
+        {
+            "allowed/2": [(x, y) for x in "abc" for y in "pq"],
+            "color/2": [("a", "red", 1.0), ("b", "red", 1.0), ("c", "blue", 1.0)],
+            "size/2": [("p", "small", 0.25), ("q", "large", 0.5), ("q", "small", 0.1)],
+        }
+    )
+    by_rules = training.LogLinear(STEPS, {"step/2": made.query("feature(X,Y,F)")}, given=0)
+    colors = {"a": "red", "b": "red", "c": "blue"}
+    sizes = {"p": {"small": 0.5}, "q": {"large": 1.0, "small": 0.2}}
+    by_hand = training.LogLinear(STEPS, lambda x, y: {colors[x]: 1.0, **sizes[y]}, given=0)
+    values = {"red": 0.3, "blue": -1.0, "small": 2.0, "large": 0.7}
+    weights = [p.weights(np.array([values[f] for f in p.names()])) for p in (by_rules, by_hand)]
+    assert weights[0] == pytest.approx(weights[1], abs=1e-15)
+
+
+def test_hashed_features_that_meet_share_a_weight() -> None:
+    rows = {"w/1": [(n,) for n in range(50)]}
+    plain, hashed = (training.LogLinear(rows, lambda n: [f"f{n}", "all"], hashed=h) for h in (None, 7))
+    assert plain.size == 51 and hashed.size == 7
+    random = np.random.default_rng(2)
+    theta = random.standard_normal(7)
+    meets = {f: hashed.entries()[1][2 * n + k] for n in range(50) for k, f in enumerate((f"f{n}", "all"))}
+    spread = np.array([theta[meets[f]] for f in plain.features])
+    assert hashed.weights(theta) == pytest.approx(plain.weights(spread), abs=1e-14)
+    again = training.LogLinear(rows, lambda n: [f"f{n}", "all"], hashed=7)
+    assert again.entries()[1].tolist() == hashed.entries()[1].tolist()  # in any process
+
+
+def test_frozen_features_and_initial_weights() -> None:
+    p = training.LogLinear(STEPS, lambda x, y: [x, y], given=0, initial={"p": 2.0}, frozen=lambda f: f == "p")
+    m = dg.Model(STEP, {"step": p}, prior=training.L2(0.1))
+    for method in ("l-bfgs", "adam", "newton-cg"):
+        m.fit(DATA, method=method, iterations=5)
+        assert dict(zip(p.names(), m.parameters["step"], strict=True))["p"] == 2.0, method
+
+
+# -- classes of words --------------------------------------------------------------------------------------------------
+
+
+def test_rare_words_share_the_probability_of_their_class() -> None:
+    tagged = [("d", "the"), ("n", "dog"), ("v", "barks"), ("d", "the"), ("n", "cat"), ("v", "runs"), ("n", "dog")]
+    known = training.vocabulary(w for _, w in tagged)
+    counts = Counter(tagged)
+    rows = known.lexicon([(*pair, float(n)) for pair, n in counts.items()])
+    assert rows == [("d", "the", 2.0), ("n", "dog", 2.0), ("v", "UNK-LC-s", 2.0), ("n", "UNK-LC", 1.0)]
+    m = dg.Model(
+        ":- semiring real. :- distribution emit(T,W) given T. goal += emit(T,W) * seen(T,W).", {"emit/2": rows}
+    )
+    chances = {(t, w): p for t, w, p in m.weights["emit/2"]}
+    assert chances["n", "dog"] == pytest.approx(2 / 3) and chances["n", "UNK-LC"] == pytest.approx(1 / 3)
+    assert chances["v", "UNK-LC-s"] == 1.0
+    new = [{"seen/2": [("v", known("jumps"))]}, {"seen/2": [("n", known("fish"))]}]  # words that no lexicon had
+    assert m.score(new) == pytest.approx(np.log(1 / 3))
+
+
+@pytest.mark.parametrize(
+    ("word", "wanted"),
+    [
+        ("Smith", "UNK-CAP"),
+        ("McDonald", "UNK-CAPS"),
+        ("iPhone", "UNK-CAPS"),
+        ("B-2", "UNK-CAP-NUM-DASH"),
+        ("3.5", "UNK-NUM"),
+        ("--", "UNK-DASH"),
+        ("...", "UNK"),
+        ("", "UNK"),
+        ("glass", "UNK-LC"),
+        ("quickly", "UNK-LC-ly"),
+        ("city", "UNK-LC"),
+        ("nationality", "UNK-LC-ity"),
+        ("fastest", "UNK-LC-est"),
+        ("nation", "UNK-LC-ion"),
+        ("A321neo", "UNK-CAP-NUM"),
+        ("ältere", "UNK-LC"),
+    ],
+)
+def test_classes_of_words(word: str, wanted: str) -> None:
+    assert training.word_class(word) == wanted
+
+
+def test_what_has_no_class() -> None:
+    with pytest.raises(dg.Error, match="is no text"):
+        training.word_class(3)  # type: ignore[arg-type]
+    with pytest.raises(dg.Error, match="words one by one"):
+        training.vocabulary("the dog")
+    known = training.vocabulary(["a"], 1)
+    with pytest.raises(dg.Error, match="a tuple with a word at 1"):
+        known.lexicon([("n", 3)])
+    with pytest.raises(dg.Error, match="a count, or none"):
+        known.lexicon([("n", "b", 1.0), ("n", "b")])
+
+
+# -- interpolation -----------------------------------------------------------------------------------------------------
+
+INTERPOLATED = """
+:- semiring real.
+chance(H,W) += mix(H,bigram) * bigram(H,W).
+chance(H,W) += mix(H,unigram) * unigram(W).
+chance(H,W) += mix(H,uniform) * uniform(W).
+goal += chance(H,W) * seen(H,W).
+"""
+
+
+def test_weights_of_interpolation_are_learned_by_em() -> None:
+    """Deleted interpolation (Jelinek and Mercer 1980), with a bucket of histories for each weight, against numpy."""
+    random = np.random.default_rng(7)
+    words = 6
+    counts = random.integers(0, 4, (words, words)) * (random.random((words, words)) < 0.5)
+    counts[3] = 0
+    counts[3, 1] = 1
+    bigram = np.array([r / r.sum() if r.sum() else np.full(words, 1.0 / words) for r in counts.astype(float)])
+    unigram = counts.sum(0) / counts.sum()
+    bucket = (counts.sum(1) > np.median(counts.sum(1))).astype(int)
+    held_out = [(int(h), int(w)) for h, w in random.integers(0, words, (60, 2))]
+    parts = ("bigram", "unigram", "uniform")
+    rows = {"mix/2": [(h, k) for h in range(words) for k in parts]}
+    mix = training.Distribution(rows, given=0, tied=lambda h, k: (int(bucket[h]), k))
+    fixed = {
+        "bigram/2": [(h, w, bigram[h, w]) for h, w in itertools.product(range(words), repeat=2)],
+        "unigram/1": [(w, unigram[w]) for w in range(words)],
+        "uniform/1": [(w, 1.0 / words) for w in range(words)],
+    }
+    m = dg.Model(INTERPOLATED, {"mix": mix}, facts=fixed)
+    steps = 12
+    fit = m.fit([{"seen/2": [pair]} for pair in held_out], iterations=steps, tolerance=0.0)
+    weights = np.full((2, 3), 1.0 / 3)
+    for step in range(steps):
+        shares = np.zeros((2, 3))
+        total = 0.0
+        for h, w in held_out:
+            p = weights[bucket[h]] * [bigram[h, w], unigram[w], 1.0 / words]
+            total += np.log(p.sum())
+            shares[bucket[h]] += p / p.sum()
+        assert fit.history[step].data == pytest.approx(total, rel=1e-13)
+        weights = shares / shares.sum(1, keepdims=True)
+    found = {(h, k): p for h, k, p in m.weights["mix/2"]}
+    for h in range(words):
+        assert [found[h, k] for k in parts] == pytest.approx(weights[bucket[h]], abs=1e-13)
