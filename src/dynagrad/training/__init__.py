@@ -3,8 +3,8 @@
 A model (`model.py`) is a program, parametrisations (`parameters/`), priors (`priors.py`) and an objective
 (`objectives.py`), each of which varies alone; together they are a `specification.py`. Data are `examples.py`; `data/`
 has where they come from and what is known of their answers. A `problem.py` evaluates parameters on data by
-`workers.py`, those of other processes in `pools.py`, which give `totals.py`; `methods/` improve them and tell of each of their
-`steps.py` to `fit.py`, which knows when to stop, and keeps `reports.py`. Files are for `storage.py`.
+`workers.py`, those of other processes in `pools.py`, which give `totals.py`; `methods/` improve them and tell of each
+of their `steps.py` to `fit.py`, which knows when to stop, and keeps `reports.py`. Files are for `storage.py`.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ costs nothing, and goes on from there with the same bits.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -63,18 +63,15 @@ class _Stop(Exception):
 class Evaluations:
     """Objectives and gradients in the order in which they were asked for, replayed as long as there are any."""
 
-    def __init__(self, problem: Problem, like: Theta, known: Sequence[tuple[float, float, Doubles]]) -> None:
+    def __init__(self, problem: Problem, like: Theta, state: Mapping[str, Any]) -> None:
         self._problem, self._like = problem, like
-        self.made = list(known)
+        self.made: list[tuple[float, float, Doubles]] = list(state.get("evaluations", ()))
+        self.told = int(state.get("told", 0))
+        """The steps that the observer knows of a run that was taken up."""
         self.data = np.nan
         """The objective of the data alone, where it was last asked for."""
         self._next = 0
         self._last: tuple[bytes, Totals] | None = None
-
-    @property
-    def replayed(self) -> bool:
-        """Whether what comes next is new."""
-        return self._next >= len(self.made)
 
     def __call__(self, vector: Doubles) -> tuple[float, float, Doubles]:
         """The objective, that of the data alone, and the gradient."""
@@ -122,7 +119,7 @@ def minimise(
     strengths = _l1(problem, theta)
     if strengths.any():
         return _with_l1(problem, theta, observe, state, strengths, optimize, method, bounds, options)
-    evaluate = Evaluations(problem, theta, state.get("evaluations", ()))
+    evaluate = Evaluations(problem, theta, state)
 
     def negative(vector: Doubles) -> tuple[float, Doubles]:
         value, _, gradient = evaluate(vector)
@@ -145,6 +142,7 @@ def _run(
     fold: Any = None,
 ) -> Theta:
     last: list[Theta] = [unravelled(start if fold is None else fold(start), like)]
+    steps = [0]
     seen: dict[bytes, tuple[float, float, Doubles]] = {}
 
     def both(vector: Doubles) -> tuple[float, Doubles]:
@@ -162,9 +160,10 @@ def _run(
             both(x)
         value, data, gradient = seen[x.tobytes()]
         last[0] = unravelled(x if fold is None else fold(x), like)
-        if not evaluate.replayed:
+        steps[0] += 1
+        if steps[0] <= evaluate.told:
             return  # it was told before
-        made = {"evaluations": list(evaluate.made)}
+        made = {"evaluations": list(evaluate.made), "told": steps[0]}
         if observe(Step(last[0], -value, data, float(np.linalg.norm(gradient)), state=made)):
             raise _Stop
 
@@ -224,7 +223,7 @@ def _with_l1(
         raise Error(f"an L1 prior has kinks, and {method} wants none; use method='l-bfgs'")
     if bounds is not None:
         raise Error("an L1 prior and bounds cannot be had at once")
-    evaluate = Evaluations(problem, theta, state.get("evaluations", ()))
+    evaluate = Evaluations(problem, theta, state)
     first, n = ravelled(theta), len(strengths)
 
     def fold(vector: Doubles) -> Doubles:
