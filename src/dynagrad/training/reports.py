@@ -1,15 +1,19 @@
-"""What a training run was: a record for each of its steps, why it ended, and tables and pictures of these."""
+"""What a training run was: a record for each of its steps, why it ended, and tables, files and pictures of these."""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from ..errors import Error
+from ..arguments import whole_number
+from ..errors import Error, shown
 from ..facts.readers import import_module
+from .storage.whole import replace_file, why
 
 
 @dataclass(frozen=True)
@@ -57,19 +61,19 @@ class Fit:
 
     def to_arrow(self) -> Any:
         """The history as a `pyarrow.Table`."""
-        pa = import_module("pyarrow", "train", "to_arrow")
-        return pa.table({name: [getattr(r, name) for r in self.history] for name in NAMES})
+        return _table(self.history)
 
     def to_csv(self, path: str | Path) -> None:
         """The history as a file of comma-separated values."""
-        with Path(path).open("w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, NAMES)
-            writer.writeheader()
-            writer.writerows(map(asdict, self.history))
+        Log(path_of("path", path), self.history, ".csv").close()
 
     def curve(self, width: int = 60, height: int = 12) -> str:
         """The objective by iteration, drawn with characters for a terminal."""
-        return curve([r.objective for r in self.history], width, height)
+        return curve(
+            [r.objective for r in self.history],
+            whole_number("width", width, 2, 10_000),
+            whole_number("height", height, 2, 10_000),
+        )
 
     def plot(self) -> Any:
         """The objective, and that of held-out data, as a matplotlib figure."""
@@ -88,10 +92,93 @@ class Fit:
         return f"<Fit by {self.method}: {len(self.history)} iterations, objective {self.objective:.6g}, {self.stopped}>"
 
 
+# -- files -------------------------------------------------------------------------------------------------------------
+
+
+def path_of(what: str, given: Any) -> Path:
+    """An argument that has to be a path. Raises Error, with its name."""
+    if not isinstance(given, str | Path) or not str(given) or "\0" in str(given):
+        raise Error(f"{what} must be the path of a file, not {shown(given)}")
+    return Path(given)
+
+
+SUFFIXES = (".csv", ".arrow", ".feather")
+SELDOM = 1.0
+"""Seconds between two writes of an Arrow log, which is written anew each time."""
+
+
+class Log:
+    """The records of a run in a file, CSV or Arrow by its suffix.
+
+    It begins with `history`, in place of what was in the file: for a run that is taken up, with the steps up to the
+    checkpoint, as those that were made after it are made again. A CSV gets a line at each step; an Arrow file is
+    replaced as a whole, once a second and at the end.
+    """
+
+    def __init__(self, path: Path, history: Iterable[Record], suffix: str | None = None) -> None:
+        self._path, self._records = path, list(history)
+        self._arrow = (suffix or path.suffix) != ".csv"
+        if (suffix or path.suffix) not in SUFFIXES:
+            raise Error(f"log={shown(str(path))}: a log ends in {', '.join(SUFFIXES)}")
+        self._written = 0.0
+        if self._arrow:
+            self._write_arrow()
+            return
+        with _told(path):
+            self._file: Any = path.open("w", newline="", encoding="utf-8")
+            self._lines = csv.DictWriter(self._file, NAMES)
+            self._lines.writeheader()
+            self._lines.writerows(map(asdict, self._records))
+            self._file.flush()
+
+    def add(self, record: Record) -> None:
+        """Writes a step."""
+        if not self._arrow:
+            with _told(self._path):
+                self._lines.writerow(asdict(record))
+                self._file.flush()
+            return
+        self._records.append(record)
+        if time.monotonic() - self._written >= SELDOM:
+            self._write_arrow()
+
+    def close(self) -> None:
+        """Ends the file."""
+        if self._arrow:
+            self._write_arrow()
+        else:
+            with _told(self._path):
+                self._file.close()
+
+    def _write_arrow(self) -> None:
+        pa = import_module("pyarrow", "train", "a log as Arrow")
+        table, sink = _table(self._records), pa.BufferOutputStream()
+        with pa.ipc.new_file(sink, table.schema) as out:
+            out.write_table(table)
+        replace_file(self._path, bytes(sink.getvalue()))
+        self._written = time.monotonic()
+
+
+@contextmanager
+def _told(path: Path) -> Iterator[None]:
+    """Errors of the system, as ours."""
+    try:
+        yield
+    except OSError as error:
+        raise Error(f"{shown(str(path))} cannot be written: {why(error)}") from None
+
+
+def _table(records: Sequence[Record]) -> Any:
+    pa = import_module("pyarrow", "train", "a history as an Arrow table")
+    types = {name: pa.int64() if name == "iteration" else pa.float64() for name in NAMES}
+    return pa.table({name: pa.array([getattr(r, name) for r in records], types[name]) for name in NAMES})
+
+
+# -- pictures ----------------------------------------------------------------------------------------------------------
+
+
 def curve(values: Sequence[float], width: int, height: int) -> str:
     """Numbers in their order as a curve of characters."""
-    if width < 2 or height < 2:
-        raise Error("a curve is at least two characters wide and two high")
     if not values:
         return ""
     low, high = min(values), max(values)

@@ -6,7 +6,8 @@ costs nothing, and goes on from there with the same bits.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import zlib
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from ..parameters.rows import Doubles
 from ..priors import L1
 from ..problem import Problem
 from ..specification import Theta, ravelled, unravelled
-from ..steps import Observe, Step
+from ..steps import Observe, Step, Trace
 
 SCIPY = {
     "cg": "CG",
@@ -51,26 +52,37 @@ class _Stop(Exception):
 
 
 class Evaluations:
-    """Objectives and gradients in the order in which they were asked for, replayed as long as there are any."""
+    """Objectives and gradients in the order in which they were asked for: those of a checkpoint, then new ones."""
 
-    def __init__(self, problem: Problem, like: Theta, known: Sequence[tuple[float, float, Doubles]]) -> None:
+    def __init__(self, problem: Problem, like: Theta, state: Mapping[str, Any]) -> None:
         self._problem, self._like = problem, like
-        self.made = list(known)
-        self._next = 0
+        self.trace: Trace = state.get("evaluations") or Trace()
+        self.start = np.asarray(state["start"]) if "start" in state else ravelled(like)
+        """Where the run began, from which it is replayed."""
+        self.told = int(state.get("told", 0))
+        """The steps that the observer knows of a run that was taken up."""
+        self._known = iter(self.trace.known)
+        self.data = np.nan
+        """The objective of the data alone, where it was last asked for."""
+        self.count = 0
 
-    @property
-    def replayed(self) -> bool:
-        """Whether what comes next is new."""
-        return self._next >= len(self.made)
-
-    def __call__(self, vector: Doubles) -> tuple[float, float, Doubles]:
-        """The objective, that of the data alone, and the gradient."""
-        if self._next == len(self.made):
+    def __call__(self, vector: Doubles) -> tuple[float, Doubles]:
+        """The objective and its gradient."""
+        mark = float(zlib.crc32(vector.tobytes()))
+        found = next(self._known, None)
+        if found is None:
             theta = unravelled(vector, self._like)
             value, totals = self._problem.objective(theta)
-            self.made.append((value, totals.value, ravelled(self._problem.spec.pull(theta, totals))))
-        self._next += 1
-        return self.made[self._next - 1]
+            found = np.concatenate([[value, totals.value, mark], ravelled(self._problem.spec.pull(theta, totals))])
+            self.trace.new.append(found)
+            self.count += len(totals.values)
+        elif found[2] != mark:
+            raise Error(
+                "the run of the checkpoint took other steps than this one: it was made by another version of scipy or "
+                "on another machine; remove it to begin again"
+            )
+        self.data = float(found[1])
+        return float(found[0]), found[3:]
 
 
 def minimise(
@@ -96,13 +108,13 @@ def minimise(
     strengths = _l1(problem, theta)
     if strengths.any():
         return _with_l1(problem, theta, observe, state, strengths, optimize, method, bounds, options)
-    evaluate = Evaluations(problem, theta, state.get("evaluations", ()))
+    evaluate = Evaluations(problem, theta, state)
 
     def negative(vector: Doubles) -> tuple[float, Doubles]:
-        value, _, gradient = evaluate(vector)
+        value, gradient = evaluate(vector)
         return -value, -gradient
 
-    return _run(optimize, negative, ravelled(theta), theta, evaluate, observe, method, bounds, constraints, options)
+    return _run(optimize, negative, evaluate.start, theta, evaluate, observe, method, bounds, constraints, options)
 
 
 def _run(
@@ -120,23 +132,27 @@ def _run(
 ) -> Theta:
     last: list[Theta] = [unravelled(start if fold is None else fold(start), like)]
     seen: dict[bytes, tuple[float, float, Doubles]] = {}
+    steps = 0
 
     def both(vector: Doubles) -> tuple[float, Doubles]:
         value, gradient = negative(vector)
         seen.clear()
-        seen[np.asarray(vector).tobytes()] = (value, evaluate.made[-1][1], gradient)
+        seen[np.asarray(vector).tobytes()] = (value, evaluate.data, gradient)
         return value, gradient
 
     def step(vector: Any, *_: Any) -> None:
+        nonlocal steps
         x = np.asarray(getattr(vector, "x", vector))
         if x.tobytes() not in seen:
             both(x)
         value, data, gradient = seen[x.tobytes()]
         last[0] = unravelled(x if fold is None else fold(x), like)
-        if not evaluate.replayed:
+        steps += 1
+        if steps <= evaluate.told:
             return  # it was told before
-        made = {"evaluations": list(evaluate.made)}
-        if observe(Step(last[0], -value, data, float(np.linalg.norm(gradient)), state=made)):
+        count, evaluate.count = evaluate.count, 0
+        made = {"evaluations": evaluate.trace, "start": evaluate.start, "told": steps}
+        if observe(Step(last[0], -value, data, float(np.linalg.norm(gradient)), count, made)):
             raise _Stop
 
     if options is not None and not isinstance(options, Mapping):
@@ -187,15 +203,15 @@ def _with_l1(
         raise Error(f"an L1 prior has kinks, and {method} wants none; use method='l-bfgs'")
     if bounds is not None:
         raise Error("an L1 prior and bounds cannot be had at once")
-    evaluate = Evaluations(problem, theta, state.get("evaluations", ()))
-    first, n = ravelled(theta), len(strengths)
+    evaluate = Evaluations(problem, theta, state)
+    first, n = evaluate.start, len(strengths)
 
     def fold(vector: Doubles) -> Doubles:
         return vector[:n] - vector[n:]
 
     def negative(vector: Doubles) -> tuple[float, Doubles]:
         folded = fold(vector)
-        value, _, gradient = evaluate(folded)
+        value, gradient = evaluate(folded)
         smooth = value + float(strengths @ np.abs(folded))
         slope = gradient + strengths * np.sign(folded)
         return -smooth + float(strengths @ (vector[:n] + vector[n:])), np.concatenate(
