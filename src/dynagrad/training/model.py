@@ -140,8 +140,8 @@ class Model:
         whose goal is not derived: "warn", "skip" or "error". The result is the same to the last bit for any number of
         `threads` and any `executor`. `callback` gets each record, and ends the run by returning False. `checkpoint` is
         a file, written `every` so many steps, that the run goes on from if it is there; a run that had ended is not run
-        again, unless the limits of now are wider. `log` is a `.csv` or `.arrow` file with a row for each step: that of a
-        run that goes on from a checkpoint is continued, any other is replaced. `progress` draws a progress bar.
+        again, unless the limits of now are wider. `log` is a `.csv` or `.arrow` file with a row for each step: that of
+        a run that goes on from a checkpoint is continued, any other is replaced. `progress` draws a progress bar.
 
         Raises `Error` where a method does not fit the model, `NotConverged` where the objective is not finite or falls
         though it cannot; the model then has the last good parameters.

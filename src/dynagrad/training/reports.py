@@ -6,7 +6,7 @@ import csv
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields
+from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -125,18 +125,13 @@ class Log:
             self._write_arrow()
             return
         with _told(path):
-            self._file: Any = path.open("w", newline="", encoding="utf-8")
-            self._lines = csv.DictWriter(self._file, NAMES)
-            self._lines.writeheader()
-            self._lines.writerows(map(asdict, self._records))
-            self._file.flush()
+            path.write_text("", "utf-8")
+        self._append(NAMES, *map(astuple, self._records))
 
     def add(self, record: Record) -> None:
         """Writes a step."""
         if not self._arrow:
-            with _told(self._path):
-                self._lines.writerow(asdict(record))
-                self._file.flush()
+            self._append(astuple(record))
             return
         self._records.append(record)
         if time.monotonic() - self._written >= SELDOM:
@@ -146,9 +141,10 @@ class Log:
         """Ends the file."""
         if self._arrow:
             self._write_arrow()
-        else:
-            with _told(self._path):
-                self._file.close()
+
+    def _append(self, *rows: Sequence[Any]) -> None:
+        with _told(self._path), self._path.open("a", newline="", encoding="utf-8") as file:
+            csv.writer(file).writerows(rows)
 
     def _write_arrow(self) -> None:
         pa = import_module("pyarrow", "train", "a log as Arrow")

@@ -311,9 +311,7 @@ def incremental(problem: Problem, theta: Theta, observe: Observe, state: Mapping
                 constants.append(constant)
                 continue
             if n == len(counts):
-                raise Error(
-                    "the data have more examples than in the pass before, and incremental EM keeps their counts"
-                )
+                raise Error("the data have more examples than in the pass before; incremental EM keeps their counts")
             total = {key: total[key] + (new[key] - counts[n][key]) for key in new}
             counts[n], constants[n] = new, constant
             theta = maximise(theta, total)

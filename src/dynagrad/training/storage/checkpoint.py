@@ -2,8 +2,8 @@
 
 The file is replaced as a whole at each write. It opens with a line that names the format and a digest of the rest,
 which is a zip of numpy arrays and one JSON; nothing in it is executed. A `Trace`, which only grows, is in a file of its
-own beside it (`NAME.evaluations`): what is new is added at its end, before the checkpoint that counts it replaces the one
-before.
+own beside it (`NAME.evaluations`): what is new is added at its end, before the checkpoint that counts it replaces the
+one before.
 """
 
 from __future__ import annotations

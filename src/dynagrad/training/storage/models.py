@@ -49,7 +49,7 @@ def save(spec: Specification, theta: Theta, folder: Path) -> None:
     """Writes a model. Raises Error where that fails; a folder that was there is then as it was."""
     toml = import_module("tomli_w", "train", "model.save()")
     context, files = context_of(spec.program), Files()
-    head = {
+    head: dict[str, Any] = {
         "format": FORMAT,
         "version": VERSION,
         "goal": spec.goal,
@@ -92,9 +92,7 @@ def _objection(folder: Path) -> str | None:
     if head.get("format") != FORMAT:
         return "it is no model, or a damaged one; give another name, or remove it"
     if there - known:
-        return (
-            f"it has {shown(min(there - known))}, which is no file of the model; give another name, or move that file"
-        )
+        return f"it has {shown(min(there - known))}, which is no file of a model; give another name, or move it"
     return None
 
 

@@ -62,7 +62,7 @@ def numbers(table: Any, name: str) -> Any:
 
 def columns_of(relation: Relation) -> tuple[dict[str, Any], dict[str, Any]]:
     """A relation as columns, and what is to be known beside."""
-    found = {f"{ARGUMENT}{n + 1}": _written(column) for n, column in enumerate(relation.columns)}
+    found: dict[str, Any] = {f"{ARGUMENT}{n + 1}": _written(column) for n, column in enumerate(relation.columns)}
     if relation.values is not None:
         found[VALUE] = np.ascontiguousarray(relation.values, np.float64)
     about = {"key": relation.key, "rows": relation.count, "shape": relation.dense_shape, "names": relation.names}

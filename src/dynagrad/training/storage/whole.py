@@ -10,6 +10,7 @@ import shutil
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from ...errors import Error, shown
 
@@ -82,12 +83,12 @@ def why(error: Exception) -> str:
 def _exchange(one: Path, two: Path) -> None:
     """Two folders under each other's names, at once where the system can."""
     names = (os.fsencode(one), os.fsencode(two))
-    library = ctypes.CDLL(None, use_errno=True) if sys.platform != "win32" else None
+    library: Any = ctypes.CDLL(None) if sys.platform != "win32" else None
     if hasattr(library, "renameat2"):  # Linux
         here = ctypes.c_int(-100)
-        if library.renameat2(here, names[0], here, names[1], ctypes.c_uint(2)) == 0:  # type: ignore[union-attr]
+        if library.renameat2(here, names[0], here, names[1], ctypes.c_uint(2)) == 0:
             return
-    elif hasattr(library, "renamex_np") and library.renamex_np(*names, ctypes.c_uint(2)) == 0:  # type: ignore[union-attr]
+    elif hasattr(library, "renamex_np") and library.renamex_np(*names, ctypes.c_uint(2)) == 0:
         return  # macOS
     before = two.with_name(f".dynagrad-{secrets.token_hex(8)}")
     os.rename(two, before)
