@@ -75,7 +75,7 @@ class Watcher:
 
     def __call__(self, step: Step) -> bool:
         now = time.monotonic()
-        dev = None if self._dev is None else self._dev.objective(step.theta, gradient=False)[0]
+        dev = None if self._dev is None else self._held_out(self._dev, step.theta)
         record = Record(
             len(self.history) + 1,
             step.objective,
@@ -99,6 +99,10 @@ class Watcher:
         self._bar.show(record)
         self._call(record)
         return self.stopped is not None
+
+    def _held_out(self, dev: Problem, theta: Theta) -> float:
+        """The objective of held-out data, without priors."""
+        return dev.totals(dev.spec.weights(theta), gradient=False).value
 
     def write(self) -> None:
         """Writes the checkpoint."""
