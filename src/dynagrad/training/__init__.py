@@ -3,7 +3,8 @@
 A model (`model.py`) is a program, parametrisations (`parameters/`), priors (`priors.py`) and an objective
 (`objectives.py`), each of which varies alone; together they are a `specification.py`. Data are `examples.py`. A
 `problem.py` evaluates parameters on data by `workers.py`, which give `totals.py`; `methods/` improve them and tell of
-each of their `steps.py` to `fit.py`, which knows when to stop, and keeps `reports.py`. Files are for `storage.py`.
+each of their `steps.py` to `fit.py`, which knows when to stop, and keeps `reports/`. Models and checkpoints in files
+are for `storage/`.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from .parameters.differentiable import Differentiable
 from .parameters.distribution import Distribution
 from .parameters.log_linear import LogLinear
 from .priors import L1, L2, Dirichlet, Gaussian, add_lambda
-from .reports import Fit
+from .reports.records import Fit
 
 __all__ = [
     "L1",

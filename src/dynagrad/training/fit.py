@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from .problem import Problem
-from .progress import Bar
-from .reports import Fit, Log, Record
+from .reports.logs import Log
+from .reports.progress import Bar
+from .reports.records import Fit, Record
 from .specification import Theta
 from .steps import Step, Trace
 from .storage.checkpoint import Checkpoint

@@ -24,7 +24,7 @@ from .parameters.declared import declared
 from .parameters.parametrisation import Parametrisation
 from .priors import prior_of
 from .problem import MISSING, Problem
-from .reports import Fit, path_of
+from .reports.records import Fit, path_of
 from .specification import Specification, Theta, with_rows
 from .storage import checkpoint as checkpoints
 from .storage import models

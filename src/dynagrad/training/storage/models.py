@@ -12,6 +12,7 @@ import json
 import re
 import tomllib
 from collections.abc import Callable, Mapping
+from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,8 @@ from ...errors import Error, FactError, raised, shown
 from ...facts.readers import import_module
 from ...facts.relation import Relation
 from ...forests.storage import term_from_json
-from ..objectives import Conditional, Likelihood, Objective, Risk
+from .. import objectives
+from ..objectives import Objective
 from ..parameters.distribution import Distribution
 from ..parameters.groups import Groups, values_of
 from ..parameters.log_linear import LogLinear
@@ -35,7 +37,10 @@ from .whole import replace_folder, why
 
 FORMAT, VERSION = "dynagrad model", 1
 TEXT, HEAD, SUMS = "program.dyna", "model.toml", "SHA256SUMS"
-OBJECTIVES: dict[str, type[Any]] = {c.__name__: c for c in (Likelihood, Conditional, Risk)}
+OBJECTIVES: dict[str, type[Any]] = {
+    name: c for name, c in vars(objectives).items() if isinstance(c, type) and hasattr(c, "totals") and is_dataclass(c)
+}
+"""All of ours; those with a function among their fields are to be given again."""
 GIVEN = "given"
 """The kind of what is not in the folder, as it is a function."""
 
@@ -108,9 +113,20 @@ def _plain(key: str) -> str:
 
 def _objective(objective: Objective) -> dict[str, Any]:
     name = type(objective).__name__
+    given = {"kind": GIVEN, "class": name}
     if type(objective) is not OBJECTIVES.get(name):
-        return {"kind": GIVEN, "class": name}
-    return {"kind": name, **{k: v for k, v in vars(objective).items() if v is not None}}
+        return given
+    found: dict[str, Any] = {"kind": name}
+    for field, value in vars(objective).items():
+        if field == "parts":  # of a sum: a factor and an objective each
+            found[field] = [{"factor": float(x), "objective": _objective(part)} for x, part in value]
+            if any(part["objective"]["kind"] == GIVEN for part in found[field]):
+                return given
+        elif isinstance(value, str | int | float):
+            found[field] = value
+        elif value is not None:
+            return given
+    return found
 
 
 def _parametrisation(
@@ -403,5 +419,12 @@ def _objective_of(entry: dict[str, Any], given: Objective | None, folder: Path) 
             f"the objective of the model in {shown(str(folder))} is a function ({entry['class']}), and functions are "
             "not saved: give it again, with load_model(folder, objective=...)"
         )
-    found: Objective = OBJECTIVES[entry["kind"]](**{k: v for k, v in entry.items() if k != "kind"})
+    return _read_objective(entry)
+
+
+def _read_objective(entry: Mapping[str, Any]) -> Objective:
+    parts = [(part["factor"], _read_objective(part["objective"])) for part in entry.get("parts", ())]
+    found: Objective = OBJECTIVES[entry["kind"]](
+        *parts, **{k: v for k, v in entry.items() if k not in ("kind", "parts")}
+    )
     return found

@@ -1,19 +1,18 @@
-"""What a training run was: a record for each of its steps, why it ended, and tables, files and pictures of these."""
+"""What a training run was: a record for each of its steps, why it ended, and tables and pictures of these."""
 
 from __future__ import annotations
 
 import csv
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from ..arguments import whole_number
-from ..errors import Error, shown
-from ..facts.readers import import_module
-from .storage.whole import replace_file, why
+from ...arguments import whole_number
+from ...errors import Error, shown
+from ...facts.readers import import_module
+from ..storage.whole import why
 
 
 @dataclass(frozen=True)
@@ -34,6 +33,28 @@ class Record:
 
 
 NAMES = tuple(f.name for f in fields(Record))
+
+
+def write_csv(path: Path, records: Iterable[Record], *, begin: bool = True) -> None:
+    """Records as a file of comma-separated values, or more of them at the end of one."""
+    with written(path), path.open("w" if begin else "a", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([*([NAMES] if begin else []), *map(astuple, records)])
+
+
+@contextmanager
+def written(path: Path) -> Iterator[None]:
+    """Errors of the system, as ours."""
+    try:
+        yield
+    except OSError as error:
+        raise Error(f"{shown(str(path))} cannot be written: {why(error)}") from None
+
+
+def path_of(what: str, given: Any) -> Path:
+    """An argument that has to be a path. Raises Error, with its name."""
+    if not isinstance(given, str | Path) or not str(given) or "\0" in str(given):
+        raise Error(f"{what} must be the path of a file, not {shown(given)}")
+    return Path(given)
 
 
 @dataclass(frozen=True)
@@ -61,11 +82,11 @@ class Fit:
 
     def to_arrow(self) -> Any:
         """The history as a `pyarrow.Table`."""
-        return _table(self.history)
+        return table_of(self.history)
 
     def to_csv(self, path: str | Path) -> None:
         """The history as a file of comma-separated values."""
-        Log(path_of("path", path), self.history, ".csv").close()
+        write_csv(path_of("path", path), self.history)
 
     def curve(self, width: int = 60, height: int = 12) -> str:
         """The objective by iteration, drawn with characters for a terminal."""
@@ -92,85 +113,11 @@ class Fit:
         return f"<Fit by {self.method}: {len(self.history)} iterations, objective {self.objective:.6g}, {self.stopped}>"
 
 
-# -- files -------------------------------------------------------------------------------------------------------------
-
-
-def path_of(what: str, given: Any) -> Path:
-    """An argument that has to be a path. Raises Error, with its name."""
-    if not isinstance(given, str | Path) or not str(given) or "\0" in str(given):
-        raise Error(f"{what} must be the path of a file, not {shown(given)}")
-    return Path(given)
-
-
-SUFFIXES = (".csv", ".arrow", ".feather")
-SELDOM = 1.0
-"""Seconds between two writes of an Arrow log, which is written anew each time."""
-
-
-class Log:
-    """The records of a run in a file, CSV or Arrow by its suffix.
-
-    It begins with `history`, in place of what was in the file: for a run that is taken up, with the steps up to the
-    checkpoint, as those that were made after it are made again. A CSV gets a line at each step; an Arrow file is
-    replaced as a whole, once a second and at the end.
-    """
-
-    def __init__(self, path: Path, history: Iterable[Record], suffix: str | None = None) -> None:
-        self._path, self._records = path, list(history)
-        self._arrow = (suffix or path.suffix) != ".csv"
-        if (suffix or path.suffix) not in SUFFIXES:
-            raise Error(f"log={shown(str(path))}: a log ends in {', '.join(SUFFIXES)}")
-        self._written = 0.0
-        if self._arrow:
-            self._write_arrow()
-            return
-        with _told(path):
-            path.write_text("", "utf-8")
-        self._append(NAMES, *map(astuple, self._records))
-
-    def add(self, record: Record) -> None:
-        """Writes a step."""
-        if not self._arrow:
-            self._append(astuple(record))
-            return
-        self._records.append(record)
-        if time.monotonic() - self._written >= SELDOM:
-            self._write_arrow()
-
-    def close(self) -> None:
-        """Ends the file."""
-        if self._arrow:
-            self._write_arrow()
-
-    def _append(self, *rows: Sequence[Any]) -> None:
-        with _told(self._path), self._path.open("a", newline="", encoding="utf-8") as file:
-            csv.writer(file).writerows(rows)
-
-    def _write_arrow(self) -> None:
-        pa = import_module("pyarrow", "train", "a log as Arrow")
-        table, sink = _table(self._records), pa.BufferOutputStream()
-        with pa.ipc.new_file(sink, table.schema) as out:
-            out.write_table(table)
-        replace_file(self._path, bytes(sink.getvalue()))
-        self._written = time.monotonic()
-
-
-@contextmanager
-def _told(path: Path) -> Iterator[None]:
-    """Errors of the system, as ours."""
-    try:
-        yield
-    except OSError as error:
-        raise Error(f"{shown(str(path))} cannot be written: {why(error)}") from None
-
-
-def _table(records: Sequence[Record]) -> Any:
+def table_of(records: Sequence[Record]) -> Any:
+    """Records as a `pyarrow.Table`."""
     pa = import_module("pyarrow", "train", "a history as an Arrow table")
     types = {name: pa.int64() if name == "iteration" else pa.float64() for name in NAMES}
     return pa.table({name: pa.array([getattr(r, name) for r in records], types[name]) for name in NAMES})
-
-
-# -- pictures ----------------------------------------------------------------------------------------------------------
 
 
 def curve(values: Sequence[float], width: int, height: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Any
 
-from .reports import Record
+from .records import Record
 
 
 class Bar:
