@@ -7,6 +7,7 @@ shard, so that streams may be larger than memory.
 
 from __future__ import annotations
 
+import inspect
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -73,6 +74,8 @@ class Passes:
         elif isinstance(data, Mapping | Example):
             raise Error("data are a list of examples; for one example, give a list of it")
         elif callable(data):
+            if isinstance(data, type) or not _called_with_nothing(data):
+                raise Error(f"the data are a function, {shown(data)}, which has to begin an iterator without arguments")
             self._begin = data
         elif isinstance(data, Iterator):
             raise Error(
@@ -95,6 +98,16 @@ class Passes:
         examples = iter(self)
         while shard := list(islice(examples, size)):
             yield shard
+
+
+def _called_with_nothing(function: Callable[..., Any]) -> bool:
+    try:
+        inspect.signature(function).bind()
+    except TypeError:
+        return False
+    except ValueError:  # of a function that has no signature to look at
+        return True
+    return True
 
 
 # -- files -------------------------------------------------------------------------------------------------------------

@@ -12,10 +12,11 @@ import numpy as np
 from ..arguments import real_number, whole_number, yes_or_no
 from ..calls import public
 from ..charts.program import Bound, Program, context_of
-from ..errors import Error, shown
+from ..errors import Error, QueryError, shown
 from ..facts.relation import Relation
 from ..facts.table import Table, make_table
 from ..forests.derivation import Derivation
+from ..rules.parse import parse_item
 from .examples import Passes
 from .fit import Settings, run
 from .methods import method_of
@@ -68,6 +69,9 @@ class Model:
             program = Program(program)
         if not isinstance(parameters, Mapping) or not parameters:
             raise Error(f"parameters are a dict with rows by predicate, or parametrisations, not {shown(parameters)}")
+        _check_objective(objective)
+        if not isinstance(goal, str) or parse_item(goal).key not in program.predicates:
+            raise QueryError(f"the goal, {shown(goal)}, is no item of the program, which has {_some(program)}")
         given = {name: p for name, p in parameters.items() if isinstance(p, Parametrisation)}
         rows = {name: p for name, p in parameters.items() if not isinstance(p, Parametrisation)}
         chosen: dict[str, Parametrisation] = {**declared(context_of(program).rules.distributions, rows), **given}
@@ -146,8 +150,7 @@ class Model:
         Raises `Error` where a method does not fit the model, `NotConverged` where the objective is not finite or falls
         though it cannot; the model then has the last good parameters.
         """
-        if missing not in MISSING:
-            raise Error(f"missing is one of {', '.join(MISSING)}, not {shown(missing)}")
+        _check_missing(missing)
         iterations, seed = whole_number("iterations", iterations, 1), whole_number("seed", seed, 0)
         chosen = method_of(method, seed, options)
         workers = workers_of(threads, executor)
@@ -182,6 +185,7 @@ class Model:
     @public
     def score(self, data: Any, *, missing: str = "warn", threads: int | None = None, executor: Any = None) -> float:
         """The objective of data, without priors: the log-likelihood unless the model has another."""
+        _check_missing(missing)
         problem = Problem(self._spec, Passes(data), workers_of(threads, executor), missing)
         return problem.totals(self._spec.weights(self._theta), gradient=False).value
 
@@ -203,6 +207,22 @@ class Model:
     def __repr__(self) -> str:
         sizes = ", ".join(f"{name}: {p.size:,}" for name, p in self._spec.parametrisations.items())
         return f"<Model: {sizes} parameters>"
+
+
+def _some(program: Program) -> str:
+    """The predicates of a program, or the first of them."""
+    names = program.predicates
+    return ", ".join(names[:8]) + (" and others" if len(names) > 8 else "")
+
+
+def _check_objective(objective: Any) -> None:
+    if objective is not None and (isinstance(objective, type) or not hasattr(objective, "totals")):
+        raise Error(f"objective is one of those in dynagrad.training, not {shown(objective)}")
+
+
+def _check_missing(missing: Any) -> None:
+    if not isinstance(missing, str) or missing not in MISSING:
+        raise Error(f"missing is one of {', '.join(MISSING)}, not {shown(missing)}")
 
 
 @public
@@ -246,6 +266,7 @@ def load_model(
     >>> dg.load_model(folder).weights["toss/1"]["h",]
     1.0
     """
+    _check_objective(objective)
     given = {"parametrisations": parametrisations, "functions": functions}
     for name, found in given.items():
         if found is not None and not isinstance(found, Mapping):

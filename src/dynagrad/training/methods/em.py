@@ -315,6 +315,8 @@ def incremental(problem: Problem, theta: Theta, observe: Observe, state: Mapping
             total = {key: total[key] + (new[key] - counts[n][key]) for key in new}
             counts[n], constants[n] = new, constant
             theta = maximise(theta, total)
+        if not counts:
+            raise Error("the data have no examples")
         seen = True
         total = _sum(counts)  # anew, so that rounding does not add up
         theta = maximise(theta, total)

@@ -120,6 +120,8 @@ def ascend(
             value += totals.value
             seen += len(examples)
             norms += float(gradient @ gradient)
+        if not seen:
+            raise Error("the data have no examples")
         count, epoch = seen, epoch + 1
         result = unravelled(total / k if averaged else vector, like)
         now = {"held": held, "vector": vector, "total": total, "k": k, "epoch": epoch, "count": count}
@@ -187,6 +189,8 @@ def by_torch(
             value += here_value
             seen += len(examples)
             norms += float(gradient @ gradient)
+        if not seen:
+            raise Error("the data have no examples")
         epoch, count = epoch + 1, seen
         result = unravelled(vector.detach().numpy().copy(), theta)
         objective = value + problem.spec.log_prior(result)
