@@ -7,9 +7,12 @@ anything at all. The same seed makes the same calls.
 
 from __future__ import annotations
 
+import atexit
 import inspect
 import math
 import random
+import shutil
+import tempfile
 import traceback
 import warnings
 from collections import Counter
@@ -22,6 +25,8 @@ from typing import Any
 import numpy as np
 
 import dynagrad as dg
+from dynagrad import training
+from dynagrad.training import methods
 
 TEXTS = {
     "log": "path(V) += start(V). path(V) += path(U) * edge(U,V). goal += path(V) * end(V).",
@@ -29,6 +34,7 @@ TEXTS = {
     None: "goal += x(I) * w(I,J) * x(J) + exp(x(I)) for I < J. :- output goal. rest += x(_).",
     "boolean": "reach(X) :- start(X). reach(Y) :- reach(X), edge(X,Y). goal += reach(X) * end(X).",
     "expectation": "goal += start(X) * end(X).",
+    "real": ":- distribution edge(U,V) given U. goal += start(U) * edge(U,V) * end(V).",
 }
 NODES = ("a", "b", "c", 1, [1, "a"], dg.Term("f", "a"))
 ITEMS = (
@@ -161,6 +167,50 @@ class Pair:
         self.x, self.y = x, y
 
 
+# Training: models, data, and files in a folder of their own.
+FOLDER = Path(tempfile.mkdtemp(prefix="dynagrad-fuzz-"))
+atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
+
+
+def edges(r: random.Random) -> Any:
+    return [(u, v, r.choice([0.5, 1.0, 0.0, r.random()])) for u in "ab" for v in "abc" if r.random() < 0.8]
+
+
+def parameters(r: random.Random) -> Any:
+    """What a model learns, which mostly fits the program that declares a distribution."""
+    match r.randrange(6):
+        case 0:
+            features = r.choice([None, lambda u, v: [u, v], lambda u, v: {u: 1.0, (v, 1): 0.5}])
+            return {"edge": training.LogLinear({"edge/2": edges(r)}, features, given=r.choice([None, 0]))}
+        case 1:
+            return {"edge": training.Distribution({"edge/2": edges(r)}, given=0, initial="random")}
+        case 2:
+            return {r.choice(KEYS): rows(r, 2)}
+        case _:
+            return {"edge/2": edges(r)}
+
+
+def data(r: random.Random) -> Any:
+    found = []
+    for _ in range(r.randrange(4)):
+        one: Any = {"start/1": [(r.choice("ab"), r.random())], "end/1": [(r.choice("abc"),)]}
+        one = training.Example(one, weight=r.choice([1.0, 2.0, 0.0, -1.0])) if r.random() < 0.3 else one
+        found.append(anything(r) if r.random() < 0.05 else one)
+    return found
+
+
+def prior(r: random.Random) -> Any:
+    kinds: list[Any] = [None, None, training.L1(0.1), training.L2(0.1), training.Gaussian(1.0, {"u": 0.5})]
+    kinds += [training.Dirichlet(0.5), training.Dirichlet(lambda u, v: 1.5), training.add_lambda(0.1)]
+    return r.choice(kinds)
+
+
+def file(r: random.Random) -> Any:
+    odd = ["", "a\0b", 3, None, b"x", FOLDER, FOLDER / "no" / "file", FOLDER / ("x" * 300)]
+    names = ["a", "b", "c", "a.csv", "b.arrow"]
+    return r.choice(odd) if r.random() < 0.2 else FOLDER / r.choice(names)
+
+
 def function(r: random.Random) -> Any:
     return r.choice(FUNCTIONS)
 
@@ -230,9 +280,36 @@ FITTING: dict[str, Callable[[random.Random], Any]] = {
     "c": lambda r: 2.0,
     "a": numbers,
     "b": numbers,
+    "parameters": parameters,
+    "program": lambda r: r.choice([TEXTS["real"], ":- semiring log. " + TEXTS["real"], *TEXTS.values()]),
+    "data": data,
+    "dev": lambda r: r.choice([None, data(r)]),
+    "prior": prior,
+    "Model.objective": lambda r: r.choice(
+        [None, training.Likelihood(), training.Conditional("end(a)"), training.Risk("start/1")]
+    ),
+    "load_model.objective": lambda r: None,
+    "parametrisations": lambda r: r.choice([None, {}, {"edge": 3}]),
+    "Model.goal": lambda r: "goal",
+    "method": lambda r: r.choice(list(methods.METHODS)),
+    "fit.iterations": lambda r: r.choice([1, 2, 3, 0, -1, "x", None]),
+    "fit.tolerance": lambda r: r.choice([0.0, 1e-6]),
+    "patience": lambda r: r.choice([None, 1, 2]),
+    "warm": lambda r: r.choice([True, False]),
+    "missing": lambda r: r.choice(["warn", "skip", "error"]),
+    "executor": lambda r: None,
+    "callback": lambda r: r.choice([None, lambda record: None, lambda record: False]),
+    "log": file,
+    "fit.checkpoint": file,
+    "folder": file,
+    "to_csv.path": file,
+    "width": lambda r: r.choice([2, 30]),
+    "height": lambda r: r.choice([2, 10]),
 }
-STEPS = {"checkpoint.n", "fixed_point.max_steps", "derivative.n"}
+STEPS = {"checkpoint.n", "fixed_point.max_steps", "derivative.n", "fit.iterations"}
 """How often a user's function is called: 10**40 times, or without an end, would be what was asked for."""
+FILES = {"fit.log", "fit.checkpoint", "save.folder", "load_model.folder", "to_csv.path"}
+"""What is written and read, nowhere but in a folder of the fuzzer's."""
 HELD = 12  # of each type, so many live at once
 CALLED = tuple(
     name
@@ -254,6 +331,8 @@ class World:
         self.live: dict[type, list[Any]] = {}
         for program in self.programs:
             self.keep(program)
+        if "real" in semirings:
+            self.keep(dg.Model(TEXTS["real"], {"edge/2": [(u, v, 0.5) for u in "ab" for v in "abc"]}))
 
     def keep(self, thing: Any) -> None:
         kind = type(thing)
@@ -269,7 +348,7 @@ class World:
         if fitting is None:
             return anything(r)
         fits = fitting(r)
-        given = anything(r) if r.random() < 0.12 and f"{of}.{name}" not in STEPS else fits
+        given = anything(r) if r.random() < 0.12 and f"{of}.{name}" not in STEPS | FILES else fits
         return (
             fits if callable(fits) and callable(given) else given
         )  # of what a stranger's function raises we know nothing

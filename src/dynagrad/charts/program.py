@@ -349,7 +349,9 @@ class Bound:
         >>> bound.with_values({"edge/2": [1.0, 1.0]}).run({"start/1": [("a", 0.0)]})["path(c)"]
         2.0
         """
-        probabilities = probabilities_flag(values) or self.program._probabilities
+        return self._with_values(numbers, probabilities_flag(values) or self.program._probabilities)
+
+    def _with_values(self, numbers: Mapping[str, Any], probabilities: bool) -> Bound:
         scale_ = self.program._context.scale
         shape, finite, _ = scale_.value_form(probabilities)
         given = dict(self._binding.given)
@@ -665,6 +667,21 @@ def context_of(program: Program) -> ProgramContext:
 def binding_of(bound: Bound) -> Binding:
     """The facts behind a bound program, for other rooms of the package."""
     return bound._binding
+
+
+def in_probabilities(program: Program) -> bool:
+    """Whether the numbers of a program are given as probabilities."""
+    return program._probabilities
+
+
+def with_facts(program: Program, relations: Mapping[str, Relation]) -> Bound:
+    """A program with facts whose values are on the semiring's scale, however its numbers are given."""
+    return make_bound(program, relations, program._empty)
+
+
+def with_weights(bound: Bound, numbers: Mapping[str, Any]) -> Bound:
+    """`with_values` on the semiring's scale, however the numbers of the program are given."""
+    return bound._with_values(numbers, False)
 
 
 def chart_of(bound: Bound, facts: Mapping[str, Any], limits: Limits) -> Chart:

@@ -93,7 +93,7 @@ FunctionsOption = Annotated[
 # -- errors and warnings ---------------------------------------------------------------------------------------------
 
 
-def _say(kind: str, message: str) -> None:
+def say(kind: str, message: str) -> None:
     colour = {"error": typer.colors.RED, "warning": typer.colors.YELLOW}.get(kind)
     typer.secho(f"{kind}:", fg=colour, bold=bool(colour), err=True, nl=False)
     typer.echo(f" {message}", err=True)
@@ -108,7 +108,7 @@ def _told() -> Iterator[None]:
 
         def show(message: Any, category: type[Warning], *rest: Any, **more: Any) -> None:
             if issubclass(category, ProgramWarning):
-                _say("warning", str(message))
+                say("warning", str(message))
             else:
                 usual(message, category, *rest, **more)
 
@@ -125,13 +125,13 @@ def command(function: Callable[P, R]) -> Callable[P, R]:
             with _told():
                 return function(*args, **kwargs)
         except Error as error:
-            _say("error", str(error))
+            say("error", str(error))
             raise typer.Exit(1) from None
         except KeyboardInterrupt:
             typer.echo("interrupted", err=True)
             raise typer.Exit(130) from None
         except MemoryError:
-            _say("error", "there is no memory left; give the command fewer facts, or ask it for less")
+            say("error", "there is no memory left; give the command fewer facts, or ask it for less")
             raise typer.Exit(1) from None
 
     return run
@@ -219,7 +219,7 @@ def run(
     note_missing(program, relations)
     queries = query or ([] if grad else _default_queries(program))
     if not queries and not grad:
-        _say("note", "the program derives nothing; name what to print with --query")
+        say("note", "the program derives nothing; name what to print with --query")
     items = [(text, parse_item(text)) for text in queries]
     for option, texts in (("--grad", grad), ("--until", [until] if until else [])):
         for text in texts:
@@ -237,10 +237,10 @@ def run(
     for text in grad:
         answers.extend(derivatives(chart, text, list(relations), timeout))
         if text not in chart:
-            _say("note", f"{text} was not derived, so its derivatives are zero")
+            say("note", f"{text} was not derived, so its derivatives are zero")
     PRINTERS[format](answers, limit)
     if not chart.converged:
-        _say("note", f"the run stopped early ({chart.status}); values may not be final")
+        say("note", f"the run stopped early ({chart.status}); values may not be final")
     if stats:
         s = chart.stats
         typer.echo(
@@ -255,7 +255,7 @@ def note_missing(program: Program, relations: Mapping[str, Relation]) -> None:
     known = {axiom.item.key for axiom in rules.axioms} | set(relations)
     missing = [k for k in program.inputs if k not in known and not rules.predicates[k].external]
     if missing:
-        _say("note", f"no facts for {', '.join(missing)}")
+        say("note", f"no facts for {', '.join(missing)}")
 
 
 def _default_queries(program: Program) -> list[str]:
@@ -494,7 +494,7 @@ def main() -> None:
         _drop(sys.stdout)
         why = error.strerror if isinstance(error, OSError) else f"{error}; set PYTHONIOENCODING=utf-8"
         try:
-            _say("error", f"the output cannot be written: {why or error}")
+            say("error", f"the output cannot be written: {why or error}")
             sys.stderr.flush()
         except (OSError, UnicodeEncodeError):
             _drop(sys.stderr)

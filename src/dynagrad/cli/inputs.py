@@ -30,8 +30,8 @@ class Values(StrEnum):
 _NAMED = re.compile(r"(?P<name>.+)\.(?P<arity>\d+)\.[A-Za-z]+\Z")
 
 
-def _fact_files(given: Sequence[str]) -> Iterator[tuple[str, Path]]:
-    """The predicates and files that `--facts` options name."""
+def _fact_files(given: Sequence[str], option: str) -> Iterator[tuple[str, Path]]:
+    """The predicates and files that options such as `--facts` name."""
     for text in given:
         key, sep, path = text.partition("=")
         if sep:
@@ -40,26 +40,28 @@ def _fact_files(given: Sequence[str]) -> Iterator[tuple[str, Path]]:
         place = Path(text)
         paths = sorted(p for p in place.iterdir() if _NAMED.match(p.name)) if place.is_dir() else [place]
         if not paths:
-            raise FactError(f"--facts {text}: the folder has no files with names such as rewrite.3.tsv")
+            raise FactError(f"{option} {text}: the folder has no files with names such as rewrite.3.tsv")
         for at in paths:
             named = _NAMED.match(at.name)
             if named is None and not at.suffix and not at.exists():
-                raise FactError(f"--facts {text}: there is no such folder")
+                raise FactError(f"{option} {text}: there is no such folder")
             if named is None:
-                raise FactError(f"--facts {text}: say which predicate the file is for, as in --facts rewrite/3={text}")
+                raise FactError(
+                    f"{option} {text}: say which predicate the file is for, as in {option} rewrite/3={text}"
+                )
             yield f"{named['name']}/{named['arity']}", at
 
 
-def facts_of(program: Program, given: Sequence[str], values: Values) -> dict[str, Relation]:
+def facts_of(program: Program, given: Sequence[str], values: Values, *, option: str = "--facts") -> dict[str, Relation]:
     """The facts of all files; those of several files for one predicate are concatenated."""
     shape, finite, one = context_of(program).scale.value_form(values is Values.probabilities)
     found: dict[str, Relation] = {}
-    for key, path in _fact_files(given):
+    for key, path in _fact_files(given, option):
         if key not in program.predicates and re.fullmatch(r".+/\d+", key):
             if resembles(key, program.predicates):
                 near = nearest(key, program.predicates)
-                raise FactError(f"--facts {key}: the program has no predicate `{key}`.{near}")
-            warn(f"--facts {key}: the program does not use `{key}`, so {path} is not read")
+                raise FactError(f"{option} {key}: the program has no predicate `{key}`.{near}")
+            warn(f"{option} {key}: the program does not use `{key}`, so {path} is not read")
             continue
         relation = read_file(path, key, value_shape=shape, finite=finite)
         found[key] = concatenate(found[key], relation, one) if key in found else relation
@@ -80,10 +82,15 @@ def program_of(
     """The program of a file. Unless `hosted`, nothing will run, so external predicates need no function."""
     given: dict[str, Any] = {} if hosted else dict.fromkeys(_declared(file, "external"), _nothing)
     if functions is not None:
-        defined = _defined(functions)
-        given |= {k: defined[n] for k in _declared(file, "external") if (n := k.rsplit("/", 1)[0]) in defined}
-        given |= {n: defined[n] for k in _declared(file, "function") if (n := k.rsplit("/", 1)[0]) in defined}
+        given |= functions_of(file, functions)
     return Program(file, semiring, given, values=values.value)
+
+
+def functions_of(file: Path, functions: Path) -> dict[str, Any]:
+    """The functions that a program declares, from a Python file that defines them."""
+    defined = _defined(functions)
+    found = {k: defined[n] for k in _declared(file, "external") if (n := k.rsplit("/", 1)[0]) in defined}
+    return found | {n: defined[n] for k in _declared(file, "function") if (n := k.rsplit("/", 1)[0]) in defined}
 
 
 def _declared(file: Path, kind: str) -> list[str]:

@@ -16,7 +16,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from ..errors import Error, shown
+from ..errors import Error, FactError, shown
 from ..facts.readers import read
 from ..facts.relation import Relation
 from ..facts.terms import canonical, item_text
@@ -156,6 +156,8 @@ def _given(program: Any, facts: Mapping[str, Any], values: str) -> _Given:
         value = _one(made) if rule.body == ONE else _constant(made, rule.body)
         row = tuple(PartialMatch().value(t) for t in rule.head.arguments)
         made.axioms.setdefault(rule.head.key, []).append(_Fact(row, value))
+    if not isinstance(facts, Mapping):
+        raise FactError(f'{shown(facts)} is not a dict of facts; give predicates and rows: {{"rewrite/3": rows}}')
     for key, rows in facts.items():
         made.facts[key] = _read(made, key, rows)
     return made

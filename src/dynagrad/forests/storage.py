@@ -45,7 +45,7 @@ def to_json(forest: Packed, indent: int | None = None) -> str:
         "items": [
             {
                 "predicate": key,
-                "arguments": [_written(x) for x in arguments],
+                "arguments": [term_to_json(x) for x in arguments],
                 "value": _number(python_value(values[n])),
                 "opened": bool(a.opened[n]),
             }
@@ -68,16 +68,16 @@ def _instance(forest: Packed, n: int, head: int) -> dict[str, Any]:
     return found
 
 
-def _written(value: Any) -> Any:
+def term_to_json(value: Any) -> Any:
     """An argument: a number or a text as it is, a float apart from integers, and other terms as text of their parts."""
     if isinstance(value, bool) or value is None:
         raise Error(f"{shown(value)} is no argument")
     if isinstance(value, float):
-        return {"float": repr(value)}
+        return {"float": repr(float(value))}
     if isinstance(value, tuple):
-        return [_written(x) for x in value]
+        return [term_to_json(x) for x in value]
     if isinstance(value, Term):
-        return {"functor": value.functor, "arguments": [_written(x) for x in value.arguments]}
+        return {"functor": value.functor, "arguments": [term_to_json(x) for x in value.arguments]}
     return value
 
 
@@ -89,13 +89,13 @@ def _number(value: Any) -> Any:
     return value
 
 
-def _read_argument(value: Any) -> Any:
+def term_from_json(value: Any) -> Any:
     if isinstance(value, list):
-        return tuple(map(_read_argument, value))
+        return tuple(map(term_from_json, value))
     if isinstance(value, dict):
         if "float" in value:
             return float(value["float"])
-        return Term(value["functor"], *map(_read_argument, value["arguments"]))
+        return Term(value["functor"], *map(term_from_json, value["arguments"]))
     return value
 
 
@@ -164,7 +164,7 @@ def _read(data: dict[str, Any]) -> Packed:
     known = all(0 <= r.source < len(source.rules) for r in rules.values())
     if not known or any(r >= 0 and r not in rules for r in rule):
         raise ValueError("an instance is of a rule that is not there")
-    names: list[Name] = [(i["predicate"], tuple(map(_read_argument, i["arguments"]))) for i in items]
+    names: list[Name] = [(i["predicate"], tuple(map(term_from_json, i["arguments"]))) for i in items]
     values = [_read_number(i["value"]) for i in items]
     algebra = ALGEBRAS[data["semiring"]]
     order = sorted(range(count), key=lambda n: (names[n][0], [_order(x) for x in names[n][1]]))

@@ -4,7 +4,8 @@ A model (`model.py`) is a program, parametrisations (`parameters/`), priors (`pr
 (`objectives.py`), each of which varies alone; together they are a `specification.py`. Data are `examples.py`; `data/`
 has where they come from and what is known of their answers. A `problem.py` evaluates parameters on data by
 `workers.py`, those of other processes in `pools.py`, which give `totals.py`; `methods/` improve them and tell of each
-of their `steps.py` to `fit.py`, which knows when to stop, and keeps `reports.py`. Files are for `storage.py`.
+of their `steps.py` to `fit.py`, which knows when to stop, and keeps `reports/`. Models and checkpoints in files are for
+`storage/`.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from .parameters.distribution import Distribution
 from .parameters.log_linear import LogLinear
 from .parameters.network import Torch
 from .priors import L1, L2, Dirichlet, Gaussian, add_lambda
-from .reports import Fit
+from .reports.records import Fit
 
 __all__ = [
     "L1",

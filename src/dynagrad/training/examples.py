@@ -8,6 +8,7 @@ error: sums over them would mean nothing.
 
 from __future__ import annotations
 
+import inspect
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -81,6 +82,8 @@ class Passes:
         elif isinstance(data, Mapping | Example):
             raise Error("data are a list of examples; for one example, give a list of it")
         elif callable(data):
+            if isinstance(data, type) or not _called_with_nothing(data):
+                raise Error(f"the data are a function, {shown(data)}, which has to begin an iterator without arguments")
             self._begin = data
         elif isinstance(data, Iterator):
             raise Error(
@@ -143,6 +146,16 @@ def _same(before: _State, now: _State) -> None:
                 f"{cut(name)} {how} while the model was trained: each pass over the data has to see the same; begin "
                 "again with what is there now"
             )
+
+
+def _called_with_nothing(function: Callable[..., Any]) -> bool:
+    try:
+        inspect.signature(function).bind()
+    except TypeError:
+        return False
+    except ValueError:  # of a function that has no signature to look at
+        return True
+    return True
 
 
 # -- files -------------------------------------------------------------------------------------------------------------

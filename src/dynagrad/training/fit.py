@@ -7,64 +7,76 @@ goes on from the last, and ends with the bits of one that was not.
 
 from __future__ import annotations
 
-import csv
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from . import storage
 from .problem import Problem
-from .reports import NAMES, Fit, Record
+from .reports.logs import Log
+from .reports.progress import Bar
+from .reports.records import Fit, Record
 from .specification import Theta
-from .steps import Step
+from .steps import Step, Trace
+from .storage.checkpoint import Checkpoint
 
 Callback = Callable[[Record], Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """When a run ends, and what it writes."""
+
+    iterations: int
+    tolerance: float
+    patience: int | None = None
+    callback: Callback | None = None
+    log: Path | None = None
+    every: int = 1
+    progress: bool = False
 
 
 class Watcher:
     """Told of each step; it keeps what the run will be judged by."""
 
     def __init__(
-        self,
-        dev: Problem | None,
-        iterations: int,
-        tolerance: float,
-        patience: int | None,
-        callback: Callback | None,
-        log: Path | None,
-        checkpoint: Path | None,
-        every: int,
-        about: Mapping[str, Any],
-        start: Theta,
+        self, settings: Settings, dev: Problem | None, checkpoint: Checkpoint | None, bar: Bar, start: Theta
     ) -> None:
         self.history: list[Record] = []
-        self.stopped = "method"
+        self.stopped: str | None = None
         self.theta = start
         self.best: tuple[float, Theta] | None = None
-        self._dev, self._iterations, self._tolerance, self._patience = dev, iterations, tolerance, patience
-        self._callback, self._log, self._checkpoint, self._every = callback, log, checkpoint, every
-        self._about, self._start = about, start
+        self._settings, self._dev, self._checkpoint, self._bar = settings, dev, checkpoint, bar
+        self._log: Log | None = None
+        self._step: Mapping[str, Any] = {"state": {}, "settled": True}
         self._began = self._last = time.monotonic()
         self._spent = 0.0  # by the run that this one goes on from
-        self._small = 0
 
     def restore(self, saved: Mapping[str, Any]) -> None:
-        """Goes on from a checkpoint."""
+        """Goes on from a checkpoint. A run that had ended has ended, unless it may go on by the limits of now."""
         self.history = [Record(**r) for r in saved["history"]]
         self.theta = saved["theta"]
-        self.best = (saved["best"]["value"], saved["best"]["theta"]) if saved.get("best") else None
-        self._spent = self.history[-1].seconds if self.history else 0.0
+        self.best = (saved["best"]["value"], saved["best"]["theta"]) if saved["best"] else None
+        self._step = {"state": saved["state"], "settled": saved["settled"]}
+        self._spent = self.history[-1].seconds
+        self.stopped = "method" if saved["stopped"] == "method" else self._reason(saved["settled"])
+        if self.stopped is None:
+            self._call(self.history[-1])  # which the run that was killed may not have come to
 
-    @property
-    def finished(self) -> bool:
-        """Whether a run that was taken up had ended."""
-        return self._reason(None) is not None
+    def open_log(self) -> None:
+        """The log, with what is known."""
+        if self._settings.log is not None:
+            self._log = Log(self._settings.log, self.history)
+
+    def close(self) -> None:
+        """Ends the log."""
+        if self._log is not None:
+            self._log.close()
 
     def __call__(self, step: Step) -> bool:
         now = time.monotonic()
-        dev = None if self._dev is None else self._dev.objective(step.theta, gradient=False)[0]
+        dev = None if self._dev is None else self._held_out(self._dev, step.theta)
         record = Record(
             len(self.history) + 1,
             step.objective,
@@ -79,42 +91,49 @@ class Watcher:
         self.theta = step.theta
         if dev is not None and (self.best is None or dev > self.best[0]):
             self.best = (dev, step.theta)
-        reason = self._reason(step)
+        self._step = {"state": dict(step.state), "settled": step.settled}
+        self.stopped = self._reason(step.settled)
         if self._log is not None:
-            _logged(self._log, record)
-        if self._checkpoint is not None and (reason is not None or len(self.history) % self._every == 0):
-            best = None if self.best is None else {"value": self.best[0], "theta": self.best[1]}
-            saved = {"about": dict(self._about), "start": self._start, "theta": self.theta, "state": dict(step.state)}
-            storage.write_checkpoint(
-                self._checkpoint, {**saved, "history": [asdict(r) for r in self.history], "best": best}
-            )
-        if self._callback is not None and self._callback(record) is False:
-            reason = reason or "callback"
-        if reason is not None:
-            self.stopped = reason
-        return reason is not None
+            self._log.add(record)
+        if self.stopped is not None or len(self.history) % self._settings.every == 0:
+            self.write()
+        self._bar.show(record)
+        self._call(record)
+        return self.stopped is not None
 
-    def _reason(self, step: Step | None) -> str | None:
+    def _held_out(self, dev: Problem, theta: Theta) -> float:
+        """The objective of held-out data, without priors."""
+        return dev.totals(dev.spec.weights(theta), gradient=False).value
+
+    def write(self) -> None:
+        """Writes the checkpoint."""
+        if self._checkpoint is None:
+            for trace in self._step["state"].values():
+                if isinstance(trace, Trace):
+                    trace.new.clear()  # nobody will ask for it
+            return
+        best = None if self.best is None else {"value": self.best[0], "theta": self.best[1]}
+        history = [asdict(r) for r in self.history]
+        self._checkpoint.write(
+            {**self._step, "theta": self.theta, "history": history, "best": best, "stopped": self.stopped}
+        )
+
+    def _call(self, record: Record) -> None:
+        callback = self._settings.callback
+        if callback is not None and callback(record) is False and self.stopped is None:
+            self.stopped = "callback"
+
+    def _reason(self, settled: bool) -> str | None:
         """Why it is enough, if it is."""
-        if len(self.history) >= 2 and (step is None or step.settled):
+        if len(self.history) >= 2 and settled:
             before, now = self.history[-2].objective, self.history[-1].objective
-            if abs(now - before) <= self._tolerance * max(1.0, abs(now)):
+            if abs(now - before) <= self._settings.tolerance * max(1.0, abs(now)):
                 return "converged"
-        if self._patience is not None and self.best is not None:
+        if self._settings.patience is not None and self.best is not None:
             behind = [r.dev for r in self.history]
-            if len(behind) - 1 - behind.index(self.best[0]) >= self._patience:
+            if len(behind) - 1 - behind.index(self.best[0]) >= self._settings.patience:
                 return "dev"
-        return "iterations" if len(self.history) >= self._iterations else None
-
-
-def _logged(path: Path, record: Record) -> None:
-    """Appends a line to a log."""
-    new = not path.exists()
-    with path.open("a", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, NAMES)
-        if new:
-            writer.writeheader()
-        writer.writerow(asdict(record))
+        return "iterations" if len(self.history) >= self._settings.iterations else None
 
 
 def run(
@@ -122,34 +141,31 @@ def run(
     method: Callable[..., Theta],
     name: str,
     start: Theta,
+    settings: Settings,
     *,
     dev: Problem | None,
-    iterations: int,
-    tolerance: float,
-    patience: int | None,
-    callback: Callback | None,
-    log: Path | None,
-    checkpoint: Path | None,
-    every: int,
-    about: Mapping[str, Any],
+    checkpoint: Checkpoint | None,
     keep: Callable[[Theta], None],
 ) -> Fit:
     """Trains, and hands over the parameters: `keep` gets the last good ones, however the run ends."""
-    watcher = Watcher(dev, iterations, tolerance, patience, callback, log, checkpoint, every, about, start)
-    theta, state = start, {}
-    if checkpoint is not None and (saved := storage.read_checkpoint(checkpoint)) is not None:
-        storage.check_same(saved["about"], about, checkpoint)
-        watcher.restore(saved)
-        state = saved["state"]
-        theta = saved["start"] if "evaluations" in state else saved["theta"]
-    try:
-        if not (watcher.history and watcher.finished):
-            theta = method(problem, theta, watcher, state)
-        if not watcher.history:  # nothing better was found: this is where it is
-            value, totals = problem.objective(theta, gradient=False)
-            watcher(Step(theta, value, totals.value, examples=len(totals.values)))
-            watcher.stopped = "method"
-    finally:
-        if watcher.history:
-            keep(watcher.theta if watcher.best is None else watcher.best[1])
-    return Fit(name, tuple(watcher.history), watcher.stopped)
+    saved = None if checkpoint is None else checkpoint.read()
+    with Bar(settings.progress, settings.iterations) as bar:
+        watcher = Watcher(settings, dev, checkpoint, bar, start)
+        if saved is not None:
+            watcher.restore(saved)
+        watcher.open_log()
+        try:
+            if watcher.stopped is None:
+                theta = method(problem, watcher.theta, watcher, {} if saved is None else saved["state"])
+                if not watcher.history:  # nothing better was found: this is where it is
+                    value, totals = problem.objective(theta, gradient=False)
+                    watcher(Step(theta, value, totals.value, examples=len(totals.values)))
+                    watcher.stopped = None
+                if watcher.stopped is None:
+                    watcher.stopped = "method"
+                    watcher.write()
+        finally:
+            watcher.close()
+            if watcher.history:
+                keep(watcher.theta if watcher.best is None else watcher.best[1])
+    return Fit(name, tuple(watcher.history), watcher.stopped or "method")

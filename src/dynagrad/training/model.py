@@ -9,24 +9,26 @@ from typing import Any
 
 import numpy as np
 
-from ..arguments import whole_number
+from ..arguments import real_number, whole_number, yes_or_no
 from ..calls import public
 from ..charts.program import Bound, Program, context_of
-from ..errors import Error, shown
+from ..errors import Error, QueryError, shown
 from ..facts.relation import Relation
 from ..facts.table import Table, make_table
 from ..forests.derivation import Derivation
-from . import storage
+from ..rules.parse import parse_item
 from .examples import Passes
-from .fit import run
+from .fit import Settings, run
 from .methods import method_of
-from .objectives import LOGS, Likelihood, Objective
+from .objectives import Likelihood, Objective
 from .parameters.declared import declared
 from .parameters.parametrisation import Parametrisation
 from .priors import prior_of
 from .problem import MISSING, Problem
-from .reports import Fit
-from .specification import Specification, Theta
+from .reports.records import Fit, path_of
+from .specification import Specification, Theta, with_rows
+from .storage import checkpoint as checkpoints
+from .storage import models
 from .workers import workers_of
 
 
@@ -67,17 +69,14 @@ class Model:
             program = Program(program)
         if not isinstance(parameters, Mapping) or not parameters:
             raise Error(f"parameters are a dict with rows by predicate, or parametrisations, not {shown(parameters)}")
+        _check_objective(objective)
+        if not isinstance(goal, str) or parse_item(goal).key not in program.predicates:
+            raise QueryError(f"the goal, {shown(goal)}, is no item of the program, which has {_some(program)}")
         given = {name: p for name, p in parameters.items() if isinstance(p, Parametrisation)}
         rows = {name: p for name, p in parameters.items() if not isinstance(p, Parametrisation)}
         chosen: dict[str, Parametrisation] = {**declared(context_of(program).rules.distributions, rows), **given}
         bound = program.bind(facts)
-        owner: dict[str, str] = {}
-        for name, p in chosen.items():
-            for key, relation in p.rows.relations.items():
-                if key in owner:
-                    raise Error(f"{key} has its weights from {owner[key]} and from {name}: only one can give them")
-                owner[key] = name
-                bound = bound.bind({key: _weightless(relation, program.semiring)})
+        bound = with_rows(bound, chosen)
         if isinstance(prior, Mapping) and set(prior) - set(chosen):
             raise Error(f"prior has {shown(min(set(prior) - set(chosen)))}; the parameters are {', '.join(chosen)}")
         priors = {name: found for name in chosen if (found := prior_of(prior, name)) is not None}
@@ -134,6 +133,7 @@ class Model:
         log: str | Path | None = None,
         checkpoint: str | Path | None = None,
         every: int = 1,
+        progress: bool = False,
         **options: Any,
     ) -> Fit:
         """Trains the model; see `training` in the documents for the methods and their options.
@@ -145,15 +145,17 @@ class Model:
         `concurrent.futures`, a function that makes one (asked again when a worker died and it broke), or the module
         `ray`; without, there are `threads`. The result is the same to the last bit for any number of either.
         `callback` gets each record, and ends the run by returning False. `checkpoint` is a file, written `every` so
-        many steps, that the run goes on from if it is there.
+        many steps, that the run goes on from if it is there; a run that had ended is not run again, unless the limits
+        of now are wider. `log` is a `.csv` or `.arrow` file with a row for each step: that of a run that goes on from a
+        checkpoint is continued, any other is replaced. `progress` draws a progress bar.
 
         Raises `Error` where a method does not fit the model, `NotConverged` where the objective is not finite or falls
         though it cannot; the model then has the last good parameters.
         """
-        if missing not in MISSING:
-            raise Error(f"missing is one of {', '.join(MISSING)}, not {shown(missing)}")
+        _check_missing(missing)
         iterations, seed = whole_number("iterations", iterations, 1), whole_number("seed", seed, 0)
         chosen = method_of(method, seed, options)
+        passes = Passes(data)
         if patience is not None and dev is None:
             raise Error("patience is about held-out data: give dev")
         name = method if isinstance(method, str) else method.__name__
@@ -161,27 +163,31 @@ class Model:
         def keep(theta: Theta) -> None:
             self._theta = theta
 
+        if callback is not None and not callable(callback):
+            raise Error(f"callback must be a function of a record, not {shown(callback)}")
+        settings = Settings(
+            iterations=iterations,
+            tolerance=real_number("tolerance", tolerance),
+            patience=None if patience is None else whole_number("patience", patience, 1),
+            callback=callback,
+            log=None if log is None else path_of("log", log),
+            every=whole_number("every", every, 1),
+            progress=yes_or_no("progress", progress),
+        )
+        start = self._theta if yes_or_no("warm", warm) else self._spec.start(seed)
+        saved = None
+        if checkpoint is not None:
+            about = checkpoints.about(self._spec, name, seed, options, start, passes, dev is not None)
+            saved = checkpoints.Checkpoint(path_of("checkpoint", checkpoint), about)
         with workers_of(threads, executor) as workers:
-            return run(
-                Problem(self._spec, Passes(data), workers, missing),
-                chosen,
-                name,
-                self._theta if warm else self._spec.start(seed),
-                dev=None if dev is None else Problem(self._spec, Passes(dev), workers, missing),
-                iterations=iterations,
-                tolerance=tolerance,
-                patience=None if patience is None else whole_number("patience", patience, 1),
-                callback=callback,
-                log=None if log is None else Path(log),
-                checkpoint=None if checkpoint is None else Path(checkpoint),
-                every=whole_number("every", every, 1),
-                about=storage.about(self._spec, name, seed, options),
-                keep=keep,
-            )
+            problem = Problem(self._spec, passes, workers, missing)
+            held_out = None if dev is None else Problem(self._spec, Passes(dev), workers, missing)
+            return run(problem, chosen, name, start, settings, dev=held_out, checkpoint=saved, keep=keep)
 
     @public
     def score(self, data: Any, *, missing: str = "warn", threads: int | None = None, executor: Any = None) -> float:
         """The objective of data, without priors: the log-likelihood unless the model has another."""
+        _check_missing(missing)
         with workers_of(threads, executor) as workers:
             problem = Problem(self._spec, Passes(data), workers, missing)
             return problem.totals(self._spec.weights(self._theta), gradient=False).value
@@ -193,21 +199,33 @@ class Model:
 
     @public
     def save(self, folder: str | Path) -> None:
-        """Writes the model to a folder, which is whole and new, or as it was before."""
-        storage.save(self._spec, self._theta, Path(folder))
+        """Writes the model to a folder, which is whole and new, or as it was before.
+
+        It has the text of the program, a TOML that says what the model is, and Arrow files of rows and numbers.
+        Functions are not saved; `load_model` is given them again. Raises `Error` where the folder cannot be written,
+        and where one of that name has other files than those of a model.
+        """
+        models.save(self._spec, self._theta, path_of("folder", folder))
 
     def __repr__(self) -> str:
         sizes = ", ".join(f"{name}: {p.size:,}" for name, p in self._spec.parametrisations.items())
         return f"<Model: {sizes} parameters>"
 
 
-def _weightless(relation: Relation, semiring: str) -> Relation:
-    """Rows with values of the right form; which ones does not matter."""
-    if semiring not in (*LOGS, "real", "plain"):
-        raise Error(
-            f"a model needs values that have derivatives: real, log, viterbi or plain arithmetic, not {semiring}"
-        )
-    return replace(relation, values=np.full(relation.count, -1.0 if semiring in LOGS else 0.5))
+def _some(program: Program) -> str:
+    """The predicates of a program, or the first of them."""
+    names = program.predicates
+    return ", ".join(names[:8]) + (" and others" if len(names) > 8 else "")
+
+
+def _check_objective(objective: Any) -> None:
+    if objective is not None and (isinstance(objective, type) or not hasattr(objective, "totals")):
+        raise Error(f"objective is one of those in dynagrad.training, not {shown(objective)}")
+
+
+def _check_missing(missing: Any) -> None:
+    if not isinstance(missing, str) or missing not in MISSING:
+        raise Error(f"missing is one of {', '.join(MISSING)}, not {shown(missing)}")
 
 
 @public
@@ -228,9 +246,35 @@ def fit(
 
 
 @public
-def load_model(folder: str | Path) -> Model:
-    """A model that `model.save` wrote. Nothing in the folder is executed."""
-    spec, theta = storage.load(Path(folder))
+def load_model(
+    folder: str | Path,
+    *,
+    parametrisations: Mapping[str, Parametrisation] | None = None,
+    objective: Objective | None = None,
+    functions: Mapping[str, Callable[..., Any]] | None = None,
+) -> Model:
+    """A model that `model.save` wrote. Nothing in the folder is executed.
+
+    Functions are not in it, and are given again: `parametrisations` by name where a function of the user gives weights,
+    an `objective` that is a function, and the `functions` of the program.
+
+    Raises `FactError` where the folder has no model, or a damaged one; `Error` where a function is wanted.
+
+    >>> import tempfile
+    >>> import dynagrad as dg
+    >>> text = ":- semiring real. :- distribution toss(S). goal += toss(S) * seen(S)."
+    >>> model = dg.fit(text, {"toss/1": [("h",), ("t",)]}, [{"seen/1": [("h",)]}])
+    >>> folder = Path(tempfile.mkdtemp()) / "coin"
+    >>> model.save(folder)
+    >>> dg.load_model(folder).weights["toss/1"]["h",]
+    1.0
+    """
+    _check_objective(objective)
+    given = {"parametrisations": parametrisations, "functions": functions}
+    for name, found in given.items():
+        if found is not None and not isinstance(found, Mapping):
+            raise Error(f"{name} is a dict by name, not {shown(found)}")
+    spec, theta = models.load(path_of("folder", folder), parametrisations or {}, objective, functions or {})
     model = Model.__new__(Model)
     model._spec, model._theta = spec, theta
     return model

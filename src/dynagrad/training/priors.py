@@ -16,6 +16,7 @@ import numpy as np
 from ..arguments import real_number
 from ..errors import Error, shown
 from .parameters.distribution import Distribution
+from .parameters.groups import values_of
 from .parameters.parametrisation import Parametrisation
 from .parameters.rows import Doubles
 
@@ -42,30 +43,34 @@ class Prior(ABC):
 class Dirichlet(Prior):
     """A Dirichlet prior on each group: the density is the product of p ** (alpha - 1).
 
-    `alpha` is a number, or a function of a row's arguments. Above one it adds pseudo-counts. Below one the density has
+    `alpha` is a number, a function of a row's arguments, or a dict from names of parameters to numbers. Above one it
+    adds pseudo-counts. Below one the density has
     no finite maximum: only variational Bayes (`method="variational"`) takes that.
     """
 
-    alpha: float | Callable[..., float] = 1.0
+    alpha: float | Callable[..., float] | Mapping[str, float] = 1.0
 
     def __post_init__(self) -> None:
-        if not callable(self.alpha) and not 0 < real_number("alpha", self.alpha) < np.inf:
+        if isinstance(self.alpha, Mapping) or callable(self.alpha):
+            return
+        if not 0 < real_number("alpha", self.alpha) < np.inf:
             raise Error(f"alpha must be a number above 0, not {shown(self.alpha)}")
 
     def alphas(self, of: Parametrisation) -> Doubles:
         """Of each parameter."""
         if not isinstance(of, Distribution):
             raise Error("a Dirichlet prior is of probabilities: it needs a training.Distribution")
+        if isinstance(self.alpha, Mapping):
+            names = of.names()
+            for name in names:
+                if name not in self.alpha:
+                    raise Error(f"the Dirichlet prior has no alpha for {name}")
+            return np.array([_alpha(name, self.alpha[name]) for name in names])
         if not callable(self.alpha):
             return np.full(of.size, float(self.alpha))
         assert of.groups is not None
-        found = np.zeros(of.size)
-        for n, arguments in enumerate(of.rows.arguments):
-            alpha = real_number(f"alpha of {of.rows.text(n)}", self.alpha(*arguments))
-            if not 0 < alpha < np.inf:
-                raise Error(f"alpha of {of.rows.text(n)} must be a number above 0, not {alpha}")
-            found[of.groups.parameter[n]] = alpha
-        return found
+        rows = of.rows
+        return values_of(of.groups, rows, [_alpha(rows.text(n), self.alpha(*a)) for n, a in enumerate(rows.arguments)])
 
     def pseudo_counts(self, of: Parametrisation) -> Doubles:
         """alpha - 1 for each parameter. Raises Error where one is negative."""
@@ -93,6 +98,13 @@ class Dirichlet(Prior):
         return of.groups.bent(of.groups.normalised(theta), self.pseudo_counts(of), tangent)
 
 
+def _alpha(name: str, given: Any) -> float:
+    alpha = real_number(f"alpha of {name}", given)
+    if not 0 < alpha < np.inf:
+        raise Error(f"alpha of {name} must be a number above 0, not {alpha}")
+    return alpha
+
+
 def add_lambda(amount: float) -> Dirichlet:
     """Add-lambda smoothing: so much is added to each count, as by a Dirichlet prior of alpha = 1 + lambda."""
     if not 0 <= real_number("lambda", amount) < np.inf:
@@ -113,6 +125,9 @@ class Gaussian(Prior):
     def __post_init__(self) -> None:
         if not 0 < real_number("variance", self.variance) < np.inf:
             raise Error(f"variance must be a number above 0, not {self.variance}")
+        for mean in self.mean.values() if isinstance(self.mean, Mapping) else (self.mean,):
+            if not np.isfinite(real_number("mean", mean)):
+                raise Error(f"mean must be a finite number, or a dict of these, not {mean}")
 
     def means(self, of: Parametrisation) -> Doubles:
         """Of each parameter."""

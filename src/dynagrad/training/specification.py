@@ -7,12 +7,13 @@ parameters. How parameters are improved is for `methods/`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
-from ..charts.program import Bound, Program, binding_of
+from ..charts.program import Bound, Program, binding_of, in_probabilities, with_weights
+from ..errors import Error
 from ..facts.relation import Relation
 from .data.observed import Places
 from .examples import Example
@@ -72,7 +73,7 @@ class Specification:
 
     def with_weights(self, weights: Mapping[str, Doubles]) -> Bound:
         """The program with log weights for its parameters."""
-        return self.bound.with_values(self.values(weights))
+        return with_weights(self.bound, self.values(weights))
 
     @property
     def fixed(self) -> Mapping[str, Relation]:
@@ -88,7 +89,7 @@ class Specification:
         """What an objective is asked for."""
         values = self.values(weights)
         return Task(
-            self.bound.with_values(values), self.goal, values, self.by_value, self.places, threads, *wanted(gradient)
+            with_weights(self.bound, values), self.goal, values, self.by_value, self.places, threads, *wanted(gradient)
         )
 
     # -- the objective
@@ -133,6 +134,32 @@ def _free(p: Parametrisation, numbers: Doubles) -> Doubles:
 def wanted(gradient: bool | Along) -> tuple[bool, Along | None]:
     """Whether a task has a gradient, and along what its derivative."""
     return (gradient, None) if isinstance(gradient, bool) else (True, gradient)
+
+
+# -- rows of parameters among the facts
+
+
+def with_rows(bound: Bound, parametrisations: Mapping[str, Parametrisation]) -> Bound:
+    """A program with the rows of all parameters, whatever their values. Raises Error for a row that is in two."""
+    owner: dict[str, str] = {}
+    for name, p in parametrisations.items():
+        for key, relation in p.rows.relations.items():
+            if key in owner:
+                raise Error(f"{key} has its weights from {owner[key]} and from {name}: only one can give them")
+            owner[key] = name
+            bound = bound.bind({key: _weightless(relation, bound.program)})
+    return bound
+
+
+def _weightless(relation: Relation, program: Program) -> Relation:
+    """Rows with values of the right form; which ones does not matter."""
+    if program.semiring not in (*LOGS, "real", "plain"):
+        raise Error(
+            "a model needs values that have derivatives: real, log, viterbi or plain arithmetic, not "
+            f"{program.semiring}"
+        )
+    logs = program.semiring in LOGS and not in_probabilities(program)
+    return replace(relation, values=np.full(relation.count, -1.0 if logs else 0.5))
 
 
 # -- parameters as one vector

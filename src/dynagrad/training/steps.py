@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from .parameters.rows import Doubles
 from .specification import Theta
+
+
+class Trace:
+    """Arrays of one length that a method adds one by one, and that are read again only where a run is taken up.
+
+    A checkpoint adds those that are `new` to a file, and forgets them; `known` are those that are there already.
+    """
+
+    def __init__(self, known: Iterable[Doubles] = ()) -> None:
+        self.known = known
+        self.new: list[Doubles] = []
 
 
 @dataclass(frozen=True, eq=False)
@@ -14,7 +26,8 @@ class Step:
     """The parameters after a step, and the objective that was found on the way to them.
 
     `objective` includes priors, and is that of the parameters at the beginning of the step for EM, after it for methods
-    that search along a line. `state` is all that the method needs, beside `theta`, to go on from here.
+    that search along a line. `state` is all that the method needs, beside `theta`, to go on from here: numbers,
+    texts, arrays, lists and dicts of these, and on its first level a `Trace`.
     """
 
     theta: Theta

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ..charts.program import with_weights
 from ..errors import Error
 from .examples import Example
 from .objectives import Task
@@ -119,7 +120,7 @@ def of_shard(model: Handle, values: Handle, shard: Handle) -> Totals:
     task, objective = model.get()
     numbers, asked = values.get()
     gradient, along = wanted(asked)
-    now = replace(task, bound=task.bound.with_values(numbers), weights=numbers, gradient=gradient, along=along)
+    now = replace(task, bound=with_weights(task.bound, numbers), weights=numbers, gradient=gradient, along=along)
     found: Totals = objective.totals(now, shard.get())
     return found
 

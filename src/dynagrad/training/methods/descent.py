@@ -9,6 +9,7 @@ costs nothing, and goes on from there with the same bits.
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,7 +21,7 @@ from ..parameters.rows import Doubles
 from ..priors import L1
 from ..problem import Problem
 from ..specification import Theta, ravelled, unravelled
-from ..steps import Observe, Step
+from ..steps import Observe, Step, Trace
 from ..totals import Totals
 
 SCIPY = {
@@ -61,39 +62,57 @@ class _Stop(Exception):
 
 
 class Evaluations:
-    """Objectives and gradients in the order in which they were asked for, replayed as long as there are any."""
+    """Objectives and gradients in the order in which they were asked for: those of a checkpoint, then new ones."""
 
     def __init__(self, problem: Problem, like: Theta, state: Mapping[str, Any]) -> None:
         self._problem, self._like = problem, like
-        self.made: list[tuple[float, float, Doubles]] = list(state.get("evaluations", ()))
+        self.trace: Trace = state.get("evaluations") or Trace()
+        self.start = np.asarray(state["start"]) if "start" in state else ravelled(like)
+        """Where the run began, from which it is replayed."""
         self.told = int(state.get("told", 0))
         """The steps that the observer knows of a run that was taken up."""
+        self._known = iter(self.trace.known)
         self.data = np.nan
         """The objective of the data alone, where it was last asked for."""
-        self._next = 0
+        self.count = 0
         self._last: tuple[bytes, Totals] | None = None
 
-    def __call__(self, vector: Doubles) -> tuple[float, float, Doubles]:
-        """The objective, that of the data alone, and the gradient."""
-        if self._next == len(self.made):
+    def __call__(self, vector: Doubles) -> tuple[float, Doubles]:
+        """The objective and its gradient."""
+        mark = float(zlib.crc32(vector.tobytes()))
+        found = self._next(mark)
+        if found is None:
             theta = unravelled(vector, self._like)
             value, totals = self._problem.objective(theta)
             self._last = (vector.tobytes(), totals)
-            self.made.append((value, totals.value, ravelled(self._problem.spec.pull(theta, totals))))
-        self._next += 1
-        self.data = self.made[self._next - 1][1]
-        return self.made[self._next - 1]
+            found = np.concatenate([[value, totals.value, mark], ravelled(self._problem.spec.pull(theta, totals))])
+            self.trace.new.append(found)
+            self.count += len(totals.values)
+        self.data = float(found[1])
+        return float(found[0]), found[3:]
+
+    def _next(self, mark: float) -> Doubles | None:
+        """What a run that is taken up found here."""
+        found = next(self._known, None)
+        if found is not None and found[2] != mark:
+            raise Error(
+                "the run of the checkpoint took other steps than this one: it was made by another version of scipy or "
+                "on another machine; remove it to begin again"
+            )
+        return found
 
     def product(self, vector: Doubles, direction: Doubles) -> Doubles:
         """The Hessian times a vector: kept and replayed as objectives are, with no numbers but its own."""
-        if self._next == len(self.made):
+        mark = float(zlib.crc32(vector.tobytes() + direction.tobytes()))
+        found = self._next(mark)
+        if found is None:
             theta = unravelled(vector, self._like)
             if self._last is None or self._last[0] != vector.tobytes():
                 self._last = (vector.tobytes(), self._problem.objective(theta)[1])
-            found = self._problem.product(theta, self._last[1], unravelled(direction, self._like))
-            self.made.append((0.0, 0.0, ravelled(found)))
-        self._next += 1
-        return self.made[self._next - 1][2]
+            product = self._problem.product(theta, self._last[1], unravelled(direction, self._like))
+            found = np.concatenate([[0.0, 0.0, mark], ravelled(product)])
+            self.trace.new.append(found)
+        return found[3:]
 
 
 def minimise(
@@ -122,10 +141,10 @@ def minimise(
     evaluate = Evaluations(problem, theta, state)
 
     def negative(vector: Doubles) -> tuple[float, Doubles]:
-        value, _, gradient = evaluate(vector)
+        value, gradient = evaluate(vector)
         return -value, -gradient
 
-    return _run(optimize, negative, ravelled(theta), theta, evaluate, observe, method, bounds, constraints, options)
+    return _run(optimize, negative, evaluate.start, theta, evaluate, observe, method, bounds, constraints, options)
 
 
 def _run(
@@ -142,8 +161,8 @@ def _run(
     fold: Any = None,
 ) -> Theta:
     last: list[Theta] = [unravelled(start if fold is None else fold(start), like)]
-    steps = [0]
     seen: dict[bytes, tuple[float, float, Doubles]] = {}
+    steps = 0
 
     def both(vector: Doubles) -> tuple[float, Doubles]:
         if not np.isfinite(vector).all():
@@ -155,16 +174,18 @@ def _run(
         return value, gradient
 
     def step(vector: Any, *_: Any) -> None:
+        nonlocal steps
         x = np.asarray(getattr(vector, "x", vector))
         if x.tobytes() not in seen:
             both(x)
         value, data, gradient = seen[x.tobytes()]
         last[0] = unravelled(x if fold is None else fold(x), like)
-        steps[0] += 1
-        if steps[0] <= evaluate.told:
+        steps += 1
+        if steps <= evaluate.told:
             return  # it was told before
-        made = {"evaluations": list(evaluate.made), "told": steps[0]}
-        if observe(Step(last[0], -value, data, float(np.linalg.norm(gradient)), state=made)):
+        count, evaluate.count = evaluate.count, 0
+        made = {"evaluations": evaluate.trace, "start": evaluate.start, "told": steps}
+        if observe(Step(last[0], -value, data, float(np.linalg.norm(gradient)), count, made)):
             raise _Stop
 
     def product(vector: Doubles, direction: Doubles) -> Doubles:
@@ -224,14 +245,14 @@ def _with_l1(
     if bounds is not None:
         raise Error("an L1 prior and bounds cannot be had at once")
     evaluate = Evaluations(problem, theta, state)
-    first, n = ravelled(theta), len(strengths)
+    first, n = evaluate.start, len(strengths)
 
     def fold(vector: Doubles) -> Doubles:
         return vector[:n] - vector[n:]
 
     def negative(vector: Doubles) -> tuple[float, Doubles]:
         folded = fold(vector)
-        value, _, gradient = evaluate(folded)
+        value, gradient = evaluate(folded)
         smooth = value + float(strengths @ np.abs(folded))
         slope = gradient + strengths * np.sign(folded)
         return -smooth + float(strengths @ (vector[:n] + vector[n:])), np.concatenate(

@@ -168,7 +168,9 @@ def variational(problem: Problem, theta: Theta, observe: Observe, state: Mapping
         if not isinstance(prior, Dirichlet):
             raise Error(f"variational Bayes takes Dirichlet priors, and {name} has another")
         alphas[name] = prior.alphas(p)
-    held = {n: np.asarray(x) for n, x in state.items()} or {n: _pseudo(spec, n, theta, a) for n, a in alphas.items()}
+    held = {n: np.asarray(x) for n, x in state.get("held", {}).items()} or {
+        n: _pseudo(spec, n, theta, a) for n, a in alphas.items()
+    }
     before = None
     while True:
         weights: dict[str, Doubles] = {}
@@ -187,7 +189,7 @@ def variational(problem: Problem, theta: Theta, observe: Observe, state: Mapping
             held[name] = alphas[name] + np.maximum(p.groups.of_parameters(p.rows.joined(totals.gradient)), 0.0)
             mean = np.log(held[name]) - np.log(p.groups.totals(held[name]))[p.groups.group]
             new[name] = np.where(p.frozen, p.groups.normalised(theta[name]), mean)
-        if observe(Step(new, bound, totals.value, examples=len(totals.values), state=dict(held))):
+        if observe(Step(new, bound, totals.value, examples=len(totals.values), state={"held": dict(held)})):
             return new
         theta = new
 
@@ -263,43 +265,50 @@ def incremental(problem: Problem, theta: Theta, observe: Observe, state: Mapping
     check(problem.spec)
     size = whole_number("size", size, 1)
     spec, maximise = problem.spec, Maximiser(problem.spec)
-    kept: list[tuple[Totals, dict[str, Doubles]]] = list(state.get("kept", ()))
+    counts: list[dict[str, Doubles]] = [{k: np.asarray(x) for k, x in c.items()} for c in state.get("counts", ())]
+    constants: list[float] = list(state.get("constants", ()))
     before = state.get("energy")
+    seen = bool(counts)
     while True:
+        total, examples = _sum(counts), 0
         for n, shard in enumerate(problem.passes.shards(size)):
             weights = spec.weights(theta)
-            found = (problem.of_shard(weights, shard), weights)
-            if n < len(kept):
-                kept[n] = found
-            else:
-                kept.append(found)
-                continue  # the first pass is an E step: of what was not seen there are no counts
-            theta = maximise(theta, _sum(kept))
-        theta = maximise(theta, _sum(kept))
-        energy = _energy(spec, theta, kept)
+            totals = problem.of_shard(weights, shard)
+            new, constant = totals.gradient, totals.value - _along(totals.gradient, weights)
+            examples += len(totals.values)
+            if not seen:  # the first pass is an E step: of what was not seen there are no counts
+                counts.append(new)
+                constants.append(constant)
+                continue
+            if n == len(counts):
+                raise Error("the data have more examples than in the pass before; incremental EM keeps their counts")
+            total = {key: total[key] + (new[key] - counts[n][key]) for key in new}
+            counts[n], constants[n] = new, constant
+            theta = maximise(theta, total)
+        if not counts:
+            raise Error("the data have no examples")
+        seen = True
+        total = _sum(counts)  # anew, so that rounding does not add up
+        theta = maximise(theta, total)
+        energy = sum(constants) + _along(total, spec.weights(theta)) + spec.log_prior(theta)
         if before is not None and energy < before - MAY_FALL * abs(before):
             raise NotConverged(f"the free energy fell from {before:.12g} to {energy:.12g}, which it cannot")
         before = energy
-        count = sum(len(t.values) for t, _ in kept)
-        data = energy - spec.log_prior(theta)
-        if observe(Step(theta, energy, data, examples=count, state={"kept": list(kept), "energy": energy})):
+        now = {"counts": list(counts), "constants": list(constants), "energy": energy}
+        if observe(Step(theta, energy, energy - spec.log_prior(theta), examples=examples, state=now)):
             return theta
 
 
-def _sum(kept: Sequence[tuple[Totals, Any]]) -> dict[str, Doubles]:
-    keys = kept[0][0].gradient
-    return {key: np.add.reduce([t.gradient[key] for t, _ in kept]) for key in keys}
+def _sum(counts: Sequence[Mapping[str, Doubles]]) -> dict[str, Doubles]:
+    return {key: np.add.reduce([c[key] for c in counts]) for key in counts[0]} if counts else {}
 
 
-def _energy(spec: Specification, theta: Theta, kept: Sequence[tuple[Totals, dict[str, Doubles]]]) -> float:
-    """Minus the free energy: of each shard log Z where its counts were taken, moved to the weights of now."""
-    now, total = spec.weights(theta), spec.log_prior(theta)
-    for totals, then in kept:
-        total += totals.value
-        for key, counts in totals.gradient.items():
-            used = counts != 0
-            total += float(np.sum(counts[used] * (now[key][used] - then[key][used])))
-    return total
+def _along(counts: Mapping[str, Doubles], logs: Mapping[str, Doubles]) -> float:
+    """The sum of counts times log weights, where the count is not zero.
+
+    Minus the free energy is, of each shard, log Z where its counts were taken, moved along them to the weights of now.
+    """
+    return sum(float(np.sum(c[c != 0] * logs[key][c != 0])) for key, c in counts.items())
 
 
 def annealed(

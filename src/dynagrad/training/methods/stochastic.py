@@ -120,6 +120,8 @@ def ascend(
             value += totals.value
             seen += len(examples)
             norms += float(gradient @ gradient)
+        if not seen:
+            raise Error("the data have no examples")
         count, epoch = seen, epoch + 1
         result = unravelled(total / k if averaged else vector, like)
         now = {"held": held, "vector": vector, "total": total, "k": k, "epoch": epoch, "count": count}
@@ -147,23 +149,62 @@ def by_torch(
     """Steps of a class of `torch.optim`, such as `torch.optim.AdamW`, with its own options."""
     torch = import_module("torch", "torch", "a torch optimiser")
     size = whole_number("size", size, 1)
+    if "optimiser" in state and not isinstance(state["optimiser"], dict):
+        raise Error("the checkpoint is of another method")
     vector = torch.tensor(ravelled(theta), dtype=torch.float64, requires_grad=True)
-    stepper = optimiser([vector], **options)
-    epoch, count = 0, 0
+    try:
+        stepper = optimiser([vector], **options)
+        if "optimiser" in state:
+            stepper.load_state_dict(_tensors(torch, state["optimiser"]))
+    except (TypeError, ValueError, RuntimeError, KeyError) as error:
+        raise Error(f"{optimiser.__name__} cannot be made: {error}") from None
+    epoch, count = int(state.get("epoch", 0)), int(state.get("count", 0))
     while True:
         value, seen, norms = 0.0, 0, 0.0
         for examples in shuffled(problem, size, seed, epoch):
-            here = unravelled(vector.detach().numpy(), theta)
-            totals = problem.of_shard(problem.spec.weights(here), examples)
             part = len(examples) / max(count, seen + len(examples))
-            gradient = _gradient(problem, here, totals, part) / max(totals.weight, 1.0)
-            vector.grad = torch.tensor(-gradient)
-            stepper.step()
-            value += totals.value
+            asked: list[tuple[float, Doubles]] = []
+
+            def closure(examples: list[Example] = examples, part: float = part, asked: Any = asked) -> Any:
+                here = unravelled(vector.detach().numpy(), theta)
+                totals = problem.of_shard(problem.spec.weights(here), examples)
+                gradient = _gradient(problem, here, totals, part) / max(totals.weight, 1.0)
+                vector.grad = torch.tensor(-gradient)
+                asked.append((totals.value, gradient))
+                return torch.tensor(-totals.value / max(totals.weight, 1.0))
+
+            try:
+                stepper.step(closure)
+            except (TypeError, ValueError, RuntimeError) as error:
+                raise Error(f"{optimiser.__name__} cannot step: {error}") from None
+            if not asked:
+                raise Error(f"{optimiser.__name__} asked for no gradient")
+            here_value, gradient = asked[0]
+            value += here_value
             seen += len(examples)
             norms += float(gradient @ gradient)
+        if not seen:
+            raise Error("the data have no examples")
         epoch, count = epoch + 1, seen
         result = unravelled(vector.detach().numpy().copy(), theta)
         objective = value + problem.spec.log_prior(result)
-        if observe(Step(result, objective, value, float(np.sqrt(norms)), seen, settled=False)):
+        now = {"epoch": epoch, "count": count, "optimiser": _plain_of(torch, stepper.state_dict())}
+        if observe(Step(result, objective, value, float(np.sqrt(norms)), seen, now, settled=False)):
             return result
+
+
+def _plain_of(torch: Any, x: Any) -> Any:
+    """What an optimiser of torch keeps, with arrays for its tensors."""
+    if isinstance(x, torch.Tensor):
+        return x.detach().cpu().numpy().copy()
+    if isinstance(x, dict):
+        return {k: _plain_of(torch, v) for k, v in x.items()}
+    return [_plain_of(torch, v) for v in x] if isinstance(x, list | tuple) else x
+
+
+def _tensors(torch: Any, x: Any) -> Any:
+    if isinstance(x, np.ndarray):
+        return torch.tensor(x)
+    if isinstance(x, dict):
+        return {k: _tensors(torch, v) for k, v in x.items()}
+    return [_tensors(torch, v) for v in x] if isinstance(x, list | tuple) else x

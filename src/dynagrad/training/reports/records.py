@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from ..errors import Error
-from ..facts.readers import import_module
+from ...arguments import whole_number
+from ...errors import Error, shown
+from ...facts.readers import import_module
+from ..storage.whole import why
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,28 @@ class Record:
 
 
 NAMES = tuple(f.name for f in fields(Record))
+
+
+def write_csv(path: Path, records: Iterable[Record], *, begin: bool = True) -> None:
+    """Records as a file of comma-separated values, or more of them at the end of one."""
+    with written(path), path.open("w" if begin else "a", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([*([NAMES] if begin else []), *map(astuple, records)])
+
+
+@contextmanager
+def written(path: Path) -> Iterator[None]:
+    """Errors of the system, as ours."""
+    try:
+        yield
+    except OSError as error:
+        raise Error(f"{shown(str(path))} cannot be written: {why(error)}") from None
+
+
+def path_of(what: str, given: Any) -> Path:
+    """An argument that has to be a path. Raises Error, with its name."""
+    if not isinstance(given, str | Path) or not str(given) or "\0" in str(given):
+        raise Error(f"{what} must be the path of a file, not {shown(given)}")
+    return Path(given)
 
 
 @dataclass(frozen=True)
@@ -57,19 +82,19 @@ class Fit:
 
     def to_arrow(self) -> Any:
         """The history as a `pyarrow.Table`."""
-        pa = import_module("pyarrow", "train", "to_arrow")
-        return pa.table({name: [getattr(r, name) for r in self.history] for name in NAMES})
+        return table_of(self.history)
 
     def to_csv(self, path: str | Path) -> None:
         """The history as a file of comma-separated values."""
-        with Path(path).open("w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, NAMES)
-            writer.writeheader()
-            writer.writerows(map(asdict, self.history))
+        write_csv(path_of("path", path), self.history)
 
     def curve(self, width: int = 60, height: int = 12) -> str:
         """The objective by iteration, drawn with characters for a terminal."""
-        return curve([r.objective for r in self.history], width, height)
+        return curve(
+            [r.objective for r in self.history],
+            whole_number("width", width, 2, 10_000),
+            whole_number("height", height, 2, 10_000),
+        )
 
     def plot(self) -> Any:
         """The objective, and that of held-out data, as a matplotlib figure."""
@@ -88,10 +113,15 @@ class Fit:
         return f"<Fit by {self.method}: {len(self.history)} iterations, objective {self.objective:.6g}, {self.stopped}>"
 
 
+def table_of(records: Sequence[Record]) -> Any:
+    """Records as a `pyarrow.Table`."""
+    pa = import_module("pyarrow", "train", "a history as an Arrow table")
+    types = {name: pa.int64() if name == "iteration" else pa.float64() for name in NAMES}
+    return pa.table({name: pa.array([getattr(r, name) for r in records], types[name]) for name in NAMES})
+
+
 def curve(values: Sequence[float], width: int, height: int) -> str:
     """Numbers in their order as a curve of characters."""
-    if width < 2 or height < 2:
-        raise Error("a curve is at least two characters wide and two high")
     if not values:
         return ""
     low, high = min(values), max(values)

@@ -1,0 +1,305 @@
+"""The commands that train models, score data with them, and predict: `train`, `evaluate` and `predict`.
+
+Settings of `train` come from a TOML file, and from options, which win. What trains is imported when it is needed, for a
+quick start of other commands.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Mapping
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..calls import nearest_option
+from ..charts.binding.encoding import settle_texts
+from ..charts.program import context_of
+from ..errors import Error, FactError, QueryError, shown
+from .commands import Facts, File, FunctionsOption, SemiringName, app, check_ground, command, say
+from .inputs import Values, facts_of, functions_of, program_of
+
+if TYPE_CHECKING:
+    from ..training.model import Model
+
+
+class PredictionFormat(StrEnum):
+    """How `predict` prints derivations."""
+
+    tree = "tree"
+    brackets = "brackets"
+    json = "json"
+
+
+Data = Annotated[
+    Path,
+    typer.Option(
+        "--data",
+        metavar="PATH",
+        help="The examples: a .jsonl file with an object on each line, or a folder, with a folder of facts each.",
+        show_default=False,
+    ),
+]
+Folder = Annotated[Path, typer.Argument(help="The folder of a model.", metavar="MODEL", show_default=False)]
+Threads = Annotated[int | None, typer.Option("--threads", min=1, help="How many examples at a time.")]
+
+PATHS = ("data", "dev", "save", "log", "checkpoint", "functions")
+LISTS = ("parameters", "facts")
+PRIORS = ("add_lambda", "l1", "l2")
+PROGRAM = ("goal", "semiring", "values")
+TRAINING = (
+    "method",
+    "iterations",
+    "tolerance",
+    "patience",
+    "seed",
+    "missing",
+    "threads",
+    "every",
+    "progress",
+)
+SETTINGS = (*LISTS, *PATHS, *PRIORS, *PROGRAM, *TRAINING, "options")
+"""What a file of settings may have; `options` is a table with those of the method."""
+
+
+@app.command(
+    short_help="Train the parameters of a program on data.",
+    epilog="Example: dynagrad train cky.dyna --parameters rewrite/3=grammar3.tsv --data train.jsonl --dev dev.jsonl "
+    "--method em --save model",
+)
+@command
+def train(
+    file: File,
+    parameters: Annotated[
+        list[str],
+        typer.Option(
+            "--parameters",
+            "-p",
+            metavar="KEY=FILE",
+            help="Facts whose weights are learned, in groups that the program declares with `:- distribution`; values "
+            "are where training begins. Files are as those of --facts.",
+            show_default=False,
+        ),
+    ] = [],  # noqa: B006  -- typer copies it
+    facts: Facts = [],  # noqa: B006  -- typer copies it
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PATH",
+            help="The examples: a .jsonl file with an object on each line, or a folder, with a folder of facts each.",
+            show_default=False,
+        ),
+    ] = None,
+    dev: Annotated[
+        Path | None,
+        typer.Option(metavar="PATH", help="Held-out examples; what is best on them is kept.", show_default=False),
+    ] = None,
+    save: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Where the model is written.", show_default=False)
+    ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.toml",
+            help="Settings by the names of these options, with _ for -, and a table `options` with those of the "
+            "method. Its paths are from its folder. Options of the command line win.",
+            show_default=False,
+        ),
+    ] = None,
+    method: Annotated[
+        str | None, typer.Option(help="How parameters are improved: em, l-bfgs, adam, ...  [default: em]")
+    ] = None,
+    iterations: Annotated[int | None, typer.Option(min=1, help="The most steps.  [default: 100]")] = None,
+    tolerance: Annotated[
+        float | None, typer.Option(min=0, help="Stop at a relative change below this.  [default: 1e-06]")
+    ] = None,
+    patience: Annotated[
+        int | None, typer.Option(min=1, help="Stop after so many steps without a better score of --dev.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="The seed of all that is drawn.  [default: 0]")] = None,
+    missing: Annotated[
+        str | None,
+        typer.Option(help="What is done about examples whose goal is not derived: warn, skip, error. [default: warn]"),
+    ] = None,
+    add_lambda: Annotated[float | None, typer.Option(min=0, help="Smoothing: so much is added to each count.")] = None,
+    l1: Annotated[float | None, typer.Option("--l1", min=0, help="The strength of an L1 penalty.")] = None,
+    l2: Annotated[float | None, typer.Option("--l2", min=0, help="The strength of an L2 penalty.")] = None,
+    goal: Annotated[
+        str | None, typer.Option(metavar="ITEM", help="The item whose value is made large.  [default: goal]")
+    ] = None,
+    semiring: SemiringName = None,
+    values: Annotated[
+        Values | None, typer.Option(help="What numbers of the text and of facts are given as.  [default: weights]")
+    ] = None,
+    functions: FunctionsOption = None,
+    threads: Threads = None,
+    log: Annotated[Path | None, typer.Option(help="A .csv or .arrow file with a row for each step.")] = None,
+    checkpoint: Annotated[
+        Path | None, typer.Option(help="A file that the run goes on from if it was killed.", show_default=False)
+    ] = None,
+    every: Annotated[int | None, typer.Option(min=1, help="Steps from checkpoint to checkpoint.  [default: 1]")] = None,
+    progress: Annotated[bool, typer.Option("--progress", help="Show a progress bar.")] = False,
+) -> None:
+    """Train the parameters of a program on data, print how that ended, and save the model."""
+    given = {k: v for k, v in locals().items() if k in SETTINGS and v is not None and v is not False and v != []}
+    settings = {**({} if config is None else _settings(config)), **given}
+    if "data" not in settings:
+        raise Error("there are no examples to train on: give --data")
+    if "parameters" not in settings:
+        raise Error("there are no parameters to train: give --parameters, such as rewrite/3=grammar.tsv")
+    model = _model(file, settings)
+    save_to = settings.get("save")
+    if save_to is not None and not Path(save_to).parent.is_dir():
+        raise Error(f"--save {save_to}: there is no folder {shown(str(Path(save_to).parent))} to write it in")
+    asked = {k: settings[k] for k in (*TRAINING, "log", "checkpoint") if k in settings}
+    options = settings.get("options", {})
+    for name in options:
+        if name in SETTINGS and name != "options":  # which the methods of scipy have
+            raise Error(f"options is for those of the method; {name} is a setting of its own")
+    fit = model.fit(Path(settings["data"]), settings.get("dev"), **asked, **options)
+    if save_to is not None:
+        model.save(save_to)
+        typer.echo(f"wrote {save_to}", err=True)
+    count = len(fit.history)
+    steps = f"{count:,} iteration{'' if count == 1 else 's'}"
+    held = "" if fit.history[-1].dev is None else f", held out {max(r.dev for r in fit.history if r.dev is not None)!r}"
+    typer.echo(f"{fit.method}: {steps}, objective {fit.objective!r}{held}, stopped: {fit.stopped}")
+
+
+def _settings(path: Path) -> dict[str, Any]:
+    """The settings of a file, with its paths as from its folder. Raises Error for what is none."""
+    try:
+        found = tomllib.loads(path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        said = error.strerror if isinstance(error, OSError) else error
+        raise Error(f"--config {path}: {said}") from None
+    for name, value in found.items():
+        if name not in SETTINGS:
+            raise Error(f"--config {path}: there is no setting {name}{nearest_option(name, SETTINGS)}")
+        if name in LISTS:
+            found[name] = _files(path, name, value)
+        elif name in PATHS:
+            if not isinstance(value, str):
+                raise Error(f"--config {path}: {name} is a path, not {shown(value)}")
+            found[name] = path.parent / value
+        elif name == "options" and not isinstance(value, dict):
+            raise Error(f"--config {path}: options is a table, not {shown(value)}")
+        elif name in ("goal", "semiring", "method") and not isinstance(value, str):
+            raise Error(f"--config {path}: {name} is a name, not {shown(value)}")
+        elif name == "values" and value not in list(Values):
+            raise Error(f"--config {path}: values is weights or probabilities, not {shown(value)}")
+    return found
+
+
+def _files(path: Path, name: str, value: Any) -> list[str]:
+    """Files of facts: a table from predicates to files, or a list as on the command line."""
+    if isinstance(value, str):
+        value = [value]
+    if isinstance(value, dict):
+        value = [f"{key}={file}" for key, file in value.items()]
+    if not isinstance(value, list) or not all(isinstance(x, str) for x in value):
+        raise Error(f"--config {path}: {name} is a table from predicates to files, or a list of files")
+    found = []
+    for text in value:
+        key, sep, file = text.rpartition("=")
+        found.append(f"{key}{sep}{path.parent / file}")
+    return found
+
+
+def _model(file: Path, settings: Mapping[str, Any]) -> Model:
+    from ..training.model import Model  # for a quick start
+    from ..training.priors import L1, L2, add_lambda  # for a quick start
+
+    values = Values(settings.get("values", Values.weights))
+    program = program_of(file, settings.get("semiring"), values, settings.get("functions"))
+    parameters = facts_of(program, settings["parameters"], Values.probabilities, option="--parameters")
+    fixed = facts_of(program, settings.get("facts", []), values)
+    both = [key for key in parameters if key in fixed]
+    if both:
+        raise FactError(f"{both[0]} is among --parameters and among --facts: its weights are learned, or fixed")
+    settled = settle_texts(context_of(program).domains, {**parameters, **fixed})
+    makers = {"add_lambda": add_lambda, "l1": L1, "l2": L2}
+    priors = [makers[name](settings[name]) for name in PRIORS if name in settings]
+    if len(priors) > 1:
+        raise Error("--add-lambda, --l1 and --l2: there can be one prior")
+    goal = settings.get("goal", "goal")
+    check_ground("--goal", goal)
+    return Model(
+        program,
+        {key: settled[key] for key in parameters},
+        goal=goal,
+        prior=priors[0] if priors else None,
+        facts={key: settled[key] for key in fixed},
+    )
+
+
+# -- models that are there ---------------------------------------------------------------------------------------------
+
+
+def _loaded(folder: Path, functions: Path | None) -> Model:
+    from ..training.model import load_model  # for a quick start
+
+    text = folder / "program.dyna"
+    given = functions_of(text, functions) if functions is not None and text.is_file() else {}
+    return load_model(folder, functions=given)
+
+
+@app.command(
+    short_help="Score data with a model.",
+    epilog="Example: dynagrad evaluate model --data test.jsonl",
+)
+@command
+def evaluate(
+    model: Folder,
+    data: Data,
+    functions: FunctionsOption = None,
+    missing: Annotated[
+        str, typer.Option(help="What is done about examples whose goal is not derived: warn, skip or error.")
+    ] = "warn",
+    threads: Threads = None,
+) -> None:
+    """Print the objective of data: the log-likelihood, unless the model has another."""
+    typer.echo(repr(_loaded(model, functions).score(data, missing=missing, threads=threads)))
+
+
+@app.command(
+    short_help="Print the best derivation of each example by a model.",
+    epilog="Example: dynagrad predict model --data test.jsonl --format brackets",
+)
+@command
+def predict(
+    model: Folder,
+    data: Data,
+    query: Annotated[
+        str | None,
+        typer.Option("--query", "-q", metavar="ITEM", help="The item.  [default: the goal of the model]"),
+    ] = None,
+    format: Annotated[PredictionFormat, typer.Option("--format", help="How to print.")] = PredictionFormat.tree,
+    functions: FunctionsOption = None,
+) -> None:
+    """Print the best derivation of each example, with its weight before it.
+
+    As brackets and json an example has a line: an empty one, or null, where the item is not derived.
+    """
+    from ..training.examples import Passes  # for a quick start
+
+    if query is not None:
+        check_ground("--query", query)
+    loaded = _loaded(model, functions)
+    for n, example in enumerate(Passes(data)):
+        try:
+            found = loaded.predict(example.facts, query)
+        except QueryError as error:
+            say("note", f"example {n}{f' ({example.name})' if example.name else ''}: {error}")
+            typer.echo("null" if format is PredictionFormat.json else "")
+            continue
+        weight = "" if found.weight is None else str(found.weight)
+        if format is PredictionFormat.json:
+            typer.echo(json.dumps(json.loads(found.to_json()), ensure_ascii=False))
+        elif format is PredictionFormat.brackets:
+            typer.echo(f"{weight}\t{found.brackets()}")
+        else:
+            typer.echo(f"{weight}\n{found.text()}\n")
