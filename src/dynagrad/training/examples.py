@@ -65,6 +65,7 @@ class Passes:
     """
 
     def __init__(self, data: Any) -> None:
+        self.lasting = isinstance(data, list | tuple)  # in memory, and not to be changed while a model is trained
         if isinstance(data, str | Path):
             path = Path(data)
             if not path.exists():

@@ -152,9 +152,10 @@ class Model:
             raise Error(f"missing is one of {', '.join(MISSING)}, not {shown(missing)}")
         iterations, seed = whole_number("iterations", iterations, 1), whole_number("seed", seed, 0)
         chosen = method_of(method, seed, options)
-        workers = workers_of(threads, executor)
-        problem = Problem(self._spec, Passes(data), workers, missing)
-        held_out = None if dev is None else Problem(self._spec, Passes(dev), workers, missing)
+        passes = Passes(data)
+        workers = workers_of(threads, executor, passes.lasting)
+        problem = Problem(self._spec, passes, workers, missing)
+        held_out = None if dev is None else Problem(self._spec, Passes(dev), workers_of(threads, executor), missing)
         if patience is not None and dev is None:
             raise Error("patience is about held-out data: give dev")
         name = method if isinstance(method, str) else method.__name__

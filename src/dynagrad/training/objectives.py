@@ -13,7 +13,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..charts.batch import Batch
-from ..charts.program import Bound
+from ..charts.kept import Kept, KeptFor
+from ..charts.program import Bound, run_kept
 from ..eager.verbs.gradients import value_and_grad
 from ..errors import Error
 from ..facts.readers import read
@@ -37,6 +38,8 @@ class Task:
     """Those whose gradient is wanted by the values, not by their logs."""
     threads: int | None = 1
     gradient: bool = True
+    kept: Kept | None = None
+    """The facts of examples, loaded, where the data stay as they are from pass to pass."""
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -57,18 +60,23 @@ class Objective(Protocol):
         ...
 
 
-def _run(task: Task, facts: Sequence[Mapping[str, Any]], weights: Sequence[float], goal: str) -> Batch:
+def _run(
+    task: Task,
+    examples: Sequence[Example],
+    facts: Sequence[Mapping[str, Any]],
+    weights: Sequence[float],
+    goal: str,
+    side: str = "clamped",
+) -> Batch:
     """The goal of each example, and the gradient of the weighted sum of their logs."""
-    if not task.gradient:
-        return task.bound.run_batch(facts, query=goal, threads=task.threads)
-    return task.bound.run_batch(
-        facts,
-        query=goal,
-        gradient=task.keys,
-        objective="log" if task.semiring == "real" else "sum",
-        cotangents=np.asarray(weights, np.float64),
-        threads=task.threads,
-    )
+    asked: dict[str, Any] = {"query": goal, "threads": task.threads}
+    if task.gradient:
+        objective = "log" if task.semiring == "real" else "sum"
+        asked |= {"gradient": task.keys, "objective": objective, "cotangents": np.asarray(weights, np.float64)}
+    if task.kept is None:
+        return task.bound.run_batch(facts, **asked)
+    names = [(e.facts, *((e.observed,) if e.observed else ()), side, task.gradient) for e in examples]
+    return run_kept(task.bound, facts, KeptFor(task.kept, names), **asked)
 
 
 def _gradient(task: Task, batch: Batch) -> dict[str, Doubles]:
@@ -127,7 +135,7 @@ class Likelihood:
     """
 
     def totals(self, task: Task, examples: Sequence[Example]) -> Totals:
-        batch = _run(task, [e.clamped for e in examples], [e.weight for e in examples], task.goal)
+        batch = _run(task, examples, [e.clamped for e in examples], [e.weight for e in examples], task.goal)
         return _totals(task, examples, _values_of(task, batch), _gradient(task, batch), batch.errors)
 
 
@@ -148,11 +156,11 @@ class Conditional:
     def totals(self, task: Task, examples: Sequence[Example]) -> Totals:
         clamped = [self._without_cost(task, e.clamped) for e in examples]
         weights = np.array([e.weight for e in examples], np.float64)
-        first = _run(task, clamped, weights.tolist(), task.goal if self.observed is None else self.observed)
+        first = _run(task, examples, clamped, weights.tolist(), task.goal if self.observed is None else self.observed)
         top = _values_of(task, first)
         free = [self._with_cost(e) for e in examples]
         weights = np.where(np.isnan(top), 0.0, weights)  # what was not derived counts on neither side
-        second = _run(task, free, weights.tolist(), task.goal)
+        second = _run(task, examples, free, weights.tolist(), task.goal, "free")
         bottom = _values_of(task, second)
         return _difference(
             task,

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..charts.kept import Kept
 from ..charts.program import Bound, Program
 from .examples import Example
 from .objectives import LOGS, Objective, Task
@@ -67,10 +68,18 @@ class Specification:
         """The program with log weights for its parameters."""
         return self.bound.with_values(self.values(weights))
 
-    def task(self, weights: Mapping[str, Doubles], gradient: bool, threads: int | None) -> Task:
-        """What an objective is asked for."""
+    def task(
+        self,
+        weights: Mapping[str, Doubles],
+        gradient: bool,
+        threads: int | None,
+        before: Bound | None = None,
+        kept: Kept | None = None,
+    ) -> Task:
+        """What an objective is asked for. What the pass `before` encoded of the shared facts is not encoded again."""
         values = self.values(weights)
-        return Task(self.bound.with_values(values), self.goal, values, self.by_value, threads, gradient)
+        bound = (self.bound if before is None else before).with_values(values)
+        return Task(bound, self.goal, values, self.by_value, threads, gradient, kept)
 
     # -- the objective
 

@@ -15,6 +15,8 @@ from concurrent.futures import BrokenExecutor, Executor, Future
 from pathlib import Path
 from typing import Any
 
+from ..charts.kept import Kept
+from ..charts.program import Bound
 from ..errors import Error, shown
 from .examples import Example
 from .parameters.rows import Doubles
@@ -26,13 +28,20 @@ AHEAD = 2
 """Shards that wait for each worker of an executor."""
 
 
-def in_threads(threads: int | None) -> Workers:
-    """Shard after shard, the examples of each on so many threads."""
+def in_threads(threads: int | None, lasting: bool = False) -> Workers:
+    """Shard after shard, the examples of each on so many threads.
+
+    What a pass encodes and loads is kept for the next: of the facts that all examples share, and with `lasting`, where
+    the data stay as they are, of each example.
+    """
+    before: dict[bool, Bound] = {}  # by whether gradients were asked for: runs for these are of another class
+    kept = Kept() if lasting else None
 
     def work(
         spec: Specification, weights: Mapping[str, Doubles], shards: Iterable[list[Example]], gradient: bool
     ) -> Iterator[Totals]:
-        task = spec.task(weights, gradient, threads)
+        task = spec.task(weights, gradient, threads, before.get(gradient), kept)
+        before[gradient] = task.bound
         for shard in shards:
             yield spec.objective.totals(task, shard)
 
@@ -90,6 +99,6 @@ def of_shard(path: str, weights: Mapping[str, Doubles], shard: list[Example], gr
     return spec.objective.totals(spec.task(weights, gradient, 1), shard)
 
 
-def workers_of(threads: int | None, executor: Any) -> Workers:
-    """Threads unless there is an executor."""
-    return in_threads(threads) if executor is None else in_executor(executor)
+def workers_of(threads: int | None, executor: Any, lasting: bool = False) -> Workers:
+    """Threads unless there is an executor; `lasting` says that the data are in memory, and stay as they are."""
+    return in_threads(threads, lasting) if executor is None else in_executor(executor)
