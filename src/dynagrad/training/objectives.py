@@ -135,6 +135,7 @@ class Likelihood:
     """
 
     def totals(self, task: Task, examples: Sequence[Example]) -> Totals:
+        """Of a shard: the values of its examples, and the gradient of their sum."""
         batch = _run(task, examples, [e.clamped for e in examples], [e.weight for e in examples], task.goal)
         return _totals(task, examples, _values_of(task, batch), _gradient(task, batch), batch.errors)
 
@@ -154,6 +155,7 @@ class Conditional:
     cost: str | None = None
 
     def totals(self, task: Task, examples: Sequence[Example]) -> Totals:
+        """Of a shard: the values of its examples, and the gradient of their sum."""
         clamped = [self._without_cost(task, e.clamped) for e in examples]
         weights = np.array([e.weight for e in examples], np.float64)
         first = _run(task, examples, clamped, weights.tolist(), task.goal if self.observed is None else self.observed)
@@ -192,6 +194,7 @@ class OfItems:
     function: Callable[..., Any]
 
     def totals(self, task: Task, examples: Sequence[Example]) -> Totals:
+        """Of a shard: the values of its examples, and the gradient of their sum."""
         values = np.full(len(examples), np.nan)
         failures: dict[int, Exception] = {}
         gradient = {key: np.zeros(len(numbers)) for key, numbers in task.weights.items()} if task.gradient else {}
@@ -226,6 +229,7 @@ class Risk:
     cost: str
 
     def totals(self, task: Task, examples: Sequence[Example]) -> Totals:
+        """Of a shard: the values of its examples, and the gradient of their sum."""
         if task.semiring != "log":
             raise Error(f"expected loss is a derivative of log Z: it needs a program in `log`, not {task.semiring}")
         values = np.full(len(examples), np.nan)
