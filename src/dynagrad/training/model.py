@@ -52,6 +52,9 @@ class Model:
     (True, 0.75)
     """
 
+    _made: tuple[Theta, Bound] | None = None
+    """The parameters that `bound` was last made with, and what was made."""
+
     @public
     def __init__(
         self,
@@ -111,7 +114,10 @@ class Model:
     @property
     def bound(self) -> Bound:
         """The program with the weights of now, to be run on facts."""
-        return self._spec.with_weights(self._spec.weights(self._theta))
+        if self._made is None or self._made[0] is not self._theta:
+            before = self._spec.bound if self._made is None else self._made[1]  # which has its rows encoded already
+            self._made = self._theta, before.with_values(self._spec.values(self._spec.weights(self._theta)))
+        return self._made[1]
 
     # -- what it does
 
