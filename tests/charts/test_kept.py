@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,7 @@ import pytest
 import dynagrad as dg
 from dynagrad.charts.kept import EXAMPLE_BYTES, ROW_BYTES, Kept, KeptFor
 from dynagrad.charts.program import run_kept
+from dynagrad.runtime.engine import NativeChart
 
 PATHS = """
 :- semiring log.
@@ -99,3 +102,23 @@ def test_derivations_and_errors_are_those_of_other_batches() -> None:
         theirs = bound(PATHS).run_batch(examples, query="goal")
         assert mine.values.tobytes() == theirs.values.tobytes()
         assert {n: str(e) for n, e in mine.errors.items()} == {n: str(e) for n, e in theirs.errors.items()}
+
+
+def test_the_charts_of_a_batch_go_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a search for garbage: a chart with its tape may be large."""
+    live: weakref.WeakSet[NativeChart] = weakref.WeakSet()
+    begin = NativeChart.__init__
+
+    def noted(chart: NativeChart, *arguments: Any) -> None:
+        begin(chart, *arguments)
+        live.add(chart)
+
+    monkeypatch.setattr(NativeChart, "__init__", noted)
+    gc.collect()
+    gc.disable()
+    try:
+        for kept in (None, Kept()):
+            passes(PATHS, [example(n) for n in range(1, 5)], kept, 1)
+            assert not live
+    finally:
+        gc.enable()
