@@ -124,14 +124,16 @@ class Grammar:
             found,
         )
 
+    def seen(self, word: str) -> str:
+        """The word, or what stands for it."""
+        if word not in self.known:
+            word = unknown(word)
+        return word if word in self.words else "<a>"
+
     def lexical(self, words: Sequence[str]) -> list[tuple[str, int, int, float]]:
         """The symbols of each word."""
-        found = []
-        for n, word in enumerate(words):
-            seen = word if word in self.known else unknown(word)
-            of = self.words.get(seen) or self.words.get("<a>", {})
-            found += [(symbol, n, n + 1, p) for symbol, p in of.items()]
-        return found
+        seen = enumerate(map(self.seen, words))
+        return [(symbol, n, n + 1, p) for n, word in seen for symbol, p in self.words[word].items()]
 
     def facts(self, words: Sequence[str]) -> dict[str, Any]:
         """The facts of a sentence."""
@@ -203,14 +205,14 @@ def beside_nltk() -> list[Row]:
     sample = trees()
     grammar = Grammar.of(t for n, t in enumerate(sample) if n % FOLDS)
     held_out = [t for t in sample[::FOLDS] if 2 <= len(t.leaves()) <= SHORT][:FEW]
-    sentences = [[leaf.word for leaf in tree.leaves()] for tree in held_out]
-    given = [grammar.facts(words) for words in sentences]
+    sentences = [[grammar.seen(leaf.word) for leaf in tree.leaves()] for tree in held_out]
+    given = [grammar.facts([leaf.word for leaf in tree.leaves()]) for tree in held_out]
     parser = grammar.bound()
 
     symbol, production = nltk.grammar.Nonterminal, nltk.grammar.ProbabilisticProduction
     rules = [production(symbol(x), [symbol(y), symbol(z)], prob=p) for x, y, z, p in grammar.rules]
     rules += [production(symbol("^"), [symbol(x)], prob=p) for x, p in grammar.roots]
-    used = {(x, words[i], p) for words in sentences for x, i, _, p in grammar.lexical(words)}
+    used = {(x, word, p) for words in sentences for word in words for x, p in grammar.words[word].items()}
     rules += [production(symbol(x), [word], prob=p) for x, word, p in sorted(used)]
     sums: Counter[Any] = Counter()
     for rule in rules:
