@@ -205,17 +205,13 @@ def wsj() -> list[Row]:
             seconds += chart.stats.seconds + timed(lambda chart=chart: chart.gradient("goal")["rewrite/3"])
         return seconds
 
-    began = time.perf_counter()
-    first = passes(model, data, ITERATIONS, threads=1)
-    whole = time.perf_counter() - began
-    alone = alternate(bare, repeats=2)[0]
-    both = passes(model, data, 3, threads=2)
-    one = min(first[1:])
+    whole, alone = alternate(lambda: sum(passes(model, data, ITERATIONS, threads=1)), bare, repeats=2)
+    one, both = alternate(*(lambda t=t: min(passes(model, data, 4, threads=t)[1:]) for t in (1, 2)), repeats=2)
     what = f"EM of the WSJ grammar in log, {len(data)} sentences of at most {LONGEST} words"
     return [
         Row(f"{what}: {ITERATIONS} iterations", whole, "s", "inside and outside runs", alone * ITERATIONS, 2.0),
         Row(f"{what}: an iteration after the first", one, "s", "inside and outside runs", alone),
-        Row(f"{what}: an iteration on two threads", min(both[1:]), "s", "on one", one),
+        Row(f"{what}: an iteration on two threads", both, "s", "on one", one),
     ]
 
 
