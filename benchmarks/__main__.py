@@ -16,12 +16,14 @@ from . import (
     dijkstra,
     dvl,
     first_calls,
+    folds,
     functions,
     gradient,
     hmm,
     kernels,
     loading,
     pullback,
+    training,
     wsj,
 )
 from .common import HERE, Row, Skip
@@ -53,6 +55,12 @@ BENCHMARKS: dict[str, Callable[[], list[Row]]] = {
     "kernels": kernels.kernels,
     "dvl": dvl.dvl,
     "pullback": pullback.pullback,
+    "em": training.hmm,
+    "fields": training.crf,
+    "grammar": training.wsj,
+    "stream": training.memory,
+    "folds": folds.folds,
+    "nltk": folds.beside_nltk,
 }
 HEADINGS = ("what", "own", "peer", "its", "ratio", "target", "verdict", "command")
 

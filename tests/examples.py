@@ -340,6 +340,7 @@ SENTENCES: dict[str, float] = {
 """Sentences of the demo's grammar, with their probabilities."""
 
 RECIPES: dict[str, str | None] = {
+    "aligner": "real",
     "ccg": "real",
     "cky": "real",
     "crf": None,
@@ -356,6 +357,7 @@ RECIPES: dict[str, str | None] = {
     "points_to": None,
     "rna": "viterbi",
     "shortest_paths": None,
+    "tagger": "real",
     "transducers": "real",
 }
 """The semiring in which each recipe is run here; None where its program says so itself."""

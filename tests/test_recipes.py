@@ -23,6 +23,7 @@ import pytest
 import dynagrad as dg
 from oracle import close
 from recipes import (
+    aligner,
     ccg,
     ctc,
     earley,
@@ -37,6 +38,7 @@ from recipes import (
     points_to,
     rna,
     shortest_paths,
+    tagger,
     transducers,
 )
 from recipes import cky as cky_recipe
@@ -472,6 +474,115 @@ def test_the_posterior_of_gotoh_against_all_alignments() -> None:
     chart = dg.Program(gotoh.PROGRAM, "log").bind(matrix).run(gotoh.sequences(first, second))
     assert close(chart["goal"], math.log(sum(w for w, _ in weights)))
     assert_rows(chart.gradient("goal")["paired/2"], {**expectation(weights), (0, 0): 1.0})
+
+
+def test_tagger_against_all_sequences_of_tags() -> None:
+    """A step of EM on words alone, with noise to begin with, and what counting gives where tags are known."""
+    known, held_out = tagger.corpus("small")
+    both = [*known, *held_out]
+    tags = sorted({t for _, given in both for t in given})
+    start = tagger.rows(both, 0)
+    chances: dict[Any, float] = {}
+    for table in start.values():
+        sums: dict[Any, float] = defaultdict(float)
+        for *row, p in table:
+            sums[tuple(row[:-1])] += p
+        chances |= {tuple(row): p / sums[tuple(row[:-1])] for *row, p in table}
+    counts: Counter[Any] = Counter()
+    for words, _ in known:
+        weights = {
+            given: math.prod(chances[use] for use in uses(words, given))
+            for given in itertools.product(tags, repeat=len(words))
+        }
+        for given, p in weights.items():
+            for use in uses(words, given):
+                counts[use] += p / sum(weights.values())
+    model = tagger.unsupervised(known, both, 1)
+    assert_probabilities(model, start, counts, 0.1)
+
+    counted = Counter(use for words, given in known for use in uses(words, given))
+    model = tagger.supervised(known, both)
+    assert_probabilities(model, start, counted, 0.1)
+    weights_of = {row[:-1]: row[-1] for table in model.weights.values() for row in table}
+    words, _ = held_out[0]
+    best = max(
+        itertools.product(tags, repeat=len(words)),
+        key=lambda given: math.prod(weights_of[use] for use in uses(words, given)),
+    )
+    assert tagger.best_tags(model, tagger.sentence(words, [tags] * len(words))) == list(best)
+
+
+def uses(words: Sequence[str], tags: Sequence[str]) -> list[tuple[str, ...]]:
+    """The parameters that a tagged sentence uses, by their arguments: tags and words are different."""
+    return [(tags[0],), *itertools.pairwise(tags), *zip(tags, words, strict=True)]
+
+
+def assert_probabilities(model: dg.Model, rows: dict[str, Any], counts: Counter[Any], more: float) -> None:
+    """Parameters are relative frequencies of counts, with something added to each."""
+    for key, table in rows.items():
+        sums: dict[Any, float] = defaultdict(float)
+        for *row, _ in table:
+            sums[tuple(row[:-1])] += counts[tuple(row)] + more
+        expected = {tuple(row): (counts[tuple(row)] + more) / sums[tuple(row[:-1])] for *row, _ in table}
+        assert_rows(model.weights[key], expected, 1e-12)
+
+
+def test_model_1_is_that_of_the_textbook() -> None:
+    """Expected counts in closed form, each word of the target alone (Brown and others 1993)."""
+    pairs, _ = aligner.corpus("small")
+    together = aligner.together(pairs)
+    table = {row: 1 / sum(w == row[0] for w, _ in together) for row in together}
+    for _ in range(3):
+        counts: Counter[Any] = Counter()
+        for facts in pairs:
+            for _, v in facts["target/2"]:
+                total = sum(table[w, v] for _, w in facts["source/2"])
+                for _, w in facts["source/2"]:
+                    counts[w, v] += table[w, v] / total
+        sums: dict[str, float] = defaultdict(float)
+        for (w, _), n in counts.items():
+            sums[w] += n
+        table = {(w, v): counts[w, v] / sums[w] for w, v in together}
+    assert_rows(aligner.model_1(pairs, 3).weights["translate/2"], table, 1e-12)
+
+
+def test_aligner_against_all_alignments() -> None:
+    pairs, _ = aligner.corpus("small")
+    before = aligner.model_1(pairs, 2)
+    translate = {(w, v): p for w, v, p in before.weights["translate/2"]}
+    size, counts, jumps = 2 * aligner.FAR + 1, Counter[Any](), Counter[int]()
+    for facts in pairs:
+        source, target = [w for _, w in facts["source/2"]], [v for _, v in facts["target/2"]]
+        weights = {
+            at: math.prod(translate[source[i], v] / size for i, v in zip(at, target, strict=True))
+            for at in itertools.product(range(len(source)), repeat=len(target))
+        }
+        for at, p in weights.items():
+            share = p / sum(weights.values())
+            for i, v in zip(at, target, strict=True):
+                counts[source[i], v] += share
+            for i, k in itertools.pairwise((-1, *at)):
+                jumps[k - i] += share
+    model = aligner.with_jumps(pairs, before, 1)
+    total = sum(jumps.values()) + 0.01 * size
+    assert_rows(
+        model.weights["jump/1"], {(d,): (jumps[d] + 0.01) / total for d in range(-aligner.FAR, aligner.FAR + 1)}
+    )
+    sums: dict[str, float] = defaultdict(float)
+    for w, v in translate:
+        sums[w] += counts[w, v] + 0.01
+    assert_rows(model.weights["translate/2"], {(w, v): (counts[w, v] + 0.01) / sums[w] for w, v in translate})
+    learned, jumped = model.weights["translate/2"], model.weights["jump/1"]
+    for facts in pairs:
+        source, target = [w for _, w in facts["source/2"]], [v for _, v in facts["target/2"]]
+        found = aligner.best_links(model, facts)
+
+        def weight(at: Sequence[int], source: Any = source, target: Any = target) -> float:
+            moves = math.prod(jumped[k - i] for i, k in itertools.pairwise((-1, *at)))
+            return moves * math.prod(learned[source[i], v] for i, v in zip(at, target, strict=True))
+
+        best = max(map(weight, itertools.product(range(len(source)), repeat=len(target))))
+        assert close(weight([found[j] for j in range(len(target))]), best)
 
 
 def test_itg_against_all_trees() -> None:

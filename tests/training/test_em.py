@@ -231,3 +231,14 @@ def test_groups_without_counts_stay() -> None:
     with pytest.warns(dg.ProgramWarning, match="no example uses a parameter of t/2 given b"):
         m.fit([{"seen/2": [("a", "x")]}], iterations=1)
     assert m.weights["t/2"].values == pytest.approx([1.0, 0.0, 0.3, 0.7])
+
+
+def test_data_in_memory_are_prepared_once_and_give_the_same_bits() -> None:
+    """Facts that stay loaded between passes, beside data that are read anew in each."""
+    found = []
+    for data in (DATA, lambda: [dict(d) for d in DATA]):
+        for threads in (1, 2):
+            m = model()
+            fit = m.fit(data, DATA[:5], iterations=4, tolerance=0.0, threads=threads)
+            found.append([(r.data, r.dev) for r in fit.history] + [x.tobytes() for x in m.parameters.values()])
+    assert all(other == found[0] for other in found[1:])

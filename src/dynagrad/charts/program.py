@@ -56,6 +56,7 @@ from .chart import Chart, make_chart, run_of
 from .derivations import Wanted
 from .derivatives import queries
 from .derivatives.function import Function, function_of
+from .kept import KeptFor
 from .limits import Limits
 
 LONGEST = 64 << 20
@@ -501,6 +502,7 @@ class Bound:
         values: str,
         limits: Limits,
         wanted: Wanted | None,
+        kept: KeptFor | None = None,
     ) -> Batch:
         limits.check()
         if isinstance(examples, str | Mapping) or not _iterable(examples):
@@ -525,8 +527,15 @@ class Bound:
             raise Error('objective and cotangents are about a gradient; ask for one with gradient=["rewrite/3"]')
 
         def prepare(n: int) -> Chart:
-            chart = self._chart(examples[n], limits, values)
+            loaded = None if kept is None else kept.take(n)
+            if loaded is None:
+                chart = self._chart(examples[n], limits, values)
+            else:
+                chart = make_chart(self._binding, loaded.run, limits, False)
+                run_of(chart).loaded = loaded
             run_of(chart).set_up()
+            if kept is not None and run_of(chart).facts.binding is self._binding:
+                kept.put(n, run_of(chart).leaves())
             return chart
 
         derived: dict[int, tuple[list[Derivation], Samples | None]] = {}  # the derivations of the query, by example
@@ -687,6 +696,12 @@ def with_weights(bound: Bound, numbers: Mapping[str, Any]) -> Bound:
 def chart_of(bound: Bound, facts: Mapping[str, Any], limits: Limits) -> Chart:
     """A chart whose run has not begun: see `run.Run.set_up` and `bring_up`."""
     return bound._chart(facts, limits, "weights")
+
+
+def run_kept(bound: Bound, examples: Sequence[Mapping[str, Any]], kept: KeptFor, **asked: Any) -> Batch:
+    """`Bound.run_batch`, with facts of examples that stay loaded from one batch to the next."""
+    defaults = {"gradient": None, "objective": "sum", "cotangents": None, "threads": None, "values": "weights"}
+    return bound._run_batch(examples, **{**defaults, **asked}, limits=Limits(), wanted=None, kept=kept)
 
 
 make_bound = maker(Bound, "bound programs come from program.bind(facts)")

@@ -24,7 +24,7 @@ from . import lookup
 from .binding.context import ProgramContext
 from .binding.database import Database
 from .binding.decoding import popped
-from .binding.loading import Directions, Prepared
+from .binding.loading import Directions, LoadedRun, Prepared
 from .changes import MOST_ROWS, can_change, change
 from .ends import UNUSABLE, End, check_end
 from .externals import connect
@@ -46,6 +46,7 @@ class Run:
         self.facts = facts
         self.limits = limits
         self.prepared: Prepared | None = None
+        self.loaded: LoadedRun | None = None  # its facts, kept from a run before
         self.stale = True
         self.status = "done"
         self.iterate = False  # cycles are iterated, not solved
@@ -145,7 +146,7 @@ class Run:
         limited = limits.max_pops is not None or limits.tolerance is not None
         self.iterate = limited if iterate is None else iterate
         self._started = (limits, progress, began, derivatives, directions)
-        prepared = binding.prepare(
+        prepared = self._again(limits, directions) or binding.prepare(
             self.facts.run,
             None if limits.until is None else self.item(limits.until).key,
             Progress.compiling if progress else None,
@@ -161,6 +162,19 @@ class Run:
         self.stale = False
         self._history = []
         return binding.compiling - compiling if self.patient else 0.0
+
+    def _again(self, limits: Limits, directions: Directions | None) -> Prepared | None:
+        """A chart over facts that an earlier run left, if there are such."""
+        if self.loaded is None or limits.until is not None or directions is not None or self.facts.overrides:
+            return None
+        return self.facts.binding.again(self.loaded, self.iterate, limits.room)
+
+    def leaves(self) -> LoadedRun | None:
+        """What a later run may use again of this one, once it is set up; None for nothing, or nothing new."""
+        prepared = self.require()
+        if self.loaded is not None and prepared.chart.world is self.loaded.world:
+            return None
+        return self.facts.binding.left_by(prepared, self.facts.run, self.iterate)
 
     def set_up(self, progress: bool = False) -> None:
         """Prepares the first run, up to its native part; `bring_up` is to follow. Its limit on time leaves out

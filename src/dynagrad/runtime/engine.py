@@ -296,7 +296,11 @@ class World:
         self.pointer: int = engine.world_new(base.pointer if base is not None else None)
         _finally(self, engine.world_free, self.pointer)
         if room is not None:
-            engine.world_limit(self.pointer, room)
+            self.limit(room)
+
+    def limit(self, room: int) -> None:
+        """Sets the number of bytes that a chart over this world may take."""
+        self.engine.world_limit(self.pointer, room)
 
     def set_domains(self, low: Sequence[int], count: Sequence[int]) -> None:
         lows, counts = np.array(low, np.int32), np.array(count, np.int64)

@@ -74,6 +74,7 @@ class Passes:
     def __init__(self, data: Any) -> None:
         self._path: Path | None = None
         self._first: tuple[int, _State] | None = None  # how many examples the first pass had, and of what files
+        self.lasting = isinstance(data, list | tuple)  # in memory, and not to be changed while a model is trained
         if isinstance(data, str | Path):
             path = self._path = Path(data)
             if not path.exists():

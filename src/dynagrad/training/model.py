@@ -29,7 +29,7 @@ from .reports.records import Fit, path_of
 from .specification import Specification, Theta, with_rows
 from .storage import checkpoint as checkpoints
 from .storage import models
-from .workers import workers_of
+from .workers import in_threads, workers_of
 
 
 class Model:
@@ -53,6 +53,9 @@ class Model:
     >>> fit.converged, model.weights["toss/1"]["h",]
     (True, 0.75)
     """
+
+    _made: tuple[Theta, Bound] | None = None
+    """The parameters that `bound` was last made with, and what was made."""
 
     @public
     def __init__(
@@ -110,7 +113,10 @@ class Model:
     @property
     def bound(self) -> Bound:
         """The program with the weights of now, to be run on facts."""
-        return self._spec.with_weights(self._spec.weights(self._theta))
+        if self._made is None or self._made[0] is not self._theta:
+            before = self._spec.bound if self._made is None else self._made[1]  # which has its rows encoded already
+            self._made = self._theta, before.with_values(self._spec.values(self._spec.weights(self._theta)))
+        return self._made[1]
 
     # -- what it does
 
@@ -179,9 +185,10 @@ class Model:
         if checkpoint is not None:
             about = checkpoints.about(self._spec, name, seed, options, start, passes, dev is not None)
             saved = checkpoints.Checkpoint(path_of("checkpoint", checkpoint), about)
-        with workers_of(threads, executor) as workers:
+        with workers_of(threads, executor, passes.lasting) as workers:
             problem = Problem(self._spec, passes, workers, missing)
-            held_out = None if dev is None else Problem(self._spec, Passes(dev), workers, missing)
+            others = in_threads(threads) if executor is None else workers  # what is kept from pass to pass is of `data`
+            held_out = None if dev is None else Problem(self._spec, Passes(dev), others, missing)
             return run(problem, chosen, name, start, settings, dev=held_out, checkpoint=saved, keep=keep)
 
     @public

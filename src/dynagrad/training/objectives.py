@@ -14,7 +14,8 @@ import numpy as np
 
 from ..arguments import real_number
 from ..charts.batch import Batch
-from ..charts.program import Bound, Program, binding_of, context_of
+from ..charts.kept import Kept, KeptFor
+from ..charts.program import Bound, Program, binding_of, context_of, run_kept
 from ..eager.verbs.gradients import value_and_grad
 from ..errors import Error, shown
 from ..facts.readers import read
@@ -43,6 +44,8 @@ class Task:
     gradient: bool = True
     along: Mapping[str, Doubles] | None = None
     """A direction in the log weights: then it is not the gradient that is wanted, but its derivative along this."""
+    kept: Kept | None = None
+    """The facts of examples, loaded, where the data stay as they are from pass to pass."""
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -79,6 +82,7 @@ def _scores(
     weights: Sequence[float],
     goal: str,
     observed: bool = True,
+    side: str = "clamped",
 ) -> Scores:
     """Of examples over these facts; with `observed`, of their derivations alone where these were observed."""
     if task.along is not None:
@@ -88,7 +92,7 @@ def _scores(
     errors: dict[int, Exception] = {}
     gradient = {key: np.zeros(len(x)) for key, x in task.weights.items()} if task.gradient else {}
     if run:
-        batch = _run(task, [facts[n] for n in run], [weights[n] for n in run], goal)
+        batch = _run(task, [examples[n] for n in run], [facts[n] for n in run], [weights[n] for n in run], goal, side)
         values[run] = _values_of(task, batch)
         errors = {run[n]: error for n, error in batch.errors.items()}
         gradient = _gradient(task, batch)
@@ -176,18 +180,23 @@ def _logs(task: Task) -> Mapping[str, Doubles]:
         return {key: np.log(x) for key, x in task.weights.items()}
 
 
-def _run(task: Task, facts: Sequence[Mapping[str, Any]], weights: Sequence[float], goal: str) -> Batch:
+def _run(
+    task: Task,
+    examples: Sequence[Example],
+    facts: Sequence[Mapping[str, Any]],
+    weights: Sequence[float],
+    goal: str,
+    side: str,
+) -> Batch:
     """The goal of each example, and the gradient of the weighted sum of their logs."""
-    if not task.gradient:
-        return task.bound.run_batch(facts, query=goal, threads=task.threads)
-    return task.bound.run_batch(
-        facts,
-        query=goal,
-        gradient=task.keys,
-        objective="log" if task.semiring == "real" else "sum",
-        cotangents=np.asarray(weights, np.float64),
-        threads=task.threads,
-    )
+    asked: dict[str, Any] = {"query": goal, "threads": task.threads}
+    if task.gradient:
+        objective = "log" if task.semiring == "real" else "sum"
+        asked |= {"gradient": task.keys, "objective": objective, "cotangents": np.asarray(weights, np.float64)}
+    if task.kept is None:
+        return task.bound.run_batch(facts, **asked)
+    names = [(e.facts, *((e.observed,) if e.observed else ()), side, task.gradient) for e in examples]
+    return run_kept(task.bound, facts, KeptFor(task.kept, names), **asked)
 
 
 def _gradient(task: Task, batch: Batch) -> dict[str, Doubles]:
@@ -288,9 +297,17 @@ class Conditional:
     cost: str | None = None
 
     def totals(self, task: Task, examples: Sequence[Example]) -> Totals:
+        """Of a shard: the values of its examples, and the gradient of their sum."""
         clamped = [self._without_cost(task, e.clamped) for e in examples]
         weights = np.array([e.weight for e in examples], np.float64)
-        top = _scores(task, examples, clamped, weights.tolist(), task.goal if self.observed is None else self.observed)
+        top = _scores(
+            task,
+            examples,
+            clamped,
+            weights.tolist(),
+            task.goal if self.observed is None else self.observed,
+            side=f"clamped {self.cost}",
+        )
         weights = np.where(np.isnan(top.values), 0.0, weights)  # what was not derived counts on neither side
         bottom = self._free(task, examples, weights)
         gradient = {key: x - bottom.gradient[key] for key, x in top.gradient.items()}
@@ -298,7 +315,7 @@ class Conditional:
 
     def _free(self, task: Task, examples: Sequence[Example], weights: Doubles) -> Scores:
         facts = [self._with_cost(e) for e in examples]
-        return _scores(task, examples, facts, weights.tolist(), task.goal, observed=False)
+        return _scores(task, examples, facts, weights.tolist(), task.goal, observed=False, side=f"free {self.cost}")
 
     def free(self, task: Task, examples: Sequence[Example]) -> Totals:
         """The free runs alone, of examples that count on both sides: for iterative scaling."""
@@ -330,6 +347,7 @@ class OfItems:
     function: Callable[..., Any]
 
     def totals(self, task: Task, examples: Sequence[Example]) -> Totals:
+        """Of a shard: the values of its examples, and the gradient of their sum."""
         _first_order(task, "a function of items")
         values = np.full(len(examples), np.nan)
         failures: dict[int, Exception] = {}
@@ -365,6 +383,7 @@ class Risk:
     cost: str
 
     def totals(self, task: Task, examples: Sequence[Example]) -> Totals:
+        """Of a shard: the values of its examples, and the gradient of their sum."""
         if task.semiring != "log":
             raise Error(f"expected loss is a derivative of log Z: it needs a program in `log`, not {task.semiring}")
         _first_order(task, "expected loss")

@@ -12,6 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
+from ..charts.kept import Kept
 from ..charts.program import Bound, Program, binding_of, in_probabilities, with_weights
 from ..errors import Error
 from ..facts.relation import Relation
@@ -85,12 +86,18 @@ class Specification:
         """The row of each parameter."""
         return Places({key: r for p in self.parametrisations.values() for key, r in p.rows.relations.items()})
 
-    def task(self, weights: Mapping[str, Doubles], gradient: bool | Along, threads: int | None) -> Task:
-        """What an objective is asked for."""
+    def task(
+        self,
+        weights: Mapping[str, Doubles],
+        gradient: bool | Along,
+        threads: int | None,
+        before: Bound | None = None,
+        kept: Kept | None = None,
+    ) -> Task:
+        """What an objective is asked for. What the pass `before` encoded of the shared facts is not encoded again."""
         values = self.values(weights)
-        return Task(
-            with_weights(self.bound, values), self.goal, values, self.by_value, self.places, threads, *wanted(gradient)
-        )
+        bound = with_weights(self.bound if before is None else before, values)
+        return Task(bound, self.goal, values, self.by_value, self.places, threads, *wanted(gradient), kept)
 
     # -- the objective
 

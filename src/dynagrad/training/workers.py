@@ -13,7 +13,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..charts.program import with_weights
+from ..charts.kept import Kept
+from ..charts.program import Bound, with_weights
 from ..errors import Error
 from .examples import Example
 from .objectives import Task
@@ -28,13 +29,21 @@ AHEAD = 2
 """Shards that wait for each worker of an executor."""
 
 
-def in_threads(threads: int | None) -> Workers:
-    """Shard after shard, the examples of each on so many threads."""
+def in_threads(threads: int | None, lasting: bool = False) -> Workers:
+    """Shard after shard, the examples of each on so many threads.
+
+    What a pass encodes and loads is kept for the next: of the facts that all examples share, and with `lasting`, where
+    the data stay as they are, of each example.
+    """
+    before: dict[object, Bound] = {}  # by what was asked for: runs with gradients are of another class
+    kept = Kept() if lasting else None
 
     def work(
         spec: Specification, weights: Mapping[str, Doubles], shards: Iterable[list[Example]], gradient: bool | Along
     ) -> Iterator[Totals]:
-        task = spec.task(weights, gradient, threads)
+        asked = gradient if isinstance(gradient, bool) else "along"
+        task = spec.task(weights, gradient, threads, before.get(asked), kept)
+        before[asked] = task.bound
         for shard in shards:
             yield spec.objective.totals(task, shard)
 
@@ -126,10 +135,13 @@ def of_shard(model: Handle, values: Handle, shard: Handle) -> Totals:
 
 
 @contextmanager
-def workers_of(threads: int | None, executor: Any) -> Iterator[Workers]:
-    """Threads unless there is an executor; what was begun for it is ended, and temporary files are removed."""
+def workers_of(threads: int | None, executor: Any, lasting: bool = False) -> Iterator[Workers]:
+    """Threads unless there is an executor; what was begun for it is ended, and temporary files are removed.
+
+    `lasting` says that the data are in memory, and stay as they are.
+    """
     if executor is None:
-        yield in_threads(threads)
+        yield in_threads(threads, lasting)
         return
     pool = pool_of(executor)
     try:

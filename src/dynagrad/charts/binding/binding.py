@@ -33,7 +33,7 @@ from .background import Jobs
 from .background import until as left
 from .context import ProgramContext, axiom_relations
 from .encoding import Encoding, kinds, program_constants, settle_texts
-from .loading import Directions, Loaded, Prepared, RunFacts, load_shared, set_up
+from .loading import Directions, Loaded, LoadedRun, Prepared, RunFacts, load_shared, loaded_run, set_up, set_up_again
 from .summary import CodedFacts, Signature, fits, is_superior, rounded, signature, summarise
 from .suspicious_facts import warn, warn_of_iteration
 
@@ -238,6 +238,28 @@ class Binding:
         if changing or collecting:  # terms that an update interns belong to its chart alone
             prepared = replace(prepared, terms=prepared.terms.copy())
         return replace(prepared, stops=stops) if stops else prepared
+
+    # -- facts of runs that are run again
+
+    def left_by(self, prepared: Prepared, run: Mapping[str, Relation], iterate: bool) -> LoadedRun | None:
+        """The facts of a run, to be run again with other values of the shared facts; None where they cannot be kept."""
+        same = all(prepared.relations[key] is r for key, r in self.relations.items() if key not in run)
+        if not same or any(key in self.given for key in run):
+            return None
+        return loaded_run(self.context, prepared, run, (self.derivatives, iterate))
+
+    def again(self, kept: LoadedRun, iterate: bool, room: int | None) -> Prepared | None:
+        """A chart over facts that were kept, as `prepare` makes one; None where they have to be prepared anew."""
+        if kept.how != (self.derivatives, iterate):
+            return None
+        with self._locked(None):
+            for base in self._bases.values():
+                loaded = base.loaded.get(id(kept.compiled.generated))
+                if loaded is not None:
+                    found = set_up_again(kept, loaded, self.relations, self.context.scale, room)
+                    if found is not None:
+                        return found
+        return None
 
     def _base(self, chosen: tuple[str, ...], shared: Mapping[str, Relation]) -> _Base:
         base = self._bases.get(chosen)

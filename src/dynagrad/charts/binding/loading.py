@@ -62,6 +62,32 @@ class Prepared:
 
 
 @dataclass(frozen=True)
+class LoadedRun:
+    """The facts of a run without its chart, still loaded: for more runs, with other values of the shared facts."""
+
+    run: Mapping[str, Relation]
+    how: Any
+    """What the class of the run can do: another class has facts of its own."""
+    compiled: CompiledPlan
+    world: World
+    weights: tuple[WeightTable | None, ...]
+    """By the number of a table; None for those that are shared."""
+    shared: tuple[tuple[str, int], ...]
+    """The predicates whose facts are shared, with their tables."""
+    constants: Words
+    encoding: Encoding
+    terms: TermCodes
+    relations: Mapping[str, Relation]
+    """Those of the run."""
+    ranks: Mapping[int, Codes]
+
+    @property
+    def rows(self) -> int:
+        """How many facts are kept."""
+        return sum(relation.count for relation in self.relations.values())
+
+
+@dataclass(frozen=True)
 class RunFacts:
     """The facts of one run: all of them, their encoding, and the codes of those that it does not share (`fresh`)."""
 
@@ -178,6 +204,54 @@ def set_up(
             weights[n] = WeightTable(FactTable(compiled.engine, world, n, empty, 0), None)
     chart = NativeChart(compiled.engine, world, weights, _constants(context.scale, compiled, directions))
     return Prepared(compiled, chart, encoding, terms, relations, run.ranks, directions=directions)
+
+
+def loaded_run(context: ProgramContext, prepared: Prepared, run: Mapping[str, Relation], how: Any) -> LoadedRun | None:
+    """What can be kept of a run: None where it may intern terms, which are in its world then."""
+    world, tables = prepared.chart.world, prepared.compiled.plan.tables
+    if prepared.compiled.generated.functors or context.externals or world.base is None or prepared.directions.order:
+        return None
+    if any(key not in tables for key in run):
+        return None
+    weights = prepared.chart.weights
+    own = tuple(w if w is not None and w.facts.world is world else None for w in weights)
+    shared = tuple((k, t.number) for k, t in tables.items() if weights[t.number] is not None and own[t.number] is None)
+    relations = {key: prepared.relations[key] for key in run}
+    constants = _constants(context.scale, prepared.compiled, prepared.directions)
+    return LoadedRun(
+        run,
+        how,
+        prepared.compiled,
+        world,
+        own,
+        shared,
+        constants,
+        prepared.encoding,
+        prepared.terms,
+        relations,
+        prepared.ranks,
+    )
+
+
+def set_up_again(
+    kept: LoadedRun, loaded: Loaded, relations: Mapping[str, Relation], scale: Scale, room: int | None
+) -> Prepared | None:
+    """A chart over the facts of a run that was kept, and `relations`, those that it shares with others.
+
+    None where it was not made over the shared facts that are loaded now.
+    """
+    if kept.world.base is not loaded.world or any(key not in loaded.facts for key, _ in kept.shared):
+        return None
+    weights = list(kept.weights)
+    for key, number in kept.shared:
+        if key not in loaded.weights:
+            words = jet_words(scale, relations[key], loaded.order)
+            loaded.weights[key] = WeightTable(loaded.facts[key], words)
+        weights[number] = loaded.weights[key]
+    if room is not None:
+        kept.world.limit(room)
+    chart = NativeChart(kept.compiled.engine, kept.world, weights, kept.constants)
+    return Prepared(kept.compiled, chart, kept.encoding, kept.terms, {**relations, **kept.relations}, kept.ranks)
 
 
 def _takes_facts(context: ProgramContext, compiled: CompiledPlan, key: str) -> bool:

@@ -90,9 +90,8 @@ def row_gradient(ran: FinishedRun, item: Any, keys: Sequence[str], cotangent: fl
     if not request.seeds:  # never derived
         width = adjoint_width(prepared, replay.scale)
         return [np.zeros((count(key), width)) for key in keys]
-    prepared.chart.adjoints_of = None
+    prepared.chart.adjoints_of = None  # nor the request below: it has the chart, which would outlive its batch
     backward(prepared, replay.scale, request.seeds, stop=ran.stop)
-    prepared.chart.adjoints_of = request
     return [row_adjoints(replay, prepared, key, ran.stop)[: count(key)] for key in keys]
 
 
