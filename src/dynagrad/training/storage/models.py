@@ -161,7 +161,7 @@ def _parametrisation(
         row_columns["parameter"] = p.groups.parameter
     columns["value"] = theta
     if kind != GIVEN:
-        columns["frozen"] = p.frozen  # type: ignore[attr-defined]  # both kinds have it
+        columns["frozen"] = p.frozen
     if prior is not None:
         found["prior"] = _prior(prior, p, columns, name)
     found["parameters"] = _named(files, f"parameters-{n}", _surely(name, columns))
