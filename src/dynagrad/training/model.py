@@ -11,7 +11,7 @@ import numpy as np
 
 from ..arguments import real_number, whole_number, yes_or_no
 from ..calls import public
-from ..charts.program import Bound, Program, context_of
+from ..charts.program import Bound, Program, context_of, with_weights
 from ..errors import Error, QueryError, shown
 from ..facts.relation import Relation
 from ..facts.table import Table, make_table
@@ -115,7 +115,7 @@ class Model:
         """The program with the weights of now, to be run on facts."""
         if self._made is None or self._made[0] is not self._theta:
             before = self._spec.bound if self._made is None else self._made[1]  # which has its rows encoded already
-            self._made = self._theta, before.with_values(self._spec.values(self._spec.weights(self._theta)))
+            self._made = self._theta, with_weights(before, self._spec.values(self._spec.weights(self._theta)))
         return self._made[1]
 
     # -- what it does
