@@ -165,8 +165,9 @@ def train(
         typer.echo(f"wrote {save_to}", err=True)
     count = len(fit.history)
     steps = f"{count:,} iteration{'' if count == 1 else 's'}"
-    held = "" if fit.history[-1].dev is None else f", held out {max(r.dev for r in fit.history if r.dev is not None)!r}"
-    typer.echo(f"{fit.method}: {steps}, objective {fit.objective!r}{held}, stopped: {fit.stopped}")
+    scores = [r.dev for r in fit.history if r.dev is not None]
+    held = f", held out {max(scores):.10g}" if scores else ""
+    typer.echo(f"{fit.method}: {steps}, objective {fit.objective:.10g}{held}, stopped: {fit.stopped}")
 
 
 def _settings(path: Path) -> dict[str, Any]:
