@@ -59,6 +59,7 @@ RUNS: dict[str, dict[str, Any]] = {
     "tnc": {"prior": GAUSS},
     "slsqp": {"prior": GAUSS},
     "trust-constr": {"prior": GAUSS},
+    "trust-ncg": {"prior": GAUSS},
     "sgd": {"momentum": 0.5},
     "adagrad": {},
     "adam": {"rate": lambda k: 0.1 / (1 + k)},
