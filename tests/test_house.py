@@ -96,6 +96,43 @@ def test_no_file_is_in_a_circle() -> None:
     assert not in_circles(IMPORTS)
 
 
+def set_from_outside(tree: ast.AST) -> list[str]:
+    """The attributes of classes and modules of the package that a file sets although it only imports them."""
+    strangers: set[str] = set()
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.level or (node.module or "").startswith("dynagrad")):
+            strangers |= {alias.asname or alias.name for alias in node.names}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute | ast.Name) and isinstance(node.ctx, ast.Store | ast.Del):
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in strangers:
+                found.append(ast.unparse(node))
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) in ("setattr", "delattr", "type.__setattr__"):
+            if isinstance(node.args[0], ast.Name) and node.args[0].id in strangers:
+                found.append(ast.unparse(node))
+    return found
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_file_does_not_change_the_classes_of_another(name: str) -> None:
+    """It may enter things into a table that the other keeps for this."""
+    assert not set_from_outside(ast.parse(NAMES[name].read_text()))
+
+
+def test_attributes_set_from_outside_are_found() -> None:
+    text = """
+from .numbers import Number, LIFTS
+from . import node
+class Own: pass
+Own.shape = 1
+LIFTS[Own] = 2
+Number.shape = 3
+node.VARIABLE += 4
+def f(): setattr(Number, "shape", 5)
+"""
+    assert set_from_outside(ast.parse(text)) == ["Number.shape", "node.VARIABLE", "setattr(Number, 'shape', 5)"]
+
+
 def test_an_import_inside_a_function_says_what_it_is_for() -> None:
     """Start-up time, or an optional package."""
     for name, path in NAMES.items():

@@ -14,7 +14,7 @@ import pytest
 
 import dynagrad as dg
 from dynagrad.codegen.graph import emit
-from dynagrad.eager.dispatch import lift
+from dynagrad.eager.numbers import lift
 from dynagrad.ir.control import Graph
 from dynagrad.ir.node import fresh
 from dynagrad.ir.operation import CALL, Operation, Trait, apply

@@ -18,9 +18,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..calls import strict_options
-from ..eager.dispatch import lift
+from ..eager.kinds import plain, real_part
 from ..eager.mutation.arrays import MutableArray
-from ..eager.numbers import Number, plain, real_part
+from ..eager.numbers import Number, lift
 from ..eager.pytree import parts, transform
 from ..errors import Error
 from ..forks import kept, renewed

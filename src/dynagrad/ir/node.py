@@ -13,7 +13,8 @@ from __future__ import annotations
 import itertools
 import struct
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import fields, replace
 from typing import Any
 from weakref import WeakValueDictionary
@@ -251,9 +252,13 @@ class Node:
     # -- numpy -------------------------------------------------------------------------------------------------------
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        if _numpys.computed is not None and method == "__call__":
+            return _numpys.computed(ufunc, list(inputs), options)
         return _numpy(ufunc.__name__, method == "__call__" and not options, inputs)
 
     def __array_function__(self, function: Any, types: object, inputs: Any, options: Any) -> Any:
+        if _numpys.computed is not None:
+            return _numpys.computed(function, list(inputs), dict(options))
         return _numpy(function.__name__, not options, inputs)
 
     # -- printing and pickling ---------------------------------------------------------------------------------------
@@ -548,6 +553,25 @@ _NUMPY: dict[str, Operation] = {
     "bitwise_or": ops.logical_or,
     "invert": ops.logical_not,
 }
+
+
+class _Numpys(threading.local):
+    computed: Callable[[Any, list[Any], dict[str, Any]], Any] | None = None
+
+
+_numpys = _Numpys()
+
+
+@contextmanager
+def numpy_by(computed: Callable[[Any, list[Any], dict[str, Any]], Any]) -> Iterator[None]:
+    """A context in which this thread computes numpy's functions on nodes by another function, from the function of
+    numpy, its arguments and its options. Outside of it they are single operations."""
+    before = _numpys.computed
+    _numpys.computed = computed
+    try:
+        yield
+    finally:
+        _numpys.computed = before
 
 
 def _numpy(name: str, plain: bool, inputs: tuple[Any, ...]) -> Any:
