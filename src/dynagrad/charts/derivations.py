@@ -27,6 +27,7 @@ from ..forests.packed import NO_ROW, Arrays, ForestRule, Meaning, Name, Packed
 from ..forests.ranking.k_best import make_kbest
 from ..forests.sums import Samples, make_samples
 from ..forests.unfolding import unfolded
+from ..ir.interpret import evaluate
 from ..plan.model import Plan, TableLayout
 from ..plan.right_sides import numbers, to_node
 from ..rules.normal import NormalRule
@@ -175,7 +176,6 @@ def algebra_of(run: Run) -> Algebra:
 
 def _user_functions(user: Any) -> tuple[Any, Any]:
     """The times and the order of a user's semiring, on values as they are outside."""
-    from ..ir.interpret import evaluate  # slow to import, and only for semirings of one's own
 
     def parts(value: Any) -> tuple[float, ...]:
         return (float(value),) if user.scalar else tuple(float(v) for v in value)
@@ -292,16 +292,14 @@ def _evaluator(plan: Plan) -> Callable[[ForestRule, Sequence[Any]], Any] | None:
     if plan.semiring != "plain":
         return None
 
-    def evaluate(rule: ForestRule, values: Sequence[Any]) -> Any:
-        from ..ir.interpret import evaluate as interpreted  # slow to import, and only for plain arithmetic
-
+    def value(rule: ForestRule, values: Sequence[Any]) -> Any:
         if rule.normal is None:
             return None
         node = to_node(rule.normal.value, plan.functions)
         known = {f"x{i}": v for i, v in enumerate(values) if v is not None}
-        return float(interpreted([node], known)[0])
+        return float(evaluate([node], known)[0])
 
-    return evaluate
+    return value
 
 
 # -- batches -----------------------------------------------------------------------------------------------------------

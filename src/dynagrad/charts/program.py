@@ -29,6 +29,7 @@ from ..forests.derivation import Derivation
 from ..forests.sums import Samples
 from ..ir.node import as_node, fresh
 from ..ir.types import real
+from ..plan.explain import explain
 from ..plan.options import Options
 from ..plan.recognise import effective_semiring
 from ..plan.right_sides import trace_semiring
@@ -647,8 +648,6 @@ class Bound:
         return self._explain(facts)
 
     def _explain(self, facts: Mapping[str, Any] | None) -> str:
-        from ..plan.explain import explain  # for a quick start
-
         relations = read_facts(self.program._context, {} if facts is None else facts, self.program._probabilities)
         return explain(self._binding.prepare(relations).compiled.plan)
 

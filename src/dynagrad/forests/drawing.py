@@ -156,8 +156,8 @@ def graphviz(steps: Sequence[DerivationStep]) -> str:
 
 def rich_tree(steps: Sequence[DerivationStep]) -> Any:
     """The tree as rich draws it."""
-    from rich.text import Text  # slow to import, and only for those who draw
-    from rich.tree import Tree  # the same
+    from rich.text import Text  # for a quick start
+    from rich.tree import Tree  # for a quick start
 
     _drawable(steps)
 
