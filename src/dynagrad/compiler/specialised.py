@@ -98,6 +98,8 @@ def specialised(f: Callable[..., Any], arguments: Sequence[Any], named: Mapping[
             raise s.error(str(problem)) from problem
         except RecursionError as problem:
             raise s.error("calls are nested too deeply to be compiled; use a loop") from problem
+        finally:
+            s.at = None
     return Specialised(Graph(tuple(variables), result.outputs), key, result, names)
 
 

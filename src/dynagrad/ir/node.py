@@ -24,7 +24,7 @@ import numpy as np
 from ..errors import Error
 from ..forks import renewed
 from .constants import once
-from .names import carry
+from .names import carry, note_line
 from .operation import Operation, apply, as_number
 from .ops import integers
 from .ops import scalars as ops
@@ -298,6 +298,7 @@ def intern(
             _set(node, "type", type)
             _set(node, "birth", next(_births))
             _table[key] = node
+    note_line(node.birth)
     return node
 
 

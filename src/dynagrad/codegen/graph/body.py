@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from ...ir.names import source_name
 from ...ir.node import Node
 from ...passes.loops.linear_forms import Bounds
@@ -33,11 +35,18 @@ class Body(Writer):
     def named(self, node: Node, prefix: str) -> str:
         """A fresh name for a node: after the user's name for it, where there is one."""
         said = source_name(node.birth)
-        return self.name(prefix if said is None else f"{said.name}_")
+        return self.name(prefix if said is None or not said.name else f"{said.name}_")
 
     def line(self, text: str = "") -> None:
         self._counted(STORE)
         super().line(text)
+
+    def comes_from(self, lines: Collection[int], what: str = "") -> None:
+        """A comment with lines of the user's functions. It counts for nothing, so code is the same without it."""
+        if lines:
+            *others, last = map(str, sorted(lines))
+            listed = f"lines {', '.join(others)} and {last}" if others else f"line {last}"
+            super().line(f"// {what}{listed}")
 
     def let(self, text: str) -> None:
         """A line that declares a value and stores nothing in memory."""

@@ -16,6 +16,7 @@ from ...passes.optimise import optimise
 from ...runtime import library
 from ...runtime.calling import Given, LeafType, callable_of, glue
 from ...runtime.compiling import cache
+from ..cxx import without_comments
 from .emit import NAME, PRELUDE, emit
 from .running import attach, failed
 
@@ -64,7 +65,7 @@ class Native:
         with self._lock:
             if self._made is None:
                 start = time.perf_counter()
-                whole = self.source + glue(NAME, self.inputs, self.outputs, self.text.addresses)
+                whole = without_comments(self.source) + glue(NAME, self.inputs, self.outputs, self.text.addresses)
                 made = library.lent(cache.build(whole, flags=self.text.flags, prelude=PRELUDE))
                 self._made = made, attach(made, self.text)
                 self.seconds = time.perf_counter() - start

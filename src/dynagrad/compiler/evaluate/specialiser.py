@@ -22,7 +22,7 @@ from ...eager.names.numpy_names import ORIGINALS
 from ...errors import Error, LiftError
 from ...ir import Node, builders, control
 from ...ir.failures import after
-from ...ir.names import name_value
+from ...ir.names import name_value, set_line
 from ...ir.node import constant
 from ...ir.ops import integers
 from ...ir.ops import scalars as ops
@@ -153,7 +153,7 @@ class Specialiser:
 
     def __init__(self, finders: Sequence[Finder]) -> None:
         self.finders = finders
-        self.at: Position | None = None
+        self._at: Position | None = None
         self.level = 0  # dynamic choices and loops around
         self.product = 1  # how many copies the unrolled loops around make
         self.frames: list[Frame] = []
@@ -167,6 +167,16 @@ class Specialiser:
         self.tries: list[tuple[tuple[Any, ...], Position | None]] = []  # the classes that each `try` around catches
         self.splits = False  # whether the continuation of a dynamic choice may be specialised once for each branch
         self.assumed: dict[Node, bool] = {}  # the conditions of such choices
+
+    @property
+    def at(self) -> Position | None:
+        """The place in the user's functions that is read."""
+        return self._at
+
+    @at.setter
+    def at(self, at: Position | None) -> None:
+        self._at = at
+        set_line(0 if at is None else at.line)
 
     # -- errors ------------------------------------------------------------------------------------------------------
 
