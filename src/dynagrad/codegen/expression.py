@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from ..errors import Error
 from ..ir import Node, order
+from ..ir.ops.spelling import FunctionCall
 from .cxx import literal
 
 NESTING = 40  # levels of an expression, beyond which a local is made; compilers limit nested parentheses to hundreds
@@ -73,7 +74,7 @@ def _uses(series: Sequence[Node], outputs: Sequence[Node]) -> dict[Node, int]:
 
 
 def _operation(node: Node, arguments: list[_Text]) -> _Text:
-    call = node.operation.call
+    call = isinstance(node.operation.cxx, FunctionCall)
     texts = [a.text if call or a.atomic else f"({a.text})" for a in arguments]
     return _Text(node.operation.cxx.format(*texts), call, 1 + max(a.depth for a in arguments))
 

@@ -30,6 +30,7 @@ from .ops import integers
 from .ops import scalars as ops
 from .ops.arrays import matmul
 from .ops.places import item
+from .ops.spelling import Infix, Prefix
 from .types import DTYPES, KINDS, Shape, Type, array, arrays, boolean, integer, real
 
 VARIABLE = Operation("variable", (), real, float, (), "")
@@ -598,12 +599,17 @@ def _text(node: Node, depth: int) -> str:
         return str(node.attribute) if not isinstance(node.attribute, np.ndarray) else str(node.type)
     if depth == 0:
         return "..."
-    infix = node.operation.infix
+    operation = node.operation
     shown = []
     for argument in node.arguments:
         text = _text(argument, depth - 1)
-        shown.append(f"({text})" if infix and argument.operation.infix and text != "..." else text)
-    return node.operation.cxx.format(*shown) if infix else f"{node.operation.name}({', '.join(shown)})"
+        nested = _is_operator(operation) and _is_operator(argument.operation) and text != "..."
+        shown.append(f"({text})" if nested else text)
+    return operation.cxx.format(*shown) if _is_operator(operation) else f"{operation.name}({', '.join(shown)})"
+
+
+def _is_operator(operation: Operation) -> bool:
+    return isinstance(operation.cxx, Infix | Prefix)
 
 
 def _rebuild(rows: list[tuple[str, tuple[int, ...], Any, Type]]) -> Node:

@@ -6,6 +6,7 @@ from collections.abc import Collection
 
 from ...ir.names import source_name
 from ...ir.node import Node
+from ...ir.operation import Trait
 from ...passes.loops.linear_forms import Bounds
 from ..cxx import Writer, literal
 
@@ -74,7 +75,7 @@ class Body(Writer):
 
     def operation(self, node: Node, arguments: list[str], in_loop: bool) -> str:
         """The C++ of an elementwise operation on names and literals."""
-        self.divides = self.divides or node.operation.divides
+        self.divides = self.divides or Trait.DIVIDES in node.operation.traits
         return _operation(node, arguments, in_loop)
 
 
