@@ -24,8 +24,9 @@ from ..charts.binding.context import read_facts
 from ..charts.binding.encoding import kinds, program_constants, settle_texts, syntax_value
 from ..charts.chart import run_of
 from ..charts.limits import Limits
-from ..charts.program import Program, binding_of, chart_of, context_of, file_text
+from ..charts.program import Program, binding_of, chart_of, context_of
 from ..charts.replay import differentiable
+from ..charts.sources import file_text
 from ..codegen.rules.header.names import namespace
 from ..codegen.rules.header.program import header as header_of
 from ..errors import Error, ProgramWarning, QueryError, cut

@@ -10,7 +10,8 @@ from ..cxx import comment
 from . import linked
 from .access import write_access
 from .backward import adjoints, resting
-from .backward.sweep import write_backward, write_members
+from .backward.sweep import write_backward
+from .backward.tape import write_members
 from .context import AGENDAS, ClassContext, level_type
 from .forest import collecting
 from .functions import INTEGERS
