@@ -59,10 +59,10 @@ def test_an_argument_that_the_text_repeats_gets_a_local():
     )
 
 
-def test_variables_are_written_as_told_and_locals_avoid_their_names():
-    assert text(x * y, {"x": "in[0]", "y": "a + t0"}) == "in[0] * (a + t0)"
-    statements, _ = cxx([(x * y) * (x * y)], {"x": "t0", "y": "t1.value"})
-    assert statements == ["const double t2 = t0 * t1.value;"]
+def test_variables_are_written_as_told_and_locals_begin_with_the_prefix():
+    assert text(x * y, {"x": "in[0]", "y": "a.value"}) == "in[0] * a.value"
+    statements, _ = cxx([(x * y) * (x * y)], {"x": "t0", "y": "t1.value"}, prefix="u")
+    assert statements == ["const double u0 = t0 * t1.value;"]
 
 
 def test_constants_are_exact():

@@ -82,15 +82,6 @@ def comment(text: str) -> str:
     return line + "." if line.endswith("\\") else line
 
 
-def without_comments(source: str) -> str:
-    """Generated code without its lines of comments, so that what is kept of it does not depend on them.
-
-    >>> without_comments("// line 3\\nint x;\\n")
-    'int x;\\n'
-    """
-    return "".join(line for line in source.splitlines(keepends=True) if not line.lstrip().startswith("//"))
-
-
 def string(text: str) -> str:
     """A C++ string literal; bytes beyond plain ASCII as octal escapes, which end after three digits."""
     out = []

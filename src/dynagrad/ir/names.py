@@ -39,6 +39,11 @@ def naming(names: Names) -> Iterator[Names]:
 _line: ContextVar[int] = ContextVar("line", default=0)
 
 
+def without_lines(names: Names) -> Names:
+    """The names alone, so that what is made from them does not depend on where a function stands in its file."""
+    return {node: SourceName(said.name, 0) for node, said in names.items() if said.name}
+
+
 def set_line(line: int) -> int:
     """Says which line of the user's function is read from here on, 0 for none; the line before."""
     before = _line.get()
