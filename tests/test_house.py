@@ -244,6 +244,17 @@ def f():
     assert imported(ast.parse(text), ("rules",), files) == {"plan.model", "charts", "errors", "ir", "rules.parse", ""}
 
 
+def test_a_name_of_a_class_is_used_once() -> None:
+    """But languages name things as their papers do."""
+    found: dict[str, list[str]] = {}
+    for name, tree in TREES.items():
+        if not name.startswith("languages"):
+            for node in ast.walk(tree):
+                if isinstance(node, ast.ClassDef):
+                    found.setdefault(node.name, []).append(name)
+    assert {name: files for name, files in found.items() if len(files) > 1} == {}
+
+
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(HOUSE)))
 def test_each_file_says_what_lives_in_it(path: Path) -> None:
     assert ast.get_docstring(ast.parse(path.read_text()))
