@@ -10,8 +10,6 @@ after its call, so a tag may be beneath younger ones. (Radul 2011, "Automatic Di
 Cells do not point at cells: what a cell was computed from is an entry of its pass's `Tape`, under the cell's number, so
 a chain of a million operations is a flat list. `tape.py` says what entries mean. Here are the kinds of numbers and
 their operators, with a fast path for floats; functions, structures and the public verbs are in other files.
-
-It is long because both kinds of numbers answer to all of Python's operators.
 """
 
 from __future__ import annotations
