@@ -20,7 +20,8 @@ from ..arguments import real_number, whole_number
 from ..calls import public
 from ..errors import QueryError, RoomError
 from .algebra import Kind
-from .drawing import Box, svg, text_tree
+from .drawing.boxes import Box
+from .drawing.pictures import svg, text_tree
 from .native import Held, Walk
 from .packed import Arrays, ForestItem, Packed, RuleInstance
 from .ranking.k_best import _ranked
