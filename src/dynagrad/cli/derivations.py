@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from enum import StrEnum
 from typing import Annotated
 
@@ -69,6 +70,9 @@ def best(
     query: ItemArgument = "goal",
     k: Annotated[int, typer.Option("--k", min=1, help="How many derivations, the best first.")] = 1,
     format: Annotated[TreeFormat, typer.Option("--format", help="How to print.")] = TreeFormat.tree,
+    everything: Annotated[
+        bool, typer.Option("--everything", help="Print also what the program does not show (`:- show`).")
+    ] = False,
     semiring: SemiringName = None,
     values: ValuesOption = Values.weights,
     functions: FunctionsOption = None,
@@ -83,20 +87,25 @@ def best(
     for n, derivation in enumerate(found):
         if n and format is TreeFormat.tree:
             typer.echo("")
-        typer.echo(_printed(derivation, format))
+        typer.echo(_printed(derivation, format, everything))
 
 
-def _printed(derivation: Derivation, format: TreeFormat) -> str:
-    if format is TreeFormat.svg:
-        return derivation.svg()
-    weight = "" if derivation.weight is None else str(derivation.weight)
-    if format is TreeFormat.brackets:
-        return f"{weight}\t{derivation.brackets()}" if weight else derivation.brackets()
-    return f"{weight}\n{derivation.text()}" if weight else derivation.text()
+def _printed(derivation: Derivation, format: TreeFormat, everything: bool) -> str:
+    draw, after_weight = _DRAWN[format]
+    text = draw(derivation, everything=everything)
+    return text if derivation.weight is None or after_weight is None else f"{derivation.weight}{after_weight}{text}"
+
+
+_DRAWN: dict[TreeFormat, tuple[Callable[..., str], str | None]] = {
+    TreeFormat.tree: (Derivation.text, "\n"),
+    TreeFormat.brackets: (Derivation.brackets, "\t"),
+    TreeFormat.svg: (Derivation.svg, None),
+}
+"""How a derivation is printed, and what parts its weight from that; None: it has no weight before it."""
 
 
 def _told(found: Why | WhyNot, format: TextFormat) -> str:
-    return {TextFormat.text: str(found), TextFormat.json: found.to_json()}.get(format) or found.svg()
+    return {TextFormat.text: found.__str__, TextFormat.json: found.to_json, TextFormat.svg: found.svg}[format]()
 
 
 @app.command(

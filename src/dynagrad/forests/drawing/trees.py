@@ -46,7 +46,7 @@ _LATEX = {c: f"\\{c}" for c in "_#$%&{}"} | {
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
     "'": r"\textquotesingle{}",
-    '"': r"\textquotedbl{}",
+    '"': r"\char34{}",
 }
 """Characters that LaTeX would read or print otherwise."""
 
