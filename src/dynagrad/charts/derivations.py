@@ -123,11 +123,11 @@ def place(run: Run, held: Collector, item: Any) -> tuple[str, list[int]]:
     return key, codes
 
 
-def size(held: Collector, item: Any, limit: int | None = None) -> tuple[int, int]:
+def size(held: Collector, item: Any, limit: int | None = None, stop: Stop | None = None) -> tuple[int, int]:
     """How many items and instances the forest of an item has, without making it."""
     key, codes = place(held.run, held, item)
     most = MOST_INSTANCES * 100 if limit is None else whole_number("limit", limit, 0)
-    return held.collect(key, codes, most, Collecting.COUNTS)
+    return held.collect(key, codes, most, Collecting.COUNTS, stop)
 
 
 def collect(

@@ -1,9 +1,8 @@
 """Sums over the derivations of a forest: how many there are, draws in proportion to their weight, and expectations.
 
 Native code sums up components without a cycle. What a cyclic component sums up to is the least solution of its
-equations: the chart has it, where its plus adds up derivations; else it is found here by Newton's method, over unknowns
-that are scaled by the best derivation of each item (Esparza, Kiefer and Luttenberger 2010, "Newtonian program
-analysis").
+equations: the chart has it, where its plus adds up derivations; else it is found here by Newton's method (Esparza,
+Kiefer and Luttenberger 2010, "Newtonian program analysis").
 """
 
 from __future__ import annotations
@@ -29,10 +28,13 @@ from .listed import Listed
 from .native import Walk
 from .packed import Packed, RuleInstance
 from .ranking.k_best import MOST_INSTANCES, product_of
+from .time_limit import look
 
 Doubles = npt.NDArray[np.float64]
 MOST_UNKNOWNS = 3_000
 """The most items of a cyclic component whose equations are solved here."""
+MOST_ROUNDS = 200
+"""The most steps of Newton's method."""
 BATCH = 10_000
 """How many draws a thread makes at a time."""
 LOOK = 0.2  # seconds between looks at signals
@@ -40,44 +42,41 @@ MOST_SIMPLE = 1_000_000
 """How many steps the counting of simple derivations takes at most."""
 
 
-def count(forest: Packed) -> int | float:
+def count(forest: Packed, stop: Stop | None = None) -> int | float:
     """How many derivations the root has: a whole number, or inf."""
     walk = forest.walk()
-    found = walk.count()
-    return _count_exactly(forest, walk) if found is None else found
+    found = walk.count(stop)
+    return _count_exactly(forest, walk, stop) if found is None else found
 
 
-def _count_exactly(forest: Packed, walk: Walk) -> int:
-    nodes, _, _, _ = walk.order()  # no component is cyclic: native code said so
+def _count_exactly(forest: Packed, walk: Walk, stop: Stop | None) -> int:
+    nodes, _, _, _ = walk.order(stop)  # no component is cyclic: native code said so
     known: dict[int, int] = {}
     a = forest.arrays
     for v in nodes.tolist():
+        look(stop)
         known[v] = sum(
             math.prod(known[u] for u in forest.antecedents(i) if u >= 0) for i in range(int(a.begin[v]), int(a.end[v]))
         )
     return known[0]
 
 
-def count_simple(forest: Packed) -> int:
+def count_simple(forest: Packed, stop: Stop | None = None) -> int:
     """How many derivations repeat no item on their own path. Raises NotConverged where that takes too long."""
     a = forest.arrays
     steps = 0
-    walk = forest.walk()
-    _, _, cyclic, component = walk.order()
-    known: dict[int, int] = {}  # of items that no cycle can reach
-
-    def reaches_cycle() -> set[int]:
-        found: set[int] = set()
-        for v in walk.order()[0].tolist():
-            below = [u for i in range(int(a.begin[v]), int(a.end[v])) for u in forest.antecedents(i) if u >= 0]
-            if cyclic[component[v]] or any(u in found for u in below):
-                found.add(v)
-        return found
-
-    around = reaches_cycle()
+    nodes, _, cyclic, component = forest.walk().order(stop)
+    known: dict[int, int] = {}  # of items that reach no cycle
+    around: set[int] = set()  # those that do
+    for v in nodes.tolist():
+        look(stop)
+        below = [u for i in range(int(a.begin[v]), int(a.end[v])) for u in forest.antecedents(i) if u >= 0]
+        if cyclic[component[v]] or any(u in around for u in below):
+            around.add(v)
 
     def number(v: int, path: frozenset[int]) -> int:
         nonlocal steps
+        look(stop)
         steps += 1
         if steps > MOST_SIMPLE:
             raise NotConverged(
@@ -99,7 +98,7 @@ def count_simple(forest: Packed) -> int:
             known[v] = total
         return total
 
-    for v in walk.order()[0].tolist():  # antecedents first, so that nothing nests deeply outside of cycles
+    for v in nodes.tolist():  # antecedents first, so that nothing nests deeply outside of cycles
         if v not in around:
             number(v, frozenset())
     try:
@@ -111,8 +110,8 @@ def count_simple(forest: Packed) -> int:
 # -- sums --------------------------------------------------------------------------------------------------------------
 
 
-def summed(forest: Packed) -> Walk:
-    """The forest with the sum of every node, and with the shares of instances."""
+def summed(forest: Packed, stop: Stop | None = None) -> Walk:
+    """The forest with the sum of every node."""
     algebra = forest.meaning.algebra
     if algebra.sampled is None:
         if algebra.times is None:
@@ -125,11 +124,11 @@ def summed(forest: Packed) -> Walk:
     if known is not None:
         walk.know(*known)
     again = True
-    while known is None and (component := walk.sums(again=again)) is not None:
+    while known is None and (component := walk.sums(stop, again=again)) is not None:
         again = False
-        nodes, begin, _, _ = walk.order()
+        nodes, begin, _, _ = walk.order(stop)
         members = nodes[int(begin[component]) : int(begin[component + 1])]
-        walk.settle(members, *_solve(forest, walk, members))
+        walk.settle(members, *_solve(forest, walk, members, stop))
     walk.summed = True
     return walk
 
@@ -155,7 +154,9 @@ def _chart_sums(forest: Packed) -> tuple[Doubles, npt.NDArray[np.int64]] | None:
     return numbers, np.zeros(len(numbers), np.int64)
 
 
-def _solve(forest: Packed, walk: Walk, members: npt.NDArray[np.uint32]) -> tuple[Doubles, npt.NDArray[np.int64]]:
+def _solve(
+    forest: Packed, walk: Walk, members: npt.NDArray[np.uint32], stop: Stop | None
+) -> tuple[Doubles, npt.NDArray[np.int64]]:
     """What the nodes of a cyclic component sum up to."""
     algebra = forest.meaning.algebra
     n = len(members)
@@ -169,30 +170,93 @@ def _solve(forest: Packed, walk: Walk, members: npt.NDArray[np.uint32]) -> tuple
             f"a cycle goes through {n:,} items, and draws are made from cycles of at most {MOST_UNKNOWNS:,}; declare "
             "real or log, whose charts have the sums"
         )
-    place = {int(v): i for i, v in enumerate(members)}
-    m, e = walk.totals()
-    logs = np.where(m > 0, np.log(np.maximum(m, 1e-300)), -np.inf) + e * math.log(2)
-    own = _log_numbers(forest, walk)
-    a = forest.arrays
-    heads: list[int] = []
-    inner: list[list[int]] = []
-    weights: list[float] = []
-    for i, v in enumerate(members.tolist()):
-        for instance in range(int(a.begin[v]), int(a.end[v])):
-            below = [u for u in forest.antecedents(instance) if u >= 0]
-            heads.append(i)
-            inner.append([place[u] for u in below if u in place])
-            weights.append(own[instance] + sum(float(logs[u]) for u in below if u not in place))
-    scale = _scale(n, heads, inner, weights)
-    coefficients = [
-        math.exp(w + sum(scale[u] for u in below) - scale[h]) if math.isfinite(w) and math.isfinite(scale[h]) else 0.0
-        for h, below, w in zip(heads, inner, weights, strict=True)
-    ]
-    x = _newton(forest, members, n, heads, inner, coefficients)
-    bits = np.array([s / math.log(2) if math.isfinite(s) else 0.0 for s in scale])
-    whole = np.floor(bits)
-    found = np.where([math.isfinite(s) for s in scale], x * np.exp2(bits - whole), 0.0)
-    return found, whole.astype(np.int64)
+    found = _Equations(forest, walk, members).solved(stop)
+    if found is None:
+        item = forest.text(int(members[0]))
+        raise NotConverged(
+            f"the weights of the derivations of {item} do not add up to a finite number: what goes around its cycle "
+            "does not shrink. Make the weights around the cycle smaller"
+        )
+    bits = found / math.log(2)
+    whole = np.where(np.isfinite(bits), np.floor(bits), 0.0)
+    return np.where(np.isfinite(bits), np.exp2(bits - whole), 0.0), whole.astype(np.int64)
+
+
+class _Equations:
+    """The equations x = f(x) of a cyclic component: polynomials with coefficients of at least 0, all in logs.
+
+    The unknowns may lie a hundred orders of magnitude apart, and the smallest ones count as much as the others. So they
+    are scaled before each step by what is known of them.
+    """
+
+    def __init__(self, forest: Packed, walk: Walk, members: npt.NDArray[np.uint32]) -> None:
+        a = forest.arrays
+        m, e = walk.totals()
+        logs = np.where(m > 0, np.log(np.maximum(m, 1e-300)), -np.inf) + e * math.log(2)
+        own = _log_numbers(forest, walk)
+        place = {int(v): i for i, v in enumerate(members)}
+        heads: list[int] = []
+        weights: list[float] = []
+        inner: list[list[int]] = []
+        for i, v in enumerate(members.tolist()):
+            for instance in range(int(a.begin[v]), int(a.end[v])):
+                below = [u for u in forest.antecedents(instance) if u >= 0]
+                heads.append(i)
+                inner.append([place[u] for u in below if u in place])
+                weights.append(own[instance] + sum(float(logs[u]) for u in below if u not in place))
+        self.count = len(members)
+        self.heads, self.weights = np.array(heads), np.array(weights)
+        self.begin = np.searchsorted(self.heads, np.arange(self.count))
+        # the unknowns of each instance, and where one has fewer than another, the number one behind the unknowns
+        width = max(map(len, inner))
+        self.inner = np.array([[*u, *[self.count] * (width - len(u))] for u in inner]).reshape(len(inner), width)
+
+    def parts(self, x: Doubles) -> Doubles:
+        """The log of what each instance contributes."""
+        return np.asarray(self.weights + np.append(x, 0.0)[self.inner].sum(axis=1))
+
+    def solved(self, stop: Stop | None) -> Doubles | None:
+        """The logs of the least solution; None where there is none that is finite."""
+        x = self._start(stop)
+        some = np.isfinite(x)
+        before = math.inf
+        for _ in range(MOST_ROUNDS):
+            look(stop)
+            with np.errstate(invalid="ignore", over="ignore"):
+                share = np.exp(self.parts(x) - x[self.heads])
+            share = np.where(np.isfinite(share), share, 0.0)
+            f = np.where(some, np.bincount(self.heads, share, self.count), 1.0)
+            jacobian = np.zeros((self.count, self.count + 1))
+            for column in self.inner.T:
+                np.add.at(jacobian, (self.heads, column), share)
+            try:
+                step = np.linalg.solve(np.eye(self.count) - jacobian[:, :-1], f - 1)
+            except np.linalg.LinAlgError:
+                return x if before < 1e-6 else None
+            largest = float(np.abs(step).max())
+            if not math.isfinite(largest) or (step < -1e-9 * max(1.0, largest)).any():
+                return x if before < 1e-6 else None
+            x = x + np.log1p(np.maximum(step, 0))
+            if largest < 1e-15 or (largest < 1e-6 and largest >= before):  # all digits, or all that there are
+                return x
+            before = largest
+        return x
+
+    def _start(self, stop: Stop | None) -> Doubles:
+        """The logs of sums over derivations up to a height: lower bounds, which are near for most items."""
+        x: Doubles = np.full(self.count, -np.inf)
+        for _ in range(2 * self.count + 10):
+            look(stop)
+            parts = self.parts(x)
+            most = np.maximum.reduceat(parts, self.begin)
+            with np.errstate(invalid="ignore", divide="ignore"):
+                sums = np.add.reduceat(np.exp(parts - most[self.heads]), self.begin)
+                after = np.where(np.isfinite(most), most + np.log(sums), -np.inf)
+                change = np.where(np.isfinite(after), after - x, 0.0)
+            x = after
+            if (change < 0.1).all():
+                break
+        return x
 
 
 def _log_numbers(forest: Packed, walk: Walk) -> list[float]:
@@ -204,54 +268,6 @@ def _log_numbers(forest: Packed, walk: Walk) -> list[float]:
         return [float(x) for x in own]
     with np.errstate(divide="ignore"):
         return [float(x) for x in np.log(own)]
-
-
-def _scale(n: int, heads: Sequence[int], inner: Sequence[Sequence[int]], weights: Sequence[float]) -> list[float]:
-    """The log weight of a good derivation of each item: the best where that is found in so many rounds."""
-    best = [-math.inf] * n
-    for _ in range(n + 1):
-        changed = False
-        for h, below, w in zip(heads, inner, weights, strict=True):
-            found = w + sum(best[u] for u in below)
-            if found > best[h] + 1e-12:
-                best[h], changed = found, True
-        if not changed:
-            break
-    return best
-
-
-def _newton(
-    forest: Packed,
-    members: npt.NDArray[np.uint32],
-    n: int,
-    heads: Sequence[int],
-    inner: Sequence[Sequence[int]],
-    coefficients: Sequence[float],
-) -> Doubles:
-    """The least solution of x = f(x), a polynomial with these coefficients."""
-    x: Doubles = np.zeros(n)
-    for _ in range(200):
-        f, jacobian = np.zeros(n), np.zeros((n, n))
-        for h, below, c in zip(heads, inner, coefficients, strict=True):
-            f[h] += c * math.prod(x[u] for u in below)
-            for k, u in enumerate(below):
-                jacobian[h, u] += c * math.prod(x[w] for j, w in enumerate(below) if j != k)
-        try:
-            step = np.linalg.solve(np.eye(n) - jacobian, f - x)
-        except np.linalg.LinAlgError:
-            break
-        if not np.isfinite(step).all() or (step < -1e-9 * (1 + np.abs(x))).any():
-            break
-        x = x + np.maximum(step, 0)
-        if (np.abs(step) <= 1e-15 * np.abs(x) + 1e-300).all():
-            return x
-    else:
-        return x
-    item = forest.text(int(members[0]))
-    raise NotConverged(
-        f"the weights of the derivations of {item} do not add up to a finite number: what goes around its cycle does "
-        "not shrink. Make the weights around the cycle smaller"
-    )
 
 
 def log_total(forest: Packed) -> float:
@@ -271,13 +287,13 @@ class Samples(Listed[Derivation]):
     log of the chance of each.
     """
 
-    def __init__(self, forest: Packed, n: int, seed: int = 0, start: int = 0) -> None:
+    def __init__(self, forest: Packed, n: int, seed: int = 0, start: int = 0, stop: Stop | None = None) -> None:
         """Draws start .. start + n - 1."""
         n, seed, start = whole_number("n", n, 0), whole_number("seed", seed), whole_number("start", start, 0)
-        walk = summed(forest)
+        walk = summed(forest, stop)
         self._forest = forest
         instances, begins, logs, total = [], [np.zeros(1, np.int64)], [], 0
-        for found in _drawn(walk, seed, start, start + n):
+        for found in _drawn(walk, seed, start, start + n, Stop(None if stop is None else stop.deadline)):
             if isinstance(found, int):
                 raise _not_drawn(forest, found)
             instances.append(found[0])
@@ -325,11 +341,10 @@ make_samples = maker(Samples, "draws come from chart.sample(item, n)")
 _Draws = tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64], Doubles]
 
 
-def _drawn(walk: Walk, seed: int, start: int, end: int) -> Iterator[_Draws | int]:
+def _drawn(walk: Walk, seed: int, start: int, end: int, stop: Stop) -> Iterator[_Draws | int]:
     """The draws in parts, each by a thread; the parts do not change what is drawn."""
     parts = iter([(low, min(low + BATCH, end)) for low in range(start, end, BATCH)])
     threads = os.cpu_count() or 1
-    stop = Stop()
 
     def draw(part: tuple[int, int]) -> _Draws | int:
         return walk.sample(seed, part[0], part[1], MOST_INSTANCES, stop)
@@ -381,19 +396,20 @@ def _not_drawn(forest: Packed, how: int) -> Error:
 # -- expectations ------------------------------------------------------------------------------------------------------
 
 
-def expected_counts(forest: Packed) -> Doubles:
+def expected_counts(forest: Packed, stop: Stop | None = None) -> Doubles:
     """How often each instance is used in a derivation of the root, on average."""
-    walk = summed(forest)
-    found = walk.expect()
+    walk = summed(forest, stop)
+    found = walk.expect(stop)
     if found is not None:
         return found
     a = forest.arrays
-    shares = np.array(walk.shares())
-    nodes, begin, cyclic, component = walk.order()
+    shares = np.array(walk.shares(stop))
+    nodes, begin, cyclic, component = walk.order(stop)
     chance = np.zeros(len(a.rule))
     used = np.zeros(len(a.begin))
     used[0] = 1.0
     for c in range(len(begin) - 2, -1, -1):  # heads first
+        look(stop)
         members = nodes[int(begin[c]) : int(begin[c + 1])].tolist()
         for v in members:
             b, e = int(a.begin[v]), int(a.end[v])
@@ -418,13 +434,14 @@ def expected_counts(forest: Packed) -> Doubles:
     return np.asarray(used[a.owner] * chance)
 
 
-def expectation(forest: Packed, value: Callable[[RuleInstance], Any]) -> Any:
+def expectation(forest: Packed, value: Callable[[RuleInstance], Any], stop: Stop | None = None) -> Any:
     """The expectation of the sum over a derivation's instances of a function of them: numbers, or arrays."""
     if not callable(value):
         raise Error(f"expected takes a function of a rule instance, not {shown(value)}")
-    counts = expected_counts(forest)
+    counts = expected_counts(forest, stop)
     total: Any = 0.0
     for i in np.flatnonzero(counts).tolist():
+        look(stop)
         found = value(RuleInstance(forest, i))
         try:
             total = total + float(counts[i]) * found
@@ -434,7 +451,10 @@ def expectation(forest: Packed, value: Callable[[RuleInstance], Any]) -> Any:
 
 
 def covariance(
-    forest: Packed, first: Callable[[RuleInstance], float], second: Callable[[RuleInstance], float] | None = None
+    forest: Packed,
+    first: Callable[[RuleInstance], float],
+    second: Callable[[RuleInstance], float] | None = None,
+    stop: Stop | None = None,
 ) -> float:
     """The covariance of two sums over a derivation's instances; the variance of one, where there is no second.
 
@@ -444,47 +464,55 @@ def covariance(
     """
     first = numeric_function("first", first)
     second = None if second is None else numeric_function("second", second)
-    walk = summed(forest)
+    walk = summed(forest, stop)
     a = forest.arrays
-    shares = np.array(walk.shares())
+    shares = np.array(walk.shares(stop))
     used = np.flatnonzero(shares > 0).tolist()
     f, g = np.zeros(len(a.rule)), np.zeros(len(a.rule))
     for i in used:
+        look(stop)
         f[i] = first(RuleInstance(forest, i))
         g[i] = f[i] if second is None else second(RuleInstance(forest, i))
     means = [np.zeros(len(a.begin)), np.zeros(len(a.begin))]
-    found = np.zeros(len(a.begin))
-    nodes, begin, _, _ = walk.order()
+    spread, found = np.zeros(len(a.rule)), np.zeros(len(a.begin))
+    nodes, begin, cyclic, _ = walk.order(stop)
     for c in range(len(begin) - 1):
-        members = nodes[int(begin[c]) : int(begin[c + 1])].tolist()
-        place = {v: n for n, v in enumerate(members)}
-        instances = [i for v in members for i in range(int(a.begin[v]), int(a.end[v])) if shares[i] > 0]
-        below = {i: [u for u in forest.antecedents(i) if u >= 0] for i in instances}
-        owner = {i: v for v in members for i in range(int(a.begin[v]), int(a.end[v]))}
-        matrix = np.eye(len(members))
-        for i in instances:
-            for u in below[i]:
-                if u in place:
-                    matrix[place[owner[i]], place[u]] -= shares[i]
-
-        def solved(right: Callable[[int], float], known: Doubles) -> Doubles:
-            """Of each member the sum over its instances of a share of `right` and of what antecedents have."""
-            constant = np.zeros(len(members))  # noqa: B023  -- it is called at once
-            for i in instances:  # noqa: B023
-                outside = sum(known[u] for u in below[i] if u not in place)  # noqa: B023
-                constant[place[owner[i]]] += shares[i] * (right(i) + outside)  # noqa: B023
-            return np.asarray(np.linalg.solve(matrix, constant))  # noqa: B023
-
+        look(stop)
+        component = _Component(forest, nodes[int(begin[c]) : int(begin[c + 1])].tolist(), shares, bool(cyclic[c]))
         for mean, values in zip(means, (f, g), strict=True):
-            mean[members] = solved(lambda i, values=values: float(values[i]), mean)  # type: ignore[misc]
-
-        def spread(i: int) -> float:
-            """What an instance expects, apart from what its item does: the product of both."""
-            parts = [
-                values[i] + sum(mean[u] for u in below[i]) - mean[owner[i]]  # noqa: B023
-                for mean, values in zip(means, (f, g), strict=True)
-            ]
-            return float(parts[0] * parts[1])
-
-        found[members] = solved(spread, found)
+            component.solve(values, mean)
+        for i, head, below in component.instances:
+            x, y = (values[i] + mean[below].sum() - mean[head] for mean, values in zip(means, (f, g), strict=True))
+            spread[i] = x * y
+        component.solve(spread, found)
     return float(found[0])
+
+
+class _Component:
+    """A component of a forest, for numbers of items that add up over their instances, in proportion to shares."""
+
+    def __init__(self, forest: Packed, members: list[int], shares: Doubles, cyclic: bool) -> None:
+        a = forest.arrays
+        self.members, self.shares = members, shares
+        self.instances = [
+            (i, v, [u for u in forest.antecedents(i) if u >= 0])
+            for v in members
+            for i in range(int(a.begin[v]), int(a.end[v]))
+            if shares[i] > 0
+        ]
+        self.place = {v: n for n, v in enumerate(members)}
+        self.matrix: Doubles | None = None
+        if cyclic:
+            self.matrix = np.eye(len(members))
+            for i, head, below in self.instances:
+                for u in below:
+                    if u in self.place:
+                        self.matrix[self.place[head], self.place[u]] -= shares[i]
+
+    def solve(self, own: Doubles, of: Doubles) -> None:
+        """Of each member, the sum over its instances of what is its own and what antecedents have, by its share."""
+        constant = np.zeros(len(self.members))
+        for i, head, below in self.instances:
+            outside = sum(of[u] for u in below if u not in self.place)
+            constant[self.place[head]] += self.shares[i] * (own[i] + outside)
+        of[self.members] = constant if self.matrix is None else np.linalg.solve(self.matrix, constant)
