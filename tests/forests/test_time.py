@@ -93,6 +93,16 @@ def test_an_answer_that_was_stopped_anywhere_leaves_nothing_behind(name: str, ch
     assert stops and found == expected
 
 
+def test_the_limit_of_an_example_is_that_of_its_derivations_too() -> None:
+    bound = dg.Program(STEPS, "log").bind({})
+    small, large = {"step/2": [(0, 1, -0.5), (1, NODES, -0.5)]}, list(lattice().table("step/2"))
+    batch = bound.run_batch([small], query=f"at({NODES})", best=1, sample=1)  # compiles
+    examples = [small, {"step/2": large}, small]
+    batch = bound.run_batch(examples, query=f"at({NODES})", best=2_000_000, sample=1, timeout=0.5)
+    assert list(batch.errors) == [1] and "the limit on time was met" in str(batch.errors[1])
+    assert [None if d is None else len(d) for d in batch.best] == [1, None, 1]
+
+
 def test_k_best_go_on_where_they_were_stopped() -> None:
     item = f"at({NODES})"
     whole = [d.tree() for d in islice(lattice().forest(item).kbest(), 3000)]

@@ -29,7 +29,9 @@ from ..forests.derivation import Derivation
 from ..forests.forest import Forest, make_forest
 from ..forests.packed import Packed, RuleInstance
 from ..forests.ranking.k_best import KBest, best, make_kbest
-from ..forests.sums import Samples, count, count_simple, expectation, make_samples
+from ..forests.sums.counting import count, count_simple
+from ..forests.sums.draws import Samples, make_samples
+from ..forests.sums.expectations import expectation
 from ..forests.time_limit import stop_after
 from ..forests.why import Why, why
 from ..rules.syntax import Item, Variable
@@ -380,7 +382,7 @@ class Chart:
 
         H = log Z - E[log weight], where the expectation is the derivative of log Z with respect to an inverse
         temperature (Li and Eisner 2009, "First- and second-order expectation semirings", section 6.1). For `real` and
-        `log`; weights may not be negative.
+        `log`; weights may not be negative. As everywhere, copies of a fact are leaves of different derivations.
 
         >>> import dynagrad as dg
         >>> program = dg.Program("goal += a(_).")

@@ -24,8 +24,8 @@ from ..forests.absence.searching import Knowledge, why_not
 from ..forests.algebra import ALGEBRAS, Algebra, user_algebra
 from ..forests.derivation import Derivation
 from ..forests.packed import NO_ROW, Arrays, ForestRule, Meaning, Name, Packed
-from ..forests.ranking.k_best import make_kbest
-from ..forests.sums import Samples, make_samples
+from ..forests.ranking.k_best import ranking
+from ..forests.sums.draws import Samples, make_samples
 from ..forests.unfolding import unfolded
 from ..ir.interpret import evaluate
 from ..plan.model import Plan, TableLayout
@@ -324,15 +324,18 @@ class Wanted:
             raise Error('best and sample need an item whose derivations are wanted, such as query="goal"')
         return Wanted(best, sample, whole_number("seed", seed))
 
-    def of(self, run: Run, query: Any) -> tuple[list[Derivation], Samples | None]:
-        """Those of one example: none where the item was not derived. They keep no chart."""
+    def of(self, run: Run, query: Any, stop: Stop) -> tuple[list[Derivation], Samples | None]:
+        """Those of one example: none where the item was not derived. They keep no chart.
+
+        Compiling the class that collects them is no part of the example, and does not look at the time.
+        """
         held = collector(run)
         key, codes = lookup.place_of(run.context, held.prepared, query)
         if lookup.words_at(held.prepared, key, codes, run.context.scale.width) is None:
             return [], None
-        forest = collect(held, query)
-        ranked = [] if self.best is None else list(itertools.islice(make_kbest(forest, None), self.best))
-        drawn = None if self.sample is None else make_samples(forest, self.sample, self.seed)
+        forest = collect(held, query, None, stop)
+        ranked = [] if self.best is None else list(itertools.islice(ranking(forest, lambda: stop), self.best))
+        drawn = None if self.sample is None else make_samples(forest, self.sample, self.seed, stop=stop)
         return [d.apart() for d in ranked], drawn
 
 

@@ -16,7 +16,7 @@ from ..codegen.rules.compiled import Stop
 from ..errors import Error, QueryError, Said, collected, refused, shown
 from ..facts.table import Table
 from ..forests.derivation import Derivation
-from ..forests.sums import Samples
+from ..forests.sums.draws import Samples
 from ..rules.checks.report import nearest
 from .batch import (
     MOST_WAITING,
@@ -88,11 +88,11 @@ def run_examples(
         began = time.monotonic() - run.spent
         run.bring_up(limits, chart, stop=stop)
         value = chart if query is None else chart[query]
+        within = stop if limits.timeout is None else stop.until(began + limits.timeout)
         if wanted is not None:
-            derived[n] = wanted.of(run, query)
+            derived[n] = wanted.of(run, query, within)
         if goal is None or sums is None:
             return value
-        within = stop if limits.timeout is None else stop.until(began + limits.timeout)
         ran, bound = queries.FinishedRun(run, within), len(sums.keys)
         rows = queries.row_gradient(ran, query, (*sums.keys, *own_keys), goal.cotangent(n, value))
         return value, rows[:bound], queries.own_tables(ran, own_keys, rows[bound:])

@@ -434,7 +434,7 @@ class Bound:
         `query` is the item whose value is kept for each example; without it the charts are kept. An example that fails
         is reported in `.errors` and does not stop the others; so is one whose warning the filters of `warnings` turn
         into an error. `threads` is the number of cores unless given. The limits are those of `run`, for each example;
-        its `timeout` does not include compiling, but includes its gradient.
+        its `timeout` does not include compiling, but includes its gradient and its derivations.
 
         `gradient` names predicates, such as `["rewrite/3"]`. Then `.gradient` has for each of them a table like its
         bound facts, with the derivative of `objective`: the `"sum"` of the query's values over the examples, or in

@@ -15,12 +15,12 @@ import numpy as np
 from ..arguments import numeric_function
 from ..errors import Error, QueryError, RoomError, shown
 from ..runtime.library import Stop
-from .algebra import Kind
+from .algebra import Doubles, Kind
 from .derivation import Derivation, make_derivation
 from .native import Held, Walk, unbounded
 from .packed import Packed, RuleInstance
 from .ranking.k_best import MOST_INSTANCES, product_of
-from .sums import Doubles, expected_counts
+from .sums.expectations import expected_counts
 from .time_limit import look
 
 Gain = Callable[[RuleInstance], float]

@@ -14,7 +14,9 @@ from .derivation import Derivation
 from .listed import Listed
 from .packed import ForestItem, Packed, RuleInstance
 from .ranking.k_best import KBest, best, make_kbest
-from .sums import Samples, count, count_simple, covariance, expectation, make_samples
+from .sums.counting import count, count_simple
+from .sums.draws import Samples, make_samples
+from .sums.expectations import covariance, expectation
 from .time_limit import stop_after
 
 

@@ -214,7 +214,9 @@ class Walk:
         used = np.zeros(int(self.view.instances))
         return None if self._work("expect", _address(used), stop=stop) else used
 
-    def sample(self, seed: int, start: int, end: int, most: int, stop: Stop) -> tuple[Numbers, Longs, Doubles] | int:
+    def sample(
+        self, seed: int, start: int, end: int, most: int, stop: Stop | None
+    ) -> tuple[Numbers, Longs, Doubles] | int:
         """The draws with these numbers: their instances, where each begins, and log-probabilities; else why not.
 
         Facts that are given once are not among the instances. Several threads may draw at once, until `stop` is set.

@@ -2,12 +2,12 @@
 
 A forest is flat arrays, see `runtime/include/dynagrad/collected.hpp`, with what is needed to say their meaning: names
 of items, rules, weights. It never changes. How it is collected is the business of who has a chart; what derivations it
-holds that of `ranking/` and `sums.py`.
+holds that of `ranking/` and `sums/`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -309,10 +309,3 @@ def _stacked(weights: npt.NDArray[Any]) -> npt.NDArray[Any]:
     if listed and isinstance(listed[0], tuple):
         return np.array(listed, np.float64)
     return np.array(listed)
-
-
-def walk_names(forest: Packed, nodes: Iterator[int]) -> list[str]:
-    """The texts of nodes, learnt together."""
-    listed = list(nodes)
-    forest.learn(listed)
-    return [forest.text(n) for n in listed]

@@ -18,7 +18,7 @@ from ...arguments import whole_number, yes_or_no
 from ...calls import maker
 from ...errors import Error, NotConverged, QueryError, RoomError, shown, warn
 from ...runtime.library import Stop
-from ..algebra import NO_WEIGHT, Kind, best_known
+from ..algebra import NO_WEIGHT, ORDERED, Kind
 from ..derivation import Derivation, make_derivation
 from ..native import Held, Walk, unbounded
 from ..packed import Packed
@@ -49,17 +49,7 @@ def best(forest: Packed, stop: Stop | None = None) -> Derivation:
     """The best derivation of the root. Raises where there is none."""
     if forest.meaning.algebra.times is None:
         return winner(forest, stop)
-    _refuse(forest)
-    return next(_all(forest, lambda: stop))
-
-
-def _refuse(forest: Packed) -> None:
-    """Raises where derivations have no order."""
-    algebra = forest.meaning.algebra
-    if algebra.times is None:
-        raise QueryError(NO_WEIGHT)
-    if algebra.kind is None and algebra.less is None:
-        raise QueryError(f"the semiring has no order, so no derivation is the best. {best_known(algebra)} have one")
+    return next(ranking(forest, lambda: stop))
 
 
 class KBest(Iterator[Derivation]):
@@ -83,7 +73,6 @@ class KBest(Iterator[Derivation]):
             raise Error(f"distinct is 'yield', 'tree' or a function of a derivation, and {shown(distinct)} is none")
         if distinct is not None and not isinstance(distinct, str) and not callable(distinct):
             raise Error(f"distinct is 'yield', 'tree' or a function of a derivation, and {shown(distinct)} is none")
-        _refuse(forest)
         self._k, self._given = k, 0
         self._item = forest.text(0)
         self.complete = False
@@ -92,7 +81,7 @@ class KBest(Iterator[Derivation]):
         def clock() -> Stop | None:
             return self._stop
 
-        found = _all(forest, clock)
+        found = ranking(forest, clock)
         if yes_or_no("simple", simple):
             found = _Filtered(found, _is_simple, "repeats no item on its own path", clock)
         if distinct is not None:
@@ -178,8 +167,14 @@ def _distinct(found: Iterator[Derivation], key: Key, clock: Clock) -> Iterator[D
 # -- all of them, the best first ---------------------------------------------------------------------------------------
 
 
-def _all(forest: Packed, clock: Clock) -> Iterator[Derivation]:
-    if forest.meaning.algebra.kind is None:
+def ranking(forest: Packed, clock: Clock) -> Iterator[Derivation]:
+    """All derivations of the root, the best first. Raises where they have no order."""
+    algebra = forest.meaning.algebra
+    if algebra.times is None:
+        raise QueryError(NO_WEIGHT)
+    if algebra.kind is None and algebra.less is None:
+        raise QueryError(f"the semiring has no order, so no derivation is the best. {ORDERED} have one")
+    if algebra.kind is None:
         return UserRanking(forest, clock)
     walk = forest.walk()
     return chain(Ranked(forest, walk, clock), _Zeros(forest, walk, clock))
