@@ -181,6 +181,30 @@ def test_zeros_come_last_the_smallest_first() -> None:
     assert len(set(found)) == 4
 
 
+def test_distinct_gives_the_first_of_those_that_share_a_key() -> None:
+    program = dg.Program("a += b * b. b += c(_). b += 0.5 * d(_). d(X) += c(X).", "real")
+    chart = program.run({"c/1": [("x", 1.0), ("y", 3.0)]})
+    every = list(chart.kbest("a"))
+
+    def shape(tree: Any) -> Any:
+        return tuple(map(shape, tree[1:])) if isinstance(tree, tuple) else ()
+
+    keys: dict[str, Any] = {
+        "yield": lambda d: tuple(i for i in d.items() if i.startswith("c")),
+        "tree": lambda d: shape(d.tree()),
+    }
+    keys["function"] = lambda d: (d.weight, "d(x)" in d.items())
+    counts = {}
+    for name, key in keys.items():
+        first: dict[Any, dg.Derivation] = {}
+        for derivation in every:
+            first.setdefault(key(derivation), derivation)
+        found = list(chart.kbest("a", distinct=key if name == "function" else name))
+        assert found == list(first.values())
+        counts[name] = len(found)
+    assert len(every) == 16 and counts == {"yield": 4, "tree": 4, "function": 10}
+
+
 # -- runs that are not complete
 
 

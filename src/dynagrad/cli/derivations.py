@@ -10,7 +10,6 @@ from typing import Annotated
 import typer
 
 from ..charts.chart import Chart
-from ..charts.program import Program
 from ..forests.absence.attempts import WhyNot
 from ..forests.derivation import Derivation
 from ..forests.why import Why
@@ -50,13 +49,11 @@ ItemArgument = Annotated[
 ]
 
 
-def _chart(
-    file: File, facts: list[str], semiring: str | None, values: Values, functions: FunctionsOption
-) -> tuple[Program, Chart]:
+def _chart(file: File, facts: list[str], semiring: str | None, values: Values, functions: FunctionsOption) -> Chart:
     program = program_of(file, semiring, values, functions)
     relations = facts_of(program, facts, values)
     note_missing(program, relations)
-    return program, program.run(relations)
+    return program.run(relations)
 
 
 @app.command(
@@ -79,7 +76,7 @@ def best(
 ) -> None:
     """Print the best derivations of an item, each with its weight before it."""
     check_ground("--query", query)
-    _, chart = _chart(file, facts, semiring, values, functions)
+    chart = _chart(file, facts, semiring, values, functions)
     found = [chart.best(query)] if k == 1 else list(chart.kbest(query, k))
     if format is TreeFormat.json:
         typer.echo(json.dumps([json.loads(d.to_json()) for d in found], ensure_ascii=False))
@@ -129,7 +126,7 @@ def why(
 ) -> None:
     """Print the rule instances that make an item, with their shares, and facts that suffice for it."""
     check_ground("--query", query)
-    _, chart = _chart(file, facts, semiring, values, functions)
+    chart = _chart(file, facts, semiring, values, functions)
     found = chart.why(query, depth=depth, goal=goal, sets=sets)
     typer.echo(_told(found, format))
 
@@ -154,6 +151,6 @@ def why_not(
     functions: FunctionsOption = None,
 ) -> None:
     """Print the rules that came nearest to an item that was not derived, and what is missing for them."""
-    _, chart = _chart(file, facts, semiring, values, functions)
+    chart = _chart(file, facts, semiring, values, functions)
     found = chart.why_not(query, missing=missing, depth=depth, bindings=bindings, seconds=seconds)
     typer.echo(_told(found, format))

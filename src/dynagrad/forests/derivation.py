@@ -18,7 +18,7 @@ from .drawing.pictures import drawable, graphviz, rich_tree, svg, text_tree
 from .drawing.trees import brackets, latex, nested, nltk_tree
 from .packed import NO_ROW, ForestRule, Packed
 from .steps import DerivationStep
-from .storage import json_text
+from .storage import json_number, json_text
 
 
 class Derivation:
@@ -185,7 +185,7 @@ class Derivation:
                 found["label"] = step.label
             return found
 
-        data: dict[str, Any] = {"weight": _json_number(self.weight)}
+        data: dict[str, Any] = {"weight": json_number(self.weight)}
         if self.log_probability is not None:
             data["log_probability"] = self.log_probability
         return data | {"steps": [row(step) for step in self.steps]}
@@ -228,7 +228,7 @@ make_derivation = maker(Derivation, "derivations come from chart.best(item), kbe
 def _steps(forest: Packed, instances: Sequence[int] | npt.NDArray[Any]) -> tuple[DerivationStep, ...]:
     """The steps of the instances of a derivation, each before those of its antecedents."""
     arrays = forest.arrays
-    owners = forest.owners()
+    owners = forest.arrays.owner
     listed = [int(i) for i in instances]
     learnt = [int(owners[i]) for i in listed]
     for i in listed:
@@ -270,11 +270,3 @@ def _steps(forest: Packed, instances: Sequence[int] | npt.NDArray[Any]) -> tuple
 def _row(forest: Packed, instance: int) -> int | None:
     row = int(forest.meaning.given_row[-1 - int(forest.arrays.rule[instance])])
     return None if row == NO_ROW else row
-
-
-def _json_number(weight: Any) -> Any:
-    if isinstance(weight, tuple):
-        return [_json_number(w) for w in weight]
-    if isinstance(weight, float) and weight in (float("inf"), float("-inf")):
-        return str(weight)
-    return weight

@@ -130,8 +130,11 @@ def _body(context: ClassContext) -> tuple[list[str], str]:
         if context.has_axioms(table):
             write_facts(context, table)
     before = list(out.lines)  # tables of facts are part of the layout
-    members = _program(context) if plan.collects is None else collecting.write_program(context)
-    layout = "\n".join([*before, members])
+    if plan.collects is None:
+        layout = "\n".join([*before, _program(context)])
+    else:
+        layout = "\n".join(before)
+        collecting.write_program(context)
     return out.lines, layout
 
 
