@@ -173,6 +173,15 @@ def test_a_cycle_of_gain_one_does_not_loop() -> None:
     assert [d.tree() for d in chart.kbest("a", 1, simple=True)] == [("a", "c")]
 
 
+def test_what_only_has_to_be_derived_may_stand_below_itself() -> None:
+    chart = dg.Program("a += c. b += c * SIDE(a). a += b.", "real").run({"c/0": [(0.5,)]})
+    assert trees(chart, "a") == [("a", "c"), ("a", ("b", "c", "SIDE(a)"))]
+    assert [d.tree() for d in chart.kbest("a", simple=True)] == trees(chart, "a")
+    assert chart.count("a") == chart.count("a", simple=True) == 2
+    chart = dg.Program("a += c. b += SIDE(a) * a. a += 0.5 * b.", "real").run({"c/0": [(0.5,)]})
+    assert [d.tree() for d in chart.kbest("a", 1, simple=True)] == [("a", "c")] and chart.count("a", simple=True) == 1
+
+
 def test_zeros_come_last_the_smallest_first() -> None:
     program = dg.Program("a += b(X) * c(X). b(X) += e(X). b(X) += f(X).", "real")
     facts = {"e/1": [("x", 0.0), ("y", 2.0)], "f/1": [("x", 3.0), ("y", 0.0)], "c/1": [("x", 1.0), ("y", 0.0)]}

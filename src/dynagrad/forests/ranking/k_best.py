@@ -40,7 +40,6 @@ DISTINCT: dict[str, Key] = {
 }
 """What `distinct` may name: the facts at the leaves, and the tree without its labels."""
 
-
 Clock = Callable[[], Stop | None]
 """What stops the search for the derivation that is asked for now."""
 
@@ -112,13 +111,18 @@ make_kbest = maker(KBest, "the k best come from chart.kbest(item, k)")
 
 
 def _is_simple(derivation: Derivation) -> bool:
-    """Whether no item is derived from itself."""
+    """Whether no item is derived from itself. One that only has to be derived, under `SIDE`, is not derived there."""
     path: list[str] = []
+    above: set[str] = set()
     for step in derivation.steps:
-        del path[step.depth :]
-        if step.item in path:
+        if step.side:
+            continue
+        while len(path) > step.depth:
+            above.remove(path.pop())
+        if step.item in above:
             return False
         path.append(step.item)
+        above.add(step.item)
     return True
 
 
