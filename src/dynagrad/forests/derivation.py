@@ -13,7 +13,7 @@ import numpy.typing as npt
 from ..arguments import yes_or_no
 from ..calls import maker, public
 from .checking import check
-from .drawing.boxes import Box, Shown, boxes
+from .drawing.boxes import Box, ShowPatterns, boxes
 from .drawing.pictures import drawable, graphviz, rich_tree, svg, text_tree
 from .drawing.trees import brackets, latex, nested, nltk_tree
 from .packed import NO_ROW, ForestRule, Packed
@@ -235,7 +235,7 @@ def _steps(forest: Packed, instances: Sequence[int] | npt.NDArray[Any]) -> tuple
         learnt += [~n for n in forest.antecedents(i) if n < 0]
     forest.learn(learnt)
     rules = forest.meaning.rules
-    shown = Shown(forest.meaning.source)
+    shown = ShowPatterns(forest.meaning.source)
     made: list[tuple[Any, ...]] = []
     places: list[list[int]] = []
     taken = 0

@@ -74,7 +74,7 @@ def _box(step: DerivationStep, below: tuple[int, ...], depth: int, everything: b
 # -- what a program shows ----------------------------------------------------------------------------------------------
 
 
-class Shown:
+class ShowPatterns:
     """What a program says of the drawings of its derivations."""
 
     def __init__(self, source: Source) -> None:
