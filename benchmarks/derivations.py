@@ -1,4 +1,5 @@
-"""Derivations of a WSJ sentence: its forest, the k best and draws, beside the run that they come from, and nltk."""
+"""Derivations of a WSJ sentence: its forest, the k best and draws, beside the run that they come from, and nltk's
+parser; and the k best beside torch-struct's and nltk's."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ from typing import Any
 import dynagrad as dg
 
 from .common import Row, alternate, timed
+from .k_best import k_best
 from .wsj import facts, grammar, rows, sentences
 
 WORDS = 40
@@ -69,6 +71,7 @@ def derivations() -> list[Row]:
         Row(f"{what}{DRAWS:,} draws from the forest", drawn, "s", "its inside run", run, 1.0),
         Row(f"{what}memory of 10,000 derivations", (many - small) / 1e6, "MB", "of 100", (some - small) / 1e6),
         *_nltk(),
+        *k_best(),
     ]
 
 

@@ -563,6 +563,14 @@ def test_best_prints_derivations_in_four_forms(call, paths):
     assert result.exit_code == 1 and "was not derived" in result.stderr
 
 
+def test_best_prints_what_the_program_shows(call, paths, tmp_path):
+    program = tmp_path / "shown.dyna"
+    program.write_text((tmp_path / "paths.dyna").read_text() + "\n:- show path(X) as X.\n")
+    assert call("best", program, *paths[1:], "--format", "brackets").stdout == "3.5\t(end (b a))\n"
+    everything = call("best", program, *paths[1:], "--format", "brackets", "--everything").stdout
+    assert everything == call("best", *paths, "--format", "brackets").stdout
+
+
 def test_why_and_why_not_print_reasons(call, paths):
     result = call("why", *paths, "-q", "path(end)", "--sets", 5)
     assert result.stdout.splitlines() == [

@@ -110,7 +110,7 @@ def made(name: str, folder: Path) -> tuple[Any, Callable[[], Any]]:
         case "compiled":
             compiled = dg.compile(twice)
             assert compiled(1.0) == 2.0
-            return compiled._lock, lambda: (compiled(3.0), compiled(3)) == (6.0, 6)
+            return compiled._versions.lock, lambda: (compiled(3.0), compiled(3)) == (6.0, 6)
         case "files":
             (folder / "a.csv").write_text('"a b",2\n')
             return files._csv_limit, lambda: files.read_file(folder / "a.csv", "a/1").count == 1

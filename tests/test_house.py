@@ -1,18 +1,20 @@
 """The house is laid out as CONTRIBUTING.md says: which room may import which, read off the source files themselves.
 
-Costs two seconds: every file is parsed once.
+Costs five seconds: every file is parsed once.
 """
 
 from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
 
 HOUSE = Path(__file__).parent.parent / "src" / "dynagrad"
 CONTRIBUTING = HOUSE.parent.parent / "CONTRIBUTING.md"
+PROJECT = (HOUSE.parent.parent / "pyproject.toml").read_text()
 FILES = sorted(HOUSE.rglob("*.py"))
 MOST_FILES = 15
 """How many files a folder holds at most, beside its `__init__.py`."""
@@ -35,6 +37,7 @@ def name_of(path: Path) -> str:
 
 
 NAMES = {name_of(path): path for path in FILES}
+TREES = {name: ast.parse(path.read_text()) for name, path in NAMES.items()}
 
 
 def imported(tree: ast.AST, here: tuple[str, ...], files: set[str]) -> set[str]:
@@ -56,7 +59,7 @@ def imported(tree: ast.AST, here: tuple[str, ...], files: set[str]) -> set[str]:
 
 
 IMPORTS = {
-    name: imported(ast.parse(path.read_text()), path.relative_to(HOUSE).parent.parts, set(NAMES)) - {name}
+    name: imported(TREES[name], path.relative_to(HOUSE).parent.parts, set(NAMES)) - {name}
     for name, path in NAMES.items()
 }
 
@@ -96,15 +99,135 @@ def test_no_file_is_in_a_circle() -> None:
     assert not in_circles(IMPORTS)
 
 
+def set_from_outside(tree: ast.AST) -> list[str]:
+    """The attributes of classes and modules of the package that a file sets although it only imports them."""
+    strangers: set[str] = set()
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.level or (node.module or "").startswith("dynagrad")):
+            strangers |= {alias.asname or alias.name for alias in node.names}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute | ast.Name) and isinstance(node.ctx, ast.Store | ast.Del):
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in strangers:
+                found.append(ast.unparse(node))
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) in ("setattr", "delattr", "type.__setattr__"):
+            if isinstance(node.args[0], ast.Name) and node.args[0].id in strangers:
+                found.append(ast.unparse(node))
+    return found
+
+
+def test_no_file_changes_the_classes_of_another() -> None:
+    """It may enter things into a table that the other keeps for this."""
+    assert {name: found for name, tree in TREES.items() if (found := set_from_outside(tree))} == {}
+
+
+def test_attributes_set_from_outside_are_found() -> None:
+    text = """
+from .numbers import Number, LIFTS
+from . import node
+class Own: pass
+Own.shape = 1
+LIFTS[Own] = 2
+Number.shape = 3
+node.VARIABLE += 4
+def f(): setattr(Number, "shape", 5)
+"""
+    assert set_from_outside(ast.parse(text)) == ["Number.shape", "node.VARIABLE", "setattr(Number, 'shape', 5)"]
+
+
+REASONS = ("for a quick start", "an optional package", "an optional part of Python")
+"""What an import inside a function may be for; a comment on its line says which."""
+
+
+def deferred(tree: ast.AST) -> dict[ast.Import | ast.ImportFrom, None]:
+    """The imports inside functions, each once."""
+    functions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+    return {
+        node: None
+        for function in ast.walk(tree)
+        if isinstance(function, functions)
+        for node in ast.walk(function)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+    }
+
+
+def at_once(node: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
+    """The imports that run when a file is imported: not those inside functions, or for types alone."""
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        yield node
+    elif isinstance(node, ast.stmt | ast.Module | ast.ExceptHandler) and not (
+        isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        or (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")
+    ):
+        for part in ast.iter_child_nodes(node):
+            yield from at_once(part)
+
+
+def loaded_with(name: str) -> set[str]:
+    """The files of the package, and the modules of others, that are loaded when a file of the package is."""
+    seen: set[str] = set()
+    todo = [name]
+    while todo:
+        now = todo.pop()
+        if now in seen:
+            continue
+        seen.add(now)
+        if now in NAMES:
+            parents = [".".join(now.split(".")[:n]) for n in range(now.count(".") + 1)]
+            todo += [*parents, *AT_ONCE[now]]
+    return seen
+
+
+def modules_of(nodes: Iterable[ast.Import | ast.ImportFrom], path: Path) -> set[str]:
+    """What a file imports there: its names in the package, and whole names of others."""
+    body: list[ast.stmt] = list(nodes)
+    found = imported(ast.Module(body, []), path.relative_to(HOUSE).parent.parts, set(NAMES))
+    for node in body:
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names if not alias.name.startswith("dynagrad")}
+        elif isinstance(node, ast.ImportFrom) and not node.level and node.module and "dynagrad" not in node.module:
+            found.add(node.module)
+    return found
+
+
+AT_ONCE = {name: modules_of(at_once(TREES[name]), path) for name, path in NAMES.items()}
+
+
+def reason_of(node: ast.stmt, text: str) -> str:
+    """The comment on the line of an import."""
+    return text.splitlines()[node.lineno - 1].rpartition("# ")[2]
+
+
 def test_an_import_inside_a_function_says_what_it_is_for() -> None:
-    """Start-up time, or an optional package."""
+    """And it is true: what is put off for a quick start is not loaded anyway, and what is optional is not required."""
+    listed = re.findall(r"^dependencies = \[(.*?)\]", PROJECT, re.DOTALL | re.MULTILINE)
+    required = set(re.findall(r'"([\w-]+)', listed[0]))
     for name, path in NAMES.items():
-        lines = path.read_text().splitlines()
-        for function in ast.walk(ast.parse("\n".join(lines))):
-            if isinstance(function, ast.FunctionDef):
-                for node in ast.walk(function):
-                    if isinstance(node, ast.Import | ast.ImportFrom):
-                        assert "#" in lines[node.lineno - 1], f"{name}:{node.lineno}: why not on top?"
+        for node in deferred(TREES[name]):
+            where, reason = f"{name}:{node.lineno}", reason_of(node, path.read_text())
+            assert reason in REASONS, f"{where}: why not on top?"
+            put_off = modules_of([node], path)
+            if reason == "for a quick start":
+                anyway = put_off & loaded_with(name)
+                assert not anyway, f"{where}: {', '.join(anyway)} is loaded anyway"
+            elif reason == "an optional package":
+                assert not put_off & required, f"{where} is not optional"
+
+
+def test_imports_that_are_put_off_are_found() -> None:
+    text = """
+import os
+from typing import TYPE_CHECKING
+if TYPE_CHECKING:
+    from .plan import model
+def f():
+    def g():
+        import torch  # an optional package
+    async def h(): from . import parse  # no reason
+"""
+    tree = ast.parse(text)
+    assert [reason_of(node, text) for node in deferred(tree)] == ["an optional package", "no reason"]
+    assert modules_of(at_once(tree), HOUSE / "rules" / "show.py") == {"os", "typing"}
 
 
 def test_imports_are_read_in_all_their_forms() -> None:
@@ -119,6 +242,17 @@ def f():
 """
     files = {"", "plan", "plan.model", "charts", "errors", "ir", "rules", "rules.parse"}
     assert imported(ast.parse(text), ("rules",), files) == {"plan.model", "charts", "errors", "ir", "rules.parse", ""}
+
+
+def test_a_name_of_a_class_is_used_once() -> None:
+    """But languages name things as their papers do."""
+    found: dict[str, list[str]] = {}
+    for name, tree in TREES.items():
+        if not name.startswith("languages"):
+            for node in ast.walk(tree):
+                if isinstance(node, ast.ClassDef):
+                    found.setdefault(node.name, []).append(name)
+    assert {name: files for name, files in found.items() if len(files) > 1} == {}
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(HOUSE)))

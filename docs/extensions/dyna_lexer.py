@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
 AGGREGATORS = ("log+=", "max=", "min=", "+=", "*=", "|=", "&=")
-WORDS = ("for", "not", "if", "then", "else", "mod", "by", "keep", "given", "SIDE")
+WORDS = ("for", "not", "if", "then", "else", "mod", "by", "keep", "given", "as", "SIDE")
 
 
 class DynaLexer(RegexLexer):

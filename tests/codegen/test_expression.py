@@ -18,6 +18,7 @@ from dynagrad.autodiff.derive import generate_adjoints
 from dynagrad.codegen.expression import NESTING, cxx
 from dynagrad.errors import Error
 from dynagrad.ir import TABLE, boolean, constant, evaluate, real, variable
+from dynagrad.ir.operation import Trait
 from dynagrad.ir.ops import scalars as ops
 from dynagrad.passes.simplify import simplify
 
@@ -58,10 +59,10 @@ def test_an_argument_that_the_text_repeats_gets_a_local():
     )
 
 
-def test_variables_are_written_as_told_and_locals_avoid_their_names():
-    assert text(x * y, {"x": "in[0]", "y": "a + t0"}) == "in[0] * (a + t0)"
-    statements, _ = cxx([(x * y) * (x * y)], {"x": "t0", "y": "t1.value"})
-    assert statements == ["const double t2 = t0 * t1.value;"]
+def test_variables_are_written_as_told_and_locals_begin_with_the_prefix():
+    assert text(x * y, {"x": "in[0]", "y": "a.value"}) == "in[0] * a.value"
+    statements, _ = cxx([(x * y) * (x * y)], {"x": "t0", "y": "t1.value"}, prefix="u")
+    assert statements == ["const double u0 = t0 * t1.value;"]
 
 
 def test_constants_are_exact():
@@ -150,8 +151,17 @@ def test_compiled_equals_interpreted(tmp_path):
             assert got == pytest.approx(list(map(float, expected)), rel=1e-9, abs=0.0, nan_ok=True), (number, point)
 
 
+def test_operations_that_divide_say_so():
+    for operation in TABLE.values():
+        spellings = [operation.cxx, *(spelling for _, spelling in operation.cxx_at)]
+        texts = [spelling.format(*"abc"[: len(operation.arguments)]) for spelling in spellings]
+        divides = any(" / " in text or "sqrt(" in text for text in texts)
+        assert divides == (Trait.DIVIDES in operation.traits), operation.name
+
+
 def test_every_name_that_the_table_calls_is_of_math_h():
     of_math_h = "exp expm1 exp2 log log1p log2 log10 sqrt cbrt pow hypot fabs fmax fmod copysign floor ceil trunc rint"
     of_math_h += " sin cos tan asin acos atan atan2 sinh cosh tanh asinh acosh atanh"
-    called = {name for operation in TABLE.values() for name in re.findall(r"([a-z_]\w*)\(", operation.cxx)}
+    texts = [operation.cxx.format(*"abc"[: len(operation.arguments)]) for operation in TABLE.values()]
+    called = {name for text in texts for name in re.findall(r"([a-z_]\w*)\(", text)}
     assert called == set(of_math_h.split())

@@ -18,7 +18,7 @@ import pytest
 import sympy as sp
 
 import dynagrad as dg
-from dynagrad.eager.numbers import fresh
+from dynagrad.eager.kinds import fresh
 from dynagrad.ir.ops import scalars as ops
 
 sin, cos, exp = ops.sin, ops.cos, ops.exp

@@ -15,7 +15,8 @@ import pytest
 import sympy as sp
 
 import dynagrad as dg
-from dynagrad.eager.numbers import Bundle, Tape, TapeCell, bundle, fresh, real_part, tag_of
+from dynagrad.eager.kinds import fresh, real_part, tag_of
+from dynagrad.eager.numbers import Bundle, Tape, TapeCell, bundle
 from dynagrad.eager.splitting import split
 from dynagrad.ir.ops import scalars as ops
 

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 import dynagrad as dg
-from dynagrad.eager.numbers import Tape, fresh
+from dynagrad.eager.kinds import fresh
+from dynagrad.eager.numbers import Tape
 from dynagrad.eager.perturbations import inside, is_open
 from dynagrad.eager.tape import Recorded
 from dynagrad.ir.operation import Operation

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 import dynagrad as dg
 from dynagrad.eager import numbers
 from dynagrad.eager.closures import tangent
-from dynagrad.eager.dispatch import lift
-from dynagrad.eager.numbers import Bundle, fresh
+from dynagrad.eager.kinds import fresh
+from dynagrad.eager.numbers import Bundle, lift
 from dynagrad.eager.perturbations import opened
 from dynagrad.eager.taylor import Series, coefficients, derivative_n, make
 from dynagrad.ir.operation import Operation, apply

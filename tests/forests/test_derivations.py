@@ -173,12 +173,45 @@ def test_a_cycle_of_gain_one_does_not_loop() -> None:
     assert [d.tree() for d in chart.kbest("a", 1, simple=True)] == [("a", "c")]
 
 
+def test_what_only_has_to_be_derived_may_stand_below_itself() -> None:
+    chart = dg.Program("a += c. b += c * SIDE(a). a += b.", "real").run({"c/0": [(0.5,)]})
+    assert trees(chart, "a") == [("a", "c"), ("a", ("b", "c", "SIDE(a)"))]
+    assert [d.tree() for d in chart.kbest("a", simple=True)] == trees(chart, "a")
+    assert chart.count("a") == chart.count("a", simple=True) == 2
+    chart = dg.Program("a += c. b += SIDE(a) * a. a += 0.5 * b.", "real").run({"c/0": [(0.5,)]})
+    assert [d.tree() for d in chart.kbest("a", 1, simple=True)] == [("a", "c")] and chart.count("a", simple=True) == 1
+
+
 def test_zeros_come_last_the_smallest_first() -> None:
     program = dg.Program("a += b(X) * c(X). b(X) += e(X). b(X) += f(X).", "real")
     facts = {"e/1": [("x", 0.0), ("y", 2.0)], "f/1": [("x", 3.0), ("y", 0.0)], "c/1": [("x", 1.0), ("y", 0.0)]}
     found = list(program.run(facts).kbest("a"))
     assert [d.weight for d in found] == [3.0, 0.0, 0.0, 0.0]
     assert len(set(found)) == 4
+
+
+def test_distinct_gives_the_first_of_those_that_share_a_key() -> None:
+    program = dg.Program("a += b * b. b += c(_). b += 0.5 * d(_). d(X) += c(X).", "real")
+    chart = program.run({"c/1": [("x", 1.0), ("y", 3.0)]})
+    every = list(chart.kbest("a"))
+
+    def shape(tree: Any) -> Any:
+        return tuple(map(shape, tree[1:])) if isinstance(tree, tuple) else ()
+
+    keys: dict[str, Any] = {
+        "yield": lambda d: tuple(i for i in d.items() if i.startswith("c")),
+        "tree": lambda d: shape(d.tree()),
+    }
+    keys["function"] = lambda d: (d.weight, "d(x)" in d.items())
+    counts = {}
+    for name, key in keys.items():
+        first: dict[Any, dg.Derivation] = {}
+        for derivation in every:
+            first.setdefault(key(derivation), derivation)
+        found = list(chart.kbest("a", distinct=key if name == "function" else name))
+        assert found == list(first.values())
+        counts[name] = len(found)
+    assert len(every) == 16 and counts == {"yield": 4, "tree": 4, "function": 10}
 
 
 # -- runs that are not complete

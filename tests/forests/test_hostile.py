@@ -91,6 +91,33 @@ def test_a_hundred_thousand_draws_through_a_cycle() -> None:
         assert draws.log_probability[:200].tolist() == pytest.approx([(n + 1) / 2 * math.log(0.5) for n in turns])
 
 
+@pytest.mark.parametrize("count", [7, 60, 300])
+def test_sums_around_a_cycle_may_lie_far_apart(count: int) -> None:
+    """The sums of a ring fall by a hundred orders of magnitude, and its best derivations by far more."""
+    steps = {(i, (i + k) % count): -2.0 - 0.01 * k for i in range(count) for k in (1, 2, 3)}
+    sums = dg.Program(CHAIN, "log").run({"step/2": steps})
+    chart = dg.Program(CHAIN, "viterbi").run({"step/2": steps})
+    for at in (0, 1, count // 2, count - 1):
+        draws = chart.sample(f"at({at})", 5, seed=at)
+        totals = [d.weight - p for d, p in zip(draws, draws.log_probability.tolist(), strict=True)]
+        assert totals == pytest.approx([sums[f"at({at})"]] * 5, rel=1e-10)
+
+
+def test_sums_around_a_cycle_that_only_just_end() -> None:
+    for again in (0.9999, 0.5):
+        chart = dg.Program("a += b * again. b += a. a += c.", "viterbi").run(
+            {"again/0": [(math.log(again),)], "c/0": [(0.0,)]}
+        )
+        draw = chart.sample("a")[0]
+        assert draw.weight - draw.log_probability == pytest.approx(-math.log1p(-again), rel=1e-9)
+    trees = dg.Program("t += t * t * more. t += stop.", "viterbi")  # which end with certainty where q is at least p
+    for p, q, digits in ((0.5, 0.5, 1e-6), (0.4, 0.6, 1e-12), (0.25, 0.75, 1e-12)):
+        draw = trees.run({"more/0": [(math.log(p),)], "stop/0": [(math.log(q),)]}).sample("t")[0]
+        assert draw.weight - draw.log_probability == pytest.approx(0.0, abs=digits)
+    with pytest.raises(dg.NotConverged, match="do not add up to a finite number"):
+        trees.run({"more/0": [(math.log(0.51),)], "stop/0": [(math.log(0.51),)]}).sample("t")
+
+
 def test_endless_cycles_cannot_be_drawn_from() -> None:
     chart = dg.Program("a += b. b += a. a += c.", "boolean").run({"c/0": [()]})
     with pytest.raises(dg.NotConverged, match="infinitely many derivations"):

@@ -85,6 +85,7 @@ WORDS = (
     ":- external ",
     ":- function ",
     ":- distribution ",
+    ":- show ",
     ":- solve ",
     ":- valtype(term, real).",
     "real",

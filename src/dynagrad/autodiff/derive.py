@@ -18,6 +18,7 @@ from ..ir.builders import merge
 from ..ir.code import family_of
 from ..ir.control import LOOPS, PART, POP, PUSH, part_types, pop, push, zero
 from ..ir.control import empty as empty_stack
+from ..ir.names import set_line, set_line_of
 from ..ir.node import Node, as_node, constant, intern, order
 from ..ir.operation import LinearMap, Operation, Trait
 from ..ir.ops.arrays import broadcast_to, sum_to
@@ -255,8 +256,10 @@ def generate_adjoints(
     keep = {*asked, *values_now}
     passing = choose(series, seed, keep, known)
     active = ActiveElements()
+    line = set_line(0)
     adjoints = Adjoints(plus, lambda node, delta: _generate(node, delta, known, active), passing)
     found = adjoints.sweep(series, seed.items(), keep)
+    set_line(line)
     if inner is not None:
         inner.update((v, found[n]) for v, n in zip(values, values_now, strict=True) if isinstance(found.get(n), Node))
     return {node: found.get(new) for node, new in zip(wrt, asked, strict=True)}
@@ -264,6 +267,7 @@ def generate_adjoints(
 
 def _generate(node: Node, delta: Any, known: Mapping[Node, Any], active: ActiveElements) -> Iterable[tuple[Node, Any]]:
     """Propagates the adjoint of a node: the increments to those of its connected arguments."""
+    set_line_of(node.birth)
     arguments = node.arguments
     wanted = [index for index, argument in enumerate(arguments) if argument in known]
     if not wanted:

@@ -1,6 +1,6 @@
 """Programs of rules and their charts: what users run, query, change and differentiate.
 
-- `program.py`: `Program` and `Bound`, a program with facts.
+- `program.py`: `Program` and `Bound`, a program with facts; `sources.py`: what a program is made from.
 - `binding/`: facts meet a program: encoded, planned for, compiled, loaded into native code.
 - `limits.py`, `machine.py`: when a run stops early, and how much memory there is.
 - `run.py`: forward chaining from facts to a fixed point, within limits; `progress.py` draws its progress,
@@ -9,5 +9,5 @@
 - `changes.py`: incremental maintenance of a chart whose facts changed.
 - `replay.py`: a run as a value, from which it is made again with a tape or over dual numbers.
 - `derivatives/`: gradients, tangents, outside values, marginals, and a program as a differentiable function.
-- `batch.py`: many examples on several threads, with the sum of their gradients.
+- `batch.py`: many runs on several threads, with the sum of their gradients; `examples.py`: the runs of a batch.
 """

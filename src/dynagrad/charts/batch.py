@@ -38,7 +38,7 @@ from ..errors import (
 from ..facts.relation import Relation, fact_text
 from ..facts.table import Table, relation_of
 from ..forests.derivation import Derivation
-from ..forests.sums import Samples
+from ..forests.sums.draws import Samples
 from ..rules.checks.report import nearest
 from ..rules.semirings import SEMIRINGS
 from ..semirings import Scale

@@ -29,9 +29,13 @@ from ..forests.derivation import Derivation
 from ..forests.forest import Forest, make_forest
 from ..forests.packed import Packed, RuleInstance
 from ..forests.ranking.k_best import KBest, best, make_kbest
-from ..forests.sums import Samples, count, count_simple, expectation, make_samples
+from ..forests.sums.counting import count, count_simple
+from ..forests.sums.draws import Samples, make_samples
+from ..forests.sums.expectations import expectation
+from ..forests.time_limit import stop_after
 from ..forests.why import Why, why
 from ..rules.syntax import Item, Variable
+from ..runtime.library import Stop
 from . import derivations, lookup
 from .binding.binding import Binding
 from .binding.context import ProgramContext, probabilities_flag, read_facts
@@ -378,7 +382,7 @@ class Chart:
 
         H = log Z - E[log weight], where the expectation is the derivative of log Z with respect to an inverse
         temperature (Li and Eisner 2009, "First- and second-order expectation semirings", section 6.1). For `real` and
-        `log`; weights may not be negative.
+        `log`; weights may not be negative. As everywhere, copies of a fact are leaves of different derivations.
 
         >>> import dynagrad as dg
         >>> program = dg.Program("goal += a(_).")
@@ -389,25 +393,25 @@ class Chart:
 
     # -- derivations
 
-    def _collector(self) -> derivations.Collector:
+    def _collector(self, stop: Stop | None = None) -> derivations.Collector:
         """The items of this chart in the class that collects derivations, until it runs again."""
         self._ready()
         pops = self._require().chart.report.pops
         if self._collected is None or self._collected[0] is not self._prepared or self._collected[1] != pops:
-            self._collected = (self._prepared, pops, derivations.collector(self._state))
+            self._collected = (self._prepared, pops, derivations.collector(self._state, stop))
         return self._collected[2]
 
-    def _packed(self, item: Any) -> Packed:
-        return derivations.collect(self._collector(), item)
+    def _packed(self, item: Any, stop: Stop | None) -> Packed:
+        return derivations.collect(self._collector(stop), item, None, stop)
 
     @public
-    def forest(self, item: Any = "goal", *, limit: int | None = None) -> Forest:
+    def forest(self, item: Any = "goal", *, limit: int | None = None, timeout: float | None = None) -> Forest:
         """All derivations of an item, packed: the items that it is derived from, and the instances of rules.
 
         It is collected from the finished chart, for what the item reaches alone. Every derivation counts, those that
         repeat an item on their own path included, so that weights add up to the chart's value; of a run that was pruned
-        or stopped early there is what ran. `limit` is the most instances that it may have. Raises `QueryError` for an
-        item that was not derived, and `NotConverged` at the limit.
+        or stopped early there is what ran. `limit` is the most instances that it may have, and `timeout` a limit in
+        seconds. Raises `QueryError` for an item that was not derived, and `NotConverged` at a limit.
 
         >>> import dynagrad as dg
         >>> program = dg.Program("path(V) min= path(U) + edge(U,V).  path(a) = 0.")
@@ -415,25 +419,32 @@ class Chart:
         >>> [str(item) for item in forest.items]
         ['path(b)', 'path(a)', 'edge(a,b)']
         """
-        return make_forest(derivations.collect(self._collector(), item, limit))
+        stop = stop_after(timeout)
+        return make_forest(derivations.collect(self._collector(stop), item, limit, stop))
 
     @public
-    def forest_size(self, item: Any = "goal", *, limit: int | None = None) -> tuple[int, int]:
+    def forest_size(
+        self, item: Any = "goal", *, limit: int | None = None, timeout: float | None = None
+    ) -> tuple[int, int]:
         """How many items and how many instances the forest of an item has, which is not made for that.
+
+        Limits are those of `forest`.
 
         >>> import dynagrad as dg
         >>> program = dg.Program("path(V) min= path(U) + edge(U,V).  path(a) = 0.")
         >>> program.run({"edge/2": [("a", "b", 2.0), ("a", "c", 1.0)]}).forest_size("path(b)")
         (3, 3)
         """
-        return derivations.size(self._collector(), item, limit)
+        stop = stop_after(timeout)
+        return derivations.size(self._collector(stop), item, limit, stop)
 
     @public
-    def best(self, item: Any = "goal") -> Derivation:
+    def best(self, item: Any = "goal", *, timeout: float | None = None) -> Derivation:
         """The best derivation of an item: of the largest weight, in `tropical` of the least cost.
 
         Of several that tie, one of the fewest instances; of these the first in the order of rules, then of antecedents.
-        So it may be another than the one that the gradient in `viterbi` followed.
+        So it may be another than the one that the gradient in `viterbi` followed. `timeout` is a limit in seconds on
+        all that this takes, at which `NotConverged` is raised.
 
         >>> import dynagrad as dg
         >>> program = dg.Program("path(V) min= path(U) + edge(U,V).  path(a) = 0.")
@@ -441,7 +452,8 @@ class Chart:
         >>> chart.best("path(c)").facts()
         ['path(a)', 'edge(a,b)', 'edge(b,c)']
         """
-        return best(self._packed(item))
+        stop = stop_after(timeout)
+        return best(self._packed(item, stop), stop)
 
     @public
     def kbest(
@@ -451,11 +463,14 @@ class Chart:
         *,
         simple: bool = False,
         distinct: str | Callable[[Derivation], Hashable] | None = None,
+        timeout: float | None = None,
     ) -> KBest:
         """The k best derivations of an item, or all, as an iterator that finds the next one when it is asked for.
 
         `simple` leaves out derivations that repeat an item on their own path. With `distinct`, only the first of
         those with one key is given: "yield" (the facts at the leaves), "tree" (without labels), or a function.
+        `timeout` is a limit in seconds on this call, which collects the forest, and on each derivation that is asked
+        for; after `NotConverged` the iterator may be asked again.
 
         >>> import dynagrad as dg
         >>> program = dg.Program("path(V) min= path(U) + edge(U,V).  path(a) = 0.")
@@ -463,13 +478,15 @@ class Chart:
         >>> [d.weight for d in chart.kbest("path(c)", 2)]
         [3.0, 9.0]
         """
-        return make_kbest(self._packed(item), k, simple=simple, distinct=distinct)
+        forest = self._packed(item, stop_after(timeout))
+        return make_kbest(forest, k, simple=simple, distinct=distinct, timeout=timeout)
 
     @public
-    def sample(self, item: Any = "goal", n: int = 1, *, seed: int = 0) -> Samples:
+    def sample(self, item: Any = "goal", n: int = 1, *, seed: int = 0, timeout: float | None = None) -> Samples:
         """Draws from the derivations of an item, in proportion to their weight: exact, also in cyclic programs.
 
-        Draw i depends on the seed and on i alone. In `boolean` all derivations are as likely as each other.
+        Draw i depends on the seed and on i alone. In `boolean` all derivations are as likely as each other. `timeout`
+        is as in `best`.
 
         >>> import dynagrad as dg
         >>> chart = dg.Program("goal += a(_).").run({"a/1": [("x", 1.0), ("y", 3.0)]})
@@ -477,25 +494,28 @@ class Chart:
         >>> sum(d.facts() == ["a(y)"] for d in draws) / 1000
         0.771
         """
-        return make_samples(self._packed(item), n, seed)
+        stop = stop_after(timeout)
+        return make_samples(self._packed(item, stop), n, seed, stop=stop)
 
     @public
-    def count(self, item: Any = "goal", *, simple: bool = False) -> int | float:
+    def count(self, item: Any = "goal", *, simple: bool = False, timeout: float | None = None) -> int | float:
         """How many derivations an item has: an exact whole number, or `math.inf`.
+
+        `simple` counts those that repeat no item on their own path. `timeout` is as in `best`.
 
         >>> import dynagrad as dg
         >>> dg.Program("a += b * b. b += c(_).").run({"c/1": [("x",), ("y",)]}).count("a")
         4
         """
-        forest = self._packed(item)
-        return count_simple(forest) if yes_or_no("simple", simple) else count(forest)
+        stop = stop_after(timeout)
+        return (count_simple if yes_or_no("simple", simple) else count)(self._packed(item, stop), stop)
 
     @public
-    def expected(self, item: Any, value: Callable[[RuleInstance], Any]) -> Any:
+    def expected(self, item: Any, value: Callable[[RuleInstance], Any], *, timeout: float | None = None) -> Any:
         """The expectation of a function that is a sum over the rule instances of a derivation.
 
         Derivations count in proportion to their weights. `value` gives what an instance contributes: a number, or an
-        array of them.
+        array of them. `timeout` is as in `best`.
 
         >>> import dynagrad as dg
         >>> program = dg.Program("goal += a(X) * b(X).")
@@ -503,7 +523,8 @@ class Chart:
         >>> chart.expected("goal", lambda instance: str(instance.head) == "a(y)")
         0.75
         """
-        return expectation(self._packed(item), value)
+        stop = stop_after(timeout)
+        return expectation(self._packed(item, stop), value, stop)
 
     @public
     def why(

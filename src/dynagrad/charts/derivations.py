@@ -24,9 +24,10 @@ from ..forests.absence.searching import Knowledge, why_not
 from ..forests.algebra import ALGEBRAS, Algebra, user_algebra
 from ..forests.derivation import Derivation
 from ..forests.packed import NO_ROW, Arrays, ForestRule, Meaning, Name, Packed
-from ..forests.ranking.k_best import make_kbest
-from ..forests.sums import Samples, make_samples
+from ..forests.ranking.k_best import ranking
+from ..forests.sums.draws import Samples, make_samples
 from ..forests.unfolding import unfolded
+from ..ir.interpret import evaluate
 from ..plan.model import Plan, TableLayout
 from ..plan.right_sides import numbers, to_node
 from ..rules.normal import NormalRule
@@ -122,11 +123,11 @@ def place(run: Run, held: Collector, item: Any) -> tuple[str, list[int]]:
     return key, codes
 
 
-def size(held: Collector, item: Any, limit: int | None = None) -> tuple[int, int]:
+def size(held: Collector, item: Any, limit: int | None = None, stop: Stop | None = None) -> tuple[int, int]:
     """How many items and instances the forest of an item has, without making it."""
     key, codes = place(held.run, held, item)
     most = MOST_INSTANCES * 100 if limit is None else whole_number("limit", limit, 0)
-    return held.collect(key, codes, most, Collecting.COUNTS)
+    return held.collect(key, codes, most, Collecting.COUNTS, stop)
 
 
 def collect(
@@ -175,7 +176,6 @@ def algebra_of(run: Run) -> Algebra:
 
 def _user_functions(user: Any) -> tuple[Any, Any]:
     """The times and the order of a user's semiring, on values as they are outside."""
-    from ..ir.interpret import evaluate  # slow to import, and only for semirings of one's own
 
     def parts(value: Any) -> tuple[float, ...]:
         return (float(value),) if user.scalar else tuple(float(v) for v in value)
@@ -292,16 +292,14 @@ def _evaluator(plan: Plan) -> Callable[[ForestRule, Sequence[Any]], Any] | None:
     if plan.semiring != "plain":
         return None
 
-    def evaluate(rule: ForestRule, values: Sequence[Any]) -> Any:
-        from ..ir.interpret import evaluate as interpreted  # slow to import, and only for plain arithmetic
-
+    def value(rule: ForestRule, values: Sequence[Any]) -> Any:
         if rule.normal is None:
             return None
         node = to_node(rule.normal.value, plan.functions)
         known = {f"x{i}": v for i, v in enumerate(values) if v is not None}
-        return float(interpreted([node], known)[0])
+        return float(evaluate([node], known)[0])
 
-    return evaluate
+    return value
 
 
 # -- batches -----------------------------------------------------------------------------------------------------------
@@ -326,15 +324,18 @@ class Wanted:
             raise Error('best and sample need an item whose derivations are wanted, such as query="goal"')
         return Wanted(best, sample, whole_number("seed", seed))
 
-    def of(self, run: Run, query: Any) -> tuple[list[Derivation], Samples | None]:
-        """Those of one example: none where the item was not derived. They keep no chart."""
+    def of(self, run: Run, query: Any, stop: Stop) -> tuple[list[Derivation], Samples | None]:
+        """Those of one example: none where the item was not derived. They keep no chart.
+
+        Compiling the class that collects them is no part of the example, and does not look at the time.
+        """
         held = collector(run)
         key, codes = lookup.place_of(run.context, held.prepared, query)
         if lookup.words_at(held.prepared, key, codes, run.context.scale.width) is None:
             return [], None
-        forest = collect(held, query)
-        ranked = [] if self.best is None else list(itertools.islice(make_kbest(forest, None), self.best))
-        drawn = None if self.sample is None else make_samples(forest, self.sample, self.seed)
+        forest = collect(held, query, None, stop)
+        ranked = [] if self.best is None else list(itertools.islice(ranking(forest, lambda: stop), self.best))
+        drawn = None if self.sample is None else make_samples(forest, self.sample, self.seed, stop=stop)
         return [d.apart() for d in ranked], drawn
 
 

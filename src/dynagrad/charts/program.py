@@ -8,59 +8,36 @@ It is long by the docstrings of its two classes, each of which makes the other.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from ..calls import maker, public
-from ..codegen.rules.compiled import Stop
-from ..compiler.compiled import Compiled
-from ..errors import Error, FactError, ProgramError, QueryError, Said, Span, collected, cut, refused, shown
+from ..errors import Error, FactError, ProgramError, cut, shown
 from ..facts import readers
 from ..facts.relation import Relation
-from ..facts.table import Table
-from ..forests.derivation import Derivation
-from ..forests.sums import Samples
-from ..ir.node import as_node, fresh
-from ..ir.types import real
+from ..plan.explain import explain
 from ..plan.options import Options
 from ..plan.recognise import effective_semiring
 from ..plan.right_sides import trace_semiring
 from ..rules import infer
 from ..rules.cache import cached_rules
-from ..rules.checks.report import nearest
-from ..rules.normal import Rules
-from ..rules.syntax import Application, Expression, Numeral, PredicateDeclaration
 from ..runtime.compiling.toolchain import warn_without_compiler
-from ..semirings import ROUNDING, Semiring, scale
+from ..semirings import Semiring, scale
 from .batch import (
-    MOST_WAITING,
     Batch,
-    Objective,
-    Sums,
-    batch_of,
-    in_order,
-    make_batchgradient,
-    warn_once,
-    with_derivations,
 )
 from .binding.binding import Binding
 from .binding.context import ProgramContext, from_probabilities, probabilities_flag, read_facts
 from .chart import Chart, make_chart, run_of
 from .derivations import Wanted
-from .derivatives import queries
 from .derivatives.function import Function, function_of
+from .examples import run_examples
 from .kept import KeptFor
 from .limits import Limits
-
-LONGEST = 64 << 20
-"""The most bytes that are read as a program or a file of functions: a device may have no end."""
+from .sources import check_compiled, constants_from_probabilities, program_text
 
 
 class Program:
@@ -97,7 +74,7 @@ class Program:
         values: str = "weights",
     ) -> None:
         warn_without_compiler()
-        text, filename = _text(source)
+        text, filename = program_text(source)
         self._probabilities = probabilities_flag(values)
         if functions is not None and not isinstance(functions, Mapping):
             raise Error(f"functions must be a dict from names to functions, not {shown(functions)}")
@@ -113,7 +90,7 @@ class Program:
                 raise Error(f"functions has {shown(f)} for {cut(name)}, which is not a function")
         named = {name: f for name, f in given.items() if "/" not in name}
         rules = cached_rules(text, filename, chosen, named)
-        _check_compiled(rules, text, filename, named)
+        check_compiled(rules, text, filename, named)
         externals = {key: p for key, p in rules.predicates.items() if p.external}
         for key in externals:  # by name alone, where that is clear
             if key not in given and key.rsplit("/", 1)[0] in given:
@@ -147,7 +124,7 @@ class Program:
         self._probable: Program | None = None  # this program with its constants converted from probabilities, if needed
         self._converted = False  # whether the constants of the text have been converted from probabilities
         if self._probabilities:
-            self._context, self._converted = _constants_from_probabilities(self._context), True
+            self._context, self._converted = constants_from_probabilities(self._context), True
         self._empty = make_bound(self, {})
 
     def _in_probabilities(self) -> Program:
@@ -155,7 +132,7 @@ class Program:
         if self._converted:
             return self
         if self._probable is None:
-            self._probable = self._copy(_constants_from_probabilities(self._context), True)
+            self._probable = self._copy(constants_from_probabilities(self._context), True)
         return self._probable
 
     def _copy(self, context: ProgramContext, converted: bool) -> Program:
@@ -460,7 +437,7 @@ class Bound:
         `query` is the item whose value is kept for each example; without it the charts are kept. An example that fails
         is reported in `.errors` and does not stop the others; so is one whose warning the filters of `warnings` turn
         into an error. `threads` is the number of cores unless given. The limits are those of `run`, for each example;
-        its `timeout` does not include compiling, but includes its gradient.
+        its `timeout` does not include compiling, but includes its gradient and its derivations.
 
         `gradient` names predicates, such as `["rewrite/3"]`. Then `.gradient` has for each of them a table like its
         bound facts, with the derivative of `objective`: the `"sum"` of the query's values over the examples, or in
@@ -504,104 +481,12 @@ class Bound:
         wanted: Wanted | None,
         kept: KeptFor | None = None,
     ) -> Batch:
-        limits.check()
-        if isinstance(examples, str | Mapping) or not _iterable(examples):
-            raise Error(f"examples must be a list of facts, a dict for each example, not {shown(examples)}")
-        if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int)):
-            raise Error(f"threads must be a whole number, not {shown(threads)}")
-        examples = list(examples)
-        count, scale_ = len(examples), self.program._context.scale
-        threads = max(1, min(threads or os.cpu_count() or 1, count))
-        limits = replace(limits, share=threads)
-        stop = Stop()
-        sums = goal = None
-        keys: list[str] = []
-        own_keys: list[str] = []  # those whose facts each example brings
-        if gradient is not None:
-            goal = Objective.read(scale_, query, objective, cotangents, count)
-            keys = self._keys_of(gradient, examples)
-            own_keys = [key for key in keys if key not in self._binding.given]
-            sums = Sums(scale_, [self._binding.given[key] for key in keys if key not in own_keys])
-            self._binding.keep_tapes()
-        elif cotangents is not None or not isinstance(objective, str) or objective != "sum":
-            raise Error('objective and cotangents are about a gradient; ask for one with gradient=["rewrite/3"]')
+        def chart(facts: Mapping[str, Any], limits: Limits) -> Chart:
+            return self._chart(facts, limits, values)
 
-        def prepare(n: int) -> Chart:
-            loaded = None if kept is None else kept.take(n)
-            if loaded is None:
-                chart = self._chart(examples[n], limits, values)
-            else:
-                chart = make_chart(self._binding, loaded.run, limits, False)
-                run_of(chart).loaded = loaded
-            run_of(chart).set_up()
-            if kept is not None and run_of(chart).facts.binding is self._binding:
-                kept.put(n, run_of(chart).leaves())
-            return chart
-
-        derived: dict[int, tuple[list[Derivation], Samples | None]] = {}  # the derivations of the query, by example
-        said: dict[int, Said] = {}  # warnings by example: a thread has no caller's line to issue them at
-
-        def finish(n: int, chart: Chart) -> Any:
-            with collected() as said[n]:
-                return result_of(n, chart)
-
-        def result_of(n: int, chart: Chart) -> Any:
-            run = run_of(chart)
-            began = time.monotonic() - run.spent
-            run.bring_up(limits, chart, stop=stop)
-            value = chart if query is None else chart[query]
-            if wanted is not None:
-                derived[n] = wanted.of(run, query)
-            if goal is None or sums is None:
-                return value
-            within = stop if limits.timeout is None else stop.until(began + limits.timeout)
-            ran, bound = queries.FinishedRun(run, within), len(sums.keys)
-            rows = queries.row_gradient(ran, query, (*sums.keys, *own_keys), goal.cotangent(n, value))
-            return value, rows[:bound], queries.own_tables(ran, own_keys, rows[bound:])
-
-        results: list[Any] = []
-        parts: list[list[Table] | None] = []
-        ahead = MOST_WAITING if sums is None else sums.ahead
-        with closing(in_order(count, prepare, finish, threads=threads, ahead=ahead, stop=stop.set)) as found:
-            for n, result in enumerate(found):
-                warning = None if isinstance(result, Exception) else refused(said.get(n, []))
-                if warning is not None:
-                    del said[n]
-                    result = warning
-                if sums is not None and not isinstance(result, Exception):
-                    value, rows, tables = result
-                    result = sums.add(rows) or value
-                    parts.append(None if isinstance(result, Exception) else tables)
-                else:
-                    parts.append(None)
-                results.append(result)
-        warn_once(said)
-        listed = [None if isinstance(r, Exception) else derived.get(n) for n, r in enumerate(results)]
-        best = () if wanted is None or wanted.best is None else tuple(None if d is None else d[0] for d in listed)
-        drawn = () if wanted is None or wanted.sample is None else tuple(None if d is None else d[1] for d in listed)
-        if sums is None:
-            return with_derivations(batch_of(results, scale_, query), best, drawn)
-        own: dict[str, Any] = {key: [None if p is None else p[n] for p in parts] for n, key in enumerate(own_keys)}
-        found_by = {**sums.tables(), **own}
-        batch = batch_of(results, scale_, query, make_batchgradient({key: found_by[key] for key in keys}))
-        return with_derivations(batch, best, drawn)
-
-    def _keys_of(self, keys: str | Sequence[str], examples: Sequence[Any]) -> list[str]:
-        """The predicates that a gradient is asked for: their facts are bound, or examples bring them."""
-        given, known = self._binding.given, self.program.predicates
-        brought = {key for example in examples if isinstance(example, Mapping) for key in example}
-        found: dict[str, None] = {}
-        for key in keys if _iterable(keys) and not isinstance(keys, str) else [keys]:
-            if not isinstance(key, str) or key not in known:
-                near = nearest(key, known) if isinstance(key, str) else ""
-                raise QueryError(f"gradient: the program has no predicate {shown(key)}.{near}")
-            if key not in given and key not in brought and examples:
-                raise QueryError(
-                    f"gradient: {key} has no facts, neither bound nor in an example; bind has: "
-                    f"{', '.join(given) or 'none'}"
-                )
-            found[key] = None
-        return list(found)
+        return run_examples(
+            self._binding, chart, examples, query, gradient, objective, cotangents, threads, limits, wanted, kept
+        )
 
     @public
     def function(
@@ -658,8 +543,6 @@ class Bound:
         return self._explain(facts)
 
     def _explain(self, facts: Mapping[str, Any] | None) -> str:
-        from ..plan.explain import explain  # for a quick start
-
         relations = read_facts(self.program._context, {} if facts is None else facts, self.program._probabilities)
         return explain(self._binding.prepare(relations).compiled.plan)
 
@@ -707,67 +590,6 @@ def run_kept(bound: Bound, examples: Sequence[Mapping[str, Any]], kept: KeptFor,
 make_bound = maker(Bound, "bound programs come from program.bind(facts)")
 
 
-def _iterable(given: Any) -> bool:
-    return hasattr(given, "__iter__") and getattr(given, "shape", None) != ()
-
-
-def _text(source: str | Path) -> tuple[str, str]:
-    """A program's text, and the name of its file."""
-    if isinstance(source, Path):
-        return file_text(source), str(source)
-    if not isinstance(source, str):
-        raise Error(f"a program must be a text or a Path, not {type(source).__name__}")
-    if source.endswith(".dyna") and "\n" not in source:  # no program ends so
-        raise Error(
-            f"{shown(source)} is the name of a file; give pathlib.Path({shown(source)}) to read the program in it"
-        )
-    return source, ""
-
-
-def file_text(file: Path, what: str = "program") -> str:
-    """The text of a file; `what` says in errors what it should be."""
-    name = repr(cut(str(file)))
-    try:
-        with file.open("rb") as source:  # which may be a pipe, or a device without an end
-            data = source.read(LONGEST + 1)
-        if len(data) > LONGEST:
-            raise Error(f"the {what} {name} is larger than {LONGEST >> 20} MiB, which no {what} is")
-        return data.decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
-    except UnicodeDecodeError as error:
-        raise Error(f"the {what} {name} is not UTF-8 text: byte {error.start + 1}") from None
-    except (OSError, ValueError) as error:  # a name may have a zero in it
-        said = error.strerror if isinstance(error, OSError) else None
-        raise Error(f"the {what} {name} cannot be read: {said or error}") from None
-
-
-def _check_compiled(rules: Rules, text: str, filename: str, functions: Mapping[str, Callable[..., Any]]) -> None:
-    """Raises where a compiled function does not take as many reals as the program declares, or not return one."""
-    for declaration in rules.source.declarations:
-        if not isinstance(declaration, PredicateDeclaration) or declaration.kind != "function":
-            continue
-        for key in declaration.keys:
-            name = key.rsplit("/", 1)[0]
-            function = functions.get(name)
-            wrong = _wrong_function(key, function, rules.functions[name]) if isinstance(function, Compiled) else None
-            if wrong is not None:
-                raise ProgramError(wrong, text, declaration.span, filename)
-
-
-def _wrong_function(key: str, function: Compiled, arity: int) -> str | None:
-    """What is wrong with a compiled function as one of `arity` values."""
-    numbers = "one number" if arity == 1 else f"{arity} numbers"
-    try:
-        result = function(*(fresh(real) for _ in range(arity)))
-    except Error as error:
-        lines = "\n  ".join(str(error).split("\n"))
-        return f"`{key}` is called with {numbers}, and the function given for it cannot be compiled so:\n  {lines}"
-    node = None if isinstance(result, bool) else as_node(result)
-    if node is not None and node.type is real:
-        return None
-    what = f"a {type(result).__name__}" if node is None else str(node.type)
-    return f"`{key}` is a function of values: it returns one real number, and the function given for it returns {what}"
-
-
 def _shaped(program: Program, relations: Iterable[Relation]) -> Program:
     """The program with the vector length of `expectation` that the facts have."""
     context = program._context
@@ -781,33 +603,3 @@ def _shaped(program: Program, relations: Iterable[Relation]) -> Program:
     length = widths.pop() - 1
     wide = replace(context, scale=scale("expectation", vector=length), options=replace(context.options, vector=length))
     return program._copy(wide, program._converted)
-
-
-def _constants_from_probabilities(context: ProgramContext) -> ProgramContext:
-    """The context with the constants of the program's text converted from probabilities to the semiring's scale."""
-    rules, number_scale = context.rules, context.scale
-    if number_scale.shape == "expectation":
-        return context
-
-    def convert(number: float | int, span: Span) -> float:
-        if not 0 <= number <= 1 + ROUNDING:
-            message = f"{number} is not a probability, which is a number from 0 to 1."
-            raise ProgramError(message, rules.source.text, span, rules.source.filename)
-        converted = number_scale.from_probabilities(np.array([number], np.float64))
-        assert converted is not None
-        return float(converted[0])
-
-    def rewrite(value: Expression) -> Expression:
-        match value:
-            case Numeral(value=number, span=span):
-                return Numeral(convert(number, span), span)
-            case Application(operator=operator, operands=operands, span=span):
-                return Application(operator, tuple(map(rewrite, operands)), span)
-        return value
-
-    new = replace(
-        rules,
-        rules=tuple(replace(r, value=rewrite(r.value)) for r in rules.rules),
-        axioms=tuple(replace(a, value=None if a.value is None else convert(a.value, a.span)) for a in rules.axioms),
-    )
-    return replace(context, rules=new)

@@ -24,11 +24,15 @@ from ..charts.binding.context import read_facts
 from ..charts.binding.encoding import kinds, program_constants, settle_texts, syntax_value
 from ..charts.chart import run_of
 from ..charts.limits import Limits
-from ..charts.program import Program, binding_of, chart_of, context_of, file_text
+from ..charts.program import Program, binding_of, chart_of, context_of
 from ..charts.replay import differentiable
+from ..charts.sources import file_text
+from ..codegen.rules.header.names import namespace
+from ..codegen.rules.header.program import header as header_of
 from ..errors import Error, ProgramWarning, QueryError, cut
 from ..facts.relation import Relation
 from ..plan.assume import assumed_plan, takers
+from ..plan.explain import explain as explained
 from ..plan.model import Plan
 from ..rules import check as check_rules
 from ..rules import infer, parse, parse_item
@@ -331,8 +335,6 @@ def explain(
 
     Without facts it is the plan for any facts, which assumes no order in them.
     """
-    from ..plan.explain import explain as explained  # for a quick start
-
     program = program_of(file, semiring, values, functions, hosted=False)
     relations = facts_of(program, facts, values)
     if relations:
@@ -394,16 +396,13 @@ def cpp(
     sizes and order), and refuses others; without, it runs on any, but may be slower. The class also computes gradients;
     for these its runs keep a tape of eight bytes or more for each pop, which --no-gradient leaves out.
     """
-    from ..codegen.rules.header.names import namespace  # for a quick start
-    from ..codegen.rules.header.program import header  # for a quick start
-
     if output is not None and output.exists() and file.exists() and output.samefile(file):
         raise Error(f"--output {output}: that is the program itself")
     program = program_of(file, semiring, values, functions, hosted=False)
     plan = header_plan(program, facts_of(program, facts, values), values)
     context = context_of(program)
     space = namespace(name or (output or file).stem)
-    text = header(plan, space, program_constants(context.rules, context.domains), gradient=gradient)
+    text = header_of(plan, space, program_constants(context.rules, context.domains), gradient=gradient)
     if output is None:
         typer.echo(text, nl=False)
         return

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from enum import StrEnum
 from typing import Annotated
 
 import typer
 
 from ..charts.chart import Chart
-from ..charts.program import Program
 from ..forests.absence.attempts import WhyNot
 from ..forests.derivation import Derivation
 from ..forests.why import Why
@@ -49,13 +49,11 @@ ItemArgument = Annotated[
 ]
 
 
-def _chart(
-    file: File, facts: list[str], semiring: str | None, values: Values, functions: FunctionsOption
-) -> tuple[Program, Chart]:
+def _chart(file: File, facts: list[str], semiring: str | None, values: Values, functions: FunctionsOption) -> Chart:
     program = program_of(file, semiring, values, functions)
     relations = facts_of(program, facts, values)
     note_missing(program, relations)
-    return program, program.run(relations)
+    return program.run(relations)
 
 
 @app.command(
@@ -69,13 +67,16 @@ def best(
     query: ItemArgument = "goal",
     k: Annotated[int, typer.Option("--k", min=1, help="How many derivations, the best first.")] = 1,
     format: Annotated[TreeFormat, typer.Option("--format", help="How to print.")] = TreeFormat.tree,
+    everything: Annotated[
+        bool, typer.Option("--everything", help="Print also what the program does not show (`:- show`).")
+    ] = False,
     semiring: SemiringName = None,
     values: ValuesOption = Values.weights,
     functions: FunctionsOption = None,
 ) -> None:
     """Print the best derivations of an item, each with its weight before it."""
     check_ground("--query", query)
-    _, chart = _chart(file, facts, semiring, values, functions)
+    chart = _chart(file, facts, semiring, values, functions)
     found = [chart.best(query)] if k == 1 else list(chart.kbest(query, k))
     if format is TreeFormat.json:
         typer.echo(json.dumps([json.loads(d.to_json()) for d in found], ensure_ascii=False))
@@ -83,20 +84,25 @@ def best(
     for n, derivation in enumerate(found):
         if n and format is TreeFormat.tree:
             typer.echo("")
-        typer.echo(_printed(derivation, format))
+        typer.echo(_printed(derivation, format, everything))
 
 
-def _printed(derivation: Derivation, format: TreeFormat) -> str:
-    if format is TreeFormat.svg:
-        return derivation.svg()
-    weight = "" if derivation.weight is None else str(derivation.weight)
-    if format is TreeFormat.brackets:
-        return f"{weight}\t{derivation.brackets()}" if weight else derivation.brackets()
-    return f"{weight}\n{derivation.text()}" if weight else derivation.text()
+def _printed(derivation: Derivation, format: TreeFormat, everything: bool) -> str:
+    draw, after_weight = _DRAWN[format]
+    text = draw(derivation, everything=everything)
+    return text if derivation.weight is None or after_weight is None else f"{derivation.weight}{after_weight}{text}"
+
+
+_DRAWN: dict[TreeFormat, tuple[Callable[..., str], str | None]] = {
+    TreeFormat.tree: (Derivation.text, "\n"),
+    TreeFormat.brackets: (Derivation.brackets, "\t"),
+    TreeFormat.svg: (Derivation.svg, None),
+}
+"""How a derivation is printed, and what parts its weight from that; None: it has no weight before it."""
 
 
 def _told(found: Why | WhyNot, format: TextFormat) -> str:
-    return {TextFormat.text: str(found), TextFormat.json: found.to_json()}.get(format) or found.svg()
+    return {TextFormat.text: found.__str__, TextFormat.json: found.to_json, TextFormat.svg: found.svg}[format]()
 
 
 @app.command(
@@ -120,7 +126,7 @@ def why(
 ) -> None:
     """Print the rule instances that make an item, with their shares, and facts that suffice for it."""
     check_ground("--query", query)
-    _, chart = _chart(file, facts, semiring, values, functions)
+    chart = _chart(file, facts, semiring, values, functions)
     found = chart.why(query, depth=depth, goal=goal, sets=sets)
     typer.echo(_told(found, format))
 
@@ -145,6 +151,6 @@ def why_not(
     functions: FunctionsOption = None,
 ) -> None:
     """Print the rules that came nearest to an item that was not derived, and what is missing for them."""
-    _, chart = _chart(file, facts, semiring, values, functions)
+    chart = _chart(file, facts, semiring, values, functions)
     found = chart.why_not(query, missing=missing, depth=depth, bindings=bindings, seconds=seconds)
     typer.echo(_told(found, format))

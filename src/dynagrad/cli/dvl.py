@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..compiler.inspect import cpp, graph
 from ..errors import Error
 from .commands import app, command
 
@@ -59,7 +60,6 @@ def run_dvl(file: Path, compiled: bool, max_steps: int | None) -> bool:
 
 def show_dvl(file: Path, what: str) -> None:
     """Prints the graph of a program, or its C++."""
-    from ..compiler.inspect import cpp, graph  # for a quick start
     from ..languages.dvl.compiled import Whole  # for a quick start
     from ..languages.dvl.program import Program  # for a quick start
 

@@ -9,7 +9,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from ..charts.program import Program, context_of, file_text
+from ..charts.program import Program, context_of
+from ..charts.sources import file_text
 from ..errors import Error, FactError, warn
 from ..facts.files import read_file
 from ..facts.relation import Relation, concatenate

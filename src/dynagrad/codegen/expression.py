@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ..errors import Error
 from ..ir import Node, order
+from ..ir.ops.spelling import FunctionCall
 from .cxx import literal
 
 NESTING = 40  # levels of an expression, beyond which a local is made; compilers limit nested parentheses to hundreds
-
-_WORD = re.compile(r"[A-Za-z_]\w*")
-_ATOM = re.compile(r"[A-Za-z_][\w.:]*(\[[^][()]*\])*")  # x, t.x, n::x, x[1]: no operator, so no parentheses
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +23,9 @@ class _Text:
 def cxx(outputs: Sequence[Node], names: Mapping[str, str], *, prefix: str = "t") -> tuple[list[str], list[str]]:
     """Statements that compute shared subexpressions, and an expression for each output.
 
-    `names` has the C++ text of each variable, which is repeated wherever the variable is used. Locals are named
-    `prefix` and a number, skipping names that occur in the variables' texts.
+    `names` has the C++ text of each variable, which is repeated wherever the variable is used: a name, perhaps with
+    members and indices, so that it needs no parentheses. Locals are named `prefix` and a number, which is no name of a
+    variable.
 
     >>> from dynagrad.ir import exp, variable
     >>> x, y = variable("x"), variable("y")
@@ -39,7 +37,6 @@ def cxx(outputs: Sequence[Node], names: Mapping[str, str], *, prefix: str = "t")
     """
     series = order(outputs)
     uses = _uses(series, outputs)
-    taken = {word for text in names.values() for word in _WORD.findall(text)}
     statements: list[str] = []
     written: dict[Node, _Text] = {}
     number = 0
@@ -51,8 +48,6 @@ def cxx(outputs: Sequence[Node], names: Mapping[str, str], *, prefix: str = "t")
         else:
             text = _operation(node, [written[argument] for argument in node.arguments])
             if uses[node] > 1 or text.depth > NESTING:
-                while f"{prefix}{number}" in taken:
-                    number += 1
                 statements.append(f"const {node.type.cxx} {prefix}{number} = {text.text};")
                 text = _Text(f"{prefix}{number}")
                 number += 1
@@ -73,7 +68,7 @@ def _uses(series: Sequence[Node], outputs: Sequence[Node]) -> dict[Node, int]:
 
 
 def _operation(node: Node, arguments: list[_Text]) -> _Text:
-    call = node.operation.call
+    call = isinstance(node.operation.cxx, FunctionCall)
     texts = [a.text if call or a.atomic else f"({a.text})" for a in arguments]
     return _Text(node.operation.cxx.format(*texts), call, 1 + max(a.depth for a in arguments))
 
@@ -83,4 +78,4 @@ def _variable(name: str, names: Mapping[str, str]) -> _Text:
         raise Error(
             f"the variable {name} has no name in C++; those that have one: {', '.join(sorted(names)) or 'none'}"
         )
-    return _Text(names[name], _ATOM.fullmatch(names[name]) is not None)
+    return _Text(names[name])

@@ -6,6 +6,8 @@
 - `transforms/`: derivatives inside compiled functions.
 - `specialised.py`: the way through all of these, from a function and arguments to a graph.
 - `operations.py`: graphs as differentiable operations.
-- `compiled.py`: the callable that `dg.compile` returns, with a version for each signature.
-- `inspect.py`: `dg.graph` and `dg.cpp`, to look at what was made.
+- `compiled.py`: the callable that `dg.compile` returns; `versions.py`: its versions, one for each signature.
+- `inspect.py`: `dg.graph` and `dg.cpp`, to look at what was made; `inspected.py`: what they look at.
+
+`compiled.py` and `inspect.py` are imported with the package, and the rest by the first call.
 """

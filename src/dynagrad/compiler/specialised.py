@@ -18,7 +18,7 @@ from ..forks import renewed
 from ..ir.constants import unchanging
 from ..ir.control import Graph
 from ..ir.names import Names, naming
-from .evaluate import exceptions, iteration, loops, operators, recursion  # noqa: F401  # enters its handlers
+from .evaluate import choices, exceptions, iteration, loops, operators, recursion  # noqa: F401  # enters its handlers
 from .evaluate.signatures import Output, dynamic_arguments, output, signature
 from .evaluate.specialiser import Diverges, Recursion, Specialiser
 from .evaluate.values import Dict
@@ -98,6 +98,8 @@ def specialised(f: Callable[..., Any], arguments: Sequence[Any], named: Mapping[
             raise s.error(str(problem)) from problem
         except RecursionError as problem:
             raise s.error("calls are nested too deeply to be compiled; use a loop") from problem
+        finally:
+            s.at = None
     return Specialised(Graph(tuple(variables), result.outputs), key, result, names)
 
 

@@ -1,9 +1,10 @@
 """Automatic differentiation of running Python functions, by operator overloading.
 
 - `perturbations.py`: which differentiation passes are open; `floats.py`: derivatives of operations on single floats;
-- `numbers.py`: the numbers that carry derivatives: dual numbers and tape cells, with their tags and operators;
-- `tape.py`: entries of a tape; `splitting.py`: the tangent of a number along a tag; `copies.py`: defensive copies;
-- `dispatch.py`: operations on such numbers, by the outermost tag;
+- `kinds.py`: the table of kinds of numbers, and what is read off a number of any kind;
+- `tape.py`: entries of a tape; `tangents.py`: tangents of results; `copies.py`: defensive copies;
+- `numbers.py`: the numbers that carry derivatives, dual numbers and tape cells: tags, operators, dispatch;
+- `splitting.py`: the tangent of a number along a tag;
 - `masks.py`: structural zeros of adjoints; `sweep.py`: the reverse sweep over a tape;
 - `combinations.py`: linear combinations of functions; `pytree.py`: structures of numbers (pytrees);
 - `closures.py`: functions as inputs and outputs, with duals as their cotangents; `taylor.py`: truncated power series;
@@ -11,10 +12,39 @@
 - `numpy/`: numpy's functions on these numbers; `mutation/`: arrays that can be written to;
 - `names/`: what stands behind `dynagrad.numpy` and `dynagrad.math`; `verbs/`: what users call.
 
-Nothing here knows rules or programs.
+Operations on numbers are found in tables: rules by kind of number in `kinds.LIFTS`, handlers by function of numpy in
+`numpy/functions.py`. The files imported here enter theirs. Nothing here knows rules or programs.
 """
 
-from . import taylor
-from .numpy import protocol
+from . import special, taylor
+from .mutation import arrays
+from .numpy import (
+    arranging,
+    callables,
+    fitting,
+    grids,
+    linalg,
+    quantiles,
+    reductions,
+    shapes,
+    signals,
+    statistics,
+    ufuncs,
+)
 
-__all__ = ["protocol", "taylor"]
+__all__ = [
+    "arranging",
+    "arrays",
+    "callables",
+    "fitting",
+    "grids",
+    "linalg",
+    "quantiles",
+    "reductions",
+    "shapes",
+    "signals",
+    "special",
+    "statistics",
+    "taylor",
+    "ufuncs",
+]

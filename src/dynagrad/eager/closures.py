@@ -24,7 +24,8 @@ from ..ir.ops import scalars as ops
 from ..ir.ops.arrays import sum_to, surely_finite
 from .combinations import Combination
 from .copies import kept
-from .numbers import Number, Tape, TapeCell, bundle, fresh, plain, real_part, shape_of, tag_of, zero_like
+from .kinds import fresh, plain, real_part, shape_of, tag_of, zero_like
+from .numbers import Number, Tape, TapeCell, bundle
 from .perturbations import any_younger, is_open, opened, place
 from .pytree import (
     float_of,

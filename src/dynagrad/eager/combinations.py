@@ -12,7 +12,7 @@ from typing import Any
 
 from ..ir.operation import apply
 from ..ir.ops import scalars as ops
-from .numbers import fresh, plain
+from .kinds import fresh, plain
 
 Function = Callable[..., Any]
 

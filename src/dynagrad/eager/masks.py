@@ -21,7 +21,7 @@ import numpy as np
 from ..ir.operation import apply
 from ..ir.ops import scalars as ops
 from ..ir.ops.arrays import sum_to
-from .numbers import real_part, shape_of
+from .kinds import real_part, shape_of
 from .splitting import Part
 from .tape import CHOOSING, Recorded, Scalars, ShapeOnly, leaves_out, moves, no_derivative
 

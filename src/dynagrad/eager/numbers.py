@@ -1,7 +1,7 @@
 """Numbers that carry derivatives: dual numbers (bundles) for forward mode, tape cells for reverse mode; they nest.
 
 A differentiation pass makes a tag, wraps its inputs, and calls the function; operations on these numbers give such
-numbers (`dispatch.py`); at the end the pass extracts the part of the result along its tag (`splitting.py`). Tags tell
+numbers (`lift`); at the end the pass extracts the part of the result along its tag (`splitting.py`). Tags tell
 the perturbations of nested passes apart. They are serial numbers, never reused, and the numbers inside a number have
 smaller tags, so the outermost tag is the youngest. Many passes may be open at once, and a closure may keep one open
 after its call, so a tag may be beneath younger ones. (Radul 2011, "Automatic Differentiation in DVL"; Manzyuk et al.
@@ -10,13 +10,10 @@ after its call, so a tag may be beneath younger ones. (Radul 2011, "Automatic Di
 Cells do not point at cells: what a cell was computed from is an entry of its pass's `Tape`, under the cell's number, so
 a chain of a million operations is a flat list. `tape.py` says what entries mean. Here are the kinds of numbers and
 their operators, with a fast path for floats; functions, structures and the public verbs are in other files.
-
-It is long because both kinds of numbers answer to all of Python's operators.
 """
 
 from __future__ import annotations
 
-import itertools
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -25,21 +22,62 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import Error, shown
-from ..ir.operation import Operation, apply, as_number
+from ..errors import Error
+from ..ir.operation import Operation, apply
 from ..ir.ops import scalars as ops
+from .copies import owned
 from .floats import SLOPES
+from .kinds import LIFTS, as_element, fresh, plain, real_part, shape_of, tag_of
+from .numpy.protocol import ArrayMethods
 from .perturbations import place
+from .tangents import quiet, tangent_of
+from .tape import CHOOSING, record
 
-fresh: Callable[[], int] = itertools.count(1).__next__
-"""The next serial number, for tags and for cells, so that their ages compare. Thread-safe."""
-
-LIFTS: dict[type, Callable[[Operation, int, list[Any]], Any]] = {}
-"""For each kind of numbers, the rule that applies an operation whose youngest argument is of this kind; see
-`dispatch.py`."""
+_ndarray = np.ndarray
+_FLOAT = np.dtype(np.float64)
 
 
-class Number:
+def lift(operation: Operation, arguments: Sequence[Any]) -> Any:
+    """An operation applied to arguments of which some carry derivatives, by their youngest tag."""
+    tape, foreign, places, numbers, primals = None, False, [], [], []
+    for i, x in enumerate(arguments):  # the common case: cells of one tape, floats and arrays
+        kind = type(x)
+        if kind is TapeCell:
+            if tape is None:
+                tape = x.tape
+            elif x.tape is not tape:
+                break
+            places.append(i)
+            numbers.append(x.number)
+            x = x.primal
+        elif kind is _ndarray:
+            if x.dtype is not _FLOAT or not x.ndim:
+                break
+            foreign = True
+        elif kind is not float:
+            break
+        primals.append(x)
+    else:
+        if tape is not None and not operation.steps:
+            return record(operation, tape, places, numbers, primals, foreign)
+    tag, youngest, given = 0, float, []
+    for x in arguments:
+        kind = type(x)
+        if kind in LIFTS:
+            at = x.tape.tag if kind is TapeCell else x.tag
+            if at > tag:
+                tag, youngest = at, kind
+        elif kind is not float:
+            x = plain(x)
+        given.append(x)
+    if not tag:
+        return apply(operation, *given)
+    if operation.steps:  # piecewise constant: no derivative
+        return apply(operation, *map(real_part, given))
+    return LIFTS[youngest](operation, tag, given)
+
+
+class Number(ArrayMethods):
     """The base class of numbers with derivatives: Python's operators, and numpy's protocols."""
 
     __slots__ = ()
@@ -50,9 +88,7 @@ class Number:
     tag: int
     primal: Any
     element: bool  # whether numpy would have a numpy scalar here, such as an element of an array
-    __apply_operation__: Callable[[Operation, Sequence[Any]], Any]  # `lift` of `dispatch.py`
-    __array_ufunc__: Callable[..., Any]  # of `eager/numpy/protocol.py`
-    __array_function__: Callable[..., Any]
+    __apply_operation__ = staticmethod(lift)
 
     def held(self) -> Sequence[Any]:
         """The numbers inside this one: its primal, and derivatives that it stores."""
@@ -285,7 +321,7 @@ def _on_cells(operation: Operation) -> tuple[Operator, Operator]:
                 found = forward(self, plain(other))
                 return found if kind is int else as_element(found)
         if kind in _USUAL:
-            found = Number.__apply_operation__(operation, (self, other))
+            found = lift(operation, (self, other))
             return as_element(found) if self.element or (kind is TapeCell and other.element) else found
         return _binary(operation, self, other)
 
@@ -301,7 +337,7 @@ def _on_cells(operation: Operation) -> tuple[Operator, Operator]:
                 found = reflected(self, plain(other))
                 return found if type(other) is int else as_element(found)
         if type(other) in _USUAL:
-            found = Number.__apply_operation__(operation, (other, self))
+            found = lift(operation, (other, self))
             return as_element(found) if self.element else found
         return _binary(operation, other, self)
 
@@ -315,7 +351,7 @@ def _on_cell(operation: Operation, of_numpy: bool = False) -> Callable[[Any], An
     def method(self: TapeCell) -> Any:
         a, tape = self.primal, self.tape
         if type(a) is not float or tape.paused:
-            found = Number.__apply_operation__(operation, (self,))
+            found = lift(operation, (self,))
             return as_element(found) if of_numpy or self.element else found
         y, p = slopes(a)
         number = fresh()
@@ -354,8 +390,8 @@ class TapeCell(Number):
                 return quick(self)
             operation = _OF_TWO.get(ufunc)
             if operation is not None:
-                return as_element(Number.__apply_operation__(operation, inputs))
-        return Number.__array_ufunc__(self, ufunc, method, *inputs, **options)
+                return as_element(lift(operation, inputs))
+        return super().__array_ufunc__(ufunc, method, *inputs, **options)
 
 
 _UFUNCS: dict[Any, Callable[[Any], Any]] = {
@@ -377,126 +413,6 @@ _USUAL = frozenset([float, TapeCell, np.ndarray])
 """The types of arguments beside cells that need no conversion."""
 
 
-_ndarray = np.ndarray
-
-
-# -- numbers and plain values ------------------------------------------------------------------------------------------
-
-
-def tag_of(x: Any) -> int:
-    """The outermost tag of a number, which is its youngest; 0 for a plain value."""
-    return x.tag if type(x) in LIFTS else 0
-
-
-def real_part(x: Any) -> Any:
-    """The value of a number, without any derivatives."""
-    while type(x) in LIFTS:
-        x = x.primal
-    return x
-
-
-def shape_of(x: Any) -> tuple[int, ...]:
-    """`np.shape`, for numbers with derivatives too.
-
-    >>> shape_of(2.0), shape_of(np.ones((2, 3)))
-    ((), (2, 3))
-    """
-    kind = type(x)
-    while kind in LIFTS:
-        x = x.primal
-        kind = type(x)
-    return x.shape if kind is _ndarray else () if kind is float else np.shape(x)
-
-
-def zero_like(x: Any) -> Any:
-    """Zeros in the shape of a number.
-
-    >>> zero_like(3.0), zero_like(np.ones(2))
-    (0.0, array([0., 0.]))
-    """
-    shape = shape_of(x)
-    return np.zeros(shape) if shape else 0.0
-
-
-_FLOAT = np.dtype(np.float64)
-
-
-def plain(x: Any) -> Any:
-    """An argument of an operation, normalised: a float, an array of floats, a number with derivatives or a truth value.
-
-    Arrays are not copied here, but where an operation keeps them; see `copies.py`.
-    """
-    kind = type(x)
-    if kind is float or (kind is np.ndarray and x.ndim and x.dtype is _FLOAT):
-        return x
-    if kind in LIFTS:
-        return x.settled()
-    if kind is int:
-        return as_number(x)
-    if isinstance(x, np.ndarray):
-        return _plain_array(x)
-    if kind is np.float64:
-        return float(x)
-    if isinstance(x, np.generic):
-        if kind is np.bool_:
-            return x.item()
-        if isinstance(x, np.number) and not isinstance(x, np.complexfloating):
-            return float(x)
-    if isinstance(x, complex | np.complexfloating):
-        raise is_complex(repr(x))
-    if isinstance(x, list | tuple):
-        rows = [plain(part) if isinstance(part, list | tuple) else part for part in x]
-        if any(isinstance(part, Number) for part in rows):
-            return np.stack(rows)
-        try:
-            return np.asarray(x, np.float64)
-        except (TypeError, ValueError):
-            if _has_complex(x):
-                raise is_complex(shown(x)) from None
-            raise Error(f"an array of reals is needed, and this is {shown(x)}") from None
-    if isinstance(x, Real):  # fractions
-        return as_number(x)
-    return x
-
-
-def _has_complex(x: Any) -> bool:
-    try:
-        return bool(np.asarray(x).dtype.kind == "c")
-    except ValueError:  # its parts differ in shape
-        return False
-
-
-def _plain_array(x: Any) -> Any:
-    if type(x) is not np.ndarray:
-        if type(x) not in _SAME:
-            raise Error(
-                f"an array of class {type(x).__name__}, which computes by rules of its own, cannot be used together "
-                "with derivatives; convert it with np.asarray(x), or with x.filled(0.0) if it is masked" + place()
-            )
-        x = np.asarray(x)
-    if not x.ndim and x.dtype.kind in "biuf":
-        return plain(x[()])
-    if x.dtype == np.float64 or x.dtype == np.bool_:
-        return x
-    if x.dtype.kind in "iuf":
-        return x.astype(np.float64)
-    if x.dtype.kind == "c":
-        raise is_complex(f"an array of {x.dtype}")
-    if x.dtype.kind == "O":
-        raise Error(
-            f"an array of objects holds numbers with derivatives; stack them with np.stack or np.array first{place()}"
-        )
-    raise Error(f"an array of {x.dtype} has no numbers to compute with{place()}")
-
-
-_SAME = frozenset([np.memmap])  # subclasses of arrays that compute as arrays do
-
-
-def is_complex(what: str) -> Error:
-    """The error for complex numbers."""
-    return Error(f"derivatives are of reals, and {what[:60]} is complex; keep its two parts as reals{place()}")
-
-
 _OPERANDS = (Number, float, int, np.ndarray, np.generic, list, tuple, complex)
 
 
@@ -504,12 +420,12 @@ def _binary(operation: Operation, a: Any, b: Any) -> Any:
     for x in (a, b):
         if not isinstance(x, _OPERANDS) and not hasattr(type(x), "__apply_operation__") and not isinstance(x, Real):
             return NotImplemented
-    found = Number.__apply_operation__(operation, (a, b))
+    found = lift(operation, (a, b))
     return as_element(found) if _is_element(a) or _is_element(b) else found
 
 
 def _unary(operation: Operation, x: Any) -> Any:
-    found = Number.__apply_operation__(operation, (x,))
+    found = lift(operation, (x,))
     return as_element(found) if x.element else found
 
 
@@ -522,11 +438,6 @@ def _compared(operation: Operation, a: Any, b: Any) -> Any:
 
 def _is_element(x: Any) -> bool:
     return x.element if isinstance(x, Number) else isinstance(x, np.generic)
-
-
-def as_element(x: Any) -> Any:
-    """A result of numpy, whose single numbers are marked as numpy scalars; see `Number.element`."""
-    return x.as_element() if type(x) in LIFTS and not x.element and not shape_of(x) else x
 
 
 def bundle(tag: int, primal: Any, tangent: Any) -> Any:
@@ -542,3 +453,35 @@ def bundle(tag: int, primal: Any, tangent: Any) -> Any:
     if tag_of(primal) < tag and tag_of(tangent) < tag:
         return Bundle(tag, primal, tangent)
     return apply(ops.add, primal, apply(ops.multiply, Bundle(tag, 0.0, 1.0), tangent))
+
+
+# -- operations --------------------------------------------------------------------------------------------------------
+
+
+def _lift_bundle(operation: Operation, tag: int, arguments: list[Any]) -> Any:
+    mine = [type(x) is Bundle and x.tag == tag for x in arguments]
+    primals = [x.primal if own else x for own, x in zip(mine, arguments, strict=True)]
+    total: Any = None
+    if operation in SLOPES and all(type(x) is float for x in primals):
+        y, *slopes = SLOPES[operation](*primals)
+        for own, x, slope in zip(mine, arguments, slopes, strict=True):
+            if own and not (slope == 0.0 and operation in CHOOSING):  # what was not selected is not connected
+                part = x.tangent * slope if type(x.tangent) is float else apply(ops.multiply, x.tangent, slope)
+                total = part if total is None else total + part
+        return bundle(tag, y, total)
+    y = owned(apply(operation, *primals))
+    with quiet(y):
+        total = tangent_of(operation, mine, arguments, primals, y)
+    return bundle(tag, y, total)
+
+
+def _lift_cell(operation: Operation, tag: int, arguments: list[Any]) -> Any:
+    mine = [i for i, x in enumerate(arguments) if type(x) is TapeCell and x.tape.tag == tag]
+    tape, numbers = arguments[mine[0]].tape, [arguments[i].number for i in mine]
+    primals = [x.primal if i in mine else x for i, x in enumerate(arguments)]
+    foreign = any(type(x) is _ndarray for i, x in enumerate(arguments) if i not in mine)
+    return record(operation, tape, mine, numbers, primals, foreign)
+
+
+LIFTS[Bundle] = _lift_bundle
+LIFTS[TapeCell] = _lift_cell

@@ -24,7 +24,8 @@ from ..ir import Node
 from ..ir.operation import Operation, apply
 from ..ir.ops import scalars as ops
 from .combinations import Combination
-from .numbers import LIFTS, Number, is_complex, plain, shape_of
+from .kinds import LIFTS, is_complex, plain, shape_of
+from .numbers import Number
 from .perturbations import place
 
 Flatten = Callable[[Any], Sequence[Any]]

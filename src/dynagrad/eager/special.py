@@ -22,8 +22,9 @@ from ..errors import Error, shown
 from ..ir.operation import LinearMap, Operation, as_number
 from ..ir.ops import scalars as ops
 from ..ir.types import real
-from .dispatch import lift
+from .numbers import lift
 from .numpy.exponentials import log_softmax, logsumexp, softmax
+from .numpy.functions import OF_SCIPY
 
 __all__ = [
     "beta",
@@ -535,3 +536,4 @@ UFUNCS: dict[str, Callable[..., Any]] = {
     if name not in ("logsumexp", "softmax", "log_softmax", "sigmoid", "softplus")
 } | {"psi": digamma, "jv": jn, "kv": kn, "yv": yn}
 """The functions here by the names of scipy's ufuncs."""
+OF_SCIPY.update(UFUNCS)

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from .numbers import Bundle, Number, Tape, TapeCell, bundle, fresh, zero_like
+from .kinds import fresh, zero_like
+from .numbers import Bundle, Number, Tape, TapeCell, bundle
 from .tape import Pull, Scalars
 
 

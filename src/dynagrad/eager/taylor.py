@@ -24,11 +24,12 @@ from ..ir.ops.arrays import broadcast_to
 from ..ir.ops.series import slope
 from .closures import finite_choice
 from .copies import owned
-from .dispatch import quiet, tangent_part
-from .numbers import LIFTS, Bundle, Number, TapeCell, bundle, fresh, shape_of, tag_of, zero_like
+from .kinds import LIFTS, fresh, shape_of, tag_of, zero_like
+from .numbers import Bundle, Number, TapeCell, bundle
 from .perturbations import opened
 from .pytree import is_function, leaves, no_hidden_numbers, of_result, transform
 from .splitting import SPLITS, cell_at, cells_of, split
+from .tangents import quiet, tangent_part
 
 
 class Series(Number):

@@ -2,7 +2,7 @@
 
 `packed.py` has the forest, flat arrays that somebody collected from a chart; no chart is known here. What is asked of
 it is worked out natively (`native.py`, over `runtime/include/dynagrad/forest`): the k best by `ranking/`, samples,
-counts and expectations by `sums.py`. A derivation (`derivation.py`) is a value, which `drawing.py` draws and
+counts and expectations by `sums/`. A derivation (`derivation.py`) is a value, which `drawing/` draws and
 `checking.py` checks with nothing but the text of the program and the facts. `terms.py` matches and evaluates the terms
 of rules in plain Python. `why.py` opens a forest for its reader, and `absence/` says what is missing for an item that
 was not derived.

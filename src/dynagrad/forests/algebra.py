@@ -6,9 +6,8 @@ A weight is a number as it is outside, in the semiring's own scale. Native code 
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
@@ -67,6 +66,10 @@ NO_WEIGHT = (
     "in plain arithmetic a derivation has no weight of its own, because rules do more than multiply; forest, why, "
     "why_not and check are there. Declare a semiring (real, log, viterbi, tropical, boolean, count or expectation)"
 )
+
+
+ORDERED = "real, log, viterbi, tropical, boolean, count, expectation, and semirings of your own that have less"
+"""What has an order, for errors."""
 
 
 def _same(x: Any) -> Any:
@@ -143,26 +146,3 @@ def refuse_signs(algebra: Algebra, numbers: Doubles, name: Callable[[int], str])
         raise ValueRangeError(
             f"{name(n)} has the weight {numbers[n]:g}, and derivations are ranked and drawn by weights of at least 0"
         )
-
-
-def best_known(algebra: Algebra) -> str:
-    """What has an order, for errors."""
-    return "real, log, viterbi, tropical, boolean, count, expectation, and semirings of your own that have less"
-
-
-def log_number(algebra: Algebra, m: float, e: int) -> float:
-    """The log of a sum over derivations that native code gave."""
-    return -math.inf if m == 0 else math.log(m) + e * math.log(2)
-
-
-__all__ = [
-    "ALGEBRAS",
-    "NO_WEIGHT",
-    "Algebra",
-    "Kind",
-    "best_known",
-    "field",
-    "log_number",
-    "refuse_signs",
-    "user_algebra",
-]

@@ -14,25 +14,27 @@ import numpy as np
 
 from ..arguments import numeric_function
 from ..errors import Error, QueryError, RoomError, shown
-from .algebra import Kind
+from ..runtime.library import Stop
+from .algebra import Doubles, Kind
 from .derivation import Derivation, make_derivation
 from .native import Held, Walk, unbounded
 from .packed import Packed, RuleInstance
 from .ranking.k_best import MOST_INSTANCES, product_of
-from .sums import Doubles, expected_counts
+from .sums.expectations import expected_counts
+from .time_limit import look
 
 Gain = Callable[[RuleInstance], float]
 RULES = ("sum", "product")
 
 
-def decode(forest: Packed, gain: Gain | None, by: str) -> Derivation:
+def decode(forest: Packed, gain: Gain | None, by: str, stop: Stop | None = None) -> Derivation:
     """The derivation with the largest expected gain, or with the largest product of chances of its instances."""
     if not isinstance(by, str) or by not in RULES:
         raise Error(f"by is 'sum' or 'product', and {shown(by)} is neither")
     if gain is not None and by == "product":
         raise Error("a gain is added up, so it goes with by='sum'")
     gained = numeric_function("gain", (lambda _: 1.0) if gain is None else gain)
-    counts = expected_counts(forest)
+    counts = expected_counts(forest, stop)
     a = forest.arrays
     if by == "product":
         with np.errstate(divide="ignore"):
@@ -41,14 +43,17 @@ def decode(forest: Packed, gain: Gain | None, by: str) -> Derivation:
         heads = np.bincount(a.owner, counts, len(a.begin))[a.owner]
         rules = np.flatnonzero((a.rule >= 0) & (counts > 0))
         scores = np.where(counts > 0, 0.0, -np.inf)
-        gains = np.array([gained(RuleInstance(forest, n)) for n in rules.tolist()])
+        gains = np.zeros(len(rules))
+        for place, n in enumerate(rules.tolist()):
+            look(stop)
+            gains[place] = gained(RuleInstance(forest, n))
         if not np.isfinite(gains).all():
             raise Error("a gain is a finite number")
         scores[rules] = gains * heads[rules]
-    return _best(forest, scores)
+    return _best(forest, scores, stop)
 
 
-def _best(forest: Packed, scores: Doubles) -> Derivation:
+def _best(forest: Packed, scores: Doubles, stop: Stop | None) -> Derivation:
     """The derivation with the largest sum of scores, one for each instance."""
     a = forest.arrays
     given = np.zeros(len(forest.meaning.given))
@@ -58,12 +63,12 @@ def _best(forest: Packed, scores: Doubles) -> Derivation:
     walk = Walk(
         int(Kind.SUMS), 0, Held(a.begin, a.end, numbers, a.first, a.antecedent, scores, given), forest.meaning.rank
     )
-    worst = walk.best()
+    worst = walk.best(stop)
     if worst is not None:
         raise unbounded(forest.text(worst))
-    if not walk.need(0):
+    if not walk.need(0, stop):
         raise QueryError(f"all derivations of {forest.text(0)} have weight zero")
-    found = walk.derivation(0, MOST_INSTANCES)
+    found = walk.derivation(0, MOST_INSTANCES, stop)
     if found is None:
         raise RoomError(f"this derivation has more than {MOST_INSTANCES:,} instances")
     return make_derivation(forest, found[0], product_of(forest, found[0]))

@@ -1,6 +1,6 @@
 """A derivation: a tree of rule instances whose leaves are facts, as a value that compares, hashes and pickles.
 
-What it looks like drawn is `drawing.py`'s business, and whether it is right that of `checking.py`.
+What it looks like drawn is the business of `drawing/`, and whether it is right that of `checking.py`.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ import numpy.typing as npt
 
 from ..arguments import yes_or_no
 from ..calls import maker, public
-from ..errors import Error
 from .checking import check
-from .drawing import boxes, graphviz, rich_tree, svg, text_tree
+from .drawing.boxes import Box, ShowPatterns, boxes
+from .drawing.pictures import drawable, graphviz, rich_tree, svg, text_tree
+from .drawing.trees import brackets, latex, nested, nltk_tree
 from .packed import NO_ROW, ForestRule, Packed
 from .steps import DerivationStep
-from .storage import json_text
+from .storage import json_number, json_text
 
 
 class Derivation:
@@ -118,85 +119,53 @@ class Derivation:
 
     # -- other forms
 
+    def _boxes(self, everything: bool) -> list[Box]:
+        return boxes(self.steps, yes_or_no("everything", everything))
+
     @public
-    def tree(self, *, conditions: bool = False) -> Any:
+    def tree(self, *, conditions: bool = False, everything: bool = False) -> Any:
         """Nested tuples: an item, then what each of its antecedents is. A leaf is a text alone.
 
-        `conditions` has what the rules ask for beside their items as leaves too, `not stop(3)` and `1 < 2`.
+        `conditions` has what the rules ask for beside their items as leaves too, `not stop(3)` and `1 < 2`. Where the
+        program declares what it shows (`:- show`), this and all other drawings keep that alone, unless `everything` is
+        asked for.
+
+        >>> import dynagrad as dg
+        >>> program = dg.Program("path(V) min= path(U) + edge(U,V).  path(a) = 0.  :- show path(V) as V.")
+        >>> derivation = program.run({"edge/2": [("a", "b", 2.0)]}).best("path(b)")
+        >>> derivation.tree(), derivation.tree(everything=True)
+        (('b', 'a'), ('path(b)', 'path(a)', 'edge(a,b)'))
         """
-        steps, conditions = self.steps, yes_or_no("conditions", conditions)
-        made: list[Any] = [None] * len(steps)
-        for n in range(len(steps) - 1, -1, -1):
-            step = steps[n]
-            parts = [made[i] for i in step.antecedents]
-            parts += step.conditions if conditions else ()
-            made[n] = (step.text, *parts) if step.rule is not None else step.text
-        return made[0]
+        return nested(self._boxes(everything), yes_or_no("conditions", conditions))
 
     @public
-    def brackets(self) -> str:
+    def brackets(self, *, everything: bool = False) -> str:
         """The tree as text in brackets, as treebanks have it; what has blanks or brackets of its own is in quotes.
 
         >>> import dynagrad as dg
         >>> print(dg.Program("goal += a(X) * b(X).").run({"a/1": [("x",)], "b/1": [("x",)]}).best("goal").brackets())
         (goal 'a(x)' 'b(x)')
         """
-        out: list[str] = []
-        stack: list[Any] = [0]
-        while stack:
-            at = stack.pop()
-            if isinstance(at, str):
-                out.append(at)
-                continue
-            step = self.steps[at]
-            text = _bracketed(step.text)
-            if step.rule is None:
-                out.append(text)
-                continue
-            out.append(f"({text}")
-            stack.append(")")
-            stack.extend(reversed(step.antecedents))
-        return " ".join(out).replace(" )", ")")
+        return brackets(self._boxes(everything))
 
     @public
-    def latex(self) -> str:
+    def latex(self, *, everything: bool = False) -> str:
         """The tree for LaTeX, with its package `forest`.
 
         >>> import dynagrad as dg
         >>> print(dg.Program("goal += a(X) * b(X).").run({"a/1": [("x_1",)], "b/1": [("x_1",)]}).best("goal").latex())
         \\begin{forest} [{goal} [{a(x\\_1)}] [{b(x\\_1)}]] \\end{forest}
         """
-        out: list[str] = []
-        stack: list[int | str] = [0]
-        while stack:
-            at = stack.pop()
-            if isinstance(at, str):
-                out.append(at)
-                continue
-            step = self.steps[at]
-            out.append("[{" + "".join(_LATEX.get(c, c) for c in step.text) + "}")
-            stack.append("]")
-            stack.extend(reversed(step.antecedents))
-        text = " ".join(out).replace(" ]", "]")
-        return f"\\begin{{forest}} {text} \\end{{forest}}"
+        return latex(self._boxes(everything))
 
     @public
-    def nltk(self) -> Any:
+    def nltk(self, *, everything: bool = False) -> Any:
         """The tree as `nltk.Tree`, whose labels and leaves are items. Raises `Error` where nltk is not installed."""
-        try:
-            from nltk import Tree  # type: ignore[import-untyped,unused-ignore]  # an optional package
-        except ImportError:
-            raise Error("derivation.nltk() needs nltk, which is not installed: pip install nltk") from None
-        steps = self.steps
-        made: list[Any] = [None] * len(steps)
-        for n in range(len(steps) - 1, -1, -1):
-            step = steps[n]
-            made[n] = Tree(step.text, [made[i] for i in step.antecedents]) if step.rule is not None else step.text
-        return made[0]
+        return nltk_tree(self._boxes(everything))
 
     @public
     def to_json(self, indent: int | None = None) -> str:
-        """Its steps as JSON: items as text, with the places of their antecedents."""
+        """Its steps as JSON: items as text, with the places of their antecedents, and what drawings make of them."""
         return json_text(self._data(), indent)
 
     def _data(self) -> dict[str, Any]:
@@ -210,33 +179,37 @@ class Derivation:
                 found["side"] = True
             elif step.row is not None:
                 found["row"] = step.row
+            if not step.shown:
+                found["shown"] = False
+            if step.label is not None:
+                found["label"] = step.label
             return found
 
-        data: dict[str, Any] = {"weight": _json_number(self.weight)}
+        data: dict[str, Any] = {"weight": json_number(self.weight)}
         if self.log_probability is not None:
             data["log_probability"] = self.log_probability
         return data | {"steps": [row(step) for step in self.steps]}
 
     @public
-    def graphviz(self) -> str:
+    def graphviz(self, *, everything: bool = False) -> str:
         """The tree in the language of Graphviz."""
-        return graphviz(self.steps)
+        return graphviz(self._boxes(everything))
 
     @public
-    def svg(self) -> str:
+    def svg(self, *, everything: bool = False) -> str:
         """The tree as an SVG picture; notebooks show it."""
-        return svg(boxes(self.steps), f"A derivation of {self.item}")
+        return svg(self._boxes(everything), f"A derivation of {self.item}")
 
     @public
-    def text(self) -> str:
+    def text(self, *, everything: bool = False) -> str:
         """The tree as plain text, a line for each step."""
-        return text_tree(boxes(self.steps))
+        return text_tree(drawable(self._boxes(everything)))
 
     def _repr_svg_(self) -> str:
         return self.svg()
 
     def __rich__(self) -> Any:
-        return rich_tree(self.steps)
+        return rich_tree(self._boxes(False))
 
     @public
     def check(self, program: Any, facts: Mapping[str, Any] | None = None, *, values: str = "weights") -> None:
@@ -255,13 +228,14 @@ make_derivation = maker(Derivation, "derivations come from chart.best(item), kbe
 def _steps(forest: Packed, instances: Sequence[int] | npt.NDArray[Any]) -> tuple[DerivationStep, ...]:
     """The steps of the instances of a derivation, each before those of its antecedents."""
     arrays = forest.arrays
-    owners = forest.owners()
+    owners = forest.arrays.owner
     listed = [int(i) for i in instances]
     learnt = [int(owners[i]) for i in listed]
     for i in listed:
         learnt += [~n for n in forest.antecedents(i) if n < 0]
     forest.learn(learnt)
     rules = forest.meaning.rules
+    shown = ShowPatterns(forest.meaning.source)
     made: list[tuple[Any, ...]] = []
     places: list[list[int]] = []
     taken = 0
@@ -274,46 +248,25 @@ def _steps(forest: Packed, instances: Sequence[int] | npt.NDArray[Any]) -> tuple
             places[parent].append(n)
         places.append([])
         if leaf is not None:
-            made.append((forest.name(leaf), None, None, (), None, True, depth))
+            name = forest.name(leaf)
+            made.append((name, None, None, (), None, True, depth, *shown.of(name)))
             continue
         i = listed[taken]
         taken += 1
         rule: ForestRule | None = rules.get(int(arrays.rule[i]))
         name = forest.name(int(owners[i]))
         if rule is None:
-            row = _row(forest, i)
-            made.append((name, None, None, (), row, False, depth))
+            made.append((name, None, None, (), _row(forest, i), False, depth, *shown.of(name)))
             continue
-        made.append((name, rule.text, rule.source, forest.conditions(i), None, False, depth))
+        made.append((name, rule.text, rule.source, forest.conditions(i), None, False, depth, *shown.of(name)))
         for u in reversed(forest.antecedents(i)):
             stack.append((n, None if u >= 0 else ~u, depth + 1))
     return tuple(
-        DerivationStep(name, text, number, tuple(below), conditions, row, side, depth)
-        for (name, text, number, conditions, row, side, depth), below in zip(made, places, strict=True)
+        DerivationStep(name, rule_text, number, tuple(below), *rest)
+        for (name, rule_text, number, *rest), below in zip(made, places, strict=True)
     )
 
 
 def _row(forest: Packed, instance: int) -> int | None:
     row = int(forest.meaning.given_row[-1 - int(forest.arrays.rule[instance])])
     return None if row == NO_ROW else row
-
-
-_LATEX = {c: f"\\{c}" for c in "_#$%&{}"} | {
-    "\\": r"\textbackslash{}",
-    "^": r"\textasciicircum{}",
-    "~": r"\textasciitilde{}",
-}
-"""Characters that LaTeX would read otherwise."""
-
-
-def _bracketed(text: str) -> str:
-    plain = text and not any(c in " ()'\t\n" for c in text)
-    return text if plain else "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
-
-
-def _json_number(weight: Any) -> Any:
-    if isinstance(weight, tuple):
-        return [_json_number(w) for w in weight]
-    if isinstance(weight, float) and weight in (float("inf"), float("-inf")):
-        return str(weight)
-    return weight

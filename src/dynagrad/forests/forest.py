@@ -14,7 +14,10 @@ from .derivation import Derivation
 from .listed import Listed
 from .packed import ForestItem, Packed, RuleInstance
 from .ranking.k_best import KBest, best, make_kbest
-from .sums import Samples, count, count_simple, covariance, expectation, make_samples
+from .sums.counting import count, count_simple
+from .sums.draws import Samples, make_samples
+from .sums.expectations import covariance, expectation
+from .time_limit import stop_after
 
 
 class Forest:
@@ -63,9 +66,9 @@ class Forest:
         return self.packed.meaning.algebra.name
 
     @public
-    def best(self) -> Derivation:
+    def best(self, *, timeout: float | None = None) -> Derivation:
         """As `chart.best`."""
-        return best(self.packed)
+        return best(self.packed, stop_after(timeout))
 
     @public
     def kbest(
@@ -74,44 +77,54 @@ class Forest:
         *,
         simple: bool = False,
         distinct: str | Callable[[Derivation], Hashable] | None = None,
+        timeout: float | None = None,
     ) -> KBest:
         """As `chart.kbest`."""
-        return make_kbest(self.packed, k, simple=simple, distinct=distinct)
+        return make_kbest(self.packed, k, simple=simple, distinct=distinct, timeout=timeout)
 
     @public
-    def sample(self, n: int = 1, *, seed: int = 0) -> Samples:
+    def sample(self, n: int = 1, *, seed: int = 0, timeout: float | None = None) -> Samples:
         """As `chart.sample`."""
-        return make_samples(self.packed, n, seed)
+        return make_samples(self.packed, n, seed, stop=stop_after(timeout))
 
     @public
-    def count(self, *, simple: bool = False) -> int | float:
+    def count(self, *, simple: bool = False, timeout: float | None = None) -> int | float:
         """As `chart.count`."""
-        return count_simple(self.packed) if yes_or_no("simple", simple) else count(self.packed)
+        return (count_simple if yes_or_no("simple", simple) else count)(self.packed, stop_after(timeout))
 
     @public
-    def expected(self, value: Callable[[RuleInstance], Any]) -> Any:
+    def expected(self, value: Callable[[RuleInstance], Any], *, timeout: float | None = None) -> Any:
         """As `chart.expected`."""
-        return expectation(self.packed, value)
+        return expectation(self.packed, value, stop_after(timeout))
 
     @public
     def covariance(
-        self, first: Callable[[RuleInstance], float], second: Callable[[RuleInstance], float] | None = None
+        self,
+        first: Callable[[RuleInstance], float],
+        second: Callable[[RuleInstance], float] | None = None,
+        *,
+        timeout: float | None = None,
     ) -> float:
         """The covariance of two sums over a derivation's instances; without a second, the variance of the first.
+
+        `timeout` is a limit in seconds, at which `NotConverged` is raised.
 
         >>> import dynagrad as dg
         >>> chart = dg.Program("goal += a(_).", "real").run({"a/1": [("x", 1.0), ("y", 3.0)]})
         >>> chart.forest("goal").covariance(lambda instance: str(instance.head) == "a(y)")
         0.1875
         """
-        return covariance(self.packed, first, second)
+        return covariance(self.packed, first, second, stop_after(timeout))
 
     @public
-    def decode(self, gain: Callable[[RuleInstance], float] | None = None, *, by: str = "sum") -> Derivation:
+    def decode(
+        self, gain: Callable[[RuleInstance], float] | None = None, *, by: str = "sum", timeout: float | None = None
+    ) -> Derivation:
         """The derivation that is expected to have most in common with another one: minimum Bayes risk.
 
         Its expected gain is the sum, over its rule instances, of `gain` (else 1) times the chance that their head is in
-        a derivation. `by="product"` is max-rule: the largest product of the chances of its instances.
+        a derivation. `by="product"` is max-rule: the largest product of the chances of its instances. `timeout` is a
+        limit in seconds, at which `NotConverged` is raised.
 
         >>> import dynagrad as dg
         >>> program = dg.Program("goal += a(_). goal += b. b += c(_).", "real")
@@ -119,7 +132,7 @@ class Forest:
         >>> chart.best("goal").facts(), chart.forest("goal").decode().facts()
         (['a(x)'], ['c(y)'])
         """
-        return decode(self.packed, gain, by)
+        return decode(self.packed, gain, by, stop_after(timeout))
 
     @public
     def to_json(self, indent: int | None = None) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar, overload
+from typing import TypeVar, overload
 
 from ..arguments import whole_number
 from ..errors import PlaceError
@@ -26,7 +26,9 @@ class Listed(Sequence[T]):
     def __getitem__(self, at: slice) -> Sequence[T]: ...
     def __getitem__(self, at: int | slice) -> T | Sequence[T]:
         if isinstance(at, slice):
-            first, last, step = (None if n is None else whole_number("an index", n) for n in _parts(at))
+            first, last, step = (
+                None if n is None else whole_number("an index", n) for n in (at.start, at.stop, at.step)
+            )
             if step == 0:
                 raise PlaceError("the step of a slice is not 0")
             return [self._make(n) for n in range(*slice(first, last, step).indices(self._count))]
@@ -42,7 +44,3 @@ class Listed(Sequence[T]):
     def __repr__(self) -> str:
         shown = ", ".join(str(x) for x in self[:3])
         return f"[{shown}{', ...' if len(self) > 3 else ''}]"
-
-
-def _parts(at: slice) -> tuple[Any, Any, Any]:
-    return at.start, at.stop, at.step

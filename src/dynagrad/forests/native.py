@@ -14,6 +14,7 @@ import numpy.typing as npt
 from ..errors import Error, NotConverged, RoomError
 from ..runtime.compiling.cache import build
 from ..runtime.library import Stop, host, load
+from .time_limit import late
 
 Doubles = npt.NDArray[np.float64]
 Longs = npt.NDArray[np.int64]
@@ -21,30 +22,31 @@ Numbers = npt.NDArray[np.uint32]
 
 _P, _L, _U = ctypes.c_void_p, ctypes.c_int64, ctypes.c_uint64
 _SOURCE = "#include <dynagrad/forest/forest.hpp>\n"
+_WORK = (_P, _P, _L)  # the host, a flag that stops it, and its limit on time
 _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "new": (_P,),
     "free": (None, _P),
     "bytes": (_L, _P),
     "open": (_L, _P, _P),
-    "arrange": (_L, _P, _P, _P),
+    "arrange": (_L, _P, *_WORK),
     "order": (_L, _P, _P),
     "reached": (_L, _P),
-    "best": (_L, _P, _P, _P, _P),
+    "best": (_L, _P, _P, *_WORK),
     "unbounded": (_L, _P),
     "derivable": (_L, _P, _P, _P),
-    "need": (_L, _P, _L, _P, _P),
-    "derivation": (_L, _P, _L, _L, _P, _P, _P, _P, _P),
-    "sums": (_L, _P, _L, _P, _P),
-    "known": (_L, _P, _P, _P, _P, _P),
+    "need": (_L, _P, _L, *_WORK),
+    "derivation": (_L, _P, _L, _L, _P, _P, _P, *_WORK),
+    "sums": (_L, _P, _L, *_WORK),
+    "known": (_L, _P, _P, _P, *_WORK),
     "next": (_L, _P),
     "totals": (_L, _P, _P, _P),
     "settle": (_L, _P, _P, _P, _P, _L),
-    "shares": (_L, _P, _P, _P, _P),
-    "expect": (_L, _P, _P, _P, _P),
+    "shares": (_L, _P, _P, *_WORK),
+    "expect": (_L, _P, _P, *_WORK),
     "draws_new": (_P,),
     "draws_free": (None, _P),
-    "sample": (_L, _P, _P, _U, _L, _L, _L, _P, _P, _P),
-    "count": (_L, _P, _P, _P, _P),
+    "sample": (_L, _P, _P, _U, _L, _L, _L, _P, *_WORK),
+    "count": (_L, _P, _P, *_WORK),
 }
 INTERRUPTED, NO_MEMORY = 2, -1
 
@@ -88,7 +90,9 @@ class Walk:
         sizes = (len(arrays.begin), len(arrays.rule), len(arrays.antecedent))
         counts = (len(arrays.constant), len(arrays.given))
         self.view = view = ForestView(*sizes, kind, root, *counts, *[_address(array) for array in arrays], None)
-        self.summed = False  # whether its sums and shares are there
+        self.summed = False  # whether its sums are there
+        self._ranked = False  # whether the best derivations are there
+        self._unbounded: int | None = None
         pointer = self._call["new"]()
         if pointer is None:
             raise _no_memory()
@@ -96,11 +100,13 @@ class Walk:
         weakref.finalize(self, self._call["free"], pointer).atexit = False
         self._call["open"](self.pointer, ctypes.addressof(view))
 
-    def _work(self, name: str, *arguments: Any, stop: Stop | None = None) -> int:
-        address = None if stop is None else stop.address
-        how = int(self._call[name](self.pointer, *arguments, host(), address))
+    def _work(self, name: str, *arguments: Any, stop: Stop | None) -> int:
+        address, left = (None, -1) if stop is None else (stop.address, stop.nanoseconds)
+        how = int(self._call[name](self.pointer, *arguments, host(), address, left))
         if how == NO_MEMORY:
             raise _no_memory()
+        if how == INTERRUPTED and stop is not None and not stop.raised:
+            raise late()
         if how == INTERRUPTED:
             raise KeyboardInterrupt
         return how
@@ -110,11 +116,11 @@ class Walk:
         """The memory that the algorithms took."""
         return int(self._call["bytes"](self.pointer))
 
-    def order(self) -> tuple[Numbers, Numbers, npt.NDArray[np.uint8], npt.NDArray[np.int32]]:
+    def order(self, stop: Stop | None = None) -> tuple[Numbers, Numbers, npt.NDArray[np.uint8], npt.NDArray[np.int32]]:
         """The nodes that the root reaches, by component, antecedents first; where components begin; which are cyclic;
         and the component of each node, -1 where it is not reached.
         """
-        self._work("arrange")
+        self._work("arrange", stop=stop)
         places = (ctypes.c_void_p * 4)()
         count = int(self._call["order"](self.pointer, ctypes.addressof(places)))
         reached = int(self._call["reached"](self.pointer))
@@ -134,11 +140,19 @@ class Walk:
 
     # -- ranking
 
-    def best(self) -> int | None:
-        """Finds the best derivation of every node; a node that has none, because they get better without end."""
+    def best(self, stop: Stop | None = None, *, again: bool = False) -> int | None:
+        """Finds the best derivation of every node; a node that has none, because they get better without end.
+
+        It is found once, unless `again` says that weights are others now.
+        """
         if self.rank is None:
             self.rank = np.ascontiguousarray(self._rank(), np.int64)
-        return int(self._call["unbounded"](self.pointer)) if self._work("best", _address(self.rank)) else None
+        if again or not self._ranked:
+            self._ranked = False
+            bounded = not self._work("best", _address(self.rank), stop=stop)
+            self._unbounded = None if bounded else int(self._call["unbounded"](self.pointer))
+            self._ranked = True
+        return self._unbounded
 
     def derivable(self) -> tuple[float, int] | None:
         """m and e of the weight of the best derivation of the root, after `best`; None where all are zero."""
@@ -146,11 +160,11 @@ class Walk:
         found = self._call["derivable"](self.pointer, ctypes.addressof(m), ctypes.addressof(e))
         return (m.value, e.value) if found else None
 
-    def need(self, n: int) -> bool:
+    def need(self, n: int, stop: Stop | None = None) -> bool:
         """Whether the root has derivation n, from 0, that is not zero."""
-        return self._work("need", n) == 0
+        return self._work("need", n, stop=stop) == 0
 
-    def derivation(self, n: int, most: int) -> tuple[Numbers, float, int, int] | None:
+    def derivation(self, n: int, most: int, stop: Stop | None = None) -> tuple[Numbers, float, int, int] | None:
         """The instances of derivation n, m and e of its weight, and its size; None where it has more than `most`."""
         numbers, m, place = np.zeros(4, np.int64), ctypes.c_double(), ctypes.c_void_p()
         how = self._work(
@@ -160,6 +174,7 @@ class Walk:
             numbers.__array_interface__["data"][0],
             ctypes.addressof(m),
             ctypes.addressof(place),
+            stop=stop,
         )
         if how:
             return None
@@ -167,14 +182,14 @@ class Walk:
 
     # -- sums
 
-    def sums(self, *, again: bool) -> int | None:
+    def sums(self, stop: Stop | None = None, *, again: bool) -> int | None:
         """Sums up the weights of derivations, up to a cyclic component, which it returns; `again` begins anew."""
-        return int(self._call["next"](self.pointer)) if self._work("sums", int(again)) else None
+        return int(self._call["next"](self.pointer)) if self._work("sums", int(again), stop=stop) else None
 
     def know(self, m: Doubles, e: Longs) -> None:
         """The sums of all nodes, worked out elsewhere."""
         m, e = np.ascontiguousarray(m, np.float64), np.ascontiguousarray(e, np.int64)
-        self._work("known", _address(m), _address(e))
+        self._work("known", _address(m), _address(e), stop=None)
 
     def totals(self) -> tuple[Doubles, Longs]:
         """The sums of all nodes: m and e of each."""
@@ -188,18 +203,20 @@ class Walk:
         held.append(np.ascontiguousarray(e, np.int64))
         self._call["settle"](self.pointer, *map(_address, held), len(nodes))
 
-    def shares(self) -> Doubles:
+    def shares(self, stop: Stop | None = None) -> Doubles:
         """The share of each instance in its node; sums were found before."""
         place = ctypes.c_void_p()
-        self._work("shares", ctypes.addressof(place))
+        self._work("shares", ctypes.addressof(place), stop=stop)
         return self._array(place.value, int(self.view.instances), np.float64)
 
-    def expect(self) -> Doubles | None:
+    def expect(self, stop: Stop | None = None) -> Doubles | None:
         """How often each instance is used, on average; None where there is a cycle. Sums were found before."""
         used = np.zeros(int(self.view.instances))
-        return None if self._work("expect", _address(used)) else used
+        return None if self._work("expect", _address(used), stop=stop) else used
 
-    def sample(self, seed: int, start: int, end: int, most: int, stop: Stop) -> tuple[Numbers, Longs, Doubles] | int:
+    def sample(
+        self, seed: int, start: int, end: int, most: int, stop: Stop | None
+    ) -> tuple[Numbers, Longs, Doubles] | int:
         """The draws with these numbers: their instances, where each begins, and log-probabilities; else why not.
 
         Facts that are given once are not among the instances. Several threads may draw at once, until `stop` is set.
@@ -219,10 +236,10 @@ class Walk:
         finally:
             self._call["draws_free"](draws)
 
-    def count(self) -> int | float | None:
+    def count(self, stop: Stop | None = None) -> int | float | None:
         """How many derivations there are: a whole number, inf, or None where it is too large for native code."""
         words = np.zeros(2, np.uint64)
-        how = self._work("count", words.__array_interface__["data"][0])
+        how = self._work("count", words.__array_interface__["data"][0], stop=stop)
         if how == 1:
             return float("inf")
         return None if how else int(words[0]) + (int(words[1]) << 64)

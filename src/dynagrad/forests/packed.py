@@ -2,13 +2,14 @@
 
 A forest is flat arrays, see `runtime/include/dynagrad/collected.hpp`, with what is needed to say their meaning: names
 of items, rules, weights. It never changes. How it is collected is the business of who has a chart; what derivations it
-holds that of `ranking/` and `sums.py`.
+holds that of `ranking/` and `sums/`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -50,7 +51,7 @@ class Arrays:
     first: npt.NDArray[np.uint32]
     antecedent: npt.NDArray[np.int32]
 
-    @property
+    @cached_property
     def owner(self) -> npt.NDArray[np.int64]:
         """The node of each instance."""
         opened = np.flatnonzero(self.end > self.begin)
@@ -94,7 +95,6 @@ class Packed:
         self._names: dict[int, Name] = {}
         self._values: npt.NDArray[Any] | None = None
         self._walks: dict[bool, Walk] = {}
-        self._owner: npt.NDArray[np.int64] | None = None
 
     def name(self, node: int) -> Name:
         found = self._names.get(node)
@@ -116,11 +116,6 @@ class Packed:
         if self._values is None:
             self._values = self.meaning.values()
         return python_value(self._values[node])
-
-    def owners(self) -> npt.NDArray[np.int64]:
-        if self._owner is None:
-            self._owner = self.arrays.owner
-        return self._owner
 
     def antecedents(self, instance: int) -> list[int]:
         a = self.arrays
@@ -145,7 +140,7 @@ class Packed:
         if rule is None:
             return None
         rows = [self.name(n if n >= 0 else ~n)[1] for n in self.antecedents(instance)]
-        return bind_rule(rule, self.name(int(self.owners()[instance]))[1], rows)
+        return bind_rule(rule, self.name(int(self.arrays.owner[instance]))[1], rows)
 
     def conditions(self, instance: int) -> tuple[str, ...]:
         rule = self.written(instance)
@@ -183,7 +178,7 @@ class Packed:
 
     def given_text(self, given: int) -> str:
         instance = int(np.flatnonzero(self.arrays.rule == -1 - given)[0])
-        return f"the fact {self.text(int(self.owners()[instance]))}"
+        return f"the fact {self.text(int(self.arrays.owner[instance]))}"
 
 
 @dataclass(frozen=True)
@@ -234,7 +229,7 @@ class RuleInstance:
     @property
     def head(self) -> ForestItem:
         """The item that it derives."""
-        return ForestItem(self.forest, int(self.forest.owners()[self.number]))
+        return ForestItem(self.forest, int(self.forest.arrays.owner[self.number]))
 
     @property
     def rule(self) -> str | None:
@@ -309,10 +304,3 @@ def _stacked(weights: npt.NDArray[Any]) -> npt.NDArray[Any]:
     if listed and isinstance(listed[0], tuple):
         return np.array(listed, np.float64)
     return np.array(listed)
-
-
-def walk_names(forest: Packed, nodes: Iterator[int]) -> list[str]:
-    """The texts of nodes, learnt together."""
-    listed = list(nodes)
-    forest.learn(listed)
-    return [forest.text(n) for n in listed]

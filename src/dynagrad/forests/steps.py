@@ -24,6 +24,10 @@ class DerivationStep:
     row: int | None = None
     side: bool = False
     depth: int = 0
+    shown: bool = True
+    """Whether drawings keep it, as `:- show` says."""
+    label: str | None = None
+    """Its text there; None for the item."""
 
     @property
     def item(self) -> str:
@@ -32,5 +36,5 @@ class DerivationStep:
 
     @property
     def text(self) -> str:
-        """As it is drawn."""
+        """As it is drawn, where no label is declared."""
         return f"SIDE({self.item})" if self.side else self.item

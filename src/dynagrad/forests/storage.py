@@ -46,12 +46,12 @@ def to_json(forest: Packed, indent: int | None = None) -> str:
             {
                 "predicate": key,
                 "arguments": [term_to_json(x) for x in arguments],
-                "value": _number(python_value(values[n])),
+                "value": json_number(python_value(values[n])),
                 "opened": bool(a.opened[n]),
             }
             for n, (key, arguments) in enumerate(forest.name(n) for n in range(count))
         ],
-        "instances": [_instance(forest, n, int(head)) for n, head in enumerate(forest.owners())],
+        "instances": [_instance(forest, n, int(head)) for n, head in enumerate(forest.arrays.owner)],
     }
     return json_text(data, indent)
 
@@ -61,10 +61,10 @@ def _instance(forest: Packed, n: int, head: int) -> dict[str, Any]:
     number = int(forest.arrays.rule[n])
     if number < 0:
         row = int(forest.meaning.given_row[-1 - number])
-        return {"head": head, "weight": _number(forest.own_weight(n)), "row": None if row == NO_ROW else row}
+        return {"head": head, "weight": json_number(forest.own_weight(n)), "row": None if row == NO_ROW else row}
     found = {"head": head, "rule": number, "antecedents": forest.antecedents(n)}
     if forest.meaning.algebra.times is None:
-        found["value"] = _number(RuleInstance(forest, n).value)
+        found["value"] = json_number(RuleInstance(forest, n).value)
     return found
 
 
@@ -81,9 +81,10 @@ def term_to_json(value: Any) -> Any:
     return value
 
 
-def _number(value: Any) -> Any:
+def json_number(value: Any) -> Any:
+    """A value as JSON has it: a pair is a list, and what is not finite a text."""
     if isinstance(value, tuple):
-        return [_number(x) for x in value]
+        return [json_number(x) for x in value]
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     return value
@@ -246,7 +247,7 @@ def to_arrow(forest: Packed) -> dict[str, Any]:
     rules = [meaning.rules.get(int(r)) for r in a.rule]
     instances = pa.table(
         {
-            "head": forest.owners(),
+            "head": forest.arrays.owner,
             "rule": [None if r is None else r.text for r in rules],
             "rule_number": pa.array([None if r is None else r.source for r in rules], pa.int64()),
             "antecedents": pa.array([[u if u >= 0 else ~u for u in b] for b in below], pa.list_(pa.int64())),

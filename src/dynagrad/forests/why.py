@@ -20,10 +20,11 @@ from ..arguments import real_number, whole_number
 from ..calls import public
 from ..errors import QueryError, RoomError
 from .algebra import Kind
-from .drawing import Box, svg, text_tree
+from .drawing.boxes import Box
+from .drawing.pictures import svg, text_tree
 from .native import Held, Walk
 from .packed import Arrays, ForestItem, Packed, RuleInstance
-from .ranking.k_best import _ranked
+from .ranking.k_best import Ranked
 from .storage import json_text
 
 Fact = str
@@ -293,7 +294,7 @@ class _Sets:
     def _one(self) -> set[int]:
         """One irreducible set: the facts of the smallest derivation, without those that it can do without."""
         walk, given = self._derives()
-        first = next(_ranked(self.forest, walk, None))
+        first = next(Ranked(self.forest, walk, lambda: None))
         return self._deleted(self._facts(first.instances), walk, given)
 
     def _facts(self, instances: Sequence[int] | npt.NDArray[Any]) -> set[int]:
@@ -306,7 +307,7 @@ class _Sets:
         def derives(kept: set[int]) -> bool:
             for node, numbers in self.rows_of.items():
                 given[numbers] = 1.0 if node in kept else 0.0
-            walk.best()
+            walk.best(again=True)
             return walk.derivable() is not None
 
         kept = set(facts)
@@ -369,7 +370,7 @@ class _Sets:
         ranking, _ = self._derives()
         walk, given = self._derives()
         seen: set[frozenset[int]] = set()
-        for looked, derivation in enumerate(_ranked(self.forest, ranking, None)):
+        for looked, derivation in enumerate(Ranked(self.forest, ranking, lambda: None)):
             seen.add(frozenset(self._deleted(self._facts(derivation.instances), walk, given)))
             if len(seen) >= most or looked >= min(self.budget, 1000):
                 break
@@ -412,7 +413,7 @@ class _Sets:
 def _total(walk: Walk, summing: bool) -> float:
     """The value of the root, as native code ranks it."""
     if not summing:
-        walk.best()
+        walk.best(again=True)
         best = walk.derivable()
         if best is None:
             return -math.inf if walk.view.kind == Kind.SUMS else 0.0

@@ -270,7 +270,7 @@ def namespace_of(values: Sequence[Any]) -> Any:
 
 def _torch(device: Any) -> Any:
     """torch under the names of the standard; new tensors are made on this device."""
-    import torch  # only where there is a tensor
+    import torch  # an optional package
 
     space = types.SimpleNamespace(**{name: getattr(torch, name) for name in dir(torch) if not name.startswith("__")})
     space.__name__ = "torch"

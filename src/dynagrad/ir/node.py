@@ -13,7 +13,8 @@ from __future__ import annotations
 import itertools
 import struct
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import fields, replace
 from typing import Any
 from weakref import WeakValueDictionary
@@ -23,12 +24,13 @@ import numpy as np
 from ..errors import Error
 from ..forks import renewed
 from .constants import once
-from .names import carry
+from .names import carry, note_line
 from .operation import Operation, apply, as_number
 from .ops import integers
 from .ops import scalars as ops
 from .ops.arrays import matmul
 from .ops.places import item
+from .ops.spelling import Infix, Prefix
 from .types import DTYPES, KINDS, Shape, Type, array, arrays, boolean, integer, real
 
 VARIABLE = Operation("variable", (), real, float, (), "")
@@ -251,9 +253,13 @@ class Node:
     # -- numpy -------------------------------------------------------------------------------------------------------
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        if _numpys.computed is not None and method == "__call__":
+            return _numpys.computed(ufunc, list(inputs), options)
         return _numpy(ufunc.__name__, method == "__call__" and not options, inputs)
 
     def __array_function__(self, function: Any, types: object, inputs: Any, options: Any) -> Any:
+        if _numpys.computed is not None:
+            return _numpys.computed(function, list(inputs), dict(options))
         return _numpy(function.__name__, not options, inputs)
 
     # -- printing and pickling ---------------------------------------------------------------------------------------
@@ -293,6 +299,7 @@ def intern(
             _set(node, "type", type)
             _set(node, "birth", next(_births))
             _table[key] = node
+    note_line(node.birth)
     return node
 
 
@@ -550,6 +557,25 @@ _NUMPY: dict[str, Operation] = {
 }
 
 
+class _Numpys(threading.local):
+    computed: Callable[[Any, list[Any], dict[str, Any]], Any] | None = None
+
+
+_numpys = _Numpys()
+
+
+@contextmanager
+def numpy_by(computed: Callable[[Any, list[Any], dict[str, Any]], Any]) -> Iterator[None]:
+    """A context in which this thread computes numpy's functions on nodes by another function, from the function of
+    numpy, its arguments and its options. Outside of it they are single operations."""
+    before = _numpys.computed
+    _numpys.computed = computed
+    try:
+        yield
+    finally:
+        _numpys.computed = before
+
+
 def _numpy(name: str, plain: bool, inputs: tuple[Any, ...]) -> Any:
     if not plain:
         raise Error(f"np.{name} in a traced function is called with values alone: no out=, where=, reduce and the like")
@@ -573,12 +599,17 @@ def _text(node: Node, depth: int) -> str:
         return str(node.attribute) if not isinstance(node.attribute, np.ndarray) else str(node.type)
     if depth == 0:
         return "..."
-    infix = node.operation.infix
+    operation = node.operation
     shown = []
     for argument in node.arguments:
         text = _text(argument, depth - 1)
-        shown.append(f"({text})" if infix and argument.operation.infix and text != "..." else text)
-    return node.operation.cxx.format(*shown) if infix else f"{node.operation.name}({', '.join(shown)})"
+        nested = _is_operator(operation) and _is_operator(argument.operation) and text != "..."
+        shown.append(f"({text})" if nested else text)
+    return operation.cxx.format(*shown) if _is_operator(operation) else f"{operation.name}({', '.join(shown)})"
+
+
+def _is_operator(operation: Operation) -> bool:
+    return isinstance(operation.cxx, Infix | Prefix)
 
 
 def _rebuild(rows: list[tuple[str, tuple[int, ...], Any, Type]]) -> Node:

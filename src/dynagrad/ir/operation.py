@@ -8,7 +8,6 @@ through `__apply_operation__`. The operations are declared in `ops/`.
 from __future__ import annotations
 
 import enum
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from numbers import Real
@@ -18,11 +17,8 @@ import numpy as np
 
 from ..errors import Error
 from .buffers import SMALLEST, empty
+from .ops.spelling import Spelling, occurrences
 from .types import Type, array, boolean, real
-
-# What the C++ of an operation may look like.
-_CALL = re.compile(r"\w+\(\{\d\}(, \{\d\})*\)")
-_INFIX = re.compile(r"\{0\} \S+ \{1\}|[-!]\{0\}")
 
 LinearMap = Callable[..., Any]  # (d, result, *arguments) -> a value that is linear in d
 Series = Callable[..., list[Any] | None]  # (order, first coefficient, list of each argument...); see ir/ops/series.py
@@ -39,6 +35,8 @@ class Trait(enum.Flag):
     """Its partial derivatives are finite where its arguments and its result are."""
     EXPENSIVE = enum.auto()
     """As a residual its value is saved, and not rematerialised."""
+    DIVIDES = enum.auto()
+    """Its C++ divides or takes a root: two of these in a vector instruction cost as much as one."""
 
 
 PLAIN = Trait(0)
@@ -59,16 +57,17 @@ class Operation:
     whatever the operation works on.
 
     The adjoint is the transpose of the tangent. A linear map from reals to reals is its own transpose, so scalars need
-    no other rule; `adjoint` may give a better one for all arguments at once. `cxx` is the C++ text, with `{0}`, `{1}`
-    for the arguments. `array` is the elementwise version on numpy arrays, where `value` is for single numbers; an
-    operation on whole arrays declares its arguments as `array`, and its `value` takes both. `series` is a rule for
-    truncated power series, better than the one that follows from the tangent: from the coefficients of the arguments to
-    those of the result. `needs` lists the residuals: for each argument, the arguments whose values its derivative rules
-    read, -1 being the result; of the others they read the shape alone, so a tape need not keep them. None stands for
-    all. `accumulate(total, delta)` adds the adjoint of the only argument to an array in place; it is for operations
-    that read few of many elements, such as an index. `partial` replaces `adjoint` where it matters which arguments are
-    wanted, and which elements of the result count: truth values, or None for all. `code` is the family of an operation
-    on whole arrays, with its parameters; see `ir/code.py`.
+    no other rule; `adjoint` may give a better one for all arguments at once. `cxx` says how it is spelt in C++: as an
+    operator, a call, or a template with `{0}`, `{1}` for the arguments (`ops/spelling.py`). `array` is the elementwise
+    version on numpy arrays, where `value` is for single numbers; an operation on whole arrays declares its arguments as
+    `array`, and its `value` takes both. `series` is a rule for truncated power series, better than the one that follows
+    from the tangent: from the coefficients of the arguments to those of the result. `needs` lists the residuals: for
+    each argument, the arguments whose values its derivative rules read, -1 being the result; of the others they read
+    the shape alone, so a tape need not keep them. None stands for all. `accumulate(total, delta)` adds the adjoint of
+    the only argument to an array in place; it is for operations that read few of many elements, such as an index.
+    `partial` replaces `adjoint` where it matters which arguments are wanted, and which elements of the result count:
+    truth values, or None for all. `code` is the family of an operation on whole arrays, with its parameters; see
+    `ir/code.py`.
 
     >>> from dynagrad.ir.types import real
     >>> double = Operation("double", (real,), real, lambda x: 2.0 * x, (lambda d, y, x: double(d),), "2.0 * {0}")
@@ -81,7 +80,7 @@ class Operation:
     result: Type
     value: Callable[..., Any]
     tangent: tuple[LinearMap | None, ...] | None
-    cxx: str
+    cxx: Spelling
     adjoint: Adjoint | None = None
     array: Callable[..., Any] | None = None
     series: Series | None = None
@@ -94,7 +93,7 @@ class Operation:
     """The cost of one element, roughly in additions."""
     in_loops: str = ""
     """The vectorisable function of the runtime that loops over arrays call, in place of the one in `cxx`."""
-    cxx_at: tuple[tuple[float, str], ...] = ()
+    cxx_at: tuple[tuple[float, Spelling], ...] = ()
     """C++ for some constant values of the last argument."""
     keeps_kind: bool = False
     """Whether integers and truth values in the first argument give a result of that kind, and are not made reals."""
@@ -102,14 +101,8 @@ class Operation:
     """Whether it works element by element, with broadcasting."""
     steps: bool = field(init=False)
     """Whether the result is piecewise constant in all arguments."""
-    call: bool = field(init=False)
-    """Whether its C++ is a call, which needs no parentheses in an expression."""
-    infix: bool = field(init=False)
-    """Whether its C++ is a binary or prefix operator."""
     written: tuple[int, ...] = field(init=False)
     """How often each argument occurs in its C++."""
-    divides: bool = field(init=False)
-    """Whether its C++ divides or takes a root: two of these in a vector instruction cost as much as one."""
     on_floats: Callable[..., Any] | None = field(init=False)
     """Its value on floats; None where an argument may not be one."""
     on_arrays: Callable[..., Any] | None = field(init=False)
@@ -122,10 +115,7 @@ class Operation:
         derived = {
             "elementwise": self.array is not None,
             "steps": self.tangent is not None and all(rule is None for rule in self.tangent),
-            "call": _CALL.fullmatch(self.cxx) is not None,
-            "infix": _INFIX.fullmatch(self.cxx) is not None,
-            "written": tuple(self.cxx.count(f"{{{i}}}") for i in range(len(self.arguments))),
-            "divides": any(" / " in text or "sqrt(" in text for text in (self.cxx, *(text for _, text in self.cxx_at))),
+            "written": occurrences(self.cxx, len(self.arguments)),
             "on_floats": self.value if kinds <= {real, array} else None,
             "on_arrays": self.value if self.array is None and kinds == {array} else self.array,
         }

@@ -301,6 +301,15 @@ class BeamDeclaration:
 
 
 @dataclass(frozen=True, slots=True)
+class ShowDeclaration:
+    """`:- show constit(X,I,K) as X.`: what drawings of derivations keep, and its text there; None for the item."""
+
+    item: Item
+    label: Term | None
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class DistributionDeclaration:
     """`:- distribution rewrite(X,...) given X.`: kept for the training of parameters; nothing else reads it."""
 
@@ -319,6 +328,7 @@ Declaration = (
     | PriorityDeclaration
     | PruneDeclaration
     | BeamDeclaration
+    | ShowDeclaration
     | DistributionDeclaration
 )
 

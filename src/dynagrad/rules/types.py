@@ -30,6 +30,7 @@ from .syntax import (
     ItemValue,
     Negation,
     PriorityExpression,
+    ShowDeclaration,
     Side,
     Symbol,
     Term,
@@ -339,6 +340,9 @@ class _Inference:
         for item in items:
             self.allowed = {}
             self.item_if_known(item, {})
+        for shown in rules.source.declarations:
+            if isinstance(shown, ShowDeclaration) and shown.item.key in rules.predicates:
+                self.shown(shown.item, rules.predicates[shown.item.key].types)
         for priority in rules.priorities:
             self.allowed = {}
             nodes: dict[str, int | None] = {}
@@ -361,6 +365,12 @@ class _Inference:
                 if known is not None:
                     words = f"the priority of `{priority.item.key}` computes with `{value.name}`"
                     self.ordered.append((known, (value.span, words)))
+
+    def shown(self, item: Item, types: tuple[Type, ...] | None) -> None:
+        """Checks what drawings show against declared types; it says nothing of the program itself."""
+        self.allowed = {}
+        for argument, (term, union) in enumerate(zip(item.arguments, types or (), strict=False)):
+            self.fit(term, union, item.key, argument)
 
     def item_if_known(self, item: Item, nodes: dict[str, int | None]) -> None:
         if item.key in self.rules.predicates:

@@ -496,8 +496,10 @@ def test_around_a_cycle_marginals_are_expected_visits_and_entropy_is_that_of_the
     assert chart.expected_counts()["on/0"].values == pytest.approx([q / 4 / (1 - q), 3 * q / 4 / (1 - q)], rel=1e-9)
     outside = chart.outside("at")
     assert (math.exp(outside) if semiring == "log" else outside) == pytest.approx(1.0, rel=1e-9)
-    # copies of a fact are one fact: an entropy is that of walks, which do not tell them apart
-    assert chart.entropy() == pytest.approx(-(q * math.log(q) + (1 - q) * math.log(1 - q)) / (1 - q), rel=1e-6)
+    # the entropy is that of the walks, and of the copy that each arc takes: copies of a fact are leaves of their own
+    walks = -(q * math.log(q) + (1 - q) * math.log(1 - q)) / (1 - q)
+    copies = -(math.log(0.25) / 4 + 3 * math.log(0.75) / 4) * q / (1 - q)
+    assert chart.entropy() == pytest.approx(walks + copies, rel=1e-6)
 
 
 def test_tangents_are_those_of_all_items() -> None:

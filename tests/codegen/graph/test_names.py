@@ -5,12 +5,16 @@ Costs half a second: one small function is compiled.
 
 from __future__ import annotations
 
+import linecache
 import re
+import sys
 from typing import Any
 
 import numpy as np
 
 import dynagrad as dg
+from dynagrad.codegen.graph.native import Native
+from dynagrad.compiler.specialised import specialised
 
 
 def fall(height: Any, v: Any) -> Any:
@@ -43,6 +47,50 @@ def test_numbers_arrays_and_states_of_loops_are_called_as_the_user_calls_them() 
 def test_a_loop_says_its_line_also_on_the_way_back() -> None:
     assert f"// the loop of line {LINE + 2}\n" in dg.cpp(fall, 10.0, 0.0)
     assert f"// the loop of line {LINE + 2}\n" in dg.cpp(dg.grad(fall), 10.0, 0.0)
+
+
+def remarks(source: str) -> list[str]:
+    """For each outermost loop, the remark before it, with lines counted from the `def`; empty where there is none."""
+    found, said = [], ""
+    for line in source.splitlines():
+        if line.startswith("  // "):
+            said = re.sub(r"\d+", lambda n: str(int(n[0]) - SOFTENED), line[5:])
+        elif line.startswith("  for ("):
+            found.append(said)
+            said = ""
+    return found
+
+
+SOFTENED = softened.__code__.co_firstlineno
+
+
+def test_a_loop_over_arrays_says_its_lines_though_its_values_have_no_names() -> None:
+    assert remarks(dg.cpp(softened, np.ones(5), 2.0)) == ["line 1", "lines 1 and 2"]
+    assert remarks(dg.cpp(lambda x: np.sum(x * x), np.ones(5))) == [f"line {here() - SOFTENED}"]
+    backward = remarks(dg.cpp(dg.grad(softened), np.ones(5), 2.0))
+    assert len(backward) >= 3
+    assert all(remark in ("line 1", "line 2", "lines 1 and 2", "lines 1, 2 and 3") for remark in backward), backward
+
+
+def here() -> int:
+    """The line of the caller."""
+    return sys._getframe(1).f_lineno
+
+
+def test_where_a_function_stands_in_its_file_changes_nothing_that_is_compiled() -> None:
+    texts, kept = [], []
+    for before in ("", "\n\n\n"):
+        file = f"<{len(before)} lines before>"
+        lines = "def f(x, n):", "    y = x * x", "    while n > 0.0:", "        n = n - 1.0", "    return np.sum(y) + n"
+        text = before + "\n".join(lines)
+        linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+        space: dict[str, Any] = {"np": np}
+        exec(compile(text, file, "exec"), space)
+        texts.append(dg.cpp(space["f"], np.ones(5), 2.0))
+        made = specialised(space["f"], (np.ones(5), 2.0))
+        kept.append(Native(made.graph, "f", made.names).text.source)
+    assert "// lines 2 and 5" in texts[0] and "// lines 5 and 8" in texts[1]
+    assert kept[0] == kept[1] and "//" not in kept[0] and "y_0 = " in kept[0]
 
 
 def test_names_are_those_of_one_function_whatever_was_compiled_before() -> None:

@@ -18,7 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ...calls import maker, public
-from ...eager.numbers import Number, real_part
+from ...eager.kinds import real_part
+from ...eager.numbers import Number
 from ...errors import Error, FactError, QueryError, cut, shown
 from ...facts import readers
 from ...facts.relation import Relation, parse_key
@@ -122,7 +123,7 @@ class Function:
 
     @kept
     def _operation(self) -> Operation:
-        """The function as an operation for `eager/dispatch.py`, whose tangents and adjoint are such operations again.
+        """The function as an operation for `eager/numbers.py`, whose tangents and adjoint are such operations again.
 
         Several results are concatenated in one array.
         """

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from ...codegen.rules.compiled import Stop
 from ...errors import NotDifferentiable, QueryError, shown
 from ...facts.readers import read
-from ...facts.relation import Relation, row_numbers
+from ...facts.relation import Relation
 from ...facts.table import Table
 from ...plan.right_sides import numbers
 from ...rules.semirings import COUNT, ENTROPY, MARGINAL, OUTSIDE, SEMIRINGS
@@ -185,8 +185,7 @@ def entropy(ran: FinishedRun, goal: Any) -> float:
     if not log and any(n < 0 for rule in ran.context.rules.rules for n in numbers(rule.value)):
         raise QueryError("a rule has a negative constant, so derivations have no distribution")
     for key, relation in replay.facts.gathered().items():
-        separate = _copies_separate(ran.context, key)
-        directions[key] = _temperature_tangent(relation, log, separate)[:, None]
+        directions[key] = _temperature_tangent(relation, log)[:, None]
     constants = (lambda w: w) if log else (lambda w: w * math.log(w) if w > 0 else 0.0)
     prepared = replay.rerun(False, Directions((directions,), (constants,)), stop=ran.stop)
     words = words_at(prepared, *place_of(ran.context, prepared, goal), 2)
@@ -198,32 +197,15 @@ def entropy(ran: FinishedRun, goal: Any) -> float:
     return total - tangent if log else math.log(total) - tangent / total
 
 
-def _copies_separate(context: ProgramContext, key: str) -> bool:
-    """Whether copies of a fact count separately, not as one fact of their sum: under some aggregators of plain programs
-    that run in a semiring."""
-    predicate = context.rules.predicates[key]
-    if context.rules.semiring is not None or predicate.defined:
-        return False
-    return SEMIRINGS[context.scale.name].copies[predicate.aggregator] != "sum"
-
-
-def _temperature_tangent(relation: Relation, log: bool, separate: bool) -> npt.NDArray[np.float64]:
-    """The derivative of w**b, or in `log` of its log, with respect to b at one, for the weight w of each fact.
-
-    Copies of a fact are one fact of their sum, unless they are `separate`.
-    """
+def _temperature_tangent(relation: Relation, log: bool) -> npt.NDArray[np.float64]:
+    """The derivative of w**b, or in `log` of its log, with respect to b at one, for the weight w of each row."""
     weights = np.full(relation.count, 0.0 if log else 1.0) if relation.values is None else relation.values
-    groups = np.arange(relation.count, dtype=np.int32) if separate else row_numbers(relation)
     if log:
-        totals = np.full(relation.count, -np.inf)
-        np.logaddexp.at(totals, groups, weights)
-        total = totals[groups]
-        return np.where(np.isfinite(total), total, 0.0)
+        return np.where(np.isfinite(weights), weights, 0.0)
     if (weights < 0).any():
         row = int((weights < 0).argmax())
         raise QueryError(f"{relation.key}, row {row + 1}, has a negative weight, so derivations have no distribution")
-    total = np.bincount(groups, weights, minlength=relation.count)[groups] if relation.count else weights
-    return np.asarray(weights * np.log(np.where(total > 0, total, 1.0)))
+    return np.asarray(weights * np.log(np.where(weights > 0, weights, 1.0)))
 
 
 def _check_sums(ran: FinishedRun, what: str) -> None:

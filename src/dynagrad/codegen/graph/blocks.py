@@ -334,6 +334,9 @@ class Block:
     def begin(self) -> None:
         """A nest is started, perhaps for the second time; a block keeps nothing of it."""
 
+    def comes_from(self, lines: set[int]) -> None:
+        self.code.comes_from(lines)
+
     def local_pointer(self, pointer: str) -> str:
         return pointer
 

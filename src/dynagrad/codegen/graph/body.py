@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from ...ir.names import source_name
 from ...ir.node import Node
+from ...ir.operation import Trait
 from ...passes.loops.linear_forms import Bounds
 from ..cxx import Writer, literal
 
@@ -33,11 +36,18 @@ class Body(Writer):
     def named(self, node: Node, prefix: str) -> str:
         """A fresh name for a node: after the user's name for it, where there is one."""
         said = source_name(node.birth)
-        return self.name(prefix if said is None else f"{said.name}_")
+        return self.name(prefix if said is None or not said.name else f"{said.name}_")
 
     def line(self, text: str = "") -> None:
         self._counted(STORE)
         super().line(text)
+
+    def comes_from(self, lines: Collection[int], what: str = "") -> None:
+        """A comment with lines of the user's functions. It counts for nothing, so code is the same without it."""
+        if lines:
+            *others, last = map(str, sorted(lines))
+            listed = f"lines {', '.join(others)} and {last}" if others else f"line {last}"
+            super().line(f"// {what}{listed}")
 
     def let(self, text: str) -> None:
         """A line that declares a value and stores nothing in memory."""
@@ -65,7 +75,7 @@ class Body(Writer):
 
     def operation(self, node: Node, arguments: list[str], in_loop: bool) -> str:
         """The C++ of an elementwise operation on names and literals."""
-        self.divides = self.divides or node.operation.divides
+        self.divides = self.divides or Trait.DIVIDES in node.operation.traits
         return _operation(node, arguments, in_loop)
 
 

@@ -186,7 +186,7 @@ def _loop(block: Block, node: Node) -> None:
     own = loop.body.inputs[count is not None :]
     said = next((s for v in own[: loop.states] if (s := source_name(v.birth)) is not None and s.line), None)
     if said is not None:
-        code.line(f"// the loop of line {said.line}")
+        code.comes_from([said.line], "the loop of ")
     for i, (a, type) in enumerate(zip(init, types, strict=True)):
         memory = None
         if type.kind == "stack":

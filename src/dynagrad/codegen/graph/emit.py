@@ -143,7 +143,8 @@ class UnitWriter(TranslationUnit):
         for k, node in enumerate(graph.inputs):
             t = node.type.cxx
             if node.shape:
-                name = f"in{k}" if source_name(node.birth) is None else code.named(node, "in")
+                said = source_name(node.birth)
+                name = f"in{k}" if said is None or not said.name else code.named(node, "in")
                 code.let(f"const {t}* const {name} = static_cast<const {t}*>(inputs[{k}]);")
                 inputs.append(Memory(name, False))
             else:

@@ -18,6 +18,7 @@ from typing import Protocol
 import numpy as np
 
 from ...ir.code import code_of
+from ...ir.names import source_name
 from ...ir.node import Node
 from ...ir.types import Shape
 from ...passes.loops.index_forms import ZERO, Form, Index, flat, name, number, strides
@@ -49,6 +50,7 @@ class EnclosingBlock(Protocol):
     sums: set[Node]
 
     def begin(self) -> None: ...
+    def comes_from(self, lines: set[int]) -> None: ...
     def local_pointer(self, pointer: str) -> str: ...
     def number(self, node: Node) -> str: ...
     def pointer(self, node: Node) -> str | None: ...
@@ -92,6 +94,7 @@ class Nest:
         self.work = [0] * (len(self.loops) + 1)  # the work of one round of each loop, without its inner loops
         self.totals: list[_Total] = []  # reductions carried by the outermost loop
         self.cut = False
+        self.lines: set[int] = set()  # of the user's functions, which its values come from
 
     # -- text --------------------------------------------------------------------------------------------------------
 
@@ -148,6 +151,7 @@ class Nest:
 
     def compute(self, node: Node, index: Index) -> str:
         """An element that is computed: of a view or an elementwise operation."""
+        self.note(node)
         kind = role(node)
         if kind == "view":
             found = self.value(node.arguments[0], self.through(node, index))
@@ -169,6 +173,12 @@ class Nest:
         if node.type.kind == "integer" and not self.loops:
             self.code.bounds.note(made, node, given)
         return made
+
+    def note(self, node: Node) -> None:
+        """Notes the line of the user's that a node comes from."""
+        said = source_name(node.birth)
+        if said is not None and said.line:
+            self.lines.add(said.line)
 
     def through(self, node: Node, index: Index) -> Index:
         return through(node, index, self.ask, self.lengths, self.split)
@@ -220,6 +230,7 @@ class Nest:
 
     def fold(self, node: Node, fold: Fold, pointer: str | None) -> str:
         """A reduction over axes, into an array, or without a pointer into a variable, whose name it returns."""
+        self.note(node)
         parts = [self.value(a, self._pick(axes)) for a, axes in zip(node.arguments, fold.reads, strict=True)]
         text = " * ".join(parts)
         kind, cxx = node.type.kind, node.type.cxx
@@ -434,6 +445,8 @@ def nest(
         around.begin()
         made = Nest(around, domain, own, merge)
         fill(made)
+    if made.loops:
+        around.comes_from(made.lines)
     made.write(threads)
     return made
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from ...forks import kept, renewed
 from ...ir.control import Graph
-from ...ir.names import Names, naming
+from ...ir.names import Names, naming, without_lines
 from ...passes.loops.recurrences import cut_recurrences
 from ...passes.optimise import optimise
 from ...runtime import library
@@ -48,15 +48,17 @@ class Native:
 
     @kept
     def text(self) -> Any:
-        """The generated code, a `Text`."""
-        small = self.small
-        with naming(self.names):
+        """The generated code, a `Text`. It has no lines of the user's file, since the library is kept under it."""
+        small = self.small  # first, since it carries names over
+        with naming(without_lines(self.names)):
             return emit(small)
 
     @property
     def source(self) -> str:
-        """The C++ of the graph."""
-        source: str = self.text.source
+        """The C++ of the graph, for people: with comments that say which lines it comes from."""
+        small = self.small
+        with naming(self.names):
+            source: str = emit(small).source
         return source
 
     def _library(self) -> tuple[library.Library, Given | None]:
@@ -64,7 +66,7 @@ class Native:
         with self._lock:
             if self._made is None:
                 start = time.perf_counter()
-                whole = self.source + glue(NAME, self.inputs, self.outputs, self.text.addresses)
+                whole = self.text.source + glue(NAME, self.inputs, self.outputs, self.text.addresses)
                 made = library.lent(cache.build(whole, flags=self.text.flags, prelude=PRELUDE))
                 self._made = made, attach(made, self.text)
                 self.seconds = time.perf_counter() - start

@@ -29,6 +29,10 @@ class Outline:
         self.code = Body()
         self.parameters: dict[str, tuple[str, str]] = {}  # type and name of a parameter, by the argument's text
 
+    def comes_from(self, lines: set[int]) -> None:
+        """Said beside the call, since loops of several lines may share a function."""
+        self.around.comes_from(lines)
+
     def parameter(self, text: str, cxx: str) -> str:
         return self.parameters.setdefault(text, (cxx, f"given{len(self.parameters)}"))[1]
 

@@ -41,6 +41,7 @@ def hoisted(loop: Loop, captured: Sequence[Value], counter: str, length: str, bo
     rounds = bounds.of(length)
     known = None if rounds is None else bounds.range(rounds)
     found: set[Key] = set()
+    of_length: dict[str, None] = {}
     tests: dict[str, None] = {}
     for node in order(loop.body.outputs):
         for hole, n in holes_of(node):
@@ -60,8 +61,7 @@ def hoisted(loop: Loop, captured: Sequence[Value], counter: str, length: str, bo
             if slope:
                 tests[f"uint64_t({start} + {literal(slope)} * ({length} - 1)) < {n}"] = None
                 if known is None or known[1] > MOST_ROUNDS:
-                    tests[f"{length} <= {MOST_ROUNDS}"] = None
+                    of_length[f"{length} <= {MOST_ROUNDS}"] = None
     if not tests:
         return InRange(frozenset(found), "")
-    condition = [f"{length} > 0", *sorted(tests, key=lambda t: not t.startswith(length))]
-    return InRange(frozenset(found), " && ".join(condition))
+    return InRange(frozenset(found), " && ".join([f"{length} > 0", *of_length, *tests]))

@@ -17,6 +17,7 @@ from ...errors import Error
 from ...ir import Node, order
 from ...ir.control import Graph, GraphFunction
 from ...ir.types import real
+from ...passes.optimise import optimise
 from ...plan.right_sides import as_real
 
 if TYPE_CHECKING:
@@ -77,7 +78,6 @@ class Functions:
         return Code([declared], results, f"{NAMESPACE}::{called}({given})", name)
 
     def _function(self, outputs: tuple[Node, ...], name: str) -> tuple[str, list[Node]]:
-        from ...passes.optimise import optimise  # for a quick start
         from ..graph.emit import UnitWriter  # for a quick start
 
         if self._program is None:

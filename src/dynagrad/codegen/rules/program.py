@@ -10,7 +10,8 @@ from ..cxx import comment
 from . import linked
 from .access import write_access
 from .backward import adjoints, resting
-from .backward.sweep import write_backward, write_members
+from .backward.sweep import write_backward
+from .backward.tape import write_members
 from .context import AGENDAS, ClassContext, level_type
 from .forest import collecting
 from .functions import INTEGERS
@@ -129,8 +130,11 @@ def _body(context: ClassContext) -> tuple[list[str], str]:
         if context.has_axioms(table):
             write_facts(context, table)
     before = list(out.lines)  # tables of facts are part of the layout
-    members = _program(context) if plan.collects is None else collecting.write_program(context)
-    layout = "\n".join([*before, members])
+    if plan.collects is None:
+        layout = "\n".join([*before, _program(context)])
+    else:
+        layout = "\n".join(before)
+        collecting.write_program(context)
     return out.lines, layout
 
 

@@ -8,7 +8,7 @@ from ...rules.aggregators import AGGREGATORS
 from ...rules.semirings import SEMIRINGS
 from ..cxx import comment
 from .backward import resting
-from .backward.sweep import improves, record_contribution, record_pop, tape_bytes
+from .backward.tape import improves, record_contribution, record_pop, tape_bytes
 from .combine import may_excuse
 from .context import AGENDAS, ClassContext
 from .incremental import resolving

@@ -13,7 +13,7 @@ from ...rules.semirings import SEMIRINGS
 from ...rules.syntax import Variable
 from .access import write_view, write_views
 from .backward.adjoints import write_view as write_adjoint_view
-from .backward.sweep import write_table_members
+from .backward.tape import write_table_members
 from .combine import copies, may_excuse
 from .context import ClassContext, level_type
 from .scope import local

@@ -3,7 +3,8 @@
 Online partial evaluation (Jones, Gomard and Sestoft 1993): static values are computed, dynamic ones become nodes.
 
 - `values.py`: the values that variables hold; `joins.py`: abstract values, which stand for several, and their join.
-- `specialiser.py`: evaluation, calls, dynamic choices, changes in place; and the tables that handlers enter.
+- `specialiser.py`: evaluation, calls, changes in place, and the tables that handlers enter; `choices.py`: choices on
+  dynamic conditions.
 - `exceptions.py`: `raise`, `assert` and checks while the graph runs.
 - `limits.py`: how far loops are unrolled and calls inlined.
 - `masks.py`, `arrays.py`: elements chosen by a mask; making and indexing arrays.

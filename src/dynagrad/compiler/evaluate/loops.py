@@ -18,10 +18,11 @@ from ...ir.ops import integers
 from ...ir.ops.scalars import logical_and
 from ...ir.types import integer
 from ..frontend.core import For, While
+from .choices import content_from, content_values, mismatch, token_index
 from .iteration import IterationSpace, iteration_space
 from .joins import AbstractValue, Mismatch, abstract, build, equal, flatten, join, leaf_types
 from .limits import most_copies
-from .specialiser import Specialiser, content_from, content_values, primitive
+from .specialiser import Specialiser, primitive
 from .values import NOW, Ref, describe, node_of
 
 SHORT = 16  # rounds up to which a loop is unrolled
@@ -59,7 +60,7 @@ def loop(s: Specialiser, e: While | For, env: dict[str, Any]) -> State:
             return run.in_graph(initial)
     except (Mismatch, LiftError) as problem:
         s.at = e.at or s.at
-        wrong = s.mismatch(problem, e) if isinstance(problem, Mismatch) else problem
+        wrong = mismatch(s, problem, e) if isinstance(problem, Mismatch) else problem
         most, product = most_copies(), s.product
         try:
             return _unroll(s, run, initial, most // product)
@@ -204,7 +205,7 @@ class _For:
         try:
             found: State = self.s.cond(guard, body, lambda: state)
         except Mismatch as problem:
-            raise self.s.mismatch(problem, self.e) from None
+            raise mismatch(self.s, problem, self.e) from None
         return found
 
     def in_graph(self, initial: State) -> State:
@@ -312,7 +313,7 @@ def _in_graph(
     start = [n for x, p in zip(initial, forms, strict=True) for n in flatten(x, p)]
     start += [n for ref in order for n in flatten(content_values(ref, ref.content), changing[ref])]
     traced = _TracedRound(test, states, after, start, since)
-    place = s.token_index(forms, order, list(changing.values()))
+    place = token_index(s, forms, order, list(changing.values()))
     if place >= 0:  # checks come first
         traced.before(place)
         made = finish(traced)

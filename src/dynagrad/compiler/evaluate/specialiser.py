@@ -1,11 +1,11 @@
 """The specialiser: an online partial evaluator of the core language, whose residual program is a graph.
 
 Static values are computed at once: functions are inlined, structures taken apart, conditions decided. A dynamic number
-is a node. A choice on a dynamic condition is specialised for both branches, whose results are joined. This file has
-evaluation, calls, choices, and changes in place, which are logged so that those of a branch can be undone. Loops,
-recursion, primitives and library functions are handlers in other files, entered into the tables here.
+is a node. This file has evaluation, calls, and changes in place, which are logged so that those of a branch can be
+undone. Choices on dynamic conditions, loops, recursion, primitives and library functions are handlers in other files,
+entered into the tables here.
 
-It is long because evaluation, calls and choices are one recursion.
+It is long because evaluation and calls are one recursion.
 """
 
 from __future__ import annotations
@@ -20,14 +20,9 @@ from typing import Any, TypeVar
 
 from ...eager.names.numpy_names import ORIGINALS
 from ...errors import Error, LiftError
-from ...ir import Node, builders, control
-from ...ir.failures import after
-from ...ir.names import name_value
-from ...ir.node import constant
-from ...ir.ops import integers
-from ...ir.ops import scalars as ops
+from ...ir import Node, builders
+from ...ir.names import name_value, set_line
 from ..frontend.core import (
-    KEPT,
     UNDEFINED,
     Apply,
     Atom,
@@ -45,12 +40,11 @@ from ..frontend.core import (
     Tuple,
     While,
 )
-from ..frontend.operators import is_speculatable
 from ..frontend.source import error
 from ..frontend.statements import lower
-from .joins import AbstractValue, Mismatch, abstract, build, flatten, join, leaf_types
+from .joins import Mismatch
 from .limits import most_calls
-from .values import Array, Cell, Closure, Dict, HostFunction, List, Masked, Optional, Ref, describe, normal
+from .values import Array, Cell, Closure, Dict, HostFunction, Masked, Ref, describe, normal
 
 Handler = Callable[..., Any]
 Args = Sequence[Any]
@@ -153,7 +147,7 @@ class Specialiser:
 
     def __init__(self, finders: Sequence[Finder]) -> None:
         self.finders = finders
-        self.at: Position | None = None
+        self._at: Position | None = None
         self.level = 0  # dynamic choices and loops around
         self.product = 1  # how many copies the unrolled loops around make
         self.frames: list[Frame] = []
@@ -167,6 +161,16 @@ class Specialiser:
         self.tries: list[tuple[tuple[Any, ...], Position | None]] = []  # the classes that each `try` around catches
         self.splits = False  # whether the continuation of a dynamic choice may be specialised once for each branch
         self.assumed: dict[Node, bool] = {}  # the conditions of such choices
+
+    @property
+    def at(self) -> Position | None:
+        """The place in the user's functions that is read."""
+        return self._at
+
+    @at.setter
+    def at(self, at: Position | None) -> None:
+        self._at = at
+        set_line(0 if at is None else at.line)
 
     # -- errors ------------------------------------------------------------------------------------------------------
 
@@ -206,7 +210,7 @@ class Specialiser:
                     with self.located(e.at):
                         test = self.truth(self.read(e.condition, env))
                         if not isinstance(test, bool):
-                            return self.dynamic_if(e, test, env)
+                            return self.apply("if", e, test, env)
                     e = e.then if test else e.otherwise
                 case Name() | Constant():
                     return self.read(e, env)
@@ -336,6 +340,10 @@ class Specialiser:
     def apply(self, name: str, *arguments: Any) -> Any:
         """Applies a primitive. Handlers call each other in this way, so that their files need not import each other."""
         return PRIMITIVES[name](self, *arguments)
+
+    def cond(self, test: Node, then: Callable[[], Any], otherwise: Callable[[], Any], speculate: bool = False) -> Any:
+        """The join of what two functions return, with the join of their changes in place. Raises Mismatch."""
+        return self.apply("cond", test, then, otherwise, speculate)
 
     def call(self, function: Any, arguments: Sequence[Any], named: Mapping[str, Any] | None = None) -> Any:
         """Calls a closure, a primitive, a host function, a library function with a handler, or a Python function."""
@@ -494,174 +502,6 @@ class Specialiser:
                     changed[ref] = ref.content
                     ref.content = content
 
-    # -- choices -----------------------------------------------------------------------------------------------------
-
-    def dynamic_if(self, e: If, test: Node, env: dict[str, Any]) -> Any:
-        """A choice on a dynamic condition: both branches are specialised, and their results joined."""
-        if test in self.assumed:
-            return self.evaluate(e.then if self.assumed[test] else e.otherwise, env)
-        speculate = is_speculatable(e.then) and is_speculatable(e.otherwise)
-
-        def branch(part: Expression, holds: bool) -> Callable[[], Any]:
-            return lambda: self.evaluate(part, _refine(env, test, holds))
-
-        since = builders.now()
-        try:
-            return self.cond(test, branch(e.then, True), branch(e.otherwise, False), speculate)
-        except Mismatch as problem:
-            if self.splits:
-                raise Undecided(test, self.mismatch(problem, e)) from None
-            raise self.mismatch(problem, e) from None
-        except Undecided as inner:  # this choice is split first, where the other is made inside of it
-            raise Undecided(test, inner) from None if inner.test.birth >= since else inner
-
-    def mismatch(self, problem: Mismatch, e: If | While | For) -> LiftError:
-        """The error for values that cannot be joined: the variable, and what it is on either side."""
-        if isinstance(e, If) and e.names == KEPT:
-            return self.error(
-                "which items this comprehension keeps is decided as the function runs, but its result has a fixed "
-                "length; write a value for each item, as in [v if v > 0.0 else 0.0 for v in x], a loop with `if`, or, "
-                "of numbers, a function of filter(), as in sum(filter(f, x))",
-                e.at,
-            )
-        what, path = "the result", problem.path
-        names = e.names if isinstance(e, If) else e.state
-        first, _, rest = path.removeprefix("[").partition("]")
-        if names and path.startswith("[") and first.isdigit() and int(first) < len(names):
-            what, path = names[int(first)].partition(".")[0], rest  # names that a front end made have a number
-        what = {"%result": "the result"}.get(what, what)
-        if path.startswith(" ("):  # a reference
-            what, path = path.strip(" ()"), ""
-        if isinstance(e, If):
-            return self.error(
-                f"{what}{path} is {problem.a} in one branch and {problem.b} in the other, and which one is taken is "
-                "decided as the function runs; both must be of the same kind, shape and structure",
-                e.at,
-            )
-        return self.error(
-            f"{what}{path} is {problem.a} before a round of this loop and {problem.b} after it; what a loop changes "
-            "must keep its kind, shape and structure",
-            e.at,
-        )
-
-    def cond(self, test: Node, then: Callable[[], Any], otherwise: Callable[[], Any], speculate: bool = False) -> Any:
-        """The join of what two functions return, with the join of their changes in place. Raises Mismatch."""
-        since = builders.now()
-        results: list[Any] = []
-        changes: list[dict[Ref, Any]] = []
-        diverged = 0
-        for run in (then, otherwise):
-            with self.journal() as changed:
-                self.level += 1
-                outer, self.test = self.test, test
-                try:
-                    results.append(run())
-                except Diverges:
-                    diverged += 1
-                    results.append(UNDEFINED)
-                finally:
-                    self.test = outer
-            changes.append(changed)
-        if diverged == 2:
-            raise Diverges
-        refs = list(dict.fromkeys(ref for changed in changes for ref in changed))
-        whole = [abstract(result, heap=changed) for result, changed in zip(results, changes, strict=True)]
-        joined = [join(whole[0], whole[1], "", *changes)]
-        sides = [[results[0]], [results[1]]]
-        for ref in refs:
-            contents = [content_values(ref, changed.get(ref, ref.content)) for changed in changes]
-            for side, content in zip(sides, contents, strict=True):
-                side.append(content)
-            forms = [abstract(content, heap=changed) for content, changed in zip(contents, changes, strict=True)]
-            joined.append(join(forms[0], forms[1], f" ({describe(ref)}) ", *changes))
-        flat = [
-            [n for x, p in zip(side, joined, strict=True) for n in flatten(x, p, changed)]
-            for side, changed in zip(sides, changes, strict=True)
-        ]
-        first = self.token_index(joined[:1], refs, joined[1:])
-        held = self.token.content
-        if first >= 0 and isinstance(held, Node):  # earlier checks come before the test
-            test = after(held, test)
-        nodes = iter(self.phi_nodes(test, flat[0], flat[1], since, speculate and not refs, first))
-        value = build(joined[0], nodes)
-        for ref, p in zip(refs, joined[1:], strict=True):
-            self.put(ref, content_from(ref, build(p, nodes)))
-        return value
-
-    def token_index(
-        self, results: Sequence[AbstractValue], refs: Sequence[Ref], contents: Sequence[AbstractValue]
-    ) -> int:
-        """The index of the token among the numbers of results and changed contents; -1 where it did not change."""
-        if self.token not in refs:
-            return -1
-        return sum(len(leaf_types(p)) for p in (*results, *contents[: refs.index(self.token)]))
-
-    def phi_nodes(
-        self, test: Node, first: list[Node], second: list[Node], since: int, speculate: bool, before: int = -1
-    ) -> list[Node]:
-        """The phi nodes of two branches: selects, if both may be speculated (if-conversion), or else a `cond` node.
-
-        The one at the index `before` is computed before the others.
-        """
-        differ = [i for i, (a, b) in enumerate(zip(first, second, strict=True)) if a is not b]
-        differ.sort(key=lambda i: i != before)
-        found = list(first)
-        if speculate and not any(first[i].type.shape for i in differ):
-            for i in differ:
-                found[i] = select(test, first[i], second[i])
-            return found
-        if differ:
-            outputs = [[side[i] for i in differ] for side in (first, second)]
-            [yes, no], captured = builders.close([((), outputs[0]), ((), outputs[1])], since, hoist=False)
-            made = control.parts(control.make_cond(test, control.Branches(yes, no), captured))
-            for i, node in zip(differ, made, strict=True):
-                found[i] = node
-        return found
-
 
 _OURS = str(Path(__file__).parents[2]) + os.sep
 _TAKES_UNDEFINED = frozenset({"cell", "write_cell", "dict"})
-
-
-def _refine(env: Mapping[str, Any], test: Node, holds: bool) -> dict[str, Any]:
-    """The variables in a branch, with optional ones refined to None or to their value where its condition says so."""
-    found = dict(env)
-    for name, x in env.items():
-        if isinstance(x, Optional) and (test is x.present or test is ops.logical_not(x.present)):
-            found[name] = x.value if holds == (test is x.present) else None
-    return found
-
-
-def select(test: Node, a: Node, b: Node) -> Node:
-    """One of two numbers, both of which are computed."""
-
-    found: Node
-    if a.type.kind != "boolean":
-        found = (integers.where if a.type.kind == "integer" else ops.where)(test, a, b)
-    elif b is constant(False):
-        found = ops.logical_and(test, a)
-    elif a is constant(True):
-        found = ops.logical_or(test, b)
-    else:
-        found = integers.choose(test, a, b)
-    return found
-
-
-def content_values(ref: Ref, content: Any) -> tuple[Any, ...]:
-    """The content of a reference as a tuple of values."""
-    if isinstance(ref, Array | Cell):
-        return (content,)
-    if isinstance(ref, List):
-        return tuple(content)
-    return (tuple(content), *content.values())
-
-
-def content_from(ref: Ref, values: tuple[Any, ...]) -> Any:
-    """The content of a reference from the tuple that `content_values` made."""
-    if isinstance(ref, Array):
-        return values[0].content if isinstance(values[0], Array) else values[0]
-    if isinstance(ref, Cell):
-        return values[0]
-    if isinstance(ref, List):
-        return tuple(values)
-    return dict(zip(values[0], values[1:], strict=True))

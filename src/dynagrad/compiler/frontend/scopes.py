@@ -104,12 +104,18 @@ def local_names(scope: Definition) -> Names:
     return (assigned(body) | frozenset(parameters(scope.args))) - declared
 
 
+_NESTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+
+
 def own_nodes(body: Iterable[ast.AST]) -> Iterator[ast.AST]:
     """All nodes of a body without those inside nested functions."""
-    for node in body:
+    todo = [*body]
+    todo.reverse()
+    while todo:
+        node = todo.pop()
         yield node
-        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
-            yield from own_nodes(ast.iter_child_nodes(node))
+        if not isinstance(node, _NESTED):
+            todo += reversed([*ast.iter_child_nodes(node)])
 
 
 # -- cells -------------------------------------------------------------------------------------------------------------
@@ -155,6 +161,9 @@ def binding_groups(scope: Definition) -> list[list[ast.FunctionDef]]:
     for block in blocks:
         i = 0
         while i < len(block):
+            if not isinstance(block[i], ast.FunctionDef):
+                i += 1
+                continue
             end = _reach(block, i)
             group = [s for s in block[i : end + 1] if isinstance(s, ast.FunctionDef)]
             own = {d.name for d in group}
@@ -171,8 +180,6 @@ def binding_groups(scope: Definition) -> list[list[ast.FunctionDef]]:
 def _reach(block: Sequence[ast.AST], first: int) -> int:
     """The index of the last function that is used, directly or through others, by the one at `first`."""
     places = {s.name: i for i, s in enumerate(block) if isinstance(s, ast.FunctionDef)}
-    if not isinstance(block[first], ast.FunctionDef):
-        return first
     end, at = first, first
     while at <= end:
         s = block[at]

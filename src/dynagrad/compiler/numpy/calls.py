@@ -17,12 +17,12 @@ import numpy as np
 from ...eager import special
 from ...eager.names.numpy_names import join_along
 from ...eager.numpy import exponentials
-from ...eager.numpy.functions import FUNCTIONS
+from ...eager.numpy.functions import FUNCTIONS, METHODS
 from ...eager.numpy.missing import unknown
 from ...eager.numpy.protocol import BY_UFUNC, CHOOSING, check_options, name_of, spelled
-from ...eager.numpy.ufuncs import METHODS
 from ...errors import Error
 from ...ir import Node
+from ...ir.node import numpy_by
 from ...ir.operation import Operation, apply
 from ...ir.ops.arrays import shape_of
 from ..evaluate.arrays import as_array, at_index, cast_to, content_of, holds_node, of_kind, set_index, store
@@ -151,7 +151,11 @@ def _as_tuple(s: Specialiser, x: Any) -> Any:
     return x
 
 
-_tracing = threading.local()
+class _Nested(threading.local):
+    depth = 0  # of handlers that call numpy's functions, inside each other
+
+
+_nested = _Nested()
 
 
 def _evaluate(function: Any, args: list[Any], options: dict[str, Any]) -> Any:
@@ -161,38 +165,17 @@ def _evaluate(function: Any, args: list[Any], options: dict[str, Any]) -> Any:
     return _traced(lambda: _in_graph(function, args, options))
 
 
-_ordinary = Node.__array_function__, Node.__array_ufunc__
-
-
-def _array_function(self: Node, function: Any, types: Any, args: Any, options: Any) -> Any:
-    """numpy's protocol on nodes: while a handler runs, the functions of numpy that it calls go to the graph too."""
-    if getattr(_tracing, "active", False):
-        return _in_graph(function, list(args), dict(options))
-    return _ordinary[0](self, function, types, args, options)
-
-
-def _array_ufunc(self: Node, function: Any, method: str, *args: Any, **options: Any) -> Any:
-    if getattr(_tracing, "active", False) and method == "__call__":
-        return _in_graph(function, list(args), options)
-    return _ordinary[1](self, function, method, *args, **options)
-
-
-setattr(Node, "__array_function__", _array_function)  # noqa: B010  # only the compiler passes nodes to numpy
-setattr(Node, "__array_ufunc__", _array_ufunc)  # noqa: B010  # only the compiler passes nodes to numpy
-
-
 def _in_graph(function: Any, args: list[Any], options: dict[str, Any]) -> Any:
-
+    """A function of numpy on nodes; the functions of numpy that its handler calls come back here."""
     refuse_masked((*args, *options.values()))
-    depth: int = getattr(_tracing, "depth", 0)
-    if depth > _MOST_NESTED:
+    if _nested.depth > _MOST_NESTED:
         raise Error(f"{name_of(function)} cannot be compiled with such arguments")
-    _tracing.depth = depth + 1
+    _nested.depth += 1
     try:
         found = _of_reals(function, args, options)
         kind = kind_of_result(function, args, options)
     finally:
-        _tracing.depth = depth
+        _nested.depth -= 1
     if function in EACH and isinstance(found, tuple):  # several arrays, each with its own kind
         return tuple(_of_own_kind(function, part, x) for part, x in zip(found, args, strict=True))
     return found if kind is None else of_kind(found, kind)
@@ -208,7 +191,7 @@ def _of_own_kind(function: Any, part: Any, x: Any) -> Any:
 
 
 _DTYPES: dict[str, Any] = {"real": np.float64, "integer": np.int64, "boolean": np.bool_}
-_MOST_NESTED = 100  # handlers that call numpy's functions, inside each other
+_MOST_NESTED = 100
 
 
 def _of_reals(function: Any, args: list[Any], options: dict[str, Any]) -> Any:
@@ -303,10 +286,5 @@ _REFUSED = frozenset({"dtype", "out"})
 
 def _traced(compute: Callable[[], Any]) -> Any:
     """Runs a function during which numpy's functions on nodes go to the graph."""
-    before = getattr(_tracing, "active", False)
-    _tracing.active = True
-    try:
-        with np.errstate(all="ignore"):
-            return compute()
-    finally:
-        _tracing.active = before
+    with numpy_by(_in_graph), np.errstate(all="ignore"):
+        return compute()

@@ -17,6 +17,7 @@ from ...autodiff import derive
 from ...errors import Error, NotDifferentiable
 from ...ir import Node
 from ...ir.node import fresh, order, substitute
+from ..evaluate.choices import content_values
 from ..evaluate.joins import (
     AbstractValue,
     Dynamic,
@@ -28,7 +29,7 @@ from ..evaluate.joins import (
     flatten,
     leaf_types,
 )
-from ..evaluate.specialiser import Args, Named, Specialiser, content_values
+from ..evaluate.specialiser import Args, Named, Specialiser
 from ..evaluate.values import Array, Closure, Dict, HostFunction, List, describe, function_like, node_of, type_of, zero
 
 OWNED = "it is an argument that is differentiated; change a copy of it"

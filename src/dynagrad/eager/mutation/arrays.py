@@ -7,8 +7,6 @@ current value, by `settled`, an immutable number. So operations, tapes and deriv
 A `Storage` keeps what was written (`records.py`), and is shared with views. Here is the array: how it is made, indexed
 and written to, and numpy's functions and methods on it. numpy's functions that write, or make views, are in
 `writing.py`. (JAX has references for this, `jax.new_ref`.)
-
-It is long because an array answers to all of numpy's methods and operators.
 """
 
 from __future__ import annotations
@@ -23,11 +21,11 @@ import numpy as np
 
 from ...errors import Error
 from ...ir.operation import Operation
-from ..dispatch import lift
-from ..numbers import LIFTS, Number, plain, real_part, shape_of
-from ..numpy.functions import FUNCTIONS, item_of
+from ..kinds import LIFTS, plain, real_part, shape_of
+from ..numbers import Number, lift
+from ..numpy.functions import FUNCTIONS, implements, item_of
 from ..numpy.linalg import rearranged, strided
-from ..numpy.protocol import BY_FUNCTION, Methods, array_function, array_ufunc
+from ..numpy.protocol import array_function, array_ufunc
 from ..perturbations import place
 from .records import Storage, View, copied, element_of, gathered
 from .writing import ONE_BY_ONE, SPLITS, VIEWS, WRITES, each, into, pieces
@@ -252,7 +250,7 @@ class MutableArray(Number):
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         now = self.settled()
         if isinstance(now, Number):
-            return Methods.__array__(self, dtype, copy)
+            return super().__array__(dtype, copy)
         return np.array(now, dtype=dtype) if copy or copy is None else np.asarray(now, dtype=dtype)
 
     def _alone(self) -> Any:
@@ -311,6 +309,9 @@ class MutableArray(Number):
 
     def swapaxes(self, axis1: int, axis2: int) -> Any:
         return self.viewed(lambda whole: np.swapaxes(whole, axis1, axis2))
+
+    def round(self, decimals: int = 0, out: Any = None) -> Any:
+        return np.round(self, decimals, out)
 
     def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
         return np.diagonal(self, offset, axis1, axis2)
@@ -387,15 +388,6 @@ class _Flat:
         self.of[self._places(index)] = x
 
 
-def _by_function(name: str) -> Callable[..., Any]:
-    """The method of arrays that is numpy's function of this name."""
-    return lambda self, *arguments, **options: getattr(np, name)(self, *arguments, **options)
-
-
-for _name in {*BY_FUNCTION, "round"} - vars(MutableArray).keys():
-    setattr(MutableArray, _name, _by_function(_name))
-
-
 def _lift_mutable(operation: Operation, tag: int, arguments: list[Any]) -> Any:
     return writable(lift(operation, _settled(arguments)))
 
@@ -403,28 +395,10 @@ def _lift_mutable(operation: Operation, tag: int, arguments: list[Any]) -> Any:
 LIFTS[MutableArray] = _lift_mutable
 
 
-def _copy_of(self: Any, order: str = "C") -> Any:
-    """`x.copy()` for a number with derivatives: a mutable array."""
-    return writable(self)
-
-
+@implements("copy")
 def _copied_array(a: Any, order: str = "C") -> Any:
     """`np.copy`, which makes an array of no dimension from a single number."""
     return a.copy(order) if type(a) is MutableArray else array_of(a)
-
-
-def _as_type(self: Any, dtype: Any, *, copy: bool = True, **options: Any) -> Any:
-    found = Methods.astype(self, dtype, **options)
-    return writable(found) if copy else found
-
-
-def _flattened(self: Any, order: str = "C") -> Any:
-    return writable(FUNCTIONS[np.ravel](self, order))
-
-
-for _name, _method in (("copy", _copy_of), ("astype", _as_type), ("flatten", _flattened)):
-    setattr(Number, _name, _method)
-FUNCTIONS[np.copy] = _copied_array
 
 
 # -- making and reading ------------------------------------------------------------------------------------------------

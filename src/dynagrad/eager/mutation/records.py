@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 
 from ...errors import Error
-from ..numbers import Number, as_element, fresh, real_part, shape_of
+from ..kinds import as_element, fresh, real_part, shape_of
+from ..numbers import Number
 from ..numpy.functions import FUNCTIONS, item_of
 from ..perturbations import is_sealed, place
 

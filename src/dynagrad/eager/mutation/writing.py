@@ -14,8 +14,8 @@ import numpy as np
 
 from ...errors import Error
 from ...ir.ops import arrays
-from ..dispatch import lift
-from ..numbers import Number, plain, shape_of
+from ..kinds import plain, shape_of
+from ..numbers import Number, lift
 from ..numpy.functions import FUNCTIONS, item_of
 from ..perturbations import place
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from ...errors import Error
 from .. import special
-from ..numbers import LIFTS, plain, real_part, shape_of
+from ..kinds import LIFTS, plain, real_part, shape_of
 from ..perturbations import place
 from .numpy_names import ORIGINALS
 

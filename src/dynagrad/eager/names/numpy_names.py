@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 
 from ...errors import Error
+from ..kinds import LIFTS, plain, shape_of
 from ..mutation.arrays import MutableArray, array_of, writable
-from ..numbers import LIFTS, Number, plain, shape_of
+from ..numbers import Number
 from ..numpy.functions import FUNCTIONS, of_dtype
 from ..perturbations import inside, place
 

@@ -13,8 +13,8 @@ from ...ir.operation import Operation
 from ...ir.ops import arrays
 from ...ir.ops import scalars as ops
 from ...ir.ops.arrays import shape_of
-from ..dispatch import lift
-from ..numbers import plain, real_part
+from ..kinds import plain, real_part
+from ..numbers import lift
 from .functions import axes_of, axis_of, implements, item_of, rank, whole
 from .shapes import atleast_1d, atleast_2d, broadcast_to, moveaxis, ravel, reshape, swapaxes
 

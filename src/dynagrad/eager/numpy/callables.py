@@ -13,8 +13,8 @@ import numpy as np
 
 from ...ir.ops import arrays
 from ...ir.ops.arrays import shape_of
-from ..dispatch import lift
-from ..numbers import plain, real_part
+from ..kinds import plain, real_part
+from ..numbers import lift
 from .functions import axes_of, implements, item_of, rank
 
 

@@ -17,8 +17,8 @@ from ...ir.operation import Operation
 from ...ir.ops import arrays, reductions
 from ...ir.ops import scalars as ops
 from ...ir.ops.arrays import shape_of, surely_finite
-from ..dispatch import lift
-from ..numbers import plain, real_part
+from ..kinds import plain, real_part
+from ..numbers import lift
 from .functions import axes_of
 
 

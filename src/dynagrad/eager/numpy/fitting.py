@@ -13,8 +13,8 @@ import numpy as np
 from ...errors import Error
 from ...ir.ops import arrays, matrices
 from ...ir.ops.arrays import shape_of
-from ..dispatch import lift
-from ..numbers import plain, real_part
+from ..kinds import plain, real_part
+from ..numbers import lift
 from .functions import implements, item_of, rank, whole
 
 _EPS = float(np.finfo(np.float64).eps)

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from ...errors import Error
+from ...ir.operation import apply
 from ...ir.ops import arrays
 from ...ir.ops.arrays import shape_of
-from ..dispatch import lift
-from ..numbers import Number, as_element, real_part
+from ..kinds import LIFTS, as_element, plain, real_part
 from ..perturbations import place
 
 Handler = Callable[..., Any]
@@ -30,6 +30,10 @@ TAKES: dict[Any, frozenset[str]] = {}
 """The names of the parameters of each handler."""
 POSITIONAL: dict[Any, int | None] = {}
 """The number of positional parameters of each handler; None for any number."""
+METHODS: dict[str, Handler] = {}
+"""`(ufunc, *arguments)` for each method of ufuncs, such as `reduce`."""
+OF_SCIPY: dict[str, Handler] = {}
+"""Handlers of ufuncs of scipy.special, by name."""
 
 
 _PLACED, _REST = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.VAR_POSITIONAL
@@ -83,8 +87,8 @@ def whole(name: str, what: str, x: Any) -> int:
     >>> whole("np.linspace", "num", np.int64(3))
     3
     """
-    if isinstance(x, Number) or hasattr(type(x), "__apply_operation__"):
-        known = "no number with derivatives" if isinstance(x, Number) else "known when the function is compiled"
+    if hasattr(type(x), "__apply_operation__"):
+        known = "no number with derivatives" if type(x) in LIFTS else "known when the function is compiled"
         raise Error(f"{name}: {what} is a whole number, and should be {known}{place()}")
     return operator.index(x)
 
@@ -117,8 +121,9 @@ def of_dtype(what: str, x: Any, dtype: Any) -> Any:
 
 def item_of(x: Any, index: Any) -> Any:
     """`x[index]`."""
-    if isinstance(index, Number) or (type(index) is tuple and any(isinstance(i, Number) for i in index)):
+    if type(index) in LIFTS or (type(index) is tuple and any([type(i) in LIFTS for i in index])):
         raise Error(
             "an index is a whole number, and this one carries derivatives; use np.argmax and the like to make one"
         )
-    return as_element(lift(arrays.getitem(index), (x,)))
+    take = arrays.getitem(index)
+    return as_element(x.__apply_operation__(take, (x,)) if type(x) in LIFTS else apply(take, plain(x)))

@@ -9,8 +9,8 @@ import numpy as np
 from ...ir import Node
 from ...ir.ops import scalars as ops
 from ...ir.ops.arrays import shape_of
-from ..dispatch import lift
-from ..numbers import plain, real_part
+from ..kinds import plain, real_part
+from ..numbers import lift
 from .functions import implements, rank, whole
 
 

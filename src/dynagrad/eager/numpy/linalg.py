@@ -16,8 +16,8 @@ from ...ir.ops import arrays, determinants, matrices, reductions
 from ...ir.ops import scalars as ops
 from ...ir.ops.arrays import shape_of
 from ...ir.ops.families import scaled_root
-from ..dispatch import lift
-from ..numbers import plain, real_part
+from ..kinds import plain, real_part
+from ..numbers import lift
 from .functions import axes_of, elements, implements, item_of, rank
 
 # -- products ----------------------------------------------------------------------------------------------------------

@@ -5,45 +5,32 @@ another function has a handler made of operations. Functions of values only (`np
 `np.floor`) get the numbers without derivatives. A function in no table raises an error that says what to write instead;
 so does every conversion to a plain array or a float, which would lose the derivatives.
 
-Importing this file gives `Number` the attributes and methods of an array. The handlers are in `functions.py` and the
-files beside it. Options that a handler does not have raise, unless they change nothing, such as `dtype=float`.
+`Number` inherits the attributes and methods of an array from the class here. The handlers are in the files beside this
+one, which enter them into the tables of `functions.py`. Options that a handler does not have raise, unless they change
+nothing, such as `dtype=float`.
 """
 
 from __future__ import annotations
 
+import functools
 import inspect
 import math
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from ...errors import Error
-from ...ir.operation import Operation
+from ...ir.operation import Operation, apply
 from ...ir.ops import arrays
 from ...ir.ops import scalars as ops
 from ...ir.ops.arrays import shape_of
-from .. import special
-from ..dispatch import lift
-from ..numbers import Number, as_element, real_part
+from ..kinds import LIFTS, as_element, plain, real_part
 from ..perturbations import inside, place, running
-from . import (  # noqa: F401 - they enter their handlers into functions.FUNCTIONS
-    arranging,
-    callables,
-    fitting,
-    grids,
-    linalg,
-    quantiles,
-    reductions,
-    shapes,
-    signals,
-    statistics,
-)
-from .functions import FUNCTIONS, POSITIONAL, TAKES, Handler, item_of, of_dtype
+from .functions import FUNCTIONS, METHODS, OF_SCIPY, POSITIONAL, TAKES, Handler, item_of, of_dtype
 from .missing import WHY, unknown
-from .ufuncs import METHODS
 
 # -- ufuncs ------------------------------------------------------------------------------------------------------------
 
@@ -51,6 +38,11 @@ UFUNCS: dict[Any, Operation] = {
     operation.array: operation for operation in ops.TABLE.values() if isinstance(operation.array, np.ufunc)
 } | {np.fabs: ops.absolute, np.float_power: ops.power, np.matmul: arrays.matmul}
 """The operation of each ufunc."""
+
+
+def _applied(operation: Operation, *arguments: Any) -> Any:
+    return apply(operation, *map(plain, arguments))
+
 
 COMPOSED: dict[Any, Handler] = {
     np.positive: lambda x: x,
@@ -61,14 +53,14 @@ COMPOSED: dict[Any, Handler] = {
     np.degrees: lambda x: x * (180.0 / math.pi),
     np.logaddexp2: lambda a, b: np.logaddexp(a * math.log(2.0), b * math.log(2.0)) * (1.0 / math.log(2.0)),
     np.ldexp: lambda x, n: x * np.exp2(real_part(n)),
-    np.divmod: lambda a, b: (np.floor_divide(real_part(a), real_part(b)), lift(ops.modulo, (a, b))),
+    np.divmod: lambda a, b: (np.floor_divide(real_part(a), real_part(b)), _applied(ops.modulo, a, b)),
     np.modf: lambda x: (x - np.trunc(real_part(x)), np.trunc(real_part(x))),
 } | {
     getattr(np, name): handler
     for name, handler in (
-        ("vecdot", lambda a, b: np.sum(lift(ops.multiply, (a, b)), axis=-1)),
-        ("matvec", lambda a, b: lift(arrays.matmul, (a, np.expand_dims(b, -1)))[..., 0]),
-        ("vecmat", lambda a, b: lift(arrays.matmul, (np.expand_dims(a, -2), b))[..., 0, :]),
+        ("vecdot", lambda a, b: np.sum(_applied(ops.multiply, a, b), axis=-1)),
+        ("matvec", lambda a, b: _applied(arrays.matmul, a, np.expand_dims(b, -1))[..., 0]),
+        ("vecmat", lambda a, b: _applied(arrays.matmul, np.expand_dims(a, -2), b)[..., 0, :]),
     )
     if hasattr(np, name)  # new in numpy 2
 }
@@ -90,7 +82,7 @@ def array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **options: Any
             check_options(f"np.{ufunc.__name__}", options)
         operation = UFUNCS.get(ufunc)
         if operation is not None and ufunc not in STEPS:
-            return as_element(lift(operation, inputs))
+            return as_element(self.__apply_operation__(operation, inputs))
         if ufunc in STEPS:
             return ufunc(*map(real_part, inputs))
         handler = COMPOSED.get(ufunc) or of_scipy(ufunc)
@@ -100,7 +92,7 @@ def array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **options: Any
     handler = METHODS[method]
     if ufunc in STEPS and method != "at":
         return getattr(ufunc, method)(*map(real_part, inputs), **{k: _stripped(v) for k, v in options.items()})
-    options, others = _own_options(_OPTIONS[method], options)
+    options, others = _own_options(_options_of(handler), options)
     check_options(f"np.{ufunc.__name__}.{method}", others)
     return _elements(handler(ufunc, *inputs, **options))
 
@@ -109,7 +101,7 @@ def _mutable_target(options: dict[str, Any]) -> Any:
     """The array of `out=`, if numbers with derivatives can be written to it."""
     out = options.get("out")
     outs = out if isinstance(out, tuple) else (out,)
-    return next((x for x in outs if isinstance(x, Number) and x.can_be_written), None)
+    return next((x for x in outs if type(x) in LIFTS and x.can_be_written), None)
 
 
 def _elements(x: Any) -> Any:
@@ -125,12 +117,14 @@ def _own_options(names: frozenset[str], options: dict[str, Any]) -> tuple[dict[s
     return mine, {k: v for k, v in options.items() if k not in names}
 
 
-_OPTIONS = {method: frozenset(inspect.signature(handler).parameters) for method, handler in METHODS.items()}
+@functools.cache
+def _options_of(handler: Handler) -> frozenset[str]:
+    return frozenset(inspect.signature(handler).parameters)
 
 
 def of_scipy(ufunc: Any) -> Handler | None:
     """The handler of a ufunc of scipy.special, by its name."""
-    return special.UFUNCS.get(ufunc.__name__)
+    return OF_SCIPY.get(ufunc.__name__)
 
 
 def check_options(name: str, options: dict[str, Any]) -> None:
@@ -258,7 +252,7 @@ def name_of(function: Any) -> str:
 
 def _stripped(x: Any) -> Any:
     """Numbers without derivatives, in lists, tuples and dicts too."""
-    if isinstance(x, Number):
+    if type(x) in LIFTS:
         return real_part(x)
     if isinstance(x, dict):
         return {key: _stripped(value) for key, value in x.items()}
@@ -281,7 +275,7 @@ def _method(function: Any) -> Any:
     """The method of arrays that is a function of numpy."""
 
     def method(self: Any, *arguments: Any, **options: Any) -> Any:
-        return array_function(self, function, (), (self, *arguments), options)
+        return self.__array_function__(function, (), (self, *arguments), options)
 
     return method
 
@@ -344,22 +338,24 @@ def _to_float(self: Any) -> Any:
     raise Error(f"turning it into a float would lose the derivatives of a number; {advice}{place()}")
 
 
-class Methods:
-    """The methods of arrays, which `Number` gets at the end of this file."""
+class ArrayMethods:
+    """The attributes and methods of arrays, for numbers."""
 
+    __slots__ = ()
+
+    shape: Any
+    __apply_operation__: Callable[[Operation, Sequence[Any]], Any]
     __array_ufunc__ = array_ufunc
     __array_function__ = array_function
 
     ndim = property(lambda self: len(self.shape))
     size = property(lambda self: math.prod(self.shape))
     dtype = property(lambda self: np.dtype(np.float64))
-    T = property(FUNCTIONS[np.transpose])
+    T = property(lambda self: FUNCTIONS[np.transpose](self))
     mT = property(lambda self: np.swapaxes(self, -1, -2))
     real = property(lambda self: self)
-    imag = property(FUNCTIONS[np.imag])
-    flat = property(FUNCTIONS[np.ravel])
-
-    flatten = _method(np.ravel)
+    imag = property(lambda self: FUNCTIONS[np.imag](self))
+    flat = property(lambda self: FUNCTIONS[np.ravel](self))
 
     def compress(self, condition: Any, axis: Any = None) -> Any:
         return np.compress(condition, self, axis)
@@ -373,10 +369,15 @@ class Methods:
         return np.transpose(self, axes[0] if isinstance(axes[0], tuple | list) else axes)
 
     def copy(self, order: str = "C") -> Any:
-        return self
+        """A copy that can be written to; a single real, which cannot, is its own."""
+        return FUNCTIONS[np.copy](self, order) if self.shape else self
 
-    def astype(self, dtype: Any, **options: Any) -> Any:
-        return of_dtype("a number with derivatives", self, dtype)
+    def astype(self, dtype: Any, *, copy: bool = True, **options: Any) -> Any:
+        found = of_dtype("a number with derivatives", self, dtype)
+        return self.copy() if copy and found is self else found
+
+    def flatten(self, order: str = "C") -> Any:
+        return FUNCTIONS[np.copy](FUNCTIONS[np.ravel](self, order))
 
     def conj(self) -> Any:
         return self
@@ -419,16 +420,16 @@ class Methods:
         return bool(np.any(np.equal(real_part(self), real_part(x))))
 
     def __matmul__(self, other: Any) -> Any:
-        return as_element(lift(arrays.matmul, (self, other)))
+        return as_element(self.__apply_operation__(arrays.matmul, (self, other)))
 
     def __rmatmul__(self, other: Any) -> Any:
-        return as_element(lift(arrays.matmul, (other, self)))
+        return as_element(self.__apply_operation__(arrays.matmul, (other, self)))
 
     def __mod__(self, other: Any) -> Any:
-        return lift(ops.modulo, (self, other))
+        return self.__apply_operation__(ops.modulo, (self, other))
 
     def __rmod__(self, other: Any) -> Any:
-        return lift(ops.modulo, (other, self))
+        return self.__apply_operation__(ops.modulo, (other, self))
 
     def __divmod__(self, other: Any) -> Any:
         return self // other, self % other
@@ -487,8 +488,5 @@ class Methods:
     )
 
 
-for _key in BY_FUNCTION:
-    setattr(Number, _key, _method(getattr(np, _key)))
-for _key, _value in vars(Methods).items():
-    if _key not in ("__module__", "__dict__", "__weakref__", "__doc__", "__qualname__", "__annotations__"):
-        setattr(Number, _key, _value)
+for _name in BY_FUNCTION:
+    setattr(ArrayMethods, _name, _method(getattr(np, _name)))

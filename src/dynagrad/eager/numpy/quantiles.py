@@ -14,7 +14,7 @@ import numpy as np
 
 from ...ir.ops import integers
 from ...ir.ops.arrays import shape_of
-from ..numbers import plain, real_part
+from ..kinds import plain, real_part
 from .functions import axes_of, elements, implements, is_known, item_of, rank
 
 # -- positions ---------------------------------------------------------------------------------------------------------

@@ -13,8 +13,8 @@ import numpy as np
 from ...ir.ops import arrays, reductions
 from ...ir.ops import scalars as ops
 from ...ir.ops.arrays import shape_of
-from ..dispatch import lift
-from ..numbers import plain, real_part
+from ..kinds import plain, real_part
+from ..numbers import lift
 from .arranging import concatenate, diagonal
 from .functions import Handler, axes_of, axis_of, elements, implements, rank
 from .shapes import ravel, reshape, transpose

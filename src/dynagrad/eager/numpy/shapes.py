@@ -15,8 +15,8 @@ from ...errors import Error
 from ...ir.ops import arrays
 from ...ir.ops import scalars as ops
 from ...ir.ops.arrays import shape_of
-from ..dispatch import lift
-from ..numbers import Number, plain
+from ..kinds import plain
+from ..numbers import Number, lift
 from ..perturbations import place
 from .functions import axes_of, axis_of, implements, of_dtype, rank, whole
 
@@ -126,7 +126,7 @@ def atleast_2d(*arys: Any) -> Any:
     return found[0] if len(found) == 1 else found
 
 
-@implements("copy", "real", "asarray", "asanyarray", "real_if_close")
+@implements("real", "asarray", "asanyarray", "real_if_close")
 def _copy(a: Any) -> Any:
     return a
 

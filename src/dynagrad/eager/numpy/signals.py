@@ -13,8 +13,8 @@ from ...ir.ops import arrays, windows
 from ...ir.ops import scalars as ops
 from ...ir.ops.arrays import shape_of
 from ...ir.ops.families import sinc
-from ..dispatch import lift
-from ..numbers import plain, real_part
+from ..kinds import plain, real_part
+from ..numbers import lift
 from .arranging import concatenate
 from .functions import axes_of, axis_of, implements, item_of, rank, whole
 from .reductions import sum_over

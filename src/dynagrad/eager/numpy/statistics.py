@@ -14,8 +14,8 @@ import numpy as np
 from ...errors import Error
 from ...ir.ops import arrays, integers, places
 from ...ir.ops.arrays import shape_of
-from ..dispatch import lift
-from ..numbers import plain, real_part
+from ..kinds import plain, real_part
+from ..numbers import lift
 from .functions import implements, is_known, item_of, rank
 
 # -- covariances -------------------------------------------------------------------------------------------------------

@@ -14,10 +14,11 @@ import numpy as np
 
 from ...errors import Error
 from ...ir.ops.arrays import shape_of
-from ..numbers import Number, plain, real_part
+from ..kinds import plain, real_part
+from ..numbers import Number
 from ..perturbations import place
 from .exponentials import logsumexp
-from .functions import axes_of, elements, item_of, rank, whole
+from .functions import METHODS, axes_of, elements, item_of, rank, whole
 
 Handler = Callable[..., Any]
 
@@ -200,11 +201,4 @@ def at(ufunc: Any, a: Any, indices: Any, *values: Any) -> Any:
     )
 
 
-METHODS: dict[str, Handler] = {
-    "reduce": reduce,
-    "accumulate": accumulate,
-    "outer": outer,
-    "reduceat": reduceat,
-    "at": at,
-}
-"""`(ufunc, *arguments)` for each method."""
+METHODS.update(reduce=reduce, accumulate=accumulate, outer=outer, reduceat=reduceat, at=at)

@@ -14,7 +14,7 @@ from ...calls import strict_options
 from ...errors import Error, shown
 from ...ir.ops.arrays import shape_of
 from ...ir.ops.ravelling import ravel, size, unravel
-from ..numbers import plain, real_part
+from ..kinds import plain, real_part
 from ..pytree import float_of, is_function, leaves, of_result, transform
 from .gradients import argument, jvp, own, vjp
 

@@ -27,7 +27,8 @@ from ...ir.ops.arrays import shape_of
 from ...ir.ops.ravelling import ravel, unravel
 from ..closures import Entry
 from ..copies import kept
-from ..numbers import Number, Tape, TapeCell, fresh, plain, real_part
+from ..kinds import fresh, plain, real_part
+from ..numbers import Number, Tape, TapeCell
 from ..perturbations import inside, located, opened, sealed, taping
 from ..pytree import leaves, transform
 from ..sweep import plus, sweep

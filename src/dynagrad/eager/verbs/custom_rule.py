@@ -18,7 +18,8 @@ from ...ir.operation import Operation, apply
 from ...ir.ops.arrays import shape_of
 from ...ir.types import array
 from ..copies import kept
-from ..numbers import Number, plain, zero_like
+from ..kinds import plain, zero_like
+from ..numbers import Number
 from ..perturbations import located
 from ..pytree import is_function, is_real, parts
 from .gradients import _vjp as vjp_unchecked

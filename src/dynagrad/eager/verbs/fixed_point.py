@@ -25,7 +25,8 @@ from ...ir.operation import Operation
 from ...ir.ops import scalars as ops
 from ...ir.ops.arrays import linear, shape_of
 from ...ir.ops.ravelling import ravel, size, unravel
-from ..numbers import Bundle, Number, Tape, TapeCell, fresh, plain, real_part, zero_like
+from ..kinds import fresh, plain, real_part, zero_like
+from ..numbers import Bundle, Number, Tape, TapeCell
 from ..perturbations import inside, located, opened
 from ..pytree import is_function, leaves, together, transform
 from ..splitting import split

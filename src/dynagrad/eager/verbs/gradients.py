@@ -36,8 +36,9 @@ from ..closures import (
     terms_of,
 )
 from ..copies import kept
+from ..kinds import fresh, plain, real_part, shape_of, zero_like
 from ..masks import Masks
-from ..numbers import Bundle, Tape, TapeCell, fresh, plain, real_part, shape_of, zero_like
+from ..numbers import Bundle, Tape, TapeCell
 from ..perturbations import opened, place, taping
 from ..pytree import is_exact, is_function, is_real, leaves, no_hidden_numbers, parts, together, transform
 from ..sweep import sweep

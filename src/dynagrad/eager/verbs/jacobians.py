@@ -15,7 +15,7 @@ from ...calls import strict_options
 from ...errors import Error
 from ...ir.ops.ravelling import size
 from ..closures import Dual, like
-from ..numbers import shape_of
+from ..kinds import shape_of
 from ..perturbations import place
 from ..pytree import is_function, is_real, leaves, of_result, together, transform
 from .gradients import argument, chosen, jvp, marked, needs_function, own, rows

@@ -16,8 +16,8 @@ import numpy as np
 
 from ...errors import Error
 from ..closures import like, unescaped
+from ..kinds import shape_of
 from ..mutation.arrays import MutableArray
-from ..numbers import shape_of
 from ..perturbations import place
 from ..pytree import MOST, is_function, is_real, leaves, parts
 

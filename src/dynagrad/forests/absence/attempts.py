@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ...calls import public
-from ..drawing import Box, svg, text_tree
+from ..drawing.boxes import Box
+from ..drawing.pictures import svg, text_tree
 from ..storage import json_text
 
 

@@ -317,10 +317,10 @@ class Search:
     def matching_ground(self, item: Target, env: Env) -> bool:
         """Whether an item whose arguments are all known is there."""
         try:
-            row = [ground(v, env) for v in item[1]]
+            for argument in item[1]:
+                ground(argument, env)
         except Unbound:
             return False
-        del row
         return bool(self.matching(item, env))
 
     def fits(self, item: Target, row: tuple[Any, ...], env: Env) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterator
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -16,10 +17,12 @@ import numpy as np
 from ...arguments import whole_number, yes_or_no
 from ...calls import maker
 from ...errors import Error, NotConverged, QueryError, RoomError, shown, warn
-from ..algebra import NO_WEIGHT, Kind, best_known
+from ...runtime.library import Stop
+from ..algebra import NO_WEIGHT, ORDERED, Kind
 from ..derivation import Derivation, make_derivation
 from ..native import Held, Walk, unbounded
 from ..packed import Packed
+from ..time_limit import look, stop_after
 from .user import UserRanking
 from .winner import winner
 
@@ -37,47 +40,51 @@ DISTINCT: dict[str, Key] = {
 }
 """What `distinct` may name: the facts at the leaves, and the tree without its labels."""
 
+Clock = Callable[[], Stop | None]
+"""What stops the search for the derivation that is asked for now."""
 
-def best(forest: Packed) -> Derivation:
+
+def best(forest: Packed, stop: Stop | None = None) -> Derivation:
     """The best derivation of the root. Raises where there is none."""
     if forest.meaning.algebra.times is None:
-        return winner(forest)
-    _refuse(forest)
-    return next(_all(forest))
-
-
-def _refuse(forest: Packed) -> None:
-    """Raises where derivations have no order."""
-    algebra = forest.meaning.algebra
-    if algebra.times is None:
-        raise QueryError(NO_WEIGHT)
-    if algebra.kind is None and algebra.less is None:
-        raise QueryError(f"the semiring has no order, so no derivation is the best. {best_known(algebra)} have one")
+        return winner(forest, stop)
+    return next(ranking(forest, lambda: stop))
 
 
 class KBest(Iterator[Derivation]):
     """The derivations of an item from the best on, found as they are asked for.
 
     `complete` says whether the last one was given. `next(k_best)` raises StopIteration after k of them, or the last.
+    One that was interrupted, or that met its limit on time, goes on when it is asked again.
     """
 
     def __init__(
-        self, forest: Packed, k: int | None, *, simple: bool = False, distinct: str | Key | None = None
+        self,
+        forest: Packed,
+        k: int | None,
+        *,
+        simple: bool = False,
+        distinct: str | Key | None = None,
+        timeout: float | None = None,
     ) -> None:
         k = None if k is None else whole_number("k", k, 1)
         if isinstance(distinct, str) and distinct not in DISTINCT:
             raise Error(f"distinct is 'yield', 'tree' or a function of a derivation, and {shown(distinct)} is none")
         if distinct is not None and not isinstance(distinct, str) and not callable(distinct):
             raise Error(f"distinct is 'yield', 'tree' or a function of a derivation, and {shown(distinct)} is none")
-        _refuse(forest)
         self._k, self._given = k, 0
         self._item = forest.text(0)
         self.complete = False
-        found = _all(forest)
+        self._timeout, self._stop = timeout, stop_after(timeout)
+
+        def clock() -> Stop | None:
+            return self._stop
+
+        found = ranking(forest, clock)
         if yes_or_no("simple", simple):
-            found = _filtered(found, _is_simple, "repeats no item on its own path")
+            found = _Filtered(found, _is_simple, "repeats no item on its own path", clock)
         if distinct is not None:
-            found = _distinct(found, DISTINCT[distinct] if isinstance(distinct, str) else distinct)
+            found = _distinct(found, DISTINCT[distinct] if isinstance(distinct, str) else distinct, clock)
         self._found = found
 
     def __iter__(self) -> KBest:
@@ -86,6 +93,7 @@ class KBest(Iterator[Derivation]):
     def __next__(self) -> Derivation:
         if self._given == self._k:
             raise StopIteration
+        self._stop = stop_after(self._timeout)
         found = next(self._found, None)
         if found is None:
             if self._k is not None and not self.complete:
@@ -103,29 +111,51 @@ make_kbest = maker(KBest, "the k best come from chart.kbest(item, k)")
 
 
 def _is_simple(derivation: Derivation) -> bool:
-    """Whether no item is derived from itself."""
+    """Whether no item is derived from itself. One that only has to be derived, under `SIDE`, is not derived there."""
     path: list[str] = []
+    above: set[str] = set()
     for step in derivation.steps:
-        del path[step.depth :]
-        if step.item in path:
+        if step.side:
+            continue
+        while len(path) > step.depth:
+            above.remove(path.pop())
+        if step.item in above:
             return False
         path.append(step.item)
+        above.add(step.item)
     return True
 
 
-def _filtered(found: Iterator[Derivation], keeps: Callable[[Derivation], bool], what: str) -> Iterator[Derivation]:
-    passed = 0
-    for derivation in found:
-        if keeps(derivation):
-            passed = 0
-            yield derivation
-            continue
-        passed += 1
-        if passed >= MOST_LOOKED_AT:
-            raise NotConverged(f"of {passed:,} derivations that were looked at in turn, none {what}")
+# What follows are iterators and no generators: a generator that raised, because of a limit on time or of Ctrl-C, has
+# ended, and these go on when they are asked again.
 
 
-def _distinct(found: Iterator[Derivation], key: Key) -> Iterator[Derivation]:
+class _Filtered(Iterator[Derivation]):
+    """The derivations that a function keeps."""
+
+    def __init__(
+        self, found: Iterator[Derivation], keeps: Callable[[Derivation], bool], what: str, clock: Clock
+    ) -> None:
+        self._found, self._keeps, self._what, self._clock = found, keeps, what, clock
+        self._held: Derivation | None = None
+        self._passed = 0
+
+    def __next__(self) -> Derivation:
+        while True:
+            look(self._clock())
+            if self._held is None:
+                self._held = next(self._found)
+            derivation, kept = self._held, self._keeps(self._held)
+            self._held = None
+            if kept:
+                self._passed = 0
+                return derivation
+            self._passed += 1
+            if self._passed >= MOST_LOOKED_AT:
+                raise NotConverged(f"of {self._passed:,} derivations that were looked at in turn, none {self._what}")
+
+
+def _distinct(found: Iterator[Derivation], key: Key, clock: Clock) -> Iterator[Derivation]:
     seen: set[Hashable] = set()
 
     def fresh(derivation: Derivation) -> bool:
@@ -135,36 +165,50 @@ def _distinct(found: Iterator[Derivation], key: Key) -> Iterator[Derivation]:
         seen.add(k)
         return True
 
-    return _filtered(found, fresh, "has another key than those before")
+    return _Filtered(found, fresh, "has another key than those before", clock)
 
 
 # -- all of them, the best first ---------------------------------------------------------------------------------------
 
 
-def _all(forest: Packed) -> Iterator[Derivation]:
-    if forest.meaning.algebra.kind is None:
-        yield from UserRanking(forest)
-        return
+def ranking(forest: Packed, clock: Clock) -> Iterator[Derivation]:
+    """All derivations of the root, the best first. Raises where they have no order."""
+    algebra = forest.meaning.algebra
+    if algebra.times is None:
+        raise QueryError(NO_WEIGHT)
+    if algebra.kind is None and algebra.less is None:
+        raise QueryError(f"the semiring has no order, so no derivation is the best. {ORDERED} have one")
+    if algebra.kind is None:
+        return UserRanking(forest, clock)
     walk = forest.walk()
-    yield from _ranked(forest, walk, None)
-    yield from _zeros(forest, walk)
+    return chain(Ranked(forest, walk, clock), _Zeros(forest, walk, clock))
 
 
-def _ranked(forest: Packed, walk: Walk, originals: Any) -> Iterator[Derivation]:
+class Ranked(Iterator[Derivation]):
     """The derivations that a walk ranks; `originals` has the instances of the forest that those of the walk are."""
-    worst = walk.best()
-    if worst is not None:
-        raise unbounded(forest.text(worst if originals is None else 0))
-    n = 0
-    while walk.need(n):
-        found = walk.derivation(n, MOST_INSTANCES)
+
+    def __init__(self, forest: Packed, walk: Walk, clock: Clock, originals: Any = None) -> None:
+        self._forest, self._walk, self._clock, self._originals = forest, walk, clock, originals
+        self._given = 0
+
+    def __next__(self) -> Derivation:
+        forest, walk, originals, stop = self._forest, self._walk, self._originals, self._clock()
+        worst = walk.best(stop)
+        if worst is not None:
+            raise unbounded(forest.text(worst if originals is None else 0))
+        if not walk.need(self._given, stop):
+            raise StopIteration
+        found = walk.derivation(self._given, MOST_INSTANCES, stop)
         if found is None:
             raise RoomError(f"this derivation has more than {MOST_INSTANCES:,} instances")
         instances, m, e, _ = found
         if originals is not None:
             instances = originals[instances]
-        yield make_derivation(forest, instances, weight_of(forest, instances, m, e))
-        n += 1
+            weight = product_of(forest, instances)
+        else:
+            weight = weight_of(forest, instances, m, e)
+        self._given += 1
+        return make_derivation(forest, instances, weight)
 
 
 def weight_of(forest: Packed, instances: Any, m: float, e: int) -> Any:
@@ -190,15 +234,28 @@ def product_of(forest: Packed, instances: Any) -> Any:
 WITHOUT, WITH, ALL = range(3)
 
 
-def _zeros(forest: Packed, walk: Walk) -> Iterator[Derivation]:
+class _Zeros(Iterator[Derivation]):
     """The derivations of weight zero, by size."""
+
+    def __init__(self, forest: Packed, walk: Walk, clock: Clock) -> None:
+        self._forest, self._walk, self._clock = forest, walk, clock
+        self._found: Iterator[Derivation] | None = None
+
+    def __next__(self) -> Derivation:
+        if self._found is None:
+            self._found = _zeros(self._forest, self._walk, self._clock)
+        return next(self._found)
+
+
+def _zeros(forest: Packed, walk: Walk, clock: Clock) -> Iterator[Derivation]:
+    """The derivations of weight zero, ranked by size in a forest of their own."""
     a, kind = forest.arrays, Kind(walk.view.kind)
     constant, given = walk.held.constant, walk.held.given
     nothing = -np.inf if kind is Kind.SUMS else 0.0
     own = np.where(a.rule < 0, np.append(given, 1.0)[-1 - np.minimum(a.rule, -1)], constant[np.maximum(a.rule, 0)])
     zero = own == nothing
     if not zero.any():
-        return
+        return iter(())
     begin, end = np.zeros(3 * len(a.begin), np.uint32), np.zeros(3 * len(a.begin), np.uint32)
     rule: list[int] = []
     first: list[int] = []
@@ -212,6 +269,7 @@ def _zeros(forest: Packed, walk: Walk) -> Iterator[Derivation]:
         originals.append(instance)
 
     for v in np.flatnonzero(a.end > a.begin).tolist():
+        look(clock())
         for kind_of in (WITHOUT, WITH, ALL):
             begin[3 * v + kind_of] = len(rule)
             for i in range(int(a.begin[v]), int(a.end[v])):
@@ -237,5 +295,4 @@ def _zeros(forest: Packed, walk: Walk) -> Iterator[Derivation]:
     )
     originals_of = np.array(originals, np.int64)
     again = Walk(int(Kind.SIZES), WITH, held, lambda: np.repeat(forest.meaning.rank(), 3))
-    for derivation in _ranked(forest, again, originals_of):
-        yield make_derivation(forest, derivation.instances, product_of(forest, derivation.instances))
+    return Ranked(forest, again, clock, originals_of)

@@ -8,13 +8,16 @@ item, and Huang and Chiang (2005), algorithm 3, for those after it.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from ...errors import NotConverged
+from ...runtime.library import Stop
 from ..derivation import Derivation, make_derivation
 from ..native import unbounded
 from ..packed import Packed
+from ..time_limit import look
 
 
 @dataclass
@@ -31,17 +34,23 @@ class _Found:
 class UserRanking(Iterator[Derivation]):
     """All derivations of the root, the best first."""
 
-    def __init__(self, forest: Packed) -> None:
+    def __init__(self, forest: Packed, clock: Callable[[], Stop | None]) -> None:
+        """`clock` gives what stops the search for the next one."""
         algebra = forest.meaning.algebra
         assert algebra.times is not None and algebra.less is not None
         self._forest, self._times, self._less = forest, algebra.times, algebra.less
         self._below: dict[int, list[int]] = {}
-        self._best: dict[int, _Found] = {}
-        self._found: dict[int, list[_Found]] = {}
-        self._candidates: dict[int, list[_Found]] = {}
+        self._clock = clock
         self._rank = forest.meaning.rank().tolist()
         self._given = 0
-        self._find_best()
+        self._begin()
+
+    def _begin(self) -> None:
+        self._best: dict[int, _Found] = {}
+        self._settled = False  # whether these are the best
+        self._found: dict[int, list[_Found]] = {}
+        self._candidates: dict[int, list[_Found]] = {}
+        self._next: dict[int, int] = {}  # of a node, the antecedent that its last derivation waits for; -1: no more
 
     def _antecedents(self, instance: int) -> list[int]:
         if instance not in self._below:
@@ -78,11 +87,14 @@ class UserRanking(Iterator[Derivation]):
         a = self._forest.arrays
         return range(int(a.begin[node]), int(a.end[node]))
 
-    def _find_best(self) -> None:
-        nodes, begin, _, _ = self._forest.walk().order()
+    def _settle(self) -> None:
+        """Finds the best derivation of every node."""
+        stop = self._clock()
+        nodes, begin, _, _ = self._forest.walk().order(stop)
         for c in range(len(begin) - 1):
             members = nodes[int(begin[c]) : int(begin[c + 1])].tolist()
             for round_ in range(len(members) + 3):
+                look(stop)
                 if not any([self._improve(v) for v in members]):
                     break
                 if round_ > len(members) + 1:
@@ -108,51 +120,65 @@ class UserRanking(Iterator[Derivation]):
     def _need(self, root: int, n: int) -> bool:
         """Whether a node has derivation n; finds those before it."""
         stack: list[tuple[int, int]] = [(root, n)]
-        expanded: dict[int, int] = getattr(self, "_expanded", {})
-        self._expanded = expanded
+        following, stop = self._next, self._clock()
         while stack:
+            look(stop)
             node, wanted = stack[-1]
             found = self._ranked(node)
-            if len(found) > wanted or expanded.get(node) == -1:
+            if len(found) > wanted or following.get(node) == -1:
                 stack.pop()
                 continue
             waits = False
             if found:
                 d = found[-1]
                 below = self._antecedents(d.instance)
-                for i in range(max(d.last, expanded.get(node, 0)), len(below)):
+                for i in range(max(d.last, following.get(node, 0)), len(below)):
                     u = below[i]
                     if u >= 0:
-                        following = d.which[i] + 1
-                        if len(self._ranked(u)) <= following and expanded.get(u) != -1:
-                            expanded[node] = i
-                            stack.append((u, following))
+                        nth = d.which[i] + 1
+                        if len(self._ranked(u)) <= nth and following.get(u) != -1:
+                            following[node] = i
+                            stack.append((u, nth))
                             waits = True
                             break
-                        if len(self._found[u]) > following:
-                            which = (*d.which[:i], following, *d.which[i + 1 :])
+                        if len(self._found[u]) > nth:
+                            which = (*d.which[:i], nth, *d.which[i + 1 :])
                             made = self._rate(d.instance, which)
                             assert made is not None
                             made.last = i
                             self._candidates[node].append(made)
-                    expanded[node] = i + 1
+                    following[node] = i + 1
             if waits:
                 continue
             candidates = self._candidates[node]
             if not candidates:
-                expanded[node] = -1
+                following[node] = -1
                 continue
             top = min(candidates, key=functools.cmp_to_key(self._order))
             candidates.remove(top)
             found.append(top)
-            expanded[node] = 0
+            following[node] = 0
         return len(self._found[root]) > n
 
     def __next__(self) -> Derivation:
-        if not self._need(0, self._given):
+        try:
+            found = self._following()
+        except NotConverged:  # between two steps
+            raise
+        except BaseException:
+            self._begin()
+            raise
+        if found is None:
             raise StopIteration
+        return found
+
+    def _following(self) -> Derivation | None:
+        if not self._settled:
+            self._settle()
+            self._settled = True
+        if not self._need(0, self._given):
+            return None
         top = self._found[0][self._given]
-        self._given += 1
         instances: list[int] = []
         stack = [(0, top)]
         while stack:
@@ -161,4 +187,5 @@ class UserRanking(Iterator[Derivation]):
             pairs = zip(self._antecedents(f.instance), f.which, strict=True)
             below = [(u, self._ranked(u)[n] if n < len(self._ranked(u)) else self._best[u]) for u, n in pairs if u >= 0]
             stack.extend(reversed(below))
+        self._given += 1
         return make_derivation(self._forest, instances, top.weight)

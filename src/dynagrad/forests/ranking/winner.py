@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from ...errors import QueryError
+from ...runtime.library import Stop
 from ..derivation import Derivation, make_derivation
 from ..packed import Packed, RuleInstance
+from ..time_limit import look
 
 Choices = dict[int, list[int]]
 
 
-def winner(forest: Packed) -> Derivation:
+def winner(forest: Packed, stop: Stop | None = None) -> Derivation:
     """The one derivation that makes the value of the root. Raises QueryError where several instances do together.
 
     Where several instances attain a maximum, one whose items are derived without the item itself is taken.
@@ -19,16 +21,18 @@ def winner(forest: Packed) -> Derivation:
     choices: Choices = {}
     stack = [0]
     while stack:
+        look(stop)
         node = stack.pop()
         if node in choices:
             continue
         choices[node] = _choices(forest, node)
         for instance in choices[node]:
             stack.extend(u for u in forest.antecedents(instance) if u >= 0)
-    chosen = _well_founded(forest, choices)
+    chosen = _well_founded(forest, choices, stop)
     instances: list[int] = []
     todo = [0]
     while todo:
+        look(stop)
         node = todo.pop()
         instances.append(chosen[node])
         todo.extend(reversed([u for u in forest.antecedents(chosen[node]) if u >= 0]))
@@ -54,12 +58,13 @@ def _choices(forest: Packed, node: int) -> list[int]:
     return [i for i, value in zip(every, values, strict=True) if value == best]
 
 
-def _well_founded(forest: Packed, choices: Choices) -> dict[int, int]:
+def _well_founded(forest: Packed, choices: Choices, stop: Stop | None) -> dict[int, int]:
     """Of each item the first choice whose items are all settled before it."""
     waiting: dict[int, set[int]] = {}
     uses: dict[int, list[tuple[int, int]]] = {}
     ready: list[tuple[int, int]] = []
     for node, listed in choices.items():
+        look(stop)
         for instance in listed:
             below = {u for u in forest.antecedents(instance) if u >= 0}
             waiting[instance] = below

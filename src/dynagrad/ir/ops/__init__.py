@@ -6,5 +6,5 @@
 - `arrays.py`: shapes, constant indices, products; `places.py`: reads and writes at indices known at run time;
 - `reductions.py`: sums, products and extrema along axes; `windows.py`: sliding windows and convolutions;
 - `matrices.py`: inverses and decompositions; `determinants.py`: determinants and cofactors;
-- `ravelling.py`: several values as one vector.
+- `ravelling.py`: several values as one vector; `spelling.py`: how an operation is spelt in C++.
 """

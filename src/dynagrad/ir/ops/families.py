@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..operation import Operation
+from ..operation import Operation, Trait
 from ..types import real
 from . import ieee
 from . import scalars as ops
@@ -37,7 +37,16 @@ def sinc(n: int = 0) -> Operation:
         return ops.multiply(d, sinc(n + 1)(x))
 
     name = f"sinc{n or ''}"
-    return Operation(name, (real,), real, lambda x: float(on_arrays(x)), (tangent,), _sinc_text(n), array=on_arrays)
+    return Operation(
+        name,
+        (real,),
+        real,
+        lambda x: float(on_arrays(x)),
+        (tangent,),
+        _sinc_text(n),
+        array=on_arrays,
+        traits=Trait.DIVIDES,
+    )
 
 
 def _derivative(n: int, t: Any) -> Any:
@@ -117,6 +126,7 @@ def scaled_root(p: float) -> Operation:
             (tangent, tangent_of_scale),
             "sqrt({0} * {1} * {1})",
             array=lambda t, s: np.sqrt(t * s * s),
+            traits=Trait.DIVIDES,
         )
     return Operation(
         f"scaled_root{p:g}",

@@ -15,6 +15,7 @@ import numpy as np
 from ...errors import Error
 from ..operation import PLAIN, Operation, Trait
 from ..types import Type, boolean, integer, real
+from .spelling import FunctionCall, Infix, Prefix, Spelling
 
 TABLE: dict[str, Operation] = {}  # by name; not in the table of reals, in which numpy's ufuncs are looked up
 
@@ -28,13 +29,13 @@ def declare(operation: Operation) -> Operation:
 
 
 def _of_integers(
-    name: str, value: Callable[..., Any], cxx: str, count: int, array: Callable[..., Any], traits: Trait = PLAIN
+    name: str, value: Callable[..., Any], cxx: Spelling, count: int, array: Callable[..., Any], traits: Trait = PLAIN
 ) -> Operation:
     steps = (None,) * count
     return declare(Operation(name, (integer,) * count, integer, value, steps, cxx, array=array, traits=traits, cost=1))
 
 
-def _comparison(name: str, value: Callable[..., Any], cxx: str, array: Callable[..., Any]) -> Operation:
+def _comparison(name: str, value: Callable[..., Any], cxx: Spelling, array: Callable[..., Any]) -> Operation:
     return declare(Operation(name, (integer, integer), boolean, value, (None, None), cxx, array=array, cost=1))
 
 
@@ -58,16 +59,16 @@ def _remainder(a: int, b: int) -> int:
     return 0 if b == 0 else a % b
 
 
-add: Operation = _of_integers("integer_add", operator.add, "{0} + {1}", 2, np.add, traits=Trait.COMMUTES)
-subtract: Operation = _of_integers("integer_subtract", operator.sub, "{0} - {1}", 2, np.subtract)
-multiply: Operation = _of_integers("integer_multiply", operator.mul, "{0} * {1}", 2, np.multiply, traits=Trait.COMMUTES)
-negative: Operation = _of_integers("integer_negative", operator.neg, "-{0}", 1, np.negative)
+add: Operation = _of_integers("integer_add", operator.add, Infix("+"), 2, np.add, traits=Trait.COMMUTES)
+subtract: Operation = _of_integers("integer_subtract", operator.sub, Infix("-"), 2, np.subtract)
+multiply: Operation = _of_integers("integer_multiply", operator.mul, Infix("*"), 2, np.multiply, traits=Trait.COMMUTES)
+negative: Operation = _of_integers("integer_negative", operator.neg, Prefix("-"), 1, np.negative)
 floor_divide: Operation = _of_integers(
-    "integer_floor_divide", _floor_divide, "floor_divide({0}, {1})", 2, np.floor_divide
+    "integer_floor_divide", _floor_divide, FunctionCall("floor_divide"), 2, np.floor_divide
 )
-remainder: Operation = _of_integers("integer_remainder", _remainder, "floor_remainder({0}, {1})", 2, np.remainder)
+remainder: Operation = _of_integers("integer_remainder", _remainder, FunctionCall("floor_remainder"), 2, np.remainder)
 power: Operation = _of_integers(
-    "integer_power", _power, "integer_power({0}, {1})", 2, np.vectorize(_power, otypes=[np.int64])
+    "integer_power", _power, FunctionCall("integer_power"), 2, np.vectorize(_power, otypes=[np.int64])
 )
 power_fits: Operation = declare(
     Operation(
@@ -76,7 +77,7 @@ power_fits: Operation = declare(
         boolean,
         _power_fits,
         (None, None),
-        "integer_power_fits({0}, {1})",
+        FunctionCall("integer_power_fits"),
         array=np.vectorize(_power_fits, otypes=[np.bool_]),
         cost=1,
     )
@@ -85,13 +86,13 @@ power_fits: Operation = declare(
 minimum: Operation = _of_integers("integer_minimum", min, "{0} < {1} ? {0} : {1}", 2, np.minimum)
 maximum: Operation = _of_integers("integer_maximum", max, "{0} > {1} ? {0} : {1}", 2, np.maximum)
 bitwise_and: Operation = _of_integers(
-    "integer_bitwise_and", operator.and_, "{0} & {1}", 2, np.bitwise_and, traits=Trait.COMMUTES
+    "integer_bitwise_and", operator.and_, Infix("&"), 2, np.bitwise_and, traits=Trait.COMMUTES
 )
 bitwise_or: Operation = _of_integers(
-    "integer_bitwise_or", operator.or_, "{0} | {1}", 2, np.bitwise_or, traits=Trait.COMMUTES
+    "integer_bitwise_or", operator.or_, Infix("|"), 2, np.bitwise_or, traits=Trait.COMMUTES
 )
 bitwise_xor: Operation = _of_integers(
-    "integer_bitwise_xor", operator.xor, "{0} ^ {1}", 2, np.bitwise_xor, traits=Trait.COMMUTES
+    "integer_bitwise_xor", operator.xor, Infix("^"), 2, np.bitwise_xor, traits=Trait.COMMUTES
 )
 invert: Operation = _of_integers("integer_invert", operator.invert, "~{0}", 1, np.invert)
 left_shift: Operation = _of_integers(  # by 64 bits or more, and by a negative number, as numpy has it
@@ -110,12 +111,12 @@ right_shift: Operation = _of_integers(
 )
 absolute: Operation = _of_integers("integer_absolute", abs, "{0} < 0 ? -{0} : {0}", 1, np.abs)
 
-less: Operation = _comparison("integer_less", operator.lt, "{0} < {1}", np.less)
-less_equal: Operation = _comparison("integer_less_equal", operator.le, "{0} <= {1}", np.less_equal)
-greater: Operation = _comparison("integer_greater", operator.gt, "{0} > {1}", np.greater)
-greater_equal: Operation = _comparison("integer_greater_equal", operator.ge, "{0} >= {1}", np.greater_equal)
-equal: Operation = _comparison("integer_equal", operator.eq, "{0} == {1}", np.equal)
-not_equal: Operation = _comparison("integer_not_equal", operator.ne, "{0} != {1}", np.not_equal)
+less: Operation = _comparison("integer_less", operator.lt, Infix("<"), np.less)
+less_equal: Operation = _comparison("integer_less_equal", operator.le, Infix("<="), np.less_equal)
+greater: Operation = _comparison("integer_greater", operator.gt, Infix(">"), np.greater)
+greater_equal: Operation = _comparison("integer_greater_equal", operator.ge, Infix(">="), np.greater_equal)
+equal: Operation = _comparison("integer_equal", operator.eq, Infix("=="), np.equal)
+not_equal: Operation = _comparison("integer_not_equal", operator.ne, Infix("!="), np.not_equal)
 
 where: Operation = declare(
     Operation(
@@ -143,7 +144,7 @@ choose: Operation = declare(
 )
 
 
-def _conversion(name: str, of: Type, to: Type, value: Callable[..., Any], cxx: str, dtype: str) -> Operation:
+def _conversion(name: str, of: Type, to: Type, value: Callable[..., Any], cxx: Spelling, dtype: str) -> Operation:
     return declare(Operation(name, (of,), to, value, (None,), cxx, array=lambda x: np.asarray(x).astype(dtype), cost=1))
 
 

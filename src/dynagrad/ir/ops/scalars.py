@@ -25,6 +25,7 @@ from ...errors import Error
 from ..operation import CALL, PLAIN, Adjoint, LinearMap, Operation, Series, Trait
 from ..types import Type, boolean, real
 from . import ieee, series
+from .spelling import FunctionCall, Infix, Prefix, Spelling
 
 TABLE: dict[str, Operation] = {}  # by name
 
@@ -40,7 +41,7 @@ def declare(operation: Operation) -> Operation:
 def _real(
     name: str,
     value: Callable[..., float],
-    cxx: str,
+    cxx: Spelling,
     *tangent: LinearMap | None,
     array: Callable[..., Any],
     adjoint: Adjoint | None = None,
@@ -49,7 +50,7 @@ def _real(
     traits: Trait = PLAIN,
     cost: int = CALL,
     in_loops: str = "",
-    cxx_at: tuple[tuple[float, str], ...] = (),
+    cxx_at: tuple[tuple[float, Spelling], ...] = (),
 ) -> Operation:
     """An operation on reals, with as many arguments as there are tangent rules."""
     return declare(
@@ -76,7 +77,7 @@ def _truth(
     name: str,
     arguments: tuple[Type, ...],
     value: Callable[..., bool],
-    cxx: str,
+    cxx: Spelling,
     array: Callable[..., Any],
     traits: Trait = PLAIN,
 ) -> Operation:
@@ -90,7 +91,7 @@ def _truth(
 add: Operation = _real(
     "add",
     operator.add,
-    "{0} + {1}",
+    Infix("+"),
     lambda d, y, a, b: d,
     lambda d, y, a, b: d,
     array=np.add,
@@ -102,7 +103,7 @@ add: Operation = _real(
 subtract: Operation = _real(
     "subtract",
     operator.sub,
-    "{0} - {1}",
+    Infix("-"),
     lambda d, y, a, b: d,
     lambda d, y, a, b: negative(d),
     array=np.subtract,
@@ -114,7 +115,7 @@ subtract: Operation = _real(
 multiply: Operation = _real(
     "multiply",
     operator.mul,
-    "{0} * {1}",
+    Infix("*"),
     lambda d, y, a, b: multiply(d, b),
     lambda d, y, a, b: multiply(d, a),
     array=np.multiply,
@@ -134,19 +135,19 @@ def _is_one(a: Any) -> bool:
 divide: Operation = _real(
     "divide",
     ieee.divide,
-    "{0} / {1}",
+    Infix("/"),
     lambda d, y, a, b: divide(d, b),
     lambda d, y, a, b: negative(multiply(multiply(d, y) if _is_one(a) else divide(d, b), y)),
     array=np.divide,
     series=series.divide,
     needs=((1,), (1, -1)),
-    traits=Trait.EXPENSIVE,
+    traits=Trait.EXPENSIVE | Trait.DIVIDES,
     cost=5,
 )
 negative: Operation = _real(
     "negative",
     operator.neg,
-    "-{0}",
+    Prefix("-"),
     lambda d, y, x: negative(d),
     array=np.negative,
     series=series.linear(operator.neg),
@@ -180,12 +181,12 @@ def _varies(x: Any) -> bool:
 power: Operation = _real(
     "power",
     ieee.power,
-    "pow({0}, {1})",
+    FunctionCall("pow"),
     _power_base,
     _power_exponent,
     array=np.power,
     series=lambda n, y, a, b: series.power(n, y, a, b, log),
-    traits=Trait.EXPENSIVE,
+    traits=Trait.EXPENSIVE | Trait.DIVIDES,
     in_loops="vector::pow",
     cxx_at=((2.0, "{0} * {0}"), (3.0, "{0} * {0} * {0}"), (1.0, "{0}"), (-1.0, "1.0 / {0}"), (0.0, "1.0")),
 )
@@ -225,7 +226,8 @@ def power_log(k: int) -> Operation:
         return multiply(d, power_log(k + 1)(a, c))
 
     logs = " * log({0})" * k
-    text = f"{{0}} == 0.0 && {{1}} > 0.0 ? 0.0 : pow({{0}}, {{1}}){logs}" if k else "pow({0}, {1})"
+    limit = f"{{0}} == 0.0 && {{1}} > 0.0 ? 0.0 : pow({{0}}, {{1}}){logs}"
+    text: Spelling = limit if k else FunctionCall("pow")
     rules = (tangent_of_base, tangent_of_exponent)
     return Operation(
         f"power_log{k}", (real, real), real, value, rules, text, array=on_arrays, series=_power_log_series(k)
@@ -250,7 +252,7 @@ def _power_log_series(k: int) -> Any:
 exp: Operation = _real(
     "exp",
     ieee.exp,
-    "exp({0})",
+    FunctionCall("exp"),
     lambda d, y, x: multiply(d, y),
     array=np.exp,
     series=series.exponential,
@@ -261,7 +263,7 @@ exp: Operation = _real(
 expm1: Operation = _real(
     "expm1",
     ieee.expm1,
-    "expm1({0})",
+    FunctionCall("expm1"),
     lambda d, y, x: multiply(d, exp(x)),
     array=np.expm1,
     needs=((0,),),
@@ -271,7 +273,7 @@ expm1: Operation = _real(
 log: Operation = _real(
     "log",
     ieee.log,
-    "log({0})",
+    FunctionCall("log"),
     lambda d, y, x: divide(d, x),
     array=np.log,
     series=series.logarithm,
@@ -282,7 +284,7 @@ log: Operation = _real(
 log1p: Operation = _real(
     "log1p",
     ieee.log1p,
-    "log1p({0})",
+    FunctionCall("log1p"),
     lambda d, y, x: divide(d, add(1.0, x)),
     array=np.log1p,
     series=lambda n, y, x: series.logarithm(n, y, x, add(1.0, x[0])),
@@ -293,12 +295,12 @@ log1p: Operation = _real(
 sqrt: Operation = _real(
     "sqrt",
     ieee.sqrt,
-    "sqrt({0})",
+    FunctionCall("sqrt"),
     lambda d, y, x: divide(multiply(0.5, d), y),
     array=np.sqrt,
     series=series.square_root,
     needs=((-1,),),
-    traits=Trait.EXPENSIVE,
+    traits=Trait.EXPENSIVE | Trait.DIVIDES,
     cost=5,
 )
 rsqrt: Operation = _real(
@@ -308,14 +310,14 @@ rsqrt: Operation = _real(
     lambda d, y, x: multiply(multiply(multiply(-0.5, d), y), square(y)),
     array=lambda x: np.divide(1.0, np.sqrt(x)),
     needs=((-1,),),
-    traits=Trait.EXPENSIVE,
+    traits=Trait.EXPENSIVE | Trait.DIVIDES,
     cost=10,
 )
 """1 / sqrt(x). Its derivative, -y**3 / 2, has far fewer operations than that of a division by a root."""
 sin: Operation = _real(
     "sin",
     ieee.sin,
-    "sin({0})",
+    FunctionCall("sin"),
     lambda d, y, x: multiply(d, cos(x)),
     array=np.sin,
     series=lambda n, y, x: series.sine_and_cosine(n, y, cos(x[0]), x)[0],
@@ -326,7 +328,7 @@ sin: Operation = _real(
 cos: Operation = _real(
     "cos",
     ieee.cos,
-    "cos({0})",
+    FunctionCall("cos"),
     lambda d, y, x: negative(multiply(d, sin(x))),
     array=np.cos,
     series=lambda n, y, x: series.sine_and_cosine(n, sin(x[0]), y, x)[1],
@@ -337,7 +339,7 @@ cos: Operation = _real(
 tanh: Operation = _real(
     "tanh",
     math.tanh,
-    "tanh({0})",
+    FunctionCall("tanh"),
     lambda d, y, x: multiply(d, multiply(subtract(1.0, y), add(1.0, y))),
     array=np.tanh,
     series=lambda n, y, x: series.tanh(n, y, x, sigmoid),
@@ -353,7 +355,7 @@ sigmoid: Operation = _real(
     array=ieee.sigmoid_array,
     series=lambda n, y, x: series.sigmoid(n, y, sigmoid(negative(x[0])), x),
     needs=((-1,),),
-    traits=Trait.SAFE | Trait.EXPENSIVE,
+    traits=Trait.SAFE | Trait.EXPENSIVE | Trait.DIVIDES,
     in_loops="vector::sigmoid",
 )
 
@@ -379,19 +381,24 @@ log_add: Operation = _real(
 tan: Operation = _real(
     "tan",
     ieee.tan,
-    "tan({0})",
+    FunctionCall("tan"),
     lambda d, y, x: multiply(d, add(1.0, multiply(y, y))),
     array=np.tan,
     series=series.tangent,
     traits=Trait.EXPENSIVE,
 )
 arcsin: Operation = _real(
-    "arcsin", ieee.arcsin, "asin({0})", lambda d, y, x: divide(d, _leg(x)), array=np.arcsin, traits=Trait.EXPENSIVE
+    "arcsin",
+    ieee.arcsin,
+    FunctionCall("asin"),
+    lambda d, y, x: divide(d, _leg(x)),
+    array=np.arcsin,
+    traits=Trait.EXPENSIVE,
 )
 arccos: Operation = _real(
     "arccos",
     ieee.arccos,
-    "acos({0})",
+    FunctionCall("acos"),
     lambda d, y, x: negative(divide(d, _leg(x))),
     array=np.arccos,
     traits=Trait.EXPENSIVE,
@@ -399,7 +406,7 @@ arccos: Operation = _real(
 arctan: Operation = _real(
     "arctan",
     math.atan,
-    "atan({0})",
+    FunctionCall("atan"),
     lambda d, y, x: divide(d, add(1.0, multiply(x, x))),
     array=np.arctan,
     traits=Trait.SAFE | Trait.EXPENSIVE,
@@ -407,7 +414,7 @@ arctan: Operation = _real(
 arctan2: Operation = _real(
     "arctan2",
     math.atan2,
-    "atan2({0}, {1})",
+    FunctionCall("atan2"),
     lambda d, y, a, b: divide(multiply(d, divide(b, hypot(a, b))), hypot(a, b)),
     lambda d, y, a, b: negative(divide(multiply(d, divide(a, hypot(a, b))), hypot(a, b))),
     array=np.arctan2,
@@ -416,7 +423,7 @@ arctan2: Operation = _real(
 hypot: Operation = _real(
     "hypot",
     math.hypot,
-    "hypot({0}, {1})",
+    FunctionCall("hypot"),
     lambda d, y, a, b: multiply(d, divide(a, y)),
     lambda d, y, a, b: multiply(d, divide(b, y)),
     array=np.hypot,
@@ -425,7 +432,7 @@ hypot: Operation = _real(
 sinh: Operation = _real(
     "sinh",
     ieee.sinh,
-    "sinh({0})",
+    FunctionCall("sinh"),
     lambda d, y, x: multiply(d, cosh(x)),
     array=np.sinh,
     series=lambda n, y, x: series.sine_and_cosine(n, y, cosh(x[0]), x, 1)[0],
@@ -434,7 +441,7 @@ sinh: Operation = _real(
 cosh: Operation = _real(
     "cosh",
     ieee.cosh,
-    "cosh({0})",
+    FunctionCall("cosh"),
     lambda d, y, x: multiply(d, sinh(x)),
     array=np.cosh,
     series=lambda n, y, x: series.sine_and_cosine(n, sinh(x[0]), y, x, 1)[1],
@@ -443,7 +450,7 @@ cosh: Operation = _real(
 arcsinh: Operation = _real(
     "arcsinh",
     math.asinh,
-    "asinh({0})",
+    FunctionCall("asinh"),
     lambda d, y, x: divide(d, hypot(1.0, x)),
     array=np.arcsinh,
     traits=Trait.SAFE | Trait.EXPENSIVE,
@@ -451,7 +458,7 @@ arcsinh: Operation = _real(
 arccosh: Operation = _real(
     "arccosh",
     ieee.arccosh,
-    "acosh({0})",
+    FunctionCall("acosh"),
     lambda d, y, x: divide(d, multiply(sqrt(subtract(x, 1.0)), sqrt(add(x, 1.0)))),
     array=np.arccosh,
     traits=Trait.EXPENSIVE,
@@ -459,7 +466,7 @@ arccosh: Operation = _real(
 arctanh: Operation = _real(
     "arctanh",
     ieee.arctanh,
-    "atanh({0})",
+    FunctionCall("atanh"),
     lambda d, y, x: divide(d, multiply(subtract(1.0, x), add(1.0, x))),
     array=np.arctanh,
     traits=Trait.EXPENSIVE,
@@ -483,13 +490,13 @@ reciprocal: Operation = _real(
     array=np.reciprocal,
     series=lambda n, y, x: series.divide(n, y, [1.0], x),
     needs=((-1,),),
-    traits=Trait.EXPENSIVE,
+    traits=Trait.EXPENSIVE | Trait.DIVIDES,
     cost=5,
 )
 cbrt: Operation = _real(
     "cbrt",
     math.cbrt,
-    "cbrt({0})",
+    FunctionCall("cbrt"),
     lambda d, y, x: divide(d, multiply(3.0, multiply(y, y))),
     array=np.cbrt,
     traits=Trait.EXPENSIVE,
@@ -497,7 +504,7 @@ cbrt: Operation = _real(
 exp2: Operation = _real(
     "exp2",
     ieee.exp2,
-    "exp2({0})",
+    FunctionCall("exp2"),
     lambda d, y, x: multiply(d, multiply(ieee.LOG2, y)),
     array=np.exp2,
     series=lambda n, y, x: series.exponential(n, y, [ieee.LOG2 * c for c in x]),
@@ -506,7 +513,7 @@ exp2: Operation = _real(
 log2: Operation = _real(
     "log2",
     ieee.log2,
-    "log2({0})",
+    FunctionCall("log2"),
     lambda d, y, x: divide(d, multiply(ieee.LOG2, x)),
     array=np.log2,
     traits=Trait.EXPENSIVE,
@@ -514,7 +521,7 @@ log2: Operation = _real(
 log10: Operation = _real(
     "log10",
     ieee.log10,
-    "log10({0})",
+    FunctionCall("log10"),
     lambda d, y, x: divide(d, multiply(ieee.LOG10, x)),
     array=np.log10,
     traits=Trait.EXPENSIVE,
@@ -531,7 +538,7 @@ def _leg(x: Any) -> Any:
 absolute: Operation = _real(
     "absolute",
     abs,
-    "fabs({0})",
+    FunctionCall("fabs"),
     lambda d, y, x: multiply(d, sign(x)),
     array=np.absolute,
     needs=((0,),),
@@ -588,15 +595,15 @@ fmaximum: Operation = _real(
 copysign: Operation = _real(
     "copysign",
     math.copysign,
-    "copysign({0}, {1})",
+    FunctionCall("copysign"),
     lambda d, y, a, b: multiply(d, multiply(sign(a), copysign(1.0, b))),
     None,
     array=np.copysign,
 )
-floor: Operation = _real("floor", ieee.floor, "floor({0})", None, array=np.floor)
-ceil: Operation = _real("ceil", ieee.ceil, "ceil({0})", None, array=np.ceil)
-trunc: Operation = _real("trunc", ieee.trunc, "trunc({0})", None, array=np.trunc)
-rint: Operation = _real("rint", ieee.rint, "rint({0})", None, array=np.rint)
+floor: Operation = _real("floor", ieee.floor, FunctionCall("floor"), None, array=np.floor)
+ceil: Operation = _real("ceil", ieee.ceil, FunctionCall("ceil"), None, array=np.ceil)
+trunc: Operation = _real("trunc", ieee.trunc, FunctionCall("trunc"), None, array=np.trunc)
+rint: Operation = _real("rint", ieee.rint, FunctionCall("rint"), None, array=np.rint)
 modulo: Operation = _real(
     "modulo",
     ieee.modulo,
@@ -610,7 +617,7 @@ modulo: Operation = _real(
 fmod: Operation = _real(
     "fmod",
     ieee.fmod,
-    "fmod({0}, {1})",
+    FunctionCall("fmod"),
     lambda d, y, a, b: d,
     lambda d, y, a, b: negative(multiply(d, rint(divide(subtract(a, y), b)))),
     array=np.fmod,
@@ -633,18 +640,18 @@ where: Operation = declare(
 
 # -- truth values ----------------------------------------------------------------------------------------------------
 
-less: Operation = _truth("less", (real, real), operator.lt, "{0} < {1}", array=np.less)
-less_equal: Operation = _truth("less_equal", (real, real), operator.le, "{0} <= {1}", array=np.less_equal)
-greater: Operation = _truth("greater", (real, real), operator.gt, "{0} > {1}", array=np.greater)
-greater_equal: Operation = _truth("greater_equal", (real, real), operator.ge, "{0} >= {1}", array=np.greater_equal)
-equal: Operation = _truth("equal", (real, real), operator.eq, "{0} == {1}", array=np.equal, traits=Trait.COMMUTES)
+less: Operation = _truth("less", (real, real), operator.lt, Infix("<"), array=np.less)
+less_equal: Operation = _truth("less_equal", (real, real), operator.le, Infix("<="), array=np.less_equal)
+greater: Operation = _truth("greater", (real, real), operator.gt, Infix(">"), array=np.greater)
+greater_equal: Operation = _truth("greater_equal", (real, real), operator.ge, Infix(">="), array=np.greater_equal)
+equal: Operation = _truth("equal", (real, real), operator.eq, Infix("=="), array=np.equal, traits=Trait.COMMUTES)
 not_equal: Operation = _truth(
-    "not_equal", (real, real), operator.ne, "{0} != {1}", array=np.not_equal, traits=Trait.COMMUTES
+    "not_equal", (real, real), operator.ne, Infix("!="), array=np.not_equal, traits=Trait.COMMUTES
 )
 logical_and: Operation = _truth(
-    "logical_and", (boolean, boolean), lambda a, b: a and b, "{0} && {1}", array=np.logical_and, traits=Trait.COMMUTES
+    "logical_and", (boolean, boolean), lambda a, b: a and b, Infix("&&"), array=np.logical_and, traits=Trait.COMMUTES
 )
 logical_or: Operation = _truth(
-    "logical_or", (boolean, boolean), lambda a, b: a or b, "{0} || {1}", array=np.logical_or, traits=Trait.COMMUTES
+    "logical_or", (boolean, boolean), lambda a, b: a or b, Infix("||"), array=np.logical_or, traits=Trait.COMMUTES
 )
-logical_not: Operation = _truth("logical_not", (boolean,), operator.not_, "!{0}", array=np.logical_not)
+logical_not: Operation = _truth("logical_not", (boolean,), operator.not_, Prefix("!"), array=np.logical_not)

@@ -16,7 +16,7 @@ from ...compiler.evaluate.specialiser import CALLS, Specialiser
 from ...compiler.evaluate.values import HostFunction as Run
 from ...compiler.evaluate.values import function_like
 from ...compiler.transforms import verbs
-from ...eager.numbers import fresh as fresh_serial
+from ...eager.kinds import fresh as fresh_serial
 from ...eager.verbs.fixed_point import fixed_point
 from ...errors import Error
 from ...ir import Node

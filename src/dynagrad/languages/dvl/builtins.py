@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from ...eager.numbers import fresh, real_part
+from ...eager.kinds import fresh, real_part
 from ...eager.verbs.fixed_point import fixed_point
 from ...errors import Error
 from ...ir.operation import apply

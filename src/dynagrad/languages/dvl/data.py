@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ...eager.numbers import LIFTS, Number
+from ...eager.kinds import LIFTS
+from ...eager.numbers import Number
 from ...ir import Node
 
 Pair = tuple[Any, Any]

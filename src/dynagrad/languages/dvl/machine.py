@@ -7,6 +7,7 @@ functions need not hold it. Arithmetic on floats stands in the text; all else go
 
 from __future__ import annotations
 
+import linecache
 import re
 import traceback
 from collections.abc import Callable, Iterable, Sequence
@@ -130,8 +131,6 @@ class Machine:
 
 def placed(problem: BaseException, at: Position) -> Error:
     """An error of a run, with its place."""
-    import linecache  # for a quick start
-
     words = str(problem) if isinstance(problem, Error) else f"{type(problem).__name__}: {problem}"
     lines = linecache.getlines(at.file)
     width = at.end_column - at.column if at.end_line == at.line else 10**6

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...eager.closures import _swapped_real as swapped_real
-from ...eager.numbers import Bundle, Number, Tape, TapeCell, bundle, fresh, real_part, zero_like
+from ...eager.kinds import fresh, real_part, zero_like
+from ...eager.numbers import Bundle, Number, Tape, TapeCell, bundle
 from ...eager.perturbations import opened
 from ...eager.splitting import split
 from ...eager.sweep import sweep

@@ -10,7 +10,8 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from ...eager.numbers import Bundle, TapeCell, real_part
+from ...eager.kinds import real_part
+from ...eager.numbers import Bundle, TapeCell
 from ...errors import Error
 from ...ir.operation import Operation, apply
 from ...ir.ops import scalars as ops

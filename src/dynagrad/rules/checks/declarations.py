@@ -1,4 +1,5 @@
-"""Checks of declarations: semiring, kinds of predicates, agendas, solvers, types, functions, beams, distributions."""
+"""Checks of declarations: semiring, kinds of predicates, agendas, solvers, types, functions, beams, distributions, and
+what drawings show."""
 
 from __future__ import annotations
 
@@ -8,12 +9,13 @@ from difflib import get_close_matches
 from ...errors import ProgramError, Span, cut
 from ..semirings import declarable
 from ..show import show
-from ..substitution import expression_items, item_variables
+from ..substitution import expression_items, item_variables, term_variables
 from ..syntax import (
     AgendaDeclaration,
     Application,
     Arithmetic,
     BeamDeclaration,
+    Compound,
     Declaration,
     DistributionDeclaration,
     Item,
@@ -24,11 +26,14 @@ from ..syntax import (
     PriorityExpression,
     PruneDeclaration,
     SemiringDeclaration,
+    ShowDeclaration,
     Side,
     SolveDeclaration,
     Source,
+    Term,
     Type,
     TypeDeclaration,
+    Variable,
 )
 from .report import Reporter, nearest, resembles
 
@@ -119,7 +124,7 @@ def _declared_keys(declaration: Declaration) -> tuple[str, ...]:
             return declaration.keys
         case TypeDeclaration():
             return (declaration.key,)
-        case PriorityDeclaration() | PruneDeclaration() | BeamDeclaration():
+        case PriorityDeclaration() | PruneDeclaration() | BeamDeclaration() | ShowDeclaration():
             return (declaration.item.key,)
         case DistributionDeclaration(rest=False):
             return (declaration.item.key,)
@@ -140,6 +145,7 @@ def check_declarations(source: Source, functions: Mapping[str, object] | None, r
                     f"No rule mentions `{key}`, which is declared here.{nearest(key, occurring)}", declaration.span
                 )
     _check_duplicates(source, report)
+    _check_covered(source, report)
     _check_kinds(source, report)
     transients = {
         k for d in source.declarations if isinstance(d, PredicateDeclaration) and d.kind == "transient" for k in d.keys
@@ -160,6 +166,8 @@ def check_declarations(source: Source, functions: Mapping[str, object] | None, r
                     _check_type(union, report)
             case BeamDeclaration() | DistributionDeclaration():
                 _check_group(declaration, occurring, report)
+            case ShowDeclaration():
+                _check_shown(declaration, report)
             case PredicateDeclaration(kind="function"):
                 _check_functions(declaration, occurring, functions, report)
             case _:
@@ -196,6 +204,8 @@ def _check_duplicates(source: Source, report: Reporter) -> None:
                 subjects = [
                     (("prune", declaration.item.key, declaration.operator), f"Pruning of `{declaration.item.key}`")
                 ]
+            case ShowDeclaration():
+                subjects = []  # see `_check_covered`
             case _:
                 subjects = [(declaration, "This")]
         for subject, words in subjects:
@@ -269,6 +279,46 @@ def _check_group(
                 f"{nearest(f'{name}/{least}', occurring)}",
                 declaration.span,
             )
+
+
+def _check_shown(declaration: ShowDeclaration, report: Reporter) -> None:
+    if any(isinstance(argument, Arithmetic) for argument in declaration.item.arguments):
+        raise report.error("The item of a declaration cannot hold arithmetic.", declaration.item.span)
+    known = {variable.name for variable in item_variables(declaration.item)}
+    for variable in () if declaration.label is None else term_variables(declaration.label):
+        if variable.name not in known:
+            raise report.error(f"`{show(variable)}` is not a variable of `{show(declaration.item)}`.", variable.span)
+
+
+def _check_covered(source: Source, report: Reporter) -> None:
+    """Raises where all items of a pattern are shown by an earlier one, so that it says nothing."""
+    patterns = [d for d in source.declarations if isinstance(d, ShowDeclaration)]
+    for n, later in enumerate(patterns):
+        for earlier in patterns[:n]:
+            if earlier.item.key == later.item.key and _covers(earlier.item, later.item):
+                raise report.error(
+                    f"How `{show(later.item)}` is shown is declared already: `{show(earlier.item)}`, in line "
+                    f"{earlier.span.line}, fits all of these items. The first pattern that fits counts.",
+                    later.span,
+                )
+
+
+def _covers(pattern: Item, item: Item) -> bool:
+    """Whether a pattern fits all that another one fits."""
+    known: dict[str, Term] = {}
+    stack = list(zip(pattern.arguments, item.arguments, strict=True))
+    while stack:
+        wide, narrow = stack.pop()
+        if isinstance(wide, Variable):
+            if known.setdefault(wide.name, narrow) != narrow:
+                return False
+        elif isinstance(wide, Compound) and isinstance(narrow, Compound):
+            if wide.functor != narrow.functor or len(wide.arguments) != len(narrow.arguments):
+                return False
+            stack.extend(zip(wide.arguments, narrow.arguments, strict=True))
+        elif wide != narrow:
+            return False
+    return True
 
 
 def _check_functions(

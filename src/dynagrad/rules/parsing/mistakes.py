@@ -23,7 +23,7 @@ _DECLARATIONS: tuple[str, ...] = (
     "prune",
     "beam",
 )
-_DECLARATIONS += ("transient", "external", "function", "distribution")
+_DECLARATIONS += ("transient", "external", "function", "show", "distribution")
 
 _SKIP = re.compile(
     r"""%[^\n]*|\s+|(?P<quoted>'[^'\\\n]*(?:\\.[^'\\\n]*)*'|"[^"\\\n]*(?:\\.[^"\\\n]*)*")"""
@@ -77,6 +77,7 @@ _EXPECTED: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("`by`", ("_BY",)),
     ("`keep`", ("_KEEP",)),
     ("`given`", ("_GIVEN",)),
+    ("`as`", ("_AS",)),
     ("`for`", ("_FOR",)),
     ("a final `.`", ("DOT",)),
 )

@@ -283,7 +283,7 @@ _STATEMENTS: tuple[str, ...] = (
     "predicates",
     "type_declaration",
 )
-_STATEMENTS += ("priority", "prune", "beam", "distribution")
+_STATEMENTS += ("priority", "prune", "beam", "show", "distribution")
 for _kind in _STATEMENTS:
     setattr(Builder, _kind, _statement(_kind))
 

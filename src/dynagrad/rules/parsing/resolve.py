@@ -41,6 +41,7 @@ from ..syntax import (
     PruneDeclaration,
     Rule,
     SemiringDeclaration,
+    ShowDeclaration,
     Side,
     SolveDeclaration,
     Symbol,
@@ -392,6 +393,9 @@ class Resolver:
                 if len(parts[3]) > 18:
                     raise self.error("This number is too large.", span_of(parts[3]))
                 return [BeamDeclaration(self.item(parts[1]), self.group(parts[2]), int(parts[3]), span)]
+            case "show":
+                label = self.term(parts[2]) if len(parts) == 3 else None
+                return [ShowDeclaration(self.item(parts[1]), label, span)]
             case _:  # distribution, perhaps with an ellipsis for the remaining arguments
                 item, given = parts[1], self.group(parts[2]) if len(parts) == 3 else ()
                 last = item.arguments[-1] if isinstance(item, RawCall) else None

@@ -8,9 +8,8 @@ antecedents. Then the chart is rolled back to its state before the pop. At the e
 Two adjoints are kept for an item that can be popped several times: `g`, of its value in the chart, and `ga`, of its
 pending update. An item that is popped once has only `g`. Where the aggregator selects, the update that was popped came
 from one instance: the item waits for that instance (`wait`: the pop that made it, `aim`: its value), and the first
-instance that fits takes the adjoint. Backward joins are written by the code of forward joins, see `BackWriter`.
-
-It is long because it mirrors the joins of the forward pass, kind by kind.
+instance that fits takes the adjoint. The tape is in `tape.py`, the joins are in `joins.py`; here is the order in which
+stages, pops and joins are undone.
 """
 
 from __future__ import annotations
@@ -18,19 +17,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ....plan.aggregators import head_kind
-from ....plan.model import Join, Plan, Scan, Stage, TableLayout
-from ....plan.right_sides import product_order
-from ....rules.aggregators import AGGREGATORS
-from ....rules.semirings import SEMIRINGS
+from ....plan.model import Join, Stage, TableLayout
 from ....rules.show import show
 from ...cxx import comment
 from ..context import ClassContext
 from ..solving.stages import line_of
-from ..statements import JoinWriter
-from ..values import adjoints_cxx
-from .adjoints import cells, keeps_total, posteriors, sums_up, two_adjoints, update_adjoint, write_clear, write_readers
+from .adjoints import cells, keeps_total, posteriors, sums_up, update_adjoint, write_clear, write_readers
 from .implicit import write_undo_component
-from .resting import resting, rests, write_passes, write_resting_adjoint, write_solve, write_undo_settling
+from .joins import BackWriter, total_of
+from .resting import resting, write_passes, write_solve, write_undo_settling
 
 
 def rolls_back(stage: Stage) -> bool:
@@ -43,322 +38,6 @@ def rolls_back(stage: Stage) -> bool:
         return stage.strategy == "sweep"
     rules = [join.rule.number for join in stage.drives]
     return not stage.final or len(rules) != len(set(rules))
-
-
-# -- the tape, recorded by the forward pass ----------------------------------------------------------------------------
-
-
-def write_members(context: ClassContext) -> None:
-    plan, out = context.plan, context.out
-    out.line("Tape<semiring> tape{&account};")
-    out.line("uint32_t position = 0;  // the current pop of the stage, from 1; 0 before the first")
-    out.line("int64_t saved_at = 0, from_at = 0;  // backward: how much of the tape is left")
-    out.line("Bits wanted{&account};  // per pop: whether an item waits for an update that it made")
-    for stage in plan.stages:
-        if stage.strategy == "sweep":
-            out.line(f"Array<int64_t> rounds{stage.number}{{&account}};  // the pops before each round")
-
-
-def write_table_members(context: ClassContext, table: TableLayout, account: str) -> None:
-    """The adjoints of a table, and what the backward pass has to know of its updates."""
-    plan, out, name = context.plan, context.out, context.names.table[table.key]
-    if table.kind == "facts":
-        out.line(f"Array<adjoint_t> g_{name}{{{account}}};")
-        return
-    names = [f"g_{name}"]
-    if two_adjoints(plan, table):
-        names.append(f"ga_{name}")
-    if sums_up(plan, table):
-        names.append(f"gt_{name}")  # the sum of the adjoints of all values that an item had
-    if context.has_axioms(table):
-        names.append(f"g_axioms_{name}")
-    out.line(f"Array<adjoint_t> {', '.join(f'{each}{{{account}}}' for each in names)};")
-    if posteriors(plan):
-        out.line(f"Array<value_t> h_{name}{{{account}}};  // the adjoint over the weight, once it is complete")
-    kind = head_kind(plan, table)
-    if kind == "select":
-        out.line(f"Array<uint32_t> from_{name}{{{account}}}, wait_{name}{{{account}}};")
-        out.line(f"Array<value_t> aim_{name}{{{account}}};")
-    if keeps_total(plan, table):
-        out.line(f"Array<value_t> total_{name}{{{account}}};")
-    if kind == "product":
-        out.line(f"Factors<semiring> factors_{name}{{{account}}};")
-
-
-def record_pop(context: ClassContext, stage: Stage, table: TableLayout) -> None:
-    """In `pop`: records the pop on the tape."""
-    out, name = context.out, context.names.table[table.key]
-    out.open("if (recording)")
-    if stage.final:
-        out.line(f"tape.pops.push(handle({table.number}, cell));")
-    else:
-        out.line(f"tape.pops.push(handle({table.number}, cell) | (first ? 0 : tape.again));")
-        out.line("if (!first) tape.saved.push({old, update});")
-        if head_kind(context.plan, table) == "select":
-            out.line(f"tape.from.push(from_{name}[cell]);")
-    out.line(f"position = (uint32_t)(tape.pops.size - tape.begins[{stage.number}]);")
-    out.close()
-
-
-def tape_bytes(plan: Plan) -> str:
-    """The size of the tape in bytes."""
-    rounds = [f" + rounds{s.number}.size * 8" for s in plan.stages if s.strategy == "sweep"]
-    return f"tape.bytes(){''.join(rounds)}"
-
-
-def record_contribution(context: ClassContext, table: TableLayout, where: str, fresh: str) -> None:
-    """In `add`: records where a selected contribution `x` came from, or the factors of a product."""
-    out, name = context.out, context.names.table[table.key]
-    match head_kind(context.plan, table):
-        case "select":
-            out.line(f"if (__builtin_expect(recording, 0) && ({fresh} || {improves(context, table, where)}))")
-            out.line(f"  grown(from_{name}, cell, 0u) = position;")
-        case "product":
-            out.line(f"if (recording) factors_{name}.add(cell, x);")
-
-
-def improves(context: ClassContext, table: TableLayout, where: str) -> str:
-    """The test that a contribution `x` is selected over the number `where`."""
-    if not context.plain:
-        return f"semiring::better(x, {where})"
-    sign = AGGREGATORS[table.aggregator].sign
-    if not sign:
-        return "false"
-    return f"semiring::primal(x) {'>' if sign > 0 else '<'} semiring::primal({where})"
-
-
-# -- joins -------------------------------------------------------------------------------------------------------------
-
-
-class BackWriter(JoinWriter):
-    """Writes a backward join: it propagates the adjoint of its head's update to the antecedents.
-
-    A product over nested loops is a chain of products, one for each loop. Adjoints are propagated back along the chain:
-    they are summed in a local inside a loop, and passed on to the factor and to the product outside when it ends.
-    """
-
-    def __init__(self, context: ClassContext, join: Join) -> None:
-        super().__init__(context.plan, context.names, join, context.out)
-        self.context = context
-        self.targets: dict[int, str] = {}  # antecedent -> its adjoint
-        self.sums: dict[int, str] = {}  # antecedent -> the local that sums contributions to its adjoint
-        self.bar: str | None = None  # the local that sums the adjoint of the product so far
-        self.closing: list[tuple[int, list[str]]] = []  # depth -> lines to be written before that block closes
-        self.head = context.plan.tables[join.rule.head.key]
-        self.posteriors = posteriors(context.plan)
-        self.raw = 0  # factors since the product was last normalised
-        self.inner = (join.rule.number, join.driver) in self.stage.inner and self.stage.unknowns > 0
-        self.to = ""  # the cell of the head, once it is located
-
-    def _prologue(self) -> None:
-        pass
-
-    def _close_to(self, depth: int) -> None:
-        while self.closing or self.out.depth > depth:
-            while self.closing and self.closing[-1][0] == self.out.depth:
-                for line in self.closing.pop()[1]:
-                    self.out.line(line)
-            if self.out.depth > depth:
-                self.out.close()
-
-    def later(self, *lines: str) -> None:
-        self.closing.append((self.out.depth, list(lines)))
-
-    def _driver(self, driver: int) -> None:
-        self.targets[driver] = "gupdate"
-        super()._driver(driver)
-
-    def _antecedent(self, i: int, at: str) -> None:
-        name = self.names.table[self.rule.antecedents[i].item.key]
-        self.targets[i] = f"g_{name}[{at}]"
-        if i in self.join.same and i > (self.join.driver or 0):
-            self.targets[i] = f"({at} == cell ? gold : g_{name}[{at}])"
-        if self.inner and self.rule.antecedents[i].item.key in self.stage.keys:  # its adjoint is solved for already
-            self.targets[i] = f"(inside && member_{name}({at}) != unsolved ? discarded : {self.targets[i]})"
-        super()._antecedent(i, at)
-
-    def take(self, antecedent: int, value: str, old: str | None = None) -> None:
-        if self.rule.antecedents[antecedent].side:
-            return
-        target = self.targets.get(antecedent)
-        if not self.plain and not self.in_order:
-            if antecedent in self.product:
-                self.factor(value, target)
-            return
-        super().take(antecedent, value, old)
-        if target is not None:
-            self.sums[antecedent] = self.summed(target)
-            if self.plain and antecedent == self.join.driver and self.subtracts(self.head):
-                self.sums[-1] = self.summed("gold")
-
-    def summed(self, target: str) -> str:
-        """A local whose sum is added to `target` when the block ends."""
-        name = self.fresh("sum")
-        self.out.line(f"adjoint_t {name} = {{}};")
-        self.later(f"if (!back::nothing({name})) {target} = back::gather({target}, {name});")
-        return name
-
-    def multiply(self, text: str) -> None:
-        self.factor(text, None)
-
-    def posterior_factor(self, text: str, target: str | None) -> None:
-        """One more factor, where adjoints are posteriors: each factor of an instance gets the instance's posterior."""
-        f, w = self.fresh("f"), self.fresh("w")
-        self.out.line(f"const value_t {f} = {text};")
-        if self.weight is None:
-            w = f
-        elif self.raw:
-            self.raw = 0
-            self.out.line(f"const value_t {w} = semiring::times(semiring::settled({self.weight}), {f});")
-        else:
-            self.raw = 1
-            self.out.line(f"const value_t {w} = semiring::raw({self.weight}, {f});")
-        goals = [g for g in (target, self.bar) if g is not None]
-        if target is not None:
-            self.bar = self.fresh("sum")
-            self.out.line(f"double {self.bar} = 0;")
-            self.later(*(f"{goal} += {self.bar};" for goal in goals))
-        self.weight = w
-
-    def factor(self, text: str, target: str | None) -> None:
-        """One more factor of the product, whose adjoint is `target`."""
-        if self.posteriors:
-            self.posterior_factor(text, target)
-            return
-        f = self.fresh("f")
-        self.out.line(f"const value_t {f} = {text};")
-        if self.weight is None:
-            self.weight = f
-            self.bar = None if target is None else self.summed(target)
-            return
-        w, bar = self.fresh("w"), self.fresh("bar")
-        self.out.line(f"const value_t {w} = semiring::times({self.weight}, {f});")
-        self.out.line(f"adjoint_t {bar} = {{}};")
-        parts = []
-        if target is not None:
-            parts.append(f"{target} = back::gather({target}, back::scale({bar}, {self.weight}));")
-        if self.bar is not None:
-            parts.append(f"{self.bar} = back::gather({self.bar}, back::scale({bar}, {f}));")
-        if parts:
-            self.later(f"if (!back::nothing({bar})) {{", *(f"  {p}" for p in parts), "}")
-        self.weight, self.bar = w, bar
-
-    failing = "lose"
-
-    def head_cell(self, table: TableLayout) -> str:
-        return self.to
-
-    def _head(self) -> None:
-        name = self.names.table[self.head.key]
-        texts = self._arguments(self.rule.head, self.head, True)
-        self.to = to = self.fresh("to")
-        self.out.line(f"const int64_t {to} = {name}.locate({self._stored(self.head, texts)});")
-        if self.inner:  # either all instances inside a solved component, or all others
-            self.out.open(f"if ((member_{name}({to}) != unsolved) == inside)")
-        if self.posteriors:
-            self.out.line(f"const value_t h = h_{name}[{to}];")
-            self.out.open("if (h.m != 0)")
-            if self.bar is not None:
-                self.out.line(f"{self.bar} += Posterior::of(h, {self.weight});")
-            return
-        adjoint = f"{update_adjoint(self.plan, self.names, self.head)}[{to}]"
-        kind = head_kind(self.plan, self.head)
-        if kind == "select":
-            self.out.open(f"if (wait_{name}[{to}] == position)")
-            value = self._value_now()
-            self.out.line(f"const value_t x = {value};")
-            self.out.open(f"if (semiring::primal(x) == semiring::primal(aim_{name}[{to}]))")
-            self.out.line(f"wait_{name}[{to}] = nowhere;  // the first instance that fits")
-        elif kind in ("product", "softmax"):
-            self.out.line(f"const value_t x = {self._value_now()};")
-        self.out.line(f"adjoint_t g = {adjoint};")
-        if self.join.driver is not None and rests(self.plan, self.head):
-            write_resting_adjoint(self.context, self.head, to, self._contribution())
-        self.out.open("if (!back::nothing(g))")
-        if kind == "product":
-            self.out.line(f"g = back::scale(g, factors_{name}.others({to}, x));")
-        if kind == "softmax":
-            self.out.line(f"g = semiring::share(g, x, {_total(self.plan, self.head, name)}[{to}]);")
-        if self.plain:
-            self._plain_adjoints()
-        elif self.in_order:
-            adds = SEMIRINGS[self.plan.semiring].times_adds  # every partial derivative of a sum is one
-            for i, total in self.sums.items():
-                part = "g" if adds else f"back::scale(g, {self._others(i)})"
-                self.out.line(f"{total} = back::gather({total}, {part});")
-        elif self.bar is not None:
-            self.out.line(f"{self.bar} = back::gather({self.bar}, g);")
-
-    def _others(self, antecedent: int) -> str:
-        """The product of all factors but one."""
-        found = ""
-        for constant, other in product_order(self.rule.value):
-            if other != antecedent or constant is not None:
-                text = self.values[other] if other is not None else self.names.weight(self.rule, *(constant or (0, 0)))
-                found = f"semiring::times({found}, {text})" if found else text
-        return found or "semiring::one()"
-
-    def _value_now(self) -> str:
-        return self.plain_value(self.values) if self.plain else self._value(self.head)
-
-    def _contribution(self) -> str:
-        """The contribution of the instance to its head."""
-        value = self._value_now()
-        if not self.plain or not self.subtracts(self.head):
-            return value
-        before = self.plain_value({**self.values, **self.old}, prefix="s", unless="first")
-        return f"(first ? {value} : semiring::minus({value}, {before}))"
-
-    def _plain_adjoints(self) -> None:
-        wanted = {i: total for i, total in self.sums.items() if i >= 0}
-        self._spread(self.values, wanted, "g", "d")
-        if not self.subtracts(self.head):
-            return
-        driver = self.join.driver
-        assert driver is not None
-        self.out.open("if (!first)")
-        self.out.line("const adjoint_t minus = semiring::minus({}, g);")
-        self._spread({**self.values, **self.old}, {**wanted, driver: self.sums[-1]}, "minus", "e")
-        self.out.close()
-
-    def _spread(self, values: dict[int, str], sums: dict[int, str], adjoint: str, prefix: str) -> None:
-        names = {**{f"x{i}": text for i, text in values.items()}, "g": adjoint}
-        order, collected = self.plan.order, self.names.functions
-        code, found = adjoints_cxx(self.rule, self.plan.functions, names, prefix, order, collected)
-        self.compute(code)
-        for i, text in found.items():
-            if i in sums:
-                self.out.line(f"{sums[i]} = back::gather({sums[i]}, {text});")
-
-    @property
-    def in_rows(self) -> bool:
-        row = SEMIRINGS[self.plan.semiring]
-        return self.posteriors or (row.rows and not row.adds_logs)
-
-    def _bar(self) -> str:
-        """An assignment to the adjoint of the factors outside a row operation."""
-        return f"{self.bar} += " if self.bar is not None else ""
-
-    def _head_adjoints(self) -> str:
-        if self.posteriors:
-            return f"h_{self.names.table[self.head.key]}"
-        return update_adjoint(self.plan, self.names, self.head)
-
-    def _row_operation(self, step: Scan, variable: str) -> None:
-        name, row, head_name, to, shift = self._rows(step)
-        self.out.line(
-            f"{self._bar()}back_row({name}, {row}, g_{name}.data, {head_name}, {to}, {self._head_adjoints()}.data, "
-            f"{shift}, {self._factors});  // side by side over {comment(variable)}"
-        )
-
-    def _write_stretch(self, name: str, found: str, _: str, to: str) -> None:
-        self.out.line(
-            f"{self._bar()}back_stretch({name}.value, {found}.begin, {found}.end - {found}.begin, g_{name}.data, "
-            f"{self._head_adjoints()}.data + {to}, {self._factors});"
-        )
-
-
-# -- the pass ----------------------------------------------------------------------------------------------------------
 
 
 def write_backward(context: ClassContext) -> None:
@@ -562,11 +241,6 @@ def _undo_begin(context: ClassContext, stage: Stage) -> None:
         out.line(f"if (!halt) {_name(context, join)}();")
 
 
-def _total(plan: Plan, table: TableLayout, name: str) -> str:
-    """The array of the totals of which contributions had a share."""
-    return f"total_{name}" if keeps_total(plan, table) else f"{name}.value"
-
-
 def _undo_axioms(context: ClassContext, table: TableLayout) -> None:
     plan, out, name = context.plan, context.out, context.names.table[table.key]
     kind = head_kind(plan, table)
@@ -590,7 +264,7 @@ def _undo_axioms(context: ClassContext, table: TableLayout) -> None:
         out.line(f"const value_t x = axioms_{name}.value[at];")
         out.line(f"g = back::scale(g, factors_{name}.others(cell, x));")
     if kind == "softmax":
-        out.line(f"g = semiring::share(g, axioms_{name}.value[at], {_total(plan, table, name)}[cell]);")
+        out.line(f"g = semiring::share(g, axioms_{name}.value[at], {total_of(plan, table, name)}[cell]);")
     out.line(f"g_axioms_{name}[at] = back::gather(g_axioms_{name}[at], g);")
     out.close()
 

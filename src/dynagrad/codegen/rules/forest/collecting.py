@@ -74,7 +74,7 @@ class CollectWriter(JoinWriter):
         self.out.line(f"collected.instance({self.number}, of, {len(found)});")
 
 
-def write_program(context: ClassContext) -> str:
+def write_program(context: ClassContext) -> None:
     """Writes the class; its members are nobody else's business."""
     plan, out = context.plan, context.out
     assert plan.collects is not None
@@ -112,7 +112,6 @@ def write_program(context: ClassContext) -> str:
     write_access(context)
     write_constructor(context, lambda: _open_externals(context, externals))
     out.close("};")
-    return ""
 
 
 def _given(context: ClassContext) -> list[TableLayout]:

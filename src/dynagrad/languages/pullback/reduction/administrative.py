@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ..infer import Typed, slots
-from ..rename import Names
+from ..rename import Names, names_of
 from ..terms import (
     App,
     DualMap,
@@ -72,8 +72,6 @@ def reduce_administratively(of: Term, names: Names | None = None, typed: Typed |
     let t = 1 in let t₁ = x + t in let t₂ = <t₁, x> in let t₃ = mult(t₂) in let t₄ = square(t₃) in t₄
     """
     if names is None:
-        from ..rename import names_of  # what is free in the term is not used again
-
         names = Names(names_of(of))
     parts, variables = (typed.of_part, typed.of_variable) if typed is not None else ({}, {})
     return run(_series(of, _Supply(names, parts, variables)))

@@ -41,13 +41,15 @@ inline int64_t coarse_time() {
 #endif
 }
 
-// While it lives, the interpreter lock is free. One per thread of native code; `stop` may be shared by many.
+// While it lives, the interpreter lock is free. One per thread of native code; `stop` may be shared by many. At the end
+// of `limit` nanoseconds, where that is not negative, it is interrupted too.
 //
 //     dynagrad::Unlocked unlocked(host, &stop);
 //     while (work()) if (unlocked.interrupted()) return kStopped;
 class Unlocked {
   public:
-    explicit Unlocked(const Host* host, int32_t* stop = nullptr) : host_(host), stop_(stop) {
+    explicit Unlocked(const Host* host, int32_t* stop = nullptr, int64_t limit = -1)
+        : host_(host), stop_(stop), limit_(limit) {
         start_ = now_ = checked_ = coarse_time();
         if (host_ != nullptr && host_->save != nullptr) state_ = host_->save();
     }
@@ -79,6 +81,10 @@ class Unlocked {
         }
         const int64_t before = now_;
         now_ = coarse_time();
+        if (limit_ >= 0 && now_ - start_ >= limit_) {
+            left_ = 0;
+            return stopped_ = true;
+        }
         // Units between two looks at the clock: more while they are short, fewer once they are long.
         if (now_ - before < kBetweenLooks) {
             units_ = units_ * 2 < kMostUnits ? units_ * 2 : kMostUnits;
@@ -101,6 +107,7 @@ class Unlocked {
 
     const Host* host_;
     int32_t* stop_;
+    int64_t limit_;
     void* state_ = nullptr;
     int64_t left_ = 1, units_ = 1;
     int64_t start_, now_, checked_;

@@ -20,6 +20,7 @@ struct Derivation {
 struct Ranked {                  // the derivations of a node
   Array<Derivation> found, candidates;
   bool expanded = true, exhausted = false;
+  uint32_t next = 0;             // the antecedent whose next derivation the last of them is waiting for
   explicit Ranked(Account* a) : found(a), candidates(a) {}
 };
 
@@ -97,36 +98,35 @@ struct KBest {
   }
   bool has(uint32_t v, uint32_t n) const { return of[v] && n < of[v]->found.size; }
 
-  // Sees to it that a node has derivation n. 0: it has; 1: there is none; 2: interrupted.
+  // Sees to it that a node has derivation n. 0: it has; 1: there is none; 2: interrupted, and it may be asked again: how
+  // far each node came stands in what it has.
   int64_t need(uint32_t root, uint32_t n, Unlocked& unlocked) {
-    struct Frame { uint32_t node, n, antecedent; };
+    struct Frame { uint32_t node, n; };
     Array<Frame> frames;
-    frames.push({root, n, 0});
-    ranked(root);
+    frames.push({root, n});
     while (frames.size) {
       if (unlocked.interrupted()) return 2;
-      const uint32_t v = frames[frames.size - 1].node;
-      Ranked& r = ranked(v);
-      if (r.found.size > (int64_t)frames[frames.size - 1].n || r.exhausted) {
+      const Frame at = frames[frames.size - 1];
+      Ranked& r = ranked(at.node);
+      if (r.found.size > (int64_t)at.n || r.exhausted) {
         frames.size--;
         continue;
       }
       bool waits = false;
       while (!r.expanded) {
         const Derivation d = r.found[r.found.size - 1];
-        Frame& at = frames[frames.size - 1];
-        if (at.antecedent < d.last) at.antecedent = d.last;
-        if (at.antecedent >= arity(d.instance)) {
-          r.expanded = true, at.antecedent = 0;
+        if (r.next < d.last) r.next = d.last;
+        if (r.next >= arity(d.instance)) {
+          r.expanded = true;
           break;
         }
-        const uint32_t i = at.antecedent;
+        const uint32_t i = r.next;
         const int32_t u = f.antecedent[f.first[d.instance] + i];
         if (u >= 0) {
           const uint32_t next = numbers[d.which + i] + 1;
           Ranked& below = ranked((uint32_t)u);
           if (below.found.size <= (int64_t)next && !below.exhausted) {
-            frames.push({(uint32_t)u, next, 0});
+            frames.push({(uint32_t)u, next});
             waits = true;
             break;
           }
@@ -137,7 +137,7 @@ struct KBest {
             push(r.candidates, {rate(d.instance, which), d.instance, i, which});
           }
         }
-        at.antecedent++;
+        r.next++;
       }
       if (waits) continue;
       if (!r.candidates.size) {
@@ -145,8 +145,7 @@ struct KBest {
         continue;
       }
       r.found.push(pop(r.candidates));
-      r.expanded = false;
-      frames[frames.size - 1].antecedent = 0;
+      r.expanded = false, r.next = 0;
     }
     return has(root, n) ? 0 : 1;
   }

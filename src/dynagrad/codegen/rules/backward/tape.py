@@ -1,0 +1,92 @@
+"""The tape of a program: what the forward pass records for the backward pass, and the members that hold it.
+
+An entry is a pop. Items that can be popped several times have their earlier values saved, and where the aggregator
+selects, an update says in which pop it was made.
+"""
+
+from __future__ import annotations
+
+from ....plan.aggregators import head_kind
+from ....plan.model import Plan, Stage, TableLayout
+from ....rules.aggregators import AGGREGATORS
+from ..context import ClassContext
+from .adjoints import keeps_total, posteriors, sums_up, two_adjoints
+
+
+def write_members(context: ClassContext) -> None:
+    plan, out = context.plan, context.out
+    out.line("Tape<semiring> tape{&account};")
+    out.line("uint32_t position = 0;  // the current pop of the stage, from 1; 0 before the first")
+    out.line("int64_t saved_at = 0, from_at = 0;  // backward: how much of the tape is left")
+    out.line("Bits wanted{&account};  // per pop: whether an item waits for an update that it made")
+    for stage in plan.stages:
+        if stage.strategy == "sweep":
+            out.line(f"Array<int64_t> rounds{stage.number}{{&account}};  // the pops before each round")
+
+
+def write_table_members(context: ClassContext, table: TableLayout, account: str) -> None:
+    """The adjoints of a table, and what the backward pass has to know of its updates."""
+    plan, out, name = context.plan, context.out, context.names.table[table.key]
+    if table.kind == "facts":
+        out.line(f"Array<adjoint_t> g_{name}{{{account}}};")
+        return
+    names = [f"g_{name}"]
+    if two_adjoints(plan, table):
+        names.append(f"ga_{name}")
+    if sums_up(plan, table):
+        names.append(f"gt_{name}")  # the sum of the adjoints of all values that an item had
+    if context.has_axioms(table):
+        names.append(f"g_axioms_{name}")
+    out.line(f"Array<adjoint_t> {', '.join(f'{each}{{{account}}}' for each in names)};")
+    if posteriors(plan):
+        out.line(f"Array<value_t> h_{name}{{{account}}};  // the adjoint over the weight, once it is complete")
+    kind = head_kind(plan, table)
+    if kind == "select":
+        out.line(f"Array<uint32_t> from_{name}{{{account}}}, wait_{name}{{{account}}};")
+        out.line(f"Array<value_t> aim_{name}{{{account}}};")
+    if keeps_total(plan, table):
+        out.line(f"Array<value_t> total_{name}{{{account}}};")
+    if kind == "product":
+        out.line(f"Factors<semiring> factors_{name}{{{account}}};")
+
+
+def record_pop(context: ClassContext, stage: Stage, table: TableLayout) -> None:
+    """In `pop`: records the pop on the tape."""
+    out, name = context.out, context.names.table[table.key]
+    out.open("if (recording)")
+    if stage.final:
+        out.line(f"tape.pops.push(handle({table.number}, cell));")
+    else:
+        out.line(f"tape.pops.push(handle({table.number}, cell) | (first ? 0 : tape.again));")
+        out.line("if (!first) tape.saved.push({old, update});")
+        if head_kind(context.plan, table) == "select":
+            out.line(f"tape.from.push(from_{name}[cell]);")
+    out.line(f"position = (uint32_t)(tape.pops.size - tape.begins[{stage.number}]);")
+    out.close()
+
+
+def tape_bytes(plan: Plan) -> str:
+    """The size of the tape in bytes."""
+    rounds = [f" + rounds{s.number}.size * 8" for s in plan.stages if s.strategy == "sweep"]
+    return f"tape.bytes(){''.join(rounds)}"
+
+
+def record_contribution(context: ClassContext, table: TableLayout, where: str, fresh: str) -> None:
+    """In `add`: records where a selected contribution `x` came from, or the factors of a product."""
+    out, name = context.out, context.names.table[table.key]
+    match head_kind(context.plan, table):
+        case "select":
+            out.line(f"if (__builtin_expect(recording, 0) && ({fresh} || {improves(context, table, where)}))")
+            out.line(f"  grown(from_{name}, cell, 0u) = position;")
+        case "product":
+            out.line(f"if (recording) factors_{name}.add(cell, x);")
+
+
+def improves(context: ClassContext, table: TableLayout, where: str) -> str:
+    """The test that a contribution `x` is selected over the number `where`."""
+    if not context.plain:
+        return f"semiring::better(x, {where})"
+    sign = AGGREGATORS[table.aggregator].sign
+    if not sign:
+        return "false"
+    return f"semiring::primal(x) {'>' if sign > 0 else '<'} semiring::primal({where})"

@@ -1,0 +1,185 @@
+"""What the weights of the derivations of each item add up to.
+
+Native code adds up components without a cycle. What a cyclic component adds up to is the least solution of its
+equations: the chart has it, where its plus adds up derivations; else it is found here by Newton's method (Esparza,
+Kiefer and Luttenberger 2010, "Newtonian program analysis").
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import NotConverged, QueryError, RoomError
+from ...runtime.library import Stop
+from ..algebra import NO_WEIGHT, Doubles, Kind
+from ..native import Walk
+from ..packed import Packed
+from ..time_limit import look
+
+MOST_UNKNOWNS = 3_000
+"""The most items of a cyclic component whose equations are solved here."""
+MOST_ROUNDS = 200
+"""The most steps of Newton's method."""
+
+
+def summed(forest: Packed, stop: Stop | None = None) -> Walk:
+    """The forest with the sum of every node."""
+    algebra = forest.meaning.algebra
+    if algebra.sampled is None:
+        if algebra.times is None:
+            raise QueryError(NO_WEIGHT)
+        raise QueryError("draws need weights that add up, and a semiring of your own has none that are known")
+    walk = forest.walk(sampling=True)
+    if walk.summed:
+        return walk
+    known = _chart_sums(forest) if algebra.adds and _has_sums(forest) else None
+    if known is not None:
+        walk.know(*known)
+    again = True
+    while known is None and (component := walk.sums(stop, again=again)) is not None:
+        again = False
+        nodes, begin, _, _ = walk.order(stop)
+        members = nodes[int(begin[component]) : int(begin[component + 1])]
+        walk.settle(members, *_solve(forest, walk, members, stop))
+    walk.summed = True
+    return walk
+
+
+def _has_sums(forest: Packed) -> bool:
+    """Whether the values of the chart are sums over all derivations."""
+    return forest.meaning.exact and not forest.meaning.partial
+
+
+def _chart_sums(forest: Packed) -> tuple[Doubles, npt.NDArray[np.int64]] | None:
+    """The values of the chart as sums over derivations; None where they underflowed, or may be infinitely many."""
+    if forest.meaning.algebra.name == "count":
+        return None
+    values = forest.meaning.values()
+    numbers = forest.meaning.algebra.chances(values)
+    if forest.meaning.algebra.sampled is not Kind.SUMS and (numbers < 1e-290).any():
+        return None
+    if forest.meaning.algebra.sampled is Kind.SUMS:
+        with np.errstate(over="ignore", invalid="ignore"):
+            bits = numbers / math.log(2)
+            whole = np.where(np.isfinite(bits), np.floor(bits), 0.0)
+            return np.where(np.isfinite(bits), np.exp2(bits - whole), 0.0), whole.astype(np.int64)
+    return numbers, np.zeros(len(numbers), np.int64)
+
+
+def _solve(
+    forest: Packed, walk: Walk, members: npt.NDArray[np.uint32], stop: Stop | None
+) -> tuple[Doubles, npt.NDArray[np.int64]]:
+    """What the nodes of a cyclic component sum up to."""
+    algebra = forest.meaning.algebra
+    n = len(members)
+    if walk.view.kind == Kind.SIZES or algebra.name == "count":
+        raise NotConverged(
+            f"{forest.text(int(members[0]))} has infinitely many derivations of one weight, and none can be drawn "
+            "uniformly from them"
+        )
+    if n > MOST_UNKNOWNS:
+        raise RoomError(
+            f"a cycle goes through {n:,} items, and draws are made from cycles of at most {MOST_UNKNOWNS:,}; declare "
+            "real or log, whose charts have the sums"
+        )
+    found = _Equations(forest, walk, members).solved(stop)
+    if found is None:
+        item = forest.text(int(members[0]))
+        raise NotConverged(
+            f"the weights of the derivations of {item} do not add up to a finite number: what goes around its cycle "
+            "does not shrink. Make the weights around the cycle smaller"
+        )
+    bits = found / math.log(2)
+    whole = np.where(np.isfinite(bits), np.floor(bits), 0.0)
+    return np.where(np.isfinite(bits), np.exp2(bits - whole), 0.0), whole.astype(np.int64)
+
+
+class _Equations:
+    """The equations x = f(x) of a cyclic component: polynomials with coefficients of at least 0, all in logs.
+
+    The unknowns may lie a hundred orders of magnitude apart, and the smallest ones count as much as the others. So they
+    are scaled before each step by what is known of them.
+    """
+
+    def __init__(self, forest: Packed, walk: Walk, members: npt.NDArray[np.uint32]) -> None:
+        a = forest.arrays
+        m, e = walk.totals()
+        logs = np.where(m > 0, np.log(np.maximum(m, 1e-300)), -np.inf) + e * math.log(2)
+        own = _log_numbers(forest, walk)
+        place = {int(v): i for i, v in enumerate(members)}
+        heads: list[int] = []
+        weights: list[float] = []
+        inner: list[list[int]] = []
+        for i, v in enumerate(members.tolist()):
+            for instance in range(int(a.begin[v]), int(a.end[v])):
+                below = [u for u in forest.antecedents(instance) if u >= 0]
+                heads.append(i)
+                inner.append([place[u] for u in below if u in place])
+                weights.append(own[instance] + sum(float(logs[u]) for u in below if u not in place))
+        self.count = len(members)
+        self.heads, self.weights = np.array(heads), np.array(weights)
+        self.begin = np.searchsorted(self.heads, np.arange(self.count))
+        # the unknowns of each instance, and where one has fewer than another, the number one behind the unknowns
+        width = max(map(len, inner))
+        self.inner = np.array([[*u, *[self.count] * (width - len(u))] for u in inner]).reshape(len(inner), width)
+
+    def parts(self, x: Doubles) -> Doubles:
+        """The log of what each instance contributes."""
+        return np.asarray(self.weights + np.append(x, 0.0)[self.inner].sum(axis=1))
+
+    def solved(self, stop: Stop | None) -> Doubles | None:
+        """The logs of the least solution; None where there is none that is finite."""
+        x = self._start(stop)
+        some = np.isfinite(x)
+        before = math.inf
+        for _ in range(MOST_ROUNDS):
+            look(stop)
+            with np.errstate(invalid="ignore", over="ignore"):
+                share = np.exp(self.parts(x) - x[self.heads])
+            share = np.where(np.isfinite(share), share, 0.0)
+            f = np.where(some, np.bincount(self.heads, share, self.count), 1.0)
+            jacobian = np.zeros((self.count, self.count + 1))
+            for column in self.inner.T:
+                np.add.at(jacobian, (self.heads, column), share)
+            try:
+                step = np.linalg.solve(np.eye(self.count) - jacobian[:, :-1], f - 1)
+            except np.linalg.LinAlgError:
+                return x if before < 1e-6 else None
+            largest = float(np.abs(step).max())
+            if not math.isfinite(largest) or (step < -1e-9 * max(1.0, largest)).any():
+                return x if before < 1e-6 else None
+            x = x + np.log1p(np.maximum(step, 0))
+            if largest < 1e-15 or (largest < 1e-6 and largest >= before):  # all digits, or all that there are
+                return x
+            before = largest
+        return x
+
+    def _start(self, stop: Stop | None) -> Doubles:
+        """The logs of sums over derivations up to a height: lower bounds, which are near for most items."""
+        x: Doubles = np.full(self.count, -np.inf)
+        for _ in range(2 * self.count + 10):
+            look(stop)
+            parts = self.parts(x)
+            most = np.maximum.reduceat(parts, self.begin)
+            with np.errstate(invalid="ignore", divide="ignore"):
+                sums = np.add.reduceat(np.exp(parts - most[self.heads]), self.begin)
+                after = np.where(np.isfinite(most), most + np.log(sums), -np.inf)
+                change = np.where(np.isfinite(after), after - x, 0.0)
+            x = after
+            if (change < 0.1).all():
+                break
+        return x
+
+
+def _log_numbers(forest: Packed, walk: Walk) -> list[float]:
+    """The log of each instance's own weight."""
+    a = forest.arrays
+    constant, given = walk.held.constant, walk.held.given
+    own = np.where(a.rule < 0, np.append(given, 1.0)[-1 - np.minimum(a.rule, -1)], constant[np.maximum(a.rule, 0)])
+    if walk.view.kind == Kind.SUMS:
+        return [float(x) for x in own]
+    with np.errstate(divide="ignore"):
+        return [float(x) for x in np.log(own)]
