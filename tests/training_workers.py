@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dynagrad.training.examples import Example
-from dynagrad.training.objectives import Likelihood, Task
+from dynagrad.training.objectives.evaluation import Task
+from dynagrad.training.objectives.likelihood import Likelihood
 from dynagrad.training.totals import Totals
 
 

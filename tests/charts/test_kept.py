@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import dynagrad as dg
-from dynagrad.charts.kept import EXAMPLE_BYTES, ROW_BYTES, Kept, KeptFor
+from dynagrad.charts.binding.kept import EXAMPLE_BYTES, ROW_BYTES, Kept, KeptFor
 from dynagrad.charts.program import run_kept
 from dynagrad.runtime.engine import NativeChart
 

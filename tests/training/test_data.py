@@ -15,7 +15,7 @@ import pytest
 
 import dynagrad as dg
 from dynagrad import training
-from dynagrad.training.examples import Passes
+from dynagrad.training.examples import DataPasses
 
 SENTENCES = ["the dog barks", "she runs", "the cat sees the dog"]
 TABLE = {
@@ -88,7 +88,7 @@ def test_json_lines_and_folders(tmp_path: Path) -> None:
     (folder / "two.jsonl").write_text(json.dumps(lines[1]) + "\n")
     m.fit(folder)
     assert m.weights["toss/1"]["h",] == pytest.approx(0.25)
-    assert [e.name for e in Passes(folder)] == ["one", "tails"]
+    assert [e.name for e in DataPasses(folder)] == ["one", "tails"]
 
 
 @pytest.mark.parametrize(
@@ -268,7 +268,7 @@ def test_some_observed_and_some_not() -> None:
     spec = m._spec
     task = spec.task(spec.weights(split._theta), True, 1)
     parts = [spec.objective.totals(task, [e if isinstance(e, training.Example) else training.Example(e)]) for e in data]
-    whole = spec.objective.totals(task, list(Passes(data)))
+    whole = spec.objective.totals(task, list(DataPasses(data)))
     assert (
         whole.value == pytest.approx(sum(p.value for p in parts), rel=1e-14) == pytest.approx(fit.history[0].objective)
     )

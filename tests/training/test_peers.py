@@ -13,7 +13,7 @@ import pytest
 
 import dynagrad as dg
 from dynagrad import training
-from dynagrad.training.examples import Passes
+from dynagrad.training.examples import DataPasses
 from dynagrad.training.problem import Problem
 from dynagrad.training.workers import in_threads
 
@@ -139,7 +139,7 @@ def test_a_crf_is_crfsuites(penalty: float, tmp_path: Any) -> None:
         "emit": np.array([info.state_features.get((a, t), 0.0) for a, t in emit.features]),
         "trans": np.array([info.transitions.get((s, t), 0.0) for s, t in trans.features]),
     }
-    value, _ = Problem(model._spec, Passes(data), in_threads(1)).objective(theta)
+    value, _ = Problem(model._spec, DataPasses(data), in_threads(1)).objective(theta)
     assert -value == pytest.approx(loss, abs=1e-4)
 
 
@@ -244,6 +244,6 @@ def test_expected_counts_are_parameters_times_the_gradient() -> None:
     assert lexical * batch.gradient["rewrite/2"].values == pytest.approx(words, rel=1e-11)
     for semiring in ("real", "log"):
         spec = cky_model(semiring)._spec
-        totals = Problem(spec, Passes(cky_data()), in_threads(1)).totals(spec.weights(spec.start(0)))
+        totals = Problem(spec, DataPasses(cky_data()), in_threads(1)).totals(spec.weights(spec.start(0)))
         assert totals.gradient["rewrite/3"] == pytest.approx(rules.ravel(), rel=1e-11)
         assert totals.gradient["rewrite/2"] == pytest.approx(words.ravel(), rel=1e-11)

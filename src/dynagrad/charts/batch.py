@@ -322,7 +322,7 @@ def _awaited(future: Future[Result]) -> Result:
 
 
 @dataclass(frozen=True)
-class Objective:
+class BatchObjective:
     """The objective of a batch: the sum of an item's values, or of their logs, with a weight per example."""
 
     query: Any
@@ -330,7 +330,7 @@ class Objective:
     cotangents: Array | None
 
     @staticmethod
-    def read(scale: Scale, query: Any, objective: str, cotangents: Any, count: int) -> Objective:
+    def read(scale: Scale, query: Any, objective: str, cotangents: Any, count: int) -> BatchObjective:
         """Raises Error where there is no such objective, in this semiring or at all."""
         differentiable(scale)
         if query is None:
@@ -341,7 +341,7 @@ class Objective:
         if objective == "log" and (row.times_adds or row.shape != "float"):
             why = f"its values are {row.numbers}" + (" already" if row.times_adds else ", which have no log")
             raise Error(f'objective="log" has no meaning in the {scale.name} semiring: {why}; use "sum"')
-        return Objective(query, objective == "log", _cotangents(cotangents, count))
+        return BatchObjective(query, objective == "log", _cotangents(cotangents, count))
 
     def cotangent(self, n: int, value: Any) -> float:
         """The cotangent of an example's value. Raises where the value has no log."""

@@ -21,7 +21,7 @@ from ..rules.checks.report import nearest
 from .batch import (
     MOST_WAITING,
     Batch,
-    Objective,
+    BatchObjective,
     Sums,
     batch_of,
     in_order,
@@ -30,10 +30,10 @@ from .batch import (
     with_derivations,
 )
 from .binding.binding import Binding
+from .binding.kept import KeptFor
 from .chart import Chart, make_chart, run_of
 from .derivations import Wanted
 from .derivatives import queries
-from .kept import KeptFor
 from .limits import Limits
 
 
@@ -68,7 +68,7 @@ def run_examples(
     keys: list[str] = []
     own_keys: list[str] = []  # those whose facts each example brings
     if gradient is not None:
-        goal = Objective.read(scale_, query, objective, cotangents, count)
+        goal = BatchObjective.read(scale_, query, objective, cotangents, count)
         keys = _keys_of(binding, gradient, examples)
         own_keys = [key for key in keys if key not in binding.given]
         sums = Sums(scale_, [binding.given[key] for key in keys if key not in own_keys])

@@ -31,11 +31,11 @@ from .batch import (
 )
 from .binding.binding import Binding
 from .binding.context import ProgramContext, from_probabilities, probabilities_flag, read_facts
+from .binding.kept import KeptFor
 from .chart import Chart, make_chart, run_of
 from .derivations import Wanted
 from .derivatives.function import Function, function_of
 from .examples import run_examples
-from .kept import KeptFor
 from .limits import Limits
 from .sources import check_compiled, constants_from_probabilities, program_text
 

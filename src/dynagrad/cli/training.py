@@ -11,7 +11,7 @@ import tomllib
 from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -19,11 +19,11 @@ from ..calls import nearest_option
 from ..charts.binding.encoding import settle_texts
 from ..charts.program import context_of
 from ..errors import Error, FactError, QueryError, shown
+from ..training.examples import DataPasses
+from ..training.model import Model, load_model
+from ..training.priors import L1, L2, add_lambda
 from .commands import Facts, File, FunctionsOption, SemiringName, app, check_ground, command, say
 from .inputs import Values, facts_of, functions_of, program_of
-
-if TYPE_CHECKING:
-    from ..training.model import Model
 
 
 class PredictionFormat(StrEnum):
@@ -211,9 +211,6 @@ def _files(path: Path, name: str, value: Any) -> list[str]:
 
 
 def _model(file: Path, settings: Mapping[str, Any]) -> Model:
-    from ..training.model import Model  # for a quick start
-    from ..training.priors import L1, L2, add_lambda  # for a quick start
-
     values = Values(settings.get("values", Values.weights))
     program = program_of(file, settings.get("semiring"), values, settings.get("functions"))
     parameters = facts_of(program, settings["parameters"], Values.probabilities, option="--parameters")
@@ -241,8 +238,6 @@ def _model(file: Path, settings: Mapping[str, Any]) -> Model:
 
 
 def _loaded(folder: Path, functions: Path | None) -> Model:
-    from ..training.model import load_model  # for a quick start
-
     text = folder / "program.dyna"
     given = functions_of(text, functions) if functions is not None and text.is_file() else {}
     return load_model(folder, functions=given)
@@ -285,12 +280,10 @@ def predict(
 
     As brackets and json an example has a line: an empty one, or null, where the item is not derived.
     """
-    from ..training.examples import Passes  # for a quick start
-
     if query is not None:
         check_ground("--query", query)
     loaded = _loaded(model, functions)
-    for n, example in enumerate(Passes(data)):
+    for n, example in enumerate(DataPasses(data)):
         try:
             found = loaded.predict(example.facts, query)
         except QueryError as error:

@@ -1,7 +1,7 @@
 """Training: models that learn from data (DynaMITE of Eisner, Goldlust and Smith 2004, section 2.4).
 
 A model (`model.py`) is a program, parametrisations (`parameters/`), priors (`priors.py`) and an objective
-(`objectives.py`), each of which varies alone; together they are a `specification.py`. Data are `examples.py`; `data/`
+(`objectives/`), each of which varies alone; together they are a `specification.py`. Data are `examples.py`; `data/`
 has where they come from and what is known of their answers. A `problem.py` evaluates parameters on data by
 `workers.py`, those of other processes in `pools.py`, which give `totals.py`; `methods/` improve them and tell of each
 of their `steps.py` to `fit.py`, which knows when to stop, and keeps `reports/`. Models and checkpoints in files are for
@@ -15,7 +15,10 @@ from .data.tables import by_column
 from .data.vocabulary import Vocabulary, vocabulary, word_class
 from .examples import Example, read_examples
 from .model import Model, fit, load_model
-from .objectives import Conditional, Entropy, Likelihood, OfItems, Risk, Sum
+from .objectives.expectations import Entropy, Risk
+from .objectives.items import OfItems
+from .objectives.likelihood import Conditional, Likelihood
+from .objectives.sums import Sum
 from .parameters.differentiable import Differentiable
 from .parameters.distribution import Distribution
 from .parameters.log_linear import LogLinear

@@ -63,7 +63,7 @@ def as_example(given: Any, number: int) -> Example:
     raise FactError(f"example {number} is {shown(given)}; an example is a dict of facts, or a training.Example")
 
 
-class Passes:
+class DataPasses:
     """Data that can be gone through again and again, shard by shard.
 
     >>> passes = Passes([{"a/1": [("x",)]}] * 300)

@@ -18,14 +18,14 @@ from .reports.logs import Log
 from .reports.progress import Bar
 from .reports.records import Fit, Record
 from .specification import Theta
-from .steps import Step, Trace
+from .steps import Trace, TrainingStep
 from .storage.checkpoint import Checkpoint
 
 Callback = Callable[[Record], Any]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
+class FitSettings:
     """When a run ends, and what it writes."""
 
     iterations: int
@@ -41,7 +41,7 @@ class Watcher:
     """Told of each step; it keeps what the run will be judged by."""
 
     def __init__(
-        self, settings: Settings, dev: Problem | None, checkpoint: Checkpoint | None, bar: Bar, start: Theta
+        self, settings: FitSettings, dev: Problem | None, checkpoint: Checkpoint | None, bar: Bar, start: Theta
     ) -> None:
         self.history: list[Record] = []
         self.stopped: str | None = None
@@ -74,7 +74,7 @@ class Watcher:
         if self._log is not None:
             self._log.close()
 
-    def __call__(self, step: Step) -> bool:
+    def __call__(self, step: TrainingStep) -> bool:
         now = time.monotonic()
         dev = None if self._dev is None else self._held_out(self._dev, step.theta)
         record = Record(
@@ -141,7 +141,7 @@ def run(
     method: Callable[..., Theta],
     name: str,
     start: Theta,
-    settings: Settings,
+    settings: FitSettings,
     *,
     dev: Problem | None,
     checkpoint: Checkpoint | None,
@@ -159,7 +159,7 @@ def run(
                 theta = method(problem, watcher.theta, watcher, {} if saved is None else saved["state"])
                 if not watcher.history:  # nothing better was found: this is where it is
                     value, totals = problem.objective(theta, gradient=False)
-                    watcher(Step(theta, value, totals.value, examples=len(totals.values)))
+                    watcher(TrainingStep(theta, value, totals.value, examples=len(totals.values)))
                     watcher.stopped = None
                 if watcher.stopped is None:
                     watcher.stopped = "method"

@@ -17,10 +17,11 @@ from ..facts.relation import Relation
 from ..facts.table import Table, make_table
 from ..forests.derivation import Derivation
 from ..rules.parse import parse_item
-from .examples import Passes
-from .fit import Settings, run
+from .examples import DataPasses
+from .fit import FitSettings, run
 from .methods import method_of
-from .objectives import Likelihood, Objective
+from .objectives.evaluation import Objective
+from .objectives.likelihood import Likelihood
 from .parameters.declared import declared
 from .parameters.parametrisation import Parametrisation
 from .priors import prior_of
@@ -161,7 +162,7 @@ class Model:
         _check_missing(missing)
         iterations, seed = whole_number("iterations", iterations, 1), whole_number("seed", seed, 0)
         chosen = method_of(method, seed, options)
-        passes = Passes(data)
+        passes = DataPasses(data)
         if patience is not None and dev is None:
             raise Error("patience is about held-out data: give dev")
         name = method if isinstance(method, str) else method.__name__
@@ -171,7 +172,7 @@ class Model:
 
         if callback is not None and not callable(callback):
             raise Error(f"callback must be a function of a record, not {shown(callback)}")
-        settings = Settings(
+        settings = FitSettings(
             iterations=iterations,
             tolerance=real_number("tolerance", tolerance),
             patience=None if patience is None else whole_number("patience", patience, 1),
@@ -188,7 +189,7 @@ class Model:
         with workers_of(threads, executor, passes.lasting) as workers:
             problem = Problem(self._spec, passes, workers, missing)
             others = in_threads(threads) if executor is None else workers  # what is kept from pass to pass is of `data`
-            held_out = None if dev is None else Problem(self._spec, Passes(dev), others, missing)
+            held_out = None if dev is None else Problem(self._spec, DataPasses(dev), others, missing)
             return run(problem, chosen, name, start, settings, dev=held_out, checkpoint=saved, keep=keep)
 
     @public
@@ -196,7 +197,7 @@ class Model:
         """The objective of data, without priors: the log-likelihood unless the model has another."""
         _check_missing(missing)
         with workers_of(threads, executor) as workers:
-            problem = Problem(self._spec, Passes(data), workers, missing)
+            problem = Problem(self._spec, DataPasses(data), workers, missing)
             return problem.totals(self._spec.weights(self._theta), gradient=False).value
 
     @public

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ..errors import Error, NotConverged, QueryError, warn
-from .examples import Example, Passes
+from .examples import DataPasses, Example
 from .parameters.rows import Doubles
 from .specification import Specification, Theta, Workers
 from .totals import Totals, added
@@ -22,7 +22,7 @@ class Problem:
     """What a method improves: it evaluates parameters on data."""
 
     spec: Specification
-    passes: Passes
+    passes: DataPasses
     workers: Workers
     missing: str = "warn"
     """What is done about examples whose goal is not derived: "warn" (once), "skip", or "error"."""

@@ -12,13 +12,13 @@ from functools import cached_property
 
 import numpy as np
 
-from ..charts.kept import Kept
+from ..charts.binding.kept import Kept
 from ..charts.program import Bound, Program, binding_of, in_probabilities, with_weights
 from ..errors import Error
 from ..facts.relation import Relation
 from .data.observed import Places
 from .examples import Example
-from .objectives import LOGS, Objective, Task
+from .objectives.evaluation import LOGS, Objective, Task
 from .parameters.parametrisation import Parametrisation
 from .parameters.rows import Doubles
 from .priors import Prior

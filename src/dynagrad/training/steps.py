@@ -22,7 +22,7 @@ class Trace:
 
 
 @dataclass(frozen=True, eq=False)
-class Step:
+class TrainingStep:
     """The parameters after a step, and the objective that was found on the way to them.
 
     `objective` includes priors, and is that of the parameters at the beginning of the step for EM, after it for methods
@@ -42,5 +42,5 @@ class Step:
     """Whether a small change from here on means convergence: not while a temperature is still changing."""
 
 
-Observe = Callable[[Step], bool]
+Observe = Callable[[TrainingStep], bool]
 """Told of each step; whether to stop."""

@@ -13,11 +13,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..charts.kept import Kept
+from ..charts.binding.kept import Kept
 from ..charts.program import Bound, with_weights
 from ..errors import Error
 from .examples import Example
-from .objectives import Task
+from .objectives.evaluation import Task
 from .parameters.rows import Doubles
 from .pools import Died, Handle, Pool, pool_of
 from .specification import Along, Specification, Workers, wanted
@@ -51,7 +51,7 @@ def in_threads(threads: int | None, lasting: bool = False) -> Workers:
 
 
 @dataclass
-class _Waiting:
+class _Submitted:
     """A shard that was handed to a worker, and how often its worker has died."""
 
     shard: Handle
@@ -73,7 +73,7 @@ def in_pool(pool: Pool) -> Workers:
         spec: Specification, weights: Mapping[str, Doubles], shards: Iterable[list[Example]], gradient: bool | Along
     ) -> Iterator[Totals]:
         model, values = model_of(spec, weights), pool.send((spec.values(weights), gradient), "the weights")
-        waiting: deque[_Waiting] = deque()
+        waiting: deque[_Submitted] = deque()
 
         def submitted(shard: Handle) -> Any:
             for _ in range(RETRIES + 1):
@@ -102,7 +102,7 @@ def in_pool(pool: Pool) -> Workers:
         try:
             for shard in shards:
                 handle = pool.enclosed(shard, "an example")
-                waiting.append(_Waiting(handle, submitted(handle)))
+                waiting.append(_Submitted(handle, submitted(handle)))
                 if len(waiting) >= AHEAD * pool.size:
                     yield first()
             while waiting:

@@ -9,7 +9,7 @@ import pytest
 
 import dynagrad as dg
 from dynagrad import training
-from dynagrad.training.examples import Passes
+from dynagrad.training.examples import DataPasses
 from dynagrad.training.problem import Problem
 from dynagrad.training.specification import ravelled, unravelled
 from dynagrad.training.workers import in_threads
@@ -68,7 +68,7 @@ def crf(objective: Any = None, semiring: str = "log", **options: Any) -> dg.Mode
 def slope_and_differences(m: dg.Model, data: Any, seed: int = 0) -> tuple[float, float]:
     """The derivative of the objective along a random direction at a random place, and by differences."""
     random = np.random.default_rng(seed)
-    problem = Problem(m._spec, Passes(data), in_threads(1))
+    problem = Problem(m._spec, DataPasses(data), in_threads(1))
     like = m.parameters
     at = random.standard_normal(len(ravelled(like))) * 0.5
     along = random.standard_normal(len(at))
@@ -191,7 +191,7 @@ def test_l1_makes_weights_zero_and_is_at_its_optimum() -> None:
     m.fit(tagged(), method="l-bfgs", tolerance=1e-14, iterations=500)
     theta = m.parameters["weights"]
     assert 0 < (np.abs(theta) < 1e-6).sum() < len(theta)
-    problem = Problem(m._spec, Passes(tagged()), in_threads(1))
+    problem = Problem(m._spec, DataPasses(tagged()), in_threads(1))
     totals = problem.totals(m._spec.weights(m.parameters))
     slope = m._spec.parametrisations["weights"].pull(
         theta, m._spec.parametrisations["weights"].rows.joined(totals.gradient)

@@ -11,7 +11,7 @@ import pytest
 import dynagrad as dg
 from dynagrad import numpy as own
 from dynagrad import training
-from dynagrad.training.examples import Passes
+from dynagrad.training.examples import DataPasses
 from dynagrad.training.problem import Problem
 from dynagrad.training.specification import ravelled, unravelled
 from dynagrad.training.workers import in_threads
@@ -80,7 +80,7 @@ def data_of(m: dg.Model) -> list[training.Example]:
 @pytest.mark.parametrize("name", MODELS)
 def test_products_with_the_hessian_are_differences_of_gradients(name: str) -> None:
     m = MODELS[name]()
-    problem = Problem(m._spec, Passes(data_of(m)), in_threads(1))
+    problem = Problem(m._spec, DataPasses(data_of(m)), in_threads(1))
     like = m.parameters
     random = np.random.default_rng(4)
     at = ravelled(like) + 0.5 * random.standard_normal(len(ravelled(like)))
@@ -163,7 +163,7 @@ def test_the_entropy_is_that_of_all_derivations() -> None:
 def test_the_gradient_of_a_sum_with_entropy_is_that_of_differences() -> None:
     objective = training.Sum((1.0, training.Conditional()), (-0.7, training.Entropy()))
     m = dg.Model(TAGGER, {"w": linear()}, objective=objective, prior=training.L2(0.1))
-    problem = Problem(m._spec, Passes(tagged(soft=True)), in_threads(1))
+    problem = Problem(m._spec, DataPasses(tagged(soft=True)), in_threads(1))
     random = np.random.default_rng(6)
     like = m.parameters
     at, along = (random.standard_normal(len(like["w"])) for _ in range(2))

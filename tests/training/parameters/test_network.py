@@ -9,7 +9,7 @@ import pytest
 
 import dynagrad as dg
 from dynagrad import training
-from dynagrad.training.examples import Passes
+from dynagrad.training.examples import DataPasses
 from dynagrad.training.problem import Problem
 from dynagrad.training.workers import in_threads
 
@@ -63,7 +63,7 @@ def model() -> dg.Model:
 
 def test_gradients_and_products_with_the_hessian_are_those_of_differences() -> None:
     m = model()
-    problem = Problem(m._spec, Passes(tagged()), in_threads(1))
+    problem = Problem(m._spec, DataPasses(tagged()), in_threads(1))
     random = np.random.default_rng(0)
     at = m.parameters["net"]
     along = random.standard_normal(len(at))
@@ -110,7 +110,7 @@ def test_classes_of_torch_optim_are_methods(name: str) -> None:
     best = linear().fit(tagged(), method="l-bfgs", tolerance=1e-15, iterations=300).objective
     m = linear()
     m.fit(tagged(), method=getattr(torch.optim, name), lr=0.1, size=3, iterations=80, tolerance=0.0)
-    problem = Problem(m._spec, Passes(tagged()), in_threads(1))
+    problem = Problem(m._spec, DataPasses(tagged()), in_threads(1))
     assert best - 0.5 < problem.objective(m.parameters)[0] <= best + 1e-9
 
 

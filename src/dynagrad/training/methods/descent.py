@@ -21,7 +21,7 @@ from ..parameters.rows import Doubles
 from ..priors import L1
 from ..problem import Problem
 from ..specification import Theta, ravelled, unravelled
-from ..steps import Observe, Step, Trace
+from ..steps import Observe, Trace, TrainingStep
 from ..totals import Totals
 
 SCIPY = {
@@ -185,7 +185,7 @@ def _run(
             return  # it was told before
         count, evaluate.count = evaluate.count, 0
         made = {"evaluations": evaluate.trace, "start": evaluate.start, "told": steps}
-        if observe(Step(last[0], -value, data, float(np.linalg.norm(gradient)), count, made)):
+        if observe(TrainingStep(last[0], -value, data, float(np.linalg.norm(gradient)), count, made)):
             raise _Stop
 
     def product(vector: Doubles, direction: Doubles) -> Doubles:

@@ -19,13 +19,13 @@ from ...charts.program import context_of
 from ...eager.special import digamma, gammaln
 from ...errors import Error, NotConverged, warn
 from ...rules.syntax import AntecedentValue, Application, Expression, Negation, Numeral
-from ..objectives import Best, Likelihood
+from ..objectives.likelihood import Best, Likelihood
 from ..parameters.distribution import Distribution
 from ..parameters.rows import Doubles
 from ..priors import Dirichlet
 from ..problem import Problem
 from ..specification import Specification, Theta
-from ..steps import Observe, Step
+from ..steps import Observe, TrainingStep
 from ..totals import Totals
 
 MAY_FALL = 1e-9
@@ -143,7 +143,7 @@ def _climb(problem: Problem, theta: Theta, observe: Observe, what: str) -> Theta
         must_not_fall(problem, before, now, what)
         before = now
         new = maximise(theta, totals.gradient)
-        if observe(Step(new, value, totals.value, examples=len(totals.values))):
+        if observe(TrainingStep(new, value, totals.value, examples=len(totals.values))):
             return new
         theta = new
 
@@ -189,7 +189,7 @@ def variational(problem: Problem, theta: Theta, observe: Observe, state: Mapping
             held[name] = alphas[name] + np.maximum(p.groups.of_parameters(p.rows.joined(totals.gradient)), 0.0)
             mean = np.log(held[name]) - np.log(p.groups.totals(held[name]))[p.groups.group]
             new[name] = np.where(p.frozen, p.groups.normalised(theta[name]), mean)
-        if observe(Step(new, bound, totals.value, examples=len(totals.values), state={"held": dict(held)})):
+        if observe(TrainingStep(new, bound, totals.value, examples=len(totals.values), state={"held": dict(held)})):
             return new
         theta = new
 
@@ -252,7 +252,9 @@ def online(
             theta = maximise(theta, means, 1.0 / max(weight, 1.0))
         if means is None:
             raise Error("no example counts")
-        step = Step(theta, value + problem.spec.log_prior(theta), value, examples=count, state={**means, "step": k})
+        step = TrainingStep(
+            theta, value + problem.spec.log_prior(theta), value, examples=count, state={**means, "step": k}
+        )
         if observe(step):
             return theta
 
@@ -295,7 +297,7 @@ def incremental(problem: Problem, theta: Theta, observe: Observe, state: Mapping
             raise NotConverged(f"the free energy fell from {before:.12g} to {energy:.12g}, which it cannot")
         before = energy
         now = {"counts": list(counts), "constants": list(constants), "energy": energy}
-        if observe(Step(theta, energy, energy - spec.log_prior(theta), examples=examples, state=now)):
+        if observe(TrainingStep(theta, energy, energy - spec.log_prior(theta), examples=examples, state=now)):
             return theta
 
 
@@ -344,5 +346,5 @@ def annealed(
         if power < 1 and done >= steps:
             power, done = min(1.0, power * growth), 0
         now = {"power": power, "done": done}
-        if observe(Step(theta, value, totals.value, examples=len(totals.values), state=now, settled=settled)):
+        if observe(TrainingStep(theta, value, totals.value, examples=len(totals.values), state=now, settled=settled)):
             return theta

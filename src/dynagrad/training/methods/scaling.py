@@ -17,13 +17,15 @@ import numpy as np
 
 from ...errors import Error, NotConverged
 from ...facts.readers import read
-from ..objectives import LOGS, Conditional, Likelihood, without_constants
+from ..objectives.evaluation import LOGS
+from ..objectives.expectations import without_constants
+from ..objectives.likelihood import Conditional, Likelihood
 from ..parameters.log_linear import LogLinear
 from ..parameters.rows import Doubles, Indices, sums
 from ..priors import Gaussian
 from ..problem import Problem
 from ..specification import Theta
-from ..steps import Observe, Step
+from ..steps import Observe, TrainingStep
 from ..totals import Totals
 from .em import must_not_fall
 
@@ -78,7 +80,7 @@ def scale(
                 _of_wholes(problem, p, totals, theta, most) if whole else _of_rows(p, totals, theta[name], method)
             )
             new[name] = _solved(p, theta[name], equation, priors.get(name))
-        if observe(Step(new, value, totals.value, examples=len(totals.values))):
+        if observe(TrainingStep(new, value, totals.value, examples=len(totals.values))):
             return new
         theta = new
 

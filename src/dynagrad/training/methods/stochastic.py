@@ -20,7 +20,7 @@ from ..examples import Example
 from ..parameters.rows import Doubles
 from ..problem import Problem
 from ..specification import Theta, ravelled, unravelled
-from ..steps import Observe, Step
+from ..steps import Observe, TrainingStep
 
 Schedule = float | Callable[[int], float]
 State = dict[str, Doubles]
@@ -49,7 +49,7 @@ def _adam(g: Doubles, state: State, k: int, o: Mapping[str, float]) -> Doubles:
 
 
 @dataclass(frozen=True)
-class Rule:
+class UpdateRule:
     """How a gradient becomes a step: the direction, and the rate unless another is given."""
 
     update: Update
@@ -57,11 +57,11 @@ class Rule:
     options: Mapping[str, float] = field(default_factory=dict)
 
 
-RULES: dict[str, Rule] = {
-    "sgd": Rule(_plain, 0.1, {"momentum": 0.0}),
-    "adagrad": Rule(_adagrad, 0.1, {"epsilon": 1e-10}),
-    "adam": Rule(_adam, 0.01, {"beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8}),
-    "perceptron": Rule(_plain, 1.0, {"momentum": 0.0}),
+RULES: dict[str, UpdateRule] = {
+    "sgd": UpdateRule(_plain, 0.1, {"momentum": 0.0}),
+    "adagrad": UpdateRule(_adagrad, 0.1, {"epsilon": 1e-10}),
+    "adam": UpdateRule(_adam, 0.01, {"beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8}),
+    "perceptron": UpdateRule(_plain, 1.0, {"momentum": 0.0}),
 }
 
 
@@ -126,7 +126,7 @@ def ascend(
         result = unravelled(total / k if averaged else vector, like)
         now = {"held": held, "vector": vector, "total": total, "k": k, "epoch": epoch, "count": count}
         objective = value + problem.spec.log_prior(result)
-        if observe(Step(result, objective, value, float(np.sqrt(norms)), seen, now, settled=False)):
+        if observe(TrainingStep(result, objective, value, float(np.sqrt(norms)), seen, now, settled=False)):
             return result
 
 
@@ -189,7 +189,7 @@ def by_torch(
         result = unravelled(vector.detach().numpy().copy(), theta)
         objective = value + problem.spec.log_prior(result)
         now = {"epoch": epoch, "count": count, "optimiser": _plain_of(torch, stepper.state_dict())}
-        if observe(Step(result, objective, value, float(np.sqrt(norms)), seen, now, settled=False)):
+        if observe(TrainingStep(result, objective, value, float(np.sqrt(norms)), seen, now, settled=False)):
             return result
 
 

@@ -56,7 +56,7 @@ class Differentiable(Parametrisation):
     def _values(self, parameters: Any) -> Any:
         found = self.function(parameters)
         if isinstance(found, Mapping | list | tuple):
-            from ... import numpy as own  # its names are many, and few functions give these
+            from ... import numpy as own  # for a quick start
 
             if isinstance(found, Mapping):
                 found = [found[key] for key in self.rows.keys]

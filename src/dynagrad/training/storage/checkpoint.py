@@ -24,7 +24,7 @@ import numpy as np
 from ...errors import Error, FactError, raised, shown
 from ...facts.readers import read
 from ...facts.relation import Relation
-from ..examples import Passes
+from ..examples import DataPasses
 from ..parameters.rows import Doubles
 from ..specification import Specification, Theta
 from ..steps import Trace
@@ -41,7 +41,7 @@ LOOKED_AT = 3
 
 
 def about(
-    spec: Specification, method: str, seed: int, options: Mapping[str, Any], start: Theta, data: Passes, dev: bool
+    spec: Specification, method: str, seed: int, options: Mapping[str, Any], start: Theta, data: DataPasses, dev: bool
 ) -> dict[str, Any]:
     """What a run is, as far as that is cheap to say: a run goes on from a checkpoint of its own only."""
     plain = {k: v if isinstance(v, str | int | float | bool) else type(v).__name__ for k, v in options.items()}
@@ -61,7 +61,7 @@ def about(
     }
 
 
-def _of_examples(data: Passes) -> str:
+def _of_examples(data: DataPasses) -> str:
     """A digest of the first examples, the same in every process."""
     parts: list[bytes] = []
     for n, example in enumerate(data):

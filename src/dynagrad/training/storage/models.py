@@ -24,7 +24,7 @@ from ...facts.readers import import_module
 from ...facts.relation import Relation
 from ...forests.storage import term_from_json
 from .. import objectives
-from ..objectives import Objective
+from ..objectives.evaluation import Objective
 from ..parameters.distribution import Distribution
 from ..parameters.groups import Groups, values_of
 from ..parameters.log_linear import LogLinear

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .binding.loading import LoadedRun
+from .loading import LoadedRun
 
 MOST_BYTES = 1 << 28
 """About how many bytes of facts are kept."""

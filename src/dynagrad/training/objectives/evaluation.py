@@ -1,0 +1,238 @@
+"""Runs of examples and what is read off them: what all objectives are made of.
+
+A `Task` has a bound program with the weights of now, and says what is asked; `Scores` are the goals of a shard, with
+the gradient of their sum by the log weights of parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from ...charts.batch import Batch
+from ...charts.binding.kept import Kept, KeptFor
+from ...charts.program import Bound, binding_of, run_kept
+from ...errors import Error
+from ..data.observed import Places, counts_of, fixed_weight, log_weight
+from ..examples import Example
+from ..parameters.rows import Doubles
+from ..totals import Totals
+
+LOGS = ("log", "viterbi")
+"""Semirings whose values are logs."""
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """What an objective is worked out for: a program with the weights of now, and what is asked."""
+
+    bound: Bound
+    goal: str
+    weights: Mapping[str, Doubles]
+    """The values of parameters, on the semiring's scale, by predicate."""
+    by_value: frozenset[str]
+    """Those whose gradient is wanted by the values, not by their logs."""
+    places: Places
+    threads: int | None = 1
+    gradient: bool = True
+    along: Mapping[str, Doubles] | None = None
+    """A direction in the log weights: then it is not the gradient that is wanted, but its derivative along this."""
+    kept: Kept | None = None
+    """The facts of examples, loaded, where the data stay as they are from pass to pass."""
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The predicates of parameters."""
+        return tuple(self.weights)
+
+    @property
+    def semiring(self) -> str:
+        """The semiring of the program."""
+        return self.bound.program.semiring
+
+
+class Objective(Protocol):
+    """What training makes large."""
+
+    def totals(self, task: Task, examples: Sequence[Example]) -> Totals:
+        """Of a shard; where the task has a direction, with the derivative of the gradient along it as the gradient."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """The log of the goal of each example, NaN where it was not derived, and what the weighted sum's gradient is."""
+
+    values: Doubles
+    gradient: dict[str, Doubles]
+    errors: Mapping[int, Exception]
+
+
+def scores_of(
+    task: Task,
+    examples: Sequence[Example],
+    facts: Sequence[Mapping[str, Any]],
+    weights: Sequence[float],
+    goal: str,
+    observed: bool = True,
+    side: str = "clamped",
+) -> Scores:
+    """Of examples over these facts; with `observed`, of their derivations alone where these were observed."""
+    if task.along is not None:
+        return _curvature(task, examples, facts, weights, goal, observed)
+    run = [n for n, e in enumerate(examples) if not observed or e.derivation is None]
+    values = np.full(len(examples), np.nan)
+    errors: dict[int, Exception] = {}
+    gradient = {key: np.zeros(len(x)) for key, x in task.weights.items()} if task.gradient else {}
+    if run:
+        batch = _run(task, [examples[n] for n in run], [facts[n] for n in run], [weights[n] for n in run], goal, side)
+        values[run] = _values_of(task, batch)
+        errors = {run[n]: error for n, error in batch.errors.items()}
+        gradient = _gradient(task, batch)
+    if len(run) < len(examples):
+        gradient = {key: x.copy() for key, x in gradient.items()}
+        logs = _logs(task)
+        fixed = binding_of(task.bound).given
+        for n, e in enumerate(examples):
+            if observed and e.derivation is not None:
+                try:
+                    counts = counts_of(e, task.places)
+                    values[n] = fixed_weight(e, task.bound.program, task.places, fixed) + log_weight(counts, logs)
+                except Error as error:
+                    errors[n] = error
+                    continue
+                if np.isneginf(values[n]):
+                    values[n] = np.nan
+                    continue
+                for key, rows in counts.items() if task.gradient else ():
+                    for row, count in rows.items():
+                        gradient[key][row] += (
+                            weights[n] * count / (task.weights[key][row] if key in task.by_value else 1)
+                        )
+    return Scores(values, gradient, errors)
+
+
+def _curvature(
+    task: Task,
+    examples: Sequence[Example],
+    facts: Sequence[Mapping[str, Any]],
+    weights: Sequence[float],
+    goal: str,
+    observed: bool,
+) -> Scores:
+    """The gradient's derivative along a direction: products with Hessians, by a backward pass over dual numbers.
+
+    The log weight of an observed derivation is linear in log weights, so it adds nothing.
+    """
+    assert task.along is not None
+    if task.semiring not in ("real", "log") or task.by_value:
+        raise Error(
+            f"products with the Hessian are of log weights in real and log, not in {task.semiring}; {FIRST_ORDER}"
+        )
+    values = np.full(len(examples), np.nan)
+    gradient = {key: np.zeros(len(x)) for key, x in task.weights.items()}
+    errors: dict[int, Exception] = {}
+    logs = task.semiring == "log"
+    here = list(task.weights.values())
+    along = [task.along[key] if logs else task.along[key] * x for key, x in task.weights.items()]
+    for n, e in enumerate(examples):
+        if observed and e.derivation is not None:
+            values[n] = 0.0
+            continue
+        try:
+            f = task.bound.function(goal, list(task.keys), facts[n])
+            total, slope = f.jvp(here, along)
+            if total == (-np.inf if logs else 0.0):
+                continue
+            values[n] = total if logs else np.log(total)
+            found = [np.ravel(x) for x in f.hvp(here, along)]
+            if not logs:  # of log Z by log weights, from those of Z by weights
+                slopes = [np.ravel(x) for x in f.gradient(here)]
+                found = [
+                    w * (second + (v - slope / total) * first) / total
+                    for w, v, first, second in zip(here, task.along.values(), slopes, found, strict=True)
+                ]
+        except (Error, ArithmeticError) as error:
+            errors[n] = error
+            continue
+        for key, numbers in zip(gradient, found, strict=True):
+            gradient[key] += weights[n] * numbers
+    return Scores(values, gradient, errors)
+
+
+FIRST_ORDER = "a method that asks for gradients alone is 'l-bfgs'"
+
+
+def _logs(task: Task) -> Mapping[str, Doubles]:
+    """The logs of parameters."""
+    if task.semiring in LOGS:
+        return task.weights
+    if task.semiring != "real":
+        raise Error(f"an observed derivation has a weight in real, log and viterbi, not in {task.semiring}")
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return {key: np.log(x) for key, x in task.weights.items()}
+
+
+def _run(
+    task: Task,
+    examples: Sequence[Example],
+    facts: Sequence[Mapping[str, Any]],
+    weights: Sequence[float],
+    goal: str,
+    side: str,
+) -> Batch:
+    """The goal of each example, and the gradient of the weighted sum of their logs."""
+    asked: dict[str, Any] = {"query": goal, "threads": task.threads}
+    if task.gradient:
+        objective = "log" if task.semiring == "real" else "sum"
+        asked |= {"gradient": task.keys, "objective": objective, "cotangents": np.asarray(weights, np.float64)}
+    if task.kept is None:
+        return task.bound.run_batch(facts, **asked)
+    names = [(e.facts, *((e.observed,) if e.observed else ()), side, task.gradient) for e in examples]
+    return run_kept(task.bound, facts, KeptFor(task.kept, names), **asked)
+
+
+def _gradient(task: Task, batch: Batch) -> dict[str, Doubles]:
+    """By log weights: in `real` the derivative by a value, times the value."""
+    found: dict[str, Doubles] = {}
+    for key in task.keys if task.gradient else ():
+        table = batch.gradient[key]
+        numbers = np.ravel(np.asarray(table.values, np.float64))
+        if task.semiring not in LOGS and key not in task.by_value:
+            numbers = numbers * task.weights[key]
+        elif task.semiring in LOGS and key in task.by_value:
+            raise Error(f"{key}: in {task.semiring} values are logs, so a parametrisation is one of logs")
+        found[key] = numbers
+    return found
+
+
+def _values_of(task: Task, batch: Batch) -> Doubles:
+    """The log of each example's goal, or in plain arithmetic the goal; NaN where it was not derived."""
+    values = np.asarray(batch.values, np.float64)
+    if task.semiring == "real":
+        with np.errstate(divide="ignore", invalid="ignore"):
+            values = np.log(values)
+    found = np.where(np.isneginf(values), np.nan, values) if task.semiring != "plain" else values.copy()
+    found[list(batch.errors)] = np.nan
+    return found
+
+
+def totals_of(
+    task: Task,
+    examples: Sequence[Example],
+    values: Doubles,
+    gradient: dict[str, Doubles],
+    errors: Mapping[int, Exception],
+) -> Totals:
+    weights = np.array([e.weight for e in examples], np.float64)
+    there = ~np.isnan(values)
+    value = float(np.add.reduce(np.where(there, values, 0.0) * weights))
+    return Totals(value, gradient, values, float(weights[there].sum()), dict(errors))
+
+
+def first_order(task: Task, what: str) -> None:
+    if task.along is not None:
+        raise Error(f"products with the Hessian are had of likelihoods, and not of {what}; {FIRST_ORDER}")

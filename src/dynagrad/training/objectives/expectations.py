@@ -1,0 +1,116 @@
+"""Objectives that are expectations over derivations: expected loss, and entropy.
+
+Each is a derivative of log Z along a direction, and its gradient a product with a Hessian.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ...charts.program import Program, binding_of, context_of
+from ...errors import Error
+from ...facts.readers import read
+from ...rules.syntax import Application, Expression, Numeral
+from ..examples import Example
+from ..totals import Totals
+from .evaluation import Task, first_order, totals_of
+
+
+@dataclass(frozen=True)
+class Risk:
+    """Minus the expected loss of a derivation (minimum risk training: Smith and Eisner 2006).
+
+    `cost` is a predicate whose facts are factors of rules; their values, in an example, are not weights but losses, and
+    the loss of a derivation is the sum over its facts. The expected loss is the derivative of log Z along the losses,
+    and its gradient a product with a Hessian, which forward over reverse mode gives exactly.
+    """
+
+    cost: str
+
+    def totals(self, task: Task, examples: Sequence[Example]) -> Totals:
+        """Of a shard: the values of its examples, and the gradient of their sum."""
+        if task.semiring != "log":
+            raise Error(f"expected loss is a derivative of log Z: it needs a program in `log`, not {task.semiring}")
+        first_order(task, "expected loss")
+        values = np.full(len(examples), np.nan)
+        failures: dict[int, Exception] = {}
+        gradient = {key: np.zeros(len(numbers)) for key, numbers in task.weights.items()} if task.gradient else {}
+        for n, example in enumerate(examples):
+            try:
+                losses = read(self.cost, example.clamped.get(self.cost, ()))
+                facts = {**example.clamped, self.cost: replace(losses, values=None)}
+                f = task.bound.function(task.goal, [*task.keys, self.cost], facts)
+                here = [*task.weights.values(), np.zeros(losses.count)]
+                sizes = np.ones(losses.count) if losses.values is None else losses.values
+                along = [*(np.zeros(len(x)) for x in task.weights.values()), sizes]
+                total, expected = f.jvp(here, along)
+                if total == -np.inf:
+                    continue
+                values[n] = -expected
+                slopes = f.hvp(here, along) if task.gradient else ()
+            except (Error, ArithmeticError) as error:
+                failures[n] = error
+                continue
+            for key, numbers in zip(gradient, slopes, strict=False):  # the last one is by the losses
+                gradient[key] -= example.weight * np.ravel(numbers)
+        return totals_of(task, examples, values, gradient, failures)
+
+
+@dataclass(frozen=True)
+class Entropy:
+    """The entropy, in nats, of the distribution over the derivations of each example's facts, summed.
+
+    It is log Z less the expected log weight, which is the derivative of log Z along the log weights of all facts; its
+    gradient is minus a product with a Hessian. As a part of a `Sum` it regularises: Grandvalet and Bengio 2004
+    ("Semi-supervised learning by entropy minimization") take away a part of the entropy of what was not observed.
+    """
+
+    def totals(self, task: Task, examples: Sequence[Example]) -> Totals:
+        if task.semiring != "log":
+            raise Error(f"entropy is a derivative of log Z: it needs a program in `log`, not {task.semiring}")
+        first_order(task, "entropy")
+        without_constants(task.bound.program, "the entropy")
+        bound = {key: r for key, r in binding_of(task.bound).given.items() if key not in task.weights}
+        values = np.full(len(examples), np.nan)
+        failures: dict[int, Exception] = {}
+        gradient = {key: np.zeros(len(x)) for key, x in task.weights.items()} if task.gradient else {}
+        for n, example in enumerate(examples):
+            try:
+                given = {**bound, **{key: read(key, rows) for key, rows in example.facts.items()}}
+                fixed = {key: r for key, r in given.items() if r.values is not None and r.count}
+                f = task.bound.function(task.goal, [*task.keys, *fixed], example.facts)
+                here = [*task.weights.values(), *(np.asarray(r.values, np.float64) for r in fixed.values())]
+                along = [np.where(np.isfinite(x), x, 0.0) for x in here]  # what is impossible is in no derivation
+                total, expected = f.jvp(here, along)
+                if total == -np.inf:
+                    continue
+                values[n] = total - expected
+                slopes = f.hvp(here, along) if task.gradient else ()
+            except (Error, ArithmeticError) as error:
+                failures[n] = error
+                continue
+            for key, numbers in zip(gradient, slopes, strict=False):  # the others are by fixed facts
+                gradient[key] -= example.weight * np.ravel(numbers)
+        return totals_of(task, examples, values, gradient, failures)
+
+
+def without_constants(program: Program, what: str) -> None:
+    """Raises Error where a rule has a constant factor, whose log no fact tells."""
+    for rule in context_of(program).rules.rules:
+        if _has_constant(rule.value):
+            raise Error(
+                f"{what} needs the logs of all factors, and the rule `{rule.text}` has a constant among its own; make "
+                "it a fact"
+            )
+
+
+def _has_constant(value: Expression) -> bool:
+    match value:
+        case Numeral(value=number):
+            return number != 0  # the one of `log`
+        case Application(operands=operands):
+            return any(map(_has_constant, operands))
+    return False

@@ -1,0 +1,110 @@
+"""The likelihood, of all derivations or of the best, and the conditional likelihood with its large-margin kin."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ...facts.readers import read
+from ..data.observed import counts_of
+from ..examples import Example
+from ..parameters.rows import Doubles
+from ..totals import Totals
+from .evaluation import Scores, Task, scores_of, totals_of
+
+
+@dataclass(frozen=True)
+class Likelihood:
+    """The log of the goal's value, summed over examples: in `viterbi`, of the best derivation.
+
+    What an example has observed is among its facts; of an observed derivation it is its own weight.
+    """
+
+    def totals(self, task: Task, examples: Sequence[Example]) -> Totals:
+        found = scores_of(task, examples, [e.clamped for e in examples], [e.weight for e in examples], task.goal)
+        return totals_of(task, examples, found.values, found.gradient, found.errors)
+
+
+@dataclass(frozen=True)
+class Best:
+    """The log of the weight of the best derivation, for Viterbi EM; its gradient counts what that uses."""
+
+    def totals(self, task: Task, examples: Sequence[Example]) -> Totals:
+        batch = task.bound.run_batch([e.clamped for e in examples], query=task.goal, best=1, threads=task.threads)
+        found = [
+            replace(e, derivation=best[0]) if best and e.derivation is None else e
+            for e, best in zip(examples, batch.best, strict=True)
+        ]
+        values = np.full(len(examples), np.nan)
+        gradient = {key: np.zeros(len(x)) for key, x in task.weights.items()}
+        for n, (example, derived) in enumerate(zip(examples, found, strict=True)):
+            if derived.derivation is None:
+                continue
+            if example.derivation is None:
+                weight = float(derived.derivation.weight)
+                values[n] = weight if task.semiring == "log" else float(np.log(weight))
+            else:
+                one = scores_of(task, [example], [example.clamped], [example.weight], task.goal)
+                values[n] = one.values[0]
+            for key, rows in counts_of(derived, task.places).items():
+                for row, count in rows.items():
+                    gradient[key][row] += example.weight * count
+        return totals_of(task, examples, values, gradient, batch.errors)
+
+
+@dataclass(frozen=True)
+class Conditional:
+    """The log-probability of what was observed, given the facts: log Z of the clamped run less that of the free one.
+
+    The clamped run has the facts of `Example.observed` in place of those of the same predicates, or asks for another
+    item, `observed`; an example may have both. An observed derivation stands for its clamped run. In `viterbi` this is
+    the structured perceptron's objective (Collins 2002, "Discriminative training methods for hidden Markov models"):
+    the score of what was observed, less that of the best derivation; and with `cost` it is the max-margin one (Taskar,
+    Guestrin and Koller 2003): the facts of that predicate are taken as they are in the free run, and count as the
+    semiring's one in the clamped run.
+    """
+
+    observed: str | None = None
+    cost: str | None = None
+
+    def totals(self, task: Task, examples: Sequence[Example]) -> Totals:
+        """Of a shard: the values of its examples, and the gradient of their sum."""
+        clamped = [self._without_cost(task, e.clamped) for e in examples]
+        weights = np.array([e.weight for e in examples], np.float64)
+        top = scores_of(
+            task,
+            examples,
+            clamped,
+            weights.tolist(),
+            task.goal if self.observed is None else self.observed,
+            side=f"clamped {self.cost}",
+        )
+        weights = np.where(np.isnan(top.values), 0.0, weights)  # what was not derived counts on neither side
+        bottom = self._free(task, examples, weights)
+        gradient = {key: x - bottom.gradient[key] for key, x in top.gradient.items()}
+        return totals_of(task, examples, top.values - bottom.values, gradient, {**bottom.errors, **top.errors})
+
+    def _free(self, task: Task, examples: Sequence[Example], weights: Doubles) -> Scores:
+        facts = [self._with_cost(e) for e in examples]
+        return scores_of(task, examples, facts, weights.tolist(), task.goal, observed=False, side=f"free {self.cost}")
+
+    def free(self, task: Task, examples: Sequence[Example]) -> Totals:
+        """The free runs alone, of examples that count on both sides: for iterative scaling."""
+        there = ~np.isnan(self.totals(replace(task, gradient=False), examples).values)
+        weights = np.array([e.weight for e in examples], np.float64)
+        found = self._free(task, examples, np.where(there, weights, 0.0))
+        return totals_of(task, examples, np.where(there, found.values, np.nan), found.gradient, found.errors)
+
+    def _with_cost(self, example: Example) -> Mapping[str, Any]:
+        if self.cost is None or self.cost not in example.clamped:
+            return example.facts
+        return {**example.facts, self.cost: example.clamped[self.cost]}
+
+    def _without_cost(self, task: Task, facts: Mapping[str, Any]) -> Mapping[str, Any]:
+        if self.cost is None or self.cost not in facts:
+            return facts
+        relation = read(self.cost, facts[self.cost])
+        return {**facts, self.cost: replace(relation, values=None)}

@@ -1,0 +1,48 @@
+"""Sums of objectives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...arguments import real_number
+from ...errors import Error, shown
+from ..examples import Example
+from ..totals import Totals
+from .evaluation import Objective, Task, totals_of
+
+
+@dataclass(frozen=True)
+class Sum:
+    """Objectives added, each times a number: `Sum((1.0, Conditional()), (-0.5, Entropy()))`.
+
+    An example that one of them has no value for does not count for any.
+    """
+
+    parts: tuple[tuple[float, Objective], ...]
+
+    def __init__(self, *parts: tuple[float, Objective]) -> None:
+        for part in parts:
+            if not isinstance(part, tuple) or len(part) != 2 or not hasattr(part[1], "totals"):
+                raise Error(f"a part of a sum is a number and an objective, not {shown(part)}")
+        if not parts:
+            raise Error("a sum of objectives has at least one")
+        object.__setattr__(self, "parts", tuple((real_number("the factor of an objective", x), o) for x, o in parts))
+
+    def totals(self, task: Task, examples: Sequence[Example]) -> Totals:
+        found = [objective.totals(task, examples) for _, objective in self.parts]
+        there = ~np.isnan(np.sum([part.values for part in found], axis=0))
+        if not there.all() and there.any() and any(len(part.missing) < (~there).sum() for part in found):
+            chosen = [e for e, ok in zip(examples, there.tolist(), strict=True) if ok]
+            some = [objective.totals(task, chosen) for _, objective in self.parts]
+        else:
+            some = found
+        values = np.sum([x * part.values for (x, _), part in zip(self.parts, found, strict=True)], axis=0)
+        gradient = {
+            key: np.add.reduce([x * part.gradient[key] for (x, _), part in zip(self.parts, some, strict=True)])
+            for key in some[0].gradient
+        }
+        failures = {n: error for part in reversed(found) for n, error in part.failures.items()}
+        return totals_of(task, examples, values, gradient, failures)
