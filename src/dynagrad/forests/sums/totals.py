@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from ...errors import NotConverged, QueryError, RoomError
 from ...runtime.library import Stop
-from ..algebra import NO_WEIGHT, Doubles, Kind
+from ..algebra import Doubles, Kind, no_weight
 from ..native import Walk
 from ..packed import Packed
 from ..time_limit import look
@@ -30,12 +30,17 @@ def summed(forest: Packed, stop: Stop | None = None) -> Walk:
     algebra = forest.meaning.algebra
     if algebra.sampled is None:
         if algebra.times is None:
-            raise QueryError(NO_WEIGHT)
+            raise QueryError(no_weight(algebra))
         raise QueryError("draws need weights that add up, and a semiring of your own has none that are known")
     walk = forest.walk(sampling=True)
-    if walk.summed:
-        return walk
-    known = _chart_sums(forest) if algebra.adds and _has_sums(forest) else None
+    with walk.lock:
+        if not walk.summed:
+            _sum_up(forest, walk, stop)
+    return walk
+
+
+def _sum_up(forest: Packed, walk: Walk, stop: Stop | None) -> None:
+    known = _chart_sums(forest) if forest.meaning.algebra.adds and _has_sums(forest) else None
     if known is not None:
         walk.know(*known)
     again = True
@@ -45,7 +50,6 @@ def summed(forest: Packed, stop: Stop | None = None) -> Walk:
         members = nodes[int(begin[component]) : int(begin[component + 1])]
         walk.settle(members, *_solve(forest, walk, members, stop))
     walk.summed = True
-    return walk
 
 
 def _has_sums(forest: Packed) -> bool:
