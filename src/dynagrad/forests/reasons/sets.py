@@ -26,7 +26,7 @@ from ..ranking.k_best import Ranked
 Fact = str
 
 
-class _Over(Exception):
+class _OverBudget(Exception):
     """The budget is spent."""
 
 
@@ -58,7 +58,7 @@ class FactSets:
             return [self._names(self._one())], False
         try:
             every = self._all()
-        except _Over:
+        except _OverBudget:
             return self._some(most), False
         ordered = sorted((self._names(s) for s in every), key=lambda s: (len(s), s))
         return ordered[:most], len(ordered) <= most
@@ -70,7 +70,7 @@ class FactSets:
     def _spend(self, steps: int) -> None:
         self.work += steps
         if self.work > self.budget:
-            raise _Over
+            raise _OverBudget
 
     # one of them
 
@@ -111,7 +111,7 @@ class FactSets:
     # all of them
 
     def _all(self) -> set[frozenset[int]]:
-        """All irreducible sets. Raises _Over where they take more than the budget."""
+        """All irreducible sets. Raises _OverBudget where they take more than the budget."""
         nodes, begin, _, _ = _Derivable(self).walk.order()
         a = self.open
         found: dict[int, set[frozenset[int]]] = {}
