@@ -29,11 +29,11 @@ from ..forests.derivation import Derivation
 from ..forests.forest import Forest, make_forest
 from ..forests.packed import Packed, RuleInstance
 from ..forests.ranking.k_best import KBest, best, make_kbest
+from ..forests.reasons.why import Why, why
 from ..forests.sums.counting import count, count_simple
 from ..forests.sums.draws import Samples, make_samples
 from ..forests.sums.expectations import expectation
 from ..forests.time_limit import stop_after
-from ..forests.why import Why, why
 from ..rules.syntax import Item, Variable
 from ..runtime.library import Stop
 from . import derivations, lookup

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,7 @@ from ..plan.model import Plan, TableLayout
 from ..plan.right_sides import numbers, to_node
 from ..rules.normal import NormalRule
 from ..rules.show import show
+from ..rules.syntax import AntecedentValue, Application, Expression, ItemValue, Numeral, Side, Source
 from ..runtime.engine import Collecting
 from . import lookup
 from .binding.decoding import column, place_text, ranks
@@ -158,7 +159,7 @@ def collect(
             run.context.rules.source,
             run.status == "done",
             {key: p.aggregator for key, p in run.context.rules.predicates.items()},
-            evaluate=_evaluator(held.plan),
+            evaluate=_evaluator(held.plan, run.context.rules.source),
         ),
     )
     return unfolded(forest)
@@ -174,8 +175,8 @@ def algebra_of(run: Run) -> Algebra:
     return user_algebra(run.context.scale.one, *_user_functions(user))
 
 
-def _user_functions(user: Any) -> tuple[Any, Any]:
-    """The times and the order of a user's semiring, on values as they are outside."""
+def _user_functions(user: Any) -> tuple[Any, Any, Any]:
+    """The times, the plus and the order of a user's semiring, on values as they are outside."""
 
     def parts(value: Any) -> tuple[float, ...]:
         return (float(value),) if user.scalar else tuple(float(v) for v in value)
@@ -184,14 +185,20 @@ def _user_functions(user: Any) -> tuple[Any, Any]:
         named = {f"{n}{i}": v for n, x in (("a", a), ("b", b)) for i, v in enumerate(parts(x))}
         return evaluate(nodes, named)
 
-    def times(a: Any, b: Any) -> Any:
-        found = tuple(float(v) for v in at(user.times, a, b))
+    def value(nodes: Any, a: Any, b: Any) -> Any:
+        found = tuple(float(v) for v in at(nodes, a, b))
         return found[0] if user.scalar else found
+
+    def times(a: Any, b: Any) -> Any:
+        return value(user.times, a, b)
+
+    def plus(a: Any, b: Any) -> Any:
+        return value(user.plus, a, b)
 
     def less(a: Any, b: Any) -> bool:
         return bool(at([user.less], a, b)[0])
 
-    return times, None if user.less is None else less
+    return times, plus, None if user.less is None else less
 
 
 def _rules(plan: Plan) -> dict[int, ForestRule]:
@@ -287,15 +294,29 @@ def _given(
     return weights, rows
 
 
-def _evaluator(plan: Plan) -> Callable[[ForestRule, Sequence[Any]], Any] | None:
+def _evaluator(plan: Plan, source: Source) -> Callable[[ForestRule, Sequence[Any]], Any] | None:
     """The value of an instance in plain arithmetic, from those of its antecedents."""
     if plan.semiring != "plain":
         return None
 
+    def numbered(rule: ForestRule) -> Expression:
+        """The right side over numbered antecedents; as it is written, where transient items are antecedents."""
+        if rule.normal is not None:
+            return rule.normal.value
+        places = itertools.count()
+
+        def visit(at: Expression) -> Expression:
+            if isinstance(at, ItemValue):
+                return AntecedentValue(next(places))
+            if isinstance(at, Side):
+                next(places)
+                return Numeral(1)
+            return replace(at, operands=tuple(map(visit, at.operands))) if isinstance(at, Application) else at
+
+        return visit(source.rules[rule.source].body)
+
     def value(rule: ForestRule, values: Sequence[Any]) -> Any:
-        if rule.normal is None:
-            return None
-        node = to_node(rule.normal.value, plan.functions)
+        node = to_node(numbered(rule), plan.functions)
         known = {f"x{i}": v for i, v in enumerate(values) if v is not None}
         return float(evaluate([node], known)[0])
 

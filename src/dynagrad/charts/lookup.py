@@ -24,7 +24,7 @@ from ..rules import parse_item
 from ..rules.aggregators import AGGREGATORS
 from ..rules.checks.report import nearest
 from ..rules.show import show
-from ..rules.syntax import Arithmetic, Compound, Float, Integer, Item, Symbol, Variable
+from ..rules.syntax import Arithmetic, Compound, Float, Integer, Item, PredicateDeclaration, Symbol, Variable
 from ..rules.syntax import Term as SyntaxTerm
 from .binding.context import ProgramContext
 from .binding.decoding import code as code_of
@@ -94,6 +94,9 @@ def check_known(context: ProgramContext, prepared: Prepared | None, key: str) ->
     """Raises where items of a predicate cannot be looked up."""
     predicates = context.rules.predicates
     omitted = {} if prepared is None else prepared.compiled.plan.omitted
+    declared = [d for d in context.rules.source.declarations if isinstance(d, PredicateDeclaration)]
+    if any(d.kind == "transient" and key in d.keys for d in declared):
+        raise QueryError(f"`{key}` is transient, so its items are never stored; look up items that are made of them")
     if key not in predicates or predicates[key].external or key in omitted:
         raise unknown(key, predicates, omitted)
 

@@ -12,7 +12,7 @@ import typer
 from ..charts.chart import Chart
 from ..forests.absence.attempts import WhyNot
 from ..forests.derivation import Derivation
-from ..forests.why import Why
+from ..forests.reasons.why import Why
 from .commands import (
     Facts,
     File,

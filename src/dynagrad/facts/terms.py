@@ -326,6 +326,17 @@ def symbol_text(name: str) -> str:
     return f"'{name.translate(_ESCAPES)}'"
 
 
+def term_order(value: Any) -> tuple[int, float, str]:
+    """The key by which canonical terms are sorted: integers, then floats, symbols, and other terms by their text.
+
+    >>> sorted(["b", (), 2, "a", 1.5, 10], key=term_order)
+    [2, 10, 1.5, 'a', 'b', ()]
+    """
+    if isinstance(value, int | float):
+        return (isinstance(value, float), value, "")
+    return (2, 0.0, value) if isinstance(value, str) else (3, 0.0, term_text(value))
+
+
 def term_text(value: object, limit: int = TEXT_LIMIT) -> str:
     """A term in the syntax of rules, cut with `...` after about `limit` characters.
 

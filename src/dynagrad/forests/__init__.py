@@ -4,6 +4,5 @@
 it is worked out natively (`native.py`, over `runtime/include/dynagrad/forest`): the k best by `ranking/`, samples,
 counts and expectations by `sums/`. A derivation (`derivation.py`) is a value, which `drawing/` draws and
 `checking.py` checks with nothing but the text of the program and the facts. `terms.py` matches and evaluates the terms
-of rules in plain Python. `why.py` opens a forest for its reader, and `absence/` says what is missing for an item that
-was not derived.
+of rules in plain Python. `reasons/` says why an item is there, and `absence/` what is missing for one that is not.
 """

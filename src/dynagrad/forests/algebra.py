@@ -6,6 +6,7 @@ A weight is a number as it is outside, in the semiring's own scale. Native code 
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
@@ -44,12 +45,14 @@ class Algebra:
     chances: Callable[[npt.NDArray[Any]], Doubles]
     """What derivations are drawn in proportion to: products, or sums of logs."""
     less: Callable[[Any, Any], Any] | None = None  # of a user's semiring
+    plus: Callable[[Sequence[Any]], Any] | None = None
+    """Of one weight or several, what the semiring adds them up to; None: that is not known."""
     adds: bool = False  # whether the plus of the semiring adds up derivations, so that chart values are sums of them
 
     def product(self, weights: Sequence[Any]) -> Any:
         """The product of weights, from the left."""
         if self.times is None:
-            raise Error(NO_WEIGHT)
+            raise Error(no_weight(self))
         return functools.reduce(self.times, weights, self.one)
 
     def constant(self, numbers: Sequence[float | int]) -> Any:
@@ -70,6 +73,17 @@ NO_WEIGHT = (
 
 ORDERED = "real, log, viterbi, tropical, boolean, count, expectation, and semirings of your own that have less"
 """What has an order, for errors."""
+
+
+LOST = (
+    "a forest that was read again does not have the functions of your semiring, so its derivations have no weight; "
+    "ask the chart that it came from"
+)
+
+
+def no_weight(algebra: Algebra) -> str:
+    """Why derivations have no weight."""
+    return LOST if algebra.name == "user" else NO_WEIGHT
 
 
 def _same(x: Any) -> Any:
@@ -101,6 +115,15 @@ def _add(a: float, b: float) -> float:
     return a + b
 
 
+def _log_sum(weights: Sequence[float]) -> float:
+    top = max(weights)
+    return top + math.log(math.fsum(math.exp(w - top) for w in weights)) if math.isfinite(top) else top
+
+
+def _sum_of_pairs(pairs: Sequence[Any]) -> Any:
+    return (math.fsum(p for p, _ in pairs), math.fsum(r for _, r in pairs))
+
+
 def _and(a: Any, b: Any) -> bool:
     return bool(a) and bool(b)
 
@@ -120,20 +143,42 @@ _CONSTANT: Mapping[str, Callable[[float | int], Any]] = {
 }
 
 ALGEBRAS: dict[str, Algebra] = {
-    "real": Algebra("real", 1.0, _multiply, Kind.PRODUCTS, _floats, Kind.PRODUCTS, _floats, adds=True),
-    "log": Algebra("log", 0.0, _add, Kind.SUMS, _floats, Kind.SUMS, _floats, adds=True),
-    "viterbi": Algebra("viterbi", 0.0, _add, Kind.SUMS, _floats, Kind.SUMS, _floats),
-    "tropical": Algebra("tropical", 0.0, _add, Kind.SUMS, _negated, Kind.SUMS, _negated),
-    "boolean": Algebra("boolean", True, _and, Kind.SIZES, _truth, Kind.SIZES, _truth),
-    "count": Algebra("count", 1, _multiply, Kind.SIZES, _truth, Kind.PRODUCTS, _floats, adds=True),
-    "expectation": Algebra("expectation", (1.0, 0.0), _pairs, Kind.PRODUCTS, _first, Kind.PRODUCTS, _first, adds=True),
+    "real": Algebra("real", 1.0, _multiply, Kind.PRODUCTS, _floats, Kind.PRODUCTS, _floats, plus=math.fsum, adds=True),
+    "log": Algebra("log", 0.0, _add, Kind.SUMS, _floats, Kind.SUMS, _floats, plus=_log_sum, adds=True),
+    "viterbi": Algebra("viterbi", 0.0, _add, Kind.SUMS, _floats, Kind.SUMS, _floats, plus=max),
+    "tropical": Algebra("tropical", 0.0, _add, Kind.SUMS, _negated, Kind.SUMS, _negated, plus=min),
+    "boolean": Algebra("boolean", True, _and, Kind.SIZES, _truth, Kind.SIZES, _truth, plus=any),
+    "count": Algebra("count", 1, _multiply, Kind.SIZES, _truth, Kind.PRODUCTS, _floats, plus=sum, adds=True),
+    "expectation": Algebra(
+        "expectation", (1.0, 0.0), _pairs, Kind.PRODUCTS, _first, Kind.PRODUCTS, _first, plus=_sum_of_pairs, adds=True
+    ),
     "plain": Algebra("plain", None, None, None, _floats, None, _floats),
 }
 
 
-def user_algebra(one: Any, times: Callable[[Any, Any], Any], less: Callable[[Any, Any], Any] | None) -> Algebra:
+AGGREGATED: Mapping[str, Callable[[Sequence[Any]], Any]] = {
+    "+=": math.fsum,
+    "log+=": _log_sum,
+    "max=": max,
+    "min=": min,
+    "=": min,  # they are all the same
+}
+"""In plain arithmetic, what contributions make."""
+
+
+def user_algebra(
+    one: Any,
+    times: Callable[[Any, Any], Any] | None,
+    plus: Callable[[Any, Any], Any] | None,
+    less: Callable[[Any, Any], Any] | None,
+) -> Algebra:
     """That of a semiring that a user made."""
-    return Algebra("user", one, times, None, _floats, None, _floats, less)
+
+    def summed(weights: Sequence[Any]) -> Any:
+        assert plus is not None
+        return functools.reduce(plus, weights)
+
+    return Algebra("user", one, times, None, _floats, None, _floats, less, None if plus is None else summed)
 
 
 def refuse_signs(algebra: Algebra, numbers: Doubles, name: Callable[[int], str]) -> None:

@@ -9,9 +9,10 @@ where rules define the predicate; and that an external function or a function of
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,7 @@ from ..rules.syntax import (
 )
 from .listed import Listed
 from .steps import DerivationStep
-from .terms import PartialMatch, Row, Unbound, bind_rule, body_items, same
+from .terms import PartialMatch, Row, Unbound, bind_rule, body_items, hashed, same
 
 
 class _Wrong(Exception):
@@ -61,6 +62,16 @@ class _Given:
     transient: frozenset[str]
     external: frozenset[str]
     axioms: dict[str, list[_Fact]]
+    index: dict[str, dict[Hashable, list[_Fact]]] = field(default_factory=dict)
+
+    def matching(self, key: str, row: Row) -> list[_Fact]:
+        """The given facts with these arguments."""
+        if key not in self.index:
+            found: dict[Hashable, list[_Fact]] = {}
+            for fact in self.rows(key):
+                found.setdefault(tuple(map(hashed, fact.row)), []).append(fact)
+            self.index[key] = found
+        return self.index[key].get(tuple(map(hashed, row)), [])
 
     def rows(self, key: str) -> list[_Fact]:
         return [*self.facts.get(key, []), *self.axioms.get(key, [])]
@@ -312,6 +323,8 @@ def _derived(given: _Given, item: Item, known: PartialMatch) -> bool:
     """Whether a given fact matches; of a predicate that rules define, the derivation is believed."""
     if item.key in given.defined:
         return False
+    with contextlib.suppress(Unbound, ArithmeticError):  # or some variable stands for anything
+        return bool(given.matching(item.key, tuple(map(known.value, item.arguments))))
     for fact in given.rows(item.key):
         tried = known.copy()
         if tried.match_item(item, fact.row) and tried.settle() and not tried.waiting:
@@ -326,7 +339,7 @@ def _leaf(given: _Given, step: DerivationStep) -> Any:
     fact = None if step.row is None else given.row(key, step.row)
     if fact is not None and _same_row(fact.row, arguments) and not step.side and not _shifts(given, key):
         return fact.value
-    matching = [fact for fact in given.rows(key) if _same_row(fact.row, arguments)]
+    matching = given.matching(key, arguments)
     if step.side:
         if not matching and key not in given.defined:
             raise _Wrong("it is no given fact, and no rule derives it")

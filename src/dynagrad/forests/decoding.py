@@ -38,7 +38,8 @@ def decode(forest: Packed, gain: Gain | None, by: str, stop: Stop | None = None)
     a = forest.arrays
     if by == "product":
         with np.errstate(divide="ignore"):
-            scores = np.where(a.rule >= 0, np.log(counts), 0.0)
+            scores = np.log(counts)
+        scores[(a.rule < 0) & (counts > 0)] = 0.0  # the chances that are multiplied are those of rules
     else:
         heads = np.bincount(a.owner, counts, len(a.begin))[a.owner]
         rules = np.flatnonzero((a.rule >= 0) & (counts > 0))

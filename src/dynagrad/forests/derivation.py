@@ -18,7 +18,7 @@ from .drawing.pictures import drawable, graphviz, rich_tree, svg, text_tree
 from .drawing.trees import brackets, latex, nested, nltk_tree
 from .packed import NO_ROW, ForestRule, Packed
 from .steps import DerivationStep
-from .storage import json_number, json_text
+from .storage import json_text
 
 
 class Derivation:
@@ -185,7 +185,7 @@ class Derivation:
                 found["label"] = step.label
             return found
 
-        data: dict[str, Any] = {"weight": json_number(self.weight)}
+        data: dict[str, Any] = {"weight": self.weight}
         if self.log_probability is not None:
             data["log_probability"] = self.log_probability
         return data | {"steps": [row(step) for step in self.steps]}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
+import threading
 import weakref
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -12,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import Error, NotConverged, RoomError
+from ..forks import renewed
 from ..runtime.compiling.cache import build
 from ..runtime.library import Stop, host, load
 from .time_limit import late
@@ -34,6 +37,7 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "best": (_L, _P, _P, *_WORK),
     "unbounded": (_L, _P),
     "derivable": (_L, _P, _P, _P),
+    "chosen": (_L, _P, _P),
     "need": (_L, _P, _L, *_WORK),
     "derivation": (_L, _P, _L, _L, _P, _P, _P, *_WORK),
     "sums": (_L, _P, _L, *_WORK),
@@ -49,6 +53,7 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "count": (_L, _P, _P, *_WORK),
 }
 INTERRUPTED, NO_MEMORY = 2, -1
+NO_INSTANCE = 2**32 - 1
 
 
 class ForestView(ctypes.Structure):
@@ -80,7 +85,10 @@ def _library() -> dict[str, Callable[..., Any]]:
 
 
 class Walk:
-    """A forest at work: the order of its components, and what was worked out of it so far."""
+    """A forest at work: the order of its components, and what was worked out of it so far.
+
+    Several threads may use one: all but draws take turns.
+    """
 
     def __init__(self, kind: int, root: int, arrays: Held, rank: Callable[[], Longs]) -> None:
         """`rank` gives the order of nodes in ties, where that is asked for."""
@@ -93,6 +101,7 @@ class Walk:
         self.summed = False  # whether its sums are there
         self._ranked = False  # whether the best derivations are there
         self._unbounded: int | None = None
+        self.lock = renewed(threading.RLock())
         pointer = self._call["new"]()
         if pointer is None:
             raise _no_memory()
@@ -102,7 +111,9 @@ class Walk:
 
     def _work(self, name: str, *arguments: Any, stop: Stop | None) -> int:
         address, left = (None, -1) if stop is None else (stop.address, stop.nanoseconds)
-        how = int(self._call[name](self.pointer, *arguments, host(), address, left))
+        # several threads may draw at once
+        with contextlib.nullcontext() if name == "sample" else self.lock:
+            how = int(self._call[name](self.pointer, *arguments, host(), address, left))
         if how == NO_MEMORY:
             raise _no_memory()
         if how == INTERRUPTED and stop is not None and not stop.raised:
@@ -145,20 +156,29 @@ class Walk:
 
         It is found once, unless `again` says that weights are others now.
         """
-        if self.rank is None:
-            self.rank = np.ascontiguousarray(self._rank(), np.int64)
-        if again or not self._ranked:
-            self._ranked = False
-            bounded = not self._work("best", _address(self.rank), stop=stop)
-            self._unbounded = None if bounded else int(self._call["unbounded"](self.pointer))
-            self._ranked = True
-        return self._unbounded
+        with self.lock:
+            if self.rank is None:
+                self.rank = np.ascontiguousarray(self._rank(), np.int64)
+            if again or not self._ranked:
+                self._ranked = False
+                bounded = not self._work("best", _address(self.rank), stop=stop)
+                self._unbounded = None if bounded else int(self._call["unbounded"](self.pointer))
+                self._ranked = True
+            return self._unbounded
 
     def derivable(self) -> tuple[float, int] | None:
         """m and e of the weight of the best derivation of the root, after `best`; None where all are zero."""
         m, e = ctypes.c_double(), ctypes.c_int64()
         found = self._call["derivable"](self.pointer, ctypes.addressof(m), ctypes.addressof(e))
         return (m.value, e.value) if found else None
+
+    def derived(self) -> npt.NDArray[np.bool_]:
+        """Which nodes have a derivation that is not zero, after `best`."""
+        place = ctypes.c_void_p()
+        with self.lock:
+            count = int(self._call["chosen"](self.pointer, ctypes.addressof(place)))
+            found: npt.NDArray[np.bool_] = self._array(place.value, count, np.uint32) != NO_INSTANCE
+        return found
 
     def need(self, n: int, stop: Stop | None = None) -> bool:
         """Whether the root has derivation n, from 0, that is not zero."""
@@ -167,18 +187,12 @@ class Walk:
     def derivation(self, n: int, most: int, stop: Stop | None = None) -> tuple[Numbers, float, int, int] | None:
         """The instances of derivation n, m and e of its weight, and its size; None where it has more than `most`."""
         numbers, m, place = np.zeros(4, np.int64), ctypes.c_double(), ctypes.c_void_p()
-        how = self._work(
-            "derivation",
-            n,
-            most,
-            numbers.__array_interface__["data"][0],
-            ctypes.addressof(m),
-            ctypes.addressof(place),
-            stop=stop,
-        )
-        if how:
-            return None
-        return self._array(place.value, int(numbers[0]), np.uint32).copy(), m.value, int(numbers[1]), int(numbers[2])
+        places = (_address(numbers), ctypes.addressof(m), ctypes.addressof(place))
+        with self.lock:  # until the instances are copied
+            if self._work("derivation", n, most, *places, stop=stop):
+                return None
+            instances = self._array(place.value, int(numbers[0]), np.uint32).copy()
+        return instances, m.value, int(numbers[1]), int(numbers[2])
 
     # -- sums
 

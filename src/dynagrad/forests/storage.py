@@ -15,13 +15,16 @@ import numpy as np
 
 from ..arguments import whole_number
 from ..errors import Error, FactError, shown
-from ..facts.terms import Term
+from ..facts.terms import Term, term_order
 from ..rules.parse import parse
 from ..rules.syntax import Source
-from .algebra import ALGEBRAS
+from .algebra import ALGEBRAS, user_algebra
 from .packed import NO_ROW, Arrays, ForestRule, Meaning, Name, Packed, RuleInstance, python_value
 
 FORMAT = "dynagrad forest 1"
+
+UNKNOWN = ("plain", "user")
+"""Semirings of which a file does not say how values are made: those of instances are written down."""
 
 
 # -- JSON --------------------------------------------------------------------------------------------------------------
@@ -46,7 +49,7 @@ def to_json(forest: Packed, indent: int | None = None) -> str:
             {
                 "predicate": key,
                 "arguments": [term_to_json(x) for x in arguments],
-                "value": json_number(python_value(values[n])),
+                "value": python_value(values[n]),
                 "opened": bool(a.opened[n]),
             }
             for n, (key, arguments) in enumerate(forest.name(n) for n in range(count))
@@ -61,10 +64,10 @@ def _instance(forest: Packed, n: int, head: int) -> dict[str, Any]:
     number = int(forest.arrays.rule[n])
     if number < 0:
         row = int(forest.meaning.given_row[-1 - number])
-        return {"head": head, "weight": json_number(forest.own_weight(n)), "row": None if row == NO_ROW else row}
+        return {"head": head, "weight": forest.own_weight(n), "row": None if row == NO_ROW else row}
     found = {"head": head, "rule": number, "antecedents": forest.antecedents(n)}
-    if forest.meaning.algebra.times is None:
-        found["value"] = json_number(RuleInstance(forest, n).value)
+    if forest.meaning.algebra.name in UNKNOWN:
+        found["value"] = RuleInstance(forest, n).value
     return found
 
 
@@ -78,15 +81,6 @@ def term_to_json(value: Any) -> Any:
         return [term_to_json(x) for x in value]
     if isinstance(value, Term):
         return {"functor": value.functor, "arguments": [term_to_json(x) for x in value.arguments]}
-    return value
-
-
-def json_number(value: Any) -> Any:
-    """A value as JSON has it: a pair is a list, and what is not finite a text."""
-    if isinstance(value, tuple):
-        return [json_number(x) for x in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
     return value
 
 
@@ -127,7 +121,7 @@ def read_forest(source: str | Path) -> Packed:
 def _read(data: dict[str, Any]) -> Packed:
     items, instances = data["items"], data["instances"]
     count = len(items)
-    if not count or data["semiring"] not in ALGEBRAS:
+    if not count or data["semiring"] not in {*ALGEBRAS, *UNKNOWN}:
         raise ValueError("it has no items, or no semiring that is known")
     begin, end = np.zeros(count, np.uint32), np.zeros(count, np.uint32)
     rule: list[int] = []
@@ -167,8 +161,8 @@ def _read(data: dict[str, Any]) -> Packed:
         raise ValueError("an instance is of a rule that is not there")
     names: list[Name] = [(i["predicate"], tuple(map(term_from_json, i["arguments"]))) for i in items]
     values = [_read_number(i["value"]) for i in items]
-    algebra = ALGEBRAS[data["semiring"]]
-    order = sorted(range(count), key=lambda n: (names[n][0], [_order(x) for x in names[n][1]]))
+    algebra = ALGEBRAS.get(data["semiring"]) or user_algebra(None, None, None, None)
+    order = sorted(range(count), key=lambda n: (names[n][0], [term_order(x) for x in names[n][1]]))
     rank = np.zeros(count, np.int64)
     rank[order] = np.arange(count)
     arrays = Arrays(
@@ -191,7 +185,7 @@ def _read(data: dict[str, Any]) -> Packed:
         bool(data["complete"]),
         _aggregators(source),
         instance_values=[_read_number(i.get("value", i.get("weight"))) for i in instances]
-        if algebra.times is None
+        if algebra.name in UNKNOWN
         else (),
     )
     return Packed(arrays, meaning)
@@ -214,12 +208,6 @@ def _stacked(values: list[Any]) -> Any:
         out[:] = values
         return out
     return np.array(values)
-
-
-def _order(value: Any) -> tuple[int, Any]:
-    if isinstance(value, int):
-        return (0, value)
-    return (1, value) if isinstance(value, float) else (2, value) if isinstance(value, str) else (3, str(value))
 
 
 # -- Arrow -------------------------------------------------------------------------------------------------------------
@@ -263,6 +251,14 @@ def _arrow_values(values: list[Any]) -> Any:
 
 
 def json_text(data: Any, indent: Any) -> str:
-    """Data as JSON. Raises Error for what is not an indentation."""
+    """Data as JSON, which has no infinity: numbers that are not finite are text. Raises Error for no indentation."""
     indent = None if indent is None else whole_number("indent", indent, 0, 16)
-    return json.dumps(data, indent=indent, ensure_ascii=False, default=str)
+    return json.dumps(_finite(data), indent=indent, ensure_ascii=False, default=str)
+
+
+def _finite(data: Any) -> Any:
+    if isinstance(data, float):
+        return data if math.isfinite(data) else str(data)
+    if isinstance(data, dict):
+        return {key: _finite(value) for key, value in data.items()}
+    return [_finite(value) for value in data] if isinstance(data, list | tuple) else data

@@ -7,7 +7,7 @@ Values are those of facts: a `str` is a symbol, and a list is a tuple, which is 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -46,6 +46,13 @@ def same(a: Value, b: Value) -> bool:
     if isinstance(a, str | int | float) and isinstance(b, str | int | float):
         return type(a) is type(b) and a == b
     return same_term(canonical(_list(a)), canonical(_list(b)))
+
+
+def hashed(value: Value) -> Hashable:
+    """A key that two values share where they are the same."""
+    if isinstance(value, tuple | Term) or (isinstance(value, str) and value == "nil"):
+        return Term("value", _list(value))
+    return (type(value).__name__, value) if isinstance(value, int | float) else value
 
 
 def _list(a: Value) -> Value:

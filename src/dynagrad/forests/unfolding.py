@@ -6,14 +6,17 @@ the rule as it is written, over an item of its own for each transient one, whose
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from ..facts.terms import term_order
 from ..rules.normal import NormalRule, Unfolded
 from ..rules.syntax import Source
-from .packed import Arrays, ForestRule, Name, Packed
+from .algebra import AGGREGATED
+from .packed import Arrays, ForestRule, Name, Packed, python_value
 from .terms import PartialMatch, bind
 
 
@@ -130,15 +133,45 @@ class _Unfolding:
         def values() -> Any:
             given = meaning.values()
             more = np.full((fresh, *given.shape[1:]), np.nan) if given.dtype.kind == "f" else np.empty(fresh, object)
-            return np.concatenate([given if given.dtype.kind == "f" else given.astype(object), more])
+            every = np.concatenate([given if given.dtype.kind == "f" else given.astype(object), more])
+            known: dict[int, Any] = {}
+            for n in range(count, count + fresh):
+                every[n] = self._value(n, every, known)
+            return every
 
         def rank() -> Any:
             given = meaning.rank()
-            order = sorted(self.names, key=lambda n: (self.names[n][0], str(self.names[n][1])))
+            order = sorted(self.names, key=lambda n: (self.names[n][0], [*map(term_order, self.names[n][1])]))
             place = {n: i for i, n in enumerate(order)}
             return np.concatenate([given, [len(given) + place[n] for n in sorted(self.names)]]).astype(np.int64)
 
-        return Packed(arrays, replace(meaning, names=names, values=values, rank=rank, rules=self.rules, partial=True))
+        aggregators = dict(meaning.aggregators)
+        for n, (key, _) in self.names.items():
+            aggregators[key] = self._aggregator(self.instances[n][0][0])
+        changed = replace(meaning, names=names, values=values, rank=rank, rules=self.rules, aggregators=aggregators)
+        return Packed(arrays, replace(changed, partial=True))
+
+    def _value(self, node: int, values: Any, known: dict[int, Any]) -> Any:
+        """The value of an item; that of a transient one is not in `values` but made by its instances."""
+        if node not in self.names:
+            return python_value(values[node])
+        if node not in known:
+            meaning = self.of.meaning
+            made = []
+            for number, below in self.instances[node]:
+                rule = self.rules[number]
+                parts = [None if u < 0 else self._value(u, values, known) for u in below]
+                if meaning.algebra.times is None:
+                    made.append(None if meaning.evaluate is None else meaning.evaluate(rule, parts))
+                else:
+                    weights = [p for u, p in zip(below, parts, strict=True) if u >= 0]
+                    made.append(meaning.algebra.product([meaning.algebra.constant(rule.constants), *weights]))
+            plus = meaning.algebra.plus or AGGREGATED.get(self._aggregator(self.instances[node][0][0]))
+            known[node] = math.nan if plus is None or any(m is None for m in made) else plus(made)
+        return known[node]
+
+    def _aggregator(self, number: int) -> str:
+        return self.of.meaning.source.rules[self.rules[number].source].aggregator
 
 
 def _text(source: Source, place: int) -> str:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import permutations
 
 from ..errors import ProgramError
+from ..rules import substitution
 from ..rules.normal import NormalRule, Rules
 from ..rules.syntax import Arithmetic, Comparison, Compound, Equation, Integer, Item, Negation, Term, Variable
 from ..rules.types import Domains
@@ -247,8 +248,8 @@ class JoinPlanner:
             case Equation():
                 return solve(condition, bound)
             case Negation(item=item):
-                free = {v for v in item_variables(item) if not v.startswith("_")}
-                if not free <= bound:
+                asked = {v.name for v in substitution.item_variables(item) if not v.anonymous}
+                if not asked <= bound:
                     return None
                 return Absent(item)
 

@@ -152,6 +152,7 @@ class Unfolder:
 
     def _combine(self, rule: NormalRule, index: int, definition: NormalRule) -> Iterator[NormalRule]:
         """The resolvent of `rule` and `definition` at the antecedent number `index`, if they unify."""
+        rule = _named(rule, index)
         names = FreshNames(_normal_names(rule))
         renaming: Substitution = {}
         for variable in _normal_variables(definition):
@@ -269,6 +270,21 @@ def _without_ones(value: Expression) -> Expression:
         return value
     kept = [x for x in map(_without_ones, value.operands) if x != ONE]
     return replace(value, operands=tuple(kept)) if len(kept) == 2 else kept[0] if kept else ONE
+
+
+def _named(rule: NormalRule, index: int) -> NormalRule:
+    """The rule with names for what one of its antecedents leaves open with `_`: the definition may ask for it again,
+    and under `not` a `_` stands for anything.
+    """
+
+    def term(node: Term) -> Term:
+        if isinstance(node, Variable):
+            return replace(node, anonymous=False)
+        return replace(node, arguments=tuple(map(term, node.arguments))) if isinstance(node, Compound) else node
+
+    item = rule.antecedents[index].item
+    named = replace(rule.antecedents[index], item=replace(item, arguments=tuple(map(term, item.arguments))))
+    return replace(rule, antecedents=(*rule.antecedents[:index], named, *rule.antecedents[index + 1 :]))
 
 
 def _rename(rule: NormalRule, renaming: Substitution) -> NormalRule:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...facts.relation import AtomColumn, Column, IntColumn, TermColumn, atom_column, atom_key
-from ...facts.terms import Flat, Term, item_text, same_term, term_text, unflatten
+from ...facts.terms import Flat, Term, item_text, same_term, term_order, unflatten
 from ...rules.syntax import Compound, Variable
 from ...rules.syntax import Term as SyntaxTerm
 from .encoding import flat_terms, syntax_value
@@ -108,16 +108,10 @@ def ranks(prepared: Prepared, domain: int, codes: npt.NDArray[np.int32]) -> npt.
     if prepared.encoding.domains[domain].kind == "int":
         return codes.astype(np.int64)
     used, places = np.unique(codes, return_inverse=True)
-    order = sorted(range(len(used)), key=[_order(v) for v in decode(prepared, domain, used)].__getitem__)
+    order = sorted(range(len(used)), key=[term_order(v) for v in decode(prepared, domain, used)].__getitem__)
     rank = np.zeros(len(used), np.int64)
     rank[order] = np.arange(len(used))
     return rank[places.reshape(-1)]
-
-
-def _order(value: Any) -> tuple[int, float, str]:
-    if isinstance(value, int | float):
-        return (isinstance(value, float), value, "")
-    return (2, 0.0, value) if isinstance(value, str) else (3, 0.0, term_text(value))
 
 
 def decode(prepared: Prepared, domain: int, codes: Any) -> list[Any]:

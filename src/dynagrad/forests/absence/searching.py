@@ -22,7 +22,7 @@ from ...facts.terms import Term, canonical, term_text
 from ...rules.normal import NormalRule
 from ...rules.syntax import Comparison, Compound, Condition, Equation, Item, Negation, Variable
 from ...rules.syntax import Term as Pattern
-from ..terms import PartialMatch, Unbound
+from ..terms import PartialMatch, Unbound, hashed
 from .attempts import Attempt, BodyPart, WhyNot
 from .logic import Env, LogicVariable, Shape, ground, text, unify, walk
 
@@ -113,7 +113,7 @@ class Search:
         places, values = [], []
         for i, value in enumerate(arguments):
             try:
-                values.append(_hashed(ground(value, env)))
+                values.append(hashed(ground(value, env)))
                 places.append(i)
             except Unbound:
                 continue
@@ -121,7 +121,7 @@ class Search:
         if place not in self._index:
             index: dict[Any, list[tuple[Any, ...]]] = {}
             for row in self.rows(key):
-                index.setdefault(tuple(_hashed(row[i]) for i in places), []).append(row)
+                index.setdefault(tuple(hashed(row[i]) for i in places), []).append(row)
             self._index[place] = index
         return self._index[place].get(tuple(values), ())
 
@@ -280,6 +280,8 @@ class Search:
         made: Mapping[int, Callable[[Env], BodyPart]],
     ) -> Iterator[tuple[int, Env, Callable[[Env], Attempt]]]:
         if not absent:
+            env = dict(env)
+            self._equations(rule, env, frame)  # of what the missing items bound
             again = self._failed(rule, env, frame)
             if len(again) > len(failed):
                 return  # what the missing items bound made another condition fail
@@ -431,20 +433,13 @@ def _equates(condition: Condition) -> TypeGuard[Equation | Comparison]:
     return isinstance(condition, Equation) or (isinstance(condition, Comparison) and condition.operator == "==")
 
 
-def _hashed(value: Any) -> Any:
-    """A value as a key, in which 1 is not 1.0 and the empty list is nil."""
-    if isinstance(value, str) and value == "nil":
-        return ()
-    return (type(value).__name__, value) if isinstance(value, int | float) else value
-
-
 def _key_of(value: Any, env: Env) -> Any:
     value = walk(value, env)
     if isinstance(value, LogicVariable):
         return None
     if isinstance(value, Shape):
         return (value.functor, tuple(_key_of(v, env) for v in value.arguments))
-    return _hashed(value)
+    return hashed(value)
 
 
 def _name_all(condition: Condition, value: Callable[[Pattern], Any]) -> None:

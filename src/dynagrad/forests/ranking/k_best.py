@@ -18,7 +18,7 @@ from ...arguments import whole_number, yes_or_no
 from ...calls import maker
 from ...errors import Error, NotConverged, QueryError, RoomError, shown, warn
 from ...runtime.library import Stop
-from ..algebra import NO_WEIGHT, ORDERED, Kind
+from ..algebra import ORDERED, Kind, no_weight
 from ..derivation import Derivation, make_derivation
 from ..native import Held, Walk, unbounded
 from ..packed import Packed
@@ -46,7 +46,7 @@ Clock = Callable[[], Stop | None]
 
 def best(forest: Packed, stop: Stop | None = None) -> Derivation:
     """The best derivation of the root. Raises where there is none."""
-    if forest.meaning.algebra.times is None:
+    if forest.meaning.algebra.name == "plain":
         return winner(forest, stop)
     return next(ranking(forest, lambda: stop))
 
@@ -160,10 +160,12 @@ def _distinct(found: Iterator[Derivation], key: Key, clock: Clock) -> Iterator[D
 
     def fresh(derivation: Derivation) -> bool:
         k = key(derivation)
-        if k in seen:
-            return False
+        try:
+            known = k in seen
+        except TypeError:
+            raise Error(f"a result of distinct must be hashable, and {shown(k)} is not") from None
         seen.add(k)
-        return True
+        return not known
 
     return _Filtered(found, fresh, "has another key than those before", clock)
 
@@ -175,7 +177,7 @@ def ranking(forest: Packed, clock: Clock) -> Iterator[Derivation]:
     """All derivations of the root, the best first. Raises where they have no order."""
     algebra = forest.meaning.algebra
     if algebra.times is None:
-        raise QueryError(NO_WEIGHT)
+        raise QueryError(no_weight(algebra))
     if algebra.kind is None and algebra.less is None:
         raise QueryError(f"the semiring has no order, so no derivation is the best. {ORDERED} have one")
     if algebra.kind is None:

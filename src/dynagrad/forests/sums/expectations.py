@@ -13,6 +13,7 @@ from ...runtime.library import Stop
 from ..algebra import Doubles
 from ..packed import Packed, RuleInstance
 from ..time_limit import look
+from .linear import linear_solution, not_solved
 from .totals import summed
 
 
@@ -36,13 +37,17 @@ def expected_counts(forest: Packed, stop: Stop | None = None) -> Doubles:
             chance[b:e] = shares[b:e]
         if cyclic[c]:
             place = {v: i for i, v in enumerate(members)}
-            matrix = np.eye(len(members))
-            for v in members:
-                for i in range(int(a.begin[v]), int(a.end[v])):
-                    for u in forest.antecedents(i):
-                        if u >= 0 and u in place:
-                            matrix[place[u], place[v]] -= chance[i]
-            solved = np.linalg.solve(matrix, used[members])
+            uses = [
+                (place[u], place[v], i)
+                for v in members
+                for i in range(int(a.begin[v]), int(a.end[v]))
+                for u in forest.antecedents(i)
+                if u >= 0 and u in place
+            ]
+            to, source, instance = np.array(uses, np.int64).reshape(-1, 3).T
+            solved = linear_solution(used[members], to, source, chance[instance], stop)
+            if solved is None:
+                raise not_solved(forest.text(members[0]), len(members))
             used[members] = solved
         for v in members:
             for i in range(int(a.begin[v]), int(a.end[v])):
@@ -98,7 +103,7 @@ def covariance(
     nodes, begin, cyclic, _ = walk.order(stop)
     for c in range(len(begin) - 1):
         look(stop)
-        component = _Component(forest, nodes[int(begin[c]) : int(begin[c + 1])].tolist(), shares, bool(cyclic[c]))
+        component = _Component(forest, nodes[int(begin[c]) : int(begin[c + 1])].tolist(), shares, bool(cyclic[c]), stop)
         for mean, values in zip(means, (f, g), strict=True):
             component.solve(values, mean)
         for i, head, below in component.instances:
@@ -111,7 +116,7 @@ def covariance(
 class _Component:
     """A component of a forest, for numbers of items that add up over their instances, in proportion to shares."""
 
-    def __init__(self, forest: Packed, members: list[int], shares: Doubles, cyclic: bool) -> None:
+    def __init__(self, forest: Packed, members: list[int], shares: Doubles, cyclic: bool, stop: Stop | None) -> None:
         a = forest.arrays
         self.members, self.shares = members, shares
         self.instances = [
@@ -121,13 +126,10 @@ class _Component:
             if shares[i] > 0
         ]
         self.place = {v: n for n, v in enumerate(members)}
-        self.matrix: Doubles | None = None
-        if cyclic:
-            self.matrix = np.eye(len(members))
-            for i, head, below in self.instances:
-                for u in below:
-                    if u in self.place:
-                        self.matrix[self.place[head], self.place[u]] -= shares[i]
+        inside = self.instances if cyclic else []
+        uses = [(self.place[head], self.place[u], i) for i, head, below in inside for u in below if u in self.place]
+        self.uses = np.array(uses, np.int64).reshape(-1, 3).T  # head, antecedent, instance
+        self.forest, self.stop = forest, stop
 
     def solve(self, own: Doubles, of: Doubles) -> None:
         """Of each member, the sum over its instances of what is its own and what antecedents have, by its share."""
@@ -135,4 +137,8 @@ class _Component:
         for i, head, below in self.instances:
             outside = sum(of[u] for u in below if u not in self.place)
             constant[self.place[head]] += self.shares[i] * (own[i] + outside)
-        of[self.members] = constant if self.matrix is None else np.linalg.solve(self.matrix, constant)
+        to, source, instance = self.uses
+        found = linear_solution(constant, to, source, self.shares[instance], self.stop) if len(to) else constant
+        if found is None:
+            raise not_solved(self.forest.text(self.members[0]), len(self.members))
+        of[self.members] = found

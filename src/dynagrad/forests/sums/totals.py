@@ -14,13 +14,12 @@ import numpy.typing as npt
 
 from ...errors import NotConverged, QueryError, RoomError
 from ...runtime.library import Stop
-from ..algebra import NO_WEIGHT, Doubles, Kind
+from ..algebra import Doubles, Kind, no_weight
 from ..native import Walk
 from ..packed import Packed
 from ..time_limit import look
+from .linear import MOST_UNKNOWNS, linear_solution
 
-MOST_UNKNOWNS = 3_000
-"""The most items of a cyclic component whose equations are solved here."""
 MOST_ROUNDS = 200
 """The most steps of Newton's method."""
 
@@ -30,12 +29,17 @@ def summed(forest: Packed, stop: Stop | None = None) -> Walk:
     algebra = forest.meaning.algebra
     if algebra.sampled is None:
         if algebra.times is None:
-            raise QueryError(NO_WEIGHT)
+            raise QueryError(no_weight(algebra))
         raise QueryError("draws need weights that add up, and a semiring of your own has none that are known")
     walk = forest.walk(sampling=True)
-    if walk.summed:
-        return walk
-    known = _chart_sums(forest) if algebra.adds and _has_sums(forest) else None
+    with walk.lock:
+        if not walk.summed:
+            _sum_up(forest, walk, stop)
+    return walk
+
+
+def _sum_up(forest: Packed, walk: Walk, stop: Stop | None) -> None:
+    known = _chart_sums(forest) if forest.meaning.algebra.adds and _has_sums(forest) else None
     if known is not None:
         walk.know(*known)
     again = True
@@ -45,7 +49,6 @@ def summed(forest: Packed, stop: Stop | None = None) -> Walk:
         members = nodes[int(begin[component]) : int(begin[component + 1])]
         walk.settle(members, *_solve(forest, walk, members, stop))
     walk.summed = True
-    return walk
 
 
 def _has_sums(forest: Packed) -> bool:
@@ -125,6 +128,8 @@ class _Equations:
         # the unknowns of each instance, and where one has fewer than another, the number one behind the unknowns
         width = max(map(len, inner))
         self.inner = np.array([[*u, *[self.count] * (width - len(u))] for u in inner]).reshape(len(inner), width)
+        uses = [(heads[i], u, i) for i, below in enumerate(inner) for u in below]
+        self.uses = np.array(uses, np.int64).reshape(-1, 3).T  # head, antecedent, instance
 
     def parts(self, x: Doubles) -> Doubles:
         """The log of what each instance contributes."""
@@ -141,12 +146,8 @@ class _Equations:
                 share = np.exp(self.parts(x) - x[self.heads])
             share = np.where(np.isfinite(share), share, 0.0)
             f = np.where(some, np.bincount(self.heads, share, self.count), 1.0)
-            jacobian = np.zeros((self.count, self.count + 1))
-            for column in self.inner.T:
-                np.add.at(jacobian, (self.heads, column), share)
-            try:
-                step = np.linalg.solve(np.eye(self.count) - jacobian[:, :-1], f - 1)
-            except np.linalg.LinAlgError:
+            step = linear_solution(f - 1, self.uses[0], self.uses[1], share[self.uses[2]], stop)
+            if step is None:
                 return x if before < 1e-6 else None
             largest = float(np.abs(step).max())
             if not math.isfinite(largest) or (step < -1e-9 * max(1.0, largest)).any():

@@ -200,7 +200,7 @@ def _write_opening(context: ClassContext, joins: Sequence[Join], externals: Sequ
         out.line("break;")
         out.close()
     out.close()
-    out.line("if (collected.full()) return (void)stop(at_items);")
+    out.line("if (collected.over()) return (void)stop(at_items);  // by given facts")
     out.open("if (!collected.counting)")
     out.line("collected.begin[node] = (uint32_t)before, collected.end[node] = (uint32_t)collected.rule.size;")
     out.close()

@@ -53,7 +53,8 @@ struct Collected {
     queue.swap(other.queue), rule.swap(other.rule), first.swap(other.first), antecedent.swap(other.antecedent);
     given.swap(other.given);
   }
-  bool full() const { return instances >= most; }
+  bool full() const { return instances >= most; }   // there is no room for one more
+  bool over() const { return instances > most; }
   int32_t fresh(uint32_t table, int64_t at) {
     item.push(handle(table, at)), begin.push(0), end.push(0), opened.push(0);
     return (int32_t)item.size;

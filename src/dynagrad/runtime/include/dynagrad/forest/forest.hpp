@@ -76,6 +76,11 @@ DYNAGRAD_FOREST dg_walk_derivable(const Walk* w, double* m, int64_t* e) {
   *m = w->best.key[w->f.root].weight.m, *e = w->best.key[w->f.root].weight.e;
   return w->best.instance[w->f.root] != dynagrad::Best::none;
 }
+// The last instance of the best derivation of each node, after `best`; how many nodes there are.
+DYNAGRAD_FOREST dg_walk_chosen(const Walk* w, const void** instances) {
+  *instances = w->best.instance.data;
+  return w->best.instance.size;
+}
 DYNAGRAD_FOREST dg_walk_unbounded(const Walk* w) { return w->best.unbounded; }
 // Derivation n of the root, from 0; `best` was called before.
 DYNAGRAD_FOREST dg_walk_need(Walk* w, int64_t n, const Host* host, int32_t* stop, int64_t limit) {
