@@ -39,7 +39,7 @@ from .terms import (
     Zero,
     variables_of,
 )
-from .types import Product, Type, flat, resolved
+from .types import Arrow, Dual, Product, Type, flat, resolved
 
 Continue = Callable[[Any], Any]
 Environment = dict[str, Any]
@@ -166,74 +166,6 @@ def stripped(value: Any, tape: Tape) -> Any:
     return value
 
 
-class _Leaf:
-    """A function among the arguments of a pullback: what it was applied to, and what that counts."""
-
-    def __init__(self, tape: Tape) -> None:
-        self.tape = tape
-        self.uses: list[tuple[tuple[Any, ...], Any]] = []
-
-    def traced(self, value: Any, path: tuple[Any, ...]) -> Any:
-        """A value that was got from the function along a path of arguments and projections."""
-        if isinstance(value, tuple):
-            return self.traced(value[0], (*path, 0)), self.traced(value[1], (*path, 1))
-        if isinstance(value, Function):
-            whole = value
-
-            def call(u: Any, k: Continue) -> Any:
-                given = _At(stripped(u, self.tape))
-                return lambda: whole.call(u, lambda x: lambda: k(self.traced(x, (*path, given))))
-
-            return Function(call)
-        if value is ZERO:
-            value = 0.0
-        cell = Cell(self.tape, stripped(value, self.tape))
-        tape = self.tape
-
-        def back(delta: Any) -> None:
-            self.uses.append((path, delta))
-            if type(value) is Cell and value.tape is tape:
-                tape.increase(value, delta)
-
-        tape.backward = (cell, back, tape.backward)
-        return cell
-
-    def dual(self) -> Any:
-        """The sum over all uses: h goes to what its values there count."""
-        uses = list(self.uses)
-        if not uses:
-            return ZERO
-
-        def call(h: Any, k: Continue) -> Any:
-            def one(index: int, total: Any) -> Any:
-                if index == len(uses):
-                    return lambda: k(total)
-                path, delta = uses[index]
-
-                def along(at: int, value: Any) -> Any:
-                    if value is ZERO:
-                        return one(index + 1, total)
-                    if at == len(path):
-                        return lambda: one(index + 1, plus(total, multiply(delta, value)))
-                    step = path[at]
-                    if isinstance(step, _At):
-                        return applied(value, step.argument, lambda x: lambda: along(at + 1, x))
-                    return lambda: along(at + 1, value[step])
-
-                return along(0, h)
-
-            return one(0, ZERO)
-
-        return Function(call)
-
-
-class _At:
-    """An argument on a path."""
-
-    def __init__(self, argument: Any) -> None:
-        self.argument = argument
-
-
 def applied(function: Any, argument: Any, k: Continue) -> Any:
     if function is ZERO:
         return lambda: k(ZERO)
@@ -317,53 +249,76 @@ class Evaluator:
 
     def dual_map(self, pattern: Pattern, body: Term, t: Any, environment: Environment, k: Continue) -> Any:
         """`(λx. S)^ . T`: the derivative of a linear map is the map, so it is that at 0, if x is a tuple of reals."""
-        types = [self.typed.of_variable.get(name) for name in variables_of(pattern)]
-        if all(type is not None and flat(type) for type in types):
-            zero = _zeros(pattern, self.typed.of_variable)
+        type = self.pattern_type(pattern)
+        if flat(type):
             form = Function(lambda _, then: lambda: then(t))
-            return self.pulled_back(pattern, body, form, zero, environment, k)
+            return self.pulled_back(pattern, body, form, _zero(type), environment, k)
         return lambda: k(
             Function(lambda u, then: self.of(body, self.bound(environment, pattern, u), lambda v: applied(t, v, then)))
         )
 
+    def pattern_type(self, pattern: Pattern) -> Type:
+        done: list[Type] = []
+        todo: list[Pattern | None] = [pattern]
+        while todo:
+            part = todo.pop()
+            if part is None:
+                second, first = done.pop(), done.pop()
+                done.append(Product(first, second))
+            elif isinstance(part, str):
+                done.append(self.typed.of_variable[part])
+            else:
+                todo += (None, part[1], part[0])
+        return done[0]
+
     def pulled_back(
         self, pattern: Pattern, body: Term, form: Any, value: Any, environment: Environment, k: Continue
     ) -> Any:
-        """`((Ω λx. P) . w) V`"""
+        """`((Ω λx. P) . w) V`: the reals of V get their adjoints on one way back; what V has of functions and duals is
+        differentiated along a tangent when the dual is applied to one."""
         if form is ZERO:
             return lambda: k(ZERO)
         tape = Tape()
-        leaves: list[Any] = []
-
-        def started(given: Any) -> Any:
-            if isinstance(given, tuple):
-                return started(given[0]), started(given[1])
-            if given is ZERO:
-                given = 0.0
-            if isinstance(given, Function):
-                leaf = _Leaf(tape)
-                leaves.append(leaf)
-                return leaf.traced(given, ()), leaf
-            cell = Cell(tape, given)
-            leaves.append(cell)
-            return cell
-
-        traced = started(value)
-        inner, shape = _apart(traced)
+        point = _cells(self.pattern_type(pattern), value, tape)
 
         def forward(out: Any) -> Any:
             return lambda: applied(form, stripped(out, tape), lambda t: reverse(out, t))
 
         def reverse(out: Any, t: Any) -> Any:
-            return applied(t, out, swept)
+            return lambda: k(ZERO) if t is ZERO else applied(t, out, lambda result: swept(result, t))
+
+        def swept(result: Any, t: Any) -> Any:
+            tape.sweep(result)
+            found = _adjoints(point, tape)
+            if not _has_function(point):
+                return lambda: k(Coefficients(found) if tape.adjoints else ZERO)
+            at = stripped(point, tape)
+            return lambda: k(
+                Function(
+                    lambda u, then: (
+                        lambda: self.along(pattern, body, t, at, u, environment, lambda x: then(plus(_dot(found, u), x)))
+                    )
+                )
+            )
+
+        return lambda: self.of(body, self.bound(environment, pattern, point), forward)
+
+    def along(
+        self, pattern: Pattern, body: Term, t: Any, at: Any, u: Any, environment: Environment, k: Continue
+    ) -> Any:
+        """The derivative of T(P) along what u has of functions and duals: that in e of T(P) at V + e u, where e is 0."""
+        if u is ZERO:
+            return lambda: k(ZERO)
+        tape = Tape()
+        e = Cell(tape, 0.0)
 
         def swept(result: Any) -> Any:
             tape.sweep(result)
-            if not tape.adjoints and not any(isinstance(leaf, _Leaf) and leaf.uses for leaf in leaves):
-                return lambda: k(ZERO)
-            return lambda: k(_dual_of(shape, tape))
+            delta = tape.adjoints.get(id(e))
+            return lambda: k(ZERO if delta is None else delta)
 
-        return lambda: self.of(body, self.bound(environment, pattern, inner), forward)
+        moved = self.bound(environment, pattern, _moved(at, u, e))
+        return lambda: self.of(body, moved, lambda out: applied(t, out, swept))
 
 
 class _Scope(dict[str, Any]):
@@ -391,41 +346,47 @@ class _Scope(dict[str, Any]):
         return name in scope
 
 
-def _apart(traced: Any) -> tuple[Any, Any]:
-    """What a pullback's body is given, and where the adjoints of its parts are."""
-    if isinstance(traced, tuple) and isinstance(traced[1], _Leaf):
-        return traced
-    if isinstance(traced, tuple):
-        (a, b), (c, d) = _apart(traced[0]), _apart(traced[1])
-        return (a, c), (b, d)
-    return traced, traced
+def _cells(type: Type, value: Any, tape: Tape) -> Any:
+    """What a pullback's body is given: cells for reals; functions and duals as they are."""
+    type = resolved(type)
+    if isinstance(type, Product):
+        first, second = (ZERO, ZERO) if value is ZERO else value
+        return _cells(type.first, first, tape), _cells(type.second, second, tape)
+    if isinstance(type, Arrow | Dual) or isinstance(value, Function):
+        return value
+    return Cell(tape, 0.0 if value is ZERO else value)
 
 
-def _dual_of(shape: Any, tape: Tape) -> Any:
-    """The dual of what a pullback was applied to."""
-    if isinstance(shape, _Leaf):
-        return shape.dual()
-    if isinstance(shape, tuple):
-        left, right = _dual_of(shape[0], tape), _dual_of(shape[1], tape)
-        if isinstance(left, Coefficients) and isinstance(right, Coefficients):
-            return Coefficients((left.tree, right.tree))
-        return Function(
-            lambda u, k: (
-                lambda: applied(
-                    left,
-                    ZERO if u is ZERO else u[0],
-                    lambda x: applied(right, ZERO if u is ZERO else u[1], lambda y: lambda: k(plus(x, y))),
-                )
-            )
-        )
-    delta = tape.adjoints.get(id(shape))
-    return Coefficients(0.0 if delta is None else delta)
+def _has_function(point: Any) -> bool:
+    if isinstance(point, tuple):
+        return _has_function(point[0]) or _has_function(point[1])
+    return not isinstance(point, Cell)
 
 
-def _zeros(pattern: Pattern, types: Mapping[str, Type]) -> Any:
-    if isinstance(pattern, tuple):
-        return _zeros(pattern[0], types), _zeros(pattern[1], types)
-    return _zero(types[pattern])
+def _adjoints(point: Any, tape: Tape) -> Any:
+    """The adjoints of the cells of a point; 0 for its functions."""
+    if isinstance(point, tuple):
+        return _adjoints(point[0], tape), _adjoints(point[1], tape)
+    return tape.adjoints.get(id(point), 0.0) if isinstance(point, Cell) else ZERO
+
+
+def _moved(at: Any, u: Any, e: Cell) -> Any:
+    """`V + e u` in the functions and duals of V."""
+    if u is ZERO:
+        return at
+    if isinstance(at, tuple):
+        return _moved(at[0], u[0], e), _moved(at[1], u[1], e)
+    return plus(at, _scaled(e, u)) if at is ZERO or isinstance(at, Function) else at
+
+
+def _scaled(e: Any, u: Any) -> Any:
+    if u is ZERO:
+        return ZERO
+    if isinstance(u, tuple):
+        return _scaled(e, u[0]), _scaled(e, u[1])
+    if isinstance(u, Function):
+        return Function(lambda a, k: lambda: u.call(a, lambda x: lambda: k(_scaled(e, x))))
+    return multiply(e, u)
 
 
 def _zero(type: Type) -> Any:
