@@ -37,7 +37,6 @@ from .terms import (
     Term,
     Var,
     Zero,
-    variables_of,
 )
 from .types import Arrow, Dual, Product, Type, flat, resolved
 

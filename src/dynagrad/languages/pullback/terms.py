@@ -345,27 +345,18 @@ def children(of: Term) -> list[Term]:
 
 
 def rebuilt(of: Term, parts: list[Term]) -> Term:
-    """The term with other subterms."""
-    match of:
-        case Lam():
-            return Lam(of.pattern, parts[0], span=of.span)
-        case App():
-            return App(parts[0], parts[1], span=of.span)
-        case Proj():
-            return Proj(of.index, parts[0], span=of.span)
-        case Pair():
-            return Pair(parts[0], parts[1], span=of.span)
-        case Prim():
-            return Prim(of.name, parts[0], span=of.span)
-        case Jac():
-            return Jac(of.name, parts[0], span=of.span)
-        case DualMap():
-            return DualMap(of.pattern, parts[0], parts[1], span=of.span)
-        case Pullback():
-            return Pullback(of.pattern, parts[0], parts[1], span=of.span)
-        case Sum():
-            return Sum(parts[0], parts[1], span=of.span)
-    return of
+    """The term with other subterms.
+
+    >>> rebuilt(Proj(1, Var("x")), [Var("y")])
+    π1 y
+    """
+    if not of.parts:
+        return of
+    given = iter(parts)
+    kind: Any = type(of)
+    return kind(  # type: ignore[no-any-return]  # it is of the kind of the term
+        *(next(given) if name in of.parts else getattr(of, name) for name in kind.__match_args__), span=of.span
+    )
 
 
 def subterms(of: Term) -> Iterator[Term]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..terms import Term
 from ..trampoline import collecting_later
-from .rules import NAMES
+from .numbering import NAMES
 
 Plug = Callable[[Term], Term]
 Context = tuple[Plug, Any] | None

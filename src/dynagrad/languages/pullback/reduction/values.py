@@ -1,15 +1,18 @@
 """Values as reduction has them: terms whose substitutions are not carried out yet, and duals in canonical form.
 
 A closure is an abstraction with the values of its free variables. The dual of a product is a `Split`, the sum of a dual
-of each part; that of a function or of a dual is a sum of `At(A, T)`, which takes h to T(h A). `read_back` carries the
-substitutions out and gives a plain term. Nothing is reduced here.
+of each part; that of a function or of a dual is a sum of `At(A, T)`, which takes h to T(h A). Where a function's
+derivative counts, and not its value alone, the dual is an `Unread` pullback, which is reduced when it is applied to a
+tangent, or a dual `Along` a linear map of one. A `Deferred` Jacobian is found when it is known what its value is applied
+to. `read_back` carries the substitutions out and gives a plain term. Nothing is reduced here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 
+from ....errors import Span
 from ..terms import (
     BINDERS,
     ZERO,
@@ -21,6 +24,7 @@ from ..terms import (
     Num,
     Pair,
     Pattern,
+    Proj,
     Pullback,
     Sum,
     Term,
@@ -32,6 +36,7 @@ from ..terms import (
     variables_of,
 )
 from ..trampoline import Call, run
+from ..types import Arrow, Dual, Product, Type, resolved
 from .administrative import Series, lets
 
 Environment = dict[str, Term]
@@ -77,6 +82,85 @@ class At(Value):
 
     argument: Term
     functional: Term
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Unread(Value):
+    """The dual `((Ω λx. L) . w) V` of a function V, which is read by applying it to tangents."""
+
+    chain: Chain
+    point: Term
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Along(Value):
+    """The dual map `(λv. S)^ . T` for a T that is read by applying it to tangents."""
+
+    pattern: Pattern
+    body: Term
+    environment: Mapping[str, Term]
+    functional: Term
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Deferred(Term):
+    """The Jacobian of `λy. L`, or of L where `pattern` is None, along the tangents of its roots, which L depends on.
+
+    It waits for the value of y: before, a function that y binds stands in the way. `names` are the free variables of L,
+    the roots first, and `values` what they are. A symbolic one is found by reducing L with names for its roots.
+    """
+
+    parts = ("values", "tangents")
+    pattern: Pattern | None
+    body: Term
+    names: tuple[str, ...]
+    roots: int
+    type: Type | None
+    """The type of L."""
+    symbolic: bool
+    values: Term
+    tangents: Term
+    span: Span | None = field(default=None, kw_only=True)
+
+    def environment(self) -> dict[str, Term]:
+        """The values of what is free in L."""
+        return dict(zip(self.names, unnested(self.values, len(self.names)), strict=True))
+
+    def tangent_of(self) -> dict[str, Term]:
+        """The tangent of each root."""
+        return dict(zip(self.names, unnested(self.tangents, self.roots), strict=False))
+
+
+def nested(parts: Sequence[Term]) -> Term:
+    """The parts as a tuple; one as it is."""
+    if not parts:
+        return ZERO
+    *before, made = parts
+    for part in reversed(before):
+        made = Pair(part, made)
+    return made
+
+
+def unnested(whole: Term, count: int) -> list[Term]:
+    """The parts of a tuple."""
+    found: list[Term] = []
+    while len(found) < count - 1:
+        if isinstance(whole, Pair):
+            found.append(whole.first)
+            whole = whole.second
+        else:
+            assert isinstance(whole, Zero)
+            found.append(ZERO)
+    return [*found, whole] if count else []
+
+
+def nested_pattern(names: Sequence[str]) -> Pattern:
+    """The pattern that matches such a tuple."""
+    *before, made = names
+    tree: Pattern = made
+    for name in reversed(before):
+        tree = (name, tree)
+    return tree
 
 
 class Frame(dict[str, Term]):
@@ -245,6 +329,14 @@ def _read(of: Term, environment: Mapping[str, Term], seen: dict[int, tuple[Term,
             while name in free:
                 name += "'"
             made = DualMap(name, App(Var(name), given), taken)
+        case Unread(chain, point):
+            pullback = yield _read(chain, {}, seen)
+            made = App(pullback, (yield _read(point, {}, seen)))
+        case Along(pattern, body, inner, functional):
+            body = yield _read(body, _without(inner, pattern), seen)
+            made = DualMap(pattern, body, (yield _read(functional, {}, seen)))
+        case Deferred():
+            made = yield _read(unreduced(of), environment, seen)
         case Lam() | DualMap() | Pullback():
             body = yield _read(of.body, _without(environment, of.pattern), seen)
             others = []
@@ -268,6 +360,89 @@ def _without(environment: Mapping[str, Term], pattern: Pattern) -> Mapping[str, 
         return environment
     bound = [name for name in variables_of(pattern) if name in environment]
     return {name: value for name, value in environment.items() if name not in bound} if bound else environment
+
+
+def unreduced(of: Deferred) -> Term:
+    """A deferred Jacobian as a term: a pullback, applied to the tangent; by the type of L.
+
+    It is `((Ω λx. L) . (λ_. 1^)) V v` for a real L, and for a dual the functional that takes e to the same of `L e`.
+    """
+    environment, tangents = of.environment(), of.tangent_of()
+    roots = of.names[: of.roots]
+    fixed = {name: value for name, value in environment.items() if name not in tangents}
+    body = closed(Lam(nested_pattern(roots), of.body), fixed)
+    assert isinstance(body, Lam)
+    taken = {*free_variables(of.body), *of.names}
+    at = nested([environment[name] for name in roots])
+    along = nested([tangents[name] for name in roots])
+
+    def fresh(name: str) -> str:
+        while name in taken:
+            name += "'"
+        taken.add(name)
+        return name
+
+    def made(type: Type | None, inner: Term) -> Term:
+        match resolved(type) if type is not None else None:
+            case Product(first, second):
+                return Pair(made(first, Proj(1, inner)), made(second, Proj(2, inner)))
+            case Arrow(_, target):
+                name = fresh("e")
+                return Lam(name, made(target, App(inner, Var(name))))
+            case Dual():
+                name, dual = fresh("e"), fresh("d")
+                form = Lam("_", DualMap(dual, App(Var(dual), Var(name)), Covector(1.0)))
+                return DualMap(name, App(App(Pullback(body.pattern, inner, form), at), along), Covector(1.0))
+        return App(App(Pullback(body.pattern, inner, Lam("_", Covector(1.0))), at), along)
+
+    whole = made(of.type, body.body)
+    return whole if of.pattern is None else Lam(of.pattern, whole)
+
+
+def settled(of: Term, names: Collection[str]) -> Term:
+    """A term in which values that mention one of the names, which the term binds, are plain terms."""
+    memo: dict[int, bool] = {}
+
+    def mentions(value: Term) -> Call[bool]:
+        known = memo.get(id(value))
+        if known is not None:
+            return known
+        memo[id(value)] = False
+        inner: list[Term]
+        match value:
+            case Var(name):
+                inner, found = [], name in names
+            case Closure(function, environment):
+                inner = list(environment.values())
+                found = any(name in names and name not in environment for name in free_variables(function))
+            case Chain(_, series, environment, form):
+                inner = [*environment.values(), form]
+                found = any(n in names and n not in environment for _, e in series.bindings for n in free_variables(e))
+            case Split(first, second) | At(first, second) | Unread(first, second):
+                inner, found = [first, second], False
+            case Along(_, body, environment, functional):
+                inner = [*environment.values(), functional]
+                found = any(name in names and name not in environment for name in free_variables(body))
+            case _:
+                inner, found = children(value), False
+        for part in inner:
+            if found:
+                break
+            found = yield mentions(part)
+        memo[id(value)] = found
+        return found
+
+    def walk(here: Term) -> Call[Term]:
+        if isinstance(here, Value):
+            return read_back(here) if (yield mentions(here)) else here
+        if not here.parts:
+            return here
+        made = []
+        for part in children(here):
+            made.append((yield walk(part)))
+        return rebuilt(here, made)
+
+    return run(walk(of))
 
 
 def closed(of: Term, environment: Mapping[str, Term]) -> Term:

@@ -1,0 +1,210 @@
+"""Pullbacks along let series: rules 8 and 7, and the forward phase, which is a rule of `rules.py` for each link.
+
+The Jacobians of the elementary terms are found at their values, from the first to the last; then the 1-form is applied,
+and the duals are found on the way back, which is in `transpose.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..terms import ZERO, App, DualMap, Jac, Lam, Pair, Pullback, Term, Var, Zero, free_variables, variables_of
+from ..trampoline import Call
+from .machine import Active, Adjoints, Linear, Machine, Outcome, Stuck
+from .numbering import rule
+from .rules import ELEMENTARY, choose, tangent
+from .steps import Plug
+from .values import Chain, Frame, matched, nested, nested_pattern, read_back
+
+
+class Pullbacks(Machine):
+    """The part of the machine that pulls back."""
+
+    def taken_apart(self, chain: Chain) -> Chain:
+        """A pullback along a let series becomes one along each of its elementary terms in turn."""
+        outer, here = self.context, chain
+        while here.start < len(chain.series.bindings) - 1:
+            here = self.first_taken(here)
+        self.last_taken(here)
+        self.context = outer
+        return chain
+
+    @rule("8", "pullback along a let series")
+    def first_taken(self, here: Chain) -> Chain:
+        """`(Ω λx. let y = E in L) . w` becomes `(Ω λx. <x, E>) . ((Ω λ<x, y>. L) . w)`."""
+        following = next_of(here)
+        self.step("8", lambda: read_back(here), lambda: link(here, read_back(following)))
+        self.context = (lambda inner: link(here, inner), self.context)
+        return following
+
+    @rule("7", "pullback along the last of a let series")
+    def last_taken(self, here: Chain) -> None:
+        """`(Ω λx. let y = E in y) . w` becomes `(Ω λx. E) . w`."""
+        self.step("7", lambda: read_back(here), lambda: last(here, read_back(here.form)))
+
+    def pulled_back(self, chain: Chain, value: Term) -> Call[Term]:
+        """`((Ω λx. L) . w) V`: forward along the elementary terms, through w, and back."""
+        before = self.phase
+        found: tuple[Adjoints] | None = yield self.attempted(self._there_and_back(chain, value))
+        self.phase = before
+        if found is None:
+            if self.premises:
+                raise Stuck
+            return self.emit(App(chain, value))
+        dual: Term = yield self.assembled(chain.pattern, value, found[0])
+        return dual
+
+    def _there_and_back(self, chain: Chain, value: Term) -> Call[tuple[Adjoints]]:
+        frame, outer = Frame(chain.environment), self.context
+        self.bind(chain.pattern, value, frame)
+        self.phase = "forward"
+        linear, last, made = yield self.forward(chain, value, frame, {n: n for n in variables_of(chain.pattern)})
+        t: Term = yield self.apply(chain.form, made)
+        self.phase = "reverse"
+        adjoints: Adjoints = yield self.back(chain, linear, last, t, outer)
+        self.context = outer
+        return (adjoints,)
+
+    def forward(
+        self, chain: Chain, value: Term, frame: Frame, active: dict[str, str]
+    ) -> Call[tuple[Linear, Term, Term]]:
+        """The Jacobians of the elementary terms at their values, the tangent of the last, and its value."""
+        linear: Linear = []
+        here, given, made = chain, value, ZERO
+        for name, of in chain.series.bindings:
+            jacobian, made = yield self._link(here, of, given, frame, active)
+            frame[name] = made
+            if isinstance(jacobian, Zero):
+                active.pop(name, None)  # a name may be bound twice
+            else:
+                active[name] = name
+                frame.definitions[name] = of
+                linear.append((name, jacobian))
+            here, given = next_of(here), Pair(given, made)
+        return linear, tangent(Var(chain.series.bindings[-1][0]), active), made
+
+    def _link(self, here: Chain, of: Term, given: Term, frame: Frame, active: Active) -> Call[tuple[Term, Term]]:
+        """The Jacobian of one elementary term and its value. All but the last stand in a pair with what was there
+        before, so rule 20 has that of the term as its premise."""
+        context, final = self.context, here.start == len(here.series.bindings) - 1
+        forward: Plug
+        found: Term | None
+        if final:
+            jacobian, found = yield self.jacobian_of(
+                of,
+                frame,
+                active,
+                lambda: App(last(here, read_back(here.form)), read_back(given)),
+                lambda inner: forward(inner),
+            )
+        else:
+            following = next_of(here)
+            step = self.step("20", lambda: App(link(here, unrolled(following)), read_back(given)), None)
+            jacobian, found = yield self.jacobian_of(of, frame, active)
+            self.close(step, lambda: forward(read_back(of, frame) if found is None else read_back(found)))
+
+        def back(inner: Term) -> Term:
+            body = read_back(jacobian)
+            return DualMap(here.pattern, body if final else Pair(matched(here.pattern), body), inner)
+
+        def forward(inner: Term) -> Term:
+            if final:
+                return back(App(read_back(here.form), inner))
+            return back(App(unrolled(next_of(here)), Pair(read_back(given), inner)))
+
+        if found is None:
+            self.context = (forward, context)
+            found = yield self.evaluate(of, frame)
+        self.context = (back, context)
+        return jacobian, found
+
+    def jacobian_of(
+        self,
+        of: Term,
+        frame: Frame,
+        active: Active,
+        whole: Callable[[], Term] | None = None,
+        becomes: Plug | None = None,
+    ) -> Call[Outcome]:
+        """The Jacobian of an elementary term, by its rule. That of the last of a pullback is the `whole` redex, and
+        becomes what `becomes` says of its value."""
+        number = choose(of, frame, active)
+        if isinstance(of, App) and number == "19b" and self.is_dual(self.value_of(of.function, frame)):
+            number = "14"
+        names = [name for name in free_variables(of) if name in active] or [next(iter(active), "_")]
+        values = {name: frame[name] for name in free_variables(of) if name in frame}
+
+        def redex() -> Term:
+            fixed = {name: value for name, value in values.items() if name not in names}
+            function = read_back(Lam(nested_pattern(names), of), fixed)
+            assert isinstance(function, Lam)
+            at = nested([read_back(values.get(name, ZERO)) for name in names])
+            return App(Pullback(function.pattern, function.body, Var("ω")), at)
+
+        outer = self.context
+        if whole is None:
+            self.context = None
+        step = self.step(number, redex if whole is None else whole, None)
+        self.context = None
+        jacobian, found = yield ELEMENTARY[number](self, of, frame, active)
+        if number == "19b" and isinstance(of, App) and _only_function(of, jacobian, active):
+            step.rule = "19c"
+        self.context = outer
+
+        def contractum() -> Term:
+            value = read_back(of, values) if found is None else read_back(found)
+            if becomes is not None:
+                return becomes(value)
+            if isinstance(jacobian, Zero):
+                return ZERO
+            function = read_back(Lam(nested_pattern([active_then[name] for name in names]), jacobian))
+            assert isinstance(function, Lam)
+            return DualMap(function.pattern, function.body, App(Var("ω"), value))
+
+        active_then = {name: active.get(name, name) for name in names}
+        self.close(step, contractum)
+        return jacobian, found
+
+
+def next_of(chain: Chain) -> Chain:
+    """The chain after its first elementary term."""
+    bound = (chain.pattern, chain.series.bindings[chain.start][0])
+    return Chain(bound, chain.series, chain.environment, chain.form, chain.start + 1)
+
+
+def link(chain: Chain, inner: Term) -> Term:
+    """`(Ω λx. <x, E>) . inner` for the first elementary term of a chain."""
+    return _along(chain, Pair(matched(chain.pattern), chain.series.bindings[chain.start][1]), inner)
+
+
+def last(chain: Chain, inner: Term) -> Term:
+    """`(Ω λx. E) . inner` for the last."""
+    return _along(chain, chain.series.bindings[-1][1], inner)
+
+
+def _along(chain: Chain, body: Term, inner: Term) -> Term:
+    function = read_back(Lam(chain.pattern, body), chain.environment)
+    assert isinstance(function, Lam)
+    return Pullback(function.pattern, function.body, inner)
+
+
+def unrolled(chain: Chain) -> Term:
+    """A chain with each of its links, as it is after rules 8 and 7."""
+    links = [chain]
+    while links[-1].start < len(chain.series.bindings) - 1:
+        links.append(next_of(links[-1]))
+    made = last(links[-1], read_back(chain.form))
+    for each in reversed(links[:-1]):
+        made = link(each, made)
+    return made
+
+
+def _only_function(of: App, jacobian: Term, active: Active) -> bool:
+    """Whether the tangent of an application is that of its function alone."""
+    if isinstance(of.function, Jac) or isinstance(jacobian, Zero):
+        return isinstance(jacobian, Zero)
+    return (
+        isinstance(jacobian, App)
+        and jacobian.function == tangent(of.function, active)
+        and not isinstance(jacobian.function, Zero)
+    )
