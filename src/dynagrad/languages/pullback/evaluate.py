@@ -295,7 +295,9 @@ class Evaluator:
             return lambda: k(
                 Function(
                     lambda u, then: (
-                        lambda: self.along(pattern, body, t, at, u, environment, lambda x: then(plus(_dot(found, u), x)))
+                        lambda: self.along(
+                            pattern, body, t, at, u, environment, lambda x: then(plus(_dot(found, u), x))
+                        )
                     )
                 )
             )
@@ -305,7 +307,7 @@ class Evaluator:
     def along(
         self, pattern: Pattern, body: Term, t: Any, at: Any, u: Any, environment: Environment, k: Continue
     ) -> Any:
-        """The derivative of T(P) along what u has of functions and duals: that in e of T(P) at V + e u, where e is 0."""
+        """The derivative of T(P) along what u has of functions and duals: that by e at V + e u, where e is 0."""
         if u is ZERO:
             return lambda: k(ZERO)
         tape = Tape()

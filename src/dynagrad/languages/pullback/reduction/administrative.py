@@ -165,23 +165,24 @@ def _elementary(of: Term, bindings: list[Binding], names: _Supply) -> Call[Term]
 def series_of(of: Term) -> Series | None:
     """The let series that a term is already; None if it is none."""
     bindings: list[Binding] = []
-    while isinstance(of, App) and isinstance(of.function, Lam) and isinstance(of.function.pattern, str):
-        if not elementary(of.argument):
+    while type(of) is App and type(of.function) is Lam:
+        function, bound = of.function, of.argument
+        if type(function.pattern) is not str or not elementary(bound):
             return None
-        bindings.append((of.function.pattern, of.argument))
-        of = of.function.body
+        bindings.append((function.pattern, bound))
+        of = function.body
     return Series(tuple(bindings)) if bindings and isinstance(of, Var) and of.name == bindings[-1][0] else None
 
 
 def elementary(of: Term) -> bool:
     """Whether a term is elementary, bodies aside."""
     match of:
+        case Prim(_, Var()) | Lam():
+            return True
         case App(Lam(), _):
             return False
         case Prim(name, argument):
             return all(isinstance(slot, Var) for slot in slots(name, argument) or [argument])
-        case Lam():
-            return True
         case DualMap(_, _, inner) | Pullback(_, _, inner):
             return isinstance(inner, Var)
     return all(isinstance(getattr(of, name), Var) for name in of.parts)

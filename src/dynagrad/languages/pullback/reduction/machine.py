@@ -32,7 +32,7 @@ from ..terms import (
     free_variables,
     variables_of,
 )
-from ..trampoline import Call
+from ..trampoline import Call, collecting_later, pause
 from ..types import Arrow, Dual, Product, R, Type, Unknown, resolved
 from .administrative import Series, lets, reduce_administratively, series_of
 from .numbering import rule
@@ -87,7 +87,7 @@ class Machine(ABC):
         """The sum of two values."""
 
     @abstractmethod
-    def taken_apart(self, chain: Chain) -> Chain:
+    def taken_apart(self, chain: Chain) -> Call[Chain]:
         """A pullback along each elementary term of a let series in turn."""
 
     @abstractmethod
@@ -122,7 +122,7 @@ class Machine(ABC):
 
     @abstractmethod
     def found(self, of: Deferred, at: Term | None, t: Term) -> Call[list[Term]]:
-        """The duals of the roots of a deferred Jacobian at a value of what it binds, where T is the dual of its value."""
+        """The duals of the roots of a deferred Jacobian, at a value of what it binds; T is the dual of its value."""
 
     @abstractmethod
     def derivative(self, of: Deferred, at: Term | None) -> Call[Term]:
@@ -185,7 +185,7 @@ class Machine(ABC):
             return None
 
     def premise(self, call: Call[Any]) -> Call[tuple[Any, list[tuple[str, Term]]]]:
-        """What a call gives with residual bindings of its own, and these. A pullback that is stuck in it is an error."""
+        """What a call gives, and residual bindings of its own. A pullback that is stuck in it stops it."""
         (residual, self.residual), outer = (self.residual, []), self.context
         self.context = None
         self.premises += 1
@@ -286,21 +286,24 @@ class Machine(ABC):
 
     # -- bodies --------------------------------------------------------------------------------------------------------
 
-    def series_of(self, body: Term) -> Series:
+    def series_of(self, body: Term) -> Call[Series]:
         """The let series of a body; it is made once."""
         found = self.series.get(id(body))
         if found is None:
             made = series_of(body)
             if made is None:
-                made = self.administrative(body)
+                made = yield self.administrative(body)
             found = self.series[id(body)] = body, made
         return found[1]
 
     @rule("A", "administrative reduction")
-    def administrative(self, body: Term) -> Series:
-        """A body becomes a let series of elementary terms."""
-        made = reduce_administratively(body, self.names, self.typed)
-        self.step("A", lambda: body, lambda: made.term())
+    def administrative(self, body: Term) -> Call[Series]:
+        """A body becomes a let series of elementary terms. The step is there before the series is made."""
+        step = self.step("A", lambda: body, None)
+        yield pause()
+        with collecting_later():
+            made = reduce_administratively(body, self.names, self.typed)
+        self.close(step, lambda: made.term())
         return made
 
     def free(self, of: Term) -> list[str]:
@@ -312,6 +315,8 @@ class Machine(ABC):
 
     def needed(self, of: Term, environment: Mapping[str, Term]) -> dict[str, Term]:
         """The values of what is free in a term."""
+        if not environment:
+            return {}
         return {name: environment[name] for name in self.free(of) if name in environment}
 
     def needed_in(self, of: Term, frame: Frame) -> Frame:

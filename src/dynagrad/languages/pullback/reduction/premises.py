@@ -1,10 +1,10 @@
 """Premises: the Jacobians of bodies, where one rule asks for the reduction of another term.
 
-The body of an abstraction is reduced with names for what it binds (16b, 16c, 18), the body of a function that is applied
-with the values that it binds (19b), and a pullback with names for all that it depends on (17), so that what comes out
-can be differentiated once more. Where a name for a function stands in the way, the Jacobian is deferred: its dual is
-found in the reverse phase, when it is known what its value was applied to. Reals can always have names. A function on
-which a deferred pullback depends is moved along a tangent instead: its dual is left unread.
+The body of an abstraction is reduced with names for what it binds (16b, 16c, 18), the body of a function that is
+applied with the values that it binds (19b), and a pullback with names for all that it depends on (17), so that what
+comes out can be differentiated once more. Where a name for a function stands in the way, the Jacobian is deferred: its
+dual is found in the reverse phase, when it is known what its value was applied to. Reals can always have names. A
+function on which a deferred pullback depends is moved along a tangent instead: its dual is left unread.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from ..terms import (
 )
 from ..trampoline import Call
 from ..types import Arrow, Dual, Product, Type, Unknown, flat, resolved
-from .administrative import Binding, lets
+from .administrative import Binding, Series, lets
 from .machine import Active, Linear, Machine, Outcome, Stuck
 from .rules import tangent
 from .values import (
@@ -57,7 +57,7 @@ class Premises(Machine):
         """The Jacobian of a body as a let series of tangents, the tangent of its value, and the value."""
         linear: Linear = []
         found: Term | None = ZERO
-        series = self.series_of(body)
+        series: Series = yield self.series_of(body)
         for name, of in series.bindings:
             jacobian, found = yield self.jacobian_of(of, frame, active)
             if found is None:
@@ -124,9 +124,12 @@ class Premises(Machine):
         value, bindings = yield self.premise(self.evaluate(body, inner))
         return read_back(residual_term(bindings, value), back)
 
-    def _type_of_body(self, of: Lam) -> Type | None:
+    def _type_of_body(self, of: Lam) -> Call[Type | None]:
         known = self.body_types.get(id(of.body))
-        return known[1] if known is not None else self.types.get(self.series_of(of.body).bindings[-1][0])
+        if known is not None:
+            return known[1]
+        series: Series = yield self.series_of(of.body)
+        return self.types.get(series.bindings[-1][0])
 
     def _roots(self, of: Term, frame: Frame, active: Active) -> tuple[list[str], list[Binding]]:
         """What a term depends on that is active and has no definition, or is made of numbers; and the definitions of
@@ -189,7 +192,7 @@ class Premises(Machine):
         return frame
 
     def found(self, of: Deferred, at: Term | None, t: Term) -> Call[list[Term]]:
-        """The duals of the roots of a deferred Jacobian at a value of what it binds, where T is the dual of its value."""
+        """The duals of the roots of a deferred Jacobian, at a value of what it binds; T is the dual of its value."""
         frame, roots = self._at(of, at), of.names[: of.roots]
         if not of.symbolic:
             duals: dict[str, Term] = yield self._duals(of.body, frame, roots, t)
@@ -204,7 +207,8 @@ class Premises(Machine):
                 if isinstance(frame[root], Var):
                     raise Stuck
                 environment = {name: value for name, value in frame.items() if name != root}
-                chain = Chain(root, self.series_of(of.body), environment, Closure(Lam("_", t), {}))
+                series: Series = yield self.series_of(of.body)
+                chain = Chain(root, series, environment, Closure(Lam("_", t), {}))
                 duals[root] = Unread(chain, frame[root])
         return [duals.get(root, ZERO) for root in roots]
 
@@ -249,7 +253,7 @@ class Premises(Machine):
         chain = dual.chain
         e, point, u = self.fresh("e"), self.fresh("v"), self.fresh("u")
         moved = self._moved(self.type_of_pattern(chain.pattern), Var(point), Var(u), Var(e))
-        series = self.series_of(App(Lam(chain.pattern, chain.series.term()), moved))
+        series: Series = yield self.series_of(App(Lam(chain.pattern, chain.series.term()), moved))
         environment = {**chain.environment, point: dual.point, u: along}
         of_real: Term = yield self.pulled_back(Chain(e, series, environment, chain.form), Num(0.0))
         value: Term = yield self.apply(of_real, Num(1.0))
@@ -270,4 +274,3 @@ class Premises(Machine):
                 scaled = App(Jac("mult", Pair(App(u, Var(name)), ZERO)), Pair(ZERO, e))
                 return Sum(v, DualMap(name, scaled, Covector(1.0)))
         return Sum(v, Prim("mult", Pair(e, u)))
-

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..terms import ZERO, App, DualMap, Jac, Lam, Pair, Pullback, Term, Var, Zero, free_variables, variables_of
-from ..trampoline import Call
+from ..trampoline import Call, pause
 from .machine import Active, Adjoints, Linear, Machine, Outcome, Stuck
 from .numbering import rule
 from .rules import ELEMENTARY, choose, tangent
@@ -20,11 +20,12 @@ from .values import Chain, Frame, matched, nested, nested_pattern, read_back
 class Pullbacks(Machine):
     """The part of the machine that pulls back."""
 
-    def taken_apart(self, chain: Chain) -> Chain:
+    def taken_apart(self, chain: Chain) -> Call[Chain]:
         """A pullback along a let series becomes one along each of its elementary terms in turn."""
         outer, here = self.context, chain
         while here.start < len(chain.series.bindings) - 1:
             here = self.first_taken(here)
+            yield pause()  # the first of these steps is there before the last
         self.last_taken(here)
         self.context = outer
         return chain

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from ..infer import slots
 from ..primitives import known
 from ..terms import ZERO, App, DualMap, Jac, Lam, Pair, Prim, Proj, Pullback, Sum, Term, Var, Zero
-from ..trampoline import Call
+from ..trampoline import Call, pause
 from .machine import Active, Machine, Outcome, Stuck
 from .numbering import NAMES, rule
 from .values import Chain, Closure, Deferred, Frame, closed, depends, unreduced
@@ -30,11 +30,6 @@ def elementary(number: str, name: str) -> Callable[[Rule], Rule]:
         return rule(number, name)(function)
 
     return enter
-
-
-def _nothing() -> Call[None]:
-    return
-    yield
 
 
 def tangent(of: Term, active: Active) -> Term:
@@ -87,37 +82,37 @@ def choose(of: Term, frame: Frame, active: Active) -> str:
 
 @elementary("9", "constant")
 def constant(machine: Machine, of: Term, frame: Frame, active: Active) -> Call[Outcome]:
-    yield from _nothing()
+    yield from pause()
     return ZERO, None
 
 
 @elementary("10", "linear: a variable")
 def variable(machine: Machine, of: Var, frame: Frame, active: Active) -> Call[Outcome]:
-    yield from _nothing()
+    yield from pause()
     return tangent(of, active), None
 
 
 @elementary("11", "linear: a sum")
 def summed(machine: Machine, of: Sum, frame: Frame, active: Active) -> Call[Outcome]:
-    yield from _nothing()
+    yield from pause()
     return total(tangent(of.first, active), tangent(of.second, active)), None
 
 
 @elementary("12", "linear: a projection")
 def projection(machine: Machine, of: Proj, frame: Frame, active: Active) -> Call[Outcome]:
-    yield from _nothing()
+    yield from pause()
     return Proj(of.index, tangent(of.of, active)), None
 
 
 @elementary("13", "linear: a Jacobian along a variable")
 def jacobian(machine: Machine, of: Jac, frame: Frame, active: Active) -> Call[Outcome]:
-    yield from _nothing()
+    yield from pause()
     return Jac(of.name, tangent(of.along, active)), None
 
 
 @elementary("14", "linear: a dual applied to a variable")
 def dual_applied(machine: Machine, of: App, frame: Frame, active: Active) -> Call[Outcome]:
-    yield from _nothing()
+    yield from pause()
     dual, at = machine.value_of(of.function, frame), machine.value_of(of.argument, frame)
     first = App(tangent(of.function, active), at) if is_active(of.function, active) else ZERO
     return total(first, App(dual, tangent(of.argument, active))), None
@@ -126,7 +121,7 @@ def dual_applied(machine: Machine, of: App, frame: Frame, active: Active) -> Cal
 @elementary("15", "primitive")
 def primitive(machine: Machine, of: Prim, frame: Frame, active: Active) -> Call[Outcome]:
     """Of a derivative f', which is linear in its tangents, there is a part for each of these, and one for the point."""
-    yield from _nothing()
+    yield from pause()
     *given, point = slots(of.name, of.argument) or [of.argument]
     if not given and known(of.name).order == 0:
         at = machine.value_of(point, frame)
@@ -153,7 +148,7 @@ def call(name: str, parts: list[Term]) -> Term:
 
 @elementary("16a", "dual map: of a variable")
 def dual_of_variable(machine: Machine, of: DualMap, frame: Frame, active: Active) -> Call[Outcome]:
-    yield from _nothing()
+    yield from pause()
     inside = closed(Lam(of.pattern, of.body), frame)
     assert isinstance(inside, Lam)
     return DualMap(inside.pattern, inside.body, tangent(of.functional, active)), None
@@ -200,7 +195,7 @@ def abstraction(machine: Machine, of: Lam, frame: Frame, active: Active) -> Call
 
 @elementary("19a", "application: of what depends on the variable")
 def applied(machine: Machine, of: App, frame: Frame, active: Active) -> Call[Outcome]:
-    yield from _nothing()
+    yield from pause()
     return App(tangent(of.function, active), machine.value_of(of.argument, frame)), None
 
 
@@ -249,5 +244,5 @@ def _along(machine: Machine, function: Term, point: Term, frame: Frame, active: 
 
 @elementary("20", "pair")
 def pair(machine: Machine, of: Pair, frame: Frame, active: Active) -> Call[Outcome]:
-    yield from _nothing()
+    yield from pause()
     return Pair(tangent(of.first, active), tangent(of.second, active)), None

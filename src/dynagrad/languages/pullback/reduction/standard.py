@@ -29,6 +29,7 @@ from ..terms import (
     Zero,
 )
 from ..trampoline import Call
+from .administrative import Series
 from .machine import Machine
 from .numbering import rule
 from .values import (
@@ -65,7 +66,7 @@ class Standard(Machine):
                     return of
                 case Lam():
                     return self.closure(of, frame)
-                case App(Lam(pattern, body) as function, bound):
+                case App(Lam(_, body) as function, bound):
                     if isinstance(bound, Var | Num | Value | Covector):
                         a = self.value_of(bound, frame)
                     elif isinstance(bound, Lam):
@@ -138,7 +139,7 @@ class Standard(Machine):
         """A pullback of a value: A-reduction in its body, then its 1-form, then rules 8 and 7."""
         outer = self.context
         self.context = (lambda inner: Pullback(of.pattern, inner, of.form), outer)
-        series = self.series_of(of.body)
+        series: Series = yield self.series_of(of.body)
 
         def around(inner: Term) -> Term:
             whole = read_back(Lam(of.pattern, series.term()), frame)
@@ -150,7 +151,8 @@ class Standard(Machine):
         self.context = outer
         if isinstance(form, Zero):
             return ZERO
-        return self.taken_apart(Chain(of.pattern, series, self.needed(of, frame), form))
+        chain: Chain = yield self.taken_apart(Chain(of.pattern, series, self.needed(of, frame), form))
+        return chain
 
     @rule("1", "application of an abstraction")
     def application(self, function: Lam, environment: Mapping[str, Term], a: Term, frame: Frame) -> None:

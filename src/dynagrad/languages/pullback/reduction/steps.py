@@ -13,6 +13,8 @@ from ..terms import Term
 from ..trampoline import collecting_later
 from .numbering import NAMES
 
+_AT_ONCE = 20_000
+"""How many events are taken between two searches for garbage."""
 Plug = Callable[[Term], Term]
 Context = tuple[Plug, Any] | None
 """What stands around a redex, from the inside out."""
@@ -133,10 +135,11 @@ class Reduction:
     @property
     def result(self) -> Term:
         """The value that the term reduces to."""
-        with collecting_later():
-            while self._pull():
-                pass
-        assert self._result is not None
+        while self._result is None:
+            with collecting_later():
+                for _ in range(_AT_ONCE):
+                    if not self._pull():
+                        break
         return self._result
 
     def count(self) -> int:

@@ -34,6 +34,7 @@ from ..terms import (
 )
 from ..trampoline import Call
 from ..types import flat, resolved
+from .administrative import Series
 from .machine import Adjoints, Linear, Machine
 from .numbering import rule
 from .rules import call
@@ -72,7 +73,7 @@ class Reverse(Machine):
             return ZERO
         if isinstance(t, Var):
             return self.emit(dual_of(of, frame, t))
-        series = self.series_of(of.body)
+        series: Series = yield self.series_of(of.body)
         if len(series.bindings) > 1:
             made: Term = yield self.contravariant(of, series.term(), frame, t)
         else:
@@ -290,7 +291,7 @@ class Reverse(Machine):
         """The dual map of what is linear through a pullback: the pullback along it at 0, for a linear map is its own
         derivative."""
         used = [name for name in free_variables(of) if name in names]
-        series = self.series_of(of)
+        series: Series = yield self.series_of(of)
         environment = {name: value for name, value in self.needed(of, scope).items() if name not in used}
         chain = Chain(nested_pattern(used), series, environment, Closure(Lam("_", t), {}))
         dual: Term = yield self.pulled_back(chain, nested([ZERO] * len(used)))

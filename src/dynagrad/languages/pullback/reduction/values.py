@@ -3,8 +3,8 @@
 A closure is an abstraction with the values of its free variables. The dual of a product is a `Split`, the sum of a dual
 of each part; that of a function or of a dual is a sum of `At(A, T)`, which takes h to T(h A). Where a function's
 derivative counts, and not its value alone, the dual is an `Unread` pullback, which is reduced when it is applied to a
-tangent, or a dual `Along` a linear map of one. A `Deferred` Jacobian is found when it is known what its value is applied
-to. `read_back` carries the substitutions out and gives a plain term. Nothing is reduced here.
+tangent, or a dual `Along` a linear map of one. A `Deferred` Jacobian is found when it is known what its value is
+applied to. `read_back` carries the substitutions out and gives a plain term. Nothing is reduced here.
 """
 
 from __future__ import annotations
@@ -47,6 +47,10 @@ class Value(Term):
 
     __slots__ = ()
     parts = ()
+    span = None
+
+    def __repr__(self) -> str:
+        return repr(read_back(self))
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
