@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from ...errors import ProgramError
+from ...errors import ProgramError, at
 from .primitives import known
 from .rename import apart
 from .show import show
@@ -47,6 +47,14 @@ class Typed:
     of_part: Mapping[int, Type]
     """By the identity of a part."""
     of_variable: dict[str, Type]
+    source: str = ""
+    filename: str = ""
+
+    def where(self, of: Term) -> str:
+        """The end of a message that says where a part of the term is."""
+        if self.source and of.span is not None:
+            return at(self.source, of.span, self.filename)
+        return f"\n  in {show(of, limit=200)}"
 
 
 def infer(of: Term, source: str = "", filename: str = "", free: Mapping[str, Type] | None = None) -> Typed:
@@ -86,12 +94,12 @@ class _Inference:
                     self.unify(function, Arrow(argument, result), application, "a function")
         for dual in self.duals:
             Degrees(self.types, self.error).check(dual)
-        return Typed(of, type, self.free, self.types, {**self.free, **self.variables})
+        return Typed(of, type, self.free, self.types, {**self.free, **self.variables}, self.source, self.filename)
 
-    def error(self, message: str, at: Term) -> ProgramError:
-        if self.source and at.span is not None:
-            return ProgramError(message, self.source, at.span, self.filename)
-        return ProgramError(f"{message}\n  in {show(at, limit=200)}")
+    def error(self, message: str, of: Term) -> ProgramError:
+        if self.source and of.span is not None:
+            return ProgramError(message, self.source, of.span, self.filename)
+        return ProgramError(f"{message}\n  in {show(of, limit=200)}")
 
     def unknown(self) -> Unknown:
         self.count += 1

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
-from ....errors import NotConverged
+from ....errors import NotConverged, NotDifferentiable, ValueRangeError
 from ..infer import Typed
 from ..rename import Names, names_of
+from ..show import show
 from ..terms import (
     ZERO,
     App,
@@ -49,6 +50,9 @@ Linear = list[tuple[str, Term]]
 """A let series of tangents."""
 
 
+Computed = TypeVar("Computed")
+
+
 class Stuck(Exception):
     """There is no Jacobian yet: a free variable stands in function position, or what is no abstraction would."""
 
@@ -63,6 +67,7 @@ class Machine(ABC):
         self.events: list[Any] = []
         self.context: Context = None
         self.residual: list[tuple[str, Term]] = []
+        self.applied: Term = typed.term  # last
         self.depth = 0  # of open steps
         self.premises = 0  # that are under way
         self.phase = ""
@@ -83,8 +88,8 @@ class Machine(ABC):
         """The value of a function or a dual at a value."""
 
     @abstractmethod
-    def add(self, u: Term, v: Term) -> Call[Term]:
-        """The sum of two values."""
+    def add(self, u: Term, v: Term, of: Term | None = None) -> Call[Term]:
+        """The sum of two values, as which a term is computed."""
 
     @abstractmethod
     def taken_apart(self, chain: Chain) -> Call[Chain]:
@@ -154,7 +159,11 @@ class Machine(ABC):
         """Leaves a step; without its contractum it is open until `close`."""
         self.left -= 1
         if self.left < 0:
-            raise NotConverged(f"the reduction takes more than {self.max_steps} steps; allow more with max_steps=")
+            raise NotConverged(
+                f"the reduction takes more than {self.max_steps:,} steps; allow more with max_steps=. "
+                f"The function that was applied last is `{show(self.applied, limit=60)}`"
+                + self.typed.where(self.applied)
+            )
         made = Step(rule, redex, self.context, self.phase)
         made._contractum = contractum
         self.events.append(made)
@@ -195,6 +204,13 @@ class Machine(ABC):
         finally:
             self.premises -= 1
             self.residual, self.context = residual, outer
+
+    def at(self, of: Term, compute: Callable[[], Computed]) -> Computed:
+        """What is computed for a term: where there is no value, the error says where."""
+        try:
+            return compute()
+        except (ValueRangeError, NotDifferentiable) as error:
+            raise type(error)(f"{error}{self.typed.where(of)}") from None
 
     # -- names, variables and types ------------------------------------------------------------------------------------
 

@@ -13,7 +13,6 @@ from ..trampoline import Call, pause
 from .machine import Active, Adjoints, Linear, Machine, Outcome, Stuck
 from .numbering import rule
 from .rules import ELEMENTARY, choose, tangent
-from .steps import Plug
 from .values import Chain, Frame, matched, nested, nested_pattern, read_back
 
 
@@ -88,35 +87,29 @@ class Pullbacks(Machine):
         """The Jacobian of one elementary term and its value. All but the last stand in a pair with what was there
         before, so rule 20 has that of the term as its premise."""
         context, final = self.context, here.start == len(here.series.bindings) - 1
-        forward: Plug
         found: Term | None
-        if final:
-            jacobian, found = yield self.jacobian_of(
-                of,
-                frame,
-                active,
-                lambda: App(last(here, read_back(here.form)), read_back(given)),
-                lambda inner: forward(inner),
-            )
-        else:
-            following = next_of(here)
-            step = self.step("20", lambda: App(link(here, unrolled(following)), read_back(given)), None)
-            jacobian, found = yield self.jacobian_of(of, frame, active)
-            self.close(step, lambda: forward(read_back(of, frame) if found is None else read_back(found)))
 
-        def back(inner: Term) -> Term:
+        def back(jacobian: Term, inner: Term) -> Term:
             body = read_back(jacobian)
             return DualMap(here.pattern, body if final else Pair(matched(here.pattern), body), inner)
 
-        def forward(inner: Term) -> Term:
+        def forward(jacobian: Term, inner: Term) -> Term:
             if final:
-                return back(App(read_back(here.form), inner))
-            return back(App(unrolled(next_of(here)), Pair(read_back(given), inner)))
+                return back(jacobian, App(read_back(here.form), inner))
+            return back(jacobian, App(unrolled(next_of(here)), Pair(read_back(given), inner)))
 
+        if final:
+            jacobian, found = yield self.jacobian_of(
+                of, frame, active, lambda: App(last(here, read_back(here.form)), read_back(given)), forward
+            )
+        else:
+            step = self.step("20", lambda: App(link(here, unrolled(next_of(here))), read_back(given)), None)
+            jacobian, found = yield self.jacobian_of(of, frame, active)
+            self.close(step, lambda: forward(jacobian, read_back(of, frame) if found is None else read_back(found)))
         if found is None:
-            self.context = (forward, context)
+            self.context = (lambda inner: forward(jacobian, inner), context)
             found = yield self.evaluate(of, frame)
-        self.context = (back, context)
+        self.context = (lambda inner: back(jacobian, inner), context)
         return jacobian, found
 
     def jacobian_of(
@@ -125,10 +118,10 @@ class Pullbacks(Machine):
         frame: Frame,
         active: Active,
         whole: Callable[[], Term] | None = None,
-        becomes: Plug | None = None,
+        becomes: Callable[[Term, Term], Term] | None = None,
     ) -> Call[Outcome]:
         """The Jacobian of an elementary term, by its rule. That of the last of a pullback is the `whole` redex, and
-        becomes what `becomes` says of its value."""
+        becomes what `becomes` says of the Jacobian and the value."""
         number = choose(of, frame, active)
         if isinstance(of, App) and number == "19b" and self.is_dual(self.value_of(of.function, frame)):
             number = "14"
@@ -155,7 +148,7 @@ class Pullbacks(Machine):
         def contractum() -> Term:
             value = read_back(of, values) if found is None else read_back(found)
             if becomes is not None:
-                return becomes(value)
+                return becomes(jacobian, value)
             if isinstance(jacobian, Zero):
                 return ZERO
             function = read_back(Lam(nested_pattern([active_then[name] for name in names]), jacobian))

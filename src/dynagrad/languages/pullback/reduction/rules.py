@@ -107,7 +107,7 @@ def projection(machine: Machine, of: Proj, frame: Frame, active: Active) -> Call
 @elementary("13", "linear: a Jacobian along a variable")
 def jacobian(machine: Machine, of: Jac, frame: Frame, active: Active) -> Call[Outcome]:
     yield from pause()
-    return Jac(of.name, tangent(of.along, active)), None
+    return Jac(of.name, tangent(of.along, active), span=of.span), None
 
 
 @elementary("14", "linear: a dual applied to a variable")
@@ -123,27 +123,24 @@ def primitive(machine: Machine, of: Prim, frame: Frame, active: Active) -> Call[
     """Of a derivative f', which is linear in its tangents, there is a part for each of these, and one for the point."""
     yield from pause()
     *given, point = slots(of.name, of.argument) or [of.argument]
-    if not given and known(of.name).order == 0:
-        at = machine.value_of(point, frame)
-        return App(Jac(of.name, tangent(point, active)), at), None
-    if not given:  # a tuple by one name
-        whole, name = machine.value_of(point, frame), of.name
-        return App(Jac(name, tangent(point, active)), whole), None
+    if not given:
+        return App(Jac(of.name, tangent(point, active), span=of.span), machine.value_of(point, frame)), None
     values = [machine.value_of(part, frame) for part in [*given, point]]
     made: Term = ZERO
     for index, part in enumerate(given):
         if is_active(part, active):
-            made = total(made, call(of.name, [*values[:index], tangent(part, active), *values[index + 1 :]]))
+            made = total(made, call(of, of.name, [*values[:index], tangent(part, active), *values[index + 1 :]]))
     if is_active(point, active):
-        made = total(made, call(of.name + "'", [*values[:-1], tangent(point, active), values[-1]]))
+        made = total(made, call(of, of.name + "'", [*values[:-1], tangent(point, active), values[-1]]))
     return made, None
 
 
-def call(name: str, parts: list[Term]) -> Term:
+def call(of: Term, name: str, parts: list[Term]) -> Term:
+    """A primitive of several arguments, for a term that stands where `of` does."""
     *before, made = parts
     for part in reversed(before):
         made = Pair(part, made)
-    return Prim(name, made)
+    return Prim(name, made, span=of.span)
 
 
 @elementary("16a", "dual map: of a variable")
@@ -226,7 +223,7 @@ def _along(machine: Machine, function: Term, point: Term, frame: Frame, active: 
             return total(left, right), value
         case Jac(name, fixed):
             if known(name).order == 0:
-                return call(name + "''", [fixed, along, argument]), None
+                return call(function, name + "''", [fixed, along, argument]), None
     if machine.is_dual(function):
         return App(function, along), None
     if isinstance(function, Chain):

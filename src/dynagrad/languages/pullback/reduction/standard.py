@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..primitives import known
+from ..primitives import finite, known
 from ..terms import (
     ZERO,
     App,
@@ -96,7 +96,7 @@ class Standard(Machine):
                     self.context = outer
                     if kind is Pair:
                         return Pair(a, b)
-                    value = yield self.summed(a, b)
+                    value = yield self.summed(of, a, b)
                     return value
                 case Proj(index, inner_term):
                     self.context = (lambda inner, i=index: Proj(i, inner), outer)
@@ -112,7 +112,7 @@ class Standard(Machine):
                     self.context = (lambda inner, n=name: Jac(n, inner), outer)
                     a = yield self.evaluate(along, frame)
                     self.context = outer
-                    return a if isinstance(a, Zero) else Jac(name, a)
+                    return a if isinstance(a, Zero) else Jac(name, a, span=of.span)
                 case DualMap(_, _, functional):
                     self.context = (lambda inner, d=of, e=frame: dual_of(d, e, inner), outer)
                     a = yield self.evaluate(functional, frame)
@@ -171,6 +171,7 @@ class Standard(Machine):
     def entered(self, f: Closure, a: Term) -> Frame:
         """The frame of a function's body, by rule 1."""
         frame = Frame(f.environment)
+        self.applied = f.function
         self.application(f.function, f.environment, a, frame)
         return frame
 
@@ -188,7 +189,7 @@ class Standard(Machine):
         given = numbers(a, len(known(of.name).inputs))
         if given is None:
             return self.emit(Prim(of.name, a))
-        value = Num(known(of.name).value(given))
+        value = Num(self.at(of, lambda: known(of.name).value(given)))
         self.step("3", lambda: Prim(of.name, read_back(a)), lambda: value)
         return value
 
@@ -199,14 +200,19 @@ class Standard(Machine):
         at, ds = numbers(a, width), numbers(f.along, width)
         if at is None or ds is None:
             return self.emit(App(f, a))
-        value = Num(sum(slope * d for slope, d in zip(known(f.name).slopes(at), ds, strict=True) if d != 0.0))
+
+        def along() -> float:
+            slopes = known(f.name).slopes(at)
+            return finite(sum(slope * d for slope, d in zip(slopes, ds, strict=True) if d != 0.0), "the derivative")
+
+        value = Num(self.at(f, along))
         self.step("4", lambda: App(read_back(f), read_back(a)), lambda: value)
         return value
 
     @rule("sum", "sums")
-    def summed(self, a: Term, b: Term) -> Call[Term]:
+    def summed(self, of: Term, a: Term, b: Term) -> Call[Term]:
         """`r + r'` becomes a numeral; values of other types are added part by part."""
-        made: Term = yield self.add(a, b)
+        made: Term = yield self.add(a, b, of)
         self.step("sum", lambda: Sum(read_back(a), read_back(b)), lambda: read_back(made))
         return made
 
@@ -219,7 +225,8 @@ class Standard(Machine):
                 given = floats(a) if not isinstance(a, Zero) else []
                 if given is None:
                     return self.emit(App(f, a))
-                made = Num(sum(c * g for c, g in zip(flat_coefficients(coefficients), given, strict=False)))
+                products = [c * g for c, g in zip(flat_coefficients(coefficients), given, strict=False)]
+                made = Num(self.at(f, lambda: finite(sum(products), "the value of the dual")))
             case Split(first, second):
                 one = yield self.apply(first, self.project(1, a))
                 other = yield self.apply(second, self.project(2, a))
@@ -264,28 +271,28 @@ class Standard(Machine):
                 made = self.emit(App(f, a))
         return made
 
-    def add(self, u: Term, v: Term) -> Call[Term]:
-        """The sum of two values."""
+    def add(self, u: Term, v: Term, of: Term | None = None) -> Call[Term]:
+        """The sum of two values, as which a term is computed."""
         match u, v:
             case Zero(), _:
                 return v
             case _, Zero():
                 return u
             case Num(a), Num(b):
-                return Num(a + b)
+                return Num(self.at(of or Sum(u, v), lambda: finite(a + b, "the sum")))
             case (Var(), _) | (_, Var()):
                 return self.emit(Sum(u, v))
             case Pair(a, b), Pair(c, d):
-                first: Term = yield self.add(a, c)
-                second: Term = yield self.add(b, d)
+                first: Term = yield self.add(a, c, of)
+                second: Term = yield self.add(b, d, of)
                 return Pair(first, second)
             case (Covector(a), Covector(b)) if not isinstance(a, tuple) and not isinstance(b, tuple):
-                return Covector(a + b)
+                return Covector(self.at(of or Sum(u, v), lambda: finite(a + b, "the sum")))
         if isinstance(u, Covector | Split) and isinstance(v, Covector | Split):
             left, right = halves(u), halves(v)
             assert left is not None and right is not None
-            first = yield self.add(left[0], right[0])
-            second = yield self.add(left[1], right[1])
+            first = yield self.add(left[0], right[0], of)
+            second = yield self.add(left[1], right[1], of)
             return joined(first, second)
         return Sum(u, v)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..infer import slots
-from ..primitives import computed, known
+from ..primitives import finite, known
 from ..rename import renamed_pattern
 from ..terms import (
     ZERO,
@@ -267,11 +267,10 @@ class Reverse(Machine):
                 continue
             if all(value is not None for value in fixed) and isinstance(t, Covector):
                 reals = [number for value in fixed for number in value or ()]
-                slopes = computed(given.inputs, given.partials[at * width : (at + 1) * width], reals)
-                dual: Term = Covector(tuple_of([float(slope) * t.coefficients for slope in slopes]))  # type: ignore[operator]  # a primitive is real
+                dual: Term = self.along_slopes(of, reals, slice(at * width, (at + 1) * width), t)
             else:
                 fresh = self.fresh("u")
-                dual = self.emit(DualMap(fresh, call(of.name, [*values[:at], Var(fresh), *values[at + 1 :]]), t))
+                dual = self.emit(DualMap(fresh, call(of, of.name, [*values[:at], Var(fresh), *values[at + 1 :]]), t))
             yield self.transpose(part, dual, scope, names, adjoints)
 
     # -- where a value is not enough -----------------------------------------------------------------------------------
@@ -353,8 +352,14 @@ class Reverse(Machine):
         if given is None or not isinstance(t, Covector):
             fresh = self.fresh("u")
             return self.emit(DualMap(fresh, App(Jac(of.name, Var(fresh)), at), t))
-        assert not isinstance(t.coefficients, tuple)
-        return Covector(tuple_of([slope * t.coefficients for slope in known(of.name).slopes(given)]))
+        return self.along_slopes(of, given, slice(None), t)
+
+    def along_slopes(self, of: Jac | Prim, given: list[float], which: slice, t: Covector) -> Term:
+        """The dual of some arguments of a primitive, whose value has the dual `c^`."""
+        count = t.coefficients
+        assert not isinstance(count, tuple)
+        slopes = self.at(of, lambda: known(of.name).slopes(given, which))
+        return Covector(tuple_of(self.at(of, lambda: [finite(slope * count, "the derivative") for slope in slopes])))
 
     def scaled(self, dual: Term, t: Term) -> Call[Term]:
         """`v -> T(D v)` for a dual D."""
@@ -469,7 +474,7 @@ def _times(coefficients: Any, by: Any) -> Any:
         elif isinstance(part, tuple):
             todo += (None, part[1], part[0])
         else:
-            done.append(part * by)
+            done.append(finite(part * by, "the derivative"))
     return done[0]
 
 
