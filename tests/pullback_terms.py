@@ -218,9 +218,7 @@ class HigherSource(Source):
                 return DualMap(bound, self.bilinear(bound, inner, name, of, scope), covector(1.0))
         if fuel > 0 and pick.random() < 0.4:
             if pick.random() < 0.5:
-                return Sum(
-                    self.linear_into(R, name, of, scope, half), self.linear_into(R, name, of, scope, half)
-                )
+                return Sum(self.linear_into(R, name, of, scope, half), self.linear_into(R, name, of, scope, half))
             return App(
                 Jac(pick.choice(["sin", "tanh"]), self.linear_into(R, name, of, scope, half)),
                 self.term(R, scope, half),

@@ -30,7 +30,7 @@ ZERO = Nothing()
 _tags = itertools.count(1)
 
 
-class Cell:
+class Traced:
     """A real on its way through a pullback: the tape of that, and its value without it."""
 
     __slots__ = ("primal", "tape")
@@ -40,11 +40,11 @@ class Cell:
 
     @staticmethod
     def __apply_operation__(operation: Operation, arguments: tuple[Any, ...]) -> Any:
-        tape = max((x.tape for x in arguments if type(x) is Cell), key=lambda tape: tape.tag)
-        mine = [type(x) is Cell and x.tape is tape for x in arguments]
+        tape = max((x.tape for x in arguments if type(x) is Traced), key=lambda tape: tape.tag)
+        mine = [type(x) is Traced and x.tape is tape for x in arguments]
         primals = [x.primal if own else x for x, own in zip(arguments, mine, strict=True)]
         result = operation(*primals)
-        cell = Cell(tape, result)
+        cell = Traced(tape, result)
         rules, where = operation.tangent, tape.where
         if rules is None:
             raise NotDifferentiable(f"{operation.name} has no derivative{where()}")
@@ -84,7 +84,7 @@ class Tape:
 
     def sweep(self, result: Any) -> None:
         """The way back from a real that is the result."""
-        if type(result) is not Cell or result.tape is not self:
+        if type(result) is not Traced or result.tape is not self:
             return
         self.adjoints[id(result)] = 1.0
         while self.backward is not None:
@@ -94,7 +94,7 @@ class Tape:
                 back(delta)
 
 
-class Function:
+class FunctionValue:
     """A function or a dual: it takes an argument and a continuation, and gives what is to be done next."""
 
     __slots__ = ("call",)
@@ -103,7 +103,7 @@ class Function:
         self.call = call
 
 
-class Coefficients(Function):
+class Coefficients(FunctionValue):
     """The dual of R^n that has these coefficients: a real, or pairs of them."""
 
     __slots__ = ("tree",)
@@ -184,8 +184,10 @@ def _sum(a: Any, b: Any) -> Any:
         return a
     if isinstance(a, Coefficients) and isinstance(b, Coefficients):
         return Coefficients(plus(a.tree, b.tree))
-    if isinstance(a, Function):
-        return Function(lambda u, k: lambda: a.call(u, lambda x: lambda: b.call(u, lambda y: lambda: k(plus(x, y)))))
+    if isinstance(a, FunctionValue):
+        return FunctionValue(
+            lambda u, k: lambda: a.call(u, lambda x: lambda: b.call(u, lambda y: lambda: k(plus(x, y))))
+        )
     return add(a, b)
 
 
@@ -193,22 +195,22 @@ def stripped(value: Any, tape: Tape) -> Any:
     """A value without the cells of a tape."""
 
     def leaf(of: Any) -> Any:
-        if type(of) is Cell:
+        if type(of) is Traced:
             return of.primal if of.tape is tape else of
         if isinstance(of, Coefficients):
             return Coefficients(stripped(of.tree, tape))
-        if isinstance(of, Function):
-            return Function(lambda u, k: lambda: of.call(u, lambda x: lambda: k(stripped(x, tape))))
+        if isinstance(of, FunctionValue):
+            return FunctionValue(lambda u, k: lambda: of.call(u, lambda x: lambda: k(stripped(x, tape))))
         return of
 
     return mapped(leaf, value)
 
 
-def moved(at: Any, u: Any, e: Cell) -> Any:
+def moved(at: Any, u: Any, e: Traced) -> Any:
     """`V + e u` in the functions and duals of V."""
 
     def leaf(v: Any, along: Any) -> Any:
-        return plus(v, scaled(e, along)) if v is ZERO or isinstance(v, Function) else v
+        return plus(v, scaled(e, along)) if v is ZERO or isinstance(v, FunctionValue) else v
 
     return mapped(leaf, at, u)
 
@@ -217,8 +219,8 @@ def scaled(e: Any, u: Any) -> Any:
     """`e u`"""
 
     def leaf(of: Any) -> Any:
-        if isinstance(of, Function):
-            return Function(lambda a, k: lambda: of.call(a, lambda x: lambda: k(scaled(e, x))))
+        if isinstance(of, FunctionValue):
+            return FunctionValue(lambda a, k: lambda: of.call(a, lambda x: lambda: k(scaled(e, x))))
         return ZERO if of is ZERO else multiply(e, of)
 
     return mapped(leaf, u)

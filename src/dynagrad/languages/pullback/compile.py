@@ -20,14 +20,14 @@ from .cells import ZERO, Coefficients, applied, leaves, mapped
 from .evaluate import MOST_STEPS, Evaluator, by_type, value_in
 from .infer import infer
 from .parse import parse
-from .rename import Names, names_of
+from .rename import FreshNames, names_of
 from .terms import Num, Term, Var, children, rebuilt
 from .trampoline import Call
 from .trampoline import run as run_call
 from .types import Arrow, Dual, Type, flat, resolved, show
 
 
-class Compiled:
+class CompiledTerm:
     """A term as machine code. `graph` is what was compiled; it is called with what the term's function takes."""
 
     def __init__(self, graph: Graph, shape: Any, numerals: list[float] | None) -> None:
@@ -53,7 +53,7 @@ class Compiled:
         return mapped(lambda _: next(each), self.shape)
 
 
-def compile(of: Term | str, *, filename: str = "", max_steps: int = MOST_STEPS) -> Compiled:
+def compile(of: Term | str, *, filename: str = "", max_steps: int = MOST_STEPS) -> CompiledTerm:
     """A term of reals, or a function of reals to reals or their duals, as machine code.
 
     More than `max_steps` small steps of making the graph are an error.
@@ -95,12 +95,12 @@ def _is_result(type: Type) -> bool:
     return flat(type.of if isinstance(type, Dual) else type)
 
 
-def _made(inputs: list[Node], value: Any, type: Type, numerals: list[float] | None) -> Compiled:
+def _made(inputs: list[Node], value: Any, type: Type, numerals: list[float] | None) -> CompiledTerm:
     type = resolved(type)
     if isinstance(value, Coefficients):
         value = value.tree
     shape = by_type(type.of if isinstance(type, Dual) else type, value, lambda _, leaf: _node(leaf))
-    return Compiled(Graph(tuple(inputs), tuple(leaves(shape))), shape, numerals)
+    return CompiledTerm(Graph(tuple(inputs), tuple(leaves(shape))), shape, numerals)
 
 
 def _node(value: Any) -> Node:
@@ -125,7 +125,7 @@ def _numbers(value: Any) -> list[float]:
 
 def _lifted(of: Term) -> tuple[Term, dict[str, float]]:
     """The term with a variable for each numeral, and their values."""
-    names, values = Names(names_of(of)), {}
+    names, values = FreshNames(names_of(of)), {}
 
     def walk(here: Term) -> Call[Term]:
         if isinstance(here, Num):

@@ -16,11 +16,11 @@ from ...ir import Node
 from ...ir.operation import as_number
 from .cells import (
     ZERO,
-    Cell,
     Coefficients,
     Continue,
-    Function,
+    FunctionValue,
     Tape,
+    Traced,
     applied,
     dot,
     leaves,
@@ -51,7 +51,7 @@ from .terms import (
     Var,
     Zero,
 )
-from .types import Arrow, Dual, Product, Type, Unknown, flat, resolved
+from .types import Arrow, Dual, Product, Type, TypeVariable, flat, resolved
 
 Environment = dict[str, Any]
 MOST_STEPS = 100_000_000
@@ -92,7 +92,7 @@ class Evaluator:
             case Covector(coefficients):
                 return lambda: k(Coefficients(coefficients))
             case Lam(pattern, body):
-                return lambda: k(Function(lambda u, then: lambda: self.entered(term, environment, u, then)))
+                return lambda: k(FunctionValue(lambda u, then: lambda: self.entered(term, environment, u, then)))
             case App(Lam(pattern, body), bound):  # all names are different, so the binding stays in this scope
                 return lambda: self.of(
                     bound, environment, lambda v: lambda: self.of(body, bind(environment, pattern, v), k)
@@ -126,7 +126,9 @@ class Evaluator:
                     form,
                     environment,
                     lambda w: (
-                        lambda: k(Function(lambda v, then: self.pulled_back(pattern, body, w, v, environment, then)))
+                        lambda: k(
+                            FunctionValue(lambda v, then: self.pulled_back(pattern, body, w, v, environment, then))
+                        )
                     ),
                 )
         raise AssertionError(term)
@@ -168,11 +170,11 @@ class Evaluator:
         if all(type(x) is float for x in reals):
             return self.placed(of, lambda: given.value(reals))
         for x in reals:
-            while type(x) is Cell:
+            while type(x) is Traced:
                 x.tape.where, x = (lambda: self.typed.where(of)), x.primal
         result = given(reals)
         inner = result
-        while type(inner) is Cell:
+        while type(inner) is Traced:
             inner = inner.primal
         if unbounded(inner):
             raise ValueRangeError(f"{given.name} is {inner} there: it has no value{self.typed.where(of)}")
@@ -183,7 +185,9 @@ class Evaluator:
         if along is ZERO:
             return ZERO
         point, whole = known(of.name), known(of.name + "'")
-        return Function(lambda at, k: lambda: k(self.computed(of, whole, [*_reals(along, point), *_reals(at, point)])))
+        return FunctionValue(
+            lambda at, k: lambda: k(self.computed(of, whole, [*_reals(along, point), *_reals(at, point)]))
+        )
 
     def both(self, first: Term, second: Term, environment: Environment, k: Callable[[Any, Any], Any]) -> Any:
         return lambda: self.of(first, environment, lambda a: lambda: self.of(second, environment, lambda b: k(a, b)))
@@ -192,10 +196,10 @@ class Evaluator:
         """`(λx. S)^ . T`: the derivative of a linear map is the map, so it is that at 0, if x is a tuple of reals."""
         type = self.pattern_type(pattern)
         if flat(type):
-            form = Function(lambda _, then: lambda: then(t))
+            form = FunctionValue(lambda _, then: lambda: then(t))
             return self.pulled_back(pattern, body, form, by_type(type, ZERO, lambda *_: 0.0), environment, k)
         return lambda: k(
-            Function(
+            FunctionValue(
                 lambda u, then: self.of(body, bind(_Scope(environment), pattern, u), lambda v: applied(t, v, then))
             )
         )
@@ -232,12 +236,12 @@ class Evaluator:
 
         def swept(result: Any, t: Any) -> Any:
             tape.sweep(result)
-            found = mapped(lambda x: tape.adjoints.get(id(x), 0.0) if isinstance(x, Cell) else ZERO, point)
-            if all(isinstance(x, Cell) for x in leaves(point)):
+            found = mapped(lambda x: tape.adjoints.get(id(x), 0.0) if isinstance(x, Traced) else ZERO, point)
+            if all(isinstance(x, Traced) for x in leaves(point)):
                 return lambda: k(Coefficients(found) if tape.adjoints else ZERO)
             at = stripped(point, tape)
             return lambda: k(
-                Function(
+                FunctionValue(
                     lambda u, then: (
                         lambda: self.along(pattern, body, t, at, u, environment, lambda x: then(plus(dot(found, u), x)))
                     )
@@ -253,7 +257,7 @@ class Evaluator:
         if u is ZERO:
             return lambda: k(ZERO)
         tape = Tape()
-        e = Cell(tape, 0.0)
+        e = Traced(tape, 0.0)
 
         def swept(result: Any) -> Any:
             tape.sweep(result)
@@ -316,7 +320,7 @@ def by_type(type: Type, value: Any, of: Callable[[Type, Any], Any]) -> Any:
         if isinstance(here, Product):
             left, right = (ZERO, ZERO) if given is ZERO else given
             todo += (None, (here.second, right), (here.first, left))
-        elif isinstance(here, Unknown) and isinstance(given, tuple):
+        elif isinstance(here, TypeVariable) and isinstance(given, tuple):
             todo += (None, (here, given[1]), (here, given[0]))
         else:
             done.append(of(here, given))
@@ -327,9 +331,9 @@ def _cells(type: Type, value: Any, tape: Tape) -> Any:
     """What a pullback's body is given: cells for reals; functions and duals as they are."""
 
     def leaf(type: Type, given: Any) -> Any:
-        if isinstance(type, Arrow | Dual) or isinstance(given, Function):
+        if isinstance(type, Arrow | Dual) or isinstance(given, FunctionValue):
             return given
-        return Cell(tape, 0.0 if given is ZERO else given)
+        return Traced(tape, 0.0 if given is ZERO else given)
 
     return by_type(type, value, leaf)
 
@@ -390,14 +394,14 @@ def inside(value: Any, evaluator: Evaluator) -> Any:
     if number is not None:
         return float(number)
     if callable(value):
-        return Function(lambda u, k: lambda: k(inside(value(outside(u, evaluator)), evaluator)))
+        return FunctionValue(lambda u, k: lambda: k(inside(value(outside(u, evaluator)), evaluator)))
     raise Error(f"a number, a tuple or a function is needed, and {shown(value)} is none")
 
 
 class Callable_:
     """A function or a dual, as Python calls it."""
 
-    def __init__(self, function: Function, evaluator: Evaluator) -> None:
+    def __init__(self, function: FunctionValue, evaluator: Evaluator) -> None:
         self.function, self._evaluator = function, evaluator
 
     @property
@@ -416,4 +420,4 @@ class Callable_:
 
 def outside(value: Any, evaluator: Evaluator) -> Any:
     """A value of the evaluator, for Python."""
-    return mapped(lambda x: Callable_(x, evaluator) if isinstance(x, Function) else 0.0 if x is ZERO else x, value)
+    return mapped(lambda x: Callable_(x, evaluator) if isinstance(x, FunctionValue) else 0.0 if x is ZERO else x, value)

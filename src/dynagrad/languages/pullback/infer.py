@@ -34,7 +34,7 @@ from .terms import (
     variables_of,
 )
 from .trampoline import Call, collecting_later, run
-from .types import Arrow, Dual, Product, R, Real, Type, Unknown, reals, resolved
+from .types import Arrow, Dual, Product, R, Real, Type, TypeVariable, reals, resolved
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,17 +72,17 @@ def infer(of: Term, source: str = "", filename: str = "", free: Mapping[str, Typ
         |      ^^^^^
     """
     with collecting_later():
-        return _Inference(source, filename, free or {}).whole(apart(of))
+        return _TypeInference(source, filename, free or {}).whole(apart(of))
 
 
-class _Inference:
+class _TypeInference:
     def __init__(self, source: str, filename: str, free: Mapping[str, Type]) -> None:
         self.source, self.filename = source, filename
         self.free: dict[str, Type] = dict(free)
         self.variables: dict[str, Type] = {}
         self.types: dict[int, Type] = {}
         self.count = 0
-        self.open: list[tuple[App, Unknown, Type, Type]] = []
+        self.open: list[tuple[App, TypeVariable, Type, Type]] = []
         self.duals: list[DualMap] = []
 
     def whole(self, of: Term) -> Typed:
@@ -90,7 +90,7 @@ class _Inference:
         while self.open:
             todo, self.open = self.open, []
             for application, function, argument, result in todo:
-                if isinstance(resolved(function), Unknown):
+                if isinstance(resolved(function), TypeVariable):
                     self.unify(function, Arrow(argument, result), application, "a function")
         for dual in self.duals:
             Degrees(self.types, self.error).check(dual)
@@ -101,9 +101,9 @@ class _Inference:
             return ProgramError(message, self.source, of.span, self.filename)
         return ProgramError(f"{message}\n  in {show(of, limit=200)}")
 
-    def unknown(self) -> Unknown:
+    def unknown(self) -> TypeVariable:
         self.count += 1
-        return Unknown(self.count)
+        return TypeVariable(self.count)
 
     def pattern(self, pattern: Pattern) -> Type:
         done: list[Type] = []
@@ -206,7 +206,7 @@ class _Inference:
                     return R
                 self.unify(result, R, of, "what a dual gives")
                 return result
-            case Unknown():
+            case TypeVariable():
                 made = self.unknown() if result is None else result
                 function.waiting.append(lambda: self.applied(of, function, argument, made))
                 self.open.append((of, function, argument, made))
@@ -219,9 +219,9 @@ class _Inference:
             one, other = map(resolved, todo.pop())
             if one is other or (isinstance(one, Real) and isinstance(other, Real)):
                 continue
-            if isinstance(other, Unknown) and not isinstance(one, Unknown):
+            if isinstance(other, TypeVariable) and not isinstance(one, TypeVariable):
                 one, other = other, one
-            if isinstance(one, Unknown):
+            if isinstance(one, TypeVariable):
                 if _occurs(one, other):
                     raise self.error(
                         f"The type of this would contain itself: it is {_short(given)}, where {_short(wanted)} is "
@@ -230,7 +230,7 @@ class _Inference:
                     )
                 one.found = other
                 waiting, one.waiting = one.waiting, []
-                if isinstance(other, Unknown):
+                if isinstance(other, TypeVariable):
                     other.waiting += waiting
                 else:
                     for resume in waiting:
@@ -271,7 +271,7 @@ def _short(type: Type) -> str:
     return str(type)
 
 
-def _occurs(unknown: Unknown, type: Type) -> bool:
+def _occurs(unknown: TypeVariable, type: Type) -> bool:
     todo = [type]
     while todo:
         match resolved(todo.pop()):
@@ -355,6 +355,7 @@ class Degrees:
         return MORE
 
     def degree(self, of: Term) -> Call[str]:
+        inner: str
         match of:
             case Var(name):
                 return self.scope.get(name, ABSENT)
@@ -366,10 +367,11 @@ class Degrees:
                 inner = yield self.degree(bound)
                 for name in variables_of(pattern):
                     self.scope[name] = inner
-                result: str = yield self.degree(body)
-                return result
+                inner = yield self.degree(body)
+                return inner
             case Lam(_, body):
-                return (yield self.degree(body))
+                inner = yield self.degree(body)
+                return inner
             case App(function, argument):
                 first = yield self.degree(function)
                 second = yield self.degree(argument)
@@ -377,7 +379,8 @@ class Degrees:
                     second = self.argument(second, "a function takes it as an argument", argument)
                 return self.product(first, second, of)
             case Proj(_, inner_term) | Jac(_, inner_term):
-                return (yield self.degree(inner_term))
+                inner = yield self.degree(inner_term)
+                return inner
             case Prim(name, inner_term):
                 *tangents, point = slots(name, inner_term) or [inner_term]
                 inner = yield self.degree(point)

@@ -150,7 +150,7 @@ def _step_html(step: Step, left: int) -> Call[tuple[str, int]]:
     ), count
 
 
-class View:
+class StepView:
     """A reduction in a notebook, which shows it as HTML; as text elsewhere."""
 
     def __init__(self, make: Callable[[], Reduction], max_steps: int = 200) -> None:

@@ -105,7 +105,8 @@ class Term:
         return hash(tuple(_tokens(self)))
 
     def __repr__(self) -> str:
-        return TEXT["show"](self)
+        text: str = TEXT["show"](self)
+        return text
 
     __str__ = __repr__
 

@@ -62,8 +62,7 @@ if hasattr(os, "register_at_fork"):
 
 def pause() -> Call[None]:
     """A function that does nothing: what calls it may be a generator without other calls, or shows its events."""
-    return
-    yield
+    yield from ()
 
 
 def run(call: Call[Result]) -> Result:

@@ -1,7 +1,8 @@
 """What the parts of the machine share: its state, the steps it leaves, the names it gives, and what each part is asked.
 
-No rule is here. `standard.py` evaluates, `pullbacks.py` has the forward phase, `premises.py` the Jacobians of bodies,
-and `transpose.py` the reverse phase; each calls the others by what stands here as abstract.
+No rule is here, but for A. `call_by_value.py` evaluates, `pullbacks.py` has the forward phase, `premises.py` the
+Jacobians of bodies, `transpose.py` the reverse phase and `duals.py` what it computes with; each calls the others by
+what is abstract here.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any, TypeVar
 
 from ....errors import NotConverged, NotDifferentiable, ValueRangeError
 from ..infer import Typed
-from ..rename import Names, names_of
+from ..rename import FreshNames, names_of
 from ..show import show
 from ..terms import (
     ZERO,
@@ -34,11 +35,11 @@ from ..terms import (
     variables_of,
 )
 from ..trampoline import Call, collecting_later, pause
-from ..types import Arrow, Dual, Product, R, Type, Unknown, resolved
-from .administrative import Series, lets, reduce_administratively, series_of
+from ..types import Arrow, Dual, Product, R, Type, TypeVariable, resolved
+from .administrative import LetSeries, lets, reduce_administratively, series_of
 from .numbering import rule
 from .steps import Context, Plug, Step
-from .values import Along, At, Chain, Closure, Deferred, Frame, Split, Unread, read_back
+from .values import Activation, Along, Chain, Closure, Deferred, Evaluation, Split, Unread, read_back
 
 Active = Mapping[str, str]
 """The variables that depend on x, and what their tangents are called."""
@@ -57,13 +58,13 @@ class Stuck(Exception):
     """There is no Jacobian yet: a free variable stands in function position, or what is no abstraction would."""
 
 
-class Machine(ABC):
+class AbstractMachine(ABC):
     """The state of a reduction: what stands around the redex, residual bindings, and the steps since the last event."""
 
     def __init__(self, typed: Typed, max_steps: int) -> None:
         self.types = typed.of_variable
         self.typed = typed
-        self.names = Names(names_of(typed.term))
+        self.names = FreshNames(names_of(typed.term))
         self.events: list[Any] = []
         self.context: Context = None
         self.residual: list[tuple[str, Term]] = []
@@ -73,14 +74,14 @@ class Machine(ABC):
         self.phase = ""
         self.left = max_steps
         self.max_steps = max_steps
-        self.series: dict[int, tuple[Term, Series]] = {}
+        self.series: dict[int, tuple[Term, LetSeries]] = {}
         self.captured: dict[int, tuple[Term, list[str]]] = {}
         self.body_types: dict[int, tuple[Term, Type]] = {}
 
     # -- what the parts ask of each other ------------------------------------------------------------------------------
 
     @abstractmethod
-    def evaluate(self, of: Term, frame: Frame) -> Call[Term]:
+    def evaluate(self, of: Term, frame: Activation) -> Call[Term]:
         """The value of a term."""
 
     @abstractmethod
@@ -100,15 +101,15 @@ class Machine(ABC):
         """`((Ω λx. L) . w) V`"""
 
     @abstractmethod
-    def jacobian_of(self, of: Term, frame: Frame, active: Active) -> Call[Outcome]:
+    def jacobian_of(self, of: Term, frame: Activation, active: Active) -> Call[Outcome]:
         """The Jacobian of an elementary term, by its rule."""
 
     @abstractmethod
-    def series_jacobian(self, body: Term, frame: Frame, active: dict[str, str]) -> Call[tuple[Linear, Term, Term]]:
+    def series_jacobian(self, body: Term, frame: Activation, active: dict[str, str]) -> Call[tuple[Linear, Term, Term]]:
         """The Jacobian of a body as a let series of tangents, the tangent of its value, and the value."""
 
     @abstractmethod
-    def curried(self, of: Lam, frame: Frame, active: Active) -> Call[Term]:
+    def curried(self, of: Lam, frame: Activation, active: Active) -> Call[Term]:
         """The Jacobian of a body under its binder, as an abstraction of the tangent; or 0."""
 
     @abstractmethod
@@ -116,12 +117,12 @@ class Machine(ABC):
         """The Jacobian of a function's body at an argument, along a tangent, and the value there."""
 
     @abstractmethod
-    def unfolded(self, of: Term, frame: Frame, active: Active) -> Call[Term]:
+    def unfolded(self, of: Term, frame: Activation, active: Active) -> Call[Term]:
         """A pullback as an abstraction, by reducing its application to a fresh variable; or one that is deferred."""
 
     @abstractmethod
     def deferred(
-        self, pattern: Pattern | None, body: Term, frame: Frame, active: Active, type: Type | None
+        self, pattern: Pattern | None, body: Term, frame: Activation, active: Active, type: Type | None
     ) -> Deferred:
         """The Jacobian of the application of a pullback, of which there is none before its argument is known."""
 
@@ -138,11 +139,11 @@ class Machine(ABC):
         """An unread dual, applied to a tangent."""
 
     @abstractmethod
-    def transpose(self, of: Term, t: Term, scope: Frame, names: dict[str, None], adjoints: Adjoints) -> Call[None]:
+    def transpose(self, of: Term, t: Term, scope: Activation, names: dict[str, None], adjoints: Adjoints) -> Call[None]:
         """Adds what T says of a term to the duals of the names that it depends on; it is linear in these."""
 
     @abstractmethod
-    def dual_map(self, of: DualMap, frame: Frame, t: Term) -> Call[Term]:
+    def dual_map(self, of: DualMap, frame: Activation, t: Term) -> Call[Term]:
         """`(λx. S)^ . T` for a value T."""
 
     @abstractmethod
@@ -235,8 +236,8 @@ class Machine(ABC):
                 return None if found is None else resolved(found)
             case Num() | Prim():
                 return R
-            case Covector() | Split() | At() | Unread() | Along():
-                return Dual(Unknown(0))
+            case Covector() | Split() | Evaluation() | Unread() | Along():
+                return Dual(TypeVariable(0))
             case DualMap(pattern, _, _):
                 return Dual(self.type_of_pattern(pattern))
             case Chain(pattern):
@@ -245,7 +246,7 @@ class Machine(ABC):
             case Sum(first, second):
                 return self.type_of(second) if isinstance(first, Zero) else self.type_of(first)
             case Jac():
-                return Arrow(Unknown(0), R)
+                return Arrow(TypeVariable(0), R)
             case Proj(index, inner):
                 whole = self.type_of(inner)
                 if isinstance(whole, Product):
@@ -267,7 +268,7 @@ class Machine(ABC):
                 second, first = done.pop(), done.pop()
                 done.append(Product(first, second))
             elif isinstance(part, str):
-                done.append(self.types.get(part) or Unknown(0))
+                done.append(self.types.get(part) or TypeVariable(0))
             else:
                 todo += (None, part[1], part[0])
         return done[0]
@@ -275,7 +276,7 @@ class Machine(ABC):
     def is_dual(self, value: Term) -> bool:
         return isinstance(self.type_of(value), Dual)
 
-    def bind(self, pattern: Pattern, value: Term, frame: Frame) -> None:
+    def bind(self, pattern: Pattern, value: Term, frame: Activation) -> None:
         todo = [(pattern, value)]
         while todo:
             part, given = todo.pop()
@@ -297,12 +298,12 @@ class Machine(ABC):
         return self.emit(Proj(index, value))
 
     def tangents(self, names: Sequence[str]) -> dict[str, str]:
-        """Names for the tangents of variables."""
+        """FreshNames for the tangents of variables."""
         return {name: self.fresh(name + "'", self.types.get(name)) for name in names}
 
     # -- bodies --------------------------------------------------------------------------------------------------------
 
-    def series_of(self, body: Term) -> Call[Series]:
+    def series_of(self, body: Term) -> Call[LetSeries]:
         """The let series of a body; it is made once."""
         found = self.series.get(id(body))
         if found is None:
@@ -313,7 +314,7 @@ class Machine(ABC):
         return found[1]
 
     @rule("A", "administrative reduction")
-    def administrative(self, body: Term) -> Call[Series]:
+    def administrative(self, body: Term) -> Call[LetSeries]:
         """A body becomes a let series of elementary terms. The step is there before the series is made."""
         step = self.step("A", lambda: body, None)
         yield pause()
@@ -335,9 +336,9 @@ class Machine(ABC):
             return {}
         return {name: environment[name] for name in self.free(of) if name in environment}
 
-    def needed_in(self, of: Term, frame: Frame) -> Frame:
+    def needed_in(self, of: Term, frame: Activation) -> Activation:
         """The part of a frame that a term may look at: its free variables, and those of their definitions."""
-        made = Frame()
+        made = Activation()
         todo = list(self.free(of))
         while todo:
             name = todo.pop()
@@ -363,4 +364,4 @@ class Machine(ABC):
 
 
 Events = Generator[Any, None, Term]
-__all__ = ["Active", "Adjoints", "Events", "Linear", "Machine", "Outcome", "Stuck", "variables_of"]
+__all__ = ["AbstractMachine", "Active", "Adjoints", "Events", "Linear", "Outcome", "Stuck", "variables_of"]

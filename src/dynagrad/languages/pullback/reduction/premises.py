@@ -32,15 +32,15 @@ from ..terms import (
     variables_of,
 )
 from ..trampoline import Call
-from ..types import Arrow, Dual, Product, Type, Unknown, flat, resolved
-from .administrative import Binding, Series, lets
-from .machine import Active, Linear, Machine, Outcome, Stuck
+from ..types import Arrow, Dual, Product, Type, TypeVariable, flat, resolved
+from .administrative import Binding, LetSeries, lets
+from .machine import AbstractMachine, Active, Linear, Outcome, Stuck
 from .rules import tangent
 from .values import (
+    Activation,
     Chain,
     Closure,
     Deferred,
-    Frame,
     Unread,
     floats,
     nested,
@@ -50,14 +50,14 @@ from .values import (
 )
 
 
-class Premises(Machine):
+class Premises(AbstractMachine):
     """The part of the machine that reduces premises."""
 
-    def series_jacobian(self, body: Term, frame: Frame, active: dict[str, str]) -> Call[tuple[Linear, Term, Term]]:
+    def series_jacobian(self, body: Term, frame: Activation, active: dict[str, str]) -> Call[tuple[Linear, Term, Term]]:
         """The Jacobian of a body as a let series of tangents, the tangent of its value, and the value."""
         linear: Linear = []
         found: Term | None = ZERO
-        series: Series = yield self.series_of(body)
+        series: LetSeries = yield self.series_of(body)
         for name, of in series.bindings:
             jacobian, found = yield self.jacobian_of(of, frame, active)
             if found is None:
@@ -72,7 +72,7 @@ class Premises(Machine):
         assert found is not None
         return linear, tangent(Var(series.bindings[-1][0]), active), found
 
-    def curried(self, of: Lam, frame: Frame, active: Active) -> Call[Term]:
+    def curried(self, of: Lam, frame: Activation, active: Active) -> Call[Term]:
         """The Jacobian of a body under its binder, as an abstraction of the tangent; or 0."""
         new = {name: self.fresh(name, self.types.get(name)) for name in variables_of(of.pattern)}
         inner = self.needed_in(of, frame)
@@ -80,9 +80,8 @@ class Premises(Machine):
         found: Any = yield self.attempted(self.premise(self.series_jacobian(of.body, inner, dict(active))))
         if found is None:
             roots = [name for name in self.free(of) if name in active]
-            return self._waiting(
-                of.pattern, of.body, self.free(of), roots, frame, active, self._type_of_body(of), False
-            )
+            type: Type | None = yield self._type_of_body(of)
+            return self._waiting(of.pattern, of.body, self.free(of), roots, frame, active, type, False)
         (linear, last, _), bindings = found
         if isinstance(last, Zero):
             return ZERO
@@ -92,7 +91,7 @@ class Premises(Machine):
     def inside(self, function: Closure, argument: Term, along: Term) -> Call[Outcome]:
         """The Jacobian of a function's body at an argument, along a tangent, and the value there."""
         pattern = function.function.pattern
-        frame = Frame(function.environment)
+        frame = Activation(function.environment)
         self.bind(pattern, argument, frame)
         active = self.tangents(variables_of(pattern))
         renamed = renamed_pattern(pattern, active)
@@ -101,7 +100,7 @@ class Premises(Machine):
             return ZERO, value
         return App(Lam(renamed, lets(linear, last)), along), value
 
-    def unfolded(self, of: Term, frame: Frame, active: Active) -> Call[Term]:
+    def unfolded(self, of: Term, frame: Activation, active: Active) -> Call[Term]:
         """A pullback as an abstraction, by reducing its application to a fresh variable; or one that is deferred."""
         pattern: Pattern = of.pattern  # type: ignore[attr-defined]  # pullbacks have patterns
         type = self.type_of_pattern(pattern)
@@ -114,9 +113,9 @@ class Premises(Machine):
         self.body_types[id(found)] = found, Dual(type)
         return Lam(at, found)
 
-    def symbolically(self, body: Term, frame: Frame, roots: Sequence[str]) -> Call[Term]:
+    def symbolically(self, body: Term, frame: Activation, roots: Sequence[str]) -> Call[Term]:
         """What a body reduces to with new names for some variables, as a term in which these stand again."""
-        inner = Frame(self.needed(body, frame))
+        inner = Activation(self.needed(body, frame))
         back: dict[str, Term] = {}
         for root in roots:
             name = self.fresh(root, self.types.get(root))
@@ -128,10 +127,10 @@ class Premises(Machine):
         known = self.body_types.get(id(of.body))
         if known is not None:
             return known[1]
-        series: Series = yield self.series_of(of.body)
+        series: LetSeries = yield self.series_of(of.body)
         return self.types.get(series.bindings[-1][0])
 
-    def _roots(self, of: Term, frame: Frame, active: Active) -> tuple[list[str], list[Binding]]:
+    def _roots(self, of: Term, frame: Activation, active: Active) -> tuple[list[str], list[Binding]]:
         """What a term depends on that is active and has no definition, or is made of numbers; and the definitions of
         the rest, in order: functions are looked into."""
         roots: list[str] = []
@@ -154,7 +153,7 @@ class Premises(Machine):
     # -- Jacobians that wait -------------------------------------------------------------------------------------------
 
     def deferred(
-        self, pattern: Pattern | None, body: Term, frame: Frame, active: Active, type: Type | None
+        self, pattern: Pattern | None, body: Term, frame: Activation, active: Active, type: Type | None
     ) -> Deferred:
         """The Jacobian of the application of a pullback, of which there is none before its argument is known."""
         roots, definitions = self._roots(body, frame, active)
@@ -167,7 +166,7 @@ class Premises(Machine):
         body: Term,
         free: list[str],
         roots: list[str],
-        frame: Frame,
+        frame: Activation,
         active: Active,
         type: Type | None,
         symbolic: bool,
@@ -185,8 +184,8 @@ class Premises(Machine):
             nested([Var(active[name]) for name in roots]),
         )
 
-    def _at(self, of: Deferred, at: Term | None) -> Frame:
-        frame = Frame(of.environment())
+    def _at(self, of: Deferred, at: Term | None) -> Activation:
+        frame = Activation(of.environment())
         if of.pattern is not None and at is not None:
             self.bind(of.pattern, at, frame)
         return frame
@@ -201,28 +200,28 @@ class Premises(Machine):
         duals = {}
         if reals:
             body: Term = yield self.symbolically(of.body, frame, reals)
-            duals = yield self._duals(body, Frame({root: frame[root] for root in reals}), reals, t)
+            duals = yield self._duals(body, Activation({root: frame[root] for root in reals}), reals, t)
         for root in roots:
             if root not in reals:
                 if isinstance(frame[root], Var):
                     raise Stuck
                 environment = {name: value for name, value in frame.items() if name != root}
-                series: Series = yield self.series_of(of.body)
+                series: LetSeries = yield self.series_of(of.body)
                 chain = Chain(root, series, environment, Closure(Lam("_", t), {}))
                 duals[root] = Unread(chain, frame[root])
         return [duals.get(root, ZERO) for root in roots]
 
-    def _duals(self, body: Term, frame: Frame, roots: Sequence[str], t: Term) -> Call[dict[str, Term]]:
+    def _duals(self, body: Term, frame: Activation, roots: Sequence[str], t: Term) -> Call[dict[str, Term]]:
         names = self.tangents(roots)
         linear, last, _ = yield self.series_jacobian(body, frame, dict(names))
         adjoints: dict[str, Term] = {}
         if not isinstance(last, Zero):
-            yield self.transpose(lets(linear, last), t, Frame(), dict.fromkeys(names.values()), adjoints)
+            yield self.transpose(lets(linear, last), t, Activation(), dict.fromkeys(names.values()), adjoints)
         return {root: adjoints.get(name, ZERO) for root, name in names.items()}
 
     def _is_flat(self, name: str, value: Term) -> bool:
-        type = resolved(self.types.get(name) or Unknown(0))
-        return isinstance(value, Var) or floats(value) is not None if isinstance(type, Unknown) else flat(type)
+        type = resolved(self.types.get(name) or TypeVariable(0))
+        return isinstance(value, Var) or floats(value) is not None if isinstance(type, TypeVariable) else flat(type)
 
     def derivative(self, of: Deferred, at: Term | None) -> Call[Term]:
         """A deferred Jacobian whose tangents are known, at a value of what it binds."""
@@ -235,10 +234,10 @@ class Premises(Machine):
                 frame[point], frame[u] = frame.pop(root), along[root]
                 body = App(Lam(root, body), self._moved(self.types.get(root), Var(point), Var(u), Var(e)))
             body = yield self.symbolically(body, frame, [e])
-            frame, roots, along = Frame({e: Num(0.0)}), (e,), {e: Num(1.0)}
+            frame, roots, along = Activation({e: Num(0.0)}), (e,), {e: Num(1.0)}
         names = self.tangents(roots)
         linear, last, _ = yield self.series_jacobian(body, frame, dict(names))
-        inner = Frame({names[root]: along[root] for root in roots})
+        inner = Activation({names[root]: along[root] for root in roots})
         for name, bound in linear:
             inner[name] = yield self.evaluate(bound, inner)
         value: Term = yield self.evaluate(last, inner)
@@ -253,7 +252,7 @@ class Premises(Machine):
         chain = dual.chain
         e, point, u = self.fresh("e"), self.fresh("v"), self.fresh("u")
         moved = self._moved(self.type_of_pattern(chain.pattern), Var(point), Var(u), Var(e))
-        series: Series = yield self.series_of(App(Lam(chain.pattern, chain.series.term()), moved))
+        series: LetSeries = yield self.series_of(App(Lam(chain.pattern, chain.series.term()), moved))
         environment = {**chain.environment, point: dual.point, u: along}
         of_real: Term = yield self.pulled_back(Chain(e, series, environment, chain.form), Num(0.0))
         value: Term = yield self.apply(of_real, Num(1.0))

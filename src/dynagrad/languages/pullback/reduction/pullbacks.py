@@ -10,13 +10,13 @@ from collections.abc import Callable
 
 from ..terms import ZERO, App, DualMap, Jac, Lam, Pair, Pullback, Term, Var, Zero, free_variables, variables_of
 from ..trampoline import Call, pause
-from .machine import Active, Adjoints, Linear, Machine, Outcome, Stuck
+from .machine import AbstractMachine, Active, Adjoints, Linear, Outcome, Stuck
 from .numbering import rule
 from .rules import ELEMENTARY, choose, tangent
-from .values import Chain, Frame, matched, nested, nested_pattern, read_back
+from .values import Activation, Chain, matched, nested, nested_pattern, read_back
 
 
-class Pullbacks(Machine):
+class Pullbacks(AbstractMachine):
     """The part of the machine that pulls back."""
 
     def taken_apart(self, chain: Chain) -> Call[Chain]:
@@ -55,7 +55,7 @@ class Pullbacks(Machine):
         return dual
 
     def _there_and_back(self, chain: Chain, value: Term) -> Call[tuple[Adjoints]]:
-        frame, outer = Frame(chain.environment), self.context
+        frame, outer = Activation(chain.environment), self.context
         self.bind(chain.pattern, value, frame)
         self.phase = "forward"
         linear, last, made = yield self.forward(chain, value, frame, {n: n for n in variables_of(chain.pattern)})
@@ -66,7 +66,7 @@ class Pullbacks(Machine):
         return (adjoints,)
 
     def forward(
-        self, chain: Chain, value: Term, frame: Frame, active: dict[str, str]
+        self, chain: Chain, value: Term, frame: Activation, active: dict[str, str]
     ) -> Call[tuple[Linear, Term, Term]]:
         """The Jacobians of the elementary terms at their values, the tangent of the last, and its value."""
         linear: Linear = []
@@ -83,7 +83,7 @@ class Pullbacks(Machine):
             here, given = next_of(here), Pair(given, made)
         return linear, tangent(Var(chain.series.bindings[-1][0]), active), made
 
-    def _link(self, here: Chain, of: Term, given: Term, frame: Frame, active: Active) -> Call[tuple[Term, Term]]:
+    def _link(self, here: Chain, of: Term, given: Term, frame: Activation, active: Active) -> Call[tuple[Term, Term]]:
         """The Jacobian of one elementary term and its value. All but the last stand in a pair with what was there
         before, so rule 20 has that of the term as its premise."""
         context, final = self.context, here.start == len(here.series.bindings) - 1
@@ -115,7 +115,7 @@ class Pullbacks(Machine):
     def jacobian_of(
         self,
         of: Term,
-        frame: Frame,
+        frame: Activation,
         active: Active,
         whole: Callable[[], Term] | None = None,
         becomes: Callable[[Term, Term], Term] | None = None,

@@ -10,24 +10,24 @@ from ..infer import infer
 from ..parse import parse
 from ..terms import Term
 from ..trampoline import Call, watched
+from .call_by_value import CallByValue
 from .premises import Premises
 from .pullbacks import Pullbacks
-from .standard import Standard
 from .steps import Reduction
 from .transpose import Reverse
-from .values import Frame, residual_term
+from .values import Activation, residual_term
 
 MOST_STEPS = 10_000_000
 """How many steps a reduction may take, unless it is told otherwise."""
 
 
-class Whole(Standard, Pullbacks, Premises, Reverse):
+class Reducer(CallByValue, Pullbacks, Premises, Reverse):
     """The machine with all its parts."""
 
     def whole(self, of: Term) -> Call[Term]:
         """The reduction of a term."""
         self.context = (self.with_residual, None)
-        value: Term = yield self.evaluate(of, Frame())
+        value: Term = yield self.evaluate(of, Activation())
         return residual_term(self.residual, value)
 
 
@@ -41,5 +41,5 @@ def reduce(of: Term | str, *, filename: str = "", max_steps: int = MOST_STEPS) -
     if not isinstance(of, str | Term):
         raise Error(f"a term or the text of one is needed, and {shown(of)} is neither")
     typed = infer(parse(of, filename) if isinstance(of, str) else of, text, filename)
-    machine = Whole(typed, max_steps)
+    machine = Reducer(typed, max_steps)
     return Reduction(typed.term, typed.type, watched(machine.whole(typed.term), machine.events))

@@ -14,9 +14,9 @@ from ..infer import slots
 from ..primitives import known
 from ..terms import ZERO, App, DualMap, Jac, Lam, Pair, Prim, Proj, Pullback, Sum, Term, Var, Zero
 from ..trampoline import Call, pause
-from .machine import Active, Machine, Outcome, Stuck
+from .machine import AbstractMachine, Active, Outcome, Stuck
 from .numbering import NAMES, rule
-from .values import Chain, Closure, Deferred, Frame, closed, depends, unreduced
+from .values import Activation, Chain, Closure, Deferred, closed, depends, unreduced
 
 Rule = Callable[..., Call[Outcome]]
 ELEMENTARY: dict[str, Rule] = {}
@@ -47,7 +47,7 @@ def total(first: Term, second: Term) -> Term:
     return first if isinstance(second, Zero) else Sum(first, second)
 
 
-def choose(of: Term, frame: Frame, active: Active) -> str:
+def choose(of: Term, frame: Activation, active: Active) -> str:
     """The number of the rule for an elementary term."""
     if not depends(of, active):
         return "9"
@@ -81,37 +81,37 @@ def choose(of: Term, frame: Frame, active: Active) -> str:
 
 
 @elementary("9", "constant")
-def constant(machine: Machine, of: Term, frame: Frame, active: Active) -> Call[Outcome]:
+def constant(machine: AbstractMachine, of: Term, frame: Activation, active: Active) -> Call[Outcome]:
     yield from pause()
     return ZERO, None
 
 
 @elementary("10", "linear: a variable")
-def variable(machine: Machine, of: Var, frame: Frame, active: Active) -> Call[Outcome]:
+def variable(machine: AbstractMachine, of: Var, frame: Activation, active: Active) -> Call[Outcome]:
     yield from pause()
     return tangent(of, active), None
 
 
 @elementary("11", "linear: a sum")
-def summed(machine: Machine, of: Sum, frame: Frame, active: Active) -> Call[Outcome]:
+def summed(machine: AbstractMachine, of: Sum, frame: Activation, active: Active) -> Call[Outcome]:
     yield from pause()
     return total(tangent(of.first, active), tangent(of.second, active)), None
 
 
 @elementary("12", "linear: a projection")
-def projection(machine: Machine, of: Proj, frame: Frame, active: Active) -> Call[Outcome]:
+def projection(machine: AbstractMachine, of: Proj, frame: Activation, active: Active) -> Call[Outcome]:
     yield from pause()
     return Proj(of.index, tangent(of.of, active)), None
 
 
 @elementary("13", "linear: a Jacobian along a variable")
-def jacobian(machine: Machine, of: Jac, frame: Frame, active: Active) -> Call[Outcome]:
+def jacobian(machine: AbstractMachine, of: Jac, frame: Activation, active: Active) -> Call[Outcome]:
     yield from pause()
     return Jac(of.name, tangent(of.along, active), span=of.span), None
 
 
 @elementary("14", "linear: a dual applied to a variable")
-def dual_applied(machine: Machine, of: App, frame: Frame, active: Active) -> Call[Outcome]:
+def dual_applied(machine: AbstractMachine, of: App, frame: Activation, active: Active) -> Call[Outcome]:
     yield from pause()
     dual, at = machine.value_of(of.function, frame), machine.value_of(of.argument, frame)
     first = App(tangent(of.function, active), at) if is_active(of.function, active) else ZERO
@@ -119,7 +119,7 @@ def dual_applied(machine: Machine, of: App, frame: Frame, active: Active) -> Cal
 
 
 @elementary("15", "primitive")
-def primitive(machine: Machine, of: Prim, frame: Frame, active: Active) -> Call[Outcome]:
+def primitive(machine: AbstractMachine, of: Prim, frame: Activation, active: Active) -> Call[Outcome]:
     """Of a derivative f', which is linear in its tangents, there is a part for each of these, and one for the point."""
     yield from pause()
     *given, point = slots(of.name, of.argument) or [of.argument]
@@ -144,7 +144,7 @@ def call(of: Term, name: str, parts: list[Term]) -> Term:
 
 
 @elementary("16a", "dual map: of a variable")
-def dual_of_variable(machine: Machine, of: DualMap, frame: Frame, active: Active) -> Call[Outcome]:
+def dual_of_variable(machine: AbstractMachine, of: DualMap, frame: Activation, active: Active) -> Call[Outcome]:
     yield from pause()
     inside = closed(Lam(of.pattern, of.body), frame)
     assert isinstance(inside, Lam)
@@ -152,7 +152,7 @@ def dual_of_variable(machine: Machine, of: DualMap, frame: Frame, active: Active
 
 
 @elementary("16b", "dual map: along what depends on the variable")
-def dual_along(machine: Machine, of: DualMap, frame: Frame, active: Active) -> Call[Outcome]:
+def dual_along(machine: AbstractMachine, of: DualMap, frame: Activation, active: Active) -> Call[Outcome]:
     function: Term = yield machine.curried(Lam(of.pattern, of.body), frame, active)
     functional = machine.value_of(of.functional, frame)
     match function:
@@ -165,14 +165,14 @@ def dual_along(machine: Machine, of: DualMap, frame: Frame, active: Active) -> C
 
 
 @elementary("16c", "dual map: both")
-def dual_both(machine: Machine, of: DualMap, frame: Frame, active: Active) -> Call[Outcome]:
+def dual_both(machine: AbstractMachine, of: DualMap, frame: Activation, active: Active) -> Call[Outcome]:
     second, _ = yield dual_along(machine, of, frame, active)
     first, _ = yield dual_of_variable(machine, of, frame, active)
     return total(first, second), None
 
 
 @elementary("17", "pullback of a variable")
-def pullback(machine: Machine, of: Pullback, frame: Frame, active: Active) -> Call[Outcome]:
+def pullback(machine: AbstractMachine, of: Pullback, frame: Activation, active: Active) -> Call[Outcome]:
     """The pullback applied to a fresh variable is reduced to some S, and the abstraction of S stands in its place.
 
     Where it gets stuck, because the variable is a function, the Jacobian is deferred until its value is known.
@@ -185,19 +185,19 @@ def pullback(machine: Machine, of: Pullback, frame: Frame, active: Active) -> Ca
 
 
 @elementary("18", "abstraction (D-curry)")
-def abstraction(machine: Machine, of: Lam, frame: Frame, active: Active) -> Call[Outcome]:
+def abstraction(machine: AbstractMachine, of: Lam, frame: Activation, active: Active) -> Call[Outcome]:
     jacobian: Term = yield machine.curried(of, frame, active)
     return jacobian, None
 
 
 @elementary("19a", "application: of what depends on the variable")
-def applied(machine: Machine, of: App, frame: Frame, active: Active) -> Call[Outcome]:
+def applied(machine: AbstractMachine, of: App, frame: Activation, active: Active) -> Call[Outcome]:
     yield from pause()
     return App(tangent(of.function, active), machine.value_of(of.argument, frame)), None
 
 
 @elementary("19b", "application (D-eval)")
-def evaluation(machine: Machine, of: App, frame: Frame, active: Active) -> Call[Outcome]:
+def evaluation(machine: AbstractMachine, of: App, frame: Activation, active: Active) -> Call[Outcome]:
     """Of a function's Jacobian a premise says what it is; where it vanishes, this is 19c."""
     function, argument = machine.value_of(of.function, frame), machine.value_of(of.argument, frame)
     first: Term = App(tangent(of.function, active), argument) if is_active(of.function, active) else ZERO
@@ -208,11 +208,11 @@ def evaluation(machine: Machine, of: App, frame: Frame, active: Active) -> Call[
 NAMES["19c"] = "application: of what is constant"
 
 
-def _along(machine: Machine, function: Term, point: Term, frame: Frame, active: Active) -> Call[Outcome]:
+def _along(machine: AbstractMachine, function: Term, point: Term, frame: Activation, active: Active) -> Call[Outcome]:
     """The Jacobian of a function that is known at a value, along its tangent, and its value there."""
     argument, along = machine.value_of(point, frame), tangent(point, active)
     if isinstance(function, Deferred):
-        function = yield machine.evaluate(unreduced(function), Frame())
+        function = yield machine.evaluate(unreduced(function), Activation())
     match function:
         case Zero():
             return ZERO, ZERO
@@ -227,10 +227,10 @@ def _along(machine: Machine, function: Term, point: Term, frame: Frame, active: 
     if machine.is_dual(function):
         return App(function, along), None
     if isinstance(function, Chain):
-        reduced: Term = yield machine.unfolded(function, Frame(), {})
+        reduced: Term = yield machine.unfolded(function, Activation(), {})
         if isinstance(reduced, Deferred):
             name = machine.fresh("t")
-            only = Frame({**frame, name: function}, frame.definitions)
+            only = Activation({**frame, name: function}, frame.definitions)
             return machine.deferred(None, App(Var(name), point), only, active, reduced.type), None
         function = Closure(reduced, {}) if isinstance(reduced, Lam) else reduced
     if not isinstance(function, Closure):
@@ -240,6 +240,6 @@ def _along(machine: Machine, function: Term, point: Term, frame: Frame, active: 
 
 
 @elementary("20", "pair")
-def pair(machine: Machine, of: Pair, frame: Frame, active: Active) -> Call[Outcome]:
+def pair(machine: AbstractMachine, of: Pair, frame: Activation, active: Active) -> Call[Outcome]:
     yield from pause()
     return Pair(tangent(of.first, active), tangent(of.second, active)), None

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..infer import slots
-from ..primitives import finite, known
+from ..primitives import known
 from ..rename import renamed_pattern
 from ..terms import (
     ZERO,
@@ -19,7 +19,6 @@ from ..terms import (
     DualMap,
     Jac,
     Lam,
-    Num,
     Pair,
     Pattern,
     Prim,
@@ -33,47 +32,43 @@ from ..terms import (
     variables_of,
 )
 from ..trampoline import Call
-from ..types import flat, resolved
-from .administrative import Series
-from .machine import Adjoints, Linear, Machine
+from .administrative import LetSeries
+from .call_by_value import dual_of
+from .duals import Duals, summands
+from .machine import Adjoints, Linear
 from .numbering import rule
 from .rules import call
-from .standard import dual_of
 from .steps import Context
 from .values import (
+    Activation,
     Along,
-    At,
     Chain,
     Closure,
     Deferred,
-    Frame,
-    Split,
+    Evaluation,
     Unread,
     depends,
-    halves,
     joined,
     matched,
     nested,
     nested_pattern,
     numbers,
     read_back,
-    tuple_of,
-    zeros_like,
 )
 
 
-class Reverse(Machine):
+class Reverse(Duals):
     """The part of the machine that goes back."""
 
     # -- dual maps -----------------------------------------------------------------------------------------------------
 
-    def dual_map(self, of: DualMap, frame: Frame, t: Term) -> Call[Term]:
+    def dual_map(self, of: DualMap, frame: Activation, t: Term) -> Call[Term]:
         """`(λx. S)^ . T` for a value T: rule 5, or rule 6 where S is a let series."""
         if isinstance(t, Zero):
             return ZERO
         if isinstance(t, Var):
             return self.emit(dual_of(of, frame, t))
-        series: Series = yield self.series_of(of.body)
+        series: LetSeries = yield self.series_of(of.body)
         if len(series.bindings) > 1:
             made: Term = yield self.contravariant(of, series.term(), frame, t)
         else:
@@ -81,23 +76,23 @@ class Reverse(Machine):
         return made
 
     @rule("5", "dual along an elementary linear map")
-    def dual_along(self, of: DualMap, body: Term, frame: Frame, t: Term) -> Call[Term]:
+    def dual_along(self, of: DualMap, body: Term, frame: Activation, t: Term) -> Call[Term]:
         """`(λx. S)^ . T` becomes what T says of the parts of S that depend on x."""
         made: Term = yield self._dual("5", of, body, frame, t)
         return made
 
     @rule("6", "contravariance of dual maps")
-    def contravariant(self, of: DualMap, body: Term, frame: Frame, t: Term) -> Call[Term]:
+    def contravariant(self, of: DualMap, body: Term, frame: Activation, t: Term) -> Call[Term]:
         """`(λx. let y = E in L)^ . T` becomes `(λx. <x, E>)^ . ((λ<x, y>. L)^ . T)`; 5 for each E is its premise."""
         made: Term = yield self._dual("6", of, body, frame, t)
         return made
 
-    def _dual(self, number: str, of: DualMap, body: Term, frame: Frame, t: Term) -> Call[Term]:
+    def _dual(self, number: str, of: DualMap, body: Term, frame: Activation, t: Term) -> Call[Term]:
         adjoints: Adjoints = {}
         step = self.step(number, lambda: dual_of(of, frame, read_back(t)), None)
         outer, self.context = self.context, None
         names = dict.fromkeys(variables_of(of.pattern))
-        yield self.transpose(body, t, Frame(self.needed(of, frame)), names, adjoints)
+        yield self.transpose(body, t, Activation(self.needed(of, frame)), names, adjoints)
         self.context = outer
         made: Term = yield self.assembled(of.pattern, None, adjoints)
         self.close(step, lambda: read_back(made))
@@ -124,7 +119,7 @@ class Reverse(Machine):
             step = self.step("5", log.redex(index, of, dual, index == len(positions) - 1), None)
             self.context = None
             changed: Adjoints = {}
-            yield self.transpose(of, dual, Frame(), names, changed)
+            yield self.transpose(of, dual, Activation(), names, changed)
             for other, part in changed.items():
                 yield self.put(other, part, adjoints)
             log.note(name, {other: adjoints[other] for other in changed})
@@ -134,11 +129,7 @@ class Reverse(Machine):
 
     # -- one linear term -----------------------------------------------------------------------------------------------
 
-    def put(self, name: str, t: Term, adjoints: Adjoints) -> Call[None]:
-        before = adjoints.get(name)
-        adjoints[name] = t if before is None else (yield self.add(before, t))
-
-    def transpose(self, of: Term, t: Term, scope: Frame, names: dict[str, None], adjoints: Adjoints) -> Call[None]:
+    def transpose(self, of: Term, t: Term, scope: Activation, names: dict[str, None], adjoints: Adjoints) -> Call[None]:
         """Adds what T says of a term to the duals of the names that it depends on; it is linear in these."""
         if isinstance(t, Zero):
             return
@@ -174,7 +165,7 @@ class Reverse(Machine):
                     yield self.along_at_zero(of, t, scope, names, adjoints)
             case App(function, argument):
                 at = yield self.evaluate(argument, scope)
-                yield self.transpose(function, At(at, t), scope, names, adjoints)
+                yield self.transpose(function, Evaluation(at, t), scope, names, adjoints)
             case Prim():
                 yield self.derivative_back(of, t, scope, names, adjoints)
             case Deferred(pattern=None):
@@ -182,7 +173,7 @@ class Reverse(Machine):
             case _:
                 for part in summands(t):
                     match part:
-                        case At(argument, inner_dual):
+                        case Evaluation(argument, inner_dual):
                             yield self.function(of, argument, inner_dual, scope, names, adjoints)
                         case Unread() | Along():
                             yield self.unread_along(of, part, scope, names, adjoints)
@@ -190,10 +181,10 @@ class Reverse(Machine):
                             yield self.apart(of, part, scope, names, adjoints)
 
     def function(
-        self, of: Term, at: Term, t: Term, scope: Frame, names: dict[str, None], adjoints: Adjoints
+        self, of: Term, at: Term, t: Term, scope: Activation, names: dict[str, None], adjoints: Adjoints
     ) -> Call[None]:
         """What `h -> T(h A)` says of a term that is a function or a dual."""
-        inner = Frame(scope)
+        inner = Activation(scope)
         match of:
             case Lam(pattern, body):
                 self.bind(pattern, at, inner)
@@ -203,34 +194,38 @@ class Reverse(Machine):
             case DualMap(pattern, body, functional) if depends(functional, names):
                 self.bind(pattern, at, inner)
                 value: Term = yield self.evaluate(body, inner)
-                yield self.transpose(functional, At(value, t), scope, names, adjoints)
+                yield self.transpose(functional, Evaluation(value, t), scope, names, adjoints)
             case DualMap(pattern, body, functional):
                 dual: Term = yield self.evaluate(functional, scope)
                 self.bind(pattern, at, inner)
                 yield self.transpose(body, (yield self.scaled(dual, t)), inner, _without(names, pattern), adjoints)
             case Pullback(pattern, body, form):
-                if depends(Lam(pattern, body), names) or any(not isinstance(part, At) for part in summands(t)):
+                if depends(Lam(pattern, body), names) or any(not isinstance(part, Evaluation) for part in summands(t)):
                     yield self.along_at_zero(App(of, at), t, scope, names, adjoints)
                     return
                 self.bind(pattern, at, inner)
                 active = self.tangents(variables_of(pattern))
                 linear, last, value = yield self.series_jacobian(body, inner, dict(active))
                 for part in summands(t):
-                    assert isinstance(part, At)
-                    along = Frame()
-                    self.bind(renamed_pattern(pattern, active), part.argument, along)
+                    assert isinstance(part, Evaluation)
+                    tangents = Activation()
+                    self.bind(renamed_pattern(pattern, active), part.argument, tangents)
                     for name, bound in linear:
-                        along[name] = yield self.evaluate(bound, along)
-                    tangent: Term = yield self.evaluate(last, along)
-                    yield self.transpose(form, At(value, At(tangent, part.functional)), scope, names, adjoints)
+                        tangents[name] = yield self.evaluate(bound, tangents)
+                    tangent: Term = yield self.evaluate(last, tangents)
+                    yield self.transpose(
+                        form, Evaluation(value, Evaluation(tangent, part.functional)), scope, names, adjoints
+                    )
             case Deferred():
                 yield self.deferred_back(of, at, t, scope, names, adjoints)
             case _:
                 raise AssertionError(of)
 
-    def series_back(self, of: Term, t: Term, scope: Frame, names: dict[str, None], adjoints: Adjoints) -> Call[None]:
+    def series_back(
+        self, of: Term, t: Term, scope: Activation, names: dict[str, None], adjoints: Adjoints
+    ) -> Call[None]:
         """A whole let series: forward along what is constant, and backward along what is not."""
-        names, scope = dict(names), Frame(scope)
+        names, scope = dict(names), Activation(scope)
         steps: list[tuple[Pattern, Term]] = []
         while isinstance(of, App) and isinstance(of.function, Lam):
             pattern, bound = of.function.pattern, of.argument
@@ -251,7 +246,7 @@ class Reverse(Machine):
                 yield self.transpose(bound, dual, scope, names, adjoints)
 
     def derivative_back(
-        self, of: Prim, t: Term, scope: Frame, names: dict[str, None], adjoints: Adjoints
+        self, of: Prim, t: Term, scope: Activation, names: dict[str, None], adjoints: Adjoints
     ) -> Call[None]:
         """A derivative of a primitive, in those of its tangents that depend on the names."""
         parts = slots(of.name, of.argument) or []
@@ -276,7 +271,7 @@ class Reverse(Machine):
     # -- where a value is not enough -----------------------------------------------------------------------------------
 
     def deferred_back(
-        self, of: Deferred, at: Term | None, t: Term, scope: Frame, names: dict[str, None], adjoints: Adjoints
+        self, of: Deferred, at: Term | None, t: Term, scope: Activation, names: dict[str, None], adjoints: Adjoints
     ) -> Call[None]:
         """A Jacobian that was deferred, now that it is known what its value is applied to."""
         values: Term = yield self.evaluate(of.values, scope)
@@ -286,11 +281,13 @@ class Reverse(Machine):
         for root, dual in zip(of.names, duals, strict=False):
             yield self.transpose(tangents[root], dual, scope, names, adjoints)
 
-    def along_at_zero(self, of: Term, t: Term, scope: Frame, names: dict[str, None], adjoints: Adjoints) -> Call[None]:
+    def along_at_zero(
+        self, of: Term, t: Term, scope: Activation, names: dict[str, None], adjoints: Adjoints
+    ) -> Call[None]:
         """The dual map of what is linear through a pullback: the pullback along it at 0, for a linear map is its own
         derivative."""
         used = [name for name in free_variables(of) if name in names]
-        series: Series = yield self.series_of(of)
+        series: LetSeries = yield self.series_of(of)
         environment = {name: value for name, value in self.needed(of, scope).items() if name not in used}
         chain = Chain(nested_pattern(used), series, environment, Closure(Lam("_", t), {}))
         dual: Term = yield self.pulled_back(chain, nested([ZERO] * len(used)))
@@ -299,7 +296,9 @@ class Reverse(Machine):
             if not isinstance(first, Zero):
                 yield self.put(name, first, adjoints)
 
-    def unread_along(self, of: Term, t: Term, scope: Frame, names: dict[str, None], adjoints: Adjoints) -> Call[None]:
+    def unread_along(
+        self, of: Term, t: Term, scope: Activation, names: dict[str, None], adjoints: Adjoints
+    ) -> Call[None]:
         """A dual that is read by applying it, along each name in turn with the others zero."""
         used = [name for name in free_variables(of) if name in names]
         fixed = {**self.needed(of, scope), **dict.fromkeys(used, ZERO)}
@@ -307,7 +306,7 @@ class Reverse(Machine):
             environment = {other: value for other, value in fixed.items() if other != name}
             yield self.put(name, Along(name, of, environment, t), adjoints)
 
-    def apart(self, of: Term, t: Term, scope: Frame, names: dict[str, None], adjoints: Adjoints) -> Call[None]:
+    def apart(self, of: Term, t: Term, scope: Activation, names: dict[str, None], adjoints: Adjoints) -> Call[None]:
         """A dual that is not known, along each name in turn with the others zero."""
         used = [name for name in free_variables(of) if name in names]
         for name in used:
@@ -315,172 +314,10 @@ class Reverse(Machine):
             inner = {**scope, **dict.fromkeys(used, ZERO), name: Var(fresh)}
             yield self.put(name, self.emit(DualMap(fresh, read_back(of, inner), t)), adjoints)
 
-    # -- duals ---------------------------------------------------------------------------------------------------------
-
-    def coefficients(self, t: Term) -> Call[Term]:
-        """A dual of reals as `c^`, where it can be read."""
-        if not isinstance(t, Sum | Along | Unread | Split):
-            return t
-        slope: Term = yield self.apply(t, Num(1.0))
-        match slope:
-            case Num(value):
-                return Covector(value)
-            case Zero():
-                return ZERO
-        fresh = self.fresh("u")
-        return self.emit(DualMap(fresh, App(Jac("mult", Pair(Var(fresh), ZERO)), Pair(ZERO, slope)), Covector(1.0)))
-
-    def halves(self, t: Term) -> tuple[Term, Term]:
-        found = halves(t)
-        if found is not None:
-            return found
-        if isinstance(t, Sum):
-            (a, b), (c, d) = self.halves(t.first), self.halves(t.second)
-            return _both(a, c), _both(b, d)
-        left, right = self.fresh("u"), self.fresh("u")
-        first, second = Pair(Var(left), ZERO), Pair(ZERO, Var(right))
-        if isinstance(t, Along | Unread):
-            return Along(left, first, {}, t), Along(right, second, {}, t)
-        return self.emit(DualMap(left, first, t)), self.emit(DualMap(right, second, t))
-
-    def slope(self, of: Jac, at: Term, t: Term) -> Call[Term]:
-        """The dual of a primitive's argument, from that of its value."""
-        t = yield self.coefficients(t)
-        if isinstance(t, Zero):
-            return ZERO
-        given = numbers(at, len(known(of.name).inputs))
-        if given is None or not isinstance(t, Covector):
-            fresh = self.fresh("u")
-            return self.emit(DualMap(fresh, App(Jac(of.name, Var(fresh)), at), t))
-        return self.along_slopes(of, given, slice(None), t)
-
-    def along_slopes(self, of: Jac | Prim, given: list[float], which: slice, t: Covector) -> Term:
-        """The dual of some arguments of a primitive, whose value has the dual `c^`."""
-        count = t.coefficients
-        assert not isinstance(count, tuple)
-        slopes = self.at(of, lambda: known(of.name).slopes(given, which))
-        return Covector(tuple_of(self.at(of, lambda: [finite(slope * count, "the derivative") for slope in slopes])))
-
-    def scaled(self, dual: Term, t: Term) -> Call[Term]:
-        """`v -> T(D v)` for a dual D."""
-        t = yield self.coefficients(t)
-        made: Term = self._scaled(dual, t)
-        return made
-
-    def _scaled(self, dual: Term, t: Term) -> Term:
-        match dual:
-            case Zero():
-                return ZERO
-            case Split(first, second):
-                return joined(self._scaled(first, t), self._scaled(second, t))
-            case At(argument, functional):
-                return At(argument, self._scaled(functional, t))
-            case Sum(first, second):
-                return Sum(self._scaled(first, t), self._scaled(second, t))
-            case Covector(coefficients) if isinstance(t, Covector):
-                return Covector(_times(coefficients, t.coefficients))
-            case Along() | Unread():
-                name = self.fresh("u")
-                return Along(name, App(dual, Var(name)), {}, t)
-        fresh = self.fresh("u")
-        return self.emit(DualMap(fresh, App(dual, Var(fresh)), t))
-
-    # -- results -------------------------------------------------------------------------------------------------------
-
-    def assembled(self, pattern: Pattern, value: Term | None, adjoints: Adjoints) -> Call[Term]:
-        """The dual of what a pattern binds, from those of its variables."""
-        if not any(name in adjoints for name in variables_of(pattern)):
-            return ZERO
-        done: list[Term] = []
-        todo: list[tuple[Pattern, Term | None] | None] = [(pattern, value)]
-        while todo:
-            item = todo.pop()
-            if item is None:
-                second, first = done.pop(), done.pop()
-                done.append(joined(first, second))
-                continue
-            part, given = item
-            if isinstance(part, str):
-                dual = adjoints.get(part, ZERO)
-                if not isinstance(dual, Covector | Var):
-                    zero = zeros_like(given) if given is not None else ZERO
-                    dual = yield self.filled(dual, self.zero(part) if isinstance(zero, Zero) else zero)
-                done.append(dual)
-            else:
-                inner = (given.first, given.second) if isinstance(given, Pair) else (None, None)
-                todo += (None, (part[1], inner[1]), (part[0], inner[0]))
-        return done[0]
-
-    def zero(self, name: str) -> Term:
-        """The zero dual of a variable's type, with coefficients if it is made of reals."""
-        type = self.types.get(name)
-        if type is None or not flat(resolved(type)):
-            return ZERO
-        return Covector(_zeros(type))
-
-    def filled(self, dual: Term, zero: Term) -> Call[Term]:
-        """A dual with coefficients for its parts that are 0, or that can be read, where the type has them."""
-        if not isinstance(zero, Covector) or isinstance(dual, Covector):
-            return dual
-        if isinstance(dual, Zero):
-            return zero
-        made: Term
-        if not isinstance(zero.coefficients, tuple):
-            made = yield self.coefficients(dual)
-            return zero if isinstance(made, Zero) else made
-        if isinstance(dual, Var):
-            return dual
-        left, right = zero.coefficients
-        first, second = self.halves(dual)
-        first = yield self.filled(first, Covector(left))
-        second = yield self.filled(second, Covector(right))
-        return joined(first, second)
-
-
-def summands(t: Term) -> list[Term]:
-    """The parts of a sum of duals."""
-    found: list[Term] = []
-    todo = [t]
-    while todo:
-        match todo.pop():
-            case Sum(first, second):
-                todo += (second, first)
-            case Zero():
-                pass
-            case part:
-                found.append(part)
-    return found
-
-
-def _both(a: Term, b: Term) -> Term:
-    if isinstance(a, Zero):
-        return b
-    return a if isinstance(b, Zero) else Sum(a, b)
-
 
 def _without(names: dict[str, None], pattern: Pattern) -> dict[str, None]:
     bound = set(variables_of(pattern))
     return {name: None for name in names if name not in bound} if bound & names.keys() else names
-
-
-def _times(coefficients: Any, by: Any) -> Any:
-    done: list[Any] = []
-    todo: list[Any] = [coefficients]
-    while todo:
-        part = todo.pop()
-        if part is None:
-            second, first = done.pop(), done.pop()
-            done.append((first, second))
-        elif isinstance(part, tuple):
-            todo += (None, part[1], part[0])
-        else:
-            done.append(finite(part * by, "the derivative"))
-    return done[0]
-
-
-def _zeros(type: Any) -> Any:
-    type = resolved(type)
-    return (_zeros(type.first), _zeros(type.second)) if hasattr(type, "first") else 0.0
 
 
 def _thunk(pattern: Pattern, bound: Term, dual: Term, scope: dict[str, Term]) -> Any:

@@ -1,10 +1,10 @@
 """Values as reduction has them: terms whose substitutions are not carried out yet, and duals in canonical form.
 
 A closure is an abstraction with the values of its free variables. The dual of a product is a `Split`, the sum of a dual
-of each part; that of a function or of a dual is a sum of `At(A, T)`, which takes h to T(h A). Where a function's
-derivative counts, and not its value alone, the dual is an `Unread` pullback, which is reduced when it is applied to a
-tangent, or a dual `Along` a linear map of one. A `Deferred` Jacobian is found when it is known what its value is
-applied to. `read_back` carries the substitutions out and gives a plain term. Nothing is reduced here.
+of each part; that of a function or of a dual is a sum of `Evaluation(A, T)`, which takes h to T(h A). Where a
+function's derivative counts, and not its value alone, the dual is an `Unread` pullback, which is reduced when it is
+applied to a tangent, or a dual `Along` a linear map of one. A `Deferred` Jacobian is found when it is known what its
+value is applied to. `read_back` carries the substitutions out and gives a plain term. Nothing is reduced here.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ from ..terms import (
 )
 from ..trampoline import Call, run
 from ..types import Arrow, Dual, Product, Type, resolved
-from .administrative import Series, lets
+from .administrative import LetSeries, lets
 
 Environment = dict[str, Term]
 
 
-class Value(Term):
+class MachineValue(Term):
     """A value that is no plain term."""
 
     __slots__ = ()
@@ -54,7 +54,7 @@ class Value(Term):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Closure(Value):
+class Closure(MachineValue):
     """An abstraction under an environment."""
 
     function: Lam
@@ -62,18 +62,18 @@ class Closure(Value):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Chain(Value):
+class Chain(MachineValue):
     """A pullback of a value along a let series, taken apart from `start` on. `form` is its 1-form."""
 
     pattern: Pattern
-    series: Series
+    series: LetSeries
     environment: Mapping[str, Term]
     form: Term
     start: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Split(Value):
+class Split(MachineValue):
     """The dual of a product: one of each part."""
 
     first: Term
@@ -81,7 +81,7 @@ class Split(Value):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class At(Value):
+class Evaluation(MachineValue):
     """The dual `(λh. h A)^ . T` of functions, or of duals."""
 
     argument: Term
@@ -89,7 +89,7 @@ class At(Value):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Unread(Value):
+class Unread(MachineValue):
     """The dual `((Ω λx. L) . w) V` of a function V, which is read by applying it to tangents."""
 
     chain: Chain
@@ -97,7 +97,7 @@ class Unread(Value):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Along(Value):
+class Along(MachineValue):
     """The dual map `(λv. S)^ . T` for a T that is read by applying it to tangents."""
 
     pattern: Pattern
@@ -167,7 +167,7 @@ def nested_pattern(names: Sequence[str]) -> Pattern:
     return tree
 
 
-class Frame(dict[str, Term]):
+class Activation(dict[str, Term]):
     """The values of variables in one activation of a body, and the elementary terms that some were bound to."""
 
     __slots__ = ("definitions",)
@@ -303,7 +303,7 @@ def read_back(of: Term, environment: Mapping[str, Term] | None = None) -> Term:
 
 def _read(of: Term, environment: Mapping[str, Term], seen: dict[int, tuple[Term, Term]]) -> Call[Term]:
     """Environments hold values, which are closed but for names that no environment has; so nothing is captured."""
-    found = seen.get(id(of)) if isinstance(of, Value) else None
+    found = seen.get(id(of)) if isinstance(of, MachineValue) else None
     if found is not None:
         return found[1]
     made: Term
@@ -325,7 +325,7 @@ def _read(of: Term, environment: Mapping[str, Term], seen: dict[int, tuple[Term,
                 if not isinstance(part, Zero):
                     parts.append(DualMap((name, other), Var(at), (yield _read(part, {}, seen))))
             made = Sum(parts[0], parts[1]) if len(parts) == 2 else parts[0]
-        case At(argument, functional):
+        case Evaluation(argument, functional):
             given = yield _read(argument, {}, seen)
             taken = yield _read(functional, {}, seen)
             name = "h"
@@ -354,7 +354,7 @@ def _read(of: Term, environment: Mapping[str, Term], seen: dict[int, tuple[Term,
             for part in children(of):
                 inner_parts.append((yield _read(part, environment, seen)))
             made = rebuilt(of, inner_parts)
-    if isinstance(of, Value):
+    if isinstance(of, MachineValue):
         seen[id(of)] = of, made
     return made
 
@@ -422,7 +422,7 @@ def settled(of: Term, names: Collection[str]) -> Term:
             case Chain(_, series, environment, form):
                 inner = [*environment.values(), form]
                 found = any(n in names and n not in environment for _, e in series.bindings for n in free_variables(e))
-            case Split(first, second) | At(first, second) | Unread(first, second):
+            case Split(first, second) | Evaluation(first, second) | Unread(first, second):
                 inner, found = [first, second], False
             case Along(_, body, environment, functional):
                 inner = [*environment.values(), functional]
@@ -437,7 +437,7 @@ def settled(of: Term, names: Collection[str]) -> Term:
         return found
 
     def walk(here: Term) -> Call[Term]:
-        if isinstance(here, Value):
+        if isinstance(here, MachineValue):
             return read_back(here) if (yield mentions(here)) else here
         if not here.parts:
             return here

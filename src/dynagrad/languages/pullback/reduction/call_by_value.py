@@ -29,19 +29,19 @@ from ..terms import (
     Zero,
 )
 from ..trampoline import Call
-from .administrative import Series
-from .machine import Machine
+from .administrative import LetSeries
+from .machine import AbstractMachine
 from .numbering import rule
 from .values import (
+    Activation,
     Along,
-    At,
     Chain,
     Closure,
     Deferred,
-    Frame,
+    Evaluation,
+    MachineValue,
     Split,
     Unread,
-    Value,
     floats,
     halves,
     joined,
@@ -50,10 +50,10 @@ from .values import (
 )
 
 
-class Standard(Machine):
+class CallByValue(AbstractMachine):
     """The part of the machine that evaluates."""
 
-    def evaluate(self, of: Term, frame: Frame) -> Call[Term]:
+    def evaluate(self, of: Term, frame: Activation) -> Call[Term]:
         """The value of a term."""
         outer = self.context
         a: Term
@@ -62,12 +62,12 @@ class Standard(Machine):
             match of:
                 case Var(name):
                     return frame.get(name, of)
-                case Num() | Zero() | Covector() | Value():
+                case Num() | Zero() | Covector() | MachineValue():
                     return of
                 case Lam():
                     return self.closure(of, frame)
                 case App(Lam(_, body) as function, bound):
-                    if isinstance(bound, Var | Num | Value | Covector):
+                    if isinstance(bound, Var | Num | MachineValue | Covector):
                         a = self.value_of(bound, frame)
                     elif isinstance(bound, Lam):
                         a = self.closure(bound, frame)
@@ -135,11 +135,11 @@ class Standard(Machine):
                 case _:
                     raise AssertionError(of)
 
-    def pullback(self, of: Pullback, frame: Frame) -> Call[Term]:
+    def pullback(self, of: Pullback, frame: Activation) -> Call[Term]:
         """A pullback of a value: A-reduction in its body, then its 1-form, then rules 8 and 7."""
         outer = self.context
         self.context = (lambda inner: Pullback(of.pattern, inner, of.form), outer)
-        series: Series = yield self.series_of(of.body)
+        series: LetSeries = yield self.series_of(of.body)
 
         def around(inner: Term) -> Term:
             whole = read_back(Lam(of.pattern, series.term()), frame)
@@ -155,7 +155,7 @@ class Standard(Machine):
         return chain
 
     @rule("1", "application of an abstraction")
-    def application(self, function: Lam, environment: Mapping[str, Term], a: Term, frame: Frame) -> None:
+    def application(self, function: Lam, environment: Mapping[str, Term], a: Term, frame: Activation) -> None:
         """`(λx. S) V` becomes S with V for x, which is a binding of the frame."""
         pattern: Pattern = function.pattern
         self.step(
@@ -168,9 +168,9 @@ class Standard(Machine):
         else:
             self.bind(pattern, a, frame)
 
-    def entered(self, f: Closure, a: Term) -> Frame:
+    def entered(self, f: Closure, a: Term) -> Activation:
         """The frame of a function's body, by rule 1."""
-        frame = Frame(f.environment)
+        frame = Activation(f.environment)
         self.applied = f.function
         self.application(f.function, f.environment, a, frame)
         return frame
@@ -231,11 +231,11 @@ class Standard(Machine):
                 one = yield self.apply(first, self.project(1, a))
                 other = yield self.apply(second, self.project(2, a))
                 made = yield self.add(one, other)
-            case At(argument, functional):
+            case Evaluation(argument, functional):
                 inner = yield self.apply(a, argument)
                 made = yield self.apply(functional, inner)
             case Along(pattern, body, environment, functional):
-                frame = Frame(environment)
+                frame = Activation(environment)
                 self.bind(pattern, a, frame)
                 inner = yield self.evaluate(body, frame)
                 made = yield self.apply(functional, inner)
@@ -260,7 +260,7 @@ class Standard(Machine):
                 made = self.jacobian(f, a)
             case Deferred():
                 made = yield self.derivative(f, a)
-            case Covector() | Split() | At() | Along() | Unread():
+            case Covector() | Split() | Evaluation() | Along() | Unread():
                 made = yield self.dual_applied(f, a)
             case Sum(first, second):
                 one = yield self.apply(first, a)
@@ -278,16 +278,17 @@ class Standard(Machine):
                 return v
             case _, Zero():
                 return u
-            case Num(a), Num(b):
-                return Num(self.at(of or Sum(u, v), lambda: finite(a + b, "the sum")))
+            case Num(x), Num(y):
+                return Num(self.at(of or Sum(u, v), lambda: finite(x + y, "the sum")))
             case (Var(), _) | (_, Var()):
                 return self.emit(Sum(u, v))
             case Pair(a, b), Pair(c, d):
                 first: Term = yield self.add(a, c, of)
                 second: Term = yield self.add(b, d, of)
                 return Pair(first, second)
-            case (Covector(a), Covector(b)) if not isinstance(a, tuple) and not isinstance(b, tuple):
-                return Covector(self.at(of or Sum(u, v), lambda: finite(a + b, "the sum")))
+            case Covector(float() as one), Covector(float() as other):
+                total = one + other
+                return Covector(self.at(of or Sum(u, v), lambda: finite(total, "the sum")))
         if isinstance(u, Covector | Split) and isinstance(v, Covector | Split):
             left, right = halves(u), halves(v)
             assert left is not None and right is not None
@@ -297,7 +298,7 @@ class Standard(Machine):
         return Sum(u, v)
 
 
-def dual_of(of: DualMap, environment: Frame, inner: Term) -> Term:
+def dual_of(of: DualMap, environment: Activation, inner: Term) -> Term:
     """A dual map under an environment, with another functional."""
     function = read_back(Lam(of.pattern, of.body), environment)
     assert isinstance(function, Lam)
