@@ -1,4 +1,5 @@
-"""Values of the direct evaluator, and what a pullback does on the way back. No terms here.
+"""Values of the direct evaluator, and what a pullback does on the way back. It knows nothing of terms but how large
+they may be.
 
 Reals are numbers of any kind that operations take: floats, nodes of a graph, or cells of a pullback that is under way.
 Pairs are Python's. A function or a dual takes an argument and a continuation. Cells of an outer pullback may be in
@@ -14,6 +15,7 @@ from typing import Any
 from ...errors import NotDifferentiable
 from ...ir import add, multiply
 from ...ir.operation import Operation
+from .terms import counted
 
 Continue = Callable[[Any], Any]
 """What takes a value, and gives what is to be done next."""
@@ -131,8 +133,10 @@ def mapped(of: Callable[..., Any], *trees: Any) -> Any:
     """
     done: list[Any] = []
     todo: list[tuple[Any, ...] | None] = [trees]
+    count = 0
     while todo:
         item = todo.pop()
+        count = counted(count)
         if item is None:
             second, first = done.pop(), done.pop()
             done.append((first, second))
@@ -148,6 +152,7 @@ def leaves(tree: Any) -> list[Any]:
     found: list[Any] = []
     todo = [tree]
     while todo:
+        counted(len(found))
         part = todo.pop()
         if isinstance(part, tuple):
             todo += (part[1], part[0])

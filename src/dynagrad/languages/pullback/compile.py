@@ -17,7 +17,7 @@ from ...ir.control import Graph
 from ...ir.node import as_node
 from ...ir.operation import as_number
 from .cells import ZERO, Coefficients, applied, leaves, mapped
-from .evaluate import MOST_STEPS, Evaluator, by_type, value_in
+from .evaluate import Evaluator, by_type, value_in
 from .infer import infer
 from .parse import parse
 from .rename import FreshNames, names_of
@@ -25,6 +25,9 @@ from .terms import Num, Term, Var, children, rebuilt
 from .trampoline import Call
 from .trampoline import run as run_call
 from .types import Arrow, Dual, Type, flat, resolved, show
+
+MOST_STEPS = 2_000_000
+"""How many steps of evaluation may go into a graph: each primitive on the way is a line of C++."""
 
 
 class CompiledTerm:

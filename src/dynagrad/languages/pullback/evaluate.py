@@ -50,12 +50,16 @@ from .terms import (
     Term,
     Var,
     Zero,
+    counted,
 )
+from .trampoline import collecting_later
 from .types import Arrow, Dual, Product, Type, TypeVariable, flat, resolved
 
 Environment = dict[str, Any]
-MOST_STEPS = 100_000_000
+MOST_STEPS = 20_000_000
 """How many steps an evaluation may take, unless it is told otherwise: a few for each part of a term."""
+_AT_ONCE = 100_000
+"""How many of them are taken between two searches for garbage."""
 
 
 class Evaluator:
@@ -67,10 +71,14 @@ class Evaluator:
 
     def run(self, step: Any) -> None:
         """Does what is to be done next, until there is nothing."""
-        for _ in range(self.max_steps):
-            if step is None:
-                return
-            step = step()
+        left = self.max_steps
+        while left > 0:
+            with collecting_later():
+                for _ in range(min(left, _AT_ONCE)):
+                    if step is None:
+                        return
+                    step = step()
+            left -= _AT_ONCE
         if step is not None:
             raise NotConverged(
                 f"the evaluation takes more than {self.max_steps:,} steps; allow more with max_steps=. "
@@ -310,8 +318,10 @@ def by_type(type: Type, value: Any, of: Callable[[Type, Any], Any]) -> Any:
     """Pairs of what a function gives of the leaves of a type and of a value of it."""
     done: list[Any] = []
     todo: list[tuple[Type, Any] | None] = [(type, value)]
+    count = 0
     while todo:
         item = todo.pop()
+        count = counted(count)
         if item is None:
             second, first = done.pop(), done.pop()
             done.append((first, second))
@@ -415,7 +425,21 @@ class Callable_:
         return outside(found[0], self._evaluator)
 
     def __repr__(self) -> str:
-        return "<function>" if self.coefficients is None else f"<dual {self.coefficients}>"
+        return "<function>" if self.coefficients is None else f"<dual {nested_text(self.coefficients)}>"
+
+
+def nested_text(value: Any) -> str:
+    """Nested tuples as Python writes them, however deep they are."""
+    made: list[str] = []
+    todo = [(value, "")]
+    while todo:
+        part, after = todo.pop()
+        if isinstance(part, tuple):
+            made.append("(")
+            todo += ((part[1], ")" + after), (part[0], ", "))
+        else:
+            made.append(f"{part!r}{after}")
+    return "".join(made)
 
 
 def outside(value: Any, evaluator: Evaluator) -> Any:

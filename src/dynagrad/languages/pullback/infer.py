@@ -215,10 +215,12 @@ class _TypeInference:
 
     def unify(self, given: Type, wanted: Type, at: Term, what: str) -> None:
         todo = [(given, wanted)]
+        seen: set[tuple[int, int]] = set()
         while todo:
             one, other = map(resolved, todo.pop())
-            if one is other or (isinstance(one, Real) and isinstance(other, Real)):
+            if one is other or (isinstance(one, Real) and isinstance(other, Real)) or (id(one), id(other)) in seen:
                 continue
+            seen.add((id(one), id(other)))
             if isinstance(other, TypeVariable) and not isinstance(one, TypeVariable):
                 one, other = other, one
             if isinstance(one, TypeVariable):
@@ -273,15 +275,19 @@ def _short(type: Type) -> str:
 
 def _occurs(unknown: TypeVariable, type: Type) -> bool:
     todo = [type]
+    seen: set[int] = set()  # a type may have parts more than once
     while todo:
-        match resolved(todo.pop()):
+        here = resolved(todo.pop())
+        if here is unknown:
+            return True
+        if id(here) in seen:
+            continue
+        seen.add(id(here))
+        match here:
             case Product(a, b) | Arrow(a, b):
                 todo += (a, b)
             case Dual(a):
                 todo.append(a)
-            case other:
-                if other is unknown:
-                    return True
     return False
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from .terms import BINDERS, Pattern, Term, Var, children, free_variables, rebuilt, subterms, variables_of
+from .terms import BINDERS, Pattern, Term, Var, children, counted, free_variables, rebuilt, subterms, variables_of
 from .trampoline import Call, run
 
 _DIGITS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
@@ -80,8 +80,11 @@ def apart(of: Term, names: FreshNames | None = None) -> Term:
     free = list(free_variables(of))
     names.taken.update(free)
     now: dict[str, list[str]] = {name: [name] for name in free}
+    count = 0
 
     def walk(here: Term) -> Call[Term]:
+        nonlocal count
+        count = counted(count)
         if isinstance(here, Var):
             return Var(now[here.name][-1], span=here.span)
         if not here.parts:

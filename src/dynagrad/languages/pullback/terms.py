@@ -12,13 +12,30 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
-from ...errors import Error, Span, shown
+from ...errors import Error, NotConverged, Span, shown
 from ...ir.operation import as_number
 from .primitives import primitive
 
 Pattern: TypeAlias = "str | tuple[Pattern, Pattern]"
 """What a binder binds: a variable, or a pair of patterns."""
 Coefficients: TypeAlias = "float | tuple[Coefficients, Coefficients]"
+
+
+MOST_PARTS = 2_000_000
+"""How many parts a term or a value may have, where it is gone through as a tree: what is shared counts each time."""
+
+
+def counted(count: int) -> int:
+    """One more part; an error where there are too many.
+
+    >>> counted(MOST_PARTS)
+    Traceback (most recent call last):
+        ...
+    dynagrad.errors.NotConverged: a term or a value has more than 2,000,000 parts
+    """
+    if count >= MOST_PARTS:
+        raise NotConverged(f"a term or a value has more than {MOST_PARTS:,} parts")
+    return count + 1
 
 
 TEXT: dict[str, Callable[[Any], Any]] = {}
@@ -397,8 +414,10 @@ def _tokens(of: Term) -> Iterator[Any]:
         match here:
             case Var(name):
                 yield scopes[name][-1] if scopes.get(name) else name
-            case Num(value) | Covector(value):
+            case Num(value):
                 yield value
+            case Covector(coefficients):
+                yield from _flat_tokens(coefficients)
             case Proj(index):
                 yield index
                 todo.append(here.of)
@@ -413,6 +432,17 @@ def _tokens(of: Term) -> Iterator[Any]:
                 bind(here.pattern)
             case _:
                 todo += reversed(children(here))
+
+
+def _flat_tokens(of: Coefficients) -> Iterator[Any]:
+    todo = [of]
+    while todo:
+        part = todo.pop()
+        if isinstance(part, tuple):
+            yield "2"
+            todo += (part[1], part[0])
+        else:
+            yield part
 
 
 def _shape(pattern: Pattern) -> str:

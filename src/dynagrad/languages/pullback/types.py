@@ -82,8 +82,13 @@ def resolved(type: Type) -> Type:
 def flat(type: Type) -> bool:
     """Whether it is made of reals and products alone."""
     todo = [type]
+    seen: set[int] = set()  # a type may have parts more than once
     while todo:
-        match resolved(todo.pop()):
+        here = resolved(todo.pop())
+        if id(here) in seen:
+            continue
+        seen.add(id(here))
+        match here:
             case Product(first, second):
                 todo += [first, second]
             case Real():

@@ -17,8 +17,8 @@ from .steps import Reduction
 from .transpose import Reverse
 from .values import Activation, residual_term
 
-MOST_STEPS = 10_000_000
-"""How many steps a reduction may take, unless it is told otherwise."""
+MOST_STEPS = 1_000_000
+"""How many steps a reduction may take, unless it is told otherwise. A step that stays takes about a kilobyte."""
 
 
 class Reducer(CallByValue, Pullbacks, Premises, Reverse):

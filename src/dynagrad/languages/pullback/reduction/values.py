@@ -31,6 +31,7 @@ from ..terms import (
     Var,
     Zero,
     children,
+    counted,
     free_variables,
     rebuilt,
     variables_of,
@@ -125,6 +126,9 @@ class Deferred(Term):
     values: Term
     tangents: Term
     span: Span | None = field(default=None, kw_only=True)
+
+    def __repr__(self) -> str:
+        return repr(read_back(self))
 
     def environment(self) -> dict[str, Term]:
         """The values of what is free in L."""
@@ -224,6 +228,7 @@ def floats(value: Term) -> list[float] | None:
     found: list[float] = []
     todo = [value]
     while todo:
+        counted(len(found))
         match todo.pop():
             case Num(number):
                 found.append(number)
@@ -298,11 +303,19 @@ def zeros_like(value: Term) -> Term:
 
 def read_back(of: Term, environment: Mapping[str, Term] | None = None) -> Term:
     """The plain term that a term under an environment stands for."""
-    return run(_read(of, environment or {}, {}))
+    return run(_read(of, environment or {}, {}, Count()))
 
 
-def _read(of: Term, environment: Mapping[str, Term], seen: dict[int, tuple[Term, Term]]) -> Call[Term]:
+@dataclass(slots=True)
+class Count:
+    """How many parts there were."""
+
+    parts: int = 0
+
+
+def _read(of: Term, environment: Mapping[str, Term], seen: dict[int, tuple[Term, Term]], count: Count) -> Call[Term]:
     """Environments hold values, which are closed but for names that no environment has; so nothing is captured."""
+    count.parts = counted(count.parts)
     found = seen.get(id(of)) if isinstance(of, MachineValue) else None
     if found is not None:
         return found[1]
@@ -312,47 +325,47 @@ def _read(of: Term, environment: Mapping[str, Term], seen: dict[int, tuple[Term,
             value = environment.get(name)
             if value is None:
                 return of
-            made = yield _read(value, {}, seen)
+            made = yield _read(value, {}, seen, count)
         case Closure(function, inner):
-            made = yield _read(function, inner, seen)
+            made = yield _read(function, inner, seen, count)
         case Chain(pattern, series, inner, form, start):
-            body = yield _read(series.term(start), _without(inner, pattern), seen)
-            made = Pullback(pattern, body, (yield _read(form, {}, seen)))
+            body = yield _read(series.term(start), _without(inner, pattern), seen, count)
+            made = Pullback(pattern, body, (yield _read(form, {}, seen, count)))
         case Split(first, second):
             name, other = "a", "b"
             parts = []
             for at, part in ((name, first), (other, second)):
                 if not isinstance(part, Zero):
-                    parts.append(DualMap((name, other), Var(at), (yield _read(part, {}, seen))))
+                    parts.append(DualMap((name, other), Var(at), (yield _read(part, {}, seen, count))))
             made = Sum(parts[0], parts[1]) if len(parts) == 2 else parts[0]
         case Evaluation(argument, functional):
-            given = yield _read(argument, {}, seen)
-            taken = yield _read(functional, {}, seen)
+            given = yield _read(argument, {}, seen, count)
+            taken = yield _read(functional, {}, seen, count)
             name = "h"
             free = free_variables(given)
             while name in free:
                 name += "'"
             made = DualMap(name, App(Var(name), given), taken)
         case Unread(chain, point):
-            pullback = yield _read(chain, {}, seen)
-            made = App(pullback, (yield _read(point, {}, seen)))
+            pullback = yield _read(chain, {}, seen, count)
+            made = App(pullback, (yield _read(point, {}, seen, count)))
         case Along(pattern, body, inner, functional):
-            body = yield _read(body, _without(inner, pattern), seen)
-            made = DualMap(pattern, body, (yield _read(functional, {}, seen)))
+            body = yield _read(body, _without(inner, pattern), seen, count)
+            made = DualMap(pattern, body, (yield _read(functional, {}, seen, count)))
         case Deferred():
-            made = yield _read(unreduced(of), environment, seen)
+            made = yield _read(unreduced(of), environment, seen, count)
         case Lam() | DualMap() | Pullback():
-            body = yield _read(of.body, _without(environment, of.pattern), seen)
+            body = yield _read(of.body, _without(environment, of.pattern), seen, count)
             others = []
             for part in children(of)[1:]:
-                others.append((yield _read(part, environment, seen)))
+                others.append((yield _read(part, environment, seen, count)))
             made = rebuilt(of, [body, *others])
         case _:
             if not of.parts:
                 return of
             inner_parts = []
             for part in children(of):
-                inner_parts.append((yield _read(part, environment, seen)))
+                inner_parts.append((yield _read(part, environment, seen, count)))
             made = rebuilt(of, inner_parts)
     if isinstance(of, MachineValue):
         seen[id(of)] = of, made
