@@ -29,6 +29,8 @@ from ..trampoline import Call, run
 from ..types import Type
 
 Binding = tuple[str, Term]
+LEFT_OUT = Var("…")
+"""What stands for the rest of a term in an abbreviation."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,8 +39,10 @@ class LetSeries:
 
     bindings: tuple[Binding, ...]
 
-    def term(self, start: int = 0) -> Term:
-        """The series from a binding on as nested `let`."""
+    def term(self, start: int = 0, most: int | None = None) -> Term:
+        """The series from a binding on as nested `let`; after `most` of them the rest is left out."""
+        if most is not None and start + most < len(self.bindings):
+            return lets(self.bindings[start : start + most], LEFT_OUT)
         return lets(self.bindings[start:], Var(self.bindings[-1][0]))
 
 

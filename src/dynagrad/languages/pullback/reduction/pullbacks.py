@@ -10,10 +10,14 @@ from collections.abc import Callable
 
 from ..terms import ZERO, App, DualMap, Jac, Lam, Pair, Pullback, Term, Var, Zero, free_variables, variables_of
 from ..trampoline import Call, pause
+from .administrative import LEFT_OUT
 from .machine import AbstractMachine, Active, Adjoints, Linear, Outcome, Stuck
 from .numbering import rule
 from .rules import ELEMENTARY, choose, tangent
-from .values import Activation, Chain, matched, nested, nested_pattern, read_back
+from .values import Activation, Chain, is_abbreviated, matched, nested, nested_pattern, read_back
+
+_SHOWN = 20
+"""How many links of a pullback stand in the abbreviation of a term."""
 
 
 class Pullbacks(AbstractMachine):
@@ -184,11 +188,14 @@ def _along(chain: Chain, body: Term, inner: Term) -> Term:
 
 def unrolled(chain: Chain) -> Term:
     """A chain with each of its links, as it is after rules 8 and 7."""
-    links = [chain]
-    while links[-1].start < len(chain.series.bindings) - 1:
+    links, count = [chain], len(chain.series.bindings) - chain.start
+    shown = min(count, _SHOWN) if is_abbreviated() else count
+    while len(links) < shown:
         links.append(next_of(links[-1]))
-    made = last(links[-1], read_back(chain.form))
-    for each in reversed(links[:-1]):
+    made: Term = LEFT_OUT
+    if shown == count:
+        made = last(links.pop(), read_back(chain.form))
+    for each in reversed(links):
         made = link(each, made)
     return made
 

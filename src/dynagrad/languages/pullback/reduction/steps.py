@@ -12,6 +12,7 @@ from typing import Any
 from ..terms import Term
 from ..trampoline import collecting_later
 from .numbering import NAMES
+from .values import abbreviated
 
 _AT_ONCE = 20_000
 """How many events are taken between two searches for garbage."""
@@ -42,15 +43,25 @@ class Step:
 
     @property
     def redex(self) -> Term:
-        return self._redex()
+        return self.read_redex()
 
     @property
     def contractum(self) -> Term:
         """What the redex becomes. Its premises are reduced first."""
+        return self.read_contractum()
+
+    def read_redex(self, most: int | None = None) -> Term:
+        """The redex, with about so many parts."""
+        with abbreviated(most):
+            return self._redex()
+
+    def read_contractum(self, most: int | None = None) -> Term:
+        """The contractum, with about so many parts."""
         while not self.closed and self._pull():
             pass
         assert self._contractum is not None
-        return self._contractum()
+        with abbreviated(most):
+            return self._contractum()
 
     @property
     def premises(self) -> Iterator[Step]:

@@ -9,7 +9,9 @@ value is applied to. `read_back` carries the substitutions out and gives a plain
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 
 from ....errors import Span
@@ -38,7 +40,7 @@ from ..terms import (
 )
 from ..trampoline import Call, run
 from ..types import Arrow, Dual, Product, Type, resolved
-from .administrative import LetSeries, lets
+from .administrative import LEFT_OUT, LetSeries, lets
 
 Environment = dict[str, Term]
 
@@ -308,14 +310,35 @@ def read_back(of: Term, environment: Mapping[str, Term] | None = None) -> Term:
 
 @dataclass(slots=True)
 class Count:
-    """How many parts there were."""
+    """How many parts there were, and after how many the rest is left out."""
 
     parts: int = 0
+    most: int | None = field(default_factory=lambda: _most.get())
+
+
+_most: ContextVar[int | None] = ContextVar("_most", default=None)
+
+
+@contextmanager
+def abbreviated(parts: int | None) -> Iterator[None]:
+    """Terms are read back up to about so many parts meanwhile, for those who look at their start alone."""
+    token = _most.set(parts)
+    try:
+        yield
+    finally:
+        _most.reset(token)
+
+
+def is_abbreviated() -> bool:
+    """Whether the start of terms is enough."""
+    return _most.get() is not None
 
 
 def _read(of: Term, environment: Mapping[str, Term], seen: dict[int, tuple[Term, Term]], count: Count) -> Call[Term]:
     """Environments hold values, which are closed but for names that no environment has; so nothing is captured."""
     count.parts = counted(count.parts)
+    if count.most is not None and count.parts > count.most:
+        return LEFT_OUT
     found = seen.get(id(of)) if isinstance(of, MachineValue) else None
     if found is not None:
         return found[1]
@@ -329,7 +352,7 @@ def _read(of: Term, environment: Mapping[str, Term], seen: dict[int, tuple[Term,
         case Closure(function, inner):
             made = yield _read(function, inner, seen, count)
         case Chain(pattern, series, inner, form, start):
-            body = yield _read(series.term(start), _without(inner, pattern), seen, count)
+            body = yield _read(series.term(start, count.most), _without(inner, pattern), seen, count)
             made = Pullback(pattern, body, (yield _read(form, {}, seen, count)))
         case Split(first, second):
             name, other = "a", "b"
@@ -360,6 +383,9 @@ def _read(of: Term, environment: Mapping[str, Term], seen: dict[int, tuple[Term,
             for part in children(of)[1:]:
                 others.append((yield _read(part, environment, seen, count)))
             made = rebuilt(of, [body, *others])
+        case App(Lam() as function, bound):  # what is bound is written first
+            argument = yield _read(bound, environment, seen, count)
+            made = App((yield _read(function, environment, seen, count)), argument, span=of.span)
         case _:
             if not of.parts:
                 return of
