@@ -31,6 +31,7 @@ from .terms import (
     Term,
     Var,
     Zero,
+    free_variables,
     variables_of,
 )
 from .trampoline import Call, collecting_later, run
@@ -319,6 +320,7 @@ class Degrees:
     def __init__(self, types: Mapping[int, Type], error: Callable[[str, Term], Exception]) -> None:
         self.types, self.error = types, error
         self.scope: dict[str, str] = {}
+        self.constant: set[str] = set()
         self.culprit: tuple[str, Term] | None = None
 
     def check(self, of: DualMap) -> None:
@@ -360,6 +362,12 @@ class Degrees:
             return self.more("one operand depends on it and the other does not", at)
         return MORE
 
+    def is_constant(self, form: Term) -> bool:
+        """Whether a 1-form is seen to be the same everywhere: a pullback of it is linear in what it is taken along."""
+        if isinstance(form, Lam):
+            return not any(name in variables_of(form.pattern) for name in free_variables(form.body))
+        return isinstance(form, Var) and form.name in self.constant
+
     def degree(self, of: Term) -> Call[str]:
         inner: str
         match of:
@@ -373,6 +381,8 @@ class Degrees:
                 inner = yield self.degree(bound)
                 for name in variables_of(pattern):
                     self.scope[name] = inner
+                if isinstance(pattern, str) and self.is_constant(bound):
+                    self.constant.add(pattern)
                 inner = yield self.degree(body)
                 return inner
             case Lam(_, body):
@@ -407,5 +417,7 @@ class Degrees:
             case Pullback(_, body, form):
                 first = yield self.degree(body)
                 second = yield self.degree(form)
-                return self.product(second, self.argument(first, "a pullback is taken along it", of), of)
+                if not self.is_constant(form):
+                    first = self.argument(first, "a pullback is taken along it", of)
+                return self.product(second, first, of)
         raise AssertionError(of)
