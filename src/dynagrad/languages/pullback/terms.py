@@ -476,8 +476,10 @@ def free_variables(of: Term) -> dict[str, None]:
     found: dict[str, None] = {}
     bound: dict[str, int] = {}
     todo: list[Term | list[str]] = [of]
+    count = 0
     while todo:
         here = todo.pop()
+        count = counted(count)
         if isinstance(here, list):
             for name in here:
                 bound[name] -= 1
