@@ -24,7 +24,8 @@ from ..terms import (
 from ..trampoline import Call
 from ..types import flat, resolved
 from .machine import AbstractMachine, Adjoints
-from .values import Along, Evaluation, Split, Unread, halves, joined, numbers, tuple_of, zeros_like
+from .tuples import tuple_of
+from .values import Along, Evaluation, Split, Unread, halves, joined, numbers, zeros_like
 
 
 class Duals(AbstractMachine):

@@ -36,18 +36,8 @@ from ..types import Arrow, Dual, Product, Type, TypeVariable, flat, resolved
 from .administrative import Binding, LetSeries, lets
 from .machine import AbstractMachine, Active, Linear, Outcome, Stuck
 from .rules import tangent
-from .values import (
-    Activation,
-    Chain,
-    Closure,
-    Deferred,
-    Unread,
-    floats,
-    nested,
-    read_back,
-    residual_term,
-    settled,
-)
+from .tuples import nested
+from .values import Activation, Chain, Closure, Deferred, Unread, floats, read_back, residual_term, settled
 
 
 class Premises(AbstractMachine):

@@ -14,7 +14,8 @@ from .administrative import LEFT_OUT
 from .machine import AbstractMachine, Active, Adjoints, Linear, Outcome, Stuck
 from .numbering import rule
 from .rules import ELEMENTARY, choose, tangent
-from .values import Activation, Chain, is_abbreviated, matched, nested, nested_pattern, read_back
+from .tuples import matched, nested, nested_pattern
+from .values import Activation, Chain, is_abbreviated, read_back
 
 _SHOWN = 20
 """How many links of a pullback stand in the abbreviation of a term."""

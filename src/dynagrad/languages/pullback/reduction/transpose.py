@@ -39,22 +39,8 @@ from .machine import Adjoints, Linear
 from .numbering import rule
 from .rules import call
 from .steps import Context
-from .values import (
-    Activation,
-    Along,
-    Chain,
-    Closure,
-    Deferred,
-    Evaluation,
-    Unread,
-    depends,
-    joined,
-    matched,
-    nested,
-    nested_pattern,
-    numbers,
-    read_back,
-)
+from .tuples import matched, nested, nested_pattern
+from .values import Activation, Along, Chain, Closure, Deferred, Evaluation, Unread, depends, joined, numbers, read_back
 
 
 class Reverse(Duals):

@@ -9,7 +9,7 @@ value is applied to. `read_back` carries the substitutions out and gives a plain
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -41,6 +41,7 @@ from ..terms import (
 from ..trampoline import Call, run
 from ..types import Arrow, Dual, Product, Type, resolved
 from .administrative import LEFT_OUT, LetSeries, lets
+from .tuples import nested, nested_pattern, unnested
 
 Environment = dict[str, Term]
 
@@ -141,38 +142,6 @@ class Deferred(Term):
         return dict(zip(self.names, unnested(self.tangents, self.roots), strict=False))
 
 
-def nested(parts: Sequence[Term]) -> Term:
-    """The parts as a tuple; one as it is."""
-    if not parts:
-        return ZERO
-    *before, made = parts
-    for part in reversed(before):
-        made = Pair(part, made)
-    return made
-
-
-def unnested(whole: Term, count: int) -> list[Term]:
-    """The parts of a tuple."""
-    found: list[Term] = []
-    while len(found) < count - 1:
-        if isinstance(whole, Pair):
-            found.append(whole.first)
-            whole = whole.second
-        else:
-            assert isinstance(whole, Zero)
-            found.append(ZERO)
-    return [*found, whole] if count else []
-
-
-def nested_pattern(names: Sequence[str]) -> Pattern:
-    """The pattern that matches such a tuple."""
-    *before, made = names
-    tree: Pattern = made
-    for name in reversed(before):
-        tree = (name, tree)
-    return tree
-
-
 class Activation(dict[str, Term]):
     """The values of variables in one activation of a body, and the elementary terms that some were bound to."""
 
@@ -181,22 +150,6 @@ class Activation(dict[str, Term]):
     def __init__(self, values: Mapping[str, Term] = (), definitions: Mapping[str, Term] = ()) -> None:  # type: ignore[assignment]  # nothing is an empty mapping, too
         super().__init__(values)
         self.definitions: dict[str, Term] = dict(definitions)
-
-
-def matched(pattern: Pattern) -> Term:
-    """The term that a pattern matches."""
-    done: list[Term] = []
-    todo: list[Pattern | None] = [pattern]
-    while todo:
-        part = todo.pop()
-        if part is None:
-            second, first = done.pop(), done.pop()
-            done.append(Pair(first, second))
-        elif isinstance(part, str):
-            done.append(Var(part))
-        else:
-            todo += (None, part[1], part[0])
-    return done[0]
 
 
 def neutral(value: Term) -> bool:
@@ -248,15 +201,6 @@ def numbers(value: Term, width: int) -> list[float] | None:
     if isinstance(value, Zero):
         return [0.0] * width
     return floats(value)
-
-
-def tuple_of(parts: list[float]) -> Coefficients:
-    """Coefficients nested to the right."""
-    *before, made = parts
-    tree: Coefficients = made
-    for part in reversed(before):
-        tree = (part, tree)
-    return tree
 
 
 def halves(dual: Term) -> tuple[Term, Term] | None:
