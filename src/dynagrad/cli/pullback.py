@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from ..charts.program import file_text
+from ..charts.sources import file_text
 from ..errors import Error
 from .commands import app, command
 
