@@ -136,8 +136,9 @@ class Reduction:
     def __iter__(self) -> Iterator[Step]:
         index = 0
         while True:
-            while index >= len(self._made) and self._pull():
-                pass
+            with collecting_later():
+                while index >= len(self._made) and self._pull():
+                    pass
             if index >= len(self._made):
                 return
             yield self._made[index]
