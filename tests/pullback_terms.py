@@ -1,4 +1,8 @@
-"""Random well-typed terms: first- and higher-order, with dual maps and pullbacks inside. Values stay moderate."""
+"""Random well-typed terms: first- and higher-order, with dual maps and pullbacks inside. Values stay moderate.
+
+A `Source` draws programs whose derivatives are along reals; a `HigherSource` those along pairs, functions, functionals
+and duals as well, of bodies of any of these types, nested in each other.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ from random import Random
 
 from dynagrad.languages.pullback.terms import (
     App,
+    DualMap,
     Jac,
     Lam,
     Num,
@@ -82,7 +87,7 @@ class Source:
         if choice == 11:
             name = self.name("v")
             linear = self.linear(name, scope, half)
-            return App(dual_map_of(name, linear), self.term(R, scope, half))
+            return App(DualMap(name, linear, covector(2.0)), self.term(R, scope, half))
         if choice == 12:
             return App(self.pullback(scope, half), self.term(R, scope, half))
         return Sum(self.term(R, scope, half), Zero())
@@ -125,7 +130,129 @@ class Source:
         return App(omega((x, y), self.term(R, scope, fuel), ONE_FORM), point)
 
 
-def dual_map_of(name: str, linear: Term) -> Term:
-    from dynagrad.languages.pullback.terms import DualMap  # beside its only use
+PAIR = Product(R, R)
+BOUND: list[Type] = [R, R, PAIR, FUNCTION, FUNCTION, FUNCTIONAL, Dual(R), Dual(PAIR), Dual(FUNCTION)]
+"""The types of what binders bind."""
 
-    return DualMap(name, linear, covector(2.0))
+
+class HigherSource(Source):
+    """A source of terms in which derivatives are taken along values of any type, of bodies of any type."""
+
+    def term(self, type: Type, scope: dict[str, Type], fuel: int) -> Term:
+        pick, fits = self.random, [name for name, other in scope.items() if other == type]
+        if fuel <= 0:
+            return Var(pick.choice(fits)) if fits and pick.random() < 0.8 else self.smallest(type, scope)
+        if fits and pick.random() < 0.15:
+            return Var(pick.choice(fits))
+        if pick.random() < 0.2:
+            bound = pick.choice(BOUND)
+            name = self.name("b")
+            given = self.term(bound, scope, fuel // 2)
+            return App(Lam(name, self.term(type, {**scope, name: bound}, fuel - 1 - fuel // 4)), given)
+        match type:
+            case Product(first, second):
+                return Pair(self.term(first, scope, fuel // 2), self.term(second, scope, fuel // 2))
+            case Arrow(source, target):
+                name = self.name("a")
+                return Lam(name, self.term(target, {**scope, name: source}, fuel - 1))
+            case Dual(of):
+                return self.dual(of, scope, fuel)
+        return self.real(scope, fuel)
+
+    def real(self, scope: dict[str, Type], fuel: int) -> Term:
+        pick, half = self.random, fuel // 2
+        match pick.randrange(12):
+            case 0 | 1:
+                return Sum(self.term(R, scope, half), self.term(R, scope, half))
+            case 2 | 3:
+                return Prim("mult", Pair(self.term(R, scope, half), self.term(R, scope, half)))
+            case 4:
+                return Prim(pick.choice(["sin", "cos", "tanh", "neg"]), self.term(R, scope, fuel - 1))
+            case 5:
+                return Proj(pick.randrange(1, 3), self.term(PAIR, scope, half))
+            case 6 | 7:
+                source = pick.choice([R, R, FUNCTION, Dual(R)])
+                return App(self.term(Arrow(source, R), scope, half), self.term(source, scope, half))
+            case 8:
+                return App(Jac(pick.choice(["sin", "cos"]), self.term(R, scope, half)), self.term(R, scope, half))
+            case _:
+                along = pick.choice(BOUND)
+                return App(self.term(Dual(along), scope, fuel - 1), self.term(along, scope, half))
+
+    def dual(self, of: Type, scope: dict[str, Type], fuel: int) -> Term:
+        """A dual: a sum, a dual map, or a pullback that is applied to a point."""
+        pick, half = self.random, fuel // 2
+        match pick.randrange(8):
+            case 0:
+                return Sum(self.dual(of, scope, half), self.dual(of, scope, half))
+            case 1 | 2:
+                target = pick.choice([R, PAIR, FUNCTION, Dual(R)])
+                name = self.name("v")
+                linear = self.linear_into(target, name, of, scope, half)
+                return DualMap(name, linear, self.term(Dual(target), scope, half))
+            case 3:
+                return self.smallest(Dual(of), scope)
+        target = pick.choice([R, R, R, PAIR, FUNCTION, Dual(R)])
+        point = self.name("p") if of != PAIR or pick.random() < 0.5 else (self.name("p"), self.name("p"))
+        inner = {**scope, point: of} if isinstance(point, str) else {**scope, point[0]: R, point[1]: R}
+        body = self.term(target, inner, fuel - 2)
+        at = self.name("w")
+        form = Lam(at, self.term(Dual(target), {**scope, at: target} if pick.random() < 0.3 else scope, half))
+        return App(Pullback(point, body, form), self.term(of, scope, half))
+
+    def linear_into(self, target: Type, name: str, of: Type, scope: dict[str, Type], fuel: int) -> Term:
+        """A term of the type `target` that is linear in a variable of the type `of`, and depends on it."""
+        pick, half = self.random, fuel // 2
+        if target == of and pick.random() < 0.4:
+            return Var(name)
+        match target:
+            case Product(first, second):
+                return Pair(
+                    self.linear_into(first, name, of, scope, half), self.linear_into(second, name, of, scope, half)
+                )
+            case Arrow(source, end):
+                bound = self.name("a")
+                return Lam(bound, self.linear_into(end, name, of, {**scope, bound: source}, half))
+            case Dual(inner):
+                bound = self.name("v")
+                return DualMap(bound, self.bilinear(bound, inner, name, of, scope), covector(1.0))
+        if fuel > 0 and pick.random() < 0.4:
+            if pick.random() < 0.5:
+                return Sum(self.linear_into(R, name, of, scope, half), self.linear_into(R, name, of, scope, half))
+            return App(
+                Jac(pick.choice(["sin", "tanh"]), self.linear_into(R, name, of, scope, half)),
+                self.term(R, scope, half),
+            )
+        return self.read(Var(name), of, scope, half)
+
+    def read(self, of: Term, type: Type, scope: dict[str, Type], fuel: int) -> Term:
+        """A real that is linear in a term."""
+        match type:
+            case Product(first, second):
+                index = self.random.randrange(1, 3)
+                return self.read(Proj(index, of), first if index == 1 else second, scope, fuel)
+            case Arrow(source, target):
+                return self.read(App(of, self.term(source, scope, fuel)), target, scope, fuel)
+            case Dual(inner):
+                return App(of, self.term(inner, scope, fuel))
+        return of
+
+    def bilinear(self, one: str, type: Type, other: str, of: Type, scope: dict[str, Type]) -> Term:
+        """A real that is linear in each of two variables: the product of what is read of them, as a second
+        derivative."""
+        left, right = self.read(Var(one), type, scope, 0), self.read(Var(other), of, scope, 0)
+        return Prim("mult''", pair_of(Pair(left, Zero()), Pair(Zero(), right), Pair(Num(1.0), Num(1.0))))
+
+    def smallest(self, type: Type, scope: dict[str, Type]) -> Term:
+        if isinstance(type, Dual) and type.of not in (R, PAIR):
+            name = self.name("v")
+            return DualMap(name, self.read(Var(name), type.of, scope, 0), covector(1.0))
+        if type == Dual(PAIR):
+            return covector(1.0, -0.5)
+        return super().smallest(type, scope)
+
+    def program(self, fuel: int) -> Term:
+        x, y = self.name("x"), self.name("y")
+        point = pair_of(*(self.random.choice([0.5, 1.5, -0.75, 0.25]) for _ in range(2)))
+        scope: dict[str, Type] = {x: R, y: R}
+        return App(omega((x, y), self.term(R, scope, fuel), ONE_FORM), point)

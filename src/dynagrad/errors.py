@@ -47,6 +47,19 @@ def excerpt(source: str, span: Span) -> str:
     return f"{gutter} | {line}\n{' ' * len(gutter)} | {' ' * column}{'^' * width}"
 
 
+def at(source: str, span: Span, filename: str = "") -> str:
+    """The end of a message that says where in a text something is.
+
+    >>> print("This is wrong." + at("a += b.", Span(5, 6, 1, 6)))
+    This is wrong.
+      at line 1, column 6
+      1 | a += b.
+        |      ^
+    """
+    where = f"{filename}, line" if filename else "line"
+    return f"\n  at {where} {span.line}, column {span.column}\n{excerpt(source, span)}"
+
+
 def cut(text: str, length: int = 200) -> str:
     """The start of a text, for messages."""
     return text if len(text) <= length else f"{text[:length]}..."
@@ -146,11 +159,7 @@ class SourceError(Error):
     def __init__(self, message: str, source: str = "", span: Span | None = None, filename: str = "") -> None:
         message = _cut_words(message)
         self.message, self.source, self.span, self.filename = message, source, span, filename
-        place = ""
-        if span is not None:
-            where = f"{filename}, line" if filename else "line"
-            place = f"\n  at {where} {span.line}, column {span.column}\n{excerpt(source, span)}"
-        super().__init__(message + place)
+        super().__init__(message if span is None else message + at(source, span, filename))
 
 
 class SyntaxError(SourceError):

@@ -435,31 +435,6 @@ def demo(
     show_demo(sentence)
 
 
-# -- pullback --------------------------------------------------------------------------------------------------------
-
-
-@app.command(
-    short_help="Reduce, evaluate or compile a pullback term.",
-    epilog="Example: dynagrad pullback term.pullback --steps",
-)
-@command
-def pullback(
-    file: Annotated[Path, typer.Argument(help="The term.", show_default=False, metavar="FILE")],
-    steps: Annotated[bool, typer.Option("--steps", help="Show each reduction as it is made.")] = False,
-    html: Annotated[bool, typer.Option("--html", help="Print the steps as a page that needs no network.")] = False,
-    compile_: Annotated[bool, typer.Option("--compile", help="Compile the term, and run the machine code.")] = False,
-    max_steps: Annotated[
-        int, typer.Option("--max-steps", min=1, help="How many reductions there may be, premises included.")
-    ] = 10_000_000,
-) -> None:
-    """Print a term, its type and what it reduces to."""
-    from ..languages.pullback.commands import show_pullback  # for a quick start
-
-    text = file_text(file, "term")
-    for line in show_pullback(text, str(file), steps=steps, html=html, native=compile_, max_steps=max_steps):
-        typer.echo(line)
-
-
 # -- all -------------------------------------------------------------------------------------------------------------
 
 

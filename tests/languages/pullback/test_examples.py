@@ -14,6 +14,8 @@ import sympy
 
 import dynagrad as dg
 from dynagrad.languages.pullback import evaluate, parse, reduce
+from dynagrad.languages.pullback.reduction.administrative import series_of
+from dynagrad.languages.pullback.terms import App, Lam, Var, subterms
 from pullback_oracle import meaning
 
 ONE = "(λ_. 1^)"
@@ -123,3 +125,97 @@ def test_no_expression_swell() -> None:
         return int(sympy.count_ops(sympy.diff(f, x)))
 
     assert swollen(8) > 3 * swollen(6) > 9 * swollen(4)
+
+
+def test_the_growth_is_linear_with_premises_too() -> None:
+    """Each square is the application of a function, whose Jacobian a premise finds (19b)."""
+
+    def term(count: int) -> str:
+        return f"((Ω λx. let s = λy. (1 + y) * (1 + y) in {'s (' * count}x{')' * count}) . {ONE}) 0.001"
+
+    reductions = [reduce(term(k)) for k in (2, 4, 6, 8, 10)]
+    assert all(any(True for _ in step.premises) for r in reductions for step in r if step.rule == "20")
+    assert len({b.count() - a.count() for a, b in itertools.pairwise(reductions)}) == 1
+    assert "19b" in {inner.rule for step in reductions[0] for inner in step.premises}
+
+
+def separated(one: str, other: str, pick: random.Random) -> bool:
+    """Whether a random functional tells two functions of a real and a function apart (Hahn-Banach)."""
+    for _ in range(20):
+        a, b, c = (round(pick.uniform(-2, 2), 3) for _ in range(3))
+        functional = f"(λh. h ({a}) (λz. sin(z) * ({b})))^ . ({c})^"
+        first, second = (float(str(reduce(f"({functional}) ({text})").result)) for text in (one, other))
+        if abs(first - second) > 1e-9:
+            return True
+    return False
+
+
+def test_terms_are_equal_if_no_functional_tells_them_apart() -> None:
+    pick = random.Random(0)
+    binomial = "λx. λf. square(x) + 2 * x * f x + f x * f x"
+    assert not separated("λx. λf. square(x + f x)", binomial, pick)
+    assert separated("λx. λf. square(x + f x)", "λx. λf. square(x) + f x * f x", pick)
+    eval_rule = f"λx. λf. ((Ω λ<g, y>. g y) . {ONE}) <f, x> <(λz. z * z), 3>"
+    assert not separated(eval_rule, f"λx. λf. (λz. z * z) x + ((Ω λy. f y) . {ONE}) x 3", pick)
+    curry_rule = "λx. λf. ((Ω λu. λy. u * f y) . (λ_. (λh. h x)^ . 1^)) 2 5"
+    assert not separated(curry_rule, f"λx. λf. ((Ω λ<u, y>. u * f y) . {ONE}) <2, x> <5, 0>", pick)
+
+
+SHARED = "let a = sin(x * y) in let g = λz. a * z in square(g (a + x)) + g y * a"
+
+
+def test_administrative_reduction_evaluates_no_subterm_twice() -> None:
+    """Each part that is no variable has one binding, and each primitive outside of functions one evaluation."""
+    reduction = reduce(f"((Ω λ<x, y>. {SHARED}) . {ONE}) <0.5, 2>")
+    steps = list(reduction)
+    [series] = [step.contractum for step in steps if step.rule == "A"]
+    bound = series_of(series)
+    assert bound is not None
+    names = [name for name, _ in bound.bindings]
+    assert len(set(names)) == len(names)
+    parts = [part for part in subterms(parse(SHARED)) if not isinstance(part, Var)]
+    lets = [part for part in parts if isinstance(part, App) and isinstance(part.function, Lam)]
+    inside = [part for part in parts if isinstance(part, Lam) and part not in [let.function for let in lets]]
+    hidden = sum(len([p for p in subterms(f.body) if not isinstance(p, Var)]) for f in inside)
+    assert len(names) == len(parts) - 2 * len(lets) - hidden
+    values = [step for step in steps if step.rule == "3" and step.phase == "forward"]
+    assert sum("sin" in str(step.redex) for step in values) == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "at", "wanted"),
+    [
+        ("<x * y, sin(x)>", (2.0, 3.0), (3.0 + 10 * math.cos(2.0), 2.0)),
+        ("let d = (λv. v * 0.0 + v)^ . (3)^ in <x, y>", None, None),
+        ("let d = (λv. (Jsin . v) x)^ . (3)^ in <d y, x>", (2.0, 3.0), (-9 * math.sin(2.0) + 10, 3 * math.cos(2.0))),
+    ],
+)
+def test_several_outputs_and_duals_inside(body: str, at: tuple[float, float] | None, wanted: object) -> None:
+    """Read by the dual (1, 10)."""
+    if at is None:
+        with pytest.raises(dg.ProgramError, match="not linear"):
+            reduce(f"((Ω λ<x, y>. {body}) . (λ_. (1, 10)^)) <2, 3>")
+        return
+    found = evaluate(f"((Ω λ<x, y>. {body}) . (λ_. (1, 10)^)) <{at[0]}, {at[1]}>").coefficients
+    assert found == pytest.approx(wanted, rel=1e-13)
+    result = reduce(f"((Ω λ<x, y>. {body}) . (λ_. (1, 10)^)) <{at[0]}, {at[1]}>").result
+    assert result.coefficients == pytest.approx(found, rel=1e-13)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        # along a function that an inner pullback differentiates
+        (f"((Ω λg. ((Ω λx. g x) . {ONE}) 3 1) . {ONE}) (λy. y * y) (λy. y * y * y)", 27.0),
+        (f"((Ω λx. ((Ω λh. h (h x)) . {ONE}) (λy. y * y) (λy. y)) . {ONE}) 3 1", 60.0),
+        (
+            f"((Ω λg. ((Ω λx. ((Ω λh. h (h x)) . {ONE}) g (λy. y)) . {ONE}) 3 1) . {ONE}) (λy. y * y) (λy. y)",
+            14.0,
+        ),
+        # a function that keeps what its binder binds
+        (f"((Ω λx. let f = λy. (let h = λk. k x in h (λz. z * y)) in f 5) . {ONE}) 2 1", 5.0),
+    ],
+)
+def test_derivatives_along_functions_nest(text: str, wanted: float) -> None:
+    assert float(str(reduce(text).result)) == evaluate(text) == wanted
+    assert meaning(parse(text), {}) == pytest.approx(wanted, rel=1e-12)

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dynagrad.languages.pullback import parse, reduce
+from dynagrad.languages.pullback import parse, reduce, show
 from dynagrad.languages.pullback.infer import infer
 from dynagrad.languages.pullback.reduction.administrative import series_of
 from dynagrad.languages.pullback.reduction.rules import ELEMENTARY, NAMES
@@ -36,7 +36,7 @@ from dynagrad.languages.pullback.terms import (
     covector,
 )
 from pullback_oracle import meaning
-from pullback_terms import Source
+from pullback_terms import HigherSource, Source
 
 EXAMPLE = "((Ω λ<x, y>. square((x + 1) * (2 * x + y * y))) . (λ_. 1^)) <1, 3>"
 
@@ -160,21 +160,25 @@ def test_a_term_that_is_no_value_has_one_redex(pick: random.Random, fuel: int) -
     assert is_value(reduction.result)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
-@given(st.randoms(use_true_random=False), st.integers(1, 5))
-def test_each_step_keeps_the_type_and_the_meaning(pick: random.Random, fuel: int) -> None:
-    program = Source(pick).program(fuel)
+@pytest.mark.parametrize("kind", [Source, HigherSource])
+@pytest.mark.parametrize("seed", range(14))
+def test_each_step_keeps_the_type_and_the_meaning(seed: int, kind: type[Source]) -> None:
+    pick = random.Random(seed)
+    program = kind(pick).program(pick.randrange(1, 6))
     wanted = meaning(program, {})
     steps = list(reduce(program))
     for step in steps[:: max(1, len(steps) // 5)]:
         for whole in (step.before, step.after):
-            if not isinstance(whole, Zero):  # which has every type
+            if len(show(whole, limit=900)) > 900:  # what it means takes long to find out through nested derivatives
+                continue
+            # 0 has every type; and whether a variable is a function or a dual, a part of a term may not say
+            if kind is Source and not isinstance(whole, Zero):
                 assert str(infer(Sum(whole, covector(1, 1))).type) == "(R × R)^"
             found = meaning(whole, {})
             for u in ((1.0, 0.0), (0.0, 1.0)):
                 a = 0.0 if found is None else found(u) or 0.0
                 b = 0.0 if wanted is None else wanted(u) or 0.0
-                assert abs(a - b) <= 1e-10 * max(1.0, abs(b)), (step.rule, str(whole))
+                assert abs(a - b) <= 1e-12 * max(abs(a), abs(b)) + 1e-15, (step.rule, str(whole))
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))

@@ -49,6 +49,7 @@ TYPES = [
     ("(λh. h 3)^ . 1^", "(R ⇒ R)^"),
     ("(λx. let y = <x, 0> in <x, y>)^ . (1, 2, 3)^", "R^"),
     ("λx. (λd. d x)^ . 1^", "a ⇒ (a ⇒ R)^"),
+    ("(λv. ((Ω λx. 3^ v) . (λ_. 1^)) 2 1)^ . 1^", "R^"),  # a pullback of a constant 1-form is linear in its function
 ]
 
 
@@ -68,6 +69,7 @@ WRONG = [
     ("(λx. x + 1)^ . 1^", "one operand depends on it and the other does not", 1, 6),
     ("(λx. f x)^ . 1^", "a function takes it as an argument", 1, 8),
     ("(λx. 5)^ . 1^", "does not depend on it", 1, 6),
+    ("(λv. ((Ω λx. 3^ v) . w) 2 1)^ . 1^", "a pullback is taken along it", 1, 8),
     ("λsin. 1", "`sin` is a primitive function and cannot be bound", 1, 2),
     ("λ<x, x>. 1", "bound twice", 1, 3),
     ("<1, y>^", "numerals for coefficients", 1, 5),

@@ -12,7 +12,7 @@ from .parse import parse
 from .reduction.reduce import reduce
 from .reduction.steps import Reduction, Step
 from .show import show
-from .stepper import View, html, lines
+from .stepper import StepView, html, lines
 from .terms import (
     Lam,
     Num,
@@ -32,9 +32,9 @@ __all__ = [
     "Num",
     "Reduction",
     "Step",
+    "StepView",
     "Term",
     "Var",
-    "View",
     "compile",
     "covector",
     "dual_map",

@@ -1,26 +1,39 @@
 """A direct evaluator in continuation-passing style, from left to right like reduction.
 
-Reals are numbers of any kind that operations take: floats, nodes of a graph, or cells of a pullback that is under way.
-Pairs are Python's. A function or a dual takes an argument and a continuation. A pullback evaluates its body on cells;
-what each primitive has to do on the way back is put in front of what is to be done after it, and the whole of that runs
-when the 1-form has said what the result counts. Cells of an outer pullback may be in those of an inner one, so
-derivatives nest. Nothing here recurses on a term: a call gives what is to be done next.
-
-It is long because values, the way back and the terms are one evaluator.
+A pullback evaluates its body on cells; what each primitive has to do on the way back is put in front of what is to be
+done after it, and the whole of that runs when the 1-form has said what the result counts. Functions are no cells: what
+counts of them is found when their dual is applied to a tangent, by moving them along it. Nothing here recurses on a
+term: a call gives what is to be done next. `cells.py` has the values.
 """
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ...errors import Error, NotDifferentiable, ValueRangeError, shown
-from ...ir import Node, add, multiply
-from ...ir.operation import Operation, as_number
+from ...errors import Error, NotConverged, NotDifferentiable, ValueRangeError, shown
+from ...ir import Node
+from ...ir.operation import as_number
+from .cells import (
+    ZERO,
+    Coefficients,
+    Continue,
+    FunctionValue,
+    Tape,
+    Traced,
+    applied,
+    dot,
+    leaves,
+    mapped,
+    moved,
+    plus,
+    stripped,
+    unbounded,
+)
 from .infer import Typed, infer
 from .parse import parse
-from .primitives import known
+from .primitives import Primitive, finite, known
+from .show import show
 from .terms import (
     App,
     Covector,
@@ -37,224 +50,48 @@ from .terms import (
     Term,
     Var,
     Zero,
-    variables_of,
+    counted,
 )
-from .types import Product, Type, flat, resolved
+from .trampoline import collecting_later
+from .types import Arrow, Dual, Product, Type, TypeVariable, flat, resolved
 
-Continue = Callable[[Any], Any]
 Environment = dict[str, Any]
-
-
-class Nothing:
-    """0 of any type."""
-
-    def __repr__(self) -> str:
-        return "0"
-
-
-ZERO = Nothing()
-_tags = itertools.count(1)
-
-
-class Cell:
-    """A real on its way through a pullback: the tag of that, and its value without it."""
-
-    __slots__ = ("primal", "tape")
-
-    def __init__(self, tape: Tape, primal: Any) -> None:
-        self.tape, self.primal = tape, primal
-
-    @staticmethod
-    def __apply_operation__(operation: Operation, arguments: tuple[Any, ...]) -> Any:
-        tape = max((x.tape for x in arguments if type(x) is Cell), key=lambda tape: tape.tag)
-        mine = [type(x) is Cell and x.tape is tape for x in arguments]
-        primals = [x.primal if own else x for x, own in zip(arguments, mine, strict=True)]
-        result = operation(*primals)
-        cell = Cell(tape, result)
-        rules = operation.tangent
-        if rules is None:
-            raise NotDifferentiable(f"{operation.name} has no derivative")
-
-        def back(delta: Any) -> None:
-            for x, own, rule in zip(arguments, mine, rules, strict=True):
-                if own and rule is not None:
-                    tape.increase(x, rule(delta, result, *primals))
-
-        tape.backward = (cell, back, tape.backward)
-        return cell
-
-
-class Tape:
-    """What a pullback does on the way back, last things first."""
-
-    __slots__ = ("adjoints", "backward", "tag")
-
-    def __init__(self) -> None:
-        self.tag = next(_tags)
-        self.backward: Any = None
-        self.adjoints: dict[int, Any] = {}
-
-    def increase(self, cell: Any, delta: Any) -> None:
-        before = self.adjoints.get(id(cell))
-        self.adjoints[id(cell)] = delta if before is None else add(before, delta)
-
-    def sweep(self, result: Any) -> None:
-        """The way back from a real that is the result."""
-        if type(result) is not Cell or result.tape is not self:
-            return
-        self.adjoints[id(result)] = 1.0
-        while self.backward is not None:
-            cell, back, self.backward = self.backward
-            delta = self.adjoints.get(id(cell))
-            if delta is not None:
-                back(delta)
-
-
-class Function:
-    """A function or a dual: it takes an argument and a continuation, and gives what is to be done next."""
-
-    __slots__ = ("call",)
-
-    def __init__(self, call: Callable[[Any, Continue], Any]) -> None:
-        self.call = call
-
-
-class Coefficients(Function):
-    """The dual of R^n that has these coefficients: a real, or pairs of them."""
-
-    __slots__ = ("tree",)
-
-    def __init__(self, tree: Any) -> None:
-        self.tree = tree
-        super().__init__(lambda u, k: lambda: k(_dot(tree, u)))
-
-
-def _dot(tree: Any, u: Any) -> Any:
-    if u is ZERO or tree is ZERO:
-        return ZERO
-    if isinstance(tree, tuple):
-        return plus(_dot(tree[0], u[0]), _dot(tree[1], u[1]))
-    return multiply(tree, u)
-
-
-def plus(a: Any, b: Any) -> Any:
-    """The sum of two values."""
-    if a is ZERO:
-        return b
-    if b is ZERO:
-        return a
-    if isinstance(a, tuple):
-        return plus(a[0], b[0]), plus(a[1], b[1])
-    if isinstance(a, Coefficients) and isinstance(b, Coefficients):
-        return Coefficients(plus(a.tree, b.tree))
-    if isinstance(a, Function):
-        return Function(lambda u, k: lambda: a.call(u, lambda x: lambda: b.call(u, lambda y: lambda: k(plus(x, y)))))
-    return add(a, b)
-
-
-def stripped(value: Any, tape: Tape) -> Any:
-    """A value without the cells of a tape."""
-    match value:
-        case Cell():
-            return value.primal if value.tape is tape else value
-        case tuple():
-            return stripped(value[0], tape), stripped(value[1], tape)
-        case Coefficients():
-            return Coefficients(stripped(value.tree, tape))
-        case Function():
-            return Function(lambda u, k: lambda: value.call(u, lambda x: lambda: k(stripped(x, tape))))
-    return value
-
-
-class _Leaf:
-    """A function among the arguments of a pullback: what it was applied to, and what that counts."""
-
-    def __init__(self, tape: Tape) -> None:
-        self.tape = tape
-        self.uses: list[tuple[tuple[Any, ...], Any]] = []
-
-    def traced(self, value: Any, path: tuple[Any, ...]) -> Any:
-        """A value that was got from the function along a path of arguments and projections."""
-        if isinstance(value, tuple):
-            return self.traced(value[0], (*path, 0)), self.traced(value[1], (*path, 1))
-        if isinstance(value, Function):
-            whole = value
-
-            def call(u: Any, k: Continue) -> Any:
-                given = _At(stripped(u, self.tape))
-                return lambda: whole.call(u, lambda x: lambda: k(self.traced(x, (*path, given))))
-
-            return Function(call)
-        if value is ZERO:
-            value = 0.0
-        cell = Cell(self.tape, stripped(value, self.tape))
-        tape = self.tape
-
-        def back(delta: Any) -> None:
-            self.uses.append((path, delta))
-            if type(value) is Cell and value.tape is tape:
-                tape.increase(value, delta)
-
-        tape.backward = (cell, back, tape.backward)
-        return cell
-
-    def dual(self) -> Any:
-        """The sum over all uses: h goes to what its values there count."""
-        uses = list(self.uses)
-        if not uses:
-            return ZERO
-
-        def call(h: Any, k: Continue) -> Any:
-            def one(index: int, total: Any) -> Any:
-                if index == len(uses):
-                    return lambda: k(total)
-                path, delta = uses[index]
-
-                def along(at: int, value: Any) -> Any:
-                    if value is ZERO:
-                        return one(index + 1, total)
-                    if at == len(path):
-                        return lambda: one(index + 1, plus(total, multiply(delta, value)))
-                    step = path[at]
-                    if isinstance(step, _At):
-                        return applied(value, step.argument, lambda x: lambda: along(at + 1, x))
-                    return lambda: along(at + 1, value[step])
-
-                return along(0, h)
-
-            return one(0, ZERO)
-
-        return Function(call)
-
-
-class _At:
-    """An argument on a path."""
-
-    def __init__(self, argument: Any) -> None:
-        self.argument = argument
-
-
-def applied(function: Any, argument: Any, k: Continue) -> Any:
-    if function is ZERO:
-        return lambda: k(ZERO)
-    return lambda: function.call(argument, k)
-
-
-# -- terms -------------------------------------------------------------------------------------------------------------
+MOST_STEPS = 20_000_000
+"""How many steps an evaluation may take, unless it is told otherwise: a few for each part of a term."""
+_AT_ONCE = 100_000
+"""How many of them are taken between two searches for garbage."""
 
 
 class Evaluator:
     """Evaluates the parts of a term whose types are known."""
 
-    def __init__(self, typed: Typed) -> None:
-        self.typed = typed
+    def __init__(self, typed: Typed, max_steps: int = MOST_STEPS) -> None:
+        self.typed, self.max_steps = typed, max_steps
+        self.applied: Term = typed.term  # last
+
+    def run(self, step: Any) -> None:
+        """Does what is to be done next, until there is nothing."""
+        left = self.max_steps
+        while left > 0:
+            with collecting_later():
+                for _ in range(min(left, _AT_ONCE)):
+                    if step is None:
+                        return
+                    step = step()
+            left -= _AT_ONCE
+        if step is not None:
+            raise NotConverged(
+                f"the evaluation takes more than {self.max_steps:,} steps; allow more with max_steps=. "
+                f"The function that was applied last is `{show(self.applied, limit=60)}`"
+                + self.typed.where(self.applied)
+            )
 
     def of(self, term: Term, environment: Environment, k: Continue) -> Any:
         """What is to be done next to hand the value of a term to a continuation."""
         match term:
             case Var(name):
                 if name not in environment:
-                    raise Error(f"`{name}` is free in the term, and has no value")
+                    raise Error(f"`{name}` is free in the term, and has no value{self.typed.where(term)}")
                 return lambda: k(environment[name])
             case Num(value):
                 return lambda: k(value)
@@ -263,29 +100,31 @@ class Evaluator:
             case Covector(coefficients):
                 return lambda: k(Coefficients(coefficients))
             case Lam(pattern, body):
-                return lambda: k(
-                    Function(lambda u, then: lambda: self.of(body, self.bound(environment, pattern, u), then))
-                )
-            case App(Lam(pattern, body), bound):
+                return lambda: k(FunctionValue(lambda u, then: lambda: self.entered(term, environment, u, then)))
+            case App(Lam(pattern, body), bound):  # all names are different, so the binding stays in this scope
                 return lambda: self.of(
-                    bound, environment, lambda v: lambda: self.of(body, self.bound(environment, pattern, v), k)
+                    bound, environment, lambda v: lambda: self.of(body, bind(environment, pattern, v), k)
                 )
             case App(function, argument):
                 return lambda: self.of(
                     function,
                     environment,
-                    lambda f: lambda: self.of(argument, environment, lambda a: applied(f, a, k)),
+                    lambda f: lambda: self.of(argument, environment, lambda a: self.applied_to(term, f, a, k)),
                 )
             case Pair(first, second):
                 return self.both(first, second, environment, lambda a, b: lambda: k((a, b)))
             case Sum(first, second):
-                return self.both(first, second, environment, lambda a, b: lambda: k(plus(a, b)))
+                return self.both(first, second, environment, lambda a, b: lambda: k(self.sum(term, a, b)))
             case Proj(index, inner):
                 return lambda: self.of(inner, environment, lambda v: lambda: k(ZERO if v is ZERO else v[index - 1]))
-            case Prim(name, argument):
-                return lambda: self.of(argument, environment, lambda v: lambda: k(primitive_value(name, v)))
-            case Jac(name, along):
-                return lambda: self.of(along, environment, lambda v: lambda: k(_jacobian(name, v)))
+            case Prim(_, argument):
+                return lambda: self.of(
+                    argument,
+                    environment,
+                    lambda v: lambda: k(self.primitive(term, v)),
+                )
+            case Jac(_, along):
+                return lambda: self.of(along, environment, lambda v: lambda: k(self.jacobian(term, v)))
             case DualMap(pattern, body, functional):
                 return lambda: self.of(
                     functional, environment, lambda t: self.dual_map(pattern, body, t, environment, k)
@@ -295,75 +134,146 @@ class Evaluator:
                     form,
                     environment,
                     lambda w: (
-                        lambda: k(Function(lambda v, then: self.pulled_back(pattern, body, w, v, environment, then)))
+                        lambda: k(
+                            FunctionValue(lambda v, then: self.pulled_back(pattern, body, w, v, environment, then))
+                        )
                     ),
                 )
         raise AssertionError(term)
 
+    def applied_to(self, of: App, f: Any, a: Any, k: Continue) -> Any:
+        """What is to be done next in an application; what a dual gives may be too large."""
+        if not isinstance(f, Coefficients):
+            return applied(f, a, k)
+        value = dot(f.tree, a)
+        if unbounded(value):
+            self.placed(of, lambda: finite(value, "the value of the dual"))
+        return lambda: k(value)
+
+    def entered(self, of: Lam, environment: Environment, u: Any, k: Continue) -> Any:
+        """What is to be done next in the body of a function."""
+        self.applied = of
+        return self.of(of.body, bind(_Scope(environment), of.pattern, u), k)
+
+    def sum(self, of: Term, a: Any, b: Any) -> Any:
+        """The sum of two values; an error where it is too large."""
+        made = plus(a, b)
+        if unbounded(made):
+            self.placed(of, lambda: finite(made, "the sum"))
+        return made
+
+    def placed(self, of: Term, compute: Callable[[], Any]) -> Any:
+        """What is computed for a term: where there is no value, the error says where."""
+        try:
+            return compute()
+        except (NotDifferentiable, ValueRangeError) as error:
+            raise type(error)(f"{error}{self.typed.where(of)}") from None
+
+    def primitive(self, of: Prim, value: Any) -> Any:
+        given = known(of.name)
+        return self.computed(of, given, _reals(value, given))
+
+    def computed(self, of: Prim | Jac, given: Primitive, reals: list[Any]) -> Any:
+        """A primitive at reals of any kind; at floats that have no value there, an error."""
+        if all(type(x) is float for x in reals):
+            return self.placed(of, lambda: given.value(reals))
+        for x in reals:
+            while type(x) is Traced:
+                x.tape.where, x = (lambda: self.typed.where(of)), x.primal
+        result = given(reals)
+        inner = result
+        while type(inner) is Traced:
+            inner = inner.primal
+        if unbounded(inner):
+            raise ValueRangeError(f"{given.name} is {inner} there: it has no value{self.typed.where(of)}")
+        return result
+
+    def jacobian(self, of: Jac, along: Any) -> Any:
+        """A Jacobian along a value, as a function of the point."""
+        if along is ZERO:
+            return ZERO
+        point, whole = known(of.name), known(of.name + "'")
+        return FunctionValue(
+            lambda at, k: lambda: k(self.computed(of, whole, [*_reals(along, point), *_reals(at, point)]))
+        )
+
     def both(self, first: Term, second: Term, environment: Environment, k: Callable[[Any, Any], Any]) -> Any:
         return lambda: self.of(first, environment, lambda a: lambda: self.of(second, environment, lambda b: k(a, b)))
 
-    def bound(self, environment: Environment, pattern: Pattern, value: Any) -> Environment:
-        made = _Scope(environment)
-        todo = [(pattern, value)]
-        while todo:
-            part, given = todo.pop()
-            if isinstance(part, str):
-                made[part] = given
-            else:
-                left, right = (ZERO, ZERO) if given is ZERO else given
-                todo += ((part[1], right), (part[0], left))
-        return made
-
     def dual_map(self, pattern: Pattern, body: Term, t: Any, environment: Environment, k: Continue) -> Any:
         """`(λx. S)^ . T`: the derivative of a linear map is the map, so it is that at 0, if x is a tuple of reals."""
-        types = [self.typed.of_variable.get(name) for name in variables_of(pattern)]
-        if all(type is not None and flat(type) for type in types):
-            zero = _zeros(pattern, self.typed.of_variable)
-            form = Function(lambda _, then: lambda: then(t))
-            return self.pulled_back(pattern, body, form, zero, environment, k)
+        type = self.pattern_type(pattern)
+        if flat(type):
+            form = FunctionValue(lambda _, then: lambda: then(t))
+            return self.pulled_back(pattern, body, form, by_type(type, ZERO, lambda *_: 0.0), environment, k)
         return lambda: k(
-            Function(lambda u, then: self.of(body, self.bound(environment, pattern, u), lambda v: applied(t, v, then)))
+            FunctionValue(
+                lambda u, then: self.of(body, bind(_Scope(environment), pattern, u), lambda v: applied(t, v, then))
+            )
         )
+
+    def pattern_type(self, pattern: Pattern) -> Type:
+        done: list[Type] = []
+        todo: list[Pattern | None] = [pattern]
+        while todo:
+            part = todo.pop()
+            if part is None:
+                second, first = done.pop(), done.pop()
+                done.append(Product(first, second))
+            elif isinstance(part, str):
+                done.append(self.typed.of_variable[part])
+            else:
+                todo += (None, part[1], part[0])
+        return done[0]
 
     def pulled_back(
         self, pattern: Pattern, body: Term, form: Any, value: Any, environment: Environment, k: Continue
     ) -> Any:
-        """`((Ω λx. P) . w) V`"""
+        """`((Ω λx. P) . w) V`: the reals of V get their adjoints on one way back; what V has of functions and duals is
+        differentiated along a tangent when the dual is applied to one."""
         if form is ZERO:
             return lambda: k(ZERO)
         tape = Tape()
-        leaves: list[Any] = []
-
-        def started(given: Any) -> Any:
-            if isinstance(given, tuple):
-                return started(given[0]), started(given[1])
-            if given is ZERO:
-                given = 0.0
-            if isinstance(given, Function):
-                leaf = _Leaf(tape)
-                leaves.append(leaf)
-                return leaf.traced(given, ()), leaf
-            cell = Cell(tape, given)
-            leaves.append(cell)
-            return cell
-
-        traced = started(value)
-        inner, shape = _apart(traced)
+        point = _cells(self.pattern_type(pattern), value, tape)
 
         def forward(out: Any) -> Any:
             return lambda: applied(form, stripped(out, tape), lambda t: reverse(out, t))
 
         def reverse(out: Any, t: Any) -> Any:
-            return applied(t, out, swept)
+            return lambda: k(ZERO) if t is ZERO else applied(t, out, lambda result: swept(result, t))
+
+        def swept(result: Any, t: Any) -> Any:
+            tape.sweep(result)
+            found = mapped(lambda x: tape.adjoints.get(id(x), 0.0) if isinstance(x, Traced) else ZERO, point)
+            if all(isinstance(x, Traced) for x in leaves(point)):
+                return lambda: k(Coefficients(found) if tape.adjoints else ZERO)
+            at = stripped(point, tape)
+            return lambda: k(
+                FunctionValue(
+                    lambda u, then: (
+                        lambda: self.along(pattern, body, t, at, u, environment, lambda x: then(plus(dot(found, u), x)))
+                    )
+                )
+            )
+
+        return lambda: self.of(body, bind(_Scope(environment), pattern, point), forward)
+
+    def along(
+        self, pattern: Pattern, body: Term, t: Any, at: Any, u: Any, environment: Environment, k: Continue
+    ) -> Any:
+        """The derivative of T(P) along what u has of functions and duals: that by e at V + e u, where e is 0."""
+        if u is ZERO:
+            return lambda: k(ZERO)
+        tape = Tape()
+        e = Traced(tape, 0.0)
 
         def swept(result: Any) -> Any:
             tape.sweep(result)
-            if not tape.adjoints and not any(isinstance(leaf, _Leaf) and leaf.uses for leaf in leaves):
-                return lambda: k(ZERO)
-            return lambda: k(_dual_of(shape, tape))
+            delta = tape.adjoints.get(id(e))
+            return lambda: k(ZERO if delta is None else delta)
 
-        return lambda: self.of(body, self.bound(environment, pattern, inner), forward)
+        inner = bind(_Scope(environment), pattern, moved(at, u, e))
+        return lambda: self.of(body, inner, lambda out: applied(t, out, swept))
 
 
 class _Scope(dict[str, Any]):
@@ -391,104 +301,72 @@ class _Scope(dict[str, Any]):
         return name in scope
 
 
-def _apart(traced: Any) -> tuple[Any, Any]:
-    """What a pullback's body is given, and where the adjoints of its parts are."""
-    if isinstance(traced, tuple) and isinstance(traced[1], _Leaf):
-        return traced
-    if isinstance(traced, tuple):
-        (a, b), (c, d) = _apart(traced[0]), _apart(traced[1])
-        return (a, c), (b, d)
-    return traced, traced
+def bind(scope: Environment, pattern: Pattern, value: Any) -> Environment:
+    """The scope, in which a pattern is bound to a value."""
+    todo = [(pattern, value)]
+    while todo:
+        part, given = todo.pop()
+        if isinstance(part, str):
+            scope[part] = given
+        else:
+            left, right = (ZERO, ZERO) if given is ZERO else given
+            todo += ((part[1], right), (part[0], left))
+    return scope
 
 
-def _dual_of(shape: Any, tape: Tape) -> Any:
-    """The dual of what a pullback was applied to."""
-    if isinstance(shape, _Leaf):
-        return shape.dual()
-    if isinstance(shape, tuple):
-        left, right = _dual_of(shape[0], tape), _dual_of(shape[1], tape)
-        if isinstance(left, Coefficients) and isinstance(right, Coefficients):
-            return Coefficients((left.tree, right.tree))
-        return Function(
-            lambda u, k: (
-                lambda: applied(
-                    left,
-                    ZERO if u is ZERO else u[0],
-                    lambda x: applied(right, ZERO if u is ZERO else u[1], lambda y: lambda: k(plus(x, y))),
-                )
-            )
-        )
-    delta = tape.adjoints.get(id(shape))
-    return Coefficients(0.0 if delta is None else delta)
+def by_type(type: Type, value: Any, of: Callable[[Type, Any], Any]) -> Any:
+    """Pairs of what a function gives of the leaves of a type and of a value of it."""
+    done: list[Any] = []
+    todo: list[tuple[Type, Any] | None] = [(type, value)]
+    count = 0
+    while todo:
+        item = todo.pop()
+        count = counted(count)
+        if item is None:
+            second, first = done.pop(), done.pop()
+            done.append((first, second))
+            continue
+        here, given = resolved(item[0]), item[1]
+        if isinstance(here, Product):
+            left, right = (ZERO, ZERO) if given is ZERO else given
+            todo += (None, (here.second, right), (here.first, left))
+        elif isinstance(here, TypeVariable) and isinstance(given, tuple):
+            todo += (None, (here, given[1]), (here, given[0]))
+        else:
+            done.append(of(here, given))
+    return done[0]
 
 
-def _zeros(pattern: Pattern, types: Mapping[str, Type]) -> Any:
-    if isinstance(pattern, tuple):
-        return _zeros(pattern[0], types), _zeros(pattern[1], types)
-    return _zero(types[pattern])
+def _cells(type: Type, value: Any, tape: Tape) -> Any:
+    """What a pullback's body is given: cells for reals; functions and duals as they are."""
+
+    def leaf(type: Type, given: Any) -> Any:
+        if isinstance(type, Arrow | Dual) or isinstance(given, FunctionValue):
+            return given
+        return Traced(tape, 0.0 if given is ZERO else given)
+
+    return by_type(type, value, leaf)
 
 
-def _zero(type: Type) -> Any:
-    type = resolved(type)
-    return (_zero(type.first), _zero(type.second)) if isinstance(type, Product) else 0.0
-
-
-def _reals(value: Any, width: int) -> list[Any]:
-    if value is ZERO:
-        return [0.0] * width
-    found = []
-    while width > 1 and isinstance(value, tuple):
-        first, value = value
-        found += _parts(first)
-    found += _parts(value)
+def _reals(value: Any, given: Primitive) -> list[Any]:
+    """The numbers of the argument of a primitive: its tangents, and the point."""
+    found: list[Any] = []
+    for index in range(given.order + 1):
+        block = value
+        if index < given.order:
+            block, value = (ZERO, ZERO) if value is ZERO else value
+        found += [0.0] * given.width if block is ZERO else [0.0 if x is ZERO else x for x in leaves(block)]
     return found
-
-
-def _parts(value: Any) -> list[Any]:
-    if isinstance(value, tuple):
-        return _parts(value[0]) + _parts(value[1])
-    return [0.0 if value is ZERO else value]
-
-
-def primitive_value(name: str, value: Any) -> Any:
-    """A primitive at reals of any kind; at floats that have no value there, an error."""
-    given = known(name)
-    reals = _reals(value, len(given.inputs))
-    if all(type(x) is float for x in reals):
-        return given.value(reals)
-    result = given(reals)
-    inner, parts = result, reals
-    while type(inner) is Cell:
-        inner, parts = inner.primal, [x.primal if type(x) is Cell else x for x in parts]
-    if type(inner) is float and inner - inner != 0.0:
-        raise ValueRangeError(f"{name} is {inner} there: it has no value")
-    return result
-
-
-def _jacobian(name: str, along: Any) -> Any:
-    width = len(known(name).inputs)
-    if along is ZERO:
-        return ZERO
-
-    def call(at: Any, k: Continue) -> Any:
-        values = _reals(along, width) + _reals(at, width)
-        return lambda: k(known(name + "'")(values))
-
-    return Function(call)
 
 
 # -- from Python -------------------------------------------------------------------------------------------------------
 
 
-def run(step: Any) -> None:
-    while step is not None:
-        step = step()
-
-
-def evaluate(of: Term | str, **values: Any) -> Any:
+def evaluate(of: Term | str, /, *, max_steps: int = MOST_STEPS, **values: Any) -> Any:
     """The value of a term: a float, tuples of values, or a function or dual that Python can call.
 
-    `values` are those of its free variables, numbers or nested tuples of them.
+    `values` are those of its free variables, numbers or nested tuples of them. More than `max_steps` small steps are an
+    error, for each call from Python.
 
     >>> d = evaluate("((Ω λ<x, y>. square((x + 1) * (2 * x + y * y))) . (λ_. 1^)) <1, 3>")
     >>> d, d((1.0, 0.0))
@@ -496,22 +374,27 @@ def evaluate(of: Term | str, **values: Any) -> Any:
     """
     text = of if isinstance(of, str) else ""
     typed = infer(parse(of) if isinstance(of, str) else of, text)
-    return outside(value_in(typed, {name: inside(value) for name, value in values.items()}))
+    evaluator = Evaluator(typed, max_steps)
+    return outside(value_in(evaluator, {name: inside(value, evaluator) for name, value in values.items()}), evaluator)
 
 
-def value_in(typed: Typed, environment: Environment) -> Any:
-    """The value of a typed term, as the evaluator has it."""
+def value_in(evaluator: Evaluator, environment: Environment) -> Any:
+    """The value of the evaluator's term, as it has it."""
     found: list[Any] = []
-    run(Evaluator(typed).of(typed.term, environment, found.append))
+    evaluator.run(evaluator.of(evaluator.typed.term, environment, found.append))
     return found[0]
 
 
-def inside(value: Any) -> Any:
+def inside(value: Any, evaluator: Evaluator) -> Any:
     """A value of Python, as the evaluator has it."""
-    if isinstance(value, tuple):
-        made = inside(value[-1])
-        for part in reversed(value[:-1]):
-            made = (inside(part), made)
+    if isinstance(value, tuple) and value:
+        before: list[Any] = []
+        while isinstance(value, tuple) and value:
+            before += value[:-1]
+            value = value[-1]
+        made = inside(value, evaluator)
+        for part in reversed(before):
+            made = (inside(part, evaluator), made)
         return made
     if isinstance(value, Callable_):
         return value.function
@@ -521,15 +404,15 @@ def inside(value: Any) -> Any:
     if number is not None:
         return float(number)
     if callable(value):
-        return Function(lambda u, k: lambda: k(inside(value(outside(u)))))
+        return FunctionValue(lambda u, k: lambda: k(inside(value(outside(u, evaluator)), evaluator)))
     raise Error(f"a number, a tuple or a function is needed, and {shown(value)} is none")
 
 
 class Callable_:
     """A function or a dual, as Python calls it."""
 
-    def __init__(self, function: Function) -> None:
-        self.function = function
+    def __init__(self, function: FunctionValue, evaluator: Evaluator) -> None:
+        self.function, self._evaluator = function, evaluator
 
     @property
     def coefficients(self) -> Any:
@@ -538,17 +421,27 @@ class Callable_:
 
     def __call__(self, argument: Any) -> Any:
         found: list[Any] = []
-        run(self.function.call(inside(argument), found.append))
-        return outside(found[0])
+        self._evaluator.run(self.function.call(inside(argument, self._evaluator), found.append))
+        return outside(found[0], self._evaluator)
 
     def __repr__(self) -> str:
-        return "<function>" if self.coefficients is None else f"<dual {self.coefficients}>"
+        return "<function>" if self.coefficients is None else f"<dual {nested_text(self.coefficients)}>"
 
 
-def outside(value: Any) -> Any:
+def nested_text(value: Any) -> str:
+    """Nested tuples as Python writes them, however deep they are."""
+    made: list[str] = []
+    todo = [(value, "")]
+    while todo:
+        part, after = todo.pop()
+        if isinstance(part, tuple):
+            made.append("(")
+            todo += ((part[1], ")" + after), (part[0], ", "))
+        else:
+            made.append(f"{part!r}{after}")
+    return "".join(made)
+
+
+def outside(value: Any, evaluator: Evaluator) -> Any:
     """A value of the evaluator, for Python."""
-    if isinstance(value, tuple):
-        return tuple(outside(part) for part in value)
-    if isinstance(value, Function):
-        return Callable_(value)
-    return 0.0 if value is ZERO else value
+    return mapped(lambda x: Callable_(x, evaluator) if isinstance(x, FunctionValue) else 0.0 if x is ZERO else x, value)

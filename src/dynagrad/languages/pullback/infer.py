@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from ...errors import ProgramError
+from ...errors import ProgramError, at
 from .primitives import known
 from .rename import apart
 from .show import show
@@ -31,10 +31,11 @@ from .terms import (
     Term,
     Var,
     Zero,
+    free_variables,
     variables_of,
 )
 from .trampoline import Call, collecting_later, run
-from .types import Arrow, Dual, Product, R, Real, Type, Unknown, reals, resolved
+from .types import Arrow, Dual, Product, R, Real, Type, TypeVariable, reals, resolved
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +48,14 @@ class Typed:
     of_part: Mapping[int, Type]
     """By the identity of a part."""
     of_variable: dict[str, Type]
+    source: str = ""
+    filename: str = ""
+
+    def where(self, of: Term) -> str:
+        """The end of a message that says where a part of the term is."""
+        if self.source and of.span is not None:
+            return at(self.source, of.span, self.filename)
+        return f"\n  in {show(of, limit=200)}"
 
 
 def infer(of: Term, source: str = "", filename: str = "", free: Mapping[str, Type] | None = None) -> Typed:
@@ -64,17 +73,17 @@ def infer(of: Term, source: str = "", filename: str = "", free: Mapping[str, Typ
         |      ^^^^^
     """
     with collecting_later():
-        return _Inference(source, filename, free or {}).whole(apart(of))
+        return _TypeInference(source, filename, free or {}).whole(apart(of))
 
 
-class _Inference:
+class _TypeInference:
     def __init__(self, source: str, filename: str, free: Mapping[str, Type]) -> None:
         self.source, self.filename = source, filename
         self.free: dict[str, Type] = dict(free)
         self.variables: dict[str, Type] = {}
         self.types: dict[int, Type] = {}
         self.count = 0
-        self.open: list[tuple[App, Unknown, Type, Type]] = []
+        self.open: list[tuple[App, TypeVariable, Type, Type]] = []
         self.duals: list[DualMap] = []
 
     def whole(self, of: Term) -> Typed:
@@ -82,20 +91,20 @@ class _Inference:
         while self.open:
             todo, self.open = self.open, []
             for application, function, argument, result in todo:
-                if isinstance(resolved(function), Unknown):
+                if isinstance(resolved(function), TypeVariable):
                     self.unify(function, Arrow(argument, result), application, "a function")
         for dual in self.duals:
             Degrees(self.types, self.error).check(dual)
-        return Typed(of, type, self.free, self.types, {**self.free, **self.variables})
+        return Typed(of, type, self.free, self.types, {**self.free, **self.variables}, self.source, self.filename)
 
-    def error(self, message: str, at: Term) -> ProgramError:
-        if self.source and at.span is not None:
-            return ProgramError(message, self.source, at.span, self.filename)
-        return ProgramError(f"{message}\n  in {show(at, limit=200)}")
+    def error(self, message: str, of: Term) -> ProgramError:
+        if self.source and of.span is not None:
+            return ProgramError(message, self.source, of.span, self.filename)
+        return ProgramError(f"{message}\n  in {show(of, limit=200)}")
 
-    def unknown(self) -> Unknown:
+    def unknown(self) -> TypeVariable:
         self.count += 1
-        return Unknown(self.count)
+        return TypeVariable(self.count)
 
     def pattern(self, pattern: Pattern) -> Type:
         done: list[Type] = []
@@ -198,7 +207,7 @@ class _Inference:
                     return R
                 self.unify(result, R, of, "what a dual gives")
                 return result
-            case Unknown():
+            case TypeVariable():
                 made = self.unknown() if result is None else result
                 function.waiting.append(lambda: self.applied(of, function, argument, made))
                 self.open.append((of, function, argument, made))
@@ -207,13 +216,15 @@ class _Inference:
 
     def unify(self, given: Type, wanted: Type, at: Term, what: str) -> None:
         todo = [(given, wanted)]
+        seen: set[tuple[int, int]] = set()
         while todo:
             one, other = map(resolved, todo.pop())
-            if one is other or (isinstance(one, Real) and isinstance(other, Real)):
+            if one is other or (isinstance(one, Real) and isinstance(other, Real)) or (id(one), id(other)) in seen:
                 continue
-            if isinstance(other, Unknown) and not isinstance(one, Unknown):
+            seen.add((id(one), id(other)))
+            if isinstance(other, TypeVariable) and not isinstance(one, TypeVariable):
                 one, other = other, one
-            if isinstance(one, Unknown):
+            if isinstance(one, TypeVariable):
                 if _occurs(one, other):
                     raise self.error(
                         f"The type of this would contain itself: it is {_short(given)}, where {_short(wanted)} is "
@@ -222,7 +233,7 @@ class _Inference:
                     )
                 one.found = other
                 waiting, one.waiting = one.waiting, []
-                if isinstance(other, Unknown):
+                if isinstance(other, TypeVariable):
                     other.waiting += waiting
                 else:
                     for resume in waiting:
@@ -263,17 +274,21 @@ def _short(type: Type) -> str:
     return str(type)
 
 
-def _occurs(unknown: Unknown, type: Type) -> bool:
+def _occurs(unknown: TypeVariable, type: Type) -> bool:
     todo = [type]
+    seen: set[int] = set()  # a type may have parts more than once
     while todo:
-        match resolved(todo.pop()):
+        here = resolved(todo.pop())
+        if here is unknown:
+            return True
+        if id(here) in seen:
+            continue
+        seen.add(id(here))
+        match here:
             case Product(a, b) | Arrow(a, b):
                 todo += (a, b)
             case Dual(a):
                 todo.append(a)
-            case other:
-                if other is unknown:
-                    return True
     return False
 
 
@@ -305,6 +320,7 @@ class Degrees:
     def __init__(self, types: Mapping[int, Type], error: Callable[[str, Term], Exception]) -> None:
         self.types, self.error = types, error
         self.scope: dict[str, str] = {}
+        self.constant: set[str] = set()
         self.culprit: tuple[str, Term] | None = None
 
     def check(self, of: DualMap) -> None:
@@ -346,7 +362,14 @@ class Degrees:
             return self.more("one operand depends on it and the other does not", at)
         return MORE
 
+    def is_constant(self, form: Term) -> bool:
+        """Whether a 1-form is seen to be the same everywhere: a pullback of it is linear in what it is taken along."""
+        if isinstance(form, Lam):
+            return not any(name in variables_of(form.pattern) for name in free_variables(form.body))
+        return isinstance(form, Var) and form.name in self.constant
+
     def degree(self, of: Term) -> Call[str]:
+        inner: str
         match of:
             case Var(name):
                 return self.scope.get(name, ABSENT)
@@ -358,10 +381,13 @@ class Degrees:
                 inner = yield self.degree(bound)
                 for name in variables_of(pattern):
                     self.scope[name] = inner
-                result: str = yield self.degree(body)
-                return result
+                if isinstance(pattern, str) and self.is_constant(bound):
+                    self.constant.add(pattern)
+                inner = yield self.degree(body)
+                return inner
             case Lam(_, body):
-                return (yield self.degree(body))
+                inner = yield self.degree(body)
+                return inner
             case App(function, argument):
                 first = yield self.degree(function)
                 second = yield self.degree(argument)
@@ -369,7 +395,8 @@ class Degrees:
                     second = self.argument(second, "a function takes it as an argument", argument)
                 return self.product(first, second, of)
             case Proj(_, inner_term) | Jac(_, inner_term):
-                return (yield self.degree(inner_term))
+                inner = yield self.degree(inner_term)
+                return inner
             case Prim(name, inner_term):
                 *tangents, point = slots(name, inner_term) or [inner_term]
                 inner = yield self.degree(point)
@@ -390,5 +417,7 @@ class Degrees:
             case Pullback(_, body, form):
                 first = yield self.degree(body)
                 second = yield self.degree(form)
-                return self.product(second, self.argument(first, "a pullback is taken along it", of), of)
+                if not self.is_constant(form):
+                    first = self.argument(first, "a pullback is taken along it", of)
+                return self.product(second, first, of)
         raise AssertionError(of)

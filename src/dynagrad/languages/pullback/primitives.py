@@ -36,6 +36,9 @@ BASE: dict[str, Operation] = {
 """Operations by the name that they have in terms."""
 
 
+_ALL = slice(None)
+
+
 @dataclass(frozen=True, eq=False)
 class Primitive:
     """A function from reals to a real, as a graph."""
@@ -70,14 +73,27 @@ class Primitive:
             raise ValueRangeError(f"{self.name}({', '.join(map(repr, arguments))}) is {found}: it has no value there")
         return found
 
-    def slopes(self, arguments: Sequence[float]) -> list[float]:
-        """The partial derivatives at floats; an error where there are none."""
-        found = [float(value) for value in computed(self.inputs, self.partials, arguments)]
+    def slopes(self, arguments: Sequence[float], which: slice = _ALL) -> list[float]:
+        """The partial derivatives at floats, or some of them; an error where there are none."""
+        found = [float(value) for value in computed(self.inputs, self.partials[which], arguments)]
         if not all(map(math.isfinite, found)) and all(map(math.isfinite, arguments)):
             raise NotDifferentiable(
                 f"{self.name} has no derivative at ({', '.join(map(repr, arguments))}): it would be {found}"
             )
         return found
+
+
+def finite(value: float, what: str) -> float:
+    """A number that was computed of finite ones; an error where it is too large for a double.
+
+    >>> finite(1e308 + 1e308, "the sum")
+    Traceback (most recent call last):
+        ...
+    dynagrad.errors.ValueRangeError: the sum is inf: it is too large for a double
+    """
+    if not math.isfinite(value):
+        raise ValueRangeError(f"{what} is {value}: it is too large for a double")
+    return value
 
 
 def computed(inputs: Sequence[Node], outputs: Sequence[Node], arguments: Sequence[Any]) -> list[Any]:

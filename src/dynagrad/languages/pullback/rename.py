@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import re
 
-from .terms import BINDERS, Pattern, Term, Var, children, free_variables, rebuilt, subterms, variables_of
+from .terms import BINDERS, Pattern, Term, Var, children, counted, free_variables, rebuilt, subterms, variables_of
 from .trampoline import Call, run
 
 _DIGITS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 _BASE = re.compile(r"[₀-₉]+('*)$")
 
 
-class Names:
+class FreshNames:
     """A supply of names that none of the given terms has.
 
-    >>> names = Names(["x", "x₁"])
+    >>> names = FreshNames(["x", "x₁"])
     >>> names.fresh("x"), names.fresh("x₁"), names.fresh("y")
     ('x₂', 'x₃', 'y')
     """
@@ -69,19 +69,22 @@ def renamed_pattern(pattern: Pattern, new: dict[str, str]) -> Pattern:
     return done[0]
 
 
-def apart(of: Term, names: Names | None = None) -> Term:
+def apart(of: Term, names: FreshNames | None = None) -> Term:
     """An α-equal term whose binders bind different names, none of them free in it; no two places share a value.
 
     >>> from .parse import parse
     >>> apart(parse("let x = 1 in let x = x + 1 in x"))
     let x = 1 in let x₁ = x + 1 in x₁
     """
-    names = Names() if names is None else names
+    names = FreshNames() if names is None else names
     free = list(free_variables(of))
     names.taken.update(free)
     now: dict[str, list[str]] = {name: [name] for name in free}
+    count = 0
 
     def walk(here: Term) -> Call[Term]:
+        nonlocal count
+        count = counted(count)
         if isinstance(here, Var):
             return Var(now[here.name][-1], span=here.span)
         if not here.parts:

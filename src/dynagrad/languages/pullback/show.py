@@ -24,6 +24,7 @@ from .terms import (
     Term,
     Var,
     Zero,
+    counted,
 )
 
 _TERM, _SUMMAND, _FACTOR, _UNARY, _FUNCTION, _OPERAND, _ATOM = range(7)
@@ -41,7 +42,7 @@ def show(of: Term, *, unicode: bool = True, limit: int | None = None) -> str:
     """
     signs = _UNICODE if unicode else _PLAIN
     made: list[str] = []
-    length = 0
+    length = count = 0
     todo: list[tuple[Term, int] | str] = [(of, _TERM)]
     while todo:
         item = todo.pop()
@@ -51,6 +52,7 @@ def show(of: Term, *, unicode: bool = True, limit: int | None = None) -> str:
             if limit is not None and length > limit and todo:
                 return "".join(made) + " …"
             continue
+        count = counted(count)
         parts, own = _written(item[0], signs)
         if own < item[1]:
             parts = ["(", *parts, ")"]

@@ -13,10 +13,11 @@ from .reduction.steps import Reduction, Step
 from .show import show
 from .terms import Term
 from .trampoline import Call, run
-from .types import Type
 
 WIDTH = 100
 """How much of a term a line of text shows."""
+_MOST_OF_A_TERM = 600
+"""How much of it a page shows."""
 MOST_IN_HTML = 5000
 """How many steps a page shows, unless it is told otherwise."""
 
@@ -38,7 +39,7 @@ def lines(reduction: Reduction, *, width: int | None = WIDTH, unicode: bool = Tr
         return show(of, unicode=unicode, limit=width)
 
     arrow = "→" if unicode else "->"
-    yield f"{cut(reduction.term)} : {_type(reduction.type)}"
+    yield f"{cut(reduction.term)} : {reduction.type}"
     phase = ""
     for step, depth, opens in walk(reduction):
         indent = "  " * depth
@@ -48,14 +49,10 @@ def lines(reduction: Reduction, *, width: int | None = WIDTH, unicode: bool = Tr
             if depth == 0:
                 phase = step.phase
             yield f"{indent}{step.rule:>6}    {step.name}"
-            yield f"{indent}          {cut(step.redex)}"
+            yield f"{indent}          {cut(step.read_redex(width))}"
         else:
-            yield f"{indent}          {arrow} {cut(step.contractum)}"
+            yield f"{indent}          {arrow} {cut(step.read_contractum(width))}"
     yield f"= {cut(reduction.result)}"
-
-
-def _type(type: Type) -> str:
-    return str(type)
 
 
 def walk(reduction: Reduction) -> Iterator[tuple[Step, int, bool]]:
@@ -121,13 +118,13 @@ def html(reduction: Reduction, *, max_steps: int = MOST_IN_HTML, title: str = "R
         f'<!doctype html><html lang="en"><head><meta charset="utf-8">'
         f'<meta name="viewport" content="width=device-width,initial-scale=1"><title>{escape(title)}</title>'
         f"<style>{_STYLE}</style></head><body><h1>{escape(title)}</h1>"
-        f"<p><code>{_code(reduction.term)} : {escape(_type(reduction.type))}</code></p>"
+        f"<p><code>{_code(reduction.term)} : {escape(str(reduction.type))}</code></p>"
         f'<nav>{links}<a href="#result">result</a></nav>{"".join(body)}{result}</body></html>'
     )
 
 
 def _code(of: Term) -> str:
-    return escape(show(of, limit=600))
+    return escape(show(of, limit=_MOST_OF_A_TERM))
 
 
 def _step_html(step: Step, left: int) -> Call[tuple[str, int]]:
@@ -145,12 +142,12 @@ def _step_html(step: Step, left: int) -> Call[tuple[str, int]]:
         folded = f"<details><summary>{len(premises)} {word}</summary>{''.join(premises)}</details>"
     return (
         f'<div class="step"><span class="rule"><span class="number">{step.rule}</span> {escape(step.name)}</span>'
-        f'<code class="whole"><span class="old">{_code(step.redex)}</span></code>{folded}'
-        f'<code class="whole">→ <span class="new">{_code(step.contractum)}</span></code></div>'
+        f'<code class="whole"><span class="old">{_code(step.read_redex(_MOST_OF_A_TERM))}</span></code>{folded}'
+        f'<code class="whole">→ <span class="new">{_code(step.read_contractum(_MOST_OF_A_TERM))}</span></code></div>'
     ), count
 
 
-class View:
+class StepView:
     """A reduction in a notebook, which shows it as HTML; as text elsewhere."""
 
     def __init__(self, make: Callable[[], Reduction], max_steps: int = 200) -> None:

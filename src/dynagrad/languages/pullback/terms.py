@@ -12,13 +12,30 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
-from ...errors import Error, Span, shown
+from ...errors import Error, NotConverged, Span, shown
 from ...ir.operation import as_number
 from .primitives import primitive
 
 Pattern: TypeAlias = "str | tuple[Pattern, Pattern]"
 """What a binder binds: a variable, or a pair of patterns."""
 Coefficients: TypeAlias = "float | tuple[Coefficients, Coefficients]"
+
+
+MOST_PARTS = 2_000_000
+"""How many parts a term or a value may have, where it is gone through as a tree: what is shared counts each time."""
+
+
+def counted(count: int) -> int:
+    """One more part; an error where there are too many.
+
+    >>> counted(MOST_PARTS)
+    Traceback (most recent call last):
+        ...
+    dynagrad.errors.NotConverged: a term or a value has more than 2,000,000 parts
+    """
+    if count >= MOST_PARTS:
+        raise NotConverged(f"a term or a value has more than {MOST_PARTS:,} parts")
+    return count + 1
 
 
 TEXT: dict[str, Callable[[Any], Any]] = {}
@@ -105,7 +122,8 @@ class Term:
         return hash(tuple(_tokens(self)))
 
     def __repr__(self) -> str:
-        return TEXT["show"](self)
+        text: str = TEXT["show"](self)
+        return text
 
     __str__ = __repr__
 
@@ -345,27 +363,18 @@ def children(of: Term) -> list[Term]:
 
 
 def rebuilt(of: Term, parts: list[Term]) -> Term:
-    """The term with other subterms."""
-    match of:
-        case Lam():
-            return Lam(of.pattern, parts[0], span=of.span)
-        case App():
-            return App(parts[0], parts[1], span=of.span)
-        case Proj():
-            return Proj(of.index, parts[0], span=of.span)
-        case Pair():
-            return Pair(parts[0], parts[1], span=of.span)
-        case Prim():
-            return Prim(of.name, parts[0], span=of.span)
-        case Jac():
-            return Jac(of.name, parts[0], span=of.span)
-        case DualMap():
-            return DualMap(of.pattern, parts[0], parts[1], span=of.span)
-        case Pullback():
-            return Pullback(of.pattern, parts[0], parts[1], span=of.span)
-        case Sum():
-            return Sum(parts[0], parts[1], span=of.span)
-    return of
+    """The term with other subterms.
+
+    >>> rebuilt(Proj(1, Var("x")), [Var("y")])
+    π1 y
+    """
+    if not of.parts:
+        return of
+    given = iter(parts)
+    kind: Any = type(of)
+    return kind(  # type: ignore[no-any-return]  # it is of the kind of the term
+        *(next(given) if name in of.parts else getattr(of, name) for name in kind.__match_args__), span=of.span
+    )
 
 
 def subterms(of: Term) -> Iterator[Term]:
@@ -405,8 +414,10 @@ def _tokens(of: Term) -> Iterator[Any]:
         match here:
             case Var(name):
                 yield scopes[name][-1] if scopes.get(name) else name
-            case Num(value) | Covector(value):
+            case Num(value):
                 yield value
+            case Covector(coefficients):
+                yield from _flat_tokens(coefficients)
             case Proj(index):
                 yield index
                 todo.append(here.of)
@@ -421,6 +432,17 @@ def _tokens(of: Term) -> Iterator[Any]:
                 bind(here.pattern)
             case _:
                 todo += reversed(children(here))
+
+
+def _flat_tokens(of: Coefficients) -> Iterator[Any]:
+    todo = [of]
+    while todo:
+        part = todo.pop()
+        if isinstance(part, tuple):
+            yield "2"
+            todo += (part[1], part[0])
+        else:
+            yield part
 
 
 def _shape(pattern: Pattern) -> str:
@@ -454,8 +476,10 @@ def free_variables(of: Term) -> dict[str, None]:
     found: dict[str, None] = {}
     bound: dict[str, int] = {}
     todo: list[Term | list[str]] = [of]
+    count = 0
     while todo:
         here = todo.pop()
+        count = counted(count)
         if isinstance(here, list):
             for name in here:
                 bound[name] -= 1

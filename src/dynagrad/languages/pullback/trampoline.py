@@ -6,24 +6,63 @@ It knows nothing of terms.
 from __future__ import annotations
 
 import gc
+import os
+import threading
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
+
+from ...forks import renewed
 
 Result = TypeVar("Result")
 Call = Generator[Any, Any, Result]
 
 
+_switch = renewed(threading.Lock())
+_inside: list[int] = []
+_was_on = False
+
+
 @contextmanager
 def collecting_later() -> Iterator[None]:
-    """No search for garbage meanwhile: of many small values that all stay, each search would look at all."""
-    on = gc.isenabled()
-    gc.disable()
+    """No search for garbage meanwhile: of many small values that all stay, each search would look at all.
+
+    A term of 10,000 bindings is parsed in two thirds of the time and reduced in a fifth. Python has one collector for
+    all threads, so the first that comes here switches it off, and the last that leaves switches it on again.
+    """
+    global _was_on
+    thread = threading.get_ident()
+    came = False
     try:
+        with _switch:
+            if not _inside:
+                _was_on = gc.isenabled()
+            _inside.append(thread)
+            came = True
+            gc.disable()
         yield
     finally:
-        if on:
-            gc.enable()
+        if came:
+            with _switch:
+                _inside.remove(thread)
+                if not _inside and _was_on:
+                    gc.enable()
+
+
+def _in_child() -> None:
+    """After a fork only the thread that forked is there."""
+    _inside[:] = [thread for thread in _inside if thread == threading.get_ident()]
+    if not _inside and _was_on:
+        gc.enable()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)
+
+
+def pause() -> Call[None]:
+    """A function that does nothing: what calls it may be a generator without other calls, or shows its events."""
+    yield from ()
 
 
 def run(call: Call[Result]) -> Result:

@@ -48,7 +48,7 @@ class Dual(Type):
 
 
 @dataclass(slots=True, eq=False)
-class Unknown(Type):
+class TypeVariable(Type):
     """A type that inference has not found, or that nothing decides. `waiting` is what to do when it is found."""
 
     number: int
@@ -74,7 +74,7 @@ def reals(count: int) -> Type:
 
 def resolved(type: Type) -> Type:
     """The type that stands behind an unknown one, as far as it was found."""
-    while isinstance(type, Unknown) and type.found is not None:
+    while isinstance(type, TypeVariable) and type.found is not None:
         type = type.found
     return type
 
@@ -82,8 +82,13 @@ def resolved(type: Type) -> Type:
 def flat(type: Type) -> bool:
     """Whether it is made of reals and products alone."""
     todo = [type]
+    seen: set[int] = set()  # a type may have parts more than once
     while todo:
-        match resolved(todo.pop()):
+        here = resolved(todo.pop())
+        if id(here) in seen:
+            continue
+        seen.add(id(here))
+        match here:
             case Product(first, second):
                 todo += [first, second]
             case Real():
@@ -103,7 +108,7 @@ def show(type: Type) -> str:
     'R × R ⇒ (R ⇒ R)^'
     """
     parts: list[str] = []
-    names: dict[Unknown, str] = {}
+    names: dict[TypeVariable, str] = {}
     todo: list[tuple[Type, int] | str] = [(type, 0)]  # how tight the place is: 0 any, 1 left of ⇒, 2 in ×, 3 before ^
     while todo and len(parts) < _TOO_LONG:
         item = todo.pop()
@@ -120,7 +125,7 @@ def show(type: Type) -> str:
                 made, own = [(source, 1), " ⇒ ", (target, 0)], 0
             case Dual(of):
                 made, own = [(of, 3), "^"], 3
-            case Unknown():
+            case TypeVariable():
                 made, own = [names.setdefault(inner, f"{chr(97 + len(names) % 26)}{len(names) // 26 or ''}")], 3
             case _:
                 made, own = ["R"], 3

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ..infer import Typed, slots
-from ..rename import Names, names_of
+from ..rename import FreshNames, names_of
 from ..terms import (
     App,
     DualMap,
@@ -29,16 +29,20 @@ from ..trampoline import Call, run
 from ..types import Type
 
 Binding = tuple[str, Term]
+LEFT_OUT = Var("…")
+"""What stands for the rest of a term in an abbreviation."""
 
 
 @dataclass(frozen=True, eq=False)
-class Series:
+class LetSeries:
     """A let series: variables and elementary terms. Its value is that of the last variable."""
 
     bindings: tuple[Binding, ...]
 
-    def term(self, start: int = 0) -> Term:
-        """The series from a binding on as nested `let`."""
+    def term(self, start: int = 0, most: int | None = None) -> Term:
+        """The series from a binding on as nested `let`; after `most` of them the rest is left out."""
+        if most is not None and start + most < len(self.bindings):
+            return lets(self.bindings[start : start + most], LEFT_OUT)
         return lets(self.bindings[start:], Var(self.bindings[-1][0]))
 
 
@@ -51,9 +55,9 @@ def lets(bindings: list[Binding] | tuple[Binding, ...], body: Term) -> Term:
 
 @dataclass(frozen=True, eq=False)
 class _Supply:
-    """Names for subterms, and the types of what they stand for."""
+    """FreshNames for subterms, and the types of what they stand for."""
 
-    names: Names
+    names: FreshNames
     of_part: Mapping[int, Type]
     of_variable: dict[str, Type]
 
@@ -64,7 +68,7 @@ class _Supply:
         return name
 
 
-def reduce_administratively(of: Term, names: Names | None = None, typed: Typed | None = None) -> Series:
+def reduce_administratively(of: Term, names: FreshNames | None = None, typed: Typed | None = None) -> LetSeries:
     """The let series of a term whose binders bind different names.
 
     >>> from ..parse import parse
@@ -72,17 +76,17 @@ def reduce_administratively(of: Term, names: Names | None = None, typed: Typed |
     let t = 1 in let t₁ = x + t in let t₂ = <t₁, x> in let t₃ = mult(t₂) in let t₄ = square(t₃) in t₄
     """
     if names is None:
-        names = Names(names_of(of))
+        names = FreshNames(names_of(of))
     parts, variables = (typed.of_part, typed.of_variable) if typed is not None else ({}, {})
     return run(_series(of, _Supply(names, parts, variables)))
 
 
-def _series(of: Term, names: _Supply) -> Call[Series]:
+def _series(of: Term, names: _Supply) -> Call[LetSeries]:
     bindings: list[Binding] = []
     last = yield _elementary(of, bindings, names)
     if not (isinstance(last, Var) and bindings and bindings[-1][0] == last.name):
         bindings.append((names.fresh(of), last))
-    return Series(tuple(bindings))
+    return LetSeries(tuple(bindings))
 
 
 def _named(of: Term, bindings: list[Binding], names: _Supply) -> Call[Term]:
@@ -162,26 +166,27 @@ def _elementary(of: Term, bindings: list[Binding], names: _Supply) -> Call[Term]
     return of
 
 
-def series_of(of: Term) -> Series | None:
+def series_of(of: Term) -> LetSeries | None:
     """The let series that a term is already; None if it is none."""
     bindings: list[Binding] = []
-    while isinstance(of, App) and isinstance(of.function, Lam) and isinstance(of.function.pattern, str):
-        if not elementary(of.argument):
+    while type(of) is App and type(of.function) is Lam:
+        function, bound = of.function, of.argument
+        if type(function.pattern) is not str or not elementary(bound):
             return None
-        bindings.append((of.function.pattern, of.argument))
-        of = of.function.body
-    return Series(tuple(bindings)) if bindings and isinstance(of, Var) and of.name == bindings[-1][0] else None
+        bindings.append((function.pattern, bound))
+        of = function.body
+    return LetSeries(tuple(bindings)) if bindings and isinstance(of, Var) and of.name == bindings[-1][0] else None
 
 
 def elementary(of: Term) -> bool:
     """Whether a term is elementary, bodies aside."""
     match of:
+        case Prim(_, Var()) | Lam():
+            return True
         case App(Lam(), _):
             return False
         case Prim(name, argument):
             return all(isinstance(slot, Var) for slot in slots(name, argument) or [argument])
-        case Lam():
-            return True
         case DualMap(_, _, inner) | Pullback(_, _, inner):
             return isinstance(inner, Var)
     return all(isinstance(getattr(of, name), Var) for name in of.parts)

@@ -11,8 +11,11 @@ from typing import Any
 
 from ..terms import Term
 from ..trampoline import collecting_later
-from .rules import NAMES
+from .numbering import NAMES
+from .values import abbreviated
 
+_AT_ONCE = 20_000
+"""How many events are taken between two searches for garbage."""
 Plug = Callable[[Term], Term]
 Context = tuple[Plug, Any] | None
 """What stands around a redex, from the inside out."""
@@ -40,15 +43,25 @@ class Step:
 
     @property
     def redex(self) -> Term:
-        return self._redex()
+        return self.read_redex()
 
     @property
     def contractum(self) -> Term:
         """What the redex becomes. Its premises are reduced first."""
+        return self.read_contractum()
+
+    def read_redex(self, most: int | None = None) -> Term:
+        """The redex, with about so many parts."""
+        with abbreviated(most):
+            return self._redex()
+
+    def read_contractum(self, most: int | None = None) -> Term:
+        """The contractum, with about so many parts."""
         while not self.closed and self._pull():
             pass
         assert self._contractum is not None
-        return self._contractum()
+        with abbreviated(most):
+            return self._contractum()
 
     @property
     def premises(self) -> Iterator[Step]:
@@ -123,8 +136,9 @@ class Reduction:
     def __iter__(self) -> Iterator[Step]:
         index = 0
         while True:
-            while index >= len(self._made) and self._pull():
-                pass
+            with collecting_later():
+                while index >= len(self._made) and self._pull():
+                    pass
             if index >= len(self._made):
                 return
             yield self._made[index]
@@ -133,10 +147,11 @@ class Reduction:
     @property
     def result(self) -> Term:
         """The value that the term reduces to."""
-        with collecting_later():
-            while self._pull():
-                pass
-        assert self._result is not None
+        while self._result is None:
+            with collecting_later():
+                for _ in range(_AT_ONCE):
+                    if not self._pull():
+                        break
         return self._result
 
     def count(self) -> int:

@@ -1,15 +1,20 @@
 """Values as reduction has them: terms whose substitutions are not carried out yet, and duals in canonical form.
 
 A closure is an abstraction with the values of its free variables. The dual of a product is a `Split`, the sum of a dual
-of each part; that of a function or of a dual is a sum of `At(A, T)`, which takes h to T(h A). `read_back` carries the
-substitutions out and gives a plain term. Nothing is reduced here.
+of each part; that of a function or of a dual is a sum of `Evaluation(A, T)`, which takes h to T(h A). Where a
+function's derivative counts, and not its value alone, the dual is an `Unread` pullback, which is reduced when it is
+applied to a tangent, or a dual `Along` a linear map of one. A `Deferred` Jacobian is found when it is known what its
+value is applied to. `read_back` carries the substitutions out and gives a plain term. Nothing is reduced here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 
+from ....errors import Span
 from ..terms import (
     BINDERS,
     ZERO,
@@ -21,31 +26,39 @@ from ..terms import (
     Num,
     Pair,
     Pattern,
+    Proj,
     Pullback,
     Sum,
     Term,
     Var,
     Zero,
     children,
+    counted,
     free_variables,
     rebuilt,
     variables_of,
 )
 from ..trampoline import Call, run
-from .administrative import Series, lets
+from ..types import Arrow, Dual, Product, Type, resolved
+from .administrative import LEFT_OUT, LetSeries, lets
+from .tuples import nested, nested_pattern, unnested
 
 Environment = dict[str, Term]
 
 
-class Value(Term):
+class MachineValue(Term):
     """A value that is no plain term."""
 
     __slots__ = ()
     parts = ()
+    span = None
+
+    def __repr__(self) -> str:
+        return repr(read_back(self))
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Closure(Value):
+class Closure(MachineValue):
     """An abstraction under an environment."""
 
     function: Lam
@@ -53,18 +66,18 @@ class Closure(Value):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Chain(Value):
+class Chain(MachineValue):
     """A pullback of a value along a let series, taken apart from `start` on. `form` is its 1-form."""
 
     pattern: Pattern
-    series: Series
+    series: LetSeries
     environment: Mapping[str, Term]
     form: Term
     start: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Split(Value):
+class Split(MachineValue):
     """The dual of a product: one of each part."""
 
     first: Term
@@ -72,14 +85,64 @@ class Split(Value):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class At(Value):
+class Evaluation(MachineValue):
     """The dual `(λh. h A)^ . T` of functions, or of duals."""
 
     argument: Term
     functional: Term
 
 
-class Frame(dict[str, Term]):
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Unread(MachineValue):
+    """The dual `((Ω λx. L) . w) V` of a function V, which is read by applying it to tangents."""
+
+    chain: Chain
+    point: Term
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Along(MachineValue):
+    """The dual map `(λv. S)^ . T` for a T that is read by applying it to tangents."""
+
+    pattern: Pattern
+    body: Term
+    environment: Mapping[str, Term]
+    functional: Term
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Deferred(Term):
+    """The Jacobian of `λy. L`, or of L where `pattern` is None, along the tangents of its roots, which L depends on.
+
+    It waits for the value of y: before, a function that y binds stands in the way. `names` are the free variables of L,
+    the roots first, and `values` what they are. A symbolic one is found by reducing L with names for its roots.
+    """
+
+    parts = ("values", "tangents")
+    pattern: Pattern | None
+    body: Term
+    names: tuple[str, ...]
+    roots: int
+    type: Type | None
+    """The type of L."""
+    symbolic: bool
+    values: Term
+    tangents: Term
+    span: Span | None = field(default=None, kw_only=True)
+
+    def __repr__(self) -> str:
+        return repr(read_back(self))
+
+    def environment(self) -> dict[str, Term]:
+        """The values of what is free in L."""
+        return dict(zip(self.names, unnested(self.values, len(self.names)), strict=True))
+
+    def tangent_of(self) -> dict[str, Term]:
+        """The tangent of each root."""
+        return dict(zip(self.names, unnested(self.tangents, self.roots), strict=False))
+
+
+class Activation(dict[str, Term]):
     """The values of variables in one activation of a body, and the elementary terms that some were bound to."""
 
     __slots__ = ("definitions",)
@@ -87,22 +150,6 @@ class Frame(dict[str, Term]):
     def __init__(self, values: Mapping[str, Term] = (), definitions: Mapping[str, Term] = ()) -> None:  # type: ignore[assignment]  # nothing is an empty mapping, too
         super().__init__(values)
         self.definitions: dict[str, Term] = dict(definitions)
-
-
-def matched(pattern: Pattern) -> Term:
-    """The term that a pattern matches."""
-    done: list[Term] = []
-    todo: list[Pattern | None] = [pattern]
-    while todo:
-        part = todo.pop()
-        if part is None:
-            second, first = done.pop(), done.pop()
-            done.append(Pair(first, second))
-        elif isinstance(part, str):
-            done.append(Var(part))
-        else:
-            todo += (None, part[1], part[0])
-    return done[0]
 
 
 def neutral(value: Term) -> bool:
@@ -136,6 +183,7 @@ def floats(value: Term) -> list[float] | None:
     found: list[float] = []
     todo = [value]
     while todo:
+        counted(len(found))
         match todo.pop():
             case Num(number):
                 found.append(number)
@@ -153,15 +201,6 @@ def numbers(value: Term, width: int) -> list[float] | None:
     if isinstance(value, Zero):
         return [0.0] * width
     return floats(value)
-
-
-def tuple_of(parts: list[float]) -> Coefficients:
-    """Coefficients nested to the right."""
-    *before, made = parts
-    tree: Coefficients = made
-    for part in reversed(before):
-        tree = (part, tree)
-    return tree
 
 
 def halves(dual: Term) -> tuple[Term, Term] | None:
@@ -210,12 +249,41 @@ def zeros_like(value: Term) -> Term:
 
 def read_back(of: Term, environment: Mapping[str, Term] | None = None) -> Term:
     """The plain term that a term under an environment stands for."""
-    return run(_read(of, environment or {}, {}))
+    return run(_read(of, environment or {}, {}, Count()))
 
 
-def _read(of: Term, environment: Mapping[str, Term], seen: dict[int, tuple[Term, Term]]) -> Call[Term]:
+@dataclass(slots=True)
+class Count:
+    """How many parts there were, and after how many the rest is left out."""
+
+    parts: int = 0
+    most: int | None = field(default_factory=lambda: _most.get())
+
+
+_most: ContextVar[int | None] = ContextVar("_most", default=None)
+
+
+@contextmanager
+def abbreviated(parts: int | None) -> Iterator[None]:
+    """Terms are read back up to about so many parts meanwhile, for those who look at their start alone."""
+    token = _most.set(parts)
+    try:
+        yield
+    finally:
+        _most.reset(token)
+
+
+def is_abbreviated() -> bool:
+    """Whether the start of terms is enough."""
+    return _most.get() is not None
+
+
+def _read(of: Term, environment: Mapping[str, Term], seen: dict[int, tuple[Term, Term]], count: Count) -> Call[Term]:
     """Environments hold values, which are closed but for names that no environment has; so nothing is captured."""
-    found = seen.get(id(of)) if isinstance(of, Value) else None
+    count.parts = counted(count.parts)
+    if count.most is not None and count.parts > count.most:
+        return LEFT_OUT
+    found = seen.get(id(of)) if isinstance(of, MachineValue) else None
     if found is not None:
         return found[1]
     made: Term
@@ -224,41 +292,52 @@ def _read(of: Term, environment: Mapping[str, Term], seen: dict[int, tuple[Term,
             value = environment.get(name)
             if value is None:
                 return of
-            made = yield _read(value, {}, seen)
+            made = yield _read(value, {}, seen, count)
         case Closure(function, inner):
-            made = yield _read(function, inner, seen)
+            made = yield _read(function, inner, seen, count)
         case Chain(pattern, series, inner, form, start):
-            body = yield _read(series.term(start), _without(inner, pattern), seen)
-            made = Pullback(pattern, body, (yield _read(form, {}, seen)))
+            body = yield _read(series.term(start, count.most), _without(inner, pattern), seen, count)
+            made = Pullback(pattern, body, (yield _read(form, {}, seen, count)))
         case Split(first, second):
             name, other = "a", "b"
             parts = []
             for at, part in ((name, first), (other, second)):
                 if not isinstance(part, Zero):
-                    parts.append(DualMap((name, other), Var(at), (yield _read(part, {}, seen))))
+                    parts.append(DualMap((name, other), Var(at), (yield _read(part, {}, seen, count))))
             made = Sum(parts[0], parts[1]) if len(parts) == 2 else parts[0]
-        case At(argument, functional):
-            given = yield _read(argument, {}, seen)
-            taken = yield _read(functional, {}, seen)
+        case Evaluation(argument, functional):
+            given = yield _read(argument, {}, seen, count)
+            taken = yield _read(functional, {}, seen, count)
             name = "h"
             free = free_variables(given)
             while name in free:
                 name += "'"
             made = DualMap(name, App(Var(name), given), taken)
+        case Unread(chain, point):
+            pullback = yield _read(chain, {}, seen, count)
+            made = App(pullback, (yield _read(point, {}, seen, count)))
+        case Along(pattern, body, inner, functional):
+            body = yield _read(body, _without(inner, pattern), seen, count)
+            made = DualMap(pattern, body, (yield _read(functional, {}, seen, count)))
+        case Deferred():
+            made = yield _read(unreduced(of), environment, seen, count)
         case Lam() | DualMap() | Pullback():
-            body = yield _read(of.body, _without(environment, of.pattern), seen)
+            body = yield _read(of.body, _without(environment, of.pattern), seen, count)
             others = []
             for part in children(of)[1:]:
-                others.append((yield _read(part, environment, seen)))
+                others.append((yield _read(part, environment, seen, count)))
             made = rebuilt(of, [body, *others])
+        case App(Lam() as function, bound):  # what is bound is written first
+            argument = yield _read(bound, environment, seen, count)
+            made = App((yield _read(function, environment, seen, count)), argument, span=of.span)
         case _:
             if not of.parts:
                 return of
             inner_parts = []
             for part in children(of):
-                inner_parts.append((yield _read(part, environment, seen)))
+                inner_parts.append((yield _read(part, environment, seen, count)))
             made = rebuilt(of, inner_parts)
-    if isinstance(of, Value):
+    if isinstance(of, MachineValue):
         seen[id(of)] = of, made
     return made
 
@@ -268,6 +347,89 @@ def _without(environment: Mapping[str, Term], pattern: Pattern) -> Mapping[str, 
         return environment
     bound = [name for name in variables_of(pattern) if name in environment]
     return {name: value for name, value in environment.items() if name not in bound} if bound else environment
+
+
+def unreduced(of: Deferred) -> Term:
+    """A deferred Jacobian as a term: a pullback, applied to the tangent; by the type of L.
+
+    It is `((Ω λx. L) . (λ_. 1^)) V v` for a real L, and for a dual the functional that takes e to the same of `L e`.
+    """
+    environment, tangents = of.environment(), of.tangent_of()
+    roots = of.names[: of.roots]
+    fixed = {name: value for name, value in environment.items() if name not in tangents}
+    body = closed(Lam(nested_pattern(roots), of.body), fixed)
+    assert isinstance(body, Lam)
+    taken = {*free_variables(of.body), *of.names}
+    at = nested([environment[name] for name in roots])
+    along = nested([tangents[name] for name in roots])
+
+    def fresh(name: str) -> str:
+        while name in taken:
+            name += "'"
+        taken.add(name)
+        return name
+
+    def made(type: Type | None, inner: Term) -> Term:
+        match resolved(type) if type is not None else None:
+            case Product(first, second):
+                return Pair(made(first, Proj(1, inner)), made(second, Proj(2, inner)))
+            case Arrow(_, target):
+                name = fresh("e")
+                return Lam(name, made(target, App(inner, Var(name))))
+            case Dual():
+                name, dual = fresh("e"), fresh("d")
+                form = Lam("_", DualMap(dual, App(Var(dual), Var(name)), Covector(1.0)))
+                return DualMap(name, App(App(Pullback(body.pattern, inner, form), at), along), Covector(1.0))
+        return App(App(Pullback(body.pattern, inner, Lam("_", Covector(1.0))), at), along)
+
+    whole = made(of.type, body.body)
+    return whole if of.pattern is None else Lam(of.pattern, whole)
+
+
+def settled(of: Term, names: Collection[str]) -> Term:
+    """A term in which values that mention one of the names, which the term binds, are plain terms."""
+    memo: dict[int, bool] = {}
+
+    def mentions(value: Term) -> Call[bool]:
+        known = memo.get(id(value))
+        if known is not None:
+            return known
+        memo[id(value)] = False
+        inner: list[Term]
+        match value:
+            case Var(name):
+                inner, found = [], name in names
+            case Closure(function, environment):
+                inner = list(environment.values())
+                found = any(name in names and name not in environment for name in free_variables(function))
+            case Chain(_, series, environment, form):
+                inner = [*environment.values(), form]
+                found = any(n in names and n not in environment for _, e in series.bindings for n in free_variables(e))
+            case Split(first, second) | Evaluation(first, second) | Unread(first, second):
+                inner, found = [first, second], False
+            case Along(_, body, environment, functional):
+                inner = [*environment.values(), functional]
+                found = any(name in names and name not in environment for name in free_variables(body))
+            case _:
+                inner, found = children(value), False
+        for part in inner:
+            if found:
+                break
+            found = yield mentions(part)
+        memo[id(value)] = found
+        return found
+
+    def walk(here: Term) -> Call[Term]:
+        if isinstance(here, MachineValue):
+            return read_back(here) if (yield mentions(here)) else here
+        if not here.parts:
+            return here
+        made = []
+        for part in children(here):
+            made.append((yield walk(part)))
+        return rebuilt(here, made)
+
+    return run(walk(of))
 
 
 def closed(of: Term, environment: Mapping[str, Term]) -> Term:

@@ -1,0 +1,231 @@
+"""Values of the direct evaluator, and what a pullback does on the way back. It knows nothing of terms but how large
+they may be.
+
+Reals are numbers of any kind that operations take: floats, nodes of a graph, or cells of a pullback that is under way.
+Pairs are Python's. A function or a dual takes an argument and a continuation. Cells of an outer pullback may be in
+those of an inner one, so derivatives nest. Values may be deep, so nothing here recurses on them.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+from ...errors import NotDifferentiable
+from ...ir import add, multiply
+from ...ir.operation import Operation
+from .terms import counted
+
+Continue = Callable[[Any], Any]
+"""What takes a value, and gives what is to be done next."""
+
+
+class Nothing:
+    """0 of any type."""
+
+    def __repr__(self) -> str:
+        return "0"
+
+
+ZERO = Nothing()
+_tags = itertools.count(1)
+
+
+class Traced:
+    """A real on its way through a pullback: the tape of that, and its value without it."""
+
+    __slots__ = ("primal", "tape")
+
+    def __init__(self, tape: Tape, primal: Any) -> None:
+        self.tape, self.primal = tape, primal
+
+    @staticmethod
+    def __apply_operation__(operation: Operation, arguments: tuple[Any, ...]) -> Any:
+        tape = max((x.tape for x in arguments if type(x) is Traced), key=lambda tape: tape.tag)
+        mine = [type(x) is Traced and x.tape is tape for x in arguments]
+        primals = [x.primal if own else x for x, own in zip(arguments, mine, strict=True)]
+        result = operation(*primals)
+        cell = Traced(tape, result)
+        rules, where = operation.tangent, tape.where
+        if rules is None:
+            raise NotDifferentiable(f"{operation.name} has no derivative{where()}")
+
+        def back(delta: Any) -> None:
+            for x, own, rule in zip(arguments, mine, rules, strict=True):
+                if own and rule is not None:
+                    part = rule(delta, result, *primals)
+                    if unbounded(part):
+                        why = f"{operation.name} has no derivative there: it would be {part}"
+                        raise NotDifferentiable(why + where())
+                    tape.increase(x, part)
+
+        tape.backward = (cell, back, tape.backward)
+        return cell
+
+
+def unbounded(value: Any) -> bool:
+    """Whether a number is infinite, or none."""
+    return type(value) is float and value - value != 0.0
+
+
+class Tape:
+    """What a pullback does on the way back, last things first. `where` says which term is evaluated now."""
+
+    __slots__ = ("adjoints", "backward", "tag", "where")
+
+    def __init__(self) -> None:
+        self.tag = next(_tags)
+        self.where: Callable[[], str] = lambda: ""
+        self.backward: Any = None
+        self.adjoints: dict[int, Any] = {}
+
+    def increase(self, cell: Any, delta: Any) -> None:
+        before = self.adjoints.get(id(cell))
+        self.adjoints[id(cell)] = delta if before is None else add(before, delta)
+
+    def sweep(self, result: Any) -> None:
+        """The way back from a real that is the result."""
+        if type(result) is not Traced or result.tape is not self:
+            return
+        self.adjoints[id(result)] = 1.0
+        while self.backward is not None:
+            cell, back, self.backward = self.backward
+            delta = self.adjoints.get(id(cell))
+            if delta is not None:
+                back(delta)
+
+
+class FunctionValue:
+    """A function or a dual: it takes an argument and a continuation, and gives what is to be done next."""
+
+    __slots__ = ("call",)
+
+    def __init__(self, call: Callable[[Any, Continue], Any]) -> None:
+        self.call = call
+
+
+class Coefficients(FunctionValue):
+    """The dual of R^n that has these coefficients: a real, or pairs of them."""
+
+    __slots__ = ("tree",)
+
+    def __init__(self, tree: Any) -> None:
+        self.tree = tree
+        super().__init__(lambda u, k: lambda: k(dot(tree, u)))
+
+
+def applied(function: Any, argument: Any, k: Continue) -> Any:
+    """What is to be done next to hand the value of a function or a dual to a continuation."""
+    if function is ZERO:
+        return lambda: k(ZERO)
+    return lambda: function.call(argument, k)
+
+
+# -- trees of values ---------------------------------------------------------------------------------------------------
+
+
+def mapped(of: Callable[..., Any], *trees: Any) -> Any:
+    """Pairs of what a function gives of the leaves of pairs; 0 stands for pairs of 0.
+
+    >>> mapped(lambda x, y: x + y, (1, (2, 3)), (10, (20, 30)))
+    (11, (22, 33))
+    """
+    done: list[Any] = []
+    todo: list[tuple[Any, ...] | None] = [trees]
+    count = 0
+    while todo:
+        item = todo.pop()
+        count = counted(count)
+        if item is None:
+            second, first = done.pop(), done.pop()
+            done.append((first, second))
+        elif any(isinstance(tree, tuple) for tree in item):
+            todo += (None, *(tuple(tree if tree is ZERO else tree[i] for tree in item) for i in (1, 0)))
+        else:
+            done.append(of(*item))
+    return done[0]
+
+
+def leaves(tree: Any) -> list[Any]:
+    """The leaves of pairs, from left to right."""
+    found: list[Any] = []
+    todo = [tree]
+    while todo:
+        counted(len(found))
+        part = todo.pop()
+        if isinstance(part, tuple):
+            todo += (part[1], part[0])
+        else:
+            found.append(part)
+    return found
+
+
+def dot(tree: Any, u: Any) -> Any:
+    """The value of a dual of R^n at a tangent."""
+    total: Any = ZERO
+    for part in reversed(leaves(mapped(_product, tree, u))):
+        total = plus(part, total)
+    return total
+
+
+def _product(a: Any, b: Any) -> Any:
+    return ZERO if a is ZERO or b is ZERO else multiply(a, b)
+
+
+def plus(a: Any, b: Any) -> Any:
+    """The sum of two values."""
+    if a is ZERO:
+        return b
+    if b is ZERO:
+        return a
+    return mapped(_sum, a, b) if isinstance(a, tuple) else _sum(a, b)
+
+
+def _sum(a: Any, b: Any) -> Any:
+    if a is ZERO:
+        return b
+    if b is ZERO:
+        return a
+    if isinstance(a, Coefficients) and isinstance(b, Coefficients):
+        return Coefficients(plus(a.tree, b.tree))
+    if isinstance(a, FunctionValue):
+        return FunctionValue(
+            lambda u, k: lambda: a.call(u, lambda x: lambda: b.call(u, lambda y: lambda: k(plus(x, y))))
+        )
+    return add(a, b)
+
+
+def stripped(value: Any, tape: Tape) -> Any:
+    """A value without the cells of a tape."""
+
+    def leaf(of: Any) -> Any:
+        if type(of) is Traced:
+            return of.primal if of.tape is tape else of
+        if isinstance(of, Coefficients):
+            return Coefficients(stripped(of.tree, tape))
+        if isinstance(of, FunctionValue):
+            return FunctionValue(lambda u, k: lambda: of.call(u, lambda x: lambda: k(stripped(x, tape))))
+        return of
+
+    return mapped(leaf, value)
+
+
+def moved(at: Any, u: Any, e: Traced) -> Any:
+    """`V + e u` in the functions and duals of V."""
+
+    def leaf(v: Any, along: Any) -> Any:
+        return plus(v, scaled(e, along)) if v is ZERO or isinstance(v, FunctionValue) else v
+
+    return mapped(leaf, at, u)
+
+
+def scaled(e: Any, u: Any) -> Any:
+    """`e u`"""
+
+    def leaf(of: Any) -> Any:
+        if isinstance(of, FunctionValue):
+            return FunctionValue(lambda a, k: lambda: of.call(a, lambda x: lambda: k(scaled(e, x))))
+        return ZERO if of is ZERO else multiply(e, of)
+
+    return mapped(leaf, u)

@@ -1,0 +1,194 @@
+"""Duals as values: added up, taken apart, scaled, read as coefficients, and put together for what a pattern binds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..primitives import finite, known
+from ..terms import (
+    ZERO,
+    App,
+    Covector,
+    DualMap,
+    Jac,
+    Num,
+    Pair,
+    Pattern,
+    Prim,
+    Sum,
+    Term,
+    Var,
+    Zero,
+    variables_of,
+)
+from ..trampoline import Call
+from ..types import flat, resolved
+from .machine import AbstractMachine, Adjoints
+from .tuples import tuple_of
+from .values import Along, Evaluation, Split, Unread, halves, joined, numbers, zeros_like
+
+
+class Duals(AbstractMachine):
+    """The part of the machine that computes with duals."""
+
+    def put(self, name: str, t: Term, adjoints: Adjoints) -> Call[None]:
+        before = adjoints.get(name)
+        adjoints[name] = t if before is None else (yield self.add(before, t))
+
+    def coefficients(self, t: Term) -> Call[Term]:
+        """A dual of reals as `c^`, where it can be read."""
+        if not isinstance(t, Sum | Along | Unread | Split):
+            return t
+        slope: Term = yield self.apply(t, Num(1.0))
+        match slope:
+            case Num(value):
+                return Covector(value)
+            case Zero():
+                return ZERO
+        fresh = self.fresh("u")
+        return self.emit(DualMap(fresh, App(Jac("mult", Pair(Var(fresh), ZERO)), Pair(ZERO, slope)), Covector(1.0)))
+
+    def halves(self, t: Term) -> tuple[Term, Term]:
+        found = halves(t)
+        if found is not None:
+            return found
+        if isinstance(t, Sum):
+            (a, b), (c, d) = self.halves(t.first), self.halves(t.second)
+            return _both(a, c), _both(b, d)
+        left, right = self.fresh("u"), self.fresh("u")
+        first, second = Pair(Var(left), ZERO), Pair(ZERO, Var(right))
+        if isinstance(t, Along | Unread):
+            return Along(left, first, {}, t), Along(right, second, {}, t)
+        return self.emit(DualMap(left, first, t)), self.emit(DualMap(right, second, t))
+
+    def slope(self, of: Jac, at: Term, t: Term) -> Call[Term]:
+        """The dual of a primitive's argument, from that of its value."""
+        t = yield self.coefficients(t)
+        if isinstance(t, Zero):
+            return ZERO
+        given = numbers(at, len(known(of.name).inputs))
+        if given is None or not isinstance(t, Covector):
+            fresh = self.fresh("u")
+            return self.emit(DualMap(fresh, App(Jac(of.name, Var(fresh)), at), t))
+        return self.along_slopes(of, given, slice(None), t)
+
+    def along_slopes(self, of: Jac | Prim, given: list[float], which: slice, t: Covector) -> Term:
+        """The dual of some arguments of a primitive, whose value has the dual `c^`."""
+        count = t.coefficients
+        assert not isinstance(count, tuple)
+        slopes = self.at(of, lambda: known(of.name).slopes(given, which))
+        return Covector(tuple_of(self.at(of, lambda: [finite(slope * count, "the derivative") for slope in slopes])))
+
+    def scaled(self, dual: Term, t: Term) -> Call[Term]:
+        """`v -> T(D v)` for a dual D."""
+        t = yield self.coefficients(t)
+        made: Term = self._scaled(dual, t)
+        return made
+
+    def _scaled(self, dual: Term, t: Term) -> Term:
+        match dual:
+            case Zero():
+                return ZERO
+            case Split(first, second):
+                return joined(self._scaled(first, t), self._scaled(second, t))
+            case Evaluation(argument, functional):
+                return Evaluation(argument, self._scaled(functional, t))
+            case Sum(first, second):
+                return Sum(self._scaled(first, t), self._scaled(second, t))
+            case Covector(coefficients) if isinstance(t, Covector):
+                return Covector(_times(coefficients, t.coefficients))
+            case Along() | Unread():
+                name = self.fresh("u")
+                return Along(name, App(dual, Var(name)), {}, t)
+        fresh = self.fresh("u")
+        return self.emit(DualMap(fresh, App(dual, Var(fresh)), t))
+
+    def assembled(self, pattern: Pattern, value: Term | None, adjoints: Adjoints) -> Call[Term]:
+        """The dual of what a pattern binds, from those of its variables."""
+        if not any(name in adjoints for name in variables_of(pattern)):
+            return ZERO
+        done: list[Term] = []
+        todo: list[tuple[Pattern, Term | None] | None] = [(pattern, value)]
+        while todo:
+            item = todo.pop()
+            if item is None:
+                second, first = done.pop(), done.pop()
+                done.append(joined(first, second))
+                continue
+            part, given = item
+            if isinstance(part, str):
+                dual = adjoints.get(part, ZERO)
+                if not isinstance(dual, Covector | Var):
+                    zero = zeros_like(given) if given is not None else ZERO
+                    dual = yield self.filled(dual, self.zero(part) if isinstance(zero, Zero) else zero)
+                done.append(dual)
+            else:
+                inner = (given.first, given.second) if isinstance(given, Pair) else (None, None)
+                todo += (None, (part[1], inner[1]), (part[0], inner[0]))
+        return done[0]
+
+    def zero(self, name: str) -> Term:
+        """The zero dual of a variable's type, with coefficients if it is made of reals."""
+        type = self.types.get(name)
+        if type is None or not flat(resolved(type)):
+            return ZERO
+        return Covector(_zeros(type))
+
+    def filled(self, dual: Term, zero: Term) -> Call[Term]:
+        """A dual with coefficients for its parts that are 0, or that can be read, where the type has them."""
+        if not isinstance(zero, Covector) or isinstance(dual, Covector):
+            return dual
+        if isinstance(dual, Zero):
+            return zero
+        made: Term
+        if not isinstance(zero.coefficients, tuple):
+            made = yield self.coefficients(dual)
+            return zero if isinstance(made, Zero) else made
+        if isinstance(dual, Var):
+            return dual
+        left, right = zero.coefficients
+        first, second = self.halves(dual)
+        first = yield self.filled(first, Covector(left))
+        second = yield self.filled(second, Covector(right))
+        return joined(first, second)
+
+
+def summands(t: Term) -> list[Term]:
+    """The parts of a sum of duals."""
+    found: list[Term] = []
+    todo = [t]
+    while todo:
+        match todo.pop():
+            case Sum(first, second):
+                todo += (second, first)
+            case Zero():
+                pass
+            case part:
+                found.append(part)
+    return found
+
+
+def _both(a: Term, b: Term) -> Term:
+    if isinstance(a, Zero):
+        return b
+    return a if isinstance(b, Zero) else Sum(a, b)
+
+
+def _times(coefficients: Any, by: Any) -> Any:
+    done: list[Any] = []
+    todo: list[Any] = [coefficients]
+    while todo:
+        part = todo.pop()
+        if part is None:
+            second, first = done.pop(), done.pop()
+            done.append((first, second))
+        elif isinstance(part, tuple):
+            todo += (None, part[1], part[0])
+        else:
+            done.append(finite(part * by, "the derivative"))
+    return done[0]
+
+
+def _zeros(type: Any) -> Any:
+    type = resolved(type)
+    return (_zeros(type.first), _zeros(type.second)) if hasattr(type, "first") else 0.0

@@ -1,0 +1,367 @@
+"""What the parts of the machine share: its state, the steps it leaves, the names it gives, and what each part is asked.
+
+No rule is here, but for A. `call_by_value.py` evaluates, `pullbacks.py` has the forward phase, `premises.py` the
+Jacobians of bodies, `transpose.py` the reverse phase and `duals.py` what it computes with; each calls the others by
+what is abstract here.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator, Mapping, Sequence
+from typing import Any, TypeVar
+
+from ....errors import NotConverged, NotDifferentiable, ValueRangeError
+from ..infer import Typed
+from ..rename import FreshNames, names_of
+from ..show import show
+from ..terms import (
+    ZERO,
+    App,
+    Covector,
+    DualMap,
+    Jac,
+    Lam,
+    Num,
+    Pair,
+    Pattern,
+    Prim,
+    Proj,
+    Sum,
+    Term,
+    Var,
+    Zero,
+    free_variables,
+    variables_of,
+)
+from ..trampoline import Call, collecting_later, pause
+from ..types import Arrow, Dual, Product, R, Type, TypeVariable, resolved
+from .administrative import LetSeries, lets, reduce_administratively, series_of
+from .numbering import rule
+from .steps import Context, Plug, Step
+from .values import Activation, Along, Chain, Closure, Deferred, Evaluation, Split, Unread, read_back
+
+Active = Mapping[str, str]
+"""The variables that depend on x, and what their tangents are called."""
+Outcome = tuple[Term, Term | None]
+"""S, and the value of E if a premise found it."""
+Adjoints = dict[str, Term]
+"""The dual of each variable, as far as it was added up."""
+Linear = list[tuple[str, Term]]
+"""A let series of tangents."""
+
+
+Computed = TypeVar("Computed")
+
+
+class Stuck(Exception):
+    """There is no Jacobian yet: a free variable stands in function position, or what is no abstraction would."""
+
+
+class AbstractMachine(ABC):
+    """The state of a reduction: what stands around the redex, residual bindings, and the steps since the last event."""
+
+    def __init__(self, typed: Typed, max_steps: int) -> None:
+        self.types = typed.of_variable
+        self.typed = typed
+        self.names = FreshNames(names_of(typed.term))
+        self.events: list[Any] = []
+        self.context: Context = None
+        self.residual: list[tuple[str, Term]] = []
+        self.applied: Term = typed.term  # last
+        self.depth = 0  # of open steps
+        self.premises = 0  # that are under way
+        self.phase = ""
+        self.left = max_steps
+        self.max_steps = max_steps
+        self.series: dict[int, tuple[Term, LetSeries]] = {}
+        self.captured: dict[int, tuple[Term, list[str]]] = {}
+        self.body_types: dict[int, tuple[Term, Type]] = {}
+
+    # -- what the parts ask of each other ------------------------------------------------------------------------------
+
+    @abstractmethod
+    def evaluate(self, of: Term, frame: Activation) -> Call[Term]:
+        """The value of a term."""
+
+    @abstractmethod
+    def apply(self, f: Term, a: Term) -> Call[Term]:
+        """The value of a function or a dual at a value."""
+
+    @abstractmethod
+    def add(self, u: Term, v: Term, of: Term | None = None) -> Call[Term]:
+        """The sum of two values, as which a term is computed."""
+
+    @abstractmethod
+    def taken_apart(self, chain: Chain) -> Call[Chain]:
+        """A pullback along each elementary term of a let series in turn."""
+
+    @abstractmethod
+    def pulled_back(self, chain: Chain, value: Term) -> Call[Term]:
+        """`((Ω λx. L) . w) V`"""
+
+    @abstractmethod
+    def jacobian_of(self, of: Term, frame: Activation, active: Active) -> Call[Outcome]:
+        """The Jacobian of an elementary term, by its rule."""
+
+    @abstractmethod
+    def series_jacobian(self, body: Term, frame: Activation, active: dict[str, str]) -> Call[tuple[Linear, Term, Term]]:
+        """The Jacobian of a body as a let series of tangents, the tangent of its value, and the value."""
+
+    @abstractmethod
+    def curried(self, of: Lam, frame: Activation, active: Active) -> Call[Term]:
+        """The Jacobian of a body under its binder, as an abstraction of the tangent; or 0."""
+
+    @abstractmethod
+    def inside(self, function: Closure, argument: Term, along: Term) -> Call[Outcome]:
+        """The Jacobian of a function's body at an argument, along a tangent, and the value there."""
+
+    @abstractmethod
+    def unfolded(self, of: Term, frame: Activation, active: Active) -> Call[Term]:
+        """A pullback as an abstraction, by reducing its application to a fresh variable; or one that is deferred."""
+
+    @abstractmethod
+    def deferred(
+        self, pattern: Pattern | None, body: Term, frame: Activation, active: Active, type: Type | None
+    ) -> Deferred:
+        """The Jacobian of the application of a pullback, of which there is none before its argument is known."""
+
+    @abstractmethod
+    def found(self, of: Deferred, at: Term | None, t: Term) -> Call[list[Term]]:
+        """The duals of the roots of a deferred Jacobian, at a value of what it binds; T is the dual of its value."""
+
+    @abstractmethod
+    def derivative(self, of: Deferred, at: Term | None) -> Call[Term]:
+        """A deferred Jacobian whose tangents are known, at a value of what it binds."""
+
+    @abstractmethod
+    def read(self, dual: Unread, along: Term) -> Call[Term]:
+        """An unread dual, applied to a tangent."""
+
+    @abstractmethod
+    def transpose(self, of: Term, t: Term, scope: Activation, names: dict[str, None], adjoints: Adjoints) -> Call[None]:
+        """Adds what T says of a term to the duals of the names that it depends on; it is linear in these."""
+
+    @abstractmethod
+    def dual_map(self, of: DualMap, frame: Activation, t: Term) -> Call[Term]:
+        """`(λx. S)^ . T` for a value T."""
+
+    @abstractmethod
+    def back(self, chain: Chain, linear: Linear, last: Term, t: Term, outer: Context) -> Call[Adjoints]:
+        """The reverse phase of a pullback: the duals of what its pattern binds."""
+
+    @abstractmethod
+    def assembled(self, pattern: Pattern, value: Term | None, adjoints: Adjoints) -> Call[Term]:
+        """The dual of what a pattern binds, from those of its variables."""
+
+    # -- steps ---------------------------------------------------------------------------------------------------------
+
+    def step(self, rule: str, redex: Callable[[], Term], contractum: Callable[[], Term] | None) -> Step:
+        """Leaves a step; without its contractum it is open until `close`."""
+        self.left -= 1
+        if self.left < 0:
+            raise NotConverged(
+                f"the reduction takes more than {self.max_steps:,} steps; allow more with max_steps=. "
+                f"The function that was applied last is `{show(self.applied, limit=60)}`"
+                + self.typed.where(self.applied)
+            )
+        made = Step(rule, redex, self.context, self.phase)
+        made._contractum = contractum
+        self.events.append(made)
+        if contractum is None:
+            self.depth += 1
+        return made
+
+    def close(self, step: Step, contractum: Callable[[], Term]) -> None:
+        step._contractum = contractum
+        self.depth -= 1
+        self.events.append(self.depth)
+
+    def inside_of(self, plug: Plug) -> Context:
+        """Goes into a context; gives the one before, to return to."""
+        before = self.context
+        self.context = (plug, before)
+        return before
+
+    def attempted(self, call: Call[Any]) -> Call[Any]:
+        """What a call gives; None where it is stuck, with nothing left behind but its steps."""
+        context, phase, depth, residual = self.context, self.phase, self.depth, len(self.residual)
+        try:
+            return (yield call)
+        except Stuck:
+            self.context, self.phase, self.depth = context, phase, depth
+            self.events.append(depth)
+            del self.residual[residual:]
+            return None
+
+    def premise(self, call: Call[Any]) -> Call[tuple[Any, list[tuple[str, Term]]]]:
+        """What a call gives, and residual bindings of its own. A pullback that is stuck in it stops it."""
+        (residual, self.residual), outer = (self.residual, []), self.context
+        self.context = None
+        self.premises += 1
+        try:
+            made = yield call
+            return made, self.residual
+        finally:
+            self.premises -= 1
+            self.residual, self.context = residual, outer
+
+    def at(self, of: Term, compute: Callable[[], Computed]) -> Computed:
+        """What is computed for a term: where there is no value, the error says where."""
+        try:
+            return compute()
+        except (ValueRangeError, NotDifferentiable) as error:
+            raise type(error)(f"{error}{self.typed.where(of)}") from None
+
+    # -- names, variables and types ------------------------------------------------------------------------------------
+
+    def fresh(self, like: str, type: Type | None = None) -> str:
+        """A new name, of a type if it is known."""
+        name = self.names.fresh(like)
+        if type is not None:
+            self.types[name] = type
+        return name
+
+    def emit(self, of: Term) -> Term:
+        """A name for what cannot be reduced."""
+        name = self.fresh("n", self.type_of(of))
+        self.residual.append((name, of))
+        return Var(name)
+
+    def type_of(self, value: Term) -> Type | None:
+        """The type of a value, or of what cannot be reduced, as far as it is seen at once."""
+        match value:
+            case Var(name):
+                found = self.types.get(name)
+                return None if found is None else resolved(found)
+            case Num() | Prim():
+                return R
+            case Covector() | Split() | Evaluation() | Unread() | Along():
+                return Dual(TypeVariable(0))
+            case DualMap(pattern, _, _):
+                return Dual(self.type_of_pattern(pattern))
+            case Chain(pattern):
+                source = self.type_of_pattern(pattern)
+                return Arrow(source, Dual(source))
+            case Sum(first, second):
+                return self.type_of(second) if isinstance(first, Zero) else self.type_of(first)
+            case Jac():
+                return Arrow(TypeVariable(0), R)
+            case Proj(index, inner):
+                whole = self.type_of(inner)
+                if isinstance(whole, Product):
+                    return resolved(whole.first if index == 1 else whole.second)
+            case App(function, _):
+                whole = self.type_of(function)
+                if isinstance(whole, Arrow):
+                    return resolved(whole.target)
+                if isinstance(whole, Dual):
+                    return R
+        return None
+
+    def type_of_pattern(self, pattern: Pattern) -> Type:
+        done: list[Type] = []
+        todo: list[Pattern | None] = [pattern]
+        while todo:
+            part = todo.pop()
+            if part is None:
+                second, first = done.pop(), done.pop()
+                done.append(Product(first, second))
+            elif isinstance(part, str):
+                done.append(self.types.get(part) or TypeVariable(0))
+            else:
+                todo += (None, part[1], part[0])
+        return done[0]
+
+    def is_dual(self, value: Term) -> bool:
+        return isinstance(self.type_of(value), Dual)
+
+    def bind(self, pattern: Pattern, value: Term, frame: Activation) -> None:
+        todo = [(pattern, value)]
+        while todo:
+            part, given = todo.pop()
+            if isinstance(part, str):
+                frame[part] = given
+            elif isinstance(given, Pair):
+                todo += ((part[1], given.second), (part[0], given.first))
+            elif isinstance(given, Zero):
+                todo += ((part[1], ZERO), (part[0], ZERO))
+            else:
+                todo += ((part[1], self.project(2, given)), (part[0], self.project(1, given)))
+
+    def project(self, index: int, value: Term) -> Term:
+        match value:
+            case Pair(first, second):
+                return first if index == 1 else second
+            case Zero():
+                return ZERO
+        return self.emit(Proj(index, value))
+
+    def tangents(self, names: Sequence[str]) -> dict[str, str]:
+        """FreshNames for the tangents of variables."""
+        return {name: self.fresh(name + "'", self.types.get(name)) for name in names}
+
+    # -- bodies --------------------------------------------------------------------------------------------------------
+
+    def series_of(self, body: Term) -> Call[LetSeries]:
+        """The let series of a body; it is made once."""
+        found = self.series.get(id(body))
+        if found is None:
+            made = series_of(body)
+            if made is None:
+                made = yield self.administrative(body)
+            found = self.series[id(body)] = body, made
+        return found[1]
+
+    @rule("A", "administrative reduction")
+    def administrative(self, body: Term) -> Call[LetSeries]:
+        """A body becomes a let series of elementary terms. The step is there before the series is made."""
+        step = self.step("A", lambda: body, None)
+        yield pause()
+        with collecting_later():
+            made = reduce_administratively(body, self.names, self.typed)
+        self.close(step, lambda: made.term())
+        return made
+
+    def free(self, of: Term) -> list[str]:
+        """What is free in an abstraction or a body; it is found once."""
+        found = self.captured.get(id(of))
+        if found is None:
+            found = self.captured[id(of)] = of, list(free_variables(of))
+        return found[1]
+
+    def needed(self, of: Term, environment: Mapping[str, Term]) -> dict[str, Term]:
+        """The values of what is free in a term."""
+        if not environment:
+            return {}
+        return {name: environment[name] for name in self.free(of) if name in environment}
+
+    def needed_in(self, of: Term, frame: Activation) -> Activation:
+        """The part of a frame that a term may look at: its free variables, and those of their definitions."""
+        made = Activation()
+        todo = list(self.free(of))
+        while todo:
+            name = todo.pop()
+            if name in frame and name not in made:
+                made[name] = frame[name]
+                definition = frame.definitions.get(name)
+                if definition is not None:
+                    made.definitions[name] = definition
+                    todo += self.free(definition)
+        return made
+
+    def closure(self, of: Lam, environment: Mapping[str, Term]) -> Term:
+        return Closure(of, self.needed(of, environment))
+
+    def with_residual(self, inner: Term) -> Term:
+        """A term under the residual bindings."""
+        return lets([(name, read_back(bound)) for name, bound in self.residual], inner)
+
+    @staticmethod
+    def value_of(of: Term, environment: Mapping[str, Term]) -> Term:
+        """The value of a variable; a value as it is."""
+        return environment.get(of.name, of) if isinstance(of, Var) else of
+
+
+Events = Generator[Any, None, Term]
+__all__ = ["AbstractMachine", "Active", "Adjoints", "Events", "Linear", "Outcome", "Stuck", "variables_of"]

@@ -1,0 +1,249 @@
+"""Bad input and long input: errors say where, everything has a bound, and Ctrl-C ends what takes long.
+
+Costs half a minute.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import dynagrad as dg
+from dynagrad.languages.pullback import compile, covector, evaluate, infer, pair, parse, reduce, show
+from dynagrad.languages.pullback.trampoline import collecting_later
+
+TWO = "(λf. λx. f (f x))"
+TOWER = f"{TWO} {TWO} {TWO} {TWO} {TWO} (λy. y + 1) 0.0"
+"""Its value takes more applications than there are atoms."""
+
+
+def reduced(text: str) -> Any:
+    return reduce(text).result
+
+
+# -- places ------------------------------------------------------------------------------------------------------------
+
+NOWHERE = [
+    ("let a = 1 in\n  a / 0.0", "no value there", 2, 3),
+    ("((Ω λx. 1 / x) . (λ_. 1^)) 0.0", "no value there|is inf there", 1, 9),
+    ("((Ω λx. x + sqrt(x)) . (λ_. 1^)) 0.0", "sqrt has no derivative", 1, 13),
+    ("log(2 + (1 - 3))", "no value there", 1, 1),
+    ("1e308 + 1e308", "the sum is inf", 1, 1),
+    ("2 * (1e308)^ 100", "the value of the dual is inf", 1, 6),
+    ("(Jsqrt . 1) 0.0", "no derivative at|no value there", 1, 2),
+]
+
+
+@pytest.mark.parametrize("run", [reduced, evaluate])
+@pytest.mark.parametrize(("text", "said", "line", "column"), NOWHERE)
+def test_an_error_of_evaluation_says_where(
+    text: str, said: str, line: int, column: int, run: Callable[[str], Any]
+) -> None:
+    with pytest.raises(dg.Error, match=said) as caught:
+        run(text)
+    assert f"at line {line}, column {column}" in str(caught.value)
+
+
+@pytest.mark.parametrize("text", [text for text, *_ in NOWHERE])
+def test_compiled_terms_give_no_infinities(text: str) -> None:
+    with pytest.raises(dg.ValueRangeError, match="it has no value or no derivative"):
+        compile(text)()
+
+
+def test_terms_that_were_built_are_shown_where_they_have_no_place() -> None:
+    with pytest.raises(dg.ValueRangeError, match=r"no value there\n  in 1 / 0\.0"):
+        assert reduce(parse("1 / 0.0")).result
+
+
+def test_arguments_of_the_wrong_shape() -> None:
+    made = compile("λ<x, y>. x * y")
+    assert made(2, 3.0) == made((2, 3)) == 6.0
+    for given in ((1.0,), (1.0, 2.0, 3.0), ("a", 1.0), ()):
+        with pytest.raises(dg.Error, match="the function takes"):
+            made(*given)
+    with pytest.raises(dg.Error, match="is no function"):
+        compile("1 + 2")(1.0)
+    with pytest.raises(dg.Error, match="a number, a tuple or a function is needed"):
+        evaluate("x", x=())
+
+
+# -- bounds ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("run", [lambda t, n: reduce(t, max_steps=n).result, lambda t, n: evaluate(t, max_steps=n)])
+def test_what_takes_too_long_is_an_error_that_names_the_function(run: Callable[[str, int], Any]) -> None:
+    with pytest.raises(dg.NotConverged, match=r"more than 5,000 steps; allow more with max_steps=") as caught:
+        run(TOWER, 5000)
+    assert "The function that was applied last is `λ" in str(caught.value) and "at line 1, column" in str(caught.value)
+
+
+def test_a_graph_that_would_not_end_is_an_error() -> None:
+    with pytest.raises(dg.NotConverged, match="more than 5,000 steps"):
+        compile(TOWER, max_steps=5000)
+
+
+def test_functions_from_python_have_a_bound_for_each_call() -> None:
+    function = evaluate(f"λx. {TWO} {TWO} {TWO} (λy. y + x) 0.0", max_steps=400)
+    assert function(1.0) == function(1.0) == 16.0
+    with pytest.raises(dg.NotConverged):
+        evaluate(f"λx. {TWO} {TWO} {TWO} {TWO} (λy. y + x) 0.0", max_steps=400)(1.0)
+
+
+DOUBLED = "let x0 = 1 in " + "".join(f"let x{i + 1} = <x{i}, x{i}> in " for i in range(60))
+
+
+@pytest.mark.parametrize("run", [reduced, evaluate, compile])
+def test_a_value_that_would_fill_the_memory_is_an_error(run: Callable[[str], Any]) -> None:
+    with pytest.raises(dg.NotConverged, match="more than 2,000,000 parts"):
+        run(DOUBLED + "x60")
+    assert run(DOUBLED + "1") is not None
+    assert len(str(infer(parse(DOUBLED + "x60")).type)) < 2000
+
+
+def test_a_term_that_shares_parts_without_end_is_an_error() -> None:
+    whole = pair(1, 2)
+    for _ in range(60):
+        whole = pair(whole, whole)
+    with pytest.raises(dg.NotConverged, match="more than 2,000,000 parts"):
+        infer(whole)
+    with pytest.raises(dg.NotConverged, match="more than 2,000,000 parts"):
+        show(whole)
+    assert show(whole, limit=10).endswith("…")
+
+
+# -- deep terms --------------------------------------------------------------------------------------------------------
+
+
+def deep(count: int) -> dict[str, tuple[str, Any]]:
+    names = [f"x{i}" for i in range(count)]
+    return {
+        "brackets": ("(" * count + "1" + ")" * count, 1.0),
+        "lets": ("let y0 = 1 in " + "".join(f"let y{i + 1} = y{i} in " for i in range(count)) + f"y{count}", 1.0),
+        "sums": (" + ".join(["1"] * count), float(count)),
+        "minus": ("-" * count + "(1 + 1)", 2.0),
+        "applications": ("let f = λx. x in " + "f (" * count + "1" + ")" * count, 1.0),
+        "functions": ("let f = " + "".join(f"λ{name}. " for name in names) + "1 in 2", 2.0),
+        "tuples": (f"π1 <{', '.join(['1'] * count)}>", 1.0),
+        "pairs": ("<" * count + "1" + ", 1>" * count, None),
+        "patterns": (f"(λ<{', '.join(names)}>. {names[-1]}) <{', '.join(['1'] * count)}>", 1.0),
+        "pullbacks": (f"((Ω λ<{', '.join(names)}>. x0) . (λ_. 1^)) <{', '.join(['1'] * count)}>", None),
+        "primitives": (f"((Ω λx. {'neg(' * count}x{')' * count}) . (λ_. 1^)) 1 1", 1.0),
+        "duals": (f"({', '.join(['1'] * count)})^", None),
+        "dual maps": ("(" + "(λv. v)^ . " * count + "1^) 3", 3.0),
+    }
+
+
+@pytest.mark.parametrize("what", deep(2))
+def test_deep_terms_are_read_typed_shown_reduced_and_evaluated(what: str) -> None:
+    text, value = deep(2000)[what]
+    term = parse(text)
+    assert parse(show(term)) == term and hash(term) == hash(parse(text))
+    assert len(str(infer(term).type)) < 3000
+    result = reduce(term).result
+    assert str(result) if value is None else float(str(result)) == value
+    found = evaluate(text)
+    assert found is not None if value is None else found == value
+    if what in ("pullbacks", "duals"):
+        assert repr(found).startswith("<dual (1.0, (")
+
+
+def test_unbalanced_brackets_are_errors_however_many() -> None:
+    for text in ("(" * 100_000, ")" * 100_000, "(" * 50_000 + "1" + ")" * 49_999, "<" * 100_000, "λ" * 100_000):
+        with pytest.raises(dg.SyntaxError):
+            parse(text)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("what", ["brackets", "lets", "applications"])
+def test_a_hundred_thousand(what: str) -> None:
+    text, value = deep(100_000)[what]
+    assert float(str(reduce(text).result)) == value == evaluate(text)
+
+
+# -- Ctrl-C, and the collector -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("way", ["reduce(text).result", "evaluate(text)", "compile(text)", "list(lines(reduce(text)))"])
+def test_an_interrupt_ends_it(way: str) -> None:
+    program = f"""
+import gc
+from dynagrad.languages.pullback import compile, evaluate, lines, reduce
+text = {TOWER!r}
+print("ready", flush=True)
+try:
+    {way}
+except KeyboardInterrupt:
+    print("interrupted", gc.isenabled())
+"""
+    process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, env=os.environ)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    time.sleep(0.7)
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=60)
+    assert out == "interrupted True\n"
+
+
+def test_the_collector_is_on_again_after_errors_and_in_threads() -> None:
+    assert gc.isenabled()
+    with pytest.raises(ZeroDivisionError), collecting_later():
+        raise ZeroDivisionError
+    assert gc.isenabled()
+    inside, leave = threading.Event(), threading.Event()
+
+    def other() -> None:
+        with collecting_later():
+            inside.set()
+            leave.wait(10)
+
+    thread = threading.Thread(target=other)
+    with collecting_later():
+        thread.start()
+        inside.wait(10)
+    assert not gc.isenabled()  # for the other is still in it
+    leave.set()
+    thread.join()
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        with collecting_later():
+            pass
+        assert not gc.isenabled()  # who had it off finds it off
+    finally:
+        gc.enable()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_child_of_a_fork_has_its_collector_on() -> None:
+    inside, leave = threading.Event(), threading.Event()
+
+    def other() -> None:
+        with collecting_later():
+            inside.set()
+            leave.wait(20)
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    inside.wait(10)
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if gc.isenabled() and str(reduce("1 + 1").result) == "2" else 1)
+    leave.set()
+    thread.join()
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def test_numbers_that_are_too_large_to_build() -> None:
+    with pytest.raises(dg.SyntaxError, match="too large"):
+        parse("1e999")
+    assert str(covector(1, 2)) == "(1, 2)^"
