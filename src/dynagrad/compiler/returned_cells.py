@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..errors import RoomError
-from ..ir.ops.cells import REAL, TAG, TRUTH, Cell
+from ..ir.ops.cells import REAL, TAG, TRUTH, HeapCell
 
 
 @functools.cache
@@ -19,12 +19,12 @@ def _free() -> Any:
     return free
 
 
-def imported(address: int | Cell, make: Callable[[int, list[Any]], Any]) -> Any:
+def imported(address: int | HeapCell, make: Callable[[int, list[Any]], Any]) -> Any:
     """What is at an address, which is freed; `make` makes a value of a key and its parts.
 
     The interpreter has the cell itself.
     """
-    if isinstance(address, Cell):
+    if isinstance(address, HeapCell):
         return _built(_words(address), make)
     if not address:
         raise RoomError("the memory is full")
@@ -34,7 +34,7 @@ def imported(address: int | Cell, make: Callable[[int, list[Any]], Any]) -> Any:
     return _built(struct.unpack(f"={count - 1}q", words), make)
 
 
-def _words(cell: Cell) -> list[int]:
+def _words(cell: HeapCell) -> list[int]:
     found: list[int] = []
     todo = [cell]
     while todo:

@@ -20,8 +20,7 @@ from ...errors import Error
 from ...ir import Node
 from ...ir.failures import after
 from ...ir.node import fresh, intern
-from ...ir.ops.cells import Cell as HeapCell
-from ...ir.ops.cells import exported
+from ...ir.ops.cells import HeapCell, exported
 from ...ir.types import KINDS, Type, arrays
 from ...runtime.walking import LEAF, Fixed, Keyed, Sequenced, Structure
 from ..frontend.core import UNDEFINED

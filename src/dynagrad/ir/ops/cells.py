@@ -25,7 +25,7 @@ REAL, TRUTH, TAG, BUNDLE, FIRST = range(5)
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class HeapCell:
     """A cell, as the interpreter has it: its key, and its number or its parts."""
 
     key: int
@@ -36,32 +36,32 @@ class Cell:
         return operation.value(*arguments)
 
 
-NOTHING = Cell(-1)
+NOTHING = HeapCell(-1)
 
 
-def _sum(a: Cell, b: Cell) -> Cell:
+def _sum(a: HeapCell, b: HeapCell) -> HeapCell:
     if a.key < 0 or b.key < 0:
         return b if a.key < 0 else a
     if a.key == REAL:
-        return Cell(REAL, a.content + b.content)
-    return Cell(a.key, a.content if a.key in (TRUTH, TAG) else tuple(map(_sum, a.content, b.content)))
+        return HeapCell(REAL, a.content + b.content)
+    return HeapCell(a.key, a.content if a.key in (TRUTH, TAG) else tuple(map(_sum, a.content, b.content)))
 
 
-def _filled(x: Cell, d: Cell) -> Cell:
+def _filled(x: HeapCell, d: HeapCell) -> HeapCell:
     if x.key == REAL:
-        return Cell(REAL, 0.0 if d.key < 0 else d.content)
+        return HeapCell(REAL, 0.0 if d.key < 0 else d.content)
     if x.key in (TRUTH, TAG):
         return x
-    return Cell(x.key, tuple(_filled(part, _part(d, i)) for i, part in enumerate(x.content)))
+    return HeapCell(x.key, tuple(_filled(part, _part(d, i)) for i, part in enumerate(x.content)))
 
 
-def _part(x: Cell, index: int) -> Cell:
+def _part(x: HeapCell, index: int) -> HeapCell:
     """A part of a cell; nothing of what has none."""
-    part: Cell = x.content[index] if _has(x, index) else NOTHING
+    part: HeapCell = x.content[index] if _has(x, index) else NOTHING
     return part
 
 
-def _has(x: Cell, index: int) -> bool:
+def _has(x: HeapCell, index: int) -> bool:
     return x.key not in (REAL, TRUTH, TAG) and index < len(x.content)
 
 
@@ -77,7 +77,7 @@ real_cell: Operation = Operation(
     "real_cell",
     (real,),
     heap,
-    lambda x: Cell(REAL, x),
+    lambda x: HeapCell(REAL, x),
     (lambda d, y, x: real_cell(d),),
     "real_cell(call, {0})",
     adjoint=lambda d, y, x: (real_of(d),),
@@ -91,7 +91,9 @@ real_of: Operation = Operation(
     "real_of({0})",
     adjoint=lambda d, y, x: (real_cell(d),),
 )
-truth_cell = Operation("truth_cell", (boolean,), heap, lambda x: Cell(TRUTH, bool(x)), (None,), "truth_cell(call, {0})")
+truth_cell = Operation(
+    "truth_cell", (boolean,), heap, lambda x: HeapCell(TRUTH, bool(x)), (None,), "truth_cell(call, {0})"
+)
 truth_of = Operation(
     "truth_of", (heap,), boolean, lambda x: x.key == TRUTH and bool(x.content), (None,), "truth_of({0})"
 )
@@ -122,7 +124,7 @@ exported = Operation("exported", (heap,), integer, lambda x: x, (None,), "export
 
 
 _tags = itertools.count(1)
-FRESH_TAG = Operation("fresh_tag", (), heap, lambda: Cell(TAG, next(_tags)), (), "fresh_tag(call)")
+FRESH_TAG = Operation("fresh_tag", (), heap, lambda: HeapCell(TAG, next(_tags)), (), "fresh_tag(call)")
 
 
 def fresh_tag() -> Node:
@@ -134,7 +136,7 @@ def fresh_tag() -> Node:
 def record(key: int, count: int) -> Operation:
     """A cell with a key and so many parts.
 
-    >>> record(FIRST, 2).value(Cell(REAL, 1.0), NOTHING).key
+    >>> record(FIRST, 2).value(HeapCell(REAL, 1.0), NOTHING).key
     4
     """
     holes = "".join(f", {{{i}}}" for i in range(count))
@@ -146,7 +148,7 @@ def record(key: int, count: int) -> Operation:
         f"record{key}_{count}",
         (heap,) * count,
         heap,
-        lambda *parts: Cell(key, parts),
+        lambda *parts: HeapCell(key, parts),
         tuple(map(tangent, range(count))),
         f"record<{key}, {count}>(call{holes})",
         adjoint=lambda d, y, *parts: tuple(part(i)(d) for i in range(count)),
@@ -176,10 +178,10 @@ def part(index: int) -> Operation:
 def placed(index: int) -> Operation:
     """A record of the shape of the first argument with the second as a part, and nothing in the others."""
 
-    def value(x: Cell, d: Cell) -> Cell:
+    def value(x: HeapCell, d: HeapCell) -> HeapCell:
         if d.key < 0 or not _has(x, index):
             return NOTHING
-        return Cell(x.key, tuple(d if i == index else NOTHING for i in range(len(x.content))))
+        return HeapCell(x.key, tuple(d if i == index else NOTHING for i in range(len(x.content))))
 
     return Operation(
         f"placed{index}",
