@@ -121,9 +121,10 @@ def main(names: list[str]) -> int:
         text = (
             "# Benchmarks\n\n"
             "Made by `make bench`. Own run and peer take turns on the same machine, and each figure is the least of\n"
-            "several, for `scalars`, `arrays`, `taylor`, `nested`, `compiled` and `kernels` their median; `log`,\n"
-            "`real`, `rules` and the iterations in `cycles` take long and are run once. A loading time is binding\n"
-            "and a first run, less a later run. The baseline's log p of all sentences is in `benchmarks/build`.\n\n"
+            "several, for `scalars`, `arrays`, `taylor`, `nested`, `compiled`, `kernels` and `dvl` their median;\n"
+            "`log`, `real`, `rules` and the iterations in `cycles` take long and are run once. A loading time is\n"
+            "binding and a first run, less a later run. The baseline's log p of all sentences is in\n"
+            "`benchmarks/build`.\n\n"
             f"The machine: {machine()}.\n\n"
         )
         (HERE / "RESULTS.md").write_text(text + markdown(table) + "\n")

@@ -32,7 +32,7 @@ from ..ir.control import (
     zero,
 )
 from ..ir.node import Node, fresh, order, substitute, whole
-from ..ir.types import Type, stack
+from ..ir.types import DIFFERENTIABLE, Type, stack
 from ..ir.value_numbering.reciprocal_roots import share_roots
 from ..passes.loops.invariant_reads import hoist_reads
 from . import custom_rules
@@ -47,7 +47,7 @@ Several = list[Any]
 
 def _differentiable(type: Type) -> bool:
     """Whether values of this type have derivatives."""
-    return type.kind in ("real", "stack")
+    return type.kind in DIFFERENTIABLE or type.kind == "stack"
 
 
 def _connected_outputs(graph: Graph, marked: Sequence[bool]) -> list[bool]:
@@ -230,9 +230,17 @@ def _call_tangent(node: Node, all_dots: Sequence[Any]) -> Several:
     return out
 
 
+class NoBody(Error):
+    """A function is differentiated in its own body, so it would need the derivative of its derivative, and so on."""
+
+    def __init__(self, function: GraphFunction) -> None:
+        super().__init__(f"the function {function.name} is differentiated before it has a body")
+        self.function = function
+
+
 def _graph(made: GraphFunction) -> Graph:
     if made.graph is None:
-        raise Error(f"the function {made.name} is differentiated before it has a body")
+        raise NoBody(made)
     return made.graph
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from ..ir.builders import Trace, as_values, define, merge
 from ..ir.control import EMPTY, Called, CustomDerivatives, GraphFunction, empty, make_call, parts, zero
 from ..ir.node import Node, fresh, order, substitute
-from ..ir.types import Type
+from ..ir.types import DIFFERENTIABLE, Type
 from .derive import generate_adjoints, tangents
 
 Several = list[Any]
@@ -57,7 +57,7 @@ def tangent(node: Node, dots: Sequence[Any]) -> Several | None:
     """The tangents of the results of a call, by its rule, from those of the arguments."""
     made: GraphFunction = node.attribute.function
     assert made.rule is not None and made.rule.tangent is not None
-    real_dots = [d if t.kind == "real" else None for d, t in zip(dots, made.arguments, strict=True)]
+    real_dots = [d if t.kind in DIFFERENTIABLE else None for d, t in zip(dots, made.arguments, strict=True)]
     found = list(made.rule.tangent(node.arguments, parts(node), real_dots))
     return found if any(f is not None for f in found) else None
 
@@ -66,7 +66,7 @@ def increments(node: Node, deltas: Several, wanted: Sequence[int]) -> list[tuple
     """The increments to the adjoints of the wanted arguments of a call, by its rule, where results have `deltas`."""
     made: GraphFunction = node.attribute.function
     assert made.rule is not None
-    wanted = [i for i in wanted if made.arguments[i].kind == "real"]
+    wanted = [i for i in wanted if made.arguments[i].kind in DIFFERENTIABLE]
     if not wanted:
         return []
     found = made.rule.adjoint(node.arguments, parts(node), deltas, wanted)
@@ -98,7 +98,7 @@ def backward(
     wanted: Sequence[int],
 ) -> Several:
     """The adjoints of the wanted inputs of a graph at some arguments, from those of its outputs; None for others."""
-    active = [i for i, d in enumerate(deltas) if d is not None and outputs[i].type.kind == "real"]
+    active = [i for i, d in enumerate(deltas) if d is not None and outputs[i].type.kind in DIFFERENTIABLE]
     arriving = {i: fresh(outputs[i].type) for i in active}
     adjoints = generate_adjoints([outputs[i] for i in active], list(arriving.values()), [inputs[i] for i in wanted])
     by = dict(zip(inputs, arguments, strict=True)) | {v: deltas[i] for i, v in arriving.items()}

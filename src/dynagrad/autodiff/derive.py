@@ -22,7 +22,9 @@ from ..ir.names import set_line, set_line_of
 from ..ir.node import Node, as_node, constant, intern, order
 from ..ir.operation import LinearMap, Operation, Trait
 from ..ir.ops.arrays import broadcast_to, sum_to
+from ..ir.ops.cells import cell_sum
 from ..ir.ops.scalars import add, logical_and, logical_not, logical_or, where
+from ..ir.types import DIFFERENTIABLE, heap
 from .accumulation import Adjoints, choose
 from .structural_zeros import ActiveElements
 
@@ -47,8 +49,13 @@ def tangent(operation: Operation, result: Any, arguments: Sequence[Any], tangent
         rule = _rule(operation, index) if d is not None else None
         if rule is not None:
             part = rule(d, result, *arguments)
-            total = part if total is None else add(total, part)
+            total = part if total is None else _plain_sum(total, part)
     return total
+
+
+def _plain_sum(a: Any, b: Any) -> Any:
+    """The sum of two derivatives, of numbers or of cells."""
+    return cell_sum(a, b) if isinstance(a, Node) and a.type is heap else add(a, b)
 
 
 def increments(
@@ -159,7 +166,7 @@ def plus(a: Any, b: Any) -> Any:
         if _is_zero(this):
             return other
     both = _sum_of_choices(a, b)
-    return add(a, b) if both is None else both
+    return _plain_sum(a, b) if both is None else both
 
 
 def _is_zero(x: Any) -> bool:
@@ -200,7 +207,7 @@ def tangents(outputs: Sequence[Node], seeds: Mapping[Node, Node | float | None])
         elif node.operation in LOOPS:
             arriving = FLOW["tangent"](node, dots)
         elif node.operation is PUSH:
-            items = [(a, g) for a, g in zip(node.arguments[1:], dots[1:], strict=True) if a.type.kind == "real"]
+            items = [(a, g) for a, g in zip(node.arguments[1:], dots[1:], strict=True) if a.type.kind in DIFFERENTIABLE]
             arriving = push(
                 empty_stack() if dots[0] is None else dots[0], [zero(a.type) if g is None else g for a, g in items]
             )
@@ -217,9 +224,9 @@ def tangents(outputs: Sequence[Node], seeds: Mapping[Node, Node | float | None])
 def _popped(node: Node, derivatives: Node) -> Several:
     """The derivative of a `pop`: a stack of derivatives has entries for reals only."""
     kinds = [t.kind for t in node.attribute]
-    rest, items = pop(derivatives, [t for t in node.attribute if t.kind == "real"])
+    rest, items = pop(derivatives, [t for t in node.attribute if t.kind in DIFFERENTIABLE])
     left = iter(items)
-    return [rest, *(next(left) if kind == "real" else None for kind in kinds)]
+    return [rest, *(next(left) if kind in DIFFERENTIABLE else None for kind in kinds)]
 
 
 def generate_adjoints(
@@ -279,12 +286,14 @@ def _generate(node: Node, delta: Any, known: Mapping[Node, Any], active: ActiveE
     if node.operation in LOOPS:
         parts = FLOW["increments"](node, delta, wanted)
     elif node.operation is PUSH:
-        real_items = [i for i, a in enumerate(arguments) if i and a.type.kind == "real"]
+        real_items = [i for i, a in enumerate(arguments) if i and a.type.kind in DIFFERENTIABLE]
         rest, items = pop(delta, [arguments[i].type for i in real_items])
         parts = [(0, rest), *((i, d) for i, d in zip(real_items, items, strict=True) if i in wanted)]
     elif node.operation is POP:
         items = [
-            zero(t) if d is None else d for t, d in zip(node.attribute, delta[1:], strict=True) if t.kind == "real"
+            zero(t) if d is None else d
+            for t, d in zip(node.attribute, delta[1:], strict=True)
+            if t.kind in DIFFERENTIABLE
         ]
         parts = [(0, push(delta[0] if delta[0] is not None else empty_stack(), items))]
     else:
@@ -325,9 +334,9 @@ def connected(series: Sequence[Node], roots: Collection[Node]) -> dict[Node, Any
             if known[node.arguments[0]][node.attribute]:
                 known[node] = True
         elif operation is POP:
-            known[node] = [True, *(t.kind == "real" for t in node.attribute)]
+            known[node] = [True, *(t.kind in DIFFERENTIABLE for t in node.attribute)]
         elif operation is PUSH:
-            if any(a in known and a.type.kind in ("real", "stack") for a in node.arguments):
+            if any(a in known and a.type.kind in (*DIFFERENTIABLE, "stack") for a in node.arguments):
                 known[node] = True
         else:
             rules = operation.tangent
@@ -340,6 +349,6 @@ def _lift(value: Node | float | None) -> Node | None:
     if value is None:
         return None
     node = as_node(value)
-    if node is None or node.type.kind not in ("real", "stack"):
+    if node is None or node.type.kind not in (*DIFFERENTIABLE, "stack"):
         raise Error(f"a tangent or an adjoint should be real, and is {value!r}")
     return node

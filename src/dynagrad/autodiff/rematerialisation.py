@@ -15,7 +15,7 @@ from ..ir.builders import cond, define, repeat, while_
 from ..ir.control import REPEAT, WHILE, CustomDerivatives, GraphFunction, Loop, part_types
 from ..ir.node import Node, order, whole
 from ..ir.ops import integers
-from ..ir.types import integer
+from ..ir.types import DIFFERENTIABLE, integer
 from .custom_rules import Several, apply, backward, filled, function
 
 WAYS = 16  # pieces of a loop at each level; each saves a state
@@ -38,8 +38,8 @@ def rematerialise(made: GraphFunction) -> None:
     def adjoint(
         arguments: Sequence[Node], results: Sequence[Node], deltas: Several, wanted: Sequence[int]
     ) -> Sequence[Node | None]:
-        smooth = [i for i, t in enumerate(made.arguments) if t.kind == "real"]
-        places = [i for i, t in enumerate(made.results) if t.kind == "real"]
+        smooth = [i for i, t in enumerate(made.arguments) if t.kind in DIFFERENTIABLE]
+        places = [i for i, t in enumerate(made.results) if t.kind in DIFFERENTIABLE]
         types = [made.results[i] for i in places]
         back = made.derived.get("rematerialised")
         if back is None:

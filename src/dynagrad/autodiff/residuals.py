@@ -15,6 +15,7 @@ from ..ir.code import family_of
 from ..ir.control import EMPTY, LOOPS, PART, POP, PUSH, REPEAT, Branches, Graph, Loop, part, part_types, pop, push
 from ..ir.node import Node, order, substitute
 from ..ir.operation import Trait
+from ..ir.ops.cells import FRESH_TAG
 from ..ir.types import stack
 
 
@@ -57,7 +58,12 @@ def choose_residuals(
     for node in series:
         if node in back or any(a in backward for a in node.arguments):
             backward.add(node)
-        elif node in own or any(a in forward for a in node.arguments) or (not everything and node.operation in LOOPS):
+        elif (
+            node in own
+            or any(a in forward for a in node.arguments)
+            or node.operation is FRESH_TAG
+            or (not everything and node.operation in LOOPS)
+        ):
             forward.add(node)
     saved: dict[Node, None] = {}
     stacks: dict[Node, None] = {}
@@ -83,7 +89,7 @@ def choose_residuals(
             if everything and node.operation.name == "item" and node.arguments[0] in own:
                 pieces.setdefault(node.arguments[0], []).append(node)
                 continue
-            if node in own or (_saves(node) if everything else node.operation is PART):
+            if node in own or (_saves(node) if everything else node.operation in (PART, FRESH_TAG)):
                 saved[node] = None
                 continue
         todo.extend(node.arguments)

@@ -60,14 +60,14 @@ def run_dvl(file: Path, compiled: bool, max_steps: int | None) -> bool:
 
 def show_dvl(file: Path, what: str) -> None:
     """Prints the graph of a program, or its C++."""
-    from ..languages.dvl.compiled import Whole  # for a quick start
+    from ..languages.dvl.compiling.program import Whole  # for a quick start
     from ..languages.dvl.program import Program  # for a quick start
 
     shown = {"graph": graph, "c++": cpp, "cpp": cpp}.get(what)
     if shown is None:
         raise Error(f"--show takes graph or c++, and got {what!r}")
     program = Program(file)
-    typer.echo(str(shown(Whole(program.items, program.foreign), 1.0)))
+    typer.echo(str(shown(Whole(program.items, program.foreign))))
 
 
 def prompt() -> None:

@@ -5,7 +5,7 @@
 - `objects/`, `numpy/`, `library/`: its handlers for containers and classes, for numpy, for Python's library.
 - `transforms/`: derivatives inside compiled functions.
 - `specialised.py`: the way through all of these, from a function and arguments to a graph.
-- `operations.py`: graphs as differentiable operations.
+- `operations.py`: graphs as differentiable operations; `returned_cells.py`: what a compiled function had on its heap.
 - `compiled.py`: the callable that `dg.compile` returns; `versions.py`: its versions, one for each signature.
 - `inspect.py`: `dg.graph` and `dg.cpp`, to look at what was made; `inspected.py`: what they look at.
 

@@ -19,6 +19,7 @@ from ..ir.constants import unchanging
 from ..ir.control import Graph
 from ..ir.names import Names, naming
 from .evaluate import choices, exceptions, iteration, loops, operators, recursion  # noqa: F401  # enters its handlers
+from .evaluate.heap.unions import new_keys
 from .evaluate.signatures import Output, dynamic_arguments, output, signature
 from .evaluate.specialiser import Diverges, Recursion, Specialiser
 from .evaluate.values import Dict
@@ -87,7 +88,7 @@ def specialised(f: Callable[..., Any], arguments: Sequence[Any], named: Mapping[
     given, options = dynamic_arguments((tuple(arguments), named), variables)
     assert isinstance(options, Dict)
     s = Specialiser(_FINDERS)
-    with _deep_recursion(), unchanging(), naming({}) as names:
+    with _deep_recursion(), unchanging(), new_keys(), naming({}) as names:
         try:
             result = output(s.call(f, given, options.content), s.token.content)
         except (Diverges, Recursion) as problem:

@@ -155,7 +155,7 @@ def cond(condition: Any, then: Trace, otherwise: Trace, extends: Node | None = N
 
 def _common(a: Any, b: Any) -> Type:
     """The common type of two branches' results: an integer becomes a real where the other is one."""
-    kinds = {"boolean": 0, "integer": 1, "real": 2, "stack": 3}
+    kinds = {"boolean": 0, "integer": 1, "real": 2, "stack": 3, "heap": 4}
     nodes = [whole(x) if isinstance(x, int) and not isinstance(x, bool) else as_node(x) for x in (a, b)]
     types = [n.type for n in nodes if n is not None]
     if len(types) < 2:

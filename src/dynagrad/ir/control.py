@@ -24,6 +24,7 @@ from ..errors import Error
 from .node import Node, constant, intern, substitute
 from .operation import Operation
 from .ops.arrays import broadcast_to
+from .ops.cells import nothing
 from .types import Type, array, stack
 
 
@@ -202,4 +203,6 @@ def zero(type: Type) -> Node:
     """The zero of a type, for a tangent or an adjoint that must be there; for stacks an empty one."""
     if type.kind == "stack":
         return empty()
+    if type.kind == "heap":
+        return nothing()
     return broadcast_to(type.shape)(constant(0.0)) if type.shape else constant(0.0)

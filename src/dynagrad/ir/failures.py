@@ -18,7 +18,7 @@ from .control import zero
 from .node import Node, constant, intern, whole
 from .operation import Operation
 from .ops import scalars as ops
-from .types import Type, boolean, integer, real
+from .types import DIFFERENTIABLE, Type, boolean, heap, integer, real
 
 # 1 is not an error: see SETTLED of autodiff/fixed_point.py
 UNSETTLED, _, NAN, INFINITE, SINGULAR, NOT_FINITE, LINEAR_UNSETTLED, RAISED = range(8)
@@ -123,7 +123,7 @@ def raising(text: str, token: Node, test: Node, numbers: Sequence[Node] = ()) ->
 
 
 def _after(kind: Type) -> Operation:
-    passed = (lambda d, _, token, x: d) if kind is real else None
+    passed = (lambda d, _, token, x: d) if kind.kind in DIFFERENTIABLE else None
     return Operation(
         f"{kind.name}_after",
         (integer, kind),
@@ -135,7 +135,7 @@ def _after(kind: Type) -> Operation:
     )
 
 
-_AFTER = {kind.kind: _after(kind) for kind in (real, integer, boolean)}
+_AFTER = {kind.kind: _after(kind) for kind in (real, integer, boolean, heap)}
 
 
 def after(token: Node, x: Node) -> Node:

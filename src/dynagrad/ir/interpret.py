@@ -21,6 +21,7 @@ from .control import Branches, Called, Graph, Loop
 from .namespaces import namespace_of
 from .node import Node, order
 from .operation import Operation, as_number
+from .ops.cells import NOTHING
 from .types import Type, boolean
 
 DEEP = 100_000
@@ -155,6 +156,8 @@ def _pop(node: Node, arguments: list[Any], xp: Any) -> list[Any]:
 
 def _nothing(type: Type) -> Any:
     """Zeros, as they come off an empty stack."""
+    if type.kind == "heap":
+        return NOTHING
     if type.shape:
         return np.zeros(type.shape, {"integer": np.int64, "boolean": np.bool_}.get(type.kind, np.float64))
     return {"integer": 0, "boolean": False}.get(type.kind, 0.0)

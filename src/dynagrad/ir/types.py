@@ -46,10 +46,12 @@ integer = Type("integer", "int64_t", "integer")
 boolean = Type("boolean", "bool", "boolean")
 stack = Type("stack", "Stack*", "stack")
 """A stack of residuals, which loops push for the backward pass."""
+heap = Type("heap", "Cell", "heap")
+"""A cell of the heap: a value whose kind is known only as the graph runs; see `ops/cells.py`."""
 array = Type("array", "")
 """Any shape: the type that operations on whole arrays declare for an argument. No value has this type."""
 
-KINDS: dict[str, Type] = {t.kind: t for t in (real, integer, boolean, stack)}
+KINDS: dict[str, Type] = {t.kind: t for t in (real, integer, boolean, stack, heap)}
 DTYPES = {"real": "float64", "integer": "int64", "boolean": "bool"}
 """The numpy type of each kind."""
 
@@ -68,7 +70,10 @@ def arrays(kind: Type, shape: Shape) -> Type:
     return _arrays(kind.scalar, tuple(int(n) for n in shape)) if shape else kind.scalar
 
 
-BYTES = {"real": 8, "integer": 8, "boolean": 1}
+DIFFERENTIABLE = frozenset(["real", "heap"])
+"""The kinds whose values have derivatives; a stack has one if what is pushed on it has."""
+
+BYTES = {"real": 8, "integer": 8, "boolean": 1, "heap": 8}
 """Bytes of a number of each kind in memory."""
 
 

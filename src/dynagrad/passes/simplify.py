@@ -16,7 +16,7 @@ from ..ir.names import carry
 from ..ir.node import Node, constant, intern, order, whole
 from ..ir.operation import Operation, Trait
 from ..ir.ops import scalars as ops
-from ..ir.types import array, integer
+from ..ir.types import array, heap, integer
 
 # Compared with `is`, since `==` would build a node; constants are hash-consed, so each of these is the only one.
 _ZERO, _MINUS_ZERO, _ONE, _MINUS_ONE, _TWO = map(constant, (0.0, -0.0, 1.0, -1.0, 2.0))
@@ -66,7 +66,7 @@ def _make(operation: Operation, *arguments: Node) -> Node:
 
 def _folded(operation: Operation, arguments: Sequence[Node]) -> Node | None:
     """Constant folding, of numbers only: an array would be larger than what computes it."""
-    if operation.result is not array:
+    if operation.result is not array and operation.result is not heap:
         value = operation.value(*(argument.attribute for argument in arguments))
         return whole(value) if operation.result is integer else constant(value)
     return None

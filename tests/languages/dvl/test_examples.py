@@ -5,6 +5,10 @@ Costs half a minute, most of it the saddle and the particle as they are run.
 
 from __future__ import annotations
 
+import contextlib
+import os
+import select
+import sys
 from pathlib import Path
 
 import pytest
@@ -18,7 +22,7 @@ from languages.dvl.running import EXAMPLES, close
 def test_all_are_there() -> None:
     assert [path.stem for path in EXAMPLES] == [
         "church-pairs", "descent", "lambda-calculus", "particle", "perceptron", "perturbations", "prolog",
-        "runge-kutta", "saddle", "square-root", "streams",
+        "runge-kutta", "saddle", "square-root", "streams", "taylor",
     ]  # fmt: skip
 
 
@@ -65,3 +69,36 @@ def test_the_prompt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = CliRunner().invoke(cli.app, ["dvl"], input=text)
     assert found.exit_code == 0
     assert "8" in found.stdout and "10" in found.stdout and "takes a pair" in found.stderr
+
+
+def test_the_prompt_completes_names_and_keeps_what_was_typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By readline, in a terminal of its own; what was typed is there the next time."""
+    pytest.importorskip("readline")
+    pty = pytest.importorskip("pty")
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+    def typed(text: bytes, until: bytes) -> None:
+        pid, terminal = pty.fork()
+        if not pid:
+            os.execv(sys.executable, [sys.executable, "-m", "dynagrad.cli", "dvl"])
+        seen = b""
+
+        def read_to(end: bytes) -> None:
+            nonlocal seen
+            while end not in seen:
+                assert select.select([terminal], [], [], 60)[0], seen
+                seen += os.read(terminal, 1000)
+
+        try:
+            read_to(b"dvl> ")
+            os.write(terminal, text)
+            read_to(until)
+            os.write(terminal, b"\x04")
+            with contextlib.suppress(OSError):  # the other side is closed
+                read_to(b"no such text")
+        finally:
+            os.close(terminal)
+            os.waitpid(pid, 0)
+
+    typed(b"(magnitude-s\t '(3 4))\n", b"\n25")
+    typed(b"\x10\n", b"\n25")  # the line before this one

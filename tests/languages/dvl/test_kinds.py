@@ -6,8 +6,6 @@ from __future__ import annotations
 import math
 import resource
 
-import pytest
-
 import dynagrad as dg
 from dynagrad.languages.dvl.program import Program
 from languages.dvl.running import close, compiled, values
@@ -80,19 +78,3 @@ def test_a_recursion_that_is_no_loop_is_compiled_to_calls() -> None:
     g = program["g"]
     for n in (0.0, 1.0, 5.0):
         assert close(dg.compile(dg.grad(g))(0.7, n), dg.grad(g)(0.7, n))
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("(define (halves n) (if (< n 1) '() (cons n (halves (/ n 2))))) (sum (halves (real 100)))", "tuple of 0"),
-        (
-            "(define (nth n f) (if (= n 0) f (nth (- n 1) (derivative f)))) ((nth (real 3) sin) 1)",
-            "the function a derivative",
-        ),
-    ],
-)
-def test_lists_and_derivatives_as_many_as_the_run_decides_are_run_alone(text: str, words: str) -> None:
-    values(text)
-    with pytest.raises(dg.LiftError, match=words):
-        compiled(text)

@@ -124,6 +124,10 @@ def test_files_include_others_once(tmp_path: Path) -> None:
     with pytest.raises(dg.ProgramError, match="includes itself") as caught:
         Program(tmp_path / "a.dvl")
     assert caught.value.filename.endswith("b.dvl")
+    (tmp_path / "self.dvl").write_text('1\n  (include "self.dvl")')
+    with pytest.raises(dg.ProgramError, match="includes itself") as caught:
+        Program(tmp_path / "self.dvl")
+    assert caught.value.span is not None and (caught.value.span.line, caught.value.span.column) == (2, 3)
     (tmp_path / "c.dvl").write_text('\n(include "nowhere.dvl")')
     with pytest.raises(dg.ProgramError, match="there is no file"):
         Program(tmp_path / "c.dvl")

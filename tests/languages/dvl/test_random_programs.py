@@ -1,5 +1,5 @@
-"""Random terms of DVL, with nested derivatives, choices, loops and functions: run, compiled, and by Python's own calls
-of the verbs of `dynagrad`. Costs ten seconds: one compiled program has a hundred terms.
+"""Random terms of DVL, with nested derivatives, choices, loops, functions and lists: run, compiled, and by Python's own
+calls of the verbs of `dynagrad`. Costs ten seconds: one compiled program has a hundred terms.
 """
 
 from __future__ import annotations
@@ -106,7 +106,19 @@ def _function(rng: random.Random, scope: list[str], depth: int) -> Term:
     return text, run
 
 
-KINDS = [_sum, _sum, _bounded, _quotient, _let, _choice, _loop, _closure, _derivative, _derivative, _function]
+def _list(rng: random.Random, scope: list[str], depth: int) -> Term:
+    """A list whose length only the run knows."""
+    name, count = f"v{len(scope)}", rng.randint(0, 4)
+    b, y = term(rng, [*scope, name], depth)
+
+    def run(env: dict[str, Any]) -> Any:
+        return sum((dm.sin(1.0 * y({**env, name: float(i)})) for i in range(1, count + 1)), 0.0)
+
+    return f"(sum (map (lambda ({name}) (sin {b})) (upto (real {count}))))", run
+
+
+UPTO = "(define (upto n) (let loop ((i n) (l '())) (if (= i 0) l (loop (- i 1) (cons i l)))))"
+KINDS = [_sum, _sum, _bounded, _quotient, _let, _choice, _loop, _closure, _derivative, _derivative, _function, _list]
 
 
 def cases(seed: int, count: int) -> list[tuple[str, float]]:
@@ -124,6 +136,7 @@ def cases(seed: int, count: int) -> list[tuple[str, float]]:
 def test_run_compiled_and_by_python(seed: int) -> None:
     chosen = cases(seed, 25)
     text = "\n".join(case for case, _ in chosen)
+    text = f"{UPTO}\n{text}"
     for (case, expected), a, b in zip(chosen, values(text), compiled(text), strict=True):
         scale = max(1.0, abs(expected))
         assert abs(a - expected) <= 1e-9 * scale, case

@@ -19,7 +19,7 @@ from ...ir.control import PART, Graph
 from ...ir.node import Node, order
 from ...ir.ops.places import NEW, Slice
 from ...ir.ops.scalars import add
-from ...ir.types import Shape, Type, arrays, bytes_of
+from ...ir.types import Shape, Type, arrays, bytes_of, heap
 from ...passes.loops.index_forms import Form, flat, name, number, strides
 from ...passes.prepare import prepare
 from ...passes.roles import Piece, fold_of, initial, role, update_of
@@ -64,6 +64,8 @@ class Block:
         self.parts: dict[Node, dict[int, Node]] = {}
         self.uses: dict[Node, int] = {}  # how many uses each stack has
         for node in order(graph.outputs):
+            if node.type is heap:
+                program.uses.add("heap")
             if node.operation is PART:
                 self.parts.setdefault(node.arguments[0], {})[node.attribute] = node
             for a in node.arguments:

@@ -328,7 +328,7 @@ def _while(
         code.line(f"if (!({found})) break;")
         with code.block(f"if (--{poll} == 0)"):
             code.line(f"{poll} = 64;")
-            code.line("if (call.watch.interrupted(64)) return kInterrupted;")
+            code.line("if (call.stops(64)) return call.stopped();")
         body((), None)
 
 
@@ -398,11 +398,11 @@ def _rounds(
                 code.line("DYNAGRAD_INDEPENDENT")
             with code.block(f"for (; {counter} < {end}; ++{counter})"):
                 code.lines += lines
-            code.line(f"if ({counter} < {length} && call.watch.interrupted(64)) return kInterrupted;")
+            code.line(f"if ({counter} < {length} && call.stops(64)) return call.stopped();")
     else:
         with code.block(f"for (int64_t {counter} = 0; {counter} < {length}; ++{counter})"):
             code.lines += lines
-            code.line("if (call.watch.interrupted()) return kInterrupted;")
+            code.line("if (call.stops()) return call.stopped();")
 
 
 # -- calls -------------------------------------------------------------------------------------------------------------

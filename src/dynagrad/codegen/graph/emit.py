@@ -165,7 +165,7 @@ class UnitWriter(TranslationUnit):
             prefer,
             [f"*static_cast<{node.type.cxx}*>(outputs[{k}])" for k, node in enumerate(graph.outputs)],
         )
-        code.line("return kDone;")
+        code.line("return call.end();")
         head = (
             f"DYNAGRAD_EXPORT int64_t {symbol}(const Context* context, [[maybe_unused]] const void* const* inputs, "
             "[[maybe_unused]] void* const* outputs)"
@@ -223,7 +223,7 @@ class UnitWriter(TranslationUnit):
         self.declared.append(f"{head};  // {comment(function.name)}")
         first = [
             "if (!call.enter()) return call.recursion();",
-            "if (call.watch.interrupted()) return kInterrupted;",
+            "if (call.stops()) return call.stopped();",
             *self._constant_pointers(code),
             *_rooms(code, arena),
         ]

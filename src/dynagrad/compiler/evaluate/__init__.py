@@ -10,6 +10,7 @@ Online partial evaluation (Jones, Gomard and Sestoft 1993): static values are co
 - `masks.py`, `arrays.py`: elements chosen by a mask; making and indexing arrays.
 - `iteration.py`: iteration spaces of loops and comprehensions; `loops.py`: loops, unrolled or in the graph.
 - `recursion.py`: functions whose recursion is dynamic.
+- `heap/`: values of which the graph decides what they are, and derivatives whose number it decides.
 - `numpy_scalars.py`: which numbers numpy has as scalars of its own; `operators.py`: Python's operators.
 - `signatures.py`: what a specialisation depends on, its arguments and results.
 """

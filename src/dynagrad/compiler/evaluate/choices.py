@@ -6,6 +6,7 @@ output of a branch of the graph.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -15,11 +16,26 @@ from ...ir.failures import after
 from ...ir.node import constant
 from ...ir.ops import integers
 from ...ir.ops import scalars as ops
-from ..frontend.core import KEPT, UNDEFINED, Expression, For, If, While
+from ...ir.types import heap
+from ..frontend.core import (
+    KEPT,
+    UNDEFINED,
+    Apply,
+    Constant,
+    Expression,
+    For,
+    If,
+    Lambda,
+    Name,
+    Parameter,
+    Primitive,
+    While,
+)
 from ..frontend.operators import is_speculatable
-from .joins import AbstractValue, Mismatch, abstract, build, flatten, join, leaf_types
+from .heap.unions import opened, refined
+from .joins import AbstractValue, Mismatch, abstract, allow_unions, build, flatten, join, leaf_types
 from .specialiser import Diverges, Specialiser, Undecided, primitive
-from .values import Array, Cell, List, Optional, Ref, describe
+from .values import Array, Cell, Closure, List, Optional, Ref, Union, describe
 
 
 @primitive("if")
@@ -36,7 +52,7 @@ def _dynamic_if(s: Specialiser, e: If, test: Node, env: dict[str, Any]) -> Any:
     try:
         return s.cond(test, branch(e.then, True), branch(e.otherwise, False), speculate)
     except Mismatch as problem:
-        if s.splits:
+        if s.splits and not s.unions:
             raise Undecided(test, mismatch(s, problem, e)) from None
         raise mismatch(s, problem, e) from None
     except Undecided as inner:  # this choice is split first, where the other is made inside of it
@@ -96,7 +112,8 @@ def _cond(s: Specialiser, test: Node, then: Callable[[], Any], otherwise: Callab
         raise Diverges
     refs = list(dict.fromkeys(ref for changed in changes for ref in changed))
     whole = [abstract(result, heap=changed) for result, changed in zip(results, changes, strict=True)]
-    joined = [join(whole[0], whole[1], "", *changes)]
+    with allow_unions(s.unions):
+        joined = [join(whole[0], whole[1], "", *changes)]
     sides = [[results[0]], [results[1]]]
     for ref in refs:
         contents = [content_values(ref, changed.get(ref, ref.content)) for changed in changes]
@@ -138,7 +155,7 @@ def _phi_nodes(
     differ = [i for i, (a, b) in enumerate(zip(first, second, strict=True)) if a is not b]
     differ.sort(key=lambda i: i != before)
     found = list(first)
-    if speculate and not any(first[i].type.shape for i in differ):
+    if speculate and not any(first[i].type.shape or first[i].type is heap for i in differ):
         for i in differ:
             found[i] = select(test, first[i], second[i])
         return found
@@ -157,7 +174,28 @@ def _refine(env: Mapping[str, Any], test: Node, holds: bool) -> dict[str, Any]:
     for name, x in env.items():
         if isinstance(x, Optional) and (test is x.present or test is ops.logical_not(x.present)):
             found[name] = x.value if holds == (test is x.present) else None
+        elif isinstance(x, Union):
+            found[name] = refined(x, test, holds)
     return found
+
+
+@functools.cache
+def _call_of(roots: frozenset[int]) -> Lambda:
+    """The code that calls a union of these alternatives: a function like others, so that it may be recursive."""
+    parameters = tuple(Parameter(name, "positional") for name in ("function", "arguments"))
+    body = Apply(Constant(Primitive("call alternatives")), tuple(Name(p.name) for p in parameters))
+    return Lambda("call", parameters, body)
+
+
+@primitive("call union")
+def _call_union(s: Specialiser, function: Union, arguments: Sequence[Any]) -> Any:
+    """A call of a function that is one of several."""
+    return s.enter(Closure(_call_of(function.kinds.roots)), [function, tuple(arguments)], {})
+
+
+@primitive("call alternatives")
+def _call_alternatives(s: Specialiser, function: Union, arguments: tuple[Any, ...]) -> Any:
+    return opened(s, function, lambda one: s.call(one, arguments))
 
 
 def select(test: Node, a: Node, b: Node) -> Node:

@@ -21,8 +21,11 @@ import numpy as np
 from ...errors import Error
 from ...ir import Node
 from ...ir.node import constant
+from ...ir.ops.cells import REAL, TRUTH
 from ...ir.types import KINDS, Type, arrays
+from ...ir.types import heap as heap_type
 from ..frontend.core import UNDEFINED
+from .heap.unions import NO_KIND, NoUnion, boxed, is_constant, is_structure, keys, one_kind
 from .values import (
     NOW,
     Array,
@@ -33,10 +36,12 @@ from .values import (
     HostFunction,
     Instance,
     Iteration,
+    Kinds,
     List,
     Masked,
     Optional,
     Ref,
+    Union,
     as_type,
     describe,
     is_number,
@@ -84,7 +89,14 @@ class Structured:
     make: Callable[[list[Any]], Any]
 
 
-AbstractValue = Static | Dynamic | Structured
+@dataclass(frozen=True, eq=False, slots=True)
+class Heaped:
+    """A cell that may be one of several things."""
+
+    kinds: Kinds
+
+
+AbstractValue = Static | Dynamic | Structured | Heaped
 
 
 def destructure(x: Any, heap: Heap = NOW) -> tuple[tuple[Any, ...], list[Any], Callable[[list[Any]], Any]] | None:
@@ -150,6 +162,8 @@ def abstract(x: Any, *, deep: bool = False, vary: bool = False, heap: Heap = NOW
     """The abstract value of a value. `deep` opens references and closures too; `vary` makes static reals dynamic."""
     if isinstance(x, Node):
         return Dynamic(x.type, False)
+    if isinstance(x, Union):
+        return Heaped(x.kinds)
     if isinstance(x, Array):
         return _leaf(x) if deep and isinstance(x.read(heap), Node) else Static(x)
     if vary and type(x) is float:
@@ -198,12 +212,14 @@ def join(p: AbstractValue, q: AbstractValue, path: str = "", first: Heap = NOW, 
         return q
     if isinstance(q, Static) and q.value is UNDEFINED:
         return p
+    if isinstance(p, Heaped) or isinstance(q, Heaped):
+        return _united(p, q, path, first, second)
     if _optional.get() and (_is_none(p) or _is_none(q) or _is_optional(p) or _is_optional(q)):
         return _join_optional(p, q, path, first, second)
     a, b = expanded(p, first), expanded(q, second)
     if isinstance(a, Structured) and isinstance(b, Structured):
         if a.key != b.key:
-            raise Mismatch(path, describe_abstract(p), describe_abstract(q))
+            return _different(p, q, path, first, second)
         names: Sequence[Any] = range(len(a.parts))
         if a.key[0] in ("dict", "object"):
             names = a.key[-1]
@@ -216,13 +232,61 @@ def join(p: AbstractValue, q: AbstractValue, path: str = "", first: Heap = NOW, 
         return Structured(a.key, merged, a.make)
     types = _type_in(a), _type_in(b)
     if types[0] is None or types[1] is None or types[0].shape != types[1].shape:
-        raise Mismatch(path, describe_abstract(p), describe_abstract(q))
+        return _different(p, q, path, first, second)
     kinds = types[0].kind, types[1].kind
     if "boolean" in kinds and kinds[0] != kinds[1]:
-        raise Mismatch(path, describe_abstract(p), describe_abstract(q))
+        return _different(p, q, path, first, second)
     higher = max(types, key=lambda t: _ORDER[t.kind])  # type: ignore[union-attr]  # checked above: not None
     assert higher is not None
     return Dynamic(arrays(higher, types[0].shape), bool(higher.shape))
+
+
+# -- values of different kinds -----------------------------------------------------------------------------------------
+
+_unions: ContextVar[bool] = ContextVar("unions", default=False)
+
+
+@contextmanager
+def allow_unions(allowed: bool = True) -> Iterator[None]:
+    """Inside, the join of values of different kinds is a `Union` instead of a Mismatch."""
+    before = _unions.set(allowed)
+    try:
+        yield
+    finally:
+        _unions.reset(before)
+
+
+def _different(p: AbstractValue, q: AbstractValue, path: str, first: Heap, second: Heap) -> AbstractValue:
+    if not _unions.get():
+        raise Mismatch(path, describe_abstract(p), describe_abstract(q))
+    return _united(p, q, path, first, second)
+
+
+def _united(p: AbstractValue, q: AbstractValue, path: str, first: Heap, second: Heap) -> AbstractValue:
+    try:
+        return Heaped(kinds_of(p, first) | kinds_of(q, second))
+    except NoUnion:
+        raise Mismatch(path, describe_abstract(p), describe_abstract(q)) from None
+
+
+def kinds_of(p: AbstractValue, heap: Heap = NOW) -> Kinds:
+    """What the cell of a value may be. Raises NoUnion."""
+    if isinstance(p, Heaped):
+        return p.kinds
+    if isinstance(p, Static) and p.value is UNDEFINED:
+        return NO_KIND
+    p = expanded(p, heap) if not isinstance(p, Static) or is_structure(p.value) else p
+    if isinstance(p, Structured):
+        if p.key[0] not in ("tuple", "function", "made"):
+            raise NoUnion
+        key = keys().record(p.key, len(p.parts), p.make)
+        return one_kind(key, [kinds_of(part, heap) for part in p.parts])
+    if isinstance(p, Static) and is_constant(p.value):
+        return one_kind(keys().constant(p.value))
+    t = _type_in(p)
+    if t is None or t.shape or t.kind not in ("real", "boolean"):
+        raise NoUnion
+    return one_kind(REAL if t.kind == "real" else TRUTH)
 
 
 # -- None or a value ---------------------------------------------------------------------------------------------------
@@ -252,7 +316,11 @@ def _dynamic(p: AbstractValue, heap: Heap) -> AbstractValue:
     """An abstract value with references opened, so that their numbers are leaves: the other branch has none of them."""
     if isinstance(p, Static):
         return abstract(p.value, deep=True, heap=heap)
-    return p if isinstance(p, Dynamic) else Structured(p.key, tuple(_dynamic(part, heap) for part in p.parts), p.make)
+    return (
+        p
+        if isinstance(p, Dynamic | Heaped)
+        else Structured(p.key, tuple(_dynamic(part, heap) for part in p.parts), p.make)
+    )
 
 
 def _join_optional(p: AbstractValue, q: AbstractValue, path: str, first: Heap, second: Heap) -> AbstractValue:
@@ -282,6 +350,8 @@ def describe_abstract(p: AbstractValue) -> str:
             names = {"real": "a real", "integer": "a whole number", "boolean": "a truth value"}
             plural = {"real": "reals", "integer": "whole numbers", "boolean": "truth values"}[p.type.kind]
             return f"an array of {plural} of shape {p.type.shape}" if p.type.shape else names[p.type.kind]
+        case Heaped():
+            return "a value of several kinds"
     if _is_optional(p):
         return f"either None or {describe_abstract(p.parts[1])}"
     kind = {"tuple": "tuple", "list": "list", "dict": "dict"}.get(p.key[0])
@@ -312,6 +382,9 @@ def flatten(x: Any, p: AbstractValue, heap: Heap = NOW) -> Iterator[Node]:
     """The numbers of a value at the leaves of an abstract value above it."""
     if isinstance(p, Static):
         return
+    if isinstance(p, Heaped):
+        yield boxed(x, lambda y: destructure(y, heap))
+        return
     if isinstance(p, Dynamic):
         yield zero(p.type) if x is UNDEFINED else as_type(x.read(heap) if isinstance(x, Array) else x, p.type)
         return
@@ -335,6 +408,8 @@ def build(p: AbstractValue, nodes: Iterator[Node], owner: str = SHARED) -> Any:
     if isinstance(p, Dynamic):
         node = next(nodes)
         return Array(node, owner) if p.array else node
+    if isinstance(p, Heaped):
+        return Union(next(nodes), p.kinds)
     return p.make([build(part, nodes, owner) for part in p.parts])
 
 
@@ -342,6 +417,8 @@ def leaf_types(p: AbstractValue) -> list[Type]:
     """The types of the leaves, in order."""
     if isinstance(p, Static):
         return []
+    if isinstance(p, Heaped):
+        return [heap_type]
     return [p.type] if isinstance(p, Dynamic) else [t for part in p.parts for t in leaf_types(part)]
 
 
@@ -351,6 +428,8 @@ def equal(p: AbstractValue, q: AbstractValue) -> bool:
         return same(p.value, q.value)
     if isinstance(p, Dynamic) and isinstance(q, Dynamic):
         return p.type is q.type and p.array == q.array
+    if isinstance(p, Heaped) and isinstance(q, Heaped):
+        return p.kinds == q.kinds
     if isinstance(p, Structured) and isinstance(q, Structured):
         return p.key == q.key and all(map(equal, p.parts, q.parts))
     return False

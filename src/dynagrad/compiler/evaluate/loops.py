@@ -19,10 +19,11 @@ from ...ir.ops.scalars import logical_and
 from ...ir.types import integer
 from ..frontend.core import For, While
 from .choices import content_from, content_values, mismatch, token_index
+from .heap.unions import refined_parts, unions_in
 from .iteration import IterationSpace, iteration_space
-from .joins import AbstractValue, Mismatch, abstract, build, equal, flatten, join, leaf_types
+from .joins import AbstractValue, Mismatch, abstract, allow_unions, build, equal, flatten, join, leaf_types
 from .limits import most_copies
-from .specialiser import Specialiser, primitive
+from .specialiser import Diverges, Specialiser, primitive
 from .values import NOW, Ref, describe, node_of
 
 SHORT = 16  # rounds up to which a loop is unrolled
@@ -64,7 +65,13 @@ def loop(s: Specialiser, e: While | For, env: dict[str, Any]) -> State:
         most, product = most_copies(), s.product
         try:
             return _unroll(s, run, initial, most // product)
-        except TooLong as long:
+        except NotUnrolled as unrolled:
+            if s.splits:
+                with s.uniting(), s.closed():
+                    return run.in_graph(initial, unions=True)
+            if not isinstance(unrolled, TooLong):
+                raise wrong from None
+            long = unrolled
             s.at = e.at or s.at
             raise s.error(
                 "this loop could be compiled only by unrolling it, to at least "
@@ -72,8 +79,6 @@ def loop(s: Specialiser, e: While | For, env: dict[str, Any]) -> State:
                 f"{most:,} copies; the environment variable DYNAGRAD_UNROLLED raises it. It cannot stay a loop since "
                 f"{_reason(wrong)}"
             ) from None
-        except NotUnrolled:
-            raise wrong from None
 
 
 def _reason(problem: LiftError) -> str:
@@ -137,7 +142,7 @@ class _While:
         found: State = self.s.evaluate(self.e.body, self._environment(state))
         return found
 
-    def in_graph(self, initial: State) -> State:
+    def in_graph(self, initial: State, unions: bool = False) -> State:
         s = self.s
         changes = False  # whether evaluating the condition changes something in place
 
@@ -148,7 +153,12 @@ class _While:
             for ref, content in changed.items():
                 s.put(ref, content)
             changes = bool(changed)
-            return test, self.round(0, state)
+            if isinstance(test, bool):
+                return test, self.round(0, state)
+            try:
+                return test, self.round(0, refined_parts(state, test, True))
+            except Diverges:  # a recursion around has no result yet: so far there are no rounds
+                return test, state
 
         def finish(traced: _TracedRound) -> list[Node]:
             test = node_of(traced.test)
@@ -156,9 +166,13 @@ class _While:
                 raise s.error("this loop never ends: nothing that its condition reads changes", self.e.at)
             return builders.loop_of(None, test, traced.states, traced.after, traced.start, traced.since)
 
-        found = _in_graph(s, initial, trace_round, finish)
+        found = _in_graph(s, initial, trace_round, finish, unions)
         if changes:
             self.test(found)  # the last evaluation, after which there is no round
+        elif unions_in(found):
+            with s.journal():
+                test = self.test(found)
+            found = found if isinstance(test, bool) else refined_parts(found, test, False)
         return found
 
 
@@ -208,7 +222,7 @@ class _For:
             raise mismatch(self.s, problem, self.e) from None
         return found
 
-    def in_graph(self, initial: State) -> State:
+    def in_graph(self, initial: State, unions: bool = False) -> State:
         s, space = self.s, self.space
         if space.dynamic_item is None:
             raise s.error(
@@ -217,7 +231,7 @@ class _For:
             )
         count = whole(space.length) if isinstance(space.length, int) else space.length
         if self.e.guard is None:
-            return self._repeated(initial, count, space.dynamic_item)
+            return self._repeated(initial, count, space.dynamic_item, unions)
         at = space.dynamic_item
 
         def trace_round(state: State) -> tuple[Any, State]:
@@ -231,10 +245,10 @@ class _For:
             return builders.loop_of(None, test, traced.states, traced.after, traced.start, traced.since)
 
         zero = whole(0)
-        found = _in_graph(s, (zero, *initial), trace_round, finish)
+        found = _in_graph(s, (zero, *initial), trace_round, finish, unions)
         return found[1:]
 
-    def _repeated(self, initial: State, count: Node, at: Callable[[Node], Any]) -> State:
+    def _repeated(self, initial: State, count: Node, at: Callable[[Node], Any], unions: bool) -> State:
         s, i = self.s, fresh(integer)
 
         def trace_round(state: State) -> tuple[Any, State]:
@@ -244,7 +258,7 @@ class _For:
         def finish(traced: _TracedRound) -> list[Node]:
             return builders.loop_of(count, i, traced.states, traced.after, traced.start, traced.since)
 
-        return _in_graph(s, initial, trace_round, finish)
+        return _in_graph(s, initial, trace_round, finish, unions)
 
 
 def _named(s: Specialiser, e: For | While, state: State) -> dict[str, Any]:
@@ -273,8 +287,10 @@ def _in_graph(
     initial: State,
     trace_round: Callable[[State], tuple[Any, State]],
     finish: Callable[[_TracedRound], list[Node]],
+    unions: bool,
 ) -> State:
-    """The state after a loop of the graph. Raises Mismatch where a round changes the type or structure of its state."""
+    """The state after a loop of the graph. Raises Mismatch where a round changes the type or structure of its state,
+    unless `unions` may be made."""
     since = builders.now()
     forms: list[AbstractValue] = [abstract(x, vary=True) for x in initial]
     changing: dict[Ref, AbstractValue] = {}
@@ -292,10 +308,11 @@ def _in_graph(
             for ref, p in changing.items():
                 s.put(ref, content_from(ref, built(p)))
             test, result = trace_round(given)
-        joined = [
-            join(p, abstract(x, heap=changed), f"[{i}]", NOW, changed)
-            for i, (p, x) in enumerate(zip(forms, result, strict=True))
-        ]
+        with allow_unions(unions):
+            joined = [
+                join(p, abstract(x, heap=changed), f"[{i}]", NOW, changed)
+                for i, (p, x) in enumerate(zip(forms, result, strict=True))
+            ]
         refs: dict[Ref, AbstractValue] = {}
         for ref, content in changed.items():
             old = changing.get(ref, abstract(content_values(ref, ref.content)))

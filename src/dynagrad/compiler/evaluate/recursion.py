@@ -11,14 +11,17 @@ iteration of the outer one, and defined once the outer one is settled; until the
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import nullcontext
 from typing import Any
 
+from ...autodiff.control_flow import NoBody
 from ...errors import LiftError
 from ...ir import Node, builders, control
 from ...ir.node import fresh
 from ..frontend.core import Lambda
-from .joins import AbstractValue, Mismatch, abstract, build, equal, flatten, join, leaf_types
-from .specialiser import Diverges, Specialiser, primitive
+from .heap.tags import without_tags
+from .joins import AbstractValue, Mismatch, abstract, allow_unions, build, equal, flatten, join, leaf_types
+from .specialiser import Diverges, Specialiser, Undecided, primitive
 from .values import Closure, node_of
 
 MOST_ITERATIONS = 30
@@ -32,6 +35,10 @@ class Recursive:
         self.arguments, self.results = arguments, results
         self.function: control.GraphFunction | None = None
         self.joined = arguments  # the join over the calls of this iteration
+
+    def begin(self, arguments: AbstractValue) -> None:
+        """Forgets what was inferred."""
+        self.arguments, self.results, self.function = arguments, None, None
 
 
 def _all_arguments(function: Closure, bound: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -56,7 +63,7 @@ def recurse(s: Specialiser, function: Closure, bound: Mapping[str, Any], vary: b
     s.may_raise(RecursionError, Exception)
     values = _all_arguments(function, bound)
     mine = abstract(values, deep=True, vary=vary)
-    for known in s.functions.get(code, []):
+    for known in s.functions.get((code, s.tags), []):
         if equal(known.arguments, mine):
             return _call(s, known, values)
     around = list(s.recursions.values())
@@ -64,18 +71,44 @@ def recurse(s: Specialiser, function: Closure, bound: Mapping[str, Any], vary: b
     made = Recursive(mine, None)
     s.recursions[code] = made
     try:
-        with s.closed():
-            _infer(s, made, function, bound, any(outer.results is None for outer in around))
-            if not provisional:
-                _define(s, made, function, bound)
+        pending = any(outer.results is None for outer in around)
+        _settle(s, made, function, bound, pending, not provisional)
     except Mismatch as problem:
         raise _mismatch(s, code, problem) from None
     finally:
         del s.recursions[code]
     if provisional:
         return _placeholder(s, made)
-    s.functions.setdefault(code, []).append(made)
-    return _call(s, made, values)
+    s.functions.setdefault((code, s.tags), []).append(made)
+    found = _call(s, made, values)
+    return found if s.tags else without_tags(found)
+
+
+def _settle(
+    s: Specialiser, made: Recursive, function: Closure, bound: Mapping[str, Any], pending: bool, defines: bool
+) -> None:
+    """Infers a function, and defines it. Where the front end allows it, values of several kinds are unions if they have
+    to be, and derivatives have tags of the run if it is differentiated in its own body."""
+    start = made.arguments
+    way = "known"
+    while True:
+        made.begin(start)
+        try:
+            with nullcontext() if way == "known" else s.uniting(tags=way == "tags"), s.closed():
+                _infer(s, made, function, bound, pending)
+                if defines:
+                    _define(s, made, function, bound)
+            return
+        except Undecided:
+            raise
+        except NoBody as problem:
+            if not s.splits or s.tags or way == "tags" or problem.function is not made.function:
+                raise
+            way = "tags"
+        except (Mismatch, LiftError):
+            if not s.splits or s.unions or way != "known":
+                raise
+            way = "unions"
 
 
 def _mismatch(s: Specialiser, code: Lambda, problem: Mismatch) -> LiftError:
@@ -101,7 +134,8 @@ def _infer(s: Specialiser, made: Recursive, function: Closure, bound: Mapping[st
                 raise s.error(f"{code.name}() never ends: each of its branches calls it again", code.at) from None
             made.arguments = made.joined
             continue
-        found = result if made.results is None else join(made.results, result, "the result")
+        with allow_unions(s.unions):
+            found = result if made.results is None else join(made.results, result, "the result")
         if made.results is not None and equal(found, made.results) and equal(made.joined, made.arguments):
             return
         made.arguments, made.results = made.joined, found
@@ -147,7 +181,8 @@ def recursive_call(s: Specialiser, function: Closure, bound: Mapping[str, Any]) 
     if made.function is not None:
         return _call(s, made, values)
     try:
-        made.joined = join(made.joined, abstract(values, deep=True))
+        with allow_unions(s.unions):
+            made.joined = join(made.joined, abstract(values, deep=True))
     except Mismatch as problem:
         raise _mismatch(s, function.code, problem) from None
     if made.results is None:

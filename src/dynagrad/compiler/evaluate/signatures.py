@@ -19,10 +19,13 @@ from ...eager.pytree import is_registered
 from ...errors import Error
 from ...ir import Node
 from ...ir.failures import after
-from ...ir.node import fresh
+from ...ir.node import fresh, intern
+from ...ir.ops.cells import HeapCell, exported
 from ...ir.types import KINDS, Type, arrays
 from ...runtime.walking import LEAF, Fixed, Keyed, Sequenced, Structure
 from ..frontend.core import UNDEFINED
+from ..returned_cells import imported
+from .heap.unions import Row, keys
 from .masks import mask_error
 from .values import (
     Array,
@@ -36,6 +39,7 @@ from .values import (
     List,
     Masked,
     Optional,
+    Union,
     describe,
     node_of,
     type_of,
@@ -238,7 +242,7 @@ def _structure(x: Any) -> Structure | None:
     if isinstance(x, Dict) and type(x.empty) is dict:
         inside = [_structure(part) for part in x.content.values()]
         return None if None in inside else Keyed(tuple(x.content), tuple(p for p in inside if p is not None))
-    return None if isinstance(x, tuple | Dict | Instance) else Fixed(x)
+    return None if isinstance(x, tuple | Dict | Instance | Union) else Fixed(x)
 
 
 def _output(x: Any, nodes: list[Node], shown: list[str]) -> Build:
@@ -259,6 +263,11 @@ def _output(x: Any, nodes: list[Node], shown: list[str]) -> Build:
         raise Error(
             f"the function may return {describe(x)}, which is decided as it runs; return a truth value for it as well"
         )
+    if isinstance(x, Union):
+        nodes.append(intern(exported, (x.cell,), object(), KINDS["integer"]))  # each is freed by itself
+        shown.append("a value of several kinds")
+        rows = keys().rows
+        return lambda values: _import(next(values), rows)
     if isinstance(x, np.ndarray) and type_of(x) is not None:
         return _output(Array(x), nodes, shown)
     if isinstance(x, tuple | List):
@@ -284,6 +293,24 @@ def _output(x: Any, nodes: list[Node], shown: list[str]) -> Build:
         )
     shown.append(f"{x!r:.40}")
     return lambda values: x
+
+
+def _import(address: Any, rows: Mapping[int, Row]) -> Any:
+    """The value of a union that a compiled function returned."""
+    if isinstance(address, Node):
+        raise Error("a compiled function whose result has parts of which the run decides what they are runs by itself")
+    if not isinstance(address, int | HeapCell):
+        return None  # of what stands for an output while the structure of a result is looked at
+
+    def made(key: int, parts: list[Any]) -> Any:
+        row = rows.get(key)
+        if row is None:
+            raise Error("a compiled function returned a number with a tag of a derivative that is over")
+        if row.name and row.make is not None:
+            raise Error("a compiled function returns numbers and structures of these, and this one returned a function")
+        return row.value if row.make is None else row.make(parts)
+
+    return imported(address, made)
 
 
 def _refill(empty: Any, content: Mapping[Any, Any]) -> Any:

@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
+from ...autodiff.control_flow import NoBody
 from ...eager.names.numpy_names import ORIGINALS
 from ...errors import Error, LiftError
 from ...ir import Node, builders
@@ -44,7 +45,7 @@ from ..frontend.source import error
 from ..frontend.statements import lower
 from .joins import Mismatch
 from .limits import most_calls
-from .values import Array, Cell, Closure, Dict, HostFunction, Masked, Ref, describe, normal
+from .values import Array, Cell, Closure, Dict, HostFunction, Masked, Ref, Union, describe, normal
 
 Handler = Callable[..., Any]
 Args = Sequence[Any]
@@ -152,7 +153,7 @@ class Specialiser:
         self.product = 1  # how many copies the unrolled loops around make
         self.frames: list[Frame] = []
         self.recursions: dict[Lambda, Any] = {}
-        self.functions: dict[Lambda, list[Any]] = {}
+        self.functions: dict[tuple[Lambda, bool], list[Any]] = {}  # by their code, and whether tags are of the graph
         self.captured: dict[Any, list[Any]] = {}  # functions with custom derivatives; see transforms/captured.py
         self.lowered: dict[Callable[..., Any], Lambda] = {}
         self.journals: list[dict[Ref, Any]] = []
@@ -161,6 +162,8 @@ class Specialiser:
         self.tries: list[tuple[tuple[Any, ...], Position | None]] = []  # the classes that each `try` around catches
         self.splits = False  # whether the continuation of a dynamic choice may be specialised once for each branch
         self.assumed: dict[Node, bool] = {}  # the conditions of such choices
+        self.unions = False  # whether values of different kinds are joined to unions on the heap
+        self.tags = False  # whether derivatives have tags that the graph makes; see heap/tags.py
 
     @property
     def at(self) -> Position | None:
@@ -227,7 +230,8 @@ class Specialiser:
     def _split(self, problem: Undecided, e: Let, env: dict[str, Any]) -> Any:
         """A `Let` whose value depends on a dynamic choice, specialised once for each branch of that choice."""
         if len(self.assumed) >= MOST_SPLITS:
-            raise problem
+            with self.uniting():
+                return self.evaluate(e, env)
 
         def branch(holds: bool) -> Callable[[], Any]:
             def run() -> Any:
@@ -244,6 +248,18 @@ class Specialiser:
             return self.cond(problem.test, branch(True), branch(False))
         except Mismatch:
             raise problem from None
+
+    @contextmanager
+    def uniting(self, tags: bool = False) -> Iterator[None]:
+        """Inside, values of different kinds are joined to unions on the heap: slower than a continuation for each kind,
+        and possible where a continuation cannot be specialised for each, in loops and recursions. With `tags`,
+        derivatives have tags that the graph makes."""
+        before = self.unions, self.tags
+        self.unions, self.tags = True, tags or self.tags
+        try:
+            yield
+        finally:
+            self.unions, self.tags = before
 
     @contextmanager
     def closed(self) -> Iterator[None]:
@@ -327,7 +343,7 @@ class Specialiser:
         self.at = at = at or self.at
         try:
             yield
-        except (LiftError, Diverges, Recursion):
+        except (LiftError, Diverges, Recursion, NoBody):
             raise
         except RecursionError as problem:
             raise error("calls are nested too deeply to be compiled; use a loop", at) from problem
@@ -354,6 +370,8 @@ class Specialiser:
             return self.apply(function.name, *arguments)
         if isinstance(function, Closure):
             return self.enter(function, arguments, named)
+        if isinstance(function, Union):
+            return self.apply("call union", function, arguments)
         if isinstance(function, HostFunction):
             return function.run(self, function.captured, arguments, named)
         handler = self.handler(function)

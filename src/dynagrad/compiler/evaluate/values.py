@@ -10,7 +10,7 @@ functions that the specialiser itself runs. How two values are joined is in `joi
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +23,9 @@ from ...errors import Error
 from ...ir import Node
 from ...ir.builders import convert
 from ...ir.node import as_node, constant, whole
+from ...ir.operation import Operation, apply
+from ...ir.ops import scalars as ops
+from ...ir.ops.cells import nothing
 from ...ir.types import KINDS, Type, arrays
 from ..frontend.core import Lambda, Position
 
@@ -176,6 +179,64 @@ class Optional:
     value: Any
 
 
+@dataclass(frozen=True, slots=True)
+class Kinds:
+    """What a cell may be: the keys of its alternatives, and those of the parts of records, by key and index (a regular
+    tree grammar). What keys mean is in the table of `heap/unions.py`."""
+
+    roots: frozenset[int]
+    parts: Mapping[tuple[int, int], frozenset[int]]
+
+    def __or__(self, other: Kinds) -> Kinds:
+        parts = dict(self.parts)
+        for place, roots in other.parts.items():
+            parts[place] = parts.get(place, frozenset()) | roots
+        return Kinds(self.roots | other.roots, parts)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Union:
+    """A value on the heap, one of several alternatives; which one is known only as the graph runs. A number is one."""
+
+    cell: Node
+    kinds: Kinds
+
+    @staticmethod
+    def __apply_operation__(operation: Operation, arguments: Sequence[Any]) -> Any:
+        return ON_HEAP["operation"](operation, arguments)
+
+    def __add__(self, other: Any) -> Any:
+        return apply(ops.add, self, other)
+
+    def __radd__(self, other: Any) -> Any:
+        return apply(ops.add, other, self)
+
+    def __sub__(self, other: Any) -> Any:
+        return apply(ops.subtract, self, other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return apply(ops.subtract, other, self)
+
+    def __mul__(self, other: Any) -> Any:
+        return apply(ops.multiply, self, other)
+
+    def __rmul__(self, other: Any) -> Any:
+        return apply(ops.multiply, other, self)
+
+    def __truediv__(self, other: Any) -> Any:
+        return apply(ops.divide, self, other)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return apply(ops.divide, other, self)
+
+    def __neg__(self) -> Any:
+        return apply(ops.negative, self)
+
+
+ON_HEAP: dict[str, Callable[..., Any]] = {}
+"""How an operation is applied to numbers on the heap: `operation`, which `heap/tags.py` enters."""
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class Masked:
     """The elements of an array under a dynamic mask of its first axes. `listed` ones are of a list, which has no
@@ -230,7 +291,7 @@ def known(x: Any) -> bool:
         return all(map(known, x.captured if isinstance(x, HostFunction) else x.operands))
     if isinstance(x, slice):
         return known((x.start, x.stop, x.step))
-    return not isinstance(x, Optional | Masked)
+    return not isinstance(x, Optional | Masked | Union)
 
 
 def type_of(x: Any) -> Type | None:
@@ -280,6 +341,8 @@ def node_of(x: Any) -> Node:
 
 def zero(t: Type) -> Node:
     """A zero of a type, in place of what is never read."""
+    if t.kind == "heap":
+        return nothing()
     if t.shape:
         return constant(np.zeros(t.shape, {"real": float, "integer": np.int64, "boolean": bool}[t.kind]))
     return whole(0) if t.kind == "integer" else constant(False if t.kind == "boolean" else 0.0)
@@ -345,6 +408,8 @@ def describe(x: Any) -> str:
         return "the elements of an array that a mask chooses"
     if isinstance(x, Optional):
         return f"either None or {describe(x.value)}"
+    if isinstance(x, Union):
+        return "a value whose kind is decided as the function runs"
     content = x.content if isinstance(x, Array) else x
     if is_complex(content):
         return "an array of complex numbers" if isinstance(content, np.ndarray) else f"the complex number {content:.60}"

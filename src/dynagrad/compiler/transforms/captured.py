@@ -13,7 +13,7 @@ from ...errors import Error
 from ...ir import Node
 from ...ir.node import fresh, order
 from ...ir.types import Type
-from ..evaluate.joins import AbstractValue, Dynamic, Static, abstract, build, equal, flatten, leaf_types
+from ..evaluate.joins import AbstractValue, Static, Structured, abstract, build, equal, flatten, leaf_types
 from ..evaluate.specialiser import Specialiser
 from ..evaluate.values import Array
 
@@ -46,7 +46,7 @@ def _arrays(p: AbstractValue) -> Iterator[Array]:
     if isinstance(p, Static):
         if isinstance(p.value, Array):
             yield p.value
-    elif not isinstance(p, Dynamic):
+    elif isinstance(p, Structured):
         for part in p.parts:
             yield from _arrays(part)
 

@@ -14,7 +14,8 @@ from ...errors import Error, NotConverged, NotDifferentiable
 from ...ir import Node
 from ...ir.control import Graph, GraphFunction
 from ...ir.node import constant, whole
-from ..evaluate.joins import AbstractValue, Dynamic, Structured, build, describe_abstract, flatten, leaf_types
+from ...ir.types import heap
+from ..evaluate.joins import AbstractValue, Dynamic, Heaped, Structured, build, describe_abstract, flatten, leaf_types
 from ..evaluate.specialiser import Args, Named, Specialiser, calls
 from ..evaluate.values import describe, function_like, node_of, type_of
 from .captured import Captures, free_variables, isolated, memoised, variables
@@ -38,6 +39,8 @@ def _fixed_point(s: Specialiser, args: Args, named: Named) -> Any:
     if next(functions_in(x0), None) is not None:
         raise Error("fixed_point: x0 has a function in it; it must be made of reals, arrays and structures of these")
     form = reals(x0)
+    if heap in leaf_types(form):
+        raise Error("fixed_point: x0 has parts of which the run decides what they are; it must have a fixed structure")
     captures = Captures((f, _outline(form)))
     start = list(flatten(x0, form))
 
@@ -72,6 +75,8 @@ def _outline(p: AbstractValue) -> Any:
     """The structure of an abstract value with types in the place of its numbers, to be compared."""
     if isinstance(p, Structured):
         return p.key, tuple(map(_outline, p.parts))
+    if isinstance(p, Heaped):
+        return p.kinds
     return p.type if isinstance(p, Dynamic) else p.value
 
 

@@ -17,10 +17,14 @@ from ...autodiff import derive
 from ...errors import Error, NotDifferentiable
 from ...ir import Node
 from ...ir.node import fresh, order, substitute
+from ...ir.ops.cells import filled
+from ...ir.types import heap
 from ..evaluate.choices import content_values
+from ..evaluate.heap.unions import has_functions
 from ..evaluate.joins import (
     AbstractValue,
     Dynamic,
+    Heaped,
     Static,
     Structured,
     abstract,
@@ -30,7 +34,19 @@ from ..evaluate.joins import (
     leaf_types,
 )
 from ..evaluate.specialiser import Args, Named, Specialiser
-from ..evaluate.values import Array, Closure, Dict, HostFunction, List, describe, function_like, node_of, type_of, zero
+from ..evaluate.values import (
+    Array,
+    Closure,
+    Dict,
+    HostFunction,
+    List,
+    Union,
+    describe,
+    function_like,
+    node_of,
+    type_of,
+    zero,
+)
 
 OWNED = "it is an argument that is differentiated; change a copy of it"
 
@@ -40,6 +56,13 @@ def reals(x: Any) -> AbstractValue:
     t = type_of(x)
     if t is not None:
         return Dynamic(t, bool(t.shape)) if t.kind == "real" else Static(x)
+    if isinstance(x, Union):
+        if has_functions(x.kinds):
+            raise Error(
+                "what is differentiated, or its result, has functions in it of which the run decides which they are; "
+                "call them inside of what is differentiated"
+            )
+        return Heaped(x.kinds)
     if function_like(x) or isinstance(x, slice):
         return Static(x)
     parts = destructure(x)
@@ -103,7 +126,7 @@ def argument(s: Specialiser, verb: str, index: int, x: Any) -> Any:
         raise Error(
             f"{verb}: argument {index + 1} is {describe(x)}, and derivatives are with respect to reals; {advice}"
         )
-    if t is None and destructure(x) is None and not function_like(x):
+    if t is None and destructure(x) is None and not function_like(x) and not isinstance(x, Union):
         raise Error(f"{verb}: argument {index + 1} is {describe(x)}, which has no derivatives")
     return x
 
@@ -144,8 +167,9 @@ class PrimalTrace:
 
     def closed(self, nodes: Sequence[Node | None], like: Sequence[Node]) -> list[Node]:
         """Nodes with the arguments substituted for the variables; None stands for zeros like those of `like`."""
-        filled = [zero(b.type) if n is None else n for n, b in zip(nodes, like, strict=True)]
-        return list(substitute(filled, self.by))
+        found = [zero(b.type) if n is None else n for n, b in zip(nodes, like, strict=True)]
+        found = [filled(b, n) if b.type is heap else n for n, b in zip(found, like, strict=True)]
+        return list(substitute(found, self.by))
 
     def primal(self) -> Any:
         """The value of the function at the arguments."""

@@ -7,12 +7,10 @@ before the first value that needs them.
 
 from __future__ import annotations
 
-import functools
 import itertools
 import linecache
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from ...compiler.frontend.core import (
@@ -33,7 +31,7 @@ from ...rules.checks.report import nearest
 from .builtins import BUILTINS, FIRST, NONE, REST, Builtin
 from .data import NIL, QuotedSymbol, chain
 from .expand import DERIVED, Keyword, definition, head, key, listed, want
-from .reader import Atom, Datum, ListForm, SourceText, read, shown
+from .reader import Atom, Datum, ListForm, shown
 from .variables import components, free
 
 _serial = itertools.count()
@@ -474,17 +472,3 @@ def sequence(
     if known is not None and body:
         items.extend(FunctionGroup(group) for group in found.needed(names.values(), body[0]))
     return items, inner, found
-
-
-# -- what every program has --------------------------------------------------------------------------------------------
-
-
-PRELUDE = str(Path(__file__).with_name("prelude.dvl"))
-
-
-@functools.cache
-def prelude() -> tuple[SymbolScope, Definitions]:
-    """What symbols mean before a program begins, and the procedures of `prelude.dvl`."""
-    body = read(SourceText(Path(PRELUDE).read_text(encoding="utf-8"), PRELUDE))
-    _, scope, found = sequence(body, SymbolScope(dict(BUILTINS)))
-    return scope, found

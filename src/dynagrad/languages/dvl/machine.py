@@ -29,7 +29,8 @@ from ...compiler.frontend.core import (
 from ...compiler.frontend.core import Atom as CoreAtom
 from ...errors import Error, SourceError, Span
 from .builtins import BUILTINS, FIRST, REST, Builtin
-from .lower import PRELUDE, FunctionGroup, Item, place
+from .lower import FunctionGroup, Item, place
+from .prelude import PRELUDE
 from .procedures import DvlClosure, LambdaCode, run
 from .reader import Datum
 from .variables import free
@@ -90,7 +91,7 @@ class Machine:
 
     def lift(self, s: Any, closure: DvlClosure) -> Any:
         """What calls a closure inside of compiled functions."""
-        from .compiled import lifted  # for a quick start
+        from .compiling.program import lifted  # for a quick start
 
         assert closure.core is not None
         code, names = closure.core.code, closure.core.names

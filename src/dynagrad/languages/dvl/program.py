@@ -1,6 +1,6 @@
 """DVL programs: read from files, run, and what stands in them.
 
-`Program` is what users hold. `machine.py` runs one, `compiled.py` makes machine code of one.
+`Program` is what users hold. `machine.py` runs one, `compiling/` makes machine code of one.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from ...errors import Error, SyntaxError, shown
 from .checks import agrees, printed
 from .data import QuotedSymbol
 from .expand import definition, head, listed, want
-from .lower import FORMS_OF_USERS, FunctionGroup, Item, LoweredValue, Meaning, fresh, prelude, sequence, wrong
+from .lower import FORMS_OF_USERS, FunctionGroup, Item, LoweredValue, Meaning, fresh, sequence, wrong
 from .machine import Machine
+from .prelude import prelude
 from .reader import ARROW, Atom, Datum, SourceText, read
 from .reader import shown as datum_text
 
@@ -156,8 +157,8 @@ class Program:
         self._machine = machine
 
     def compiled(self) -> Compiled:
-        """The program as a function of machine code of 1.0, whose result is the values of its expressions."""
-        from .compiled import Whole  # for a quick start
+        """The program as a function of machine code: without arguments, its result is the values of the expressions."""
+        from .compiling.program import Whole  # for a quick start
 
         return Compiled(Whole(self.items, self.foreign))
 
@@ -165,7 +166,7 @@ class Program:
         """The values of the expressions, by machine code."""
         items = [item for item in self.items if isinstance(item, LoweredValue) and not item.symbol]
         with nested():
-            found = self.compiled()(1.0)
+            found = self.compiled()()
         for item, value in zip(items, found, strict=True):
             if _has_nan(value):
                 message = (
@@ -214,6 +215,8 @@ def nested() -> Iterator[None]:
     sys.setrecursionlimit(max(before, _DEEP))
     try:
         yield
+    except Error:
+        raise
     except RecursionError:
         raise SyntaxError("the text of the program is nested too deep") from None
     finally:

@@ -210,6 +210,7 @@ struct Stack {
 struct Workspace {
     Pieces frames;
     Pieces slots;
+    Pieces cells;
 
     static Workspace* take() {
         for (Workspace*& place : idle) {
@@ -222,7 +223,8 @@ struct Workspace {
     static void leave(Workspace* w) {
         w->frames.clear();
         w->slots.clear();
-        int64_t bytes = w->frames.bytes();
+        w->cells.clear();
+        int64_t bytes = w->frames.bytes() + w->cells.bytes();
         w->slots.each([&](char* piece, int64_t size) {
             Slot* slots = reinterpret_cast<Slot*>(piece);
             for (int64_t i = 0; i < size / int64_t{sizeof(Slot)}; ++i) bytes += slots[i].capacity * 8;
@@ -250,6 +252,7 @@ struct Workspace {
             for (int64_t i = 0; i < size / int64_t{sizeof(Slot)}; ++i) slots[i].free();
         });
         slots.release();
+        cells.release();
         frames.release();
         discard(this);
     }
@@ -280,6 +283,22 @@ class Call {
     }
     void unslot(int64_t count) { work_->slots.pop(count * int64_t{sizeof(Slot)}); }
 
+    // Memory of the heap, until the end of the call. Where there is none it is memory that anybody may write to, and
+    // the call stops.
+    void* cell(int64_t bytes) {
+        if (__builtin_expect(bytes > left_, 0) && !refill()) return dump_;
+        char* const found = at_;
+        at_ += bytes, left_ -= bytes;
+        return found;
+    }
+    int64_t fresh_tag() { return ++tags_; }
+    // Whether to stop now, and why; `work` units were done since the last time.
+    bool stops(int64_t work = 1) { return watch.interrupted(work) || ended_ != Ended::no; }
+    int64_t stopped() const { return ended_ == Ended::no ? int64_t{kInterrupted} : reason(); }
+    bool exhausted() const { return ended_ != Ended::no; }
+    void too_deep() { ended_ = Ended::deep, left_ = 0; }
+    int64_t end() const { return __builtin_expect(ended_ == Ended::no, 1) ? int64_t{kDone} : reason(); }
+
     // Whether a function may be called in here; `leave` when it is done.
     bool enter() {
         const int64_t used = base_ - static_cast<const char*>(__builtin_frame_address(0));
@@ -291,10 +310,7 @@ class Call {
     // A stack that became too long.
     __attribute__((noinline, cold)) int64_t saved() const {
         char said[Context::kMessage];
-        const bool whole = most_saved % (int64_t{1} << 30) == 0;
-        int at = say(said, 0, "a loop saves more than ");
-        at = number(said, at, most_saved >> (whole ? 30 : 20));
-        at = say(said, at, whole ? " GB" : " MB");
+        int at = most(said, say(said, 0, "a loop saves more than "));
         at = say(said, at, " for its way back, or than there is memory: does it end? dg.checkpoint saves less, and computes "
                            "the steps again; DYNAGRAD_SAVED_GB says how much a loop may save");
         said[at] = 0;
@@ -318,9 +334,31 @@ class Call {
         if (work_ == nullptr) work_ = Workspace::take();
         return work_ != nullptr;
     }
+    __attribute__((noinline)) bool refill() {
+        constexpr int64_t kPiece = 64 << 10;
+        if (ended_ == Ended::no && (heap_ += kPiece) > most_saved) ended_ = Ended::large;
+        at_ = ended_ == Ended::no && ready() ? work_->cells.push(kPiece) : nullptr;
+        if (ended_ == Ended::no && at_ == nullptr) ended_ = Ended::memory;
+        left_ = at_ == nullptr ? 0 : kPiece;
+        return at_ != nullptr;
+    }
     static int say(char* text, int at, const char* words) {
         for (; *words != 0; ++words) text[at++] = *words;
         return at;
+    }
+    // The most that a loop may save, which is also the most that a heap may hold.
+    static int most(char* text, int at) {
+        const bool whole = most_saved % (int64_t{1} << 30) == 0;
+        at = number(text, at, most_saved >> (whole ? 30 : 20));
+        return say(text, at, whole ? " GB" : " MB");
+    }
+    __attribute__((noinline, cold)) int64_t reason() const {
+        if (ended_ == Ended::deep) return context->fail(kRecursion, "a structure is nested too deep");
+        if (ended_ == Ended::memory) return memory();
+        char said[Context::kMessage];
+        int at = most(said, say(said, 0, "lists, closures and other values whose kind the run decides take more than "));
+        said[say(said, at, ": does the function end? DYNAGRAD_SAVED_GB says how much they may take")] = 0;
+        return context->fail(kMemory, said);
     }
     static int number(char* text, int at, int64_t n) {
         char digits[24];
@@ -362,6 +400,12 @@ class Call {
     int64_t depth_ = 0;
     int64_t room_ = 32 << 10;  // bytes of the thread's own stack, at least
     bool asked_ = false;
+    char* at_ = nullptr;  // what is left of a piece of the heap
+    int64_t left_ = 0;
+    int64_t heap_ = 0;  // bytes of the heap
+    int64_t tags_ = 0;
+    enum class Ended { no, memory, large, deep } ended_ = Ended::no;
+    alignas(8) inline static char dump_[4096];
 };
 
 // -- indices ---------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from dataclasses import replace
 
-from ...compiler.frontend.core import (
+from ....compiler.frontend.core import (
     UNDEFINED,
     Apply,
     Constant,
@@ -23,9 +23,9 @@ from ...compiler.frontend.core import (
     Tuple,
     While,
 )
-from .builtins import BUILTINS, TRUTH, Builtin
-from .lower import fresh
-from .variables import free
+from ..builtins import BUILTINS, TRUTH, Builtin
+from ..lower import fresh
+from ..variables import free
 
 
 def looped(e: Expression) -> Expression:

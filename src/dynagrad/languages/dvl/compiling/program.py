@@ -1,6 +1,6 @@
 """DVL programs as machine code, by the compiler that Python functions have: programs, and closures of the machine.
 
-What the builtins do there is in `abstract.py`.
+What the builtins do there is in `builtins.py`.
 """
 
 from __future__ import annotations
@@ -8,18 +8,22 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...compiler.evaluate.specialiser import Specialiser
-from ...compiler.evaluate.values import Closure as Abstract
-from ...compiler.evaluate.values import HostFunction as Run
-from ...compiler.frontend.core import Apply, Bindings, Constant, Expression, Lambda, Name, Tuple
-from ...errors import Error
-from ...ir import Node
-from .abstract import Bundled, Handler, enter, hidden_by, is_function
-from .builtins import Builtin
-from .data import NIL, Procedure, QuotedSymbol, chain, is_pair
+from ....compiler.evaluate.heap.unions import rows_of
+from ....compiler.evaluate.specialiser import Specialiser, Undecided
+from ....compiler.evaluate.values import Closure as Abstract
+from ....compiler.evaluate.values import HostFunction as Run
+from ....compiler.evaluate.values import Union
+from ....compiler.frontend.core import Apply, Bindings, Constant, Expression, Lambda, Name, Tuple
+from ....errors import Error
+from ....ir import Node
+from ..builtins import Builtin
+from ..data import NIL, Procedure, QuotedSymbol, chain, is_pair
+from ..lower import FunctionGroup, Item, fresh
+from ..variables import free
+from .builtins import enter
 from .loops import looped, looped_function
-from .lower import FunctionGroup, Item, fresh
-from .variables import free
+from .unions import Handler, each_part
+from .values import Bundled, is_function
 
 
 def packed(given: Sequence[Any]) -> Any:
@@ -59,10 +63,16 @@ def lifted(s: Specialiser, code: Lambda, held: dict[str, Any], own: str | None) 
 
 
 def _splitting(s: Specialiser, run: Callable[[], Any]) -> Any:
-    """What is computed where values of different kinds may come out of a choice."""
+    """What is computed where values of different kinds may come out of a choice: each goes its own way from there on,
+    or else they are unions."""
     before, s.splits = s.splits, True
     try:
         return run()
+    except Undecided:
+        if s.level:
+            raise
+        with s.uniting():
+            return run()
     finally:
         s.splits = before
 
@@ -72,7 +82,7 @@ def _captured(x: Any) -> Any:
 
 
 class Whole:
-    """A program as a function, whose result is the values of its expressions; its argument is 1."""
+    """A program as a function without arguments, whose result is the values of its expressions."""
 
     def __init__(self, items: Sequence[Item], functions: dict[str, Any]) -> None:
         out, names = Bindings(), []
@@ -93,28 +103,23 @@ class Whole:
         self.closure = Abstract(Lambda("program", (), e, tuple(sorted(free(e)))), held)
         self.__name__ = "program"
 
-    def __call__(self, one: float) -> Any:
+    def __call__(self) -> Any:
         raise Error("a whole program is compiled, and not called")
 
     def __dynagrad_lift__(self, s: Specialiser) -> Handler:
-        def handler(s: Specialiser, given: Sequence[Any], named: Any) -> Any:
-            before = hidden_by.set(given[0] if given else 1.0)
-            try:
-                return _splitting(s, lambda: s.call(self.closure, []))
-            finally:
-                hidden_by.reset(before)
-
-        return handler
+        return lambda s, given, named: _splitting(s, lambda: s.call(self.closure, []))
 
 
-def _result(x: Any) -> Any:
+def _result(s: Specialiser, x: Any) -> Any:
     """A value as a result of the whole: functions by their name alone, and bundles as they are printed."""
     if isinstance(x, Bundled):
-        return chain([QuotedSymbol("bundle"), x.tag, _result(x.primal), _result(x.tangent)])
+        return chain([QuotedSymbol("bundle"), x.tag, _result(s, x.primal), _result(s, x.tangent)])
+    if isinstance(x, Union):
+        return each_part(s, RESULT, x) if any(row.name or row.of is Bundled for row in rows_of(x.kinds)) else x
     if is_pair(x):
-        return (_result(x[0]), _result(x[1]))
+        return (_result(s, x[0]), _result(s, x[1]))
     return QuotedSymbol(f"#[procedure {getattr(x, 'name', 'function')}]") if is_function(x) else x
 
 
-RESULT = Builtin("result", 1, 1, _result)
-enter(RESULT, lambda s, x: _result(x))
+RESULT = Builtin("result", 1, 1, lambda x: x)
+enter(RESULT, _result)

@@ -1,0 +1,196 @@
+"""Derivatives whose number the run decides: bundles whose tags are made, and told apart, as the graph runs.
+
+A number on the heap is a real or a bundle, whose primal and tangent are numbers with smaller tags (Radul 2011). An
+operation on numbers is a function of the graph that calls itself for what they hold, made once for each operation from
+its declaration. This is for recursions in which derivatives nest; elsewhere tags are known, and vanish.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+from ....errors import Error
+from ....forks import renewed
+from ....ir import Node
+from ....ir.builders import call, cond, define
+from ....ir.control import GraphFunction
+from ....ir.node import as_node, constant
+from ....ir.operation import Operation, apply
+from ....ir.ops import cells, integers
+from ....ir.ops import scalars as ops
+from ....ir.types import boolean, heap, integer
+from ..values import ON_HEAP, Kinds, Union, rebuilt
+
+_ROOTS = frozenset([cells.REAL, cells.BUNDLE])
+NUMBER = Kinds(
+    _ROOTS, {(cells.BUNDLE, 0): frozenset([cells.TAG]), (cells.BUNDLE, 1): _ROOTS, (cells.BUNDLE, 2): _ROOTS}
+)
+"""What a number may be."""
+_bundle = cells.record(cells.BUNDLE, 3)
+
+
+def is_number(x: Any) -> bool:
+    """Whether a value is a number on the heap."""
+    return isinstance(x, Union) and bool(x.kinds.roots) and x.kinds.roots <= _ROOTS
+
+
+def number(cell: Node) -> Union:
+    """A cell as a number."""
+    return Union(cell, NUMBER)
+
+
+def _cell(x: Any) -> Node:
+    """A number as a cell; truth values stay."""
+    if isinstance(x, Union):
+        if not is_number(x):
+            raise Error("this operation is on reals, and was given a value whose kind is decided as the function runs")
+        return x.cell
+    node = as_node(x)
+    assert node is not None
+    if node.type is boolean:
+        return node
+    found: Node = cells.real_cell(node)
+    return found
+
+
+def _is_real(cell: Node) -> Node:
+    found: Node = integers.equal(cells.key_of(cell), cells.REAL)
+    return found
+
+
+def _tag(cell: Node) -> Node:
+    found: Node = cells.tag_of(cells.part(0)(cell))
+    return found
+
+
+def _along(cell: Node, tag: Node) -> Node:
+    """Whether the outermost tag of a number is this one."""
+    found: Node = ops.logical_and(ops.logical_not(_is_real(cell)), integers.equal(_tag(cell), tag))
+    return found
+
+
+def apply_operation(operation: Operation, arguments: Sequence[Any]) -> Any:
+    """An operation on numbers of which some are on the heap."""
+    if operation.name.startswith("power_log"):  # a family without end, as each has the next one in its derivative
+        y = apply(ops.power, *arguments)
+        for _ in range(int(operation.name.removeprefix("power_log"))):
+            y = apply(ops.multiply, y, apply(ops.log, arguments[0]))
+        return y
+    (found,) = call(_function(operation), *map(_cell, arguments))
+    return found if operation.result is boolean else number(found)
+
+
+def _function(operation: Operation) -> GraphFunction:
+    """The function of an operation on numbers."""
+    with _lock:
+        if operation not in _functions:
+            types = [boolean if t is boolean else heap for t in operation.arguments]
+            result = boolean if operation.result is boolean else heap
+            made = _functions[operation] = GraphFunction(f"{operation.name} of numbers", types, (result,))
+            _waiting.append((operation, made))
+            if len(_waiting) == 1:  # bodies are defined one after the other, since they need each other's functions
+                try:
+                    while _waiting:
+                        define(_waiting[0][1], lambda *given: [_body(_waiting[0][0], given)])
+                        _waiting.pop(0)
+                finally:
+                    for without_body, _ in _waiting:
+                        del _functions[without_body]
+                    _waiting.clear()
+        return _functions[operation]
+
+
+_lock = renewed(threading.RLock())
+_functions: dict[Operation, GraphFunction] = {}
+_waiting: list[tuple[Operation, GraphFunction]] = []
+
+
+def _body(operation: Operation, given: Sequence[Node]) -> Node:
+    xs = [x for x in given if x.type is heap]
+    reals = functools.reduce(ops.logical_and, map(_is_real, xs))
+
+    def of_reals() -> list[Node]:
+        y = operation(*(cells.real_of(x) if x.type is heap else x for x in given))
+        return [y if operation.result is boolean else cells.real_cell(y)]
+
+    def of_bundles() -> list[Node]:
+        tag = functools.reduce(integers.maximum, (cond(_is_real(x), lambda: [0], lambda x=x: [_tag(x)])[0] for x in xs))
+        own = [_along(x, tag) for x in xs]
+        primals: list[Any] = [
+            number(cond(_along(x, tag), lambda x=x: [cells.part(1)(x)], lambda x=x: [x])[0]) if x.type is heap else x
+            for x in given
+        ]
+        y = apply(operation, *primals)
+        if operation.steps:
+            return [y if operation.result is boolean else y.cell]
+        total: Any = None
+        for x, rule in zip(given, operation.tangent or (), strict=True):
+            if rule is None or x.type is not heap:
+                continue
+            by_tangent = lambda x=x, rule=rule: [_cell(rule(number(cells.part(2)(x)), y, *primals))]  # noqa: E731
+            part = number(cond(_along(x, tag), by_tangent, lambda: [cells.real_cell(constant(0.0))])[0])
+            total = part if total is None else apply(ops.add, total, part)
+        own_tag = functools.reduce(
+            lambda found, of: cond(of[0], lambda: [cells.part(0)(of[1])], lambda: [found])[0],
+            zip(own[1:], xs[1:], strict=True),
+            cells.part(0)(xs[0]),
+        )
+        return [_bundle(own_tag, y.cell, total.cell)]
+
+    return cond(reals, of_reals, of_bundles)[0]
+
+
+# -- derivatives -------------------------------------------------------------------------------------------------------
+
+
+def bundled(x: Any) -> tuple[Union, Union]:
+    """A fresh tag, and a number with the tangent 1 along it."""
+    tag = cells.fresh_tag()
+    step = number(_bundle(tag, _cell(0.0), _cell(1.0)))
+    found: Union = apply_operation(ops.add, (x, step))
+    return Union(tag, Kinds(frozenset([cells.TAG]), {})), found
+
+
+def tangent(tag: Union, x: Any) -> Any:
+    """The tangent of a number along a tag."""
+    if not isinstance(x, Union):
+        return 0.0
+    return number(call(_tangent(), cells.tag_of(tag.cell), x.cell)[0])
+
+
+def without_tags(x: Any) -> Any:
+    """A structure of tuples whose numbers are reals, where no derivative around has made a tag."""
+    if is_number(x):
+        return cells.real_of(x.cell)
+    return rebuilt(x, [without_tags(part) for part in x]) if isinstance(x, tuple) else x
+
+
+@functools.cache
+def _tangent() -> GraphFunction:
+    """The tangent of a number along a tag; it may be beneath larger ones."""
+    made = GraphFunction("tangent", (integer, heap), (heap,))
+
+    def beneath(tag: Node, x: Node) -> list[Node]:
+        inner = [call(made, tag, cells.part(i)(x))[0] for i in (1, 2)]
+        return [_bundle(cells.part(0)(x), *inner)]
+
+    def body(tag: Node, x: Node) -> list[Node]:
+        zero = [cells.real_cell(constant(0.0))]
+        return cond(
+            _is_real(x),
+            lambda: zero,
+            lambda: cond(
+                integers.equal(_tag(x), tag),
+                lambda: [cells.part(2)(x)],
+                lambda: cond(integers.less(_tag(x), tag), lambda: zero, lambda: beneath(tag, x)),
+            ),
+        )
+
+    define(made, body)
+    return made
+
+
+ON_HEAP["operation"] = apply_operation

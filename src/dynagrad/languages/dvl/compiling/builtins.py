@@ -1,0 +1,219 @@
+"""What the builtins of DVL do as a program is specialised; how one comes to that is in `program.py`.
+
+Pairs are tuples and vanish, as closures and tags do, arithmetic becomes operations of the graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ....compiler.evaluate.heap.tags import is_number
+from ....compiler.evaluate.heap.unions import opened
+from ....compiler.evaluate.specialiser import CALLS, Specialiser
+from ....compiler.evaluate.values import HostFunction as Run
+from ....compiler.evaluate.values import Union
+from ....eager.kinds import fresh as fresh_serial
+from ....eager.verbs.fixed_point import fixed_point
+from ....errors import Error
+from ....ir import Node
+from ....ir.node import constant, intern
+from ....ir.operation import Operation, apply
+from ....ir.ops import scalars as ops
+from ....ir.types import real
+from ..builtins import (
+    BUILTINS,
+    ELEMENTARY,
+    FIRST,
+    NONE,
+    REST,
+    TRUTH,
+    Builtin,
+    first_argument,
+    no_arguments,
+    older_tag,
+    rest_of_arguments,
+    same_tag,
+)
+from ..checks import printed
+from ..data import Gensym, QuotedSymbol, chain, is_pair
+from .bundles import bundle, part, tag_of
+from .derivatives import derivative, gradient
+from .unions import Handler, decided, each_part, has_unions, may_be_called
+from .values import COMPARISONS, VECTORS, Bundled, compared, described, is_boolean, is_function, is_real
+
+
+def _truth(x: Any) -> Any:
+    return x if is_boolean(x) else True
+
+
+def _not(x: Any) -> Any:
+    x = _truth(x)
+    return not x if isinstance(x, bool) else apply(ops.logical_not, x)
+
+
+def _equal(a: Any, b: Any) -> Any:
+    """Whether two values are the same: known, or known to the graph alone."""
+    found: Any = True
+    while is_pair(a) and is_pair(b):
+        found = _both(found, _equal(a[0], b[0]))
+        if found is False:
+            return False
+        a, b = a[1], b[1]
+    if is_real(a) and is_real(b):
+        return _both(found, compared("=", a, b))
+    if isinstance(a, Node) and isinstance(b, Node):  # truth values
+        either, both = apply(ops.logical_or, a, b), apply(ops.logical_and, a, b)
+        return _both(found, apply(ops.logical_or, both, _not(either)))
+    if isinstance(a, Node) or isinstance(b, Node):
+        truth, node = (b, a) if isinstance(a, Node) else (a, b)
+        return _both(found, (node if truth else _not(node)) if isinstance(truth, bool) else False)
+    same = a is b or (type(a) is type(b) and not is_function(a) and bool(a == b))
+    return found if same else False
+
+
+def _both(a: Any, b: Any) -> Any:
+    if a is False or b is False:
+        return False
+    return b if a is True else a if b is True else apply(ops.logical_and, a, b)
+
+
+def _car(x: Any) -> Any:
+    if not is_pair(x):
+        raise Error(f"(car x) takes a pair, and got {described(x)}")
+    return x[0]
+
+
+def _cdr(x: Any) -> Any:
+    if not is_pair(x):
+        raise Error(f"(cdr x) takes a pair, and got {described(x)}")
+    return x[1]
+
+
+def _real(x: Any) -> Any:
+    if not is_real(x):
+        raise Error(f"(real x) takes a real, and got {described(x)}")
+    return x
+
+
+def _error(s: Specialiser, *given: Any) -> Any:
+    return s.apply("raise", Error(" ".join(map(_word, given))))
+
+
+def _word(x: Any) -> str:
+    if isinstance(x, str):
+        return str(x)
+    if isinstance(x, Node) or has_unions(x):
+        return described(x)
+    return printed(x)
+
+
+def _not_compiled(name: str) -> Handler:
+    def handler(s: Specialiser, *given: Any) -> Any:
+        raise Error(f"({name}) reads or writes as the program runs, and cannot be compiled; run it without --compile")
+
+    return handler
+
+
+_hide = Operation("real", (real,), real, lambda x: x, (lambda d, y, x: d,), "{0}")
+
+
+def _hidden(x: Any) -> Any:
+    """The same real, known only to the run."""
+    if type(_real(x)) is float:
+        return intern(_hide, (constant(x),), "known to the run", real)  # an attribute keeps it from being folded
+    return x
+
+
+_PURE: dict[str, Callable[..., Any]] = {
+    **{name: VECTORS.elementary(name, operation) for name, operation in ELEMENTARY.items()},
+    **{name: (lambda a, b, name=name: compared(name, a, b)) for name in COMPARISONS},
+    "zero?": lambda x: compared("=", x, 0.0),
+    "positive?": lambda x: compared(">", x, 0.0),
+    "negative?": lambda x: compared("<", x, 0.0),
+    "+": VECTORS.add,
+    "*": VECTORS.multiply,
+    "-": lambda a, *b: VECTORS.subtract(a, *b) if b else VECTORS.negate(a),
+    "/": lambda a, *b: VECTORS.divide(a, *b) if b else VECTORS.divide(1.0, a),
+    "atan": lambda x, *y: VECTORS.elementary("atan", ops.arctan2 if y else ops.arctan)(x, *y),
+    "cons": lambda a, b: (a, b),
+    "car": _car,
+    "cdr": _cdr,
+    "not": _not,
+    "real?": is_real,
+    "pair?": is_pair,
+    "null?": lambda x: isinstance(x, tuple) and not x,
+    "boolean?": is_boolean,
+    "symbol?": lambda x: isinstance(x, QuotedSymbol),
+    "procedure?": is_function,
+    "equal?": _equal,
+    "real": _hidden,
+    "gensym": lambda: Gensym(fresh_serial()),
+    "gensym?": lambda x: isinstance(x, Gensym),
+    "gensym=": same_tag,
+    "gensym<": older_tag,
+    "bundle?": lambda x: isinstance(x, Bundled),
+    "make-bundle": lambda tag, x, d: bundle(tag_of(tag), x, d),
+}
+
+
+def _part_along(which: int) -> Handler:
+    """`(primal tag x)` or `(tangent tag x)`."""
+
+    def of_part(s: Specialiser, held: tuple[Any, ...], given: Sequence[Any], named: Any) -> Any:
+        return part(held[0], which, given[0])
+
+    def handler(s: Specialiser, tag: Any, x: Any) -> Any:
+        if has_unions(x):
+            return each_part(s, Run(("dvl", "a part of a value", which), of_part, (tag_of(tag),)), x)
+        return part(tag_of(tag), which, x)
+
+    return handler
+
+
+_CALLING: dict[str, Handler] = {
+    "error": _error,
+    "read-real": _not_compiled("read-real"),
+    "write-real": _not_compiled("write-real"),
+    "derivative": derivative,
+    "gradient-r": gradient,
+    "primal": _part_along(0),
+    "tangent": _part_along(1),
+    "fixed-point": lambda s, f, x: s.call(fixed_point, [f, x]),
+}
+_INNER: dict[Builtin, Callable[..., Any]] = {
+    FIRST: first_argument,
+    REST: rest_of_arguments,
+    NONE: no_arguments,
+    TRUTH: _truth,
+}
+
+
+def enter(builtin: Builtin, run: Handler) -> None:
+    """Enters what a builtin does into the table of the specialiser."""
+
+    def handler(s: Specialiser, given: Sequence[Any], named: Any) -> Any:
+        if builtin.returns and is_pair(given[0]) and may_be_called(given[0][0]):
+            return s.call(run(s, given[0][0]), [given[0][1]])
+        if len(given) == 1 and builtin.most != 1:  # a chain of pairs
+            last: Any = given[0]
+            front: list[Any] = []
+            while is_pair(last) and len(front) + 1 < builtin.most:
+                front.append(last[0])
+                last = last[1]
+            if isinstance(last, Union) and not is_number(last):
+                return opened(s, last, lambda one: handler(s, [chain(front, one)], named))
+            given = builtin.spread(given[0])
+        return decided(s, builtin, run, list(given))
+
+    CALLS[builtin] = handler
+
+
+def _without(function: Callable[..., Any]) -> Handler:
+    return lambda s, *given: function(*given)
+
+
+for _name, _builtin in BUILTINS.items():
+    enter(_builtin, _CALLING[_name] if _name in _CALLING else _without(_PURE[_name]))
+for _builtin, _function in _INNER.items():
+    enter(_builtin, _without(_function))
