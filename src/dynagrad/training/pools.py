@@ -113,7 +113,7 @@ class _InStore(Handle):
 
     def get(self) -> Any:
         def fetched() -> Any:
-            import ray  # type: ignore[import-not-found,unused-ignore]  # a worker of Ray has it
+            import ray  # type: ignore[import-not-found,unused-ignore]  # an optional package
 
             return unpacked(ray.get(self.references[0]))
 

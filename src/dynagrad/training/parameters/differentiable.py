@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ... import numpy as own
 from ...eager.pytree import leaves, transform
 from ...eager.verbs.gradients import jvp, vjp
 from ...errors import Error, shown
@@ -56,8 +57,6 @@ class Differentiable(Parametrisation):
     def _values(self, parameters: Any) -> Any:
         found = self.function(parameters)
         if isinstance(found, Mapping | list | tuple):
-            from ... import numpy as own  # for a quick start
-
             if isinstance(found, Mapping):
                 found = [found[key] for key in self.rows.keys]
             return own.concatenate([own.ravel(x) for x in found])
