@@ -272,3 +272,13 @@ def test_threads_may_share_a_forest() -> None:
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(work, range(8)))
     assert all(f == found[0] for f in found)
+
+
+def test_threads_may_ask_one_finished_chart_for_derivations() -> None:
+    program = dg.Program("path(V) min= path(U) + edge(U,V).  path(0) = 0.")
+    arcs = [(u, v, float((7 * u + 3 * v) % 11)) for u in range(40) for v in range(40) if u != v]
+    chart = program.run({"edge/2": arcs})
+    weights = [chart[f"path({n})"] for n in range(40)]
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda n: chart.best(f"path({n})").weight, list(range(40)) * 5))
+    assert found == weights * 5

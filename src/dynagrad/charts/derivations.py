@@ -6,8 +6,9 @@ What can be asked of a forest once it is there is the business of `dynagrad/fore
 from __future__ import annotations
 
 import itertools
+import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from ..forests.packed import NO_ROW, Arrays, ForestRule, Meaning, Name, Packed
 from ..forests.ranking.k_best import ranking
 from ..forests.sums.draws import Samples, make_samples
 from ..forests.unfolding import unfolded
+from ..forks import renewed
 from ..ir.interpret import evaluate
 from ..plan.model import Plan, TableLayout
 from ..plan.right_sides import numbers, to_node
@@ -56,6 +58,8 @@ class Collector:
     prepared: Prepared
     raised: list[BaseException]  # by functions behind external predicates
     run: Run
+    lock: Any = field(default_factory=lambda: renewed(threading.RLock()))
+    """What is collected lies in the native chart until it is read, so threads take turns."""
 
     @property
     def plan(self) -> Plan:
@@ -128,7 +132,8 @@ def size(held: Collector, item: Any, limit: int | None = None, stop: Stop | None
     """How many items and instances the forest of an item has, without making it."""
     key, codes = place(held.run, held, item)
     most = MOST_INSTANCES * 100 if limit is None else whole_number("limit", limit, 0)
-    return held.collect(key, codes, most, Collecting.COUNTS, stop)
+    with held.lock:
+        return held.collect(key, codes, most, Collecting.COUNTS, stop)
 
 
 def collect(
@@ -137,9 +142,10 @@ def collect(
     """The forest of an item's derivations; with `sides`, of those of items under `SIDE`, too."""
     run, most = held.run, MOST_INSTANCES if limit is None else whole_number("limit", limit, 0)
     key, codes = place(run, held, item)
-    held.collect(key, codes, most, Collecting.SIDES if sides else Collecting.ALL, stop)
     scale, prepared = run.context.scale, held.prepared
-    arrays, words = prepared.chart.forest(scale.width)
+    with held.lock:
+        held.collect(key, codes, most, Collecting.SIDES if sides else Collecting.ALL, stop)
+        arrays, words = prepared.chart.forest(scale.width)
     handles, begin, end, opened, rule, first, antecedent, given = arrays
     tables = (handles >> np.uint64(32)).astype(np.int64)
     cells = (handles & np.uint64(0xFFFFFFFF)).astype(np.int64)
