@@ -54,7 +54,7 @@ def test_an_iterator_goes_on_after_an_error(monkeypatch: pytest.MonkeyPatch) -> 
     found = chart.kbest("a", simple=True)
     assert len(next(found)) == 1
     for _ in range(2):
-        with pytest.raises(dg.NotConverged, match="repeats no item"):
+        with pytest.raises(dg.NotConverged, match="repeat an item"):
             next(found)
     assert not found.complete
     seen: list[int] = []
@@ -282,3 +282,12 @@ def test_threads_may_ask_one_finished_chart_for_derivations() -> None:
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(lambda n: chart.best(f"path({n})").weight, list(range(40)) * 5))
     assert found == weights * 5
+
+
+def test_simple_derivations_behind_a_cycle_of_gain_one_are_given_up_in_time() -> None:
+    program = dg.Program("a += a. a += b. b += c(_). a += d.", "tropical")
+    chart = program.run({"c/1": [("x", 1.0)], "d/0": [(5.0,)]})
+    ranked = chart.kbest("a", simple=True)
+    assert next(ranked).weight == 1.0
+    with pytest.raises(dg.NotConverged, match="all repeat an item on their own path"):
+        next(ranked)

@@ -29,8 +29,9 @@ from .winner import winner
 MOST_INSTANCES = 10_000_000
 """The most instances of one derivation that is written out: one that shares much can be larger than any memory."""
 
-MOST_LOOKED_AT = 100_000
-"""How many derivations `simple=True` and `distinct` look at for the next one, before they give up."""
+MOST_LOOKED_AT, MOST_STEPS = 100_000, 1_000_000
+"""How many derivations, with how many steps together, `simple=True` and `distinct` look at for the next one, before
+they give up: behind a cycle that costs nothing they get longer without end."""
 
 Key = Callable[[Derivation], Hashable]
 
@@ -82,7 +83,7 @@ class KBest(Iterator[Derivation]):
 
         found = ranking(forest, clock)
         if yes_or_no("simple", simple):
-            found = _Filtered(found, _is_simple, "repeats no item on its own path", clock)
+            found = _Filtered(found, _is_simple, "repeat an item on their own path", clock)
         if distinct is not None:
             found = _distinct(found, DISTINCT[distinct] if isinstance(distinct, str) else distinct, clock)
         self._found = found
@@ -138,7 +139,7 @@ class _Filtered(Iterator[Derivation]):
     ) -> None:
         self._found, self._keeps, self._what, self._clock = found, keeps, what, clock
         self._held: Derivation | None = None
-        self._passed = 0
+        self._passed = self._steps = 0
 
     def __next__(self) -> Derivation:
         while True:
@@ -148,11 +149,12 @@ class _Filtered(Iterator[Derivation]):
             derivation, kept = self._held, self._keeps(self._held)
             self._held = None
             if kept:
-                self._passed = 0
+                self._passed = self._steps = 0
                 return derivation
             self._passed += 1
-            if self._passed >= MOST_LOOKED_AT:
-                raise NotConverged(f"of {self._passed:,} derivations that were looked at in turn, none {self._what}")
+            self._steps += len(derivation)
+            if self._passed >= MOST_LOOKED_AT or self._steps >= MOST_STEPS:
+                raise NotConverged(f"{self._passed:,} derivations were looked at in turn, and all {self._what}")
 
 
 def _distinct(found: Iterator[Derivation], key: Key, clock: Clock) -> Iterator[Derivation]:
@@ -167,7 +169,7 @@ def _distinct(found: Iterator[Derivation], key: Key, clock: Clock) -> Iterator[D
         seen.add(k)
         return not known
 
-    return _Filtered(found, fresh, "has another key than those before", clock)
+    return _Filtered(found, fresh, "have the key of one before", clock)
 
 
 # -- all of them, the best first ---------------------------------------------------------------------------------------
