@@ -15,7 +15,15 @@ from fuzz.run import fuzz
 
 @pytest.mark.parametrize(
     ("kind", "count"),
-    [("programs", 2500), ("tables", 3000), ("files", 1000), ("caches", 2000), ("headers", 1), ("calls", 20)],
+    [
+        ("programs", 2500),
+        ("tables", 3000),
+        ("files", 1000),
+        ("caches", 2000),
+        ("headers", 1),
+        ("calls", 20),
+        ("pullback", 3000),
+    ],
 )
 def test_nothing_crashes_and_every_error_is_one_of_ours(kind: str, count: int) -> None:
     tried, wrong = fuzz(kind, 0, count=count)

@@ -4,7 +4,8 @@ Programs that are drawn sum numbers of the size of 1 to 10, which may cancel. Al
 the same digits then: they agree with each other to the last ones, which is what is asked for here; values in 50 digits
 tell how many of them are right, in units of the numbers that were summed.
 
-Costs fifteen seconds: a few hundred random programs, and a dozen compiled ones; `slow`, two minutes for 20,000.
+Costs fifteen seconds: a few hundred random programs, and a dozen compiled ones. The fuzzer has more of them:
+`make fuzz KINDS=pullback`.
 """
 
 from __future__ import annotations
@@ -21,53 +22,14 @@ from dynagrad.ir import Node, order
 from dynagrad.languages.pullback.compile import compile
 from dynagrad.languages.pullback.evaluate import evaluate
 from dynagrad.languages.pullback.infer import infer
-from dynagrad.languages.pullback.reduction.reduce import reduce
 from dynagrad.languages.pullback.rename import apart
-from dynagrad.languages.pullback.terms import App, Covector, Lam, Num, Pullback, Term, Zero
-from pullback_oracle import along, meaning, substituted
+from dynagrad.languages.pullback.terms import App, Covector, Lam, Num, Pullback, Term
+from pullback_agreement import BASIS, agree, drawn, evaluated, near, oracle, reduced
+from pullback_oracle import along, substituted
 from pullback_terms import HigherSource, Source
 
-BASIS = [(1.0, 0.0), (0.0, 1.0)]
 EXACT = mpmath.mp.clone()
 EXACT.dps = 50
-
-
-def near(a: float, b: float) -> bool:
-    """To 1e-12 of their size, or to four units in the last place of 1, where what was summed cancels to nothing."""
-    return abs(a - b) <= 1e-12 * max(abs(a), abs(b)) + 1e-15
-
-
-def oracle(program: Term) -> tuple[float, float]:
-    dual = meaning(program, {})
-    first, second = (0.0 if dual is None else dual(u) or 0.0 for u in BASIS)
-    return first, second
-
-
-def evaluated(program: Term) -> tuple[float, float]:
-    dual = evaluate(program)
-    first, second = (0.0 if dual == 0.0 else dual(u) for u in BASIS)
-    return first, second
-
-
-def reduced(of: Term) -> tuple[float, float]:
-    match reduce(of).result:
-        case Covector((float() as a, float() as b)):
-            return a, b
-        case Zero():
-            return 0.0, 0.0
-        case other:
-            raise AssertionError(f"stuck: {of} is {other}")
-
-
-def agree(program: Term) -> None:
-    wanted = oracle(program)
-    for found in (evaluated(program), reduced(program)):
-        assert all(near(a, b) for a, b in zip(found, wanted, strict=True)), (str(program), found, wanted)
-
-
-def drawn(kind: type[Source], seed: int) -> Term:
-    pick = random.Random(seed)
-    return kind(pick).program(pick.randrange(1, 12))
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
@@ -80,13 +42,6 @@ def test_random_programs(pick: random.Random, fuel: int) -> None:
 @given(st.randoms(use_true_random=False), st.integers(1, 14))
 def test_random_programs_with_derivatives_along_functions_and_duals(pick: random.Random, fuel: int) -> None:
     agree(HigherSource(pick).program(fuel))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", [Source, HigherSource])
-def test_ten_thousand_programs(kind: type[Source]) -> None:
-    for seed in range(10_000):
-        agree(drawn(kind, seed))
 
 
 OPERATIONS = {
