@@ -53,6 +53,7 @@ from .terms import (
     counted,
 )
 from .trampoline import collecting_later
+from .trees import folded
 from .types import Arrow, Dual, Product, Type, TypeVariable, flat, resolved
 
 Environment = dict[str, Any]
@@ -213,18 +214,7 @@ class Evaluator:
         )
 
     def pattern_type(self, pattern: Pattern) -> Type:
-        done: list[Type] = []
-        todo: list[Pattern | None] = [pattern]
-        while todo:
-            part = todo.pop()
-            if part is None:
-                second, first = done.pop(), done.pop()
-                done.append(Product(first, second))
-            elif isinstance(part, str):
-                done.append(self.typed.of_variable[part])
-            else:
-                todo += (None, part[1], part[0])
-        return done[0]
+        return folded(pattern, self.typed.of_variable.__getitem__, Product)
 
     def pulled_back(
         self, pattern: Pattern, body: Term, form: Any, value: Any, environment: Environment, k: Continue

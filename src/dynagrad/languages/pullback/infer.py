@@ -16,7 +16,6 @@ from .rename import apart
 from .show import show
 from .terms import (
     App,
-    Coefficients,
     Covector,
     DualMap,
     Jac,
@@ -35,6 +34,7 @@ from .terms import (
     variables_of,
 )
 from .trampoline import Call, collecting_later, run
+from .trees import folded
 from .types import Arrow, Dual, Product, R, Real, Type, TypeVariable, reals, resolved
 
 
@@ -107,19 +107,13 @@ class _TypeInference:
         return TypeVariable(self.count)
 
     def pattern(self, pattern: Pattern) -> Type:
-        done: list[Type] = []
-        todo: list[Pattern | None] = [pattern]
-        while todo:
-            part = todo.pop()
-            if part is None:
-                second, first = done.pop(), done.pop()
-                done.append(Product(first, second))
-            elif isinstance(part, str):
-                made = self.variables[part] = self.unknown()
-                done.append(made)
-            else:
-                todo += (None, part[1], part[0])
-        return done[0]
+        """The type of a pattern, whose variables get new unknown ones."""
+
+        def of_variable(name: str) -> Type:
+            made = self.variables[name] = self.unknown()
+            return made
+
+        return folded(pattern, of_variable, Product)
 
     def type_of(self, of: Term) -> Call[Type]:
         made: Type
@@ -136,7 +130,7 @@ class _TypeInference:
             case Zero():
                 made = self.unknown()
             case Covector(coefficients):
-                made = Dual(_coefficient_type(coefficients))
+                made = Dual(folded(coefficients, lambda _: R, Product))
             case App(Lam(pattern, body) as function, bound):
                 given = yield self.type_of(bound)
                 source = self.pattern(pattern)
@@ -227,8 +221,7 @@ class _TypeInference:
             if isinstance(one, TypeVariable):
                 if _occurs(one, other):
                     raise self.error(
-                        f"The type of this would contain itself: it is {_short(given)}, where {_short(wanted)} is "
-                        f"expected, {what}.",
+                        f"The type of this would contain itself: it is {given}, where {wanted} is expected, {what}.",
                         at,
                     )
                 one.found = other
@@ -245,9 +238,7 @@ class _TypeInference:
                 case Dual(a), Dual(b):
                     todo.append((a, b))
                 case _:
-                    raise self.error(
-                        f"This has the type {_short(given)}, and {_short(wanted)} is expected: {what}.", at
-                    )
+                    raise self.error(f"This has the type {given}, and {wanted} is expected: {what}.", at)
 
 
 def argument_type(name: str) -> Type:
@@ -270,10 +261,6 @@ def slots(name: str, argument: Term) -> list[Term] | None:
     return [*made, argument]
 
 
-def _short(type: Type) -> str:
-    return str(type)
-
-
 def _occurs(unknown: TypeVariable, type: Type) -> bool:
     todo = [type]
     seen: set[int] = set()  # a type may have parts more than once
@@ -290,21 +277,6 @@ def _occurs(unknown: TypeVariable, type: Type) -> bool:
             case Dual(a):
                 todo.append(a)
     return False
-
-
-def _coefficient_type(of: Coefficients) -> Type:
-    done: list[Type] = []
-    todo: list[Coefficients | None] = [of]
-    while todo:
-        part = todo.pop()
-        if part is None:
-            second, first = done.pop(), done.pop()
-            done.append(Product(first, second))
-        elif isinstance(part, tuple):
-            todo += (None, part[1], part[0])
-        else:
-            done.append(R)
-    return done[0]
 
 
 # -- linearity ---------------------------------------------------------------------------------------------------------

@@ -36,6 +36,7 @@ from .terms import (
     variables_of,
 )
 from .trampoline import collecting_later
+from .trees import nested_right
 
 
 def parse(text: str, filename: str = "") -> Term:
@@ -118,13 +119,6 @@ def _plain(part: Any) -> Term:
     return made
 
 
-def _nested(parts: list[Any], join: Callable[[Any, Any], Any]) -> Any:
-    *before, made = parts
-    for part in reversed(before):
-        made = join(part, made)
-    return made
-
-
 def _binary(name: str) -> Callable[[Any, list[Any]], Term]:
     def make(_: Any, parts: list[Any]) -> Term:
         left, right = map(_plain, parts)
@@ -139,7 +133,7 @@ def _is_primitive(name: str) -> bool:
 
 
 def _binder(parts: list[Any]) -> Pattern:
-    bound: _Bound = _nested(parts, lambda a, b: _Bound((a.pattern, b.pattern), _over(a, b)))
+    bound: _Bound = nested_right(parts, lambda a, b: _Bound((a.pattern, b.pattern), _over(a, b)))
     names = variables_of(bound.pattern)
     for name in names:
         if _is_primitive(name):
@@ -157,7 +151,7 @@ class _Builder(Transformer[Token, Any]):
 
     def bind_tuple(self, parts: list[Any]) -> _Bound:
         inner = [part for part in parts if isinstance(part, _Bound)]
-        made: _Bound = _nested(inner, lambda a, b: _Bound((a.pattern, b.pattern), _over(a, b)))
+        made: _Bound = nested_right(inner, lambda a, b: _Bound((a.pattern, b.pattern), _over(a, b)))
         return made
 
     def let(self, parts: list[Any]) -> Term:
@@ -251,7 +245,7 @@ class _Builder(Transformer[Token, Any]):
 
     def tuple(self, parts: list[Any]) -> Any:
         inner = [_plain(part) for part in parts if not isinstance(part, Token)]
-        return _nested(inner, lambda a, b: Pair(a, b, span=_over(a, b)))
+        return nested_right(inner, lambda a, b: Pair(a, b, span=_over(a, b)))
 
 
 def _coefficients(of: Term) -> Coefficients:

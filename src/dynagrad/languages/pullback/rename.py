@@ -6,6 +6,7 @@ import re
 
 from .terms import BINDERS, Pattern, Term, Var, children, counted, free_variables, rebuilt, subterms, variables_of
 from .trampoline import Call, run
+from .trees import folded
 
 _DIGITS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 _BASE = re.compile(r"[₀-₉]+('*)$")
@@ -53,20 +54,7 @@ def names_of(of: Term) -> list[str]:
 
 def renamed_pattern(pattern: Pattern, new: dict[str, str]) -> Pattern:
     """The pattern with other names."""
-    if isinstance(pattern, str):
-        return new[pattern]
-    done: list[Pattern] = []
-    todo: list[Pattern | None] = [pattern]
-    while todo:
-        part = todo.pop()
-        if part is None:
-            second, first = done.pop(), done.pop()
-            done.append((first, second))
-        elif isinstance(part, str):
-            done.append(new[part])
-        else:
-            todo += (None, part[1], part[0])
-    return done[0]
+    return folded(pattern, new.__getitem__, lambda a, b: (a, b))
 
 
 def apart(of: Term, names: FreshNames | None = None) -> Term:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 from ...errors import Error, NotConverged, Span, shown
 from ...ir.operation import as_number
 from .primitives import primitive
+from .trees import flattened, nested_right
 
 Pattern: TypeAlias = "str | tuple[Pattern, Pattern]"
 """What a binder binds: a variable, or a pair of patterns."""
@@ -53,15 +54,7 @@ def variables_of(pattern: Pattern) -> list[str]:
     >>> variables_of((("x", "y"), "z"))
     ['x', 'y', 'z']
     """
-    found: list[str] = []
-    todo = [pattern]
-    while todo:
-        part = todo.pop()
-        if isinstance(part, str):
-            found.append(part)
-        else:
-            todo += (part[1], part[0])
-    return found
+    return flattened(pattern)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -284,10 +277,7 @@ def pair(*parts: Any) -> Term:
     >>> pair(1, 2, 3)
     <1, 2, 3>
     """
-    *before, made = map(term, parts)
-    for part in reversed(before):
-        made = Pair(part, made)
-    return made
+    return nested_right(map(term, parts), Pair)
 
 
 def lam(pattern: Any, body: Any) -> Term:
@@ -320,11 +310,8 @@ def dual_map(pattern: Any, body: Any, functional: Any) -> Term:
 
 def covector(*coefficients: float) -> Term:
     """`(c1,...,cn)^`"""
-    *before, made = map(float, coefficients)
-    tree: Coefficients = made
-    for part in reversed(before):
-        tree = (part, tree)
-    return Covector(tree)
+    parts: Iterator[Coefficients] = map(float, coefficients)
+    return Covector(nested_right(parts, lambda a, b: (a, b)))
 
 
 def primitive_call(name: str, *arguments: Any) -> Term:
@@ -342,10 +329,7 @@ def _pattern(given: Any) -> Pattern:
     if isinstance(given, str):
         return given
     if isinstance(given, tuple) and given and len(set(names := variables_of_any(given))) == len(names):
-        *before, made = map(_pattern, given)
-        for part in reversed(before):
-            made = (part, made)
-        return made
+        return nested_right(map(_pattern, given), lambda a, b: (a, b))
     raise Error(f"a binder binds a name or a tuple of different names, and {shown(given)} is neither")
 
 

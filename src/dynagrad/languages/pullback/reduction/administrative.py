@@ -26,6 +26,7 @@ from ..terms import (
     Var,
 )
 from ..trampoline import Call, run
+from ..trees import nested_right
 from ..types import Type
 
 Binding = tuple[str, Term]
@@ -55,7 +56,7 @@ def lets(bindings: list[Binding] | tuple[Binding, ...], body: Term) -> Term:
 
 @dataclass(frozen=True, eq=False)
 class _Supply:
-    """FreshNames for subterms, and the types of what they stand for."""
+    """New names for subterms, and the types of what they stand for."""
 
     names: FreshNames
     of_part: Mapping[int, Type]
@@ -149,10 +150,7 @@ def _elementary(of: Term, bindings: list[Binding], names: _Supply) -> Call[Term]
             apart = []
             for slot in slots(name, argument) or [argument]:
                 apart.append((yield _named(slot, bindings, names)))
-            *tangents, given = apart
-            for tangent in reversed(tangents):
-                given = Pair(tangent, given)
-            return Prim(name, given, span=of.span)
+            return Prim(name, nested_right(apart, Pair), span=of.span)
         case Jac(name, along):
             return Jac(name, (yield _named(along, bindings, names)), span=of.span)
         case Lam(pattern, body):

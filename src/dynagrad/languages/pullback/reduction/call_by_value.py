@@ -12,7 +12,6 @@ from ..primitives import finite, known
 from ..terms import (
     ZERO,
     App,
-    Coefficients,
     Covector,
     DualMap,
     Jac,
@@ -29,6 +28,7 @@ from ..terms import (
     Zero,
 )
 from ..trampoline import Call
+from ..trees import flattened
 from .administrative import LetSeries
 from .machine import AbstractMachine
 from .numbering import rule
@@ -225,7 +225,7 @@ class CallByValue(AbstractMachine):
                 given = floats(a) if not isinstance(a, Zero) else []
                 if given is None:
                     return self.emit(App(f, a))
-                products = [c * g for c, g in zip(flat_coefficients(coefficients), given, strict=False)]
+                products = [c * g for c, g in zip(flattened(coefficients), given, strict=False)]
                 made = Num(self.at(f, lambda: finite(sum(products), "the value of the dual")))
             case Split(first, second):
                 one = yield self.apply(first, self.project(1, a))
@@ -303,16 +303,3 @@ def dual_of(of: DualMap, environment: Activation, inner: Term) -> Term:
     function = read_back(Lam(of.pattern, of.body), environment)
     assert isinstance(function, Lam)
     return DualMap(function.pattern, function.body, inner)
-
-
-def flat_coefficients(coefficients: Coefficients) -> list[float]:
-    """Coefficients from left to right."""
-    found: list[float] = []
-    todo = [coefficients]
-    while todo:
-        part = todo.pop()
-        if isinstance(part, tuple):
-            todo += (part[1], part[0])
-        else:
-            found.append(part)
-    return found

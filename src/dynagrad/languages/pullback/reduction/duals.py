@@ -22,6 +22,7 @@ from ..terms import (
     variables_of,
 )
 from ..trampoline import Call
+from ..trees import folded
 from ..types import flat, resolved
 from .machine import AbstractMachine, Adjoints
 from .tuples import tuple_of
@@ -175,18 +176,7 @@ def _both(a: Term, b: Term) -> Term:
 
 
 def _times(coefficients: Any, by: Any) -> Any:
-    done: list[Any] = []
-    todo: list[Any] = [coefficients]
-    while todo:
-        part = todo.pop()
-        if part is None:
-            second, first = done.pop(), done.pop()
-            done.append((first, second))
-        elif isinstance(part, tuple):
-            todo += (None, part[1], part[0])
-        else:
-            done.append(finite(part * by, "the derivative"))
-    return done[0]
+    return folded(coefficients, lambda c: finite(c * by, "the derivative"), lambda a, b: (a, b))
 
 
 def _zeros(type: Any) -> Any:

@@ -8,7 +8,7 @@ what is abstract here.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from ....errors import NotConverged, NotDifferentiable, ValueRangeError
@@ -32,13 +32,13 @@ from ..terms import (
     Var,
     Zero,
     free_variables,
-    variables_of,
 )
 from ..trampoline import Call, collecting_later, pause
+from ..trees import folded
 from ..types import Arrow, Dual, Product, R, Type, TypeVariable, resolved
 from .administrative import LetSeries, lets, reduce_administratively, series_of
 from .numbering import rule
-from .steps import Context, Plug, Step
+from .steps import Context, Step
 from .values import Activation, Along, Chain, Closure, Deferred, Evaluation, Split, Unread, read_back
 
 Active = Mapping[str, str]
@@ -177,12 +177,6 @@ class AbstractMachine(ABC):
         self.depth -= 1
         self.events.append(self.depth)
 
-    def inside_of(self, plug: Plug) -> Context:
-        """Goes into a context; gives the one before, to return to."""
-        before = self.context
-        self.context = (plug, before)
-        return before
-
     def attempted(self, call: Call[Any]) -> Call[Any]:
         """What a call gives; None where it is stuck, with nothing left behind but its steps."""
         context, phase, depth, residual = self.context, self.phase, self.depth, len(self.residual)
@@ -260,18 +254,7 @@ class AbstractMachine(ABC):
         return None
 
     def type_of_pattern(self, pattern: Pattern) -> Type:
-        done: list[Type] = []
-        todo: list[Pattern | None] = [pattern]
-        while todo:
-            part = todo.pop()
-            if part is None:
-                second, first = done.pop(), done.pop()
-                done.append(Product(first, second))
-            elif isinstance(part, str):
-                done.append(self.types.get(part) or TypeVariable(0))
-            else:
-                todo += (None, part[1], part[0])
-        return done[0]
+        return folded(pattern, lambda name: self.types.get(name) or TypeVariable(0), Product)
 
     def is_dual(self, value: Term) -> bool:
         return isinstance(self.type_of(value), Dual)
@@ -298,7 +281,7 @@ class AbstractMachine(ABC):
         return self.emit(Proj(index, value))
 
     def tangents(self, names: Sequence[str]) -> dict[str, str]:
-        """FreshNames for the tangents of variables."""
+        """New names for the tangents of variables."""
         return {name: self.fresh(name + "'", self.types.get(name)) for name in names}
 
     # -- bodies --------------------------------------------------------------------------------------------------------
@@ -361,7 +344,3 @@ class AbstractMachine(ABC):
     def value_of(of: Term, environment: Mapping[str, Term]) -> Term:
         """The value of a variable; a value as it is."""
         return environment.get(of.name, of) if isinstance(of, Var) else of
-
-
-Events = Generator[Any, None, Term]
-__all__ = ["AbstractMachine", "Active", "Adjoints", "Events", "Linear", "Outcome", "Stuck", "variables_of"]

@@ -127,7 +127,7 @@ class Pullbacks(AbstractMachine):
     ) -> Call[Outcome]:
         """The Jacobian of an elementary term, by its rule. That of the last of a pullback is the `whole` redex, and
         becomes what `becomes` says of the Jacobian and the value."""
-        number = choose(of, frame, active)
+        number = choose(of, active)
         if isinstance(of, App) and number == "19b" and self.is_dual(self.value_of(of.function, frame)):
             number = "14"
         names = [name for name in free_variables(of) if name in active] or [next(iter(active), "_")]

@@ -3,7 +3,7 @@
 `((Ω λx. E) . w) V` becomes `(λv. S)^ . (w E[V/x])`, where `λv. S` is the Jacobian of `λx. E` at V. A rule says what S
 is, and what E is at V where its premise had to find that out. It is given E, the values of variables, and what the
 tangents of those that depend on x are called. Premises are reductions of the machine, which calls these rules; the
-rules before 9 are in `reduce.py` and `transpose.py`.
+rules before 9 are in `call_by_value.py`, `transpose.py` and `pullbacks.py`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from ..infer import slots
 from ..primitives import known
 from ..terms import ZERO, App, DualMap, Jac, Lam, Pair, Prim, Proj, Pullback, Sum, Term, Var, Zero
 from ..trampoline import Call, pause
+from ..trees import nested_right
 from .machine import AbstractMachine, Active, Outcome, Stuck
 from .numbering import NAMES, rule
 from .values import Activation, Chain, Closure, Deferred, closed, depends, unreduced
@@ -47,7 +48,7 @@ def total(first: Term, second: Term) -> Term:
     return first if isinstance(second, Zero) else Sum(first, second)
 
 
-def choose(of: Term, frame: Activation, active: Active) -> str:
+def choose(of: Term, active: Active) -> str:
     """The number of the rule for an elementary term."""
     if not depends(of, active):
         return "9"
@@ -63,8 +64,7 @@ def choose(of: Term, frame: Activation, active: Active) -> str:
         case Prim():
             return "15"
         case DualMap(pattern, body, functional):
-            inside = depends(Lam(pattern, body), active)
-            if not inside:
+            if not depends(Lam(pattern, body), active):
                 return "16a"
             return "16c" if is_active(functional, active) else "16b"
         case Pullback():
@@ -74,9 +74,7 @@ def choose(of: Term, frame: Activation, active: Active) -> str:
         case Pair():
             return "20"
         case App(_, argument):
-            if not is_active(argument, active):
-                return "19a"
-            return "19b"
+            return "19b" if is_active(argument, active) else "19a"
     raise AssertionError(of)
 
 
@@ -137,10 +135,7 @@ def primitive(machine: AbstractMachine, of: Prim, frame: Activation, active: Act
 
 def call(of: Term, name: str, parts: list[Term]) -> Term:
     """A primitive of several arguments, for a term that stands where `of` does."""
-    *before, made = parts
-    for part in reversed(before):
-        made = Pair(part, made)
-    return Prim(name, made, span=of.span)
+    return Prim(name, nested_right(parts, Pair), span=of.span)
 
 
 @elementary("16a", "dual map: of a variable")

@@ -5,16 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..terms import ZERO, Coefficients, Pair, Pattern, Term, Var, Zero
+from ..trees import folded, nested_right
 
 
 def nested(parts: Sequence[Term]) -> Term:
     """The parts as a tuple; one as it is."""
-    if not parts:
-        return ZERO
-    *before, made = parts
-    for part in reversed(before):
-        made = Pair(part, made)
-    return made
+    return nested_right(parts, Pair) if parts else ZERO
 
 
 def unnested(whole: Term, count: int) -> list[Term]:
@@ -32,33 +28,16 @@ def unnested(whole: Term, count: int) -> list[Term]:
 
 def nested_pattern(names: Sequence[str]) -> Pattern:
     """The pattern that matches such a tuple."""
-    *before, made = names
-    tree: Pattern = made
-    for name in reversed(before):
-        tree = (name, tree)
-    return tree
+    parts: Sequence[Pattern] = names
+    return nested_right(parts, lambda a, b: (a, b))
 
 
 def matched(pattern: Pattern) -> Term:
     """The term that a pattern matches."""
-    done: list[Term] = []
-    todo: list[Pattern | None] = [pattern]
-    while todo:
-        part = todo.pop()
-        if part is None:
-            second, first = done.pop(), done.pop()
-            done.append(Pair(first, second))
-        elif isinstance(part, str):
-            done.append(Var(part))
-        else:
-            todo += (None, part[1], part[0])
-    return done[0]
+    return folded(pattern, Var, Pair)
 
 
 def tuple_of(parts: list[float]) -> Coefficients:
     """Coefficients nested to the right."""
-    *before, made = parts
-    tree: Coefficients = made
-    for part in reversed(before):
-        tree = (part, tree)
-    return tree
+    tree: Sequence[Coefficients] = parts
+    return nested_right(tree, lambda a, b: (a, b))

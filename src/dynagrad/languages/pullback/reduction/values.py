@@ -152,11 +152,6 @@ class Activation(dict[str, Term]):
         self.definitions: dict[str, Term] = dict(definitions)
 
 
-def neutral(value: Term) -> bool:
-    """Whether nothing is known of a value but its name."""
-    return isinstance(value, Var)
-
-
 def depends(of: Term, names: Mapping[str, object]) -> bool:
     """Whether one of the names is free in a term; values have none of them."""
     match of:

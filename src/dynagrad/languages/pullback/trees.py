@@ -1,0 +1,63 @@
+"""Trees of pairs, as Python's tuples of two: patterns and coefficients are such. Nothing is known of their leaves here.
+
+They may be deep, so nothing here recurses on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+Part = TypeVar("Part")
+Made = TypeVar("Made")
+
+
+def folded(tree: Any, leaf: Callable[[Any], Made], join: Callable[[Made, Made], Made]) -> Made:
+    """What a tree comes to by `leaf` of each leaf, from left to right, and `join` of what the parts of a pair come to.
+
+    No leaf is None, which stands for a pair whose parts are done.
+
+    >>> folded((1, (2, 3)), str, lambda a, b: f"<{a} {b}>")
+    '<1 <2 3>>'
+    """
+    done: list[Made] = []
+    todo = [tree]
+    while todo:
+        part = todo.pop()
+        if part is None:
+            second, first = done.pop(), done.pop()
+            done.append(join(first, second))
+        elif isinstance(part, tuple):
+            todo += (None, part[1], part[0])
+        else:
+            done.append(leaf(part))
+    return done[0]
+
+
+def flattened(tree: Any) -> list[Any]:
+    """The leaves, from left to right.
+
+    >>> flattened((1, (2, 3)))
+    [1, 2, 3]
+    """
+    found: list[Any] = []
+    todo = [tree]
+    while todo:
+        part = todo.pop()
+        if isinstance(part, tuple):
+            todo += (part[1], part[0])
+        else:
+            found.append(part)
+    return found
+
+
+def nested_right(parts: Iterable[Part], join: Callable[[Part, Part], Part]) -> Part:
+    """Parts joined from the right; one as it is.
+
+    >>> nested_right([1, 2, 3], lambda a, b: (a, b))
+    (1, (2, 3))
+    """
+    *before, made = parts
+    for part in reversed(before):
+        made = join(part, made)
+    return made
