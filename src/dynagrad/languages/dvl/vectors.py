@@ -149,19 +149,19 @@ def constant(x: Any) -> bool:
     return not x if isinstance(x, tuple) else isinstance(x, bool | str | Gensym)
 
 
-_PLAIN: dict[str, Callable[[Any, Any], bool]] = {
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-    "=": operator.eq,
+COMPARISONS: dict[str, tuple[Callable[[Any, Any], bool], Operation]] = {
+    "<": (operator.lt, ops.less),
+    "<=": (operator.le, ops.less_equal),
+    ">": (operator.gt, ops.greater),
+    ">=": (operator.ge, ops.greater_equal),
+    "=": (operator.eq, ops.equal),
 }
-_OF_NODES = {"<": ops.less, "<=": ops.less_equal, ">": ops.greater, ">=": ops.greater_equal, "=": ops.equal}
+"""Comparisons of floats, and the operations that they are."""
 
 
 def comparison(name: str) -> Callable[[Any, Any], Any]:
     """A comparison of reals."""
-    plain, operation = _PLAIN[name], _OF_NODES[name]
+    plain, operation = COMPARISONS[name]
 
     def function(a: Any, b: Any) -> Any:
         if type(a) is float and type(b) is float:

@@ -11,8 +11,7 @@ from typing import Any
 from ....compiler.evaluate.heap.tags import is_number
 from ....compiler.evaluate.heap.unions import opened
 from ....compiler.evaluate.specialiser import CALLS, Specialiser
-from ....compiler.evaluate.values import HostFunction as Run
-from ....compiler.evaluate.values import Union
+from ....compiler.evaluate.values import HostFunction, Union
 from ....eager.kinds import fresh as fresh_serial
 from ....eager.verbs.fixed_point import fixed_point
 from ....errors import Error
@@ -37,10 +36,11 @@ from ..builtins import (
 )
 from ..checks import printed
 from ..data import Gensym, QuotedSymbol, chain, is_pair
+from ..vectors import COMPARISONS
 from .bundles import bundle, part, tag_of
 from .derivatives import derivative, gradient
 from .unions import Handler, decided, each_part, has_unions, may_be_called
-from .values import COMPARISONS, VECTORS, Bundled, compared, described, is_boolean, is_function, is_real
+from .values import VECTORS, Bundled, compared, described, is_boolean, is_function, is_real
 
 
 def _truth(x: Any) -> Any:
@@ -165,7 +165,7 @@ def _part_along(which: int) -> Handler:
 
     def handler(s: Specialiser, tag: Any, x: Any) -> Any:
         if has_unions(x):
-            return each_part(s, Run(("dvl", "a part of a value", which), of_part, (tag_of(tag),)), x)
+            return each_part(s, HostFunction(("dvl", "a part of a value", which), of_part, (tag_of(tag),)), x)
         return part(tag_of(tag), which, x)
 
     return handler

@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ....compiler.evaluate.specialiser import Specialiser
-from ....compiler.evaluate.values import HostFunction as Run
-from ....compiler.evaluate.values import Union
+from ....compiler.evaluate.values import HostFunction, Union
 from ....eager.kinds import fresh as fresh_serial
 from ....errors import Error
 from ..data import Gensym, is_pair
@@ -75,7 +74,7 @@ def part(tag: Gensym, which: int, x: Any) -> Any:
         y = s.call(f, [_swapped(tag, other, g) for g in given])
         return _swapped(tag, other, part(tag, which, y))
 
-    return Run(("dvl", "a part of a function", which), run, (tag, x))
+    return HostFunction(("dvl", "a part of a function", which), run, (tag, x))
 
 
 def _swapped(a: Gensym, b: Gensym, x: Any) -> Any:
@@ -97,7 +96,7 @@ def _swapped(a: Gensym, b: Gensym, x: Any) -> Any:
         a, b, f = held
         return _swapped(a, b, s.call(f, [_swapped(a, b, g) for g in given]))
 
-    return Run(("dvl", "a function with other tags"), run, (a, b, x))
+    return HostFunction(("dvl", "a function with other tags"), run, (a, b, x))
 
 
 def youngest(x: Any) -> Gensym | None:

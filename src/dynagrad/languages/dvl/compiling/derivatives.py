@@ -9,8 +9,7 @@ from ....compiler.evaluate.heap import tags
 from ....compiler.evaluate.heap.tags import is_number
 from ....compiler.evaluate.heap.unions import opened
 from ....compiler.evaluate.specialiser import Specialiser
-from ....compiler.evaluate.values import HostFunction as Run
-from ....compiler.evaluate.values import Union
+from ....compiler.evaluate.values import HostFunction, Union
 from ....compiler.transforms import verbs
 from ....errors import Error
 from ..data import Gensym, is_pair
@@ -19,7 +18,7 @@ from .unions import each_part, from_prelude, may_be_called
 from .values import Bundled, described, is_function, is_real
 
 
-def derivative(s: Specialiser, f: Any) -> Run:
+def derivative(s: Specialiser, f: Any) -> HostFunction:
     """`(derivative f)`."""
     if not may_be_called(f):
         raise Error(f"(derivative f) takes a procedure, and got {described(f)}")
@@ -37,7 +36,7 @@ def derivative(s: Specialiser, f: Any) -> Run:
             return _tangent_parts(s, tag, s.call(held[0], [moved]))
         return verbs.forward(s, "derivative", held[0], [x], [_one(x)])[1]
 
-    return Run(("dvl", "a derivative"), run, (f,))
+    return HostFunction(("dvl", "a derivative"), run, (f,))
 
 
 def _tangent_parts(s: Specialiser, tag: Union, y: Any) -> Any:
@@ -47,7 +46,7 @@ def _tangent_parts(s: Specialiser, tag: Union, y: Any) -> Any:
     if is_real(y):
         return tags.tangent(tag, y)
     if isinstance(y, Union):
-        return each_part(s, Run(("dvl", "a tangent of a part"), _tangent_of_part, (tag,)), y)
+        return each_part(s, HostFunction(("dvl", "a tangent of a part"), _tangent_of_part, (tag,)), y)
     if is_function(y):
         raise Error("a derivative that nests as the run decides is a function, and has to be a structure of reals")
     return y
@@ -66,7 +65,7 @@ def _nothing(x: Any) -> Any:
     return Bundled(x.tag, _nothing(x.primal), _nothing(x.tangent)) if isinstance(x, Bundled) else 0.0
 
 
-def gradient(s: Specialiser, f: Any) -> Run:
+def gradient(s: Specialiser, f: Any) -> HostFunction:
     """`(gradient-r f)`."""
     if not may_be_called(f):
         raise Error(f"(gradient-r f) takes a procedure, and got {described(f)}")
@@ -76,7 +75,7 @@ def gradient(s: Specialiser, f: Any) -> Run:
             return _gradient_at(s, held[0], given[0])
         return s.call(s.call(from_prelude("gradient-f"), [held[0]]), given)
 
-    return Run(("dvl", "a gradient"), run, (f,))
+    return HostFunction(("dvl", "a gradient"), run, (f,))
 
 
 class _Tagged(Exception):
@@ -112,13 +111,13 @@ def _gradient_at(s: Specialiser, f: Any, x: Any) -> Any:
         return real_result(s.call(held[0], given))
 
     try:
-        return verbs.value_and_grad(s, Run(("dvl", "a function"), checked, (f,)), 0, False, [x], {})[1]
+        return verbs.value_and_grad(s, HostFunction(("dvl", "a function"), checked, (f,)), 0, False, [x], {})[1]
     except _Tagged as found:
         first, second = (_gradient_at(s, _result_part(found.tag, which, f), x) for which in (0, 1))
         return bundle(found.tag, first, second)
 
 
-def _of_parts(tag: Gensym, f: Any) -> Run:
+def _of_parts(tag: Gensym, f: Any) -> HostFunction:
     """From a pair of a primal and a tangent to the tangent of a function's result."""
 
     def run(s: Specialiser, held: tuple[Any, ...], given: Sequence[Any], named: Any) -> Any:
@@ -126,11 +125,11 @@ def _of_parts(tag: Gensym, f: Any) -> Run:
         ((p, t),) = given
         return part(tag, 1, s.call(f, [bundle(tag, p, t)]))
 
-    return Run(("dvl", "a tangent"), run, (tag, f))
+    return HostFunction(("dvl", "a tangent"), run, (tag, f))
 
 
-def _result_part(tag: Gensym, which: int, f: Any) -> Run:
+def _result_part(tag: Gensym, which: int, f: Any) -> HostFunction:
     def run(s: Specialiser, held: tuple[Any, ...], given: Sequence[Any], named: Any) -> Any:
         return part(held[0], which, s.call(held[1], given))
 
-    return Run(("dvl", "a part of a result", which), run, (tag, f))
+    return HostFunction(("dvl", "a part of a result", which), run, (tag, f))

@@ -10,9 +10,7 @@ from typing import Any
 
 from ....compiler.evaluate.heap.unions import rows_of
 from ....compiler.evaluate.specialiser import Specialiser, Undecided
-from ....compiler.evaluate.values import Closure as Abstract
-from ....compiler.evaluate.values import HostFunction as Run
-from ....compiler.evaluate.values import Union
+from ....compiler.evaluate.values import Closure, HostFunction, Union
 from ....compiler.frontend.core import Apply, Bindings, Constant, Expression, Lambda, Name, Tuple
 from ....errors import Error
 from ....ir import Node
@@ -40,7 +38,7 @@ def _number(x: Any) -> Any:
     return float(x) if isinstance(x, int) and not isinstance(x, bool) else x
 
 
-def foreign(f: Callable[..., Any]) -> Run:
+def foreign(f: Callable[..., Any]) -> HostFunction:
     """A function of Python's as one of DVL."""
 
     def run(s: Specialiser, held: tuple[Any, ...], given: Sequence[Any], named: Any) -> Any:
@@ -49,7 +47,7 @@ def foreign(f: Callable[..., Any]) -> Run:
             arguments[-1:] = arguments[-1]
         return _number(s.call(f, [] if isinstance(given[0], tuple) and not given[0] else arguments))
 
-    return Run(("dvl", getattr(f, "__name__", "a function"), f), run, ())
+    return HostFunction(("dvl", getattr(f, "__name__", "a function"), f), run, ())
 
 
 def lifted(s: Specialiser, code: Lambda, held: dict[str, Any], own: str | None) -> Handler:
@@ -58,7 +56,7 @@ def lifted(s: Specialiser, code: Lambda, held: dict[str, Any], own: str | None) 
         code = looped_function(own, code)
     else:
         code = Lambda(code.name, code.parameters, looped(code.body), code.free, code.at)
-    closure = Abstract(code, {name: _captured(held[name]) for name in code.free if name in held})
+    closure = Closure(code, {name: _captured(held[name]) for name in code.free if name in held})
     return lambda s, given, named: _splitting(s, lambda: s.call(closure, [packed(given)]))
 
 
@@ -100,7 +98,7 @@ class Whole:
             shown.append(Name(made))
         e: Expression = looped(out.wrap(Tuple(tuple(shown))))
         held = {name: foreign(f) for name, f in functions.items()}
-        self.closure = Abstract(Lambda("program", (), e, tuple(sorted(free(e)))), held)
+        self.closure = Closure(Lambda("program", (), e, tuple(sorted(free(e)))), held)
         self.__name__ = "program"
 
     def __call__(self) -> Any:

@@ -11,8 +11,7 @@ from typing import Any
 from ....compiler.evaluate.heap.tags import is_number
 from ....compiler.evaluate.heap.unions import is_one_of, opened, unboxed
 from ....compiler.evaluate.specialiser import Specialiser
-from ....compiler.evaluate.values import Closure, Union
-from ....compiler.evaluate.values import HostFunction as Run
+from ....compiler.evaluate.values import Closure, HostFunction, Union
 from ....ir import Node
 from ....ir.ops import scalars as ops
 from ....ir.ops.cells import truth_of
@@ -85,7 +84,7 @@ def each_part(s: Specialiser, f: Any, x: Any) -> Any:
         (x,) = given
         return opened(s, x, lambda one: s.call(held[0], [one])) if isinstance(x, Union) else s.call(held[0], given)
 
-    return call_on_unions(s, "each-part", Run(("dvl", "a procedure of parts"), run, (f,)), x)
+    return call_on_unions(s, "each-part", HostFunction(("dvl", "a procedure of parts"), run, (f,)), x)
 
 
 def _of_parts_of_unions(s: Specialiser, builtin: Builtin, given: Sequence[Any]) -> Any:

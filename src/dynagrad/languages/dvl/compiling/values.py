@@ -5,21 +5,19 @@ A number is a float, a node, a number on the heap, or a bundle whose tag the pro
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ....compiler.evaluate.heap.tags import is_number
 from ....compiler.evaluate.specialiser import Specialiser
-from ....compiler.evaluate.values import HostFunction as Run
-from ....compiler.evaluate.values import Union, function_like
+from ....compiler.evaluate.values import HostFunction, Union, function_like
 from ....errors import Error
 from ....ir import Node
 from ....ir.operation import Operation, apply
 from ....ir.ops import scalars as ops
 from ..data import Gensym
 from ..data import is_real as is_plain
-from ..vectors import Vectors, said
+from ..vectors import COMPARISONS, Vectors, said
 
 
 class Bundled(NamedTuple):
@@ -73,7 +71,7 @@ def is_function(x: Any) -> bool:
     return function_like(x) and not isinstance(x, type)
 
 
-def combined(sign: str, a: Any, b: Any) -> Run:
+def combined(sign: str, a: Any, b: Any) -> HostFunction:
     """A sum, a difference or a multiple of functions."""
 
     def run(s: Specialiser, held: tuple[Any, ...], given: Sequence[Any], named: Any) -> Any:
@@ -83,7 +81,7 @@ def combined(sign: str, a: Any, b: Any) -> Run:
         first, second = s.call(a, given), s.call(b, given)
         return VECTORS.add(first, second) if sign == "+" else VECTORS.subtract(first, second)
 
-    return Run(("dvl", "a sum of functions", sign), run, (a, b))
+    return HostFunction(("dvl", "a sum of functions", sign), run, (a, b))
 
 
 VECTORS = Vectors(combined, is_function, is_real)
@@ -101,15 +99,6 @@ def without_bundles(x: Any) -> Any:
     while isinstance(x, Bundled):
         x = x.primal
     return x
-
-
-COMPARISONS: dict[str, tuple[Callable[[Any, Any], bool], Operation]] = {
-    "<": (operator.lt, ops.less),
-    "<=": (operator.le, ops.less_equal),
-    ">": (operator.gt, ops.greater),
-    ">=": (operator.ge, ops.greater_equal),
-    "=": (operator.eq, ops.equal),
-}
 
 
 def compared(name: str, a: Any, b: Any) -> Any:
