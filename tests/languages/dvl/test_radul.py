@@ -7,7 +7,6 @@ Costs ten seconds.
 from __future__ import annotations
 
 import math
-import time
 
 import pytest
 
@@ -164,31 +163,31 @@ def test_issue_3_reverse_mode_keeps_sharing_in_time_and_in_what_is_compiled() ->
             body = f"(let ((x{i} {body})) (* x{i} (sin x{i})))"
         return f"(define (f x) {body})"
 
-    sizes, times = {}, {}
+    sizes = {}
     for n in (8, 16, 32):
         program = Program(source(n))
         f = program["f"]
         sizes[n] = len(str(dg.graph(dg.grad(f), 0.9)).splitlines())
-        start = time.perf_counter()
-        dg.grad(f)(0.9)
-        times[n] = time.perf_counter() - start
     assert sizes[32] < 2.5 * sizes[16] < 6 * sizes[8]
     deep = "(define (f x) (let loop ((i 0) (x x)) (if (< i 1000) (loop (+ i 1) (* 1/2 (+ x x))) x)))"
     assert value(f"{deep} ((gradient-r f) 3)") == 1.0  # 2^1000 paths
 
 
 def test_issue_4_reverse_agrees_with_forward() -> None:
-    """In value on all examples that take a mode, and in cost: one gradient of n reals is one pass, not n."""
+    """In value, and in cost: the gradient of a function of n reals is one pass, not n."""
     text = """
     (define (f v) (sum (map (lambda (x) (* (sin x) (exp x))) v)))
     (define v (list 0.1 0.2 0.3 0.4 0.5 0.6 0.7 0.8))
     (distance ((gradient-r f) v) ((gradient-f f) v))
     """
     assert value(text) < 1e-14 and compiled(text)[-1] < 1e-14
-    graph = dg.graph
-    program = Program("(define (f v) (sum (map (lambda (x) (* (sin x) (exp x))) v)))")
-    v = [0.1 * i for i in range(1, 9)]
-    assert len(str(graph(lambda *v: program["f"](list(v)), *v)).splitlines()) < 60
+    f = Program("(define (f v) (sum (map (lambda (x) (* (sin x) (exp x))) v)))")["f"]
+
+    def lines(function: object, n: int) -> int:
+        return len(str(dg.graph(function, [0.1 * i for i in range(n)])).splitlines())
+
+    for n in (8, 32):
+        assert n < lines(f, n) and lines(dg.grad(f), n) < 4 * lines(f, n)
 
 
 def test_issue_5_gradients_with_respect_to_functions() -> None:

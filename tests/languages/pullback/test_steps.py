@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import itertools
 import random
+import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -38,6 +40,7 @@ from dynagrad.languages.pullback.terms import (
 from pullback_oracle import meaning
 from pullback_terms import HigherSource, Source
 
+PAGE = Path(__file__).parents[3] / "docs/languages/pullback.md"
 EXAMPLE = "((Ω λ<x, y>. square((x + 1) * (2 * x + y * y))) . (λ_. 1^)) <1, 3>"
 
 
@@ -110,6 +113,11 @@ def test_each_rule_by_an_example(rule: str) -> None:
 
 def test_all_rules_have_an_example() -> None:
     assert set(BY_RULE) == set(NAMES)
+
+
+def test_the_documents_have_all_rules_by_their_names() -> None:
+    rows = re.findall(r"^\| (A|sum|dual|\d+[abc]?) \| ([^|]+?) \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert sorted(rows) == sorted(NAMES.items())
 
 
 # -- the redex ---------------------------------------------------------------------------------------------------------
