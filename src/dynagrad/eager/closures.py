@@ -77,10 +77,11 @@ def _part_of_function(tag: int, f: Any, take: Callable[[int, Any], Any]) -> Any:
 
 def swapped(a: int, b: int, x: Any) -> Any:
     """A structure with two tags swapped. A swapped function swaps them in its arguments and results."""
-    return transform(x, lambda r: _swapped_real(a, b, r), lambda f: _swapped_function(a, b, f))
+    return transform(x, lambda r: swapped_real(a, b, r), lambda f: _swapped_function(a, b, f))
 
 
-def _swapped_real(a: int, b: int, x: Any) -> Any:
+def swapped_real(a: int, b: int, x: Any) -> Any:
+    """A number with two tags swapped."""
     if not isinstance(x, Number):
         return x
     rest, along_a = split(a, x)

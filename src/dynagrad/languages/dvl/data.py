@@ -1,4 +1,4 @@
-"""What a DVL program computes with besides numbers: symbols, pairs, tags, and procedures by name alone.
+"""What a DVL program computes with besides numbers: symbols, pairs, tags, and the class of procedures.
 
 A pair is a Python tuple of two, the empty list is `()`, a number is one of `eager/numbers.py`. Nothing is
 computed here.
@@ -31,7 +31,7 @@ class Gensym:
 
 
 class Procedure:
-    """Anything that DVL can call; how, is said in `machine.py`."""
+    """Anything that DVL can call; how, is said in `procedures.py`."""
 
     __slots__ = ()
     name: str

@@ -92,6 +92,7 @@ def wrong(message: str, at: Datum) -> ProgramError:
 
 
 def fresh(name: str) -> str:
+    """A variable of the core language that no other is; those of expansions have a space, which is no part of it."""
     return f"{name.strip()}.{next(_serial)}"
 
 

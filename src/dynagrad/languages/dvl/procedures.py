@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ...eager.closures import _swapped_real as swapped_real
+from ...eager.closures import swapped_real
 from ...eager.kinds import fresh, real_part, zero_like
 from ...eager.numbers import Bundle, Number, Tape, TapeCell, bundle
 from ...eager.perturbations import opened

@@ -1,6 +1,7 @@
-"""DVL programs: read from files, run, and what stands in them.
+"""What users hold: a `Program`, and a `Session`, which is a program that grows at a prompt.
 
-`Program` is what users hold. `machine.py` runs one, `compiling/` makes machine code of one.
+Included files are put in their place here, and what a program says of its values is taken out. `machine.py` runs what
+is left, `compiling/` makes machine code of it.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""Values of the direct evaluator, and what a pullback does on the way back. It knows nothing of terms but how large
-they may be.
+"""Values of the direct evaluator, and the tapes of its pullbacks. It knows nothing of terms but how large they may be.
 
 Reals are numbers of any kind that operations take: floats, nodes of a graph, or cells of a pullback that is under way.
 Pairs are Python's. A function or a dual takes an argument and a continuation. Cells of an outer pullback may be in
@@ -18,7 +17,7 @@ from ...ir.operation import Operation
 from .terms import counted
 
 Continue = Callable[[Any], Any]
-"""What takes a value, and gives what is to be done next."""
+"""What takes a value, and returns the next step."""
 
 
 class Nothing:
@@ -33,7 +32,7 @@ _tags = itertools.count(1)
 
 
 class Traced:
-    """A real on its way through a pullback: the tape of that, and its value without it."""
+    """A tape cell: a real that depends on the point of a pullback, as the tape of that and its primal."""
 
     __slots__ = ("primal", "tape")
 
@@ -65,12 +64,12 @@ class Traced:
 
 
 def unbounded(value: Any) -> bool:
-    """Whether a number is infinite, or none."""
+    """Whether a float is infinite or not a number."""
     return type(value) is float and value - value != 0.0
 
 
 class Tape:
-    """What a pullback does on the way back, last things first. `where` says which term is evaluated now."""
+    """The tape of a pullback: its backward steps, the last first. `where` says which term is evaluated now."""
 
     __slots__ = ("adjoints", "backward", "tag", "where")
 
@@ -85,7 +84,7 @@ class Tape:
         self.adjoints[id(cell)] = delta if before is None else add(before, delta)
 
     def sweep(self, result: Any) -> None:
-        """The way back from a real that is the result."""
+        """The sweep from the result, which is a real."""
         if type(result) is not Traced or result.tape is not self:
             return
         self.adjoints[id(result)] = 1.0
@@ -97,7 +96,7 @@ class Tape:
 
 
 class FunctionValue:
-    """A function or a dual: it takes an argument and a continuation, and gives what is to be done next."""
+    """A function or a dual: it takes an argument and a continuation, and returns the next step."""
 
     __slots__ = ("call",)
 
@@ -116,7 +115,7 @@ class Coefficients(FunctionValue):
 
 
 def applied(function: Any, argument: Any, k: Continue) -> Any:
-    """What is to be done next to hand the value of a function or a dual to a continuation."""
+    """The next step towards handing the value of a function or a dual to a continuation."""
     if function is ZERO:
         return lambda: k(ZERO)
     return lambda: function.call(argument, k)

@@ -1,9 +1,9 @@
 """A direct evaluator in continuation-passing style, from left to right like reduction.
 
-A pullback evaluates its body on cells; what each primitive has to do on the way back is put in front of what is to be
-done after it, and the whole of that runs when the 1-form has said what the result counts. Functions are no cells: what
-counts of them is found when their dual is applied to a tangent, by moving them along it. Nothing here recurses on a
-term: a call gives what is to be done next. `cells.py` has the values.
+A pullback evaluates its body on tape cells. Each primitive leaves its backward step on the tape, which is swept when
+the 1-form has given the dual of the result. Functions have no cells: the derivative along a function U is found when
+the dual is applied to U, as the derivative by e of the body at V + e U. Nothing here recurses on a term: each call
+returns the next step, and `run` takes one after the other. `cells.py` has the values.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Evaluator:
         self.applied: Term = typed.term  # last
 
     def run(self, step: Any) -> None:
-        """Does what is to be done next, until there is nothing."""
+        """Takes this step, then the one that it returns, until one returns None."""
         left = self.max_steps
         while left > 0:
             with collecting_later():
@@ -88,7 +88,7 @@ class Evaluator:
             )
 
     def of(self, term: Term, environment: Environment, k: Continue) -> Any:
-        """What is to be done next to hand the value of a term to a continuation."""
+        """The next step towards handing the value of a term to a continuation."""
         match term:
             case Var(name):
                 if name not in environment:
@@ -143,7 +143,7 @@ class Evaluator:
         raise AssertionError(term)
 
     def applied_to(self, of: App, f: Any, a: Any, k: Continue) -> Any:
-        """What is to be done next in an application; what a dual gives may be too large."""
+        """The next step of an application; the value of a dual may be too large."""
         if not isinstance(f, Coefficients):
             return applied(f, a, k)
         value = dot(f.tree, a)
@@ -152,7 +152,7 @@ class Evaluator:
         return lambda: k(value)
 
     def entered(self, of: Lam, environment: Environment, u: Any, k: Continue) -> Any:
-        """What is to be done next in the body of a function."""
+        """The next step in the body of a function."""
         self.applied = of
         return self.of(of.body, bind(_Scope(environment), of.pattern, u), k)
 
@@ -219,8 +219,8 @@ class Evaluator:
     def pulled_back(
         self, pattern: Pattern, body: Term, form: Any, value: Any, environment: Environment, k: Continue
     ) -> Any:
-        """`((Ω λx. P) . w) V`: the reals of V get their adjoints on one way back; what V has of functions and duals is
-        differentiated along a tangent when the dual is applied to one."""
+        """`((Ω λx. P) . w) V`: one sweep gives the adjoints of the reals of V; along the functions and duals of V the
+        derivative is found when the dual is applied to a tangent."""
         if form is ZERO:
             return lambda: k(ZERO)
         tape = Tape()
@@ -251,7 +251,7 @@ class Evaluator:
     def along(
         self, pattern: Pattern, body: Term, t: Any, at: Any, u: Any, environment: Environment, k: Continue
     ) -> Any:
-        """The derivative of T(P) along what u has of functions and duals: that by e at V + e u, where e is 0."""
+        """The derivative of T(P) along the functions and duals of u: that by e at V + e u, where e is 0."""
         if u is ZERO:
             return lambda: k(ZERO)
         tape = Tape()
@@ -386,7 +386,7 @@ def inside(value: Any, evaluator: Evaluator) -> Any:
         for part in reversed(before):
             made = (inside(part, evaluator), made)
         return made
-    if isinstance(value, Callable_):
+    if isinstance(value, CallableValue):
         return value.function
     if isinstance(value, Node):
         return value
@@ -398,7 +398,7 @@ def inside(value: Any, evaluator: Evaluator) -> Any:
     raise Error(f"a number, a tuple or a function is needed, and {shown(value)} is none")
 
 
-class Callable_:
+class CallableValue:
     """A function or a dual, as Python calls it."""
 
     def __init__(self, function: FunctionValue, evaluator: Evaluator) -> None:
@@ -434,4 +434,6 @@ def nested_text(value: Any) -> str:
 
 def outside(value: Any, evaluator: Evaluator) -> Any:
     """A value of the evaluator, for Python."""
-    return mapped(lambda x: Callable_(x, evaluator) if isinstance(x, FunctionValue) else 0.0 if x is ZERO else x, value)
+    return mapped(
+        lambda x: CallableValue(x, evaluator) if isinstance(x, FunctionValue) else 0.0 if x is ZERO else x, value
+    )

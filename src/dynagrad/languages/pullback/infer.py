@@ -187,6 +187,7 @@ class _TypeInference:
         return made
 
     def applied(self, of: App, function: Type, argument: Type, result: Type | None = None) -> Type:
+        """The type of an application. It is an unknown one while that of the function is, which it waits for."""
         function = resolved(function)
         match function:
             case Arrow(source, target):
@@ -209,6 +210,7 @@ class _TypeInference:
         raise self.error(f"What is applied should be a function or a dual, and has the type {function}.", of.function)
 
     def unify(self, given: Type, wanted: Type, at: Term, what: str) -> None:
+        """Makes two types one, and tells those that waited for it; an error at a term where they differ."""
         todo = [(given, wanted)]
         seen: set[tuple[int, int]] = set()
         while todo:
@@ -313,10 +315,11 @@ class Degrees:
         return MORE
 
     def argument(self, degree: str, reason: str, at: Term) -> str:
-        """That of a function's value, which may depend on its argument in any way."""
+        """The degree of a function's value, from that of its argument, on which it may depend in any way."""
         return ABSENT if degree in (ANY, ABSENT) else self.more(reason, at)
 
     def product(self, one: str, other: str, at: Term) -> str:
+        """The degree of what is linear in each of two parts."""
         if ANY in (one, other):
             return ANY
         if MORE in (one, other):
@@ -326,6 +329,7 @@ class Degrees:
         return LINEAR if LINEAR in (one, other) else ABSENT
 
     def agree(self, one: str, other: str, at: Term) -> str:
+        """The degree of a pair or a sum, whose parts must have the same one; 0 has any."""
         if one == ANY:
             return other
         if other in (one, ANY):

@@ -8,6 +8,7 @@ from ..primitives import finite, known
 from ..terms import (
     ZERO,
     App,
+    Coefficients,
     Covector,
     DualMap,
     Jac,
@@ -23,7 +24,7 @@ from ..terms import (
 )
 from ..trampoline import Call
 from ..trees import folded
-from ..types import flat, resolved
+from ..types import Product, Type, flat, resolved
 from .machine import AbstractMachine, Adjoints
 from .tuples import tuple_of
 from .values import Along, Evaluation, Split, Unread, halves, joined, numbers, zeros_like
@@ -175,10 +176,10 @@ def _both(a: Term, b: Term) -> Term:
     return a if isinstance(b, Zero) else Sum(a, b)
 
 
-def _times(coefficients: Any, by: Any) -> Any:
+def _times(coefficients: Coefficients, by: float) -> Coefficients:
     return folded(coefficients, lambda c: finite(c * by, "the derivative"), lambda a, b: (a, b))
 
 
-def _zeros(type: Any) -> Any:
+def _zeros(type: Type) -> Coefficients:
     type = resolved(type)
-    return (_zeros(type.first), _zeros(type.second)) if hasattr(type, "first") else 0.0
+    return (_zeros(type.first), _zeros(type.second)) if isinstance(type, Product) else 0.0

@@ -74,6 +74,7 @@ class AbstractMachine(ABC):
         self.phase = ""
         self.left = max_steps
         self.max_steps = max_steps
+        # by the identity of a term, which is kept beside what is known of it, so that its identity stays its own
         self.series: dict[int, tuple[Term, LetSeries]] = {}
         self.captured: dict[int, tuple[Term, list[str]]] = {}
         self.body_types: dict[int, tuple[Term, Type]] = {}
@@ -140,7 +141,7 @@ class AbstractMachine(ABC):
 
     @abstractmethod
     def transpose(self, of: Term, t: Term, scope: Activation, names: dict[str, None], adjoints: Adjoints) -> Call[None]:
-        """Adds what T says of a term to the duals of the names that it depends on; it is linear in these."""
+        """Adds to the duals of the names what T, the dual of a term that is linear in them, gives for each."""
 
     @abstractmethod
     def dual_map(self, of: DualMap, frame: Activation, t: Term) -> Call[Term]:

@@ -1,8 +1,9 @@
 """Rules 5 and 6: the dual of a linear map, and the reverse phase.
 
-`(λv. S)^ . T` is found by going over S from the outside in: what T says of S becomes what duals say of the parts of S
-that depend on v. A let series is gone over backward (6), with the dual of each variable added up from all its uses.
-What is not known, because a free variable stands in its way, is left as a dual map along one elementary term.
+`(λv. S)^ . T` is the transpose of S, which is linear in v, applied to T. Each construct has its transpose: T is the
+dual of S, and gives duals of the parts of S that depend on v. A let series is gone over backward (6), with the dual of
+each variable added up from all its uses. What is not known, because a free variable stands in its way, is left as a
+dual map along one elementary term.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ class Reverse(Duals):
 
     @rule("5", "dual along an elementary linear map")
     def dual_along(self, of: DualMap, body: Term, frame: Activation, t: Term) -> Call[Term]:
-        """`(λx. S)^ . T` becomes what T says of the parts of S that depend on x."""
+        """`(λx. S)^ . T` becomes the dual that takes u to T(S[u/x])."""
         made: Term = yield self._dual("5", of, body, frame, t)
         return made
 
@@ -116,7 +117,7 @@ class Reverse(Duals):
     # -- one linear term -----------------------------------------------------------------------------------------------
 
     def transpose(self, of: Term, t: Term, scope: Activation, names: dict[str, None], adjoints: Adjoints) -> Call[None]:
-        """Adds what T says of a term to the duals of the names that it depends on; it is linear in these."""
+        """Adds to the duals of the names what T, the dual of a term that is linear in them, gives for each."""
         if isinstance(t, Zero):
             return
         at: Term
@@ -169,7 +170,7 @@ class Reverse(Duals):
     def function(
         self, of: Term, at: Term, t: Term, scope: Activation, names: dict[str, None], adjoints: Adjoints
     ) -> Call[None]:
-        """What `h -> T(h A)` says of a term that is a function or a dual."""
+        """The same of a term that is a function or a dual, where its dual is `h -> T(h A)`."""
         inner = Activation(scope)
         match of:
             case Lam(pattern, body):
@@ -234,7 +235,7 @@ class Reverse(Duals):
     def derivative_back(
         self, of: Prim, t: Term, scope: Activation, names: dict[str, None], adjoints: Adjoints
     ) -> Call[None]:
-        """A derivative of a primitive, in those of its tangents that depend on the names."""
+        """The same of a derivative of a primitive, which is linear in each of its tangents."""
         parts = slots(of.name, of.argument) or []
         values: list[Term] = []
         for part in parts:
