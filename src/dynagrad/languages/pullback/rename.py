@@ -6,7 +6,7 @@ import re
 
 from .terms import BINDERS, Pattern, Term, Var, children, counted, free_variables, rebuilt, subterms, variables_of
 from .trampoline import Call, run
-from .trees import folded
+from .trees import relabelled
 
 _DIGITS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 _BASE = re.compile(r"[₀-₉]+('*)$")
@@ -54,7 +54,8 @@ def names_of(of: Term) -> list[str]:
 
 def renamed_pattern(pattern: Pattern, new: dict[str, str]) -> Pattern:
     """The pattern with other names."""
-    return folded(pattern, new.__getitem__, lambda a, b: (a, b))
+    made: Pattern = relabelled(pattern, new.__getitem__)
+    return made
 
 
 def apart(of: Term, names: FreshNames | None = None) -> Term:

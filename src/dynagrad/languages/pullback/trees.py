@@ -34,6 +34,19 @@ def folded(tree: Any, leaf: Callable[[Any], Made], join: Callable[[Made, Made], 
     return done[0]
 
 
+def relabelled(tree: Any, leaf: Callable[[Any], Any]) -> Any:
+    """The tree with other leaves.
+
+    >>> relabelled((1, (2, 3)), str)
+    ('1', ('2', '3'))
+    """
+    return folded(tree, leaf, _pair)
+
+
+def _pair(first: Any, second: Any) -> Any:
+    return first, second
+
+
 def flattened(tree: Any) -> list[Any]:
     """The leaves, from left to right.
 

@@ -23,7 +23,7 @@ from ..terms import (
     variables_of,
 )
 from ..trampoline import Call
-from ..trees import folded
+from ..trees import relabelled
 from ..types import Product, Type, flat, resolved
 from .machine import AbstractMachine, Adjoints
 from .tuples import tuple_of
@@ -176,8 +176,9 @@ def _both(a: Term, b: Term) -> Term:
     return a if isinstance(b, Zero) else Sum(a, b)
 
 
-def _times(coefficients: Coefficients, by: float) -> Coefficients:
-    return folded(coefficients, lambda c: finite(c * by, "the derivative"), lambda a, b: (a, b))
+def _times(coefficients: Coefficients, by: Any) -> Coefficients:
+    made: Coefficients = relabelled(coefficients, lambda c: finite(c * by, "the derivative"))
+    return made
 
 
 def _zeros(type: Type) -> Coefficients:
