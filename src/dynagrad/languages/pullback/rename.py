@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from .terms import BINDERS, Pattern, Term, Var, children, counted, free_variables, rebuilt, subterms, variables_of
 from .trampoline import Call, run
@@ -48,7 +49,7 @@ def names_of(of: Term) -> list[str]:
         if isinstance(part, Var):
             found[part.name] = None
         elif isinstance(part, BINDERS):
-            found.update(dict.fromkeys(variables_of(part.pattern)))  # type: ignore[attr-defined]  # binders have patterns
+            found.update(dict.fromkeys(variables_of(part.pattern)))
     return list(found)
 
 
@@ -87,13 +88,14 @@ def apart(of: Term, names: FreshNames | None = None) -> Term:
         outer = []
         for part in others:
             outer.append((yield walk(part)))
-        new = {name: names.fresh(name) for name in variables_of(here.pattern)}  # type: ignore[attr-defined]  # binders have patterns
+        new = {name: names.fresh(name) for name in variables_of(here.pattern)}
         for name, other in new.items():
             now.setdefault(name, []).append(other)
         inner = yield walk(body)
         for name in new:
             now[name].pop()
-        pattern = renamed_pattern(here.pattern, new)  # type: ignore[attr-defined]  # binders have patterns
-        return type(here)(pattern, inner, *outer, span=here.span)  # type: ignore[call-arg]  # so do the three of them
+        pattern = renamed_pattern(here.pattern, new)
+        binder: Any = type(here)
+        return binder(pattern, inner, *outer, span=here.span)  # type: ignore[no-any-return]  # it is of the kind of the term
 
     return run(walk(of))

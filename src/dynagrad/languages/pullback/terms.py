@@ -251,7 +251,7 @@ class Sum(Term):
     span: Span | None = _SPAN
 
 
-BINDERS: tuple[type[Term], ...] = (Lam, DualMap, Pullback)
+BINDERS = (Lam, DualMap, Pullback)
 """Terms whose `pattern` is bound in their `body`."""
 ZERO = Zero()
 
@@ -471,9 +471,9 @@ def free_variables(of: Term) -> dict[str, None]:
             if not bound.get(here.name):
                 found[here.name] = None
         elif isinstance(here, BINDERS):
-            names = variables_of(here.pattern)  # type: ignore[attr-defined]  # binders have patterns
+            names = variables_of(here.pattern)
             todo += reversed(children(here)[1:])
-            todo += (names, here.body)  # type: ignore[attr-defined]  # and bodies
+            todo += (names, here.body)
             for name in names:
                 bound[name] = bound.get(name, 0) + 1
         else:

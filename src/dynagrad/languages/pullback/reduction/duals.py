@@ -26,6 +26,7 @@ from ..trampoline import Call
 from ..trees import relabelled
 from ..types import Product, Type, flat, resolved
 from .machine import AbstractMachine, Adjoints
+from .rules import total
 from .tuples import tuple_of
 from .values import Along, Evaluation, Split, Unread, halves, joined, numbers, zeros_like
 
@@ -56,7 +57,7 @@ class Duals(AbstractMachine):
             return found
         if isinstance(t, Sum):
             (a, b), (c, d) = self.halves(t.first), self.halves(t.second)
-            return _both(a, c), _both(b, d)
+            return total(a, c), total(b, d)
         left, right = self.fresh("u"), self.fresh("u")
         first, second = Pair(Var(left), ZERO), Pair(ZERO, Var(right))
         if isinstance(t, Along | Unread):
@@ -168,12 +169,6 @@ def summands(t: Term) -> list[Term]:
             case part:
                 found.append(part)
     return found
-
-
-def _both(a: Term, b: Term) -> Term:
-    if isinstance(a, Zero):
-        return b
-    return a if isinstance(b, Zero) else Sum(a, b)
 
 
 def _times(coefficients: Coefficients, by: Any) -> Coefficients:

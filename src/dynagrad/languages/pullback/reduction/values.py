@@ -436,7 +436,7 @@ def closed(of: Term, environment: Mapping[str, Term]) -> Term:
         if not here.parts:
             return here
         if isinstance(here, BINDERS):
-            inner = _without(hidden, here.pattern)  # type: ignore[attr-defined]  # binders have patterns
+            inner = _without(hidden, here.pattern)
             body, *others = children(here)
             made = [(yield walk(body, inner))]
             for part in others:
