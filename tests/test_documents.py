@@ -31,7 +31,7 @@ import dynagrad as dg
 import dynagrad.math
 import dynagrad.numpy
 from dynagrad import cli, training
-from dynagrad.languages import dvl
+from dynagrad.languages import dvl, pullback
 from dynagrad.rules import check, parse
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -251,6 +251,8 @@ def test_every_public_name_is_in_the_reference() -> None:
     for name in [*names, *(f"special.{n}" for n in dg.special.__all__)]:
         assert f"dynagrad.{name}" in REFERENCE, name
     assert {"dynagrad.numpy", "dynagrad.numpy.linalg", "dynagrad.math"} <= REFERENCE
+    for language in (dvl, pullback):
+        assert {f"{language.__name__}.{name}" for name in language.__all__} <= REFERENCE
     chart = dg.Program("total += x(_).").run({"x/1": [("a", 1.0)]})
     gradient, tangents = chart.gradient("total"), chart.jvp({"x/1": [1.0]})
     batch = dg.Program("total += x(_).").bind({"x/1": [("a", 1.0)]}).run_batch([{}], query="total", gradient=["x/1"])

@@ -43,6 +43,7 @@ class Step:
 
     @property
     def redex(self) -> Term:
+        """What is reduced."""
         return self.read_redex()
 
     @property
