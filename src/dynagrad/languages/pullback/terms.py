@@ -130,7 +130,7 @@ _SPAN: Any = field(default=None, kw_only=True)
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Var(Term):
-    """`x`"""
+    """A variable, `x`"""
 
     name: str
     span: Span | None = _SPAN
