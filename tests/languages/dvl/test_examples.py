@@ -100,5 +100,6 @@ def test_the_prompt_completes_names_and_keeps_what_was_typed(tmp_path: Path, mon
             os.close(terminal)
             os.waitpid(pid, 0)
 
-    typed(b"(magnitude-s\t '(3 4))\n", b"\n25")
-    typed(b"\x10\n", b"\n25")  # the line before this one
+    answered = b"\n25\r\ndvl> "  # with the next prompt: before it, the end of the input would be lost
+    typed(b"(magnitude-s\t '(3 4))\n", answered)
+    typed(b"\x10\n", answered)  # the line before this one
