@@ -69,6 +69,7 @@ class Entropy:
     """
 
     def totals(self, task: Task, examples: Sequence[Example]) -> Totals:
+        """Of a shard: the values of its examples, and the gradient of their sum."""
         if task.semiring != "log":
             raise Error(f"entropy is a derivative of log Z: it needs a program in `log`, not {task.semiring}")
         first_order(task, "entropy")

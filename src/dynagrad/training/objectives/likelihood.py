@@ -24,6 +24,7 @@ class Likelihood:
     """
 
     def totals(self, task: Task, examples: Sequence[Example]) -> Totals:
+        """Of a shard: the values of its examples, and the gradient of their sum."""
         found = scores_of(task, examples, [e.clamped for e in examples], [e.weight for e in examples], task.goal)
         return totals_of(task, examples, found.values, found.gradient, found.errors)
 
@@ -33,6 +34,7 @@ class Best:
     """The log of the weight of the best derivation, for Viterbi EM; its gradient counts what that uses."""
 
     def totals(self, task: Task, examples: Sequence[Example]) -> Totals:
+        """Of a shard: the values of its examples, and the gradient of their sum."""
         batch = task.bound.run_batch([e.clamped for e in examples], query=task.goal, best=1, threads=task.threads)
         found = [
             replace(e, derivation=best[0]) if best and e.derivation is None else e

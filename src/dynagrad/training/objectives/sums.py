@@ -32,6 +32,7 @@ class Sum:
         object.__setattr__(self, "parts", tuple((real_number("the factor of an objective", x), o) for x, o in parts))
 
     def totals(self, task: Task, examples: Sequence[Example]) -> Totals:
+        """Of a shard: the values of its examples, and the gradient of their sum."""
         found = [objective.totals(task, examples) for _, objective in self.parts]
         there = ~np.isnan(np.sum([part.values for part in found], axis=0))
         if not there.all() and there.any() and any(len(part.missing) < (~there).sum() for part in found):
