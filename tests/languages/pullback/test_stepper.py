@@ -198,3 +198,12 @@ def test_the_help_of_the_command_says_what_its_options_do(call) -> None:
     text = CliRunner().invoke(cli.app, ["pullback", "--help"]).stdout
     for option in ("FILE", "--steps", "--html", "--compile", "--max-steps"):
         assert option in text
+
+
+def test_the_text_says_which_rule_it_was_once_the_premise_is_known() -> None:
+    """Where the function is constant along its argument, 19b turns out to be 19c; the page has the rule in the end."""
+    reduction = reduce("((Ω λx. let f = λy. 7 * x in f x) . (λ_. 1^)) 2")
+    text = list(lines(reduction))
+    rules = [line.split()[0] for line in text if line.strip()[:3] in ("19b", "19c")]
+    assert rules == ["19b", "19c"]
+    assert "19c" in html(reduction)

@@ -41,6 +41,7 @@ def lines(reduction: Reduction, *, width: int | None = WIDTH, unicode: bool = Tr
     arrow = "→" if unicode else "->"
     yield f"{cut(reduction.term)} : {reduction.type}"
     phase = ""
+    begun: list[str] = []  # the rules of the steps that are open
     for step, depth, opens in walk(reduction):
         indent = "  " * depth
         if opens:
@@ -50,7 +51,10 @@ def lines(reduction: Reduction, *, width: int | None = WIDTH, unicode: bool = Tr
                 phase = step.phase
             yield f"{indent}{step.rule:>6}    {step.name}"
             yield f"{indent}          {cut(step.read_redex(width))}"
+            begun.append(step.rule)
         else:
+            if begun.pop() != step.rule:  # the premise of 19b has shown that it is 19c
+                yield f"{indent}{step.rule:>6}    {step.name}"
             yield f"{indent}          {arrow} {cut(step.read_contractum(width))}"
     yield f"= {cut(reduction.result)}"
 
