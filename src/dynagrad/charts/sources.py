@@ -46,7 +46,7 @@ def file_text(file: Path, what: str = "program") -> str:
             data = source.read(LONGEST + 1)
         if len(data) > LONGEST:
             raise Error(f"the {what} {name} is larger than {LONGEST >> 20} MiB, which no {what} is")
-        return data.decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
+        return data.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError as error:
         raise Error(f"the {what} {name} is not UTF-8 text: byte {error.start + 1}") from None
     except (OSError, ValueError) as error:  # a name may have a zero in it

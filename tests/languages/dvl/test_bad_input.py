@@ -14,7 +14,9 @@ from dynagrad.languages.dvl.program import Program
 
 BAD = [
     ("(f 3)", 1, 2, "`f` is not bound"),
-    ("(drivative car)", 1, 2, "Did you mean `derivative`"),
+    ("(drivative car)", 1, 2, "`drivative` is not bound. Did you mean `derivative`\\?\n"),
+    ("(define sum/3 1) sum/2", 1, 18, "Did you mean `sum/3`"),
+    ("1/" + "1" * 5000, 1, 1, "longer than can be read"),
     ("\n (car 3)", 2, 2, "takes a pair"),
     ("(define (f x y) x)\n(f 1)", 1, 9, "`f` takes 2 arguments, and got the real 1.0"),
     ("((lambda () 1) 2)", 1, 10, "takes no argument"),
@@ -35,6 +37,12 @@ BAD = [
     ("((derivative sin) '(1))", 1, 1, "derivative: the argument is a real"),
     ("(derivative 3)", 1, 1, "takes a procedure"),
     ('(error "too" \'bad 3)', 1, 1, "too bad 3"),
+    ("(+ 1 (log (- 0 1)))", 1, 6, r"\(log -1\) is not a number"),
+    ("((derivative sqrt) (- 1))", 1, 1, r"\(sqrt -1\) is not a number"),
+    ("(+ 1 1)\n(- (exp 1000) (exp 1000))", 2, 1, "this is not a number"),
+    ("(dot '(1 2) '(1))", 1, 1, "two vectors of one shape"),
+    ("(dot 1 '(1))", 1, 1, "two vectors of one shape"),
+    ("((j-transpose*v (lambda (x) (list x x))) 1 '(1))", 1, 1, "two vectors of one shape"),
     ("(make-bundle 1 2 3)", 1, 1, "a tag is made by"),
     ("(make-bundle (gensym) 2 '(3))", 1, 1, "has the shape of the primal"),
     ("(if 1 2)", 1, 1, "is wanted"),
@@ -113,11 +121,47 @@ def test_text_may_be_nested_deeply() -> None:
         Program("(+ 1 " * 200_000 + "0" + ")" * 200_000)
 
 
+DEEP = "(define (f n x g) (if (= n 0) x (f (- n 1) (g x) g)))"
+
+
+def test_values_may_be_nested_deeply_or_share_their_parts() -> None:
+    deep = str(Program(DEEP + "(f 50000 0 (lambda (x) (cons x 1)))").run()[0])
+    assert deep == "(" * 50_000 + "0" + " . 1)" * 50_000
+    shared = str(Program(DEEP + "(f 60 0 (lambda (x) (cons x x)))").run()[0])
+    assert len(shared) < 10**6 and "..." in shared
+    with pytest.raises(dg.Error, match="a value is nested too deep"):
+        Program(DEEP + "(let ((x (f 50000 0 (lambda (x) (cons x 1))))) (+ x x))").run()
+
+
+@pytest.mark.parametrize("name", ["round.dvl", "a\0b", "x" * 5000, ".", "/dev/zero"])
+def test_what_is_included_is_a_file(name: str, tmp_path: Path) -> None:
+    (tmp_path / "round.dvl").symlink_to("round.dvl")
+    (tmp_path / "main.dvl").write_text(f'1\n (include "{name}")')
+    with pytest.raises(dg.SourceError, match="there is no file") as caught:
+        Program(tmp_path / "main.dvl")
+    assert caught.value.span is not None
+    assert (caught.value.span.line, caught.value.span.column) == (2, 2)
+
+
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="there is no such device")
+def test_a_device_without_an_end() -> None:
+    with pytest.raises(dg.Error, match="larger than"):
+        Program(Path("/dev/zero"))
+
+
+def test_a_mark_of_the_order_of_bytes_is_no_symbol(tmp_path: Path) -> None:
+    (tmp_path / "marked.dvl").write_bytes(b"\xef\xbb\xbf(+ 1 2)\r\n(car 3)")
+    results = Program(tmp_path / "marked.dvl").results()
+    assert next(results).value == 3.0
+    with pytest.raises(dg.SourceError, match="line 2, column 1"):
+        next(results)
+
+
 def test_a_file_that_is_none(tmp_path: Path) -> None:
     with pytest.raises(dg.Error, match="cannot be read"):
         Program(tmp_path / "nothing.dvl")
     (tmp_path / "bytes.dvl").write_bytes(b"\xff\xfe")
-    with pytest.raises(dg.Error, match="cannot be read"):
+    with pytest.raises(dg.Error, match="is not UTF-8"):
         Program(tmp_path / "bytes.dvl")
     with pytest.raises(dg.Error, match="is no function"):
         Program("1", functions={"f": 3})  # type: ignore[dict-item]

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dynagrad as dg
+from dynagrad.languages.dvl.program import Program
 from dynagrad.languages.dvl.reader import SourceText, read, shown
 
 
@@ -71,3 +72,18 @@ def test_any_text_is_read_or_is_an_error(text: str) -> None:
         return
     again = "\n".join(map(shown, data))
     assert [shown(datum) for datum in read(SourceText(again, "any.dvl"))] == [shown(datum) for datum in data]
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ('\'(1 "." 2)', '(1 "." 2)'),
+        ('"===>"', '"===>"'),
+        ('(cond ("else" 1) (#t 2))', "1"),
+        ('\'("quote" 3) ===> ("quote" 3)', '("quote" 3)'),
+        ("''3 ===> ''3", "(quote 3)"),
+        ("''3 ===> (quote (quote 3))", "(quote 3)"),
+    ],
+)
+def test_a_text_is_no_mark_and_no_keyword(text: str, value: str) -> None:
+    assert [str(result) for result in Program(text).run()] == [value]

@@ -12,7 +12,7 @@ from typing import Any
 from ...eager.kinds import fresh, real_part
 from ...eager.verbs.fixed_point import fixed_point
 from ...errors import Error
-from ...ir.operation import apply
+from ...ir.operation import Operation, apply
 from ...ir.ops import scalars as ops
 from .checks import printed
 from .data import Gensym, Procedure, QuotedSymbol, is_pair, is_real
@@ -187,8 +187,23 @@ def _fixed_point(f: Any, x: Any) -> Any:
     return fixed_point(_procedure("fixed-point", f), x)
 
 
+def _elementary(name: str, operation: Operation) -> Callable[..., Any]:
+    """An operation of reals, and an error where its value is none."""
+    compute = VECTORS.elementary(name, operation)
+
+    def function(*given: Any) -> Any:
+        found = compute(*given)
+        value = found if type(found) is float else real_part(found)
+        if type(value) is float and value != value:
+            arguments = " ".join(printed(real_part(x)) for x in given)
+            raise Error(f"({name} {arguments}) is not a number")
+        return found
+
+    return function
+
+
 for _name, _operation in ELEMENTARY.items():
-    _enter(_name, len(_operation.arguments), VECTORS.elementary(_name, _operation))
+    _enter(_name, len(_operation.arguments), _elementary(_name, _operation))
 for _name in ("<", "<=", ">", ">=", "="):
     _enter(_name, 2, comparison(_name))
 for _name in ("zero?", "positive?", "negative?"):

@@ -6,7 +6,7 @@ from typing import Any
 
 from ...eager.numbers import Bundle, Number
 from .data import Gensym, Procedure, QuotedSymbol, is_pair
-from .reader import Atom, Datum, ListForm
+from .reader import Datum, ListForm, is_symbol
 
 _CLOSE = 1e-12
 _LONG = 100_000
@@ -18,17 +18,30 @@ def printed(x: Any) -> str:
     >>> printed((1.0, (2.5, ()))), printed((1.0, 2.0)), printed(True)
     ('(1 2.5)', '(1 . 2)', '#t')
     """
+    text: list[str] = []
+    left = _LONG
+    work = [(False, x)]  # a stack, as no value is too deep; True where what follows in an open list comes next
+    while work:
+        open_list, x = work.pop()
+        if not is_pair(x):
+            atom = _printed_atom(x)
+            text.append(atom if not open_list else ")" if isinstance(x, tuple) else f" . {atom})")
+        elif not left:  # parts may be shared, so that there are more than fit anywhere
+            text.append(" ...)" if open_list else "...")
+        else:
+            left -= 1
+            text.append(" " if open_list else "(")
+            work += [(True, x[1]), (False, x[0])]
+    return "".join(text)
+
+
+def _printed_atom(x: Any) -> str:
     if isinstance(x, bool):
         return "#t" if x else "#f"
     if type(x) is float:
         return repr(x).removesuffix(".0")
     if isinstance(x, tuple):
-        items, left = [], _LONG
-        while is_pair(x) and left:
-            items.append(printed(x[0]))
-            x, left = x[1], left - 1
-        tail = [] if isinstance(x, tuple) and not x else ["..."] if not left else [".", printed(x)]
-        return f"({' '.join([*items, *tail])})"
+        return "()"
     if isinstance(x, QuotedSymbol):
         return str(x)
     if isinstance(x, str):
@@ -51,8 +64,8 @@ def agrees(x: Any, said: Datum, tags: dict[Any, Any] | None = None) -> bool:
         x = (QuotedSymbol("bundle"), (Gensym(x.tag), (x.primal, (x.tangent, ()))))
     if isinstance(said, ListForm):
         items = said.items
-        if len(items) == 2 and isinstance(items[0], Atom) and items[0].value == "quote":
-            return agrees(x, items[1], tags)
+        if len(items) == 2 and is_symbol(items[0], "quote") and agrees(x, items[1], tags):
+            return True
         for item in items:
             if not is_pair(x) or not agrees(x[0], item, tags):
                 return False

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from .data import QuotedSymbol
-from .reader import Atom, Datum, ListForm, problem
+from .reader import Atom, Datum, ListForm, is_symbol, problem
 
 
 class Keyword(str):
@@ -63,7 +63,7 @@ def _cond(datum: ListForm) -> Datum:
     found: Datum = form(datum, "no clause")
     for i, clause in enumerate(reversed(listed(datum, "(cond (test value) ... (else value)) is wanted", 2)[1:])):
         test, *body = listed(clause, "a clause of cond is (test value)", 1)
-        if isinstance(test, Atom) and test.value == QuotedSymbol("else"):
+        if is_symbol(test, "else"):
             want(i == 0, "else stands in the last clause of cond", clause)
             want(bool(body), "a clause of cond is (else value)", clause)
             found = form(clause, "body", *body)

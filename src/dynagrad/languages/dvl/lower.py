@@ -11,6 +11,7 @@ import itertools
 import linecache
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import Any
 
 from ...compiler.frontend.core import (
@@ -27,7 +28,6 @@ from ...compiler.frontend.core import (
 )
 from ...compiler.frontend.core import Atom as CoreAtom
 from ...errors import ProgramError
-from ...rules.checks.report import nearest
 from .builtins import BUILTINS, FIRST, NONE, REST, Builtin
 from .data import NIL, QuotedSymbol, chain
 from .expand import DERIVED, Keyword, definition, head, key, listed, want
@@ -174,8 +174,8 @@ _OUTSIDE = frozenset({"set!", "call/cc", "call-with-current-continuation", "begi
 
 
 def _hint(name: str, scope: SymbolScope) -> str:
-    found = nearest(name, [str(n) for n in scope.names if " " not in n])
-    return f". Did you mean `{found}`?" if found else ""
+    found = get_close_matches(name, [str(n) for n in scope.names if " " not in n], 1)
+    return f". Did you mean `{found[0]}`?" if found else ""
 
 
 def _call(datum: ListForm, scope: SymbolScope, out: Bindings) -> Expression:

@@ -133,6 +133,8 @@ class Machine:
 def placed(problem: BaseException, at: Position) -> Error:
     """An error of a run, with its place."""
     words = str(problem) if isinstance(problem, Error) else f"{type(problem).__name__}: {problem}"
+    if isinstance(problem, RecursionError):
+        words = "a value is nested too deep: pairs whose first part is a pair, and so on"
     lines = linecache.getlines(at.file)
     width = at.end_column - at.column if at.end_line == at.line else 10**6
     before = lines[at.line - 1].encode()[: at.column].decode(errors="ignore") if at.line <= len(lines) else ""

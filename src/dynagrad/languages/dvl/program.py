@@ -14,15 +14,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ...charts.sources import file_text
 from ...compiler.compiled import Compiled
-from ...errors import Error, SyntaxError, shown
+from ...errors import Error, SyntaxError, cut, shown
 from .checks import agrees, printed
 from .data import QuotedSymbol
 from .expand import definition, head, listed, want
 from .lower import FORMS_OF_USERS, FunctionGroup, Item, LoweredValue, Meaning, fresh, sequence, wrong
 from .machine import Machine
 from .prelude import prelude
-from .reader import ARROW, Atom, Datum, SourceText, read
+from .reader import ARROW, Atom, Datum, SourceText, is_symbol, read
 from .reader import shown as datum_text
 
 _programs = itertools.count(1)
@@ -154,7 +155,11 @@ class Program:
             with nested():
                 found = machine.run(item)
             if isinstance(item, LoweredValue) and not item.symbol:
-                yield self.result(item, found)
+                if _has_nan(found):
+                    raise wrong("this is not a number", item.datum)
+                with nested():
+                    result = self.result(item, found)
+                yield result
         self._machine = machine
 
     def compiled(self) -> Compiled:
@@ -174,7 +179,8 @@ class Program:
                     "this is not a number, as machine code computes it; run it uncompiled to see where that begins"
                 )
                 raise wrong(message, item.datum)
-        return [self.result(item, value) for item, value in zip(items, found, strict=True)]
+        with nested():
+            return [self.result(item, value) for item, value in zip(items, found, strict=True)]
 
     def result(self, item: LoweredValue, value: Any) -> Result:
         """A value beside what the program says of it."""
@@ -198,11 +204,16 @@ class Program:
 
 
 def _has_nan(x: Any) -> bool:
-    while isinstance(x, tuple) and x:
-        if _has_nan(x[0]):
+    left, seen = [x], set()
+    while left:
+        x = left.pop()
+        if isinstance(x, tuple):
+            if id(x) not in seen:  # parts may be shared
+                seen.add(id(x))
+                left += x
+        elif type(x) is float and x != x:
             return True
-        x = x[-1]
-    return type(x) is float and x != x
+    return False
 
 
 def _anywhere() -> Datum:
@@ -226,10 +237,7 @@ def nested() -> Iterator[None]:
 
 def _file(path: Path, around: list[Path], done: set[Path]) -> list[Datum]:
     """The data of a file, with those of the files that it includes in the place of each `include`."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as problem:
-        raise Error(f"{path} cannot be read: {problem}") from problem
+    text = file_text(path)
     at = path.resolve()
     done.add(at)
     return _included(SourceText(text, str(path)), path.parent, [*around, at], done)
@@ -246,11 +254,15 @@ def _included(source: SourceText, folder: Path, around: list[Path], done: set[Pa
         want(len(items) == 2 and isinstance(items[1], Atom) and type(items[1].value) is str, shape, datum)
         assert isinstance(items[1], Atom)
         path = folder / items[1].value
-        if path.resolve() in around:
+        try:
+            at = path.resolve() if path.is_file() else None
+        except (OSError, ValueError, RuntimeError):  # a name that no file can have, links in a circle
+            at = None
+        if at is None:
+            raise wrong(f"there is no file {cut(str(path))!r}", datum)
+        if at in around:
             raise wrong(f"{path} includes itself", datum)
-        if not path.is_file():
-            raise wrong(f"there is no file {path}", datum)
-        if path.resolve() not in done:
+        if at not in done:
             found += _file(path, around, done)
     return found
 
@@ -261,7 +273,7 @@ def _expectations(body: list[Datum]) -> tuple[dict[Datum, Datum], list[Datum]]:
     left: list[Datum] = []
     waiting: Datum | None = None
     for datum in body:
-        arrow = isinstance(datum, Atom) and datum.value == QuotedSymbol(ARROW)
+        arrow = is_symbol(datum, ARROW)
         if waiting is not None:
             want(not arrow, f"what is expected follows {ARROW}", datum)
             want(bool(left) and left[-1] not in expected, f"an expression stands before {ARROW}", waiting)

@@ -9,6 +9,7 @@ import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 from ...errors import Span, SyntaxError
@@ -62,6 +63,11 @@ _NUMERAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?\d+/\d+")
 _DOT = "a dot stands before the last datum of a list, and after another"
 _CLOSES = {"(": ")", "[": "]"}
 _TRUTHS = {"#t": True, "#f": False, "#true": True, "#false": False}
+
+
+def is_symbol(datum: Datum, name: str) -> bool:
+    """Whether a datum is this symbol, and not a text of the same letters."""
+    return isinstance(datum, Atom) and type(datum.value) is QuotedSymbol and datum.value == name
 
 
 def problem(message: str, at: Datum | None) -> SyntaxError:
@@ -120,7 +126,7 @@ class _Open:
     def closed(self, source: SourceText, end: Span) -> ListForm:
         span = Span(self.span.start, end.end, self.span.line, self.span.column)
         items = self.items
-        dots = [i for i, item in enumerate(items) if isinstance(item, Atom) and item.value == QuotedSymbol(".")]
+        dots = [i for i, item in enumerate(items) if is_symbol(item, ".")]
         if not dots:
             return ListForm(tuple(items), span, source)
         if dots != [len(items) - 2] or len(items) < 3:
@@ -147,15 +153,16 @@ def _value(kind: str, text: str, span: Span, source: SourceText) -> Any:
     if text in _TRUTHS:
         return _TRUTHS[text]
     if _NUMERAL.fullmatch(text):
-        top, slash, bottom = text.partition("/")
-        if slash and not int(bottom):
+        _, slash, bottom = text.partition("/")
+        if slash and not bottom.strip("0"):
             raise SyntaxError("this numeral divides by zero", source.text, span, source.file)
         try:
-            value = int(top) / int(bottom) if slash else float(text)
+            value = float(Fraction(text)) if slash else float(text)
         except (OverflowError, ValueError):
             value = math.inf
         if math.isinf(value):
-            raise SyntaxError("this numeral is larger than any real", source.text, span, source.file)
+            message = "this numeral is larger than any real, or longer than can be read"
+            raise SyntaxError(message, source.text, span, source.file)
         return value
     if text.startswith("#"):
         raise SyntaxError(f"`{text}` is nothing; there are #t and #f", source.text, span, source.file)
