@@ -160,3 +160,17 @@ def test_numbers_of_python_go_through() -> None:
     (result,) = program.run()
     assert result.value == 3 * 2.0 * 2.0**2
     assert shown("((derivative (lambda (x) (tangent (gensym) x))) 2)") == "0"
+
+
+def test_truth_values_in_a_derivative_stay_compiled_too() -> None:
+    text = "(define (f x) (list x (< x 3) 'a #f)) ((derivative f) (real 1)) ((derivative (lambda (x) #t)) 1)"
+    assert values(text) == compiled(text) == [(1.0, (True, ("a", (False, ())))), True]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"), [("((gradient-r sin) 'a)", "takes reals"), ("((gradient-r car) '(a))", "none")]
+)
+def test_a_gradient_by_what_is_no_number_is_that_of_a_function_that_has_a_value(text: str, words: str) -> None:
+    for run in (values, compiled):
+        with pytest.raises(dg.Error, match=words):
+            run(text)

@@ -15,7 +15,7 @@ from ....errors import Error
 from ..data import Gensym, is_pair
 from .bundles import bundle, part, youngest
 from .unions import each_part, from_prelude, may_be_called
-from .values import Bundled, described, is_function, is_real
+from .values import Bundled, described, is_boolean, is_function, is_real
 
 
 def derivative(s: Specialiser, f: Any) -> HostFunction:
@@ -34,7 +34,7 @@ def derivative(s: Specialiser, f: Any) -> HostFunction:
         if s.tags:
             tag, moved = tags.bundled(x)
             return _tangent_parts(s, tag, s.call(held[0], [moved]))
-        return verbs.forward(s, "derivative", held[0], [x], [_one(x)])[1]
+        return _with_truths(*verbs.forward(s, "derivative", held[0], [x], [_one(x)]))
 
     return HostFunction(("dvl", "a derivative"), run, (f,))
 
@@ -54,6 +54,13 @@ def _tangent_parts(s: Specialiser, tag: Union, y: Any) -> Any:
 
 def _tangent_of_part(s: Specialiser, held: tuple[Any, ...], given: Sequence[Any], named: Any) -> Any:
     return _tangent_parts(s, held[0], given[0])
+
+
+def _with_truths(y: Any, d: Any) -> Any:
+    """The derivative of a structure, in which truth values stay as symbols do."""
+    if is_pair(y) and is_pair(d):
+        return (_with_truths(y[0], d[0]), _with_truths(y[1], d[1]))
+    return y if is_boolean(y) else d
 
 
 def _one(x: Any) -> Any:
@@ -90,6 +97,9 @@ def _gradient_at(s: Specialiser, f: Any, x: Any) -> Any:
     """The gradient of a function; of p + tag t it is g + tag h, with g and h those of the tangent of the result by t
     and by p."""
     if not (is_real(x) or is_pair(x) or is_function(x) or isinstance(x, Union)):
+        y = s.call(f, [x])
+        if not (is_real(y) or isinstance(y, Union)):
+            raise _no_real(y)
         return x
     tag = youngest(x)
     if tag is not None:
@@ -105,7 +115,7 @@ def _gradient_at(s: Specialiser, f: Any, x: Any) -> Any:
             if isinstance(y, Bundled):
                 raise _Tagged(y.tag)
             if not is_real(y):
-                raise Error(f"gradient-r: the result of the function is a real, and {described(y)} is none")
+                raise _no_real(y)
             return y
 
         return real_result(s.call(held[0], given))
@@ -115,6 +125,10 @@ def _gradient_at(s: Specialiser, f: Any, x: Any) -> Any:
     except _Tagged as found:
         first, second = (_gradient_at(s, _result_part(found.tag, which, f), x) for which in (0, 1))
         return bundle(found.tag, first, second)
+
+
+def _no_real(y: Any) -> Error:
+    return Error(f"gradient-r: the result of the function is a real, and {described(y)} is none")
 
 
 def _of_parts(tag: Gensym, f: Any) -> HostFunction:
