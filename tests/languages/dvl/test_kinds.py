@@ -6,6 +6,8 @@ from __future__ import annotations
 import math
 import resource
 
+import pytest
+
 import dynagrad as dg
 from dynagrad.languages.dvl.program import Program
 from languages.dvl.running import close, compiled, values
@@ -78,3 +80,16 @@ def test_a_recursion_that_is_no_loop_is_compiled_to_calls() -> None:
     g = program["g"]
     for n in (0.0, 1.0, 5.0):
         assert close(dg.compile(dg.grad(g))(0.7, n), dg.grad(g)(0.7, n))
+
+
+@pytest.mark.parametrize("verb", ["derivative", "gradient-r"])
+def test_choices_inside_of_what_is_differentiated(verb: str) -> None:
+    text = f"""
+    (define (at f) (({verb} f) (real 1)))
+    (at (lambda (x) ((if (< x 0.4) sin (lambda (y) (* x y))) x)))
+    (at (lambda (x) ((lambda (f) (f (f x))) (if (< x 0.4) sin (* x cos)))))
+    (at (lambda (x) (* 3 (car (if (< x 0.4) (list x x) (list (* x x)))))))
+    """
+    found = compiled(text)
+    assert found[0] == 2.0 and found[2] == 6.0
+    assert all(close(a, b) for a, b in zip(found, values(text), strict=True))

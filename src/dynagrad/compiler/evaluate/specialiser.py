@@ -186,7 +186,7 @@ class Specialiser:
         """The value of an expression; the names that it binds are added to `env`."""
         while True:
             match e:
-                case Let() if self.splits and isinstance(e.value, Apply | If):
+                case Let() if self.splits and isinstance(e.value, Apply | If | Let | Fix):
                     try:
                         with self.journal() as changed:
                             found = self.evaluate(e.value, env)
