@@ -58,10 +58,13 @@ class RuleCall : public Call {
     if (!work_) return;
     work_->frames.clear();
     work_->slots.clear();
+    work_->cells.clear();
     functions_.kept = work_;
     work_ = nullptr;
   }
-  ChartWatch watch;  // instead of that of a call from Python
+  // These two are instead of those of a call from Python.
+  ChartWatch watch;
+  bool stops(int64_t work = 1) { return watch.interrupted(work) || exhausted(); }
 
  private:
   Functions& functions_;
