@@ -122,7 +122,7 @@ def test_incremental_em_ends_where_batch_em_does() -> None:
     gradient = {}
     for m in (one, two):  # a stationary point, which need not be the same one
         spec = m._spec
-        problem = training.problem.Problem(spec, training.examples.Passes(data), training.workers.in_threads(1))
+        problem = training.problem.Problem(spec, training.examples.DataPasses(data), training.workers.in_threads(1))
         value, totals = problem.objective(m.parameters)
         gradient[m] = max(np.abs(x).max() for x in spec.pull(m.parameters, totals).values())
         assert np.isfinite(value)

@@ -66,7 +66,7 @@ def as_example(given: Any, number: int) -> Example:
 class DataPasses:
     """Data that can be gone through again and again, shard by shard.
 
-    >>> passes = Passes([{"a/1": [("x",)]}] * 300)
+    >>> passes = DataPasses([{"a/1": [("x",)]}] * 300)
     >>> [len(shard) for shard in passes.shards()], [len(shard) for shard in passes.shards()]
     ([256, 44], [256, 44])
     """

@@ -323,7 +323,7 @@ def pool_of(executor: Any) -> Pool:
         return Futures(executor, None)
     if isinstance(executor, int) and not isinstance(executor, bool):
         return Futures(None, _processes(whole_number("executor", executor, 1)))
-    if callable(executor):
+    if callable(executor) and (not isinstance(executor, type) or hasattr(executor, "submit")):
         return Futures(None, executor)
     raise Error(
         "executor is a number of processes, an executor of concurrent.futures, a function that makes one, or the "

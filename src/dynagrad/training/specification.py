@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from ..charts.binding.kept import Kept
 from ..charts.program import Bound, Program, binding_of, in_probabilities, with_weights
 from ..errors import Error
 from ..facts.relation import Relation
+from ..forks import kept
 from .data.observed import Places
 from .examples import Example
 from .objectives.evaluation import LOGS, Objective, Task
@@ -81,7 +81,7 @@ class Specification:
         """The facts of all examples that are no parameters."""
         return {key: r for key, r in binding_of(self.bound).given.items() if key not in self.places}
 
-    @cached_property
+    @kept
     def places(self) -> Places:
         """The row of each parameter."""
         return Places({key: r for p in self.parametrisations.values() for key, r in p.rows.relations.items()})

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from dynagrad.autodiff import sweep
-from dynagrad.ir import Node, order, variable
+from dynagrad.ir import Node, variable
 from dynagrad.languages.pullback import reduce
 from dynagrad.languages.pullback.primitives import BASE, Primitive
 from dynagrad.languages.pullback.reduction.reduce import Reducer
@@ -59,8 +59,7 @@ def by_the_graph(lines: list[Line]) -> Sweeps:
     for made, f, taken in lines:
         x = [nodes[name] for name in taken]
         nodes[made] = x[0] + x[1] if f == "add" else BASE[f](*x)
-    series = [node for node in order([nodes[lines[-1][0]]]) if not node.is_variable]
-    series.sort(key=lambda node: node.birth)
+    series = list(dict.fromkeys(nodes[made] for made, _, _ in lines))
     values: dict[Node, float] = {nodes[name]: at for name, at in POINT.items()}
     forward, reverse, additions = [], [], 0
     for node in series:

@@ -202,7 +202,7 @@ def _run(
     x, reached = start, np.inf
     while True:  # a search along a line may fail for want of digits; from where it ended, a fresh one goes on
         try:
-            with np.errstate(invalid="ignore", divide="ignore"):
+            with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
                 found = optimize.minimize(
                     both, x, jac=True, method=SCIPY[method], bounds=bounds, callback=step, options=wanted, **given
                 )

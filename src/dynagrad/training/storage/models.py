@@ -12,7 +12,6 @@ import json
 import re
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +22,10 @@ from ...errors import Error, FactError, raised, shown
 from ...facts.readers import import_module
 from ...facts.relation import Relation
 from ...forests.storage import term_from_json
-from .. import objectives
 from ..objectives.evaluation import Objective
+from ..objectives.expectations import Entropy, Risk
+from ..objectives.likelihood import Best, Conditional, Likelihood
+from ..objectives.sums import Sum
 from ..parameters.distribution import Distribution
 from ..parameters.groups import Groups, values_of
 from ..parameters.log_linear import LogLinear
@@ -37,9 +38,7 @@ from .whole import replace_folder, why
 
 FORMAT, VERSION = "dynagrad model", 1
 TEXT, HEAD, SUMS = "program.dyna", "model.toml", "SHA256SUMS"
-OBJECTIVES: dict[str, type[Any]] = {
-    name: c for name, c in vars(objectives).items() if isinstance(c, type) and hasattr(c, "totals") and is_dataclass(c)
-}
+OBJECTIVES: dict[str, type[Any]] = {c.__name__: c for c in (Best, Conditional, Entropy, Likelihood, Risk, Sum)}
 """All of ours; those with a function among their fields are to be given again."""
 GIVEN = "given"
 """The kind of what is not in the folder, as it is a function."""

@@ -48,8 +48,8 @@ inline int64_t coarse_time() {
 //     while (work()) if (unlocked.interrupted()) return kStopped;
 class Unlocked {
   public:
-    explicit Unlocked(const Host* host, int32_t* stop = nullptr, int64_t limit = -1)
-        : host_(host), stop_(stop), limit_(limit) {
+    explicit Unlocked(const Host* host, int32_t* stop = nullptr, int64_t limit = -1) : host_(host), stop_(stop) {
+        limit_ = limit;
         start_ = now_ = checked_ = coarse_time();
         if (host_ != nullptr && host_->save != nullptr) state_ = host_->save();
     }
