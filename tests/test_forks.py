@@ -25,10 +25,13 @@ from dynagrad.charts.derivatives import jets
 from dynagrad.charts.program import binding_of
 from dynagrad.codegen.graph.native import Native
 from dynagrad.compiler import specialised as lifting
+from dynagrad.compiler.evaluate.heap import tags
 from dynagrad.eager import perturbations as passes
 from dynagrad.facts import files
 from dynagrad.ir import buffers, node
 from dynagrad.ir.control import Graph
+from dynagrad.ir.ops import scalars as ops
+from dynagrad.languages.pullback import reduce, trampoline
 from dynagrad.runtime import library, threads
 from dynagrad.runtime.compiling import cache
 from dynagrad.runtime.disk import file_lock
@@ -111,9 +114,17 @@ def made(name: str, folder: Path) -> tuple[Any, Callable[[], Any]]:
             compiled = dg.compile(twice)
             assert compiled(1.0) == 2.0
             return compiled._versions.lock, lambda: (compiled(3.0), compiled(3)) == (6.0, 6)
+        case "derivations":
+            chart = program.run({"a/1": [("x", 3.0), ("y", 4.0)]})
+            assert len(chart.forest("goal").items) == 3
+            assert chart._collected is not None
+            return chart._collected[-1].lock, lambda: len(chart.forest("goal").items) == 3
         case "files":
             (folder / "a.csv").write_text('"a b",2\n')
             return files._csv_limit, lambda: files.read_file(folder / "a.csv", "a/1").count == 1
+        case "forest":
+            forest = dg.Program("goal += a(_).", "real").run({"a/1": [("x", 3.0), ("y", 4.0)]}).forest("goal")
+            return forest.packed.walk().lock, lambda: forest.count() == 2
         case "function":
             free = program.function("goal", inputs=["a/1"])
             assert free(X) == 25.0
@@ -138,14 +149,18 @@ def made(name: str, folder: Path) -> tuple[Any, Callable[[], Any]]:
         case "parallel":
             loops = library.load(cache.build("#include <dynagrad/graphs/parallel.hpp>"))
             return threads._lock, lambda: threads.attach(loops) is None
+        case "pullback":
+            return trampoline._switch, lambda: str(reduce("((Ω λx. x * x) . (λ_. 1^)) 3").result) == "6^"
+        case "tags":
+            return tags._lock, lambda: tags._function(ops.sin) is tags._function(ops.sin)
         case _:
             assert name == "passes"
             return passes._lock, lambda: dg.grad(squares)(X).tolist() == [6.0, 8.0]
 
 
 NAMES = [
-    *("background", "binding", "buffers", "cache", "cache, private", "compiled", "files", "function", "jets"),
-    *("library", "lifting", "native", "node", "parallel", "passes"),
+    *("background", "binding", "buffers", "cache", "cache, private", "compiled", "derivations", "files"),
+    *("forest", "function", "jets", "library", "lifting", "native", "node", "parallel", "passes", "pullback", "tags"),
 ]
 
 

@@ -18,7 +18,7 @@ Result = TypeVar("Result")
 Call = Generator[Any, Any, Result]
 
 
-_switch = renewed(threading.Lock())
+_switch = renewed(threading.RLock())
 _inside: list[int] = []
 _was_on = False
 

@@ -71,7 +71,7 @@ _RUNTIME = frozenset(
     remainder remove repeat reserve residual resize row row_length rows same same_matrix scale send set set_rank
     settle settled settled_apart share shifted side_by_side signed_norm size solve solve_adjoints solve_again
     solve_dense solve_in_doubles solve_linear solve_side_by_side solve_sparse solve_wide_dense solve_with_correction
-    soon sort_by sound spares spend split stand_still start static_assert stir stop stop_for_memory subtract sum
+    soon sort_by sound spares spend split stand_still start static_assert stir stop stop_for_memory stops subtract sum
     surely_positive swap symmetric table_of take taken tangents test there times tiny to total transposed unit
     unlink unlocked up valid value view waiting weigh weights_fit_doubles widen width wipe word work write write_row
     zero zeros zeros_safely
