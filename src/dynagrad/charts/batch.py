@@ -196,8 +196,14 @@ def _of_example(n: int, error: Exception) -> Exception:
         return error
     told = copy.copy(error)
     told.args = (f"example {n}: {error}", *error.args[1:])
+    vars(told)["of_the_run"] = str(error)
     told.__traceback__, told.__cause__ = error.__traceback__, error.__cause__
     return told
+
+
+def of_the_run(error: Exception) -> str:
+    """What an error of a batch says, without the number that its example has there."""
+    return str(getattr(error, "of_the_run", error))
 
 
 def _values(results: Sequence[Any], scale: Scale) -> Array:

@@ -1,29 +1,24 @@
 """The commands that train models, score data with them, and predict: `train`, `evaluate` and `predict`.
 
-Settings of `train` come from a TOML file, and from options, which win. What trains is imported when it is needed, for a
-quick start of other commands.
+Settings of `train` come from a TOML file (`settings.py`), and from options, which win. What trains is imported when it
+is needed, for a quick start of other commands.
 """
 
 from __future__ import annotations
 
 import json
-import tomllib
-from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from ..calls import nearest_option
-from ..charts.binding.encoding import settle_texts
-from ..charts.program import context_of
-from ..errors import Error, FactError, QueryError, shown
+from ..errors import Error, QueryError, shown
 from ..training.examples import DataPasses
 from ..training.model import Model, load_model
-from ..training.priors import L1, L2, add_lambda
 from .commands import Facts, File, FunctionsOption, SemiringName, app, check_ground, command, say
-from .inputs import Values, facts_of, functions_of, program_of
+from .inputs import Values, functions_of
+from .settings import SETTINGS, TRAINING, ObjectiveName, model_of, settings_of
 
 
 class PredictionFormat(StrEnum):
@@ -45,24 +40,6 @@ Data = Annotated[
 ]
 Folder = Annotated[Path, typer.Argument(help="The folder of a model.", metavar="MODEL", show_default=False)]
 Threads = Annotated[int | None, typer.Option("--threads", min=1, help="How many examples at a time.")]
-
-PATHS = ("data", "dev", "save", "log", "checkpoint", "functions")
-LISTS = ("parameters", "facts")
-PRIORS = ("add_lambda", "l1", "l2")
-PROGRAM = ("goal", "semiring", "values")
-TRAINING = (
-    "method",
-    "iterations",
-    "tolerance",
-    "patience",
-    "seed",
-    "missing",
-    "threads",
-    "every",
-    "progress",
-)
-SETTINGS = (*LISTS, *PATHS, *PRIORS, *PROGRAM, *TRAINING, "options")
-"""What a file of settings may have; `options` is a table with those of the method."""
 
 
 @app.command(
@@ -124,9 +101,41 @@ def train(
         str | None,
         typer.Option(help="What is done about examples whose goal is not derived: warn, skip, error. [default: warn]"),
     ] = None,
+    features: Annotated[
+        list[str],
+        typer.Option(
+            metavar="KEY=FILE",
+            help="Features of --parameters KEY, whose weights are then log-linear: its rows with one column more, the "
+            "feature, and perhaps a value. They sum to one where the program has a `:- distribution` of KEY.",
+            show_default=False,
+        ),
+    ] = [],  # noqa: B006  -- typer copies it
     add_lambda: Annotated[float | None, typer.Option(min=0, help="Smoothing: so much is added to each count.")] = None,
+    dirichlet: Annotated[float | None, typer.Option(min=0, help="A Dirichlet prior with this alpha.")] = None,
+    gaussian: Annotated[
+        float | None, typer.Option(metavar="VARIANCE", min=0, help="A Gaussian prior around 0 of free weights.")
+    ] = None,
     l1: Annotated[float | None, typer.Option("--l1", min=0, help="The strength of an L1 penalty.")] = None,
     l2: Annotated[float | None, typer.Option("--l2", min=0, help="The strength of an L2 penalty.")] = None,
+    objective: Annotated[
+        ObjectiveName | None,
+        typer.Option(
+            help="What is made large. Conditional: examples have facts that are `observed`; risk: losses are values "
+            "of the facts of --cost.  [default: likelihood]",
+        ),
+    ] = None,
+    cost: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KEY",
+            help="The predicate whose facts are losses, for risk, and for the margin of a conditional objective in "
+            "viterbi.",
+        ),
+    ] = None,
+    observed: Annotated[
+        str | None,
+        typer.Option(metavar="ITEM", help="The item of the clamped run, for conditional.  [default: that of --goal]"),
+    ] = None,
     goal: Annotated[
         str | None, typer.Option(metavar="ITEM", help="The item whose value is made large.  [default: goal]")
     ] = None,
@@ -145,12 +154,12 @@ def train(
 ) -> None:
     """Train the parameters of a program on data, print how that ended, and save the model."""
     given = {k: v for k, v in locals().items() if k in SETTINGS and v is not None and v is not False and v != []}
-    settings = {**({} if config is None else _settings(config)), **given}
+    settings = {**({} if config is None else settings_of(config)), **given}
     if "data" not in settings:
         raise Error("there are no examples to train on: give --data")
     if "parameters" not in settings:
         raise Error("there are no parameters to train: give --parameters, such as rewrite/3=grammar.tsv")
-    model = _model(file, settings)
+    model = model_of(file, settings)
     save_to = settings.get("save")
     if save_to is not None and not Path(save_to).parent.is_dir():
         raise Error(f"--save {save_to}: there is no folder {shown(str(Path(save_to).parent))} to write it in")
@@ -168,70 +177,6 @@ def train(
     scores = [r.dev for r in fit.history if r.dev is not None]
     held = f", held out {max(scores):.10g}" if scores else ""
     typer.echo(f"{fit.method}: {steps}, objective {fit.objective:.10g}{held}, stopped: {fit.stopped}")
-
-
-def _settings(path: Path) -> dict[str, Any]:
-    """The settings of a file, with its paths as from its folder. Raises Error for what is none."""
-    try:
-        found = tomllib.loads(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        said = error.strerror if isinstance(error, OSError) else error
-        raise Error(f"--config {path}: {said}") from None
-    for name, value in found.items():
-        if name not in SETTINGS:
-            raise Error(f"--config {path}: there is no setting {name}{nearest_option(name, SETTINGS)}")
-        if name in LISTS:
-            found[name] = _files(path, name, value)
-        elif name in PATHS:
-            if not isinstance(value, str):
-                raise Error(f"--config {path}: {name} is a path, not {shown(value)}")
-            found[name] = path.parent / value
-        elif name == "options" and not isinstance(value, dict):
-            raise Error(f"--config {path}: options is a table, not {shown(value)}")
-        elif name in ("goal", "semiring", "method") and not isinstance(value, str):
-            raise Error(f"--config {path}: {name} is a name, not {shown(value)}")
-        elif name == "values" and value not in list(Values):
-            raise Error(f"--config {path}: values is weights or probabilities, not {shown(value)}")
-    return found
-
-
-def _files(path: Path, name: str, value: Any) -> list[str]:
-    """Files of facts: a table from predicates to files, or a list as on the command line."""
-    if isinstance(value, str):
-        value = [value]
-    if isinstance(value, dict):
-        value = [f"{key}={file}" for key, file in value.items()]
-    if not isinstance(value, list) or not all(isinstance(x, str) for x in value):
-        raise Error(f"--config {path}: {name} is a table from predicates to files, or a list of files")
-    found = []
-    for text in value:
-        key, sep, file = text.rpartition("=")
-        found.append(f"{key}{sep}{path.parent / file}")
-    return found
-
-
-def _model(file: Path, settings: Mapping[str, Any]) -> Model:
-    values = Values(settings.get("values", Values.weights))
-    program = program_of(file, settings.get("semiring"), values, settings.get("functions"))
-    parameters = facts_of(program, settings["parameters"], Values.probabilities, option="--parameters")
-    fixed = facts_of(program, settings.get("facts", []), values)
-    both = [key for key in parameters if key in fixed]
-    if both:
-        raise FactError(f"{both[0]} is among --parameters and among --facts: its weights are learned, or fixed")
-    settled = settle_texts(context_of(program).domains, {**parameters, **fixed})
-    makers = {"add_lambda": add_lambda, "l1": L1, "l2": L2}
-    priors = [makers[name](settings[name]) for name in PRIORS if name in settings]
-    if len(priors) > 1:
-        raise Error("--add-lambda, --l1 and --l2: there can be one prior")
-    goal = settings.get("goal", "goal")
-    check_ground("--goal", goal)
-    return Model(
-        program,
-        {key: settled[key] for key in parameters},
-        goal=goal,
-        prior=priors[0] if priors else None,
-        facts={key: settled[key] for key in fixed},
-    )
 
 
 # -- models that are there ---------------------------------------------------------------------------------------------

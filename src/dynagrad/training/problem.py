@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from ..charts.batch import of_the_run
 from ..errors import Error, NotConverged, QueryError, warn
 from .examples import DataPasses, Example
 from .parameters.rows import Doubles
@@ -95,7 +96,7 @@ class Problem:
         """Why an example does not count."""
         name = self._name(number, shard)
         if number in totals.failures:
-            return f"{name} failed: {totals.failures[number]}"
+            return f"{name} failed: {of_the_run(totals.failures[number])}"
         goal = self.spec.goal
         try:
             chart = self.spec.with_weights(weights).run(self._example(number, shard).clamped)

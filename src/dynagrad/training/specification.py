@@ -20,7 +20,7 @@ from .data.observed import Places
 from .examples import Example
 from .objectives.evaluation import LOGS, Objective, Task
 from .parameters.parametrisation import Parametrisation
-from .parameters.rows import Doubles
+from .parameters.rows import Doubles, Flags
 from .priors import Prior
 from .totals import Totals
 
@@ -80,6 +80,12 @@ class Specification:
     def fixed(self) -> Mapping[str, Relation]:
         """The facts of all examples that are no parameters."""
         return {key: r for key, r in binding_of(self.bound).given.items() if key not in self.places}
+
+    @property
+    def frozen(self) -> Flags:
+        """Which parameters stay as they are, one parametrisation after another."""
+        parts = [np.zeros(p.size, bool) if p.frozen is None else p.frozen for p in self.parametrisations.values()]
+        return np.concatenate([np.zeros(0, bool), *parts])
 
     @kept
     def places(self) -> Places:

@@ -93,8 +93,8 @@ def test_a_network_is_trained_and_can_be_taken_out_again() -> None:
     assert other.parameters["net"].tobytes() == m.parameters["net"].tobytes()
 
 
-def linear() -> dg.Model:
-    weights = training.LogLinear(ROWS, lambda a, b: [f"{a}-{b}", b])
+def linear(**options: Any) -> dg.Model:
+    weights = training.LogLinear(ROWS, lambda a, b: [f"{a}-{b}", b], **options)
     return dg.Model(TAGGER, {"w": weights}, objective=training.Conditional(), prior=training.L2(0.1))
 
 
@@ -112,6 +112,13 @@ def test_classes_of_torch_optim_are_methods(name: str) -> None:
     m.fit(tagged(), method=getattr(torch.optim, name), lr=0.1, size=3, iterations=80, tolerance=0.0)
     problem = Problem(m._spec, DataPasses(tagged()), in_threads(1))
     assert best - 0.5 < problem.objective(m.parameters)[0] <= best + 1e-9
+
+
+def test_decay_of_weights_leaves_frozen_parameters_alone() -> None:
+    m = linear(initial=0.5, frozen=lambda feature: "-" in str(feature))
+    m.fit(tagged(), method=torch.optim.AdamW, lr=0.1, weight_decay=0.5, size=3, iterations=3)
+    frozen = ["-" in name for name in m._spec.parametrisations["w"].names()]
+    assert any(frozen) and (m.parameters["w"] == 0.5).tolist() == frozen
 
 
 def test_what_is_no_module() -> None:

@@ -225,8 +225,8 @@ def test_other_files_and_other_runs_are_refused(tmp_path: Path) -> None:
     with pytest.raises(dg.FactError, match="is no checkpoint; it is not overwritten"):
         train("em", checkpoint=path)
     assert path.read_text() == "a thesis"
-    path.write_bytes(b"dynagrad checkpoint 2\n")
-    with pytest.raises(dg.FactError, match="'dynagrad checkpoint 2', and this version reads 1"):
+    path.write_bytes(b"dynagrad checkpoint 1\n")
+    with pytest.raises(dg.FactError, match="'dynagrad checkpoint 1', and this version of Dynagrad reads 2"):
         train("em", checkpoint=path)
     path.unlink()
     train("em", checkpoint=path, iterations=3)
@@ -241,6 +241,12 @@ def test_other_files_and_other_runs_are_refused(tmp_path: Path) -> None:
     model = dg.Model(HMM, {**ROWS, "init/1": [(0, 0.5), (1, 0.5)]})
     with pytest.raises(dg.Error, match=r"whose (held-out data|start) differ"):
         model.fit(DATA, checkpoint=path)
+    with pytest.raises(dg.Error, match=r"whose priors differ: \{'init/1': 'Dirichlet\(alpha=1.5\)"):
+        dg.Model(HMM, ROWS, prior=training.add_lambda(0.5)).fit(DATA, DATA[:2], checkpoint=tmp_path / "prior")
+        dg.Model(HMM, ROWS, prior=training.add_lambda(0.1)).fit(DATA, DATA[:2], checkpoint=tmp_path / "prior")
+    train("adam", checkpoint=tmp_path / "rate", iterations=2)
+    with pytest.raises(dg.Error, match="whose options differ"):
+        train("adam", checkpoint=tmp_path / "rate", rate=lambda k: 0.1 / (2 + k))
     (tmp_path / "d.evaluations").write_text("a thesis")
     with pytest.raises(dg.Error, match="is no file of a checkpoint"):
         train("l-bfgs", checkpoint=tmp_path / "d")

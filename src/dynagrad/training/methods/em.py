@@ -8,8 +8,8 @@ Sato 2006 for the variational one; Ueda and Nakano 1998 for annealing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,10 +23,9 @@ from ..objectives.likelihood import Best, Likelihood
 from ..parameters.distribution import Distribution
 from ..parameters.rows import Doubles
 from ..priors import Dirichlet
-from ..problem import Problem
+from ..problem import NAMED, Problem
 from ..specification import Specification, Theta
 from ..steps import Observe, TrainingStep
-from ..totals import Totals
 
 MAY_FALL = 1e-9
 """How much, relative to its size, an objective may fall for rounding."""
@@ -114,16 +113,46 @@ class Maximiser:
         return found
 
 
-def must_not_fall(problem: Problem, before: tuple[float, Totals] | None, now: tuple[float, Totals], what: str) -> None:
-    """Raises where an objective fell that theory says cannot."""
-    if before is None or now[0] >= before[0] - MAY_FALL * abs(before[0]):
-        return
-    fell = before[1].values - now[1].values
-    worst = np.argsort(-np.nan_to_num(fell))[:3].tolist()
-    raise NotConverged(
-        f"{what} fell from {before[0]:.12g} to {now[0]:.12g}, which it cannot where runs are exact: most in "
-        f"{problem.names(worst)}. Limits or beams in the program may cut off derivations"
-    )
+@dataclass(frozen=True, eq=False)
+class Reached:
+    """The objective of a step, and that of each example or shard: what the next step is held against."""
+
+    value: float
+    values: Doubles
+
+    @staticmethod
+    def read(state: Mapping[str, Any]) -> Reached | None:
+        """From the state of a run that is taken up."""
+        return Reached(state["reached"], np.asarray(state["of parts"])) if "reached" in state else None
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """For a checkpoint."""
+        return {"reached": self.value, "of parts": self.values}
+
+
+def must_not_fall(
+    problem: Problem, before: Reached | None, now: Reached, what: str, names: Callable[[list[int]], str] | None = None
+) -> Reached:
+    """What was reached. Raises NotConverged where it is below what was `before`, though theory says it cannot be.
+
+    Pruning and beams may leave out other derivations at each step, and an example that failed in one of the two passes
+    is missing from its sum: then a fall is no error, and there is a warning.
+    """
+    if before is None or now.value >= before.value - MAY_FALL * abs(before.value):
+        return now
+    named = problem.names if names is None else names
+    fell = f"{what} fell from {before.value:.12g} to {now.value:.12g}"
+    changed = np.flatnonzero(np.isnan(before.values) != np.isnan(now.values)).tolist()
+    rules = context_of(problem.spec.program).rules
+    if changed:
+        warn(f"{fell}: {named(changed)} counted in one of two passes only")
+    elif rules.prunes or rules.beams:
+        warn(f"{fell}: the program prunes its items, so derivations are left out, and others at each step")
+    else:
+        worst = np.argsort(now.values - before.values, stable=True)[:NAMED].tolist()
+        raise NotConverged(f"{fell}, which it cannot where runs are exact: most in {named(worst)}")
+    return now
 
 
 # -- methods -----------------------------------------------------------------------------------------------------------
@@ -132,18 +161,16 @@ def must_not_fall(problem: Problem, before: tuple[float, Totals] | None, now: tu
 def batch(problem: Problem, theta: Theta, observe: Observe, state: Mapping[str, Any]) -> Theta:
     """EM: an E step over all data, then an M step."""
     check(problem.spec)
-    return _climb(problem, theta, observe, "the likelihood with its prior")
+    return _climb(problem, theta, observe, state, "the likelihood with its prior")
 
 
-def _climb(problem: Problem, theta: Theta, observe: Observe, what: str) -> Theta:
-    maximise, before = Maximiser(problem.spec), None
+def _climb(problem: Problem, theta: Theta, observe: Observe, state: Mapping[str, Any], what: str) -> Theta:
+    maximise, before = Maximiser(problem.spec), Reached.read(state)
     while True:
         value, totals = problem.objective(theta)
-        now = (value, totals)
-        must_not_fall(problem, before, now, what)
-        before = now
+        before = must_not_fall(problem, before, Reached(value, totals.values), what)
         new = maximise(theta, totals.gradient)
-        if observe(TrainingStep(new, value, totals.value, examples=len(totals.values))):
+        if observe(TrainingStep(new, value, totals.value, examples=len(totals.values), state=before.state)):
             return new
         theta = new
 
@@ -152,7 +179,7 @@ def viterbi(problem: Problem, theta: Theta, observe: Observe, state: Mapping[str
     """Hard EM: the counts of the best derivation of each example, all others left out."""
     check(problem.spec)
     hard = replace(problem, spec=replace(problem.spec, objective=Best()))
-    return _climb(hard, theta, observe, "the weight of the best derivations with the prior")
+    return _climb(hard, theta, observe, state, "the weight of the best derivations with the prior")
 
 
 def variational(problem: Problem, theta: Theta, observe: Observe, state: Mapping[str, Any]) -> Theta:
@@ -171,7 +198,7 @@ def variational(problem: Problem, theta: Theta, observe: Observe, state: Mapping
     held = {n: np.asarray(x) for n, x in state.get("held", {}).items()} or {
         n: _pseudo(spec, n, theta, a) for n, a in alphas.items()
     }
-    before = None
+    before = Reached.read(state)
     while True:
         weights: dict[str, Doubles] = {}
         for name, p in spec.parametrisations.items():
@@ -180,16 +207,15 @@ def variational(problem: Problem, theta: Theta, observe: Observe, state: Mapping
             weights |= p.rows.split(np.where(p.frozen, p.groups.normalised(theta[name]), logs)[p.groups.parameter])
         totals = problem.totals(weights)
         bound = totals.value - sum(_divergence(spec, n, held[n], a) for n, a in alphas.items())
-        now = (bound, totals)
-        must_not_fall(problem, before, now, "the bound of the evidence")
-        before = now
+        before = must_not_fall(problem, before, Reached(bound, totals.values), "the bound of the evidence")
         new: Theta = {}
         for name, p in spec.parametrisations.items():
             assert isinstance(p, Distribution) and p.groups is not None
             held[name] = alphas[name] + np.maximum(p.groups.of_parameters(p.rows.joined(totals.gradient)), 0.0)
             mean = np.log(held[name]) - np.log(p.groups.totals(held[name]))[p.groups.group]
             new[name] = np.where(p.frozen, p.groups.normalised(theta[name]), mean)
-        if observe(TrainingStep(new, bound, totals.value, examples=len(totals.values), state={"held": dict(held)})):
+        now = {"held": dict(held), **before.state}
+        if observe(TrainingStep(new, bound, totals.value, examples=len(totals.values), state=now)):
             return new
         theta = new
 
@@ -234,8 +260,8 @@ def online(
         raise Error(f"power must be above 0.5 and at most 1, for the steps to converge, not {power}")
     size = whole_number("size", size, 1)
     maximise = Maximiser(problem.spec)
-    means: dict[str, Doubles] | None = {k: np.asarray(x) for k, x in state.items() if k != "step"} or None
-    k = int(state.get("step", 0))
+    means: dict[str, Doubles] | None = {k: np.asarray(x) for k, x in state.get("means", {}).items()} or None
+    k, whole = int(state.get("step", 0)), float(state.get("weight", 1.0))
     while True:
         value, weight, count = 0.0, 0.0, 0
         for shard in problem.passes.shards(size):
@@ -249,13 +275,12 @@ def online(
             k += 1
             new = {key: x / totals.weight for key, x in totals.gradient.items()}
             means = new if means is None else {key: (1 - rate) * means[key] + rate * new[key] for key in new}
-            theta = maximise(theta, means, 1.0 / max(weight, 1.0))
+            theta = maximise(theta, means, 1.0 / max(weight, whole))  # of the data, as far as they are known
         if means is None:
             raise Error("no example counts")
-        step = TrainingStep(
-            theta, value + problem.spec.log_prior(theta), value, examples=count, state={**means, "step": k}
-        )
-        if observe(step):
+        whole, now = weight, {"means": means, "step": k, "weight": weight}
+        objective = value + problem.spec.log_prior(theta)
+        if observe(TrainingStep(theta, objective, value, examples=count, state=now)):
             return theta
 
 
@@ -269,8 +294,12 @@ def incremental(problem: Problem, theta: Theta, observe: Observe, state: Mapping
     spec, maximise = problem.spec, Maximiser(problem.spec)
     counts: list[dict[str, Doubles]] = [{k: np.asarray(x) for k, x in c.items()} for c in state.get("counts", ())]
     constants: list[float] = list(state.get("constants", ()))
-    before = state.get("energy")
+    before = Reached.read(state)
     seen = bool(counts)
+
+    def names(shards: list[int]) -> str:
+        return f"examples {'; '.join(f'{n * size} to {n * size + size - 1}' for n in shards[:NAMED])}"
+
     while True:
         total, examples = _sum(counts), 0
         for n, shard in enumerate(problem.passes.shards(size)):
@@ -292,12 +321,12 @@ def incremental(problem: Problem, theta: Theta, observe: Observe, state: Mapping
         seen = True
         total = _sum(counts)  # anew, so that rounding does not add up
         theta = maximise(theta, total)
-        energy = sum(constants) + _along(total, spec.weights(theta)) + spec.log_prior(theta)
-        if before is not None and energy < before - MAY_FALL * abs(before):
-            raise NotConverged(f"the free energy fell from {before:.12g} to {energy:.12g}, which it cannot")
-        before = energy
-        now = {"counts": list(counts), "constants": list(constants), "energy": energy}
-        if observe(TrainingStep(theta, energy, energy - spec.log_prior(theta), examples=examples, state=now)):
+        logs, prior = spec.weights(theta), spec.log_prior(theta)
+        energies = np.array([x + _along(c, logs) for x, c in zip(constants, counts, strict=True)])
+        energy = float(energies.sum())
+        before = must_not_fall(problem, before, Reached(energy + prior, energies), "the free energy", names)
+        now = {"counts": list(counts), "constants": list(constants), **before.state}
+        if observe(TrainingStep(theta, energy + prior, energy, examples=examples, state=now)):
             return theta
 
 
@@ -333,18 +362,17 @@ def annealed(
     steps = whole_number("steps", steps, 1)
     maximise = Maximiser(problem.spec)
     power, done = float(state.get("power", start)), int(state.get("done", 0))
-    before = None
+    before = Reached.read(state)
     while True:
         weights = {key: power * x for key, x in problem.spec.weights(theta).items()} if power < 1 else None
         totals = problem.totals(problem.spec.weights(theta) if weights is None else weights)
         value = totals.value + problem.spec.log_prior(theta)
         if power >= 1:
-            must_not_fall(problem, before, (value, totals), "the likelihood with its prior")
-            before = (value, totals)
+            before = must_not_fall(problem, before, Reached(value, totals.values), "the likelihood with its prior")
         theta = maximise(theta, totals.gradient)
         done, settled = done + 1, power >= 1
         if power < 1 and done >= steps:
             power, done = min(1.0, power * growth), 0
-        now = {"power": power, "done": done}
+        now = {"power": power, "done": done, **({} if before is None else before.state)}
         if observe(TrainingStep(theta, value, totals.value, examples=len(totals.values), state=now, settled=settled)):
             return theta

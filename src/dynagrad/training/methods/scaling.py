@@ -27,7 +27,7 @@ from ..problem import Problem
 from ..specification import Theta
 from ..steps import Observe, TrainingStep
 from ..totals import Totals
-from .em import must_not_fall
+from .em import Reached, must_not_fall
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,11 +68,10 @@ def scale(
         raise Error("iis needs the features of each derivation where these are normalised as wholes; use method='gis'")
     if whole:
         most = _most(problem) if total is None else float(total)
-    before: tuple[float, Totals] | None = None
+    before = Reached.read(state)
     while True:
         value, totals = problem.objective(theta)
-        must_not_fall(problem, before, (value, totals), "the objective")
-        before = (value, totals)
+        before = must_not_fall(problem, before, Reached(value, totals.values), "the objective")
         new: Theta = {}
         for name, p in spec.parametrisations.items():
             assert isinstance(p, LogLinear)
@@ -80,7 +79,7 @@ def scale(
                 _of_wholes(problem, p, totals, theta, most) if whole else _of_rows(p, totals, theta[name], method)
             )
             new[name] = _solved(p, theta[name], equation, priors.get(name))
-        if observe(TrainingStep(new, value, totals.value, examples=len(totals.values))):
+        if observe(TrainingStep(new, value, totals.value, examples=len(totals.values), state=before.state)):
             return new
         theta = new
 

@@ -159,6 +159,8 @@ def by_torch(
     except (TypeError, ValueError, RuntimeError, KeyError) as error:
         raise Error(f"{optimiser.__name__} cannot be made: {error}") from None
     epoch, count = int(state.get("epoch", 0)), int(state.get("count", 0))
+    frozen = torch.tensor(problem.spec.frozen)
+    fixed = vector.detach()[frozen].clone()
     while True:
         value, seen, norms = 0.0, 0, 0.0
         for examples in shuffled(problem, size, seed, epoch):
@@ -179,6 +181,8 @@ def by_torch(
                 raise Error(f"{optimiser.__name__} cannot step: {error}") from None
             if not asked:
                 raise Error(f"{optimiser.__name__} asked for no gradient")
+            with torch.no_grad():
+                vector[frozen] = fixed  # which the decay of weights moves too
             here_value, gradient = asked[0]
             value += here_value
             seen += len(examples)
