@@ -211,5 +211,5 @@ def test_every_lock_of_the_package_is_renewed_and_a_case_here() -> None:
                 assert id(call) in renewed, f"{path}:{call.lineno}: a lock that is not renewed after a fork"
                 found += 1
         for n in ast.walk(tree):
-            assert getattr(n, "attr", getattr(n, "id", "")) != "cached_property", f"{path}: use forks.kept"
+            assert getattr(n, "attr", getattr(n, "id", "")) != "cached_property", f"{path}: use forks.cached"
     assert found == len(NAMES)

@@ -1,13 +1,14 @@
 """Checks of what users pass: whole numbers, numbers, yes or no, functions that give numbers.
 
 Each takes the name of an argument and what was given for it, gives it back as it is wanted, and raises Error with the
-name and with what would do.
+name and with what would do. Environment variables that are numbers are read here, too.
 """
 
 from __future__ import annotations
 
 import math
 import operator
+import os
 from collections.abc import Callable
 from numbers import Real
 from typing import Any
@@ -33,6 +34,21 @@ def whole_number(what: str, given: Any, least: int | None = None, most: int | No
         bounds = "" if least is None else f", at least {least}" if most is None else f" from {least} to {most}"
         raise Error(f"{what} must be a whole number{bounds}, not {shown(given)}")
     return found
+
+
+def from_environment(name: str, otherwise: int, most: int, of: str = "") -> int:
+    """A whole number from 1 to `most` that an environment variable sets. Raises Error for any other text.
+
+    >>> from_environment("DYNAGRAD_NOTHING_OF_THE_KIND", 3, 10)
+    3
+    """
+    given = os.environ.get(name, "").strip()
+    if not given:
+        return otherwise
+    if not given.isascii() or not given.isdigit() or not 1 <= int(given[:12]) <= most:
+        kind = f"a whole number of {of}," if of else "a whole number"
+        raise Error(f"the environment variable {name} must be {kind} from 1 to {most}, not {shown(given)}")
+    return int(given)
 
 
 def real_number(what: str, given: Any) -> float:

@@ -1,7 +1,8 @@
 """Fork safety: locks that are free in a child process after a fork, whichever thread of the parent held them.
 
 Only the thread that forks exists in the child, so nobody there would release a lock of another thread. Every lock of
-the package is registered by `renewed`. `kept` is here because `functools.cached_property` takes a lock in some Pythons.
+the package is registered by `renewed`. `cached` is here because `functools.cached_property` takes a lock in some
+Pythons.
 """
 
 from __future__ import annotations
@@ -47,13 +48,13 @@ def held(lock: Any, timeout: float = -1) -> Iterator[bool]:
             lock.release()
 
 
-class kept(Generic[Value]):
+class cached(Generic[Value]):
     """A cached property without a lock, which a child process might wait for, unlike `functools.cached_property`.
 
     Two threads may compute it at once; one result is kept.
 
     >>> class Circle:
-    ...     @kept
+    ...     @cached
     ...     def area(self):
     ...         print("computed")
     ...         return 3.0

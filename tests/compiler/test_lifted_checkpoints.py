@@ -169,9 +169,9 @@ def test_native_code_saves_few_states(until: bool, monkeypatch: pytest.MonkeyPat
     "f, message",
     [
         (lambda x: dg.checkpoint(2.0, x, 3), "step must be a function"),
-        (lambda x: dg.checkpoint(lambda s: s, x, -1), "the number of steps is a whole number from 0"),
-        (lambda x: dg.checkpoint(lambda s: s, x, 2.5), "the number of steps is a whole number from 0"),
-        (lambda x: dg.checkpoint(lambda s: s, x, 3, snapshots=0), "snapshots must be a whole number from 1"),
+        (lambda x: dg.checkpoint(lambda s: s, x, -1), "n, where it is not None, must be a whole number, at least 0"),
+        (lambda x: dg.checkpoint(lambda s: s, x, 2.5), "n, where it is not None, must be a whole number, at least 0"),
+        (lambda x: dg.checkpoint(lambda s: s, x, 3, snapshots=0), "snapshots must be a whole number"),
         (lambda x: dg.checkpoint(lambda s: s, x, steps=3), "takes step, state, n and snapshots"),
         (lambda x: dg.checkpoint(lambda s: None, x, 3), "returned None, which may only end a loop without n"),
         (lambda x: dg.checkpoint(lambda s: s, (x, np.sin), 3), "the state has a function in it"),

@@ -284,7 +284,7 @@ def test_what_goes_wrong_as_it_runs(f: Any, error: type[Exception], message: str
         (lambda x: dg.fixed_point(lambda y: y, 2), "write 2.0"),
         (lambda x: dg.fixed_point(lambda y: y, (x, math.sin)), "x0 has a function in it"),
         (lambda x: dg.fixed_point(3.0, x), "f must be a function"),
-        (lambda x: dg.fixed_point(lambda y: y, x, max_steps=0), "max_steps is a whole number from 1"),
+        (lambda x: dg.fixed_point(lambda y: y, x, max_steps=0), "max_steps must be a whole number, at least 1"),
         (lambda x: dg.fixed_point(lambda y: y, x, -1.0), "the tolerance is a real from 0"),
         (lambda x: dg.fixed_point(lambda y: y, x, steps=3), "takes f, x0, tolerance and max_steps"),
     ],

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ..forks import kept
+from ..forks import cached
 from ..ir import failures
 from ..ir.builders import cond, repeat, while_
 from ..ir.control import CustomDerivatives, Graph, GraphFunction, zero
@@ -173,7 +173,7 @@ class _Implicit:
         inverted = swap(inverted) if transposed else inverted
         return unravel(matmul(inverted, ravel(right)), [t.shape for t in self.types])
 
-    @kept
+    @cached
     def _matrix(self) -> Node:
         """I - A, as a function of x and p; a single number where x is one."""
         n = self.size
@@ -203,7 +203,7 @@ class _Implicit:
         found: Node = ops.subtract(constant(np.eye(n)), swap(transposed))
         return found
 
-    @kept
+    @cached
     def _solver(self) -> GraphFunction:
         """The solver of v = A v + r."""
         inputs, outputs = self.step.inputs, self.step.outputs
@@ -211,7 +211,7 @@ class _Implicit:
         found = tangents(outputs, dict(zip(inputs[: self.states], moved, strict=True)))
         return self._linear(moved, found)
 
-    @kept
+    @cached
     def _transposed_solver(self) -> GraphFunction:
         """The solver of v = A^T v + r."""
         inputs, outputs = self.step.inputs, self.step.outputs

@@ -12,6 +12,7 @@ from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
+from ..arguments import whole_number
 from ..codegen.rules.compiled import Stop
 from ..errors import Error, QueryError, Said, collected, refused, shown
 from ..facts.table import Table
@@ -30,7 +31,7 @@ from .batch import (
     with_derivations,
 )
 from .binding.binding import Binding
-from .binding.kept import KeptFor
+from .binding.example_cache import CachedBatch
 from .chart import Chart, make_chart, run_of
 from .derivations import Wanted
 from .derivatives import queries
@@ -48,17 +49,17 @@ def run_examples(
     threads: int | None,
     limits: Limits,
     wanted: Wanted | None,
-    kept: KeptFor | None,
+    cache: CachedBatch | None,
 ) -> Batch:
     """Runs each example: `Bound.run_batch` says what the arguments are; `chart_of` makes a chart that has not run.
 
-    Examples that are `kept` stay loaded from one batch to the next.
+    Examples in the `cache` stay loaded from one batch to the next.
     """
     limits.check()
     if isinstance(examples, str | Mapping) or not _iterable(examples):
         raise Error(f"examples must be a list of facts, a dict for each example, not {shown(examples)}")
-    if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int)):
-        raise Error(f"threads must be a whole number, not {shown(threads)}")
+    if threads is not None:
+        threads = whole_number("threads", threads)
     examples = list(examples)
     count, scale_ = len(examples), binding.context.scale
     threads = max(1, min(threads or os.cpu_count() or 1, count))
@@ -77,15 +78,15 @@ def run_examples(
         raise Error('objective and cotangents are about a gradient; ask for one with gradient=["rewrite/3"]')
 
     def prepare(n: int) -> Chart:
-        loaded = None if kept is None else kept.take(n)
+        loaded = None if cache is None else cache.take(n)
         if loaded is None:
             chart = chart_of(examples[n], limits)
         else:
             chart = make_chart(binding, loaded.run, limits, False)
             run_of(chart).loaded = loaded
         run_of(chart).set_up()
-        if kept is not None and run_of(chart).facts.binding is binding:
-            kept.put(n, run_of(chart).leaves())
+        if cache is not None and run_of(chart).facts.binding is binding:
+            cache.put(n, run_of(chart).leaves())
         return chart
 
     derived: dict[int, tuple[list[Derivation], Samples | None]] = {}  # the derivations of the query, by example

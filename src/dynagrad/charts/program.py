@@ -31,7 +31,7 @@ from .batch import (
 )
 from .binding.binding import Binding
 from .binding.context import ProgramContext, from_probabilities, probabilities_flag, read_facts
-from .binding.kept import KeptFor
+from .binding.example_cache import CachedBatch
 from .chart import Chart, make_chart, run_of
 from .derivations import Wanted
 from .derivatives.function import Function, function_of
@@ -479,13 +479,13 @@ class Bound:
         values: str,
         limits: Limits,
         wanted: Wanted | None,
-        kept: KeptFor | None = None,
+        cache: CachedBatch | None = None,
     ) -> Batch:
         def chart(facts: Mapping[str, Any], limits: Limits) -> Chart:
             return self._chart(facts, limits, values)
 
         return run_examples(
-            self._binding, chart, examples, query, gradient, objective, cotangents, threads, limits, wanted, kept
+            self._binding, chart, examples, query, gradient, objective, cotangents, threads, limits, wanted, cache
         )
 
     @public
@@ -581,10 +581,10 @@ def chart_of(bound: Bound, facts: Mapping[str, Any], limits: Limits) -> Chart:
     return bound._chart(facts, limits, "weights")
 
 
-def run_kept(bound: Bound, examples: Sequence[Mapping[str, Any]], kept: KeptFor, **asked: Any) -> Batch:
+def run_cached(bound: Bound, examples: Sequence[Mapping[str, Any]], cache: CachedBatch, **asked: Any) -> Batch:
     """`Bound.run_batch`, with facts of examples that stay loaded from one batch to the next."""
     defaults = {"gradient": None, "objective": "sum", "cotangents": None, "threads": None, "values": "weights"}
-    return bound._run_batch(examples, **{**defaults, **asked}, limits=Limits(), wanted=None, kept=kept)
+    return bound._run_batch(examples, **{**defaults, **asked}, limits=Limits(), wanted=None, cache=cache)
 
 
 make_bound = maker(Bound, "bound programs come from program.bind(facts)")

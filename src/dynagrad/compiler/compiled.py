@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..calls import strict_options
 from ..errors import Error
-from ..forks import kept
+from ..forks import cached
 from ..runtime.compiling.toolchain import warn_without_compiler
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Compiled:
             at = getattr(at, part, None)
         return name if at is self else (Compiled, (self.function,))
 
-    @kept
+    @cached
     def _versions(self) -> Versions:
         from .versions import Versions  # for a quick start
 

@@ -21,7 +21,7 @@ from ..eager.mutation.arrays import MutableArray
 from ..eager.numbers import Number, lift
 from ..eager.pytree import parts, transform
 from ..errors import Error
-from ..forks import kept, renewed
+from ..forks import cached, renewed
 from ..ir import Node
 from ..ir.control import Graph
 from ..ir.node import as_node
@@ -104,11 +104,11 @@ class Version:
         flat = self.native.call(single, walking.unfit)
         return walking.walker(flat, [t for t in taken if t is not None], result, otherwise, single=single)
 
-    @kept
+    @cached
     def _reals(self) -> list[int]:
         return [i for i, o in enumerate(self.made.graph.outputs) if o.type.kind == "real"]
 
-    @kept
+    @cached
     def _operation(self) -> Operation:
         graph = self.made.graph
         return operation_of(Graph(graph.inputs, tuple(graph.outputs[i] for i in self._reals)), self.name)

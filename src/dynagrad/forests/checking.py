@@ -59,7 +59,6 @@ class _Given:
     probabilities: bool
     facts: dict[str, Sequence[_Fact]]
     defined: frozenset[str]
-    transient: frozenset[str]
     external: frozenset[str]
     axioms: dict[str, list[_Fact]]
     index: dict[str, dict[Hashable, list[_Fact]]] = field(default_factory=dict)
@@ -153,16 +152,7 @@ def _given(program: Any, facts: Mapping[str, Any], values: str) -> _Given:
 
     axioms = [(n, r) for n, r in enumerate(source.rules) if _asserted(r)]
     defined = frozenset(r.head.key for r in source.rules if not _asserted(r))
-    made = _Given(
-        source,
-        semiring,
-        probabilities,
-        {},
-        defined,
-        keys("transient"),
-        keys("external"),
-        {},
-    )
+    made = _Given(source, semiring, probabilities, {}, defined, keys("external"), {})
     for _, rule in axioms:
         value = _one(made) if rule.body == ONE else _constant(made, rule.body)
         row = tuple(PartialMatch().value(t) for t in rule.head.arguments)

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..facts.terms import item_text
-from ..forks import kept
+from ..forks import cached
 from ..rules.normal import NormalRule
 from ..rules.syntax import Rule, Source
 from .algebra import Algebra, refuse_signs
@@ -51,7 +51,7 @@ class Arrays:
     first: npt.NDArray[np.uint32]
     antecedent: npt.NDArray[np.int32]
 
-    @kept
+    @cached
     def owner(self) -> npt.NDArray[np.int64]:
         """The node of each instance."""
         opened = np.flatnonzero(self.end > self.begin)

@@ -40,7 +40,6 @@ class FactSummary:
     distinct: tuple[int, ...]
     gaps: Mapping[tuple[int, int], int] = field(default_factory=dict)
     """(i, j) -> the least value of argument j minus argument i, where both are ordered in one domain."""
-    nonnegative: bool = True
     superior: bool = False  # no value is better than the semiring's one
 
 

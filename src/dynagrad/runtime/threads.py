@@ -11,7 +11,7 @@ import ctypes
 import os
 import threading
 
-from ..errors import Error
+from ..arguments import from_environment
 from ..forks import renewed
 from .library import Library
 
@@ -26,13 +26,8 @@ def threads() -> int:
     >>> 1 <= threads() <= 64
     True
     """
-    named = os.environ.get("DYNAGRAD_THREADS", "").strip()
-    if named:
-        if not named.isdigit() or not 1 <= int(named) <= _MOST:
-            raise Error(f"the environment variable DYNAGRAD_THREADS must be a number from 1 to {_MOST}, not {named!r}")
-        return int(named)
     there = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(there, 8)
+    return from_environment("DYNAGRAD_THREADS", min(there, 8), _MOST)
 
 
 def attach(library: Library, count: int | None = None) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -28,11 +28,9 @@ class Problem:
     missing: str = "warn"
     """What is done about examples whose goal is not derived: "warn" (once), "skip", or "error"."""
     _warned: bool = field(default=False, init=False)
-    evaluations: int = field(default=0, init=False)
 
     def totals(self, weights: Mapping[str, Doubles], gradient: bool = True) -> Totals:
         """A pass over the data."""
-        self.evaluations += 1
         return self.checked(added(self.workers(self.spec, weights, self.passes.shards(), gradient)), weights)
 
     def of_shard(self, weights: Mapping[str, Doubles], shard: list[Example]) -> Totals:
@@ -47,7 +45,6 @@ class Problem:
     def product(self, theta: Theta, first: Totals, tangent: Theta) -> Theta:
         """The Hessian of the objective, with its priors, times a vector; `first` is what `objective` gave."""
         weights, along = self.spec.weights(theta), self.spec.push(theta, tangent)
-        self.evaluations += 1
         second = self.checked(added(self.workers(self.spec, weights, self.passes.shards(), along)), weights)
         return self.spec.curvature(theta, tangent, first, second)
 
@@ -105,8 +102,3 @@ class Problem:
         except Error:
             lines = ""
         return f"{goal} is not derived in {name}" + (f", for want of {lines}" if lines else "")
-
-
-def shards(problem: Problem) -> Iterator[list[Example]]:
-    """The shards of a pass, for methods that go through them one by one."""
-    return problem.passes.shards()

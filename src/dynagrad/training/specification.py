@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..charts.binding.kept import Kept
+from ..charts.binding.example_cache import ExampleCache
 from ..charts.program import Bound, Program, binding_of, in_probabilities, with_weights
 from ..errors import Error
 from ..facts.relation import Relation
-from ..forks import kept
+from ..forks import cached
 from .data.observed import Places
 from .examples import Example
 from .objectives.evaluation import LOGS, Objective, Task
@@ -87,7 +87,7 @@ class Specification:
         parts = [np.zeros(p.size, bool) if p.frozen is None else p.frozen for p in self.parametrisations.values()]
         return np.concatenate([np.zeros(0, bool), *parts])
 
-    @kept
+    @cached
     def places(self) -> Places:
         """The row of each parameter."""
         return Places({key: r for p in self.parametrisations.values() for key, r in p.rows.relations.items()})
@@ -98,12 +98,12 @@ class Specification:
         gradient: bool | Along,
         threads: int | None,
         before: Bound | None = None,
-        kept: Kept | None = None,
+        cache: ExampleCache | None = None,
     ) -> Task:
         """What an objective is asked for. What the pass `before` encoded of the shared facts is not encoded again."""
         values = self.values(weights)
         bound = with_weights(self.bound if before is None else before, values)
-        return Task(bound, self.goal, values, self.by_value, self.places, threads, *wanted(gradient), kept)
+        return Task(bound, self.goal, values, self.by_value, self.places, threads, *wanted(gradient), cache)
 
     # -- the objective
 

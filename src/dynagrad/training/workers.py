@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..charts.binding.kept import Kept
+from ..charts.binding.example_cache import ExampleCache
 from ..charts.program import Bound, with_weights
 from ..errors import Error
 from .examples import Example
@@ -36,13 +36,13 @@ def in_threads(threads: int | None, lasting: bool = False) -> Workers:
     the data stay as they are, of each example.
     """
     before: dict[object, Bound] = {}  # by what was asked for: runs with gradients are of another class
-    kept = Kept() if lasting else None
+    cache = ExampleCache() if lasting else None
 
     def work(
         spec: Specification, weights: Mapping[str, Doubles], shards: Iterable[list[Example]], gradient: bool | Along
     ) -> Iterator[Totals]:
         asked = gradient if isinstance(gradient, bool) else "along"
-        task = spec.task(weights, gradient, threads, before.get(asked), kept)
+        task = spec.task(weights, gradient, threads, before.get(asked), cache)
         before[asked] = task.bound
         for shard in shards:
             yield spec.objective.totals(task, shard)

@@ -413,7 +413,7 @@ def test_a_step_that_writes_to_what_is_its_own():
 
 def test_what_goes_wrong_says_so():
     for n in (-1, 2.5, True):
-        with pytest.raises(dg.Error, match="number of steps"):
+        with pytest.raises(dg.Error, match="n, where it is not None, must be a whole number"):
             dg.checkpoint(lambda s: s, 1.0, n)
     with pytest.raises(dg.Error, match="snapshots"):
         dg.checkpoint(lambda s: s, 1.0, 3, snapshots=0)

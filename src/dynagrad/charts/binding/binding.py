@@ -24,7 +24,7 @@ import numpy as np
 from ...codegen.rules.compiled import CompiledPlan, Compiler, Stop, compile_backward, compile_plan, compiler, extends
 from ...errors import NotConverged, say
 from ...facts.relation import Codes, Relation, TextColumn, concatenate
-from ...forks import held, kept, renewed
+from ...forks import cached, held, renewed
 from ...plan.model import Derivatives, Summary
 from ...plan.options import Options
 from ...plan.planner import make_plan
@@ -62,7 +62,7 @@ class _Plans:
     done: dict[tuple[str, ...], list[tuple[CompiledPlan, Signature]]] = field(default_factory=dict)
     jobs: Jobs[CompiledPlan] = field(default_factory=Jobs)
 
-    @kept
+    @cached
     def compiler(self) -> Compiler:
         """One compiler for all plans: compilers differ in the last bit, and a gradient has to be that of what ran."""
         return compiler()

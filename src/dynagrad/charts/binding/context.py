@@ -15,7 +15,7 @@ import numpy as np
 from ...errors import Error, FactError, cut, raised, shown, warn
 from ...facts.readers import read
 from ...facts.relation import Relation, parse_key
-from ...forks import kept
+from ...forks import cached
 from ...plan.options import Options
 from ...plan.order import rank_sources
 from ...rules.checks.report import nearest, resembles
@@ -35,12 +35,12 @@ class ProgramContext:
     options: Options
     externals: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
 
-    @kept
+    @cached
     def rank_sources(self) -> dict[int, list[tuple[str, int, int]]]:
         """By domain, the pairs of fact columns from which an order of its atoms may be found."""
         return rank_sources(self.rules, self.domains)
 
-    @kept
+    @cached
     def can_iterate(self) -> bool:
         """Whether a cycle that cannot be solved may be iterated: not where the program declares a solver, or has a
         recursive product."""

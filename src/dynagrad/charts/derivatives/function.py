@@ -23,7 +23,7 @@ from ...eager.numbers import Number
 from ...errors import Error, FactError, QueryError, cut, shown
 from ...facts import readers
 from ...facts.relation import Relation, parse_key
-from ...forks import kept, renewed
+from ...forks import cached, renewed
 from ...ir.operation import Operation, apply
 from ...ir.ops.ravelling import ravel, unravel
 from ...ir.types import array as array_type
@@ -121,7 +121,7 @@ class Function:
             return found if f._single else tuple(unravel(found, f._out_shapes))
         return f._value(arrays)
 
-    @kept
+    @cached
     def _operation(self) -> Operation:
         """The function as an operation for `eager/numbers.py`, whose tangents and adjoint are such operations again.
 

@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from ...errors import Error, NotConverged, NotDifferentiable, ValueRangeError, shown
 from ...facts.relation import Relation
-from ...forks import kept, renewed
+from ...forks import cached, renewed
 from ...rules.semirings import SEMIRINGS
 from ..binding.binding import Binding
 from ..binding.database import Database
@@ -230,7 +230,7 @@ class Pass:
                 row[:] = words.view(np.float64).reshape(row.shape)
                 self.places.append((key, codes))
 
-    @kept
+    @cached
     def replay(self) -> Replay:
         """The run as a value. Raises where it cannot be differentiated."""
         return run_of(self.chart).replay()

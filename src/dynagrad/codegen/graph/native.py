@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from ...forks import kept, renewed
+from ...forks import cached, renewed
 from ...ir.control import Graph
 from ...ir.names import Names, naming, without_lines
 from ...passes.loops.recurrences import cut_recurrences
@@ -40,13 +40,13 @@ class Native:
         self._lock = renewed(threading.RLock())
         self._made: tuple[library.Library, Given | None] | None = None
 
-    @kept
+    @cached
     def small(self) -> Graph:
         """The optimised graph, which is compiled."""
         with naming(self.names):
             return cut_recurrences(optimise(self.graph))
 
-    @kept
+    @cached
     def text(self) -> Any:
         """The generated code, a `Text`. It has no lines of the user's file, since the library is kept under it."""
         small = self.small  # first, since it carries names over
@@ -90,7 +90,7 @@ class Native:
             given=given,
         )
 
-    @kept
+    @cached
     def _call(self) -> Callable[..., Any]:
         return self.call(False, None)
 

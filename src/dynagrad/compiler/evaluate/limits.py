@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
-
-from ...errors import Error
+from ...arguments import from_environment
 
 
 def most_copies() -> int:
@@ -14,7 +12,7 @@ def most_copies() -> int:
     >>> most_copies() > 0
     True
     """
-    return _setting("DYNAGRAD_UNROLLED", "rounds", 4096, 10_000_000)
+    return from_environment("DYNAGRAD_UNROLLED", 4096, 10_000_000, "rounds")
 
 
 def most_calls() -> int:
@@ -24,11 +22,4 @@ def most_calls() -> int:
     >>> most_calls() > 0
     True
     """
-    return _setting("DYNAGRAD_NESTED", "calls", 120, 1000)
-
-
-def _setting(name: str, of: str, otherwise: int, most: int) -> int:
-    given = os.environ.get(name, "").strip()
-    if given and (not given.isascii() or not given.isdigit() or not 1 <= int(given[:12]) <= most):
-        raise Error(f"{name} must be a whole number of {of}, from 1 to {most}, not {given!r}")
-    return int(given) if given else otherwise
+    return from_environment("DYNAGRAD_NESTED", 120, 1000, "calls")

@@ -20,7 +20,7 @@ from ...autodiff.derive import connected
 from ...eager.verbs.custom_rule import custom_rule
 from ...eager.verbs.gradients import made_by
 from ...errors import Error
-from ...forks import kept
+from ...forks import cached
 from ...ir import Node
 from ...ir.control import CustomDerivatives, Graph, GraphFunction
 from ...ir.node import order
@@ -269,7 +269,7 @@ class _RuleGraphs:
 
     # -- tracing
 
-    @kept
+    @cached
     def forward(self) -> Graph:
         """The forward rule: from the arguments and the tangents of the reals to the tangent of the result."""
         dots = variables(self.shape.types)
@@ -280,7 +280,7 @@ class _RuleGraphs:
 
         return self._traced(dots, run)
 
-    @kept
+    @cached
     def _backward(self) -> tuple[Graph, list[int]]:
         """The backward rule: from arguments, value and its cotangent to cotangents; and of which reals these are."""
         assert self.result is not None

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ...arguments import whole_number
 from ...calls import strict_options
 from ...errors import Error, shown
 from ...ir.ops.arrays import shape_of
@@ -49,8 +50,7 @@ def check_derivatives(
 
     if not callable(f):
         raise Error(f"check_derivatives: the first argument should be a function, and is {shown(f)}")
-    if isinstance(order, bool) or not isinstance(order, int) or order < 1:
-        raise Error(f"check_derivatives: the order is a whole number from 1, and {shown(order)} is not")
+    order = whole_number("check_derivatives: the order", order, 1)
     if not _is_tolerance(tolerance):
         raise Error(f"check_derivatives: the tolerance is a number from 0, and {shown(tolerance)} is not")
     if not isinstance(modes, str | tuple | list):

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from ...arguments import whole_number
 from ...calls import strict_options
 from ...errors import Error, shown
 from ...ir.ops.arrays import shape_of
@@ -72,11 +73,9 @@ def checkpoint(step: Step, state: Any, n: int | None = None, *, snapshots: int |
 def _run(step: Step, state: Any, n: int | None, snapshots: int | None) -> Any:
     if not callable(step):
         raise Error(f"checkpoint: the step should be a function, and is {shown(step)}")
-    if n is not None and (isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0):
-        raise Error(f"checkpoint: the number of steps is a whole number from 0, or None, and {shown(n)} is neither")
-    most = _default(n) if snapshots is None else snapshots
-    if isinstance(most, bool) or not isinstance(most, int) or most < 1:
-        raise Error(f"checkpoint: snapshots is a whole number from 1, and {shown(snapshots)} is not")
+    if n is not None:
+        n = whole_number("checkpoint: n, where it is not None,", n, 0)
+    most = _default(n) if snapshots is None else whole_number("checkpoint: snapshots", snapshots, 1)
     state = _checked(state)
     tape = _recording()
     if tape is None:

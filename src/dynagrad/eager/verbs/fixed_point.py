@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from ...arguments import whole_number
 from ...autodiff.fixed_point import DENSE, ILL
 from ...calls import strict_options
 from ...errors import Error, shown
@@ -60,8 +61,7 @@ def fixed_point(f: Callable[[Any], Any], x0: Any, tolerance: float = 1e-12, max_
 def _solved(f: Callable[[Any], Any], x0: Any, tolerance: float, max_steps: int) -> Any:
     if not callable(f):
         raise Error(f"fixed_point: the first argument should be a function, and is {shown(f)}")
-    if isinstance(max_steps, bool) or not isinstance(max_steps, int) or max_steps < 1:
-        raise Error(f"fixed_point: max_steps is a whole number from 1, and {shown(max_steps)} is not")
+    max_steps = whole_number("fixed_point: max_steps", max_steps, 1)
     if not isinstance(tolerance, float | int) or not 0.0 <= tolerance < math.inf:
         raise Error(f"fixed_point: the tolerance is a real from 0, and {shown(tolerance)} is not")
     x = transform(argument("fixed_point", 1, x0), real_part)

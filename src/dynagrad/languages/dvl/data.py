@@ -56,16 +56,3 @@ def chain(values: list[Any], last: Any = NIL) -> Any:
     for value in reversed(values):
         last = (value, last)
     return last
-
-
-def unchained(x: Any) -> list[Any]:
-    """The items of a list.
-
-    >>> unchained((1.0, (2.0, ())))
-    [1.0, 2.0]
-    """
-    found = []
-    while is_pair(x):
-        found.append(x[0])
-        x = x[1]
-    return found

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...errors import NotDifferentiable, ValueRangeError
-from ...forks import kept
+from ...forks import cached
 from ...ir import TABLE, Node, Operation, add, constant, multiply, order
 from ...ir.node import fresh
 from ...ir.types import real
@@ -61,7 +61,7 @@ class Primitive:
             return self.operation(*arguments)
         return computed(self.inputs, [self.output], arguments)[0]
 
-    @kept
+    @cached
     def partials(self) -> tuple[Node, ...]:
         """The partial derivatives, as nodes."""
         return tuple(_partials(self.output, self.inputs))

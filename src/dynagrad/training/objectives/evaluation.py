@@ -13,8 +13,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from ...charts.batch import Batch
-from ...charts.binding.kept import Kept, KeptFor
-from ...charts.program import Bound, binding_of, run_kept
+from ...charts.binding.example_cache import CachedBatch, ExampleCache
+from ...charts.program import Bound, binding_of, run_cached
 from ...errors import Error
 from ..data.observed import Places, counts_of, fixed_weight, log_weight
 from ..examples import Example
@@ -40,7 +40,7 @@ class Task:
     gradient: bool = True
     along: Mapping[str, Doubles] | None = None
     """A direction in the log weights: then it is not the gradient that is wanted, but its derivative along this."""
-    kept: Kept | None = None
+    cache: ExampleCache | None = None
     """The facts of examples, loaded, where the data stay as they are from pass to pass."""
 
     @property
@@ -189,10 +189,10 @@ def _run(
     if task.gradient:
         objective = "log" if task.semiring == "real" else "sum"
         asked |= {"gradient": task.keys, "objective": objective, "cotangents": np.asarray(weights, np.float64)}
-    if task.kept is None:
+    if task.cache is None:
         return task.bound.run_batch(facts, **asked)
     names = [(e.facts, *((e.observed,) if e.observed else ()), side, task.gradient) for e in examples]
-    return run_kept(task.bound, facts, KeptFor(task.kept, names), **asked)
+    return run_cached(task.bound, facts, CachedBatch(task.cache, names), **asked)
 
 
 def _gradient(task: Task, batch: Batch) -> dict[str, Doubles]:
@@ -221,12 +221,12 @@ def _values_of(task: Task, batch: Batch) -> Doubles:
 
 
 def totals_of(
-    task: Task,
     examples: Sequence[Example],
     values: Doubles,
     gradient: dict[str, Doubles],
     errors: Mapping[int, Exception],
 ) -> Totals:
+    """The totals of a shard from what each example has, NaN where it does not count, and the gradient of their sum."""
     weights = np.array([e.weight for e in examples], np.float64)
     there = ~np.isnan(values)
     value = float(np.add.reduce(np.where(there, values, 0.0) * weights))
@@ -234,5 +234,6 @@ def totals_of(
 
 
 def first_order(task: Task, what: str) -> None:
+    """Raises Error where a product with the Hessian is asked for, which the objective `what` does not have."""
     if task.along is not None:
         raise Error(f"products with the Hessian are had of likelihoods, and not of {what}; {FIRST_ORDER}")

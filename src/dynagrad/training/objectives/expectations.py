@@ -56,7 +56,7 @@ class Risk:
                 continue
             for key, numbers in zip(gradient, slopes, strict=False):  # the last one is by the losses
                 gradient[key] -= example.weight * np.ravel(numbers)
-        return totals_of(task, examples, values, gradient, failures)
+        return totals_of(examples, values, gradient, failures)
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class Entropy:
                 continue
             for key, numbers in zip(gradient, slopes, strict=False):  # the others are by fixed facts
                 gradient[key] -= example.weight * np.ravel(numbers)
-        return totals_of(task, examples, values, gradient, failures)
+        return totals_of(examples, values, gradient, failures)
 
 
 def without_constants(program: Program, what: str) -> None:

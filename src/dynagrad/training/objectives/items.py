@@ -47,4 +47,4 @@ class OfItems:
                 if task.semiring not in LOGS and key not in task.by_value:
                     numbers = numbers * task.weights[key]
                 gradient[key] += example.weight * numbers
-        return totals_of(task, examples, values, gradient, failures)
+        return totals_of(examples, values, gradient, failures)

@@ -26,7 +26,7 @@ class Likelihood:
     def totals(self, task: Task, examples: Sequence[Example]) -> Totals:
         """Of a shard: the values of its examples, and the gradient of their sum."""
         found = scores_of(task, examples, [e.clamped for e in examples], [e.weight for e in examples], task.goal)
-        return totals_of(task, examples, found.values, found.gradient, found.errors)
+        return totals_of(examples, found.values, found.gradient, found.errors)
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Best:
             for key, rows in counts_of(derived, task.places).items():
                 for row, count in rows.items():
                     gradient[key][row] += example.weight * count
-        return totals_of(task, examples, values, gradient, batch.errors)
+        return totals_of(examples, values, gradient, batch.errors)
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class Conditional:
         weights = np.where(np.isnan(top.values), 0.0, weights)  # what was not derived counts on neither side
         bottom = self._free(task, examples, weights)
         gradient = {key: x - bottom.gradient[key] for key, x in top.gradient.items()}
-        return totals_of(task, examples, top.values - bottom.values, gradient, {**bottom.errors, **top.errors})
+        return totals_of(examples, top.values - bottom.values, gradient, {**bottom.errors, **top.errors})
 
     def _free(self, task: Task, examples: Sequence[Example], weights: Doubles) -> Scores:
         facts = [self._with_cost(e) for e in examples]
@@ -98,7 +98,7 @@ class Conditional:
         there = ~np.isnan(self.totals(replace(task, gradient=False), examples).values)
         weights = np.array([e.weight for e in examples], np.float64)
         found = self._free(task, examples, np.where(there, weights, 0.0))
-        return totals_of(task, examples, np.where(there, found.values, np.nan), found.gradient, found.errors)
+        return totals_of(examples, np.where(there, found.values, np.nan), found.gradient, found.errors)
 
     def _with_cost(self, example: Example) -> Mapping[str, Any]:
         if self.cost is None or self.cost not in example.clamped:

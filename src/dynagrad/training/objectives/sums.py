@@ -46,4 +46,4 @@ class Sum:
             for key in some[0].gradient
         }
         failures = {n: error for part in reversed(found) for n, error in part.failures.items()}
-        return totals_of(task, examples, values, gradient, failures)
+        return totals_of(examples, values, gradient, failures)

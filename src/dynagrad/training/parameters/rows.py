@@ -12,7 +12,7 @@ from ...errors import FactError, shown
 from ...facts.readers import read
 from ...facts.relation import Relation
 from ...facts.terms import item_text
-from ...forks import kept
+from ...forks import cached
 
 Doubles = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
@@ -51,7 +51,7 @@ class Rows:
         """The predicates."""
         return tuple(self.relations)
 
-    @kept
+    @cached
     def arguments(self) -> list[Arguments]:
         """The arguments of each row."""
         found: list[Arguments] = []
@@ -60,12 +60,12 @@ class Rows:
             found += zip(*columns, strict=True) if columns else [()] * relation.count
         return found
 
-    @kept
+    @cached
     def keys_of_rows(self) -> list[str]:
         """The predicate of each row."""
         return [key for key, relation in self.relations.items() for _ in range(relation.count)]
 
-    @kept
+    @cached
     def values(self) -> Doubles | None:
         """The values that the facts came with; None where none had any."""
         if all(r.values is None for r in self.relations.values()):

@@ -163,7 +163,7 @@ def _parametrisation(
         columns["frozen"] = p.frozen
     if prior is not None:
         found["prior"] = _prior(prior, p, columns, name)
-    found["parameters"] = _named(files, f"parameters-{n}", _surely(name, columns))
+    found["parameters"] = _named(files, f"parameters-{n}", _surely(columns))
     found["rows"], begin = {}, 0
     for m, (key, relation) in enumerate(p.rows.relations.items()):
         own, about = columns_of(relation)
@@ -174,7 +174,7 @@ def _parametrisation(
     return found
 
 
-def _surely(name: str, columns: dict[str, Any]) -> bytes:
+def _surely(columns: dict[str, Any]) -> bytes:
     """Parameters with their names; JSON where a name is no text that Arrow can have."""
     try:
         return file_of(columns)

@@ -1,4 +1,4 @@
-"""Examples whose facts stay loaded from batch to batch, within a limit on memory.
+"""A cache of examples whose facts stay loaded from batch to batch, within a limit on memory.
 
 A program that is run on the same examples again and again, each time with other values of the facts that they share,
 encodes and loads the facts of each once. Examples are known by the objects that they are: those may not change.
@@ -20,8 +20,8 @@ Name = tuple[Any, ...]
 """Objects that tell an example from others, by what they are and not by what is in them."""
 
 
-class Kept:
-    """The facts of examples, loaded. The first ones are kept; once the room is taken, others come and go."""
+class ExampleCache:
+    """The loaded facts of examples. The first ones stay; once the room is taken, others come and go."""
 
     def __init__(self, room: int = MOST_BYTES) -> None:
         self._room = room
@@ -46,11 +46,11 @@ class Kept:
             self._held[key] = name, loaded  # the name too: while it is held, no other object has its id
 
 
-class KeptFor:
-    """What is kept for the examples of one batch, each handed out once: two runs cannot share a world."""
+class CachedBatch:
+    """The cached examples of one batch, each handed out once: two runs cannot share a world."""
 
-    def __init__(self, kept: Kept, names: Sequence[Name]) -> None:
-        self._kept, self._names = kept, names
+    def __init__(self, cache: ExampleCache, names: Sequence[Name]) -> None:
+        self._cache, self._names = cache, names
         self._taken: set[tuple[int, ...]] = set()
         self._mine: set[int] = set()
 
@@ -61,9 +61,9 @@ class KeptFor:
             return None
         self._taken.add(key)
         self._mine.add(n)
-        return self._kept.get(self._names[n])
+        return self._cache.get(self._names[n])
 
     def put(self, n: int, loaded: LoadedRun | None) -> None:
         """Keeps what an example left, if it left anything."""
         if loaded is not None and n in self._mine:
-            self._kept.put(self._names[n], loaded)
+            self._cache.put(self._names[n], loaded)

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import dynagrad as dg
-from dynagrad.charts.binding.kept import EXAMPLE_BYTES, ROW_BYTES, Kept, KeptFor
-from dynagrad.charts.program import run_kept
+from dynagrad.charts.binding.example_cache import EXAMPLE_BYTES, ROW_BYTES, CachedBatch, ExampleCache
+from dynagrad.charts.program import run_cached
 from dynagrad.runtime.engine import NativeChart
 
 PATHS = """
@@ -42,17 +42,17 @@ def bound(text: str) -> dg.Bound:
     return dg.Program(text).bind(rows)
 
 
-def passes(text: str, examples: list[dict[str, Any]], kept: Kept | None, threads: int) -> list[bytes]:
+def passes(text: str, examples: list[dict[str, Any]], cache: ExampleCache | None, threads: int) -> list[bytes]:
     """Values and gradients of four batches, each with other values of the shared facts."""
     now, found = bound(text), []
     asked = {"query": "goal", "gradient": ["init/1", "move/2"], "threads": threads}
     for n in range(4):
         random = np.random.default_rng(n)
         now = now.with_values({"init/1": random.random(3) - 2, "move/2": random.random(9) - 2})
-        if kept is None:
+        if cache is None:
             batch = now.run_batch(examples, **asked)
         else:
-            batch = run_kept(now, examples, KeptFor(kept, [(e,) for e in examples]), **asked)
+            batch = run_cached(now, examples, CachedBatch(cache, [(e,) for e in examples]), **asked)
         assert not batch.errors
         found.append(batch.values.tobytes() + b"".join(batch.gradient[k].values.tobytes() for k in asked["gradient"]))
     return found
@@ -64,41 +64,41 @@ def test_bits_are_those_of_facts_prepared_anew(text: str) -> None:
     examples += [examples[3], examples[3]]  # one object several times, which two threads may run at once
     expected = passes(text, examples, None, 1)
     for threads in (1, 2, 3):
-        kept = Kept()
-        assert passes(text, examples, kept, threads) == expected
-        assert len(kept) == (0 if text is TERMS else 12)  # terms that a run interns are not to be there in the next
+        cache = ExampleCache()
+        assert passes(text, examples, cache, threads) == expected
+        assert len(cache) == (0 if text is TERMS else 12)  # terms that a run interns are not to be there in the next
 
 
 def test_an_example_that_adds_to_shared_facts_is_prepared_anew() -> None:
     """Its rows of `move/2` stand beside shared ones, whose values change."""
     examples = [example(3, **{"move/2": [("a", "c", -0.5)]}), example(2)]
-    kept = Kept()
-    assert passes(PATHS, examples, kept, 1) == passes(PATHS, examples, None, 1)
-    assert len(kept) == 1
+    cache = ExampleCache()
+    assert passes(PATHS, examples, cache, 1) == passes(PATHS, examples, None, 1)
+    assert len(cache) == 1
 
 
 def test_what_is_kept_has_a_limit() -> None:
     examples = [example(3) for _ in range(6)]
-    kept = Kept(2 * (EXAMPLE_BYTES + 10 * ROW_BYTES))
-    assert passes(PATHS, examples, kept, 2) == passes(PATHS, examples, None, 1)
-    assert len(kept) == 2
+    cache = ExampleCache(2 * (EXAMPLE_BYTES + 10 * ROW_BYTES))
+    assert passes(PATHS, examples, cache, 2) == passes(PATHS, examples, None, 1)
+    assert len(cache) == 2
 
 
 def test_another_class_of_runs_has_facts_of_its_own() -> None:
     """With and without gradients in turn, as a search along a line may ask."""
-    examples, kept, now = [example(n) for n in (2, 3)], Kept(), bound(PATHS)
+    examples, cache, now = [example(n) for n in (2, 3)], ExampleCache(), bound(PATHS)
     for n in range(4):
         now = now.with_values({"init/1": np.full(3, -0.1 * n - 1)})
         asked: dict[str, Any] = {"query": "goal"} | ({"gradient": ["init/1"]} if n % 2 else {})
-        mine = run_kept(now, examples, KeptFor(kept, [(e,) for e in examples]), **asked)
+        mine = run_cached(now, examples, CachedBatch(cache, [(e,) for e in examples]), **asked)
         assert mine.values.tobytes() == now.run_batch(examples, **asked).values.tobytes()
 
 
 def test_derivations_and_errors_are_those_of_other_batches() -> None:
     examples = [example(2), {"seen/2": [(0, "nobody")], "last/1": [(0,)]}, {"last/1": [("x", "y")]}]
-    kept = Kept()
+    cache = ExampleCache()
     for _ in range(2):
-        mine = run_kept(bound(PATHS), examples, KeptFor(kept, [(e,) for e in examples]), query="goal")
+        mine = run_cached(bound(PATHS), examples, CachedBatch(cache, [(e,) for e in examples]), query="goal")
         theirs = bound(PATHS).run_batch(examples, query="goal")
         assert mine.values.tobytes() == theirs.values.tobytes()
         assert {n: str(e) for n, e in mine.errors.items()} == {n: str(e) for n, e in theirs.errors.items()}
@@ -117,8 +117,8 @@ def test_the_charts_of_a_batch_go_with_it(monkeypatch: pytest.MonkeyPatch) -> No
     gc.collect()
     gc.disable()
     try:
-        for kept in (None, Kept()):
-            passes(PATHS, [example(n) for n in range(1, 5)], kept, 1)
+        for cache in (None, ExampleCache()):
+            passes(PATHS, [example(n) for n in range(1, 5)], cache, 1)
             assert not live
     finally:
         gc.enable()
