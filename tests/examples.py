@@ -359,6 +359,7 @@ RECIPES: dict[str, str | None] = {
     "shortest_paths": None,
     "tagger": "real",
     "transducers": "real",
+    "transliteration": "real",
 }
 """The semiring in which each recipe is run here; None where its program says so itself."""
 

@@ -40,6 +40,7 @@ from recipes import (
     shortest_paths,
     tagger,
     transducers,
+    transliteration,
 )
 from recipes import cky as cky_recipe
 
@@ -645,6 +646,67 @@ def test_transducers_against_each_word_by_itself() -> None:
         found = transducers.meant(composed, facts)
         assert found.keys() == words.keys()
         assert all(abs(found[w] - joint[w] / sum(joint.values())) < 1e-12 for w in words)
+
+
+def test_transliteration_against_all_sounds() -> None:
+    """A step of EM for both transducers, from all sounds of a name and all that they may be written as."""
+    start, pairs = transliteration.data("small")
+    chances: dict[str, dict[Any, float]] = {}
+    for key, table in start.items():
+        sums: dict[Any, float] = defaultdict(float)
+        for *arc, p in table:
+            sums[tuple(arc[:2])] += p
+        chances[key] = {tuple(arc): p / sums[tuple(arc[:2])] for *arc, p in table}
+
+    Run = tuple[float, tuple[str, ...], tuple[Any, ...]]  # a probability, what came out, and the arcs
+
+    def runs(key: str, state: str, text: Sequence[str]) -> Iterator[Run]:
+        """All runs of one transducer on a text."""
+        if not text and state in ("ready", "vowel", "consonant"):
+            yield 1.0, (), ()
+        for arc, p in chances[key].items():
+            if arc[0] == state and arc[1] in ("eps", *text[:1]):
+                for rest, out, arcs in runs(key, arc[3], text[arc[1] != "eps" :]):
+                    yield p * rest, ((arc[2],) if arc[2] != "eps" else ()) + out, ((key, arc), *arcs)
+
+    counts, likelihood = Counter[Any](), 0.0
+    for facts in pairs:
+        name, text = (tuple(x for _, x in facts[key]) for key in ("letter/2", "written/2"))
+        weights = [
+            (p * q, Counter((*first, *second)))
+            for p, sounds, first in runs("speak/4", "start", name)
+            for q, out, second in runs("write/4", "ready", sounds)
+            if out == text
+        ]
+        assert len(weights) > 1
+        likelihood += math.log(sum(w for w, _ in weights))
+        counts.update(expectation(weights))
+    model = transliteration.learned(start, pairs, 1)
+    assert close(dg.Model(f":- semiring log. {transliteration.PROGRAM}", start).score(pairs), likelihood)
+    for key, arcs in chances.items():
+        sums = defaultdict(float)
+        for arc in arcs:
+            sums[arc[:2]] += counts[key, arc] + 0.01
+        assert_rows(model.weights[key], {arc: (counts[key, arc] + 0.01) / sums[arc[:2]] for arc in arcs}, 1e-12)
+
+
+def test_all_spellings_of_a_name_have_probability_one() -> None:
+    """The hidden transducers are probabilities given what is read; the best path is found among all spellings."""
+    hidden = transliteration.hidden()
+    for machine in (transliteration.speaker(), transliteration.writer()):
+        sums: dict[Any, float] = defaultdict(float)
+        for (state, read, _, _), p in machine.items():
+            sums[state, read] += p
+        assert all(close(total, 1.0) for total in sums.values())
+    name, texts = ["c", "h"], "цтсшкхч"
+    weights = {}
+    for n in range(5):
+        for text in itertools.product(texts, repeat=n):
+            chart = hidden.bound.run(transliteration.pair(name, text))
+            if "goal" in chart:
+                weights[text] = math.exp(chart["goal"])
+    assert close(sum(weights.values()), 1.0)
+    assert tuple(transliteration.spelt(hidden, name)) == max(weights, key=weights.__getitem__)
 
 
 # -- trees and structures ----------------------------------------------------------------------------------------------
