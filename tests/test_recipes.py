@@ -12,6 +12,7 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -587,36 +588,51 @@ def test_aligner_against_all_alignments() -> None:
 
 
 def test_itg_against_all_trees() -> None:
-    model, pairs = itg.data()
-    facts = pairs[1]
-    source, target = ([w for _, w in facts[key]] for key in ("source/2", "target/2"))
-    (straight,), (inverted,) = model["straight/0"][0], model["inverted/0"][0]
-    translation = {row[:2]: row[2] for row in model["translation/2"]}
-    dropped, added = dict(model["dropped/1"]), dict(model["added/1"])
+    """The likelihood, the posterior of links, the best tree and a step of EM."""
+    rows, pairs = itg.data()
+    total = sum(row[-1] for table in rows.values() for row in table)
+    chance = {(key, *row[:-1]): row[-1] / total for key, table in rows.items() for row in table}
 
-    def trees(i: int, k: int, j: int, m: int) -> Iterator[tuple[float, Counter[Any]]]:
-        size = k - i, m - j
-        if size == (1, 1):
-            yield translation[source[i], target[j]], Counter([(i, j)])
-        elif size == (1, 0):
-            yield dropped[source[i]], Counter()
-        elif size == (0, 1):
-            yield added[target[j]], Counter()
-        for h, n in itertools.product(range(i, k + 1), range(j, m + 1)):
-            for p, spans in ((straight, ((i, h, j, n), (h, k, n, m))), (inverted, ((i, h, n, m), (h, k, j, n)))):
-                if all(b > a or d > c for a, b, c, d in spans):
-                    for (w1, l1), (w2, l2) in itertools.product(trees(*spans[0]), list(trees(*spans[1]))):
-                        yield p * w1 * w2, l1 + l2
+    Tree = tuple[float, Counter[Any], Counter[Any]]  # its probability, its nodes, and its links
 
-    every = list(trees(0, len(source), 0, len(target)))
-    grammar = dg.Program(itg.PROGRAM, "log", values="probabilities").bind(model)
-    assert close(grammar.run(facts)["goal"], math.log(sum(w for w, _ in every)))
-    expected = np.zeros((len(source), len(target)))
-    for place, p in expectation(every).items():
-        expected[place] = p
-    assert np.allclose(itg.links(grammar, facts), expected, atol=1e-12)
-    likelihoods, _ = itg.learn(model, pairs, 6)
-    assert likelihoods == sorted(likelihoods)
+    @cache
+    def trees(source: tuple[str, ...], target: tuple[str, ...]) -> list[Tree]:
+        """All trees of two strings, with positions in these strings."""
+        found: list[Tree] = []
+        if len(source) < 2 and len(target) < 2:
+            kind = "added/1" if not source else "translation/2" if target else "dropped/1"
+            node = (kind, *source, *target)
+            found.append((chance[node], Counter([node]), Counter([(0, 0)] if source and target else [])))
+        for h, n in itertools.product(range(len(source) + 1), range(len(target) + 1)):
+            halves = (0, target[:n]), (n, target[n:])
+            for kind, ((at, first), (to, second)) in (("straight/0", halves), ("inverted/0", halves[::-1])):
+                if (h or first) and (h < len(source) or second):
+                    for (w1, n1, l1), (w2, n2, l2) in itertools.product(
+                        trees(source[:h], first), trees(source[h:], second)
+                    ):
+                        links = Counter((i, j + at) for i, j in l1) + Counter((i + h, j + to) for i, j in l2)
+                        found.append((chance[kind,] * w1 * w2, n1 + n2 + Counter([(kind,)]), links))
+        return found
+
+    likelihood, counts = 0.0, Counter[Any]()
+    model = itg.grammar(rows)
+    for facts in pairs:
+        source, target = (tuple(w for _, w in facts[key]) for key in ("source/2", "target/2"))
+        every = trees(source, target)
+        likelihood += math.log(sum(w for w, *_ in every))
+        counts.update(expectation([(w, nodes) for w, nodes, _ in every]))
+        expected = np.zeros((len(source), len(target)))
+        for place, p in expectation([(w, found) for w, _, found in every]).items():
+            expected[place] = p
+        assert np.allclose(itg.links(model, facts), expected, atol=1e-12)
+        best = max(w for w, *_ in every)
+        assert itg.aligned(model, facts) in [set(found) for w, _, found in every if close(w, best)]
+    assert close(model.score(pairs), likelihood)
+    after = itg.learned(rows, pairs, 1)
+    for key in rows:
+        expected_rows = {node[1:]: n / sum(counts.values()) for node, n in counts.items() if node[0] == key}
+        assert_rows(after.weights[key], expected_rows, 1e-12)
+    assert itg.f1([{(0, 0), (1, 2)}], [{(0, 0), (1, 1), (2, 1)}]) == 0.4
 
 
 def test_transducers_against_each_word_by_itself() -> None:
