@@ -25,6 +25,7 @@ from dynagrad.forests.listed import Listed
         (lambda x: real_number("k", x), float("nan")),
         (lambda x: real_number("k", x), 10**400),
         (lambda x: real_number("k", x), None),
+        (lambda x: real_number("k", x, 0.0), -1e-300),
         (lambda x: yes_or_no("k", x), 1),
         (lambda x: yes_or_no("k", x), np.ones(2)),
         (lambda x: numeric_function("k", x), 2),

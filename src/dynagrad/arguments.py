@@ -51,14 +51,15 @@ def from_environment(name: str, otherwise: int, most: int, of: str = "") -> int:
     return int(given)
 
 
-def real_number(what: str, given: Any) -> float:
-    """An argument that has to be a number and not NaN. Raises Error, with its name."""
+def real_number(what: str, given: Any, least: float | None = None) -> float:
+    """An argument that has to be a number, not NaN, and perhaps at least so much. Raises Error, with its name."""
     try:
         number = math.nan if isinstance(given, bool) or not isinstance(given, Real) else float(given)
     except OverflowError:
         number = math.nan
-    if math.isnan(number):
-        raise Error(f"{what} must be a number, not {shown(given)}")
+    if math.isnan(number) or (least is not None and number < least):
+        bound = "" if least is None else f" from {least:g} on"
+        raise Error(f"{what} must be a number{bound}, not {shown(given)}")
     return number
 
 

@@ -310,3 +310,36 @@ def test_data_in_memory_are_prepared_once_and_give_the_same_bits() -> None:
             fit = m.fit(data, DATA[:5], iterations=4, tolerance=0.0, threads=threads)
             found.append([(r.data, r.dev) for r in fit.history] + [x.tobytes() for x in m.parameters.values()])
     assert all(other == found[0] for other in found[1:])
+
+
+COIN = ":- semiring real. :- distribution toss(S). goal += toss(S) * seen(S)."
+
+
+@pytest.mark.parametrize(
+    ("rows", "facts", "message"),
+    [
+        ({"toss/1": []}, {}, "toss/1 has no rows"),
+        ({"toss/1": [("h",)]}, {"toss/1": [("t",)]}, "toss/1 is among parameters and among facts"),
+        (
+            {"w": training.LogLinear({"seen/1": [("h",)]})},
+            {},
+            r"distribution toss\(S\)` is declared, and toss has no",
+        ),
+    ],
+)
+def test_rows_that_cannot_be_learned(rows: Any, facts: Any, message: str) -> None:
+    with pytest.raises(dg.Error, match=message):
+        dg.Model(COIN, rows, facts=facts)
+
+
+def test_an_example_brings_no_rows_of_parameters() -> None:
+    data = [{"seen/1": [("h",)]}, training.Example({"seen/1": [("h",)], "toss/1": [("h",)]}, name="mine")]
+    for method in ("em", "sgd"):
+        with pytest.raises(dg.FactError, match=r"example 1 \(mine\) has facts for toss/1, whose rows are parameters"):
+            dg.Model(COIN, {"toss/1": [("h",), ("t",)]}).fit(data, method=method)
+
+
+def test_examples_of_a_minibatch_are_named_by_their_place_in_the_data() -> None:
+    data = [{"seen/1": [("h" if n != 5 else "x",)]} for n in range(9)]
+    with pytest.raises(dg.QueryError, match="goal is not derived in example 5,"):
+        dg.Model(COIN, {"toss/1": [("h",), ("t",)]}).fit(data, method="sgd", size=2, missing="error")

@@ -11,7 +11,7 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -40,6 +40,8 @@ class Example:
     weight: float = 1.0
     name: str = ""
     derivation: Derivation | None = None
+    number: int = field(default=0, repr=False, compare=False)
+    """Its place in the data, from 0, which each pass sets."""
 
     @property
     def clamped(self) -> Mapping[str, Any]:
@@ -57,9 +59,9 @@ def as_example(given: Any, number: int) -> Example:
             raise FactError(f"example {number}: its derivation is {shown(given.derivation)}, and not a dg.Derivation")
         if not isinstance(given.weight, int | float) or not 0 <= given.weight < float("inf"):
             raise FactError(f"example {number}: its weight is {shown(given.weight)}, and not a number from 0 on")
-        return given
+        return replace(given, number=number)
     if isinstance(given, Mapping):
-        return Example(given)
+        return Example(given, number=number)
     raise FactError(f"example {number} is {shown(given)}; an example is a dict of facts, or a training.Example")
 
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from ..arguments import real_number, whole_number, yes_or_no
 from ..calls import public
-from ..charts.program import Bound, Program, context_of, with_weights
-from ..errors import Error, QueryError, shown
+from ..charts.program import Bound, Program, binding_of, context_of, with_weights
+from ..errors import Error, FactError, QueryError, shown
 from ..facts.relation import Relation
 from ..facts.table import Table, make_table
 from ..forests.derivation import Derivation
@@ -22,7 +22,7 @@ from .fit import FitSettings, run
 from .methods import method_of
 from .objectives.evaluation import Objective
 from .objectives.likelihood import Likelihood
-from .parameters.declared import declared
+from .parameters.declared import check_rows, declared
 from .parameters.parametrisation import Parametrisation
 from .priors import prior_of
 from .problem import MISSING, Problem
@@ -80,6 +80,7 @@ class Model:
         rows = {name: p for name, p in parameters.items() if not isinstance(p, Parametrisation)}
         chosen: dict[str, Parametrisation] = {**declared(context_of(program).rules.distributions, rows), **given}
         bound = program.bind(facts)
+        _check_rows(bound, chosen)
         bound = with_rows(bound, chosen)
         if isinstance(prior, Mapping) and set(prior) - set(chosen):
             raise Error(f"prior has {shown(min(set(prior) - set(chosen)))}; the parameters are {', '.join(chosen)}")
@@ -174,7 +175,7 @@ class Model:
             raise Error(f"callback must be a function of a record, not {shown(callback)}")
         settings = FitSettings(
             iterations=iterations,
-            tolerance=real_number("tolerance", tolerance),
+            tolerance=real_number("tolerance", tolerance, 0.0),
             patience=None if patience is None else whole_number("patience", patience, 1),
             callback=callback,
             log=None if log is None else path_of("log", log),
@@ -224,6 +225,20 @@ def _some(program: Program) -> str:
     """The predicates of a program, or the first of them."""
     names = program.predicates
     return ", ".join(names[:8]) + (" and others" if len(names) > 8 else "")
+
+
+def _check_rows(bound: Bound, chosen: Mapping[str, Parametrisation]) -> None:
+    """Raises where a predicate has no rows, or has some that are learned and some that are fixed."""
+    fixed = binding_of(bound).given
+    learned = {key: relation for p in chosen.values() for key, relation in p.rows.relations.items()}
+    for key, relation in learned.items():
+        if key in fixed:
+            raise FactError(f"{key} is among parameters and among facts: its weights are learned, or fixed")
+        if not relation.count:
+            raise FactError(f"{key} has no rows, so there is nothing to learn: give them in parameters")
+    rules = context_of(bound.program).rules
+    defined = {r.head.key for r in rules.rules} | {a.item.key for a in rules.axioms}
+    check_rows(rules.distributions, {*learned, *fixed, *defined})
 
 
 def _check_objective(objective: Any) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from ..charts.batch import of_the_run
-from ..errors import Error, NotConverged, QueryError, warn
+from ..errors import Error, FactError, NotConverged, QueryError, warn
 from .examples import DataPasses, Example
 from .parameters.rows import Doubles
 from .specification import Specification, Theta, Workers
@@ -31,11 +31,23 @@ class Problem:
 
     def totals(self, weights: Mapping[str, Doubles], gradient: bool = True) -> Totals:
         """A pass over the data."""
-        return self.checked(added(self.workers(self.spec, weights, self.passes.shards(), gradient)), weights)
+        return self.checked(added(self.workers(self.spec, weights, self._shards(), gradient)), weights)
 
     def of_shard(self, weights: Mapping[str, Doubles], shard: list[Example]) -> Totals:
         """Of some examples alone."""
-        return self.checked(added(self.workers(self.spec, weights, [shard], True)), weights, shard)
+        return self.checked(added(self.workers(self.spec, weights, [self._fitting(shard)], True)), weights, shard)
+
+    def _shards(self) -> Iterator[list[Example]]:
+        return map(self._fitting, self.passes.shards())
+
+    def _fitting(self, shard: list[Example]) -> list[Example]:
+        """The examples. Raises FactError where one has facts of what is learned: the two would be added."""
+        learned = self.spec.places
+        for example in shard:
+            for key in (*example.facts, *example.observed):
+                if key in learned:
+                    raise FactError(f"{name_of(example)} has facts for {key}, whose rows are parameters of the model")
+        return shard
 
     def objective(self, theta: Theta, gradient: bool = True) -> tuple[float, Totals]:
         """The objective with its priors."""
@@ -45,7 +57,7 @@ class Problem:
     def product(self, theta: Theta, first: Totals, tangent: Theta) -> Theta:
         """The Hessian of the objective, with its priors, times a vector; `first` is what `objective` gave."""
         weights, along = self.spec.weights(theta), self.spec.push(theta, tangent)
-        second = self.checked(added(self.workers(self.spec, weights, self.passes.shards(), along)), weights)
+        second = self.checked(added(self.workers(self.spec, weights, self._shards(), along)), weights)
         return self.spec.curvature(theta, tangent, first, second)
 
     # -- what failed
@@ -67,7 +79,7 @@ class Problem:
                 warn(f"{self._reason(totals, missing[0], weights, shard)}; it does not count{more}")
         infinite = np.flatnonzero(np.isinf(totals.values)).tolist()
         if infinite or not np.isfinite(totals.value):
-            where = ", ".join(self._name(n, shard) for n in infinite[:NAMED]) or "the sum"
+            where = ", ".join(name_of(self._example(n, shard)) for n in infinite[:NAMED]) or "the sum"
             raise NotConverged(f"the objective is not finite: in {where}")
         for key, numbers in totals.gradient.items():
             if not np.isfinite(numbers).all():
@@ -79,26 +91,27 @@ class Problem:
             return shard[number]
         return next(e for n, e in enumerate(self.passes) if n == number)
 
-    def _name(self, number: int, shard: list[Example] | None = None) -> str:
-        name = self._example(number, shard).name
-        return f"example {number}" + (f" ({name})" if name else "")
-
     def names(self, numbers: list[int]) -> str:
         """Some examples by name, for messages."""
-        return ", ".join(self._name(n) for n in numbers[:NAMED])
+        return ", ".join(name_of(self._example(n, None)) for n in numbers[:NAMED])
 
     def _reason(
         self, totals: Totals, number: int, weights: Mapping[str, Doubles], shard: list[Example] | None = None
     ) -> str:
         """Why an example does not count."""
-        name = self._name(number, shard)
-        if number in totals.failures:
-            return f"{name} failed: {of_the_run(totals.failures[number])}"
+        name = name_of(self._example(number, shard))
         goal = self.spec.goal
         try:
             chart = self.spec.with_weights(weights).run(self._example(number, shard).clamped)
             attempts = chart.why_not(goal).attempts
-            lines = "; or ".join(", ".join(attempt.missing) for attempt in attempts[:2])
-        except Error:
-            lines = ""
+        except Error:  # it was derived, or the run fails again
+            if number in totals.failures:
+                return f"{name} failed: {of_the_run(totals.failures[number])}"
+            return f"{goal} is not derived in {name}"
+        lines = "; or ".join(", ".join(attempt.missing) for attempt in attempts[:2])
         return f"{goal} is not derived in {name}" + (f", for want of {lines}" if lines else "")
+
+
+def name_of(example: Example) -> str:
+    """An example in messages: its number in the data, and its name."""
+    return f"example {example.number}" + (f" ({example.name})" if example.name else "")

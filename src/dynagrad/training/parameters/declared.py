@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Collection, Hashable, Mapping
 from typing import Any
 
 from ...errors import Error
@@ -40,6 +40,16 @@ def declared(declarations: tuple[DistributionDeclaration, ...], facts: Mapping[s
             f"{_pattern(left[0])}.` in the program, or give a training.Distribution or training.LogLinear of its rows"
         )
     return found
+
+
+def check_rows(declarations: tuple[DistributionDeclaration, ...], keys: Collection[str]) -> None:
+    """Raises Error for a declaration of predicates that have no rows at all: neither parameters nor other facts."""
+    for declaration in declarations:
+        if not any(_covers(declaration, key) for key in keys):
+            raise Error(
+                f"`:- distribution {_text(declaration)}` is declared, and {declaration.item.predicate} has no facts: "
+                "give the rows whose weights are learned in parameters, or fixed ones in facts"
+            )
 
 
 def _covers(declaration: DistributionDeclaration, key: str) -> bool:
