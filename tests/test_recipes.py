@@ -26,6 +26,7 @@ from oracle import close
 from recipes import (
     aligner,
     ccg,
+    collins,
     ctc,
     earley,
     edit_distance,
@@ -283,6 +284,148 @@ def test_ccg_has_one_normal_derivation_for_each_reading(text: str) -> None:
 
 
 # -- sequences ---------------------------------------------------------------------------------------------------------
+
+
+Levels = dict[tuple[str, str], float]
+
+
+def levels(trees: Sequence[collins.Sentence], head: tuple[str, str], choice: tuple[Any, ...]) -> Levels:
+    """What each level says of a choice (frame, side, distance, label, tag, word), in textbook relative frequencies."""
+    seen = [
+        (c.frame, c.side, c.distance, c.label, *((s.tags[c.at], s.words[c.at]) if c.at >= 0 else ("stop", "")))
+        for s in trees
+        for c in s.choices
+    ]
+    heads = [(s.words[c.head], s.tags[c.head]) for s in trees for c in s.choices]
+    every = list(zip(seen, heads, strict=True))
+    frame, side, distance, label, tag, word = choice
+
+    def share(history: Callable[[Any, Any], bool], event: Callable[[Any], bool]) -> float:
+        given = [c for c, h in every if history(c, h)]
+        return sum(map(event, given)) / len(given) if given else math.nan
+
+    context = (frame, side, distance)
+    found = {("label", "frame"): share(lambda c, h: c[:3] == context, lambda c: c[3:5] == (label, tag))}
+    found["label", "tag"] = share(lambda c, h: (*c[:3], h[1]) == (*context, head[1]), lambda c: c[3:5] == (label, tag))
+    found["label", "word"] = share(lambda c, h: (*c[:3], h) == (*context, head), lambda c: c[3:5] == (label, tag))
+    if label != "stop":
+        words = [v for s in trees for t, v in zip(s.tags, s.words, strict=True) if t == tag]
+        found["word", "tag"] = words.count(word) / len(words)
+        found["word", "word"] = share(
+            lambda c, h: (c[0], c[1], c[3], c[4], h[0]) == (frame, side, label, tag, head[0]), lambda c: c[5] == word
+        )
+    return found
+
+
+def histories(trees: Sequence[collins.Sentence], head: str, choice: tuple[Any, ...]) -> dict[str, int]:
+    """The class of how often a choice's histories with words were seen: 0, 1, 2 for up to 3, 3 for up to 7."""
+    frame, side, distance, label, tag, _ = choice
+    first = sum(
+        (c.frame, c.side, c.distance, s.words[c.head]) == (frame, side, distance, head)
+        for s in trees
+        for c in s.choices
+    )
+    second = sum(
+        (c.frame, c.side, c.label, s.words[c.head]) == (frame, side, label, head) and s.tags[c.at] == tag
+        for s in trees
+        for c in s.choices
+        if c.at >= 0
+    )
+    return {"label": math.ceil(math.log2(first + 1)), "word": math.ceil(math.log2(second + 1))}
+
+
+def chosen(s: collins.Sentence, c: collins.Choice) -> tuple[tuple[str, str], tuple[Any, ...]]:
+    """The head of a choice, and the choice in words."""
+    said = (s.tags[c.at], s.words[c.at]) if c.at >= 0 else ("stop", "")
+    return (s.words[c.head], s.tags[c.head]), (c.frame, c.side, c.distance, c.label, *said)
+
+
+def test_trust_in_words_is_learned_as_by_deleted_interpolation() -> None:
+    known, others, _ = collins.corpus("small")
+    others = [*others, *known[:1]]
+    trust = {row: 1 / sum(r[:2] == row[:2] for r in collins.LEVELS["trust/3"]) for row in collins.LEVELS["trust/3"]}
+    assert len(trust) == 5 * 5 + 3
+    for steps in range(3):
+        model = collins.trusted(collins.counted(known), others, steps) if steps else None
+        if model is not None:
+            assert_rows(model.weights["trust/3"], trust, 1e-12)
+        counts: Counter[Any] = Counter()
+        for s in others:
+            for c in s.choices:
+                head, choice = chosen(s, c)
+                classes = histories(known, head[0], choice)
+                shares: dict[str, dict[Any, float]] = defaultdict(dict)
+                for (event, level), p in levels(known, head, choice).items():
+                    if not math.isnan(p):
+                        shares[event][event, classes[event], level] = p * trust[event, classes[event], level]
+                for parts in shares.values():
+                    counts.update({row: p / sum(parts.values()) for row, p in parts.items()})
+        sums: dict[Any, float] = defaultdict(float)
+        for row in trust:
+            sums[row[:2]] += counts[row] + 0.1
+        trust = {row: (counts[row] + 0.1) / sums[row[:2]] for row in trust}
+
+
+def test_collins_against_all_lexicalised_trees() -> None:
+    """The sum over all trees of a sentence with an ambiguity, and the best of them, from probabilities by hand."""
+    known, others, (test,) = collins.corpus("small")
+    grammar = collins.learned(known, others)
+    trust = {row[:3]: row[3] for row in grammar.smoothing.weights["trust/3"]}
+    known = [s._replace(words=[grammar.words(w) for w in s.words]) for s in known]
+    words, tags = [grammar.words(w) for w in test.words], test.tags
+    frames = {(f, p, c, s.tags[h]) for s in known for p, f, c, h in s.frames}
+
+    def chance(head: int, choice: tuple[Any, ...]) -> float:
+        at = words[head], tags[head]
+        found, classes = levels(known, at, choice), histories(known, at[0], choice)
+        sums: dict[str, float] = defaultdict(float)
+        for (event, level), p in found.items():
+            sums[event] += 0.0 if math.isnan(p) else p * trust.get((event, classes[event], level), 0.0)
+        return math.prod(sums.values())
+
+    Found = tuple[float, frozenset[tuple[str, int, int]]]
+
+    def grown(label: str, head: int, i: int, k: int) -> Iterator[Found]:
+        """All phrases from i to k with this label and head word, without tags among their brackets."""
+        if (label, i, k) == (tags[head], head, head + 1):
+            yield 1.0, frozenset()
+        for frame, p, c, u in frames:
+            if (p, u) == (label, tags[head]):
+                ways = [f for f, q, _, v in frames if (q, v) == (p, u)]
+                start = sum(x[1] == frame and s.tags[x[3]] == u for s in known for x in s.frames) / sum(
+                    x[1] in ways and s.tags[x[3]] == u for s in known for x in s.frames
+                )
+                for a, b in itertools.product(range(i, head + 1), range(head + 1, k + 1)):
+                    for (w1, f1), (w2, f2) in itertools.product(
+                        side(frame, head, "left", i, a, "near"), side(frame, head, "right", b, k, "near")
+                    ):
+                        for w, f in grown(c, head, a, b):
+                            yield start * w * w1 * w2, f | f1 | f2 | {(label, i, k)}
+
+    def side(frame: str, head: int, name: str, i: int, k: int, distance: str) -> Iterator[Found]:
+        """All modifiers of one side, the nearest first, which fill what is between i and k."""
+        if i == k:
+            yield chance(head, (frame, name, distance, "stop", "stop", "")), frozenset()
+            return
+        for j in range(i, k) if name == "left" else range(i + 1, k + 1):
+            near, rest = ((j, k), (i, j)) if name == "left" else ((i, j), (j, k))
+            for n in range(*near):
+                for label in {m for _, m, _, _ in frames} | {tags[n]}:
+                    p = chance(head, (frame, name, distance, label, tags[n], words[n]))
+                    for (w1, f1), (w2, f2) in itertools.product(
+                        grown(label, n, *near) if p else (), side(frame, head, name, *rest, "far") if p else ()
+                    ):
+                        yield p * w1 * w2, f1 | f2
+
+    of_verbs = [v for s in known for t, v in zip(s.tags, s.words, strict=True) if t == "v"]
+    (verb,) = (n for n, t in enumerate(tags) if t == "v")
+    first = of_verbs.count(words[verb]) / len(of_verbs)
+    every = [(first * w, found) for w, found in grown("s", verb, 0, len(words)) if w]
+    assert len({found for _, found in every}) == 2
+    given = collins.facts(grammar, test)
+    total = dg.Program(collins.PARSER, "real").run(given)["goal"]
+    assert close(total, sum(w for w, _ in every))
+    assert collins.parse(given)[0] == max(every)[1]
 
 
 def test_hmm_against_all_sequences_of_states() -> None:
