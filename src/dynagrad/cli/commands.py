@@ -7,6 +7,7 @@ command is a row of options.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import functools
 import os
@@ -45,6 +46,8 @@ from .outputs import write_file
 
 P = ParamSpec("P")
 R = TypeVar("R")
+INTERRUPTED = 130
+"""The exit status of a command that Ctrl-C ended."""
 
 app = typer.Typer(
     name="dynagrad",
@@ -133,7 +136,7 @@ def command(function: Callable[P, R]) -> Callable[P, R]:
             raise typer.Exit(1) from None
         except KeyboardInterrupt:
             typer.echo("interrupted", err=True)
-            raise typer.Exit(130) from None
+            raise typer.Exit(INTERRUPTED) from None
         except MemoryError:
             say("error", "there is no memory left; give the command fewer facts, or ask it for less")
             raise typer.Exit(1) from None
@@ -458,6 +461,10 @@ def main() -> None:
     try:
         try:
             app()
+        except SystemExit as end:
+            if end.code == INTERRUPTED:
+                _leave_at_once()
+            raise
         finally:
             if sys.stdout is not None:  # None if it was closed at the start
                 sys.stdout.flush()
@@ -473,6 +480,15 @@ def main() -> None:
         except (OSError, UnicodeEncodeError):
             _drop(sys.stderr)
         sys.exit(1)
+
+
+def _leave_at_once() -> None:
+    """Ends the process without taking apart what it holds, for which whoever pressed Ctrl-C would have to wait."""
+    for stream in filter(None, (sys.stdout, sys.stderr)):
+        with contextlib.suppress(OSError, ValueError, UnicodeEncodeError):
+            stream.flush()
+    atexit._run_exitfuncs()
+    os._exit(INTERRUPTED)
 
 
 def _drop(stream: TextIO) -> None:

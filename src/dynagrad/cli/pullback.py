@@ -55,8 +55,8 @@ def reduced_lines(text: str, filename: str, steps: bool, html: bool, max_steps: 
     from ..languages.pullback import html as page  # for a quick start
     from ..languages.pullback import lines, reduce, show  # for a quick start
 
-    limit = {} if max_steps is None else {"max_steps": max_steps}
-    reduction = reduce(text, filename=filename, **limit)
+    limit: dict[str, int] = {} if max_steps is None else {"max_steps": max_steps}
+    reduction = reduce(text, filename=filename, keep=False, **limit)
     if html:
         yield page(reduction, title=filename)
     elif steps:

@@ -13,12 +13,13 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import dynagrad as dg
-from dynagrad.languages.pullback import compile, covector, evaluate, infer, pair, parse, reduce, show
+from dynagrad.languages.pullback import compile, covector, evaluate, infer, lines, pair, parse, reduce, show
 from dynagrad.languages.pullback.trampoline import collecting_later
 
 TWO = "(λf. λx. f (f x))"
@@ -191,6 +192,59 @@ except KeyboardInterrupt:
     process.send_signal(signal.SIGINT)
     out, _ = process.communicate(timeout=60)
     assert out == "interrupted True\n"
+
+
+@pytest.mark.parametrize("options", [[], ["--steps"], ["--html"]])
+def test_an_interrupt_ends_the_command_within_a_second(options: list[str], tmp_path: Path) -> None:
+    """What it has made is not taken apart first. On a busy machine the best of three times counts."""
+    (tmp_path / "tower.pullback").write_text(TOWER, encoding="utf-8")
+    command = [sys.executable, "-c", COMMAND, str(tmp_path / "tower.pullback"), "--max-steps", "100000000", *options]
+    took = []
+    while len(took) < 3 and min(took, default=9) > 1:
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+            assert process.stderr is not None and process.stderr.readline() == "ready\n"
+            time.sleep(3)
+            start = time.monotonic()
+            process.send_signal(signal.SIGINT)
+            assert process.communicate(timeout=60)[1] == "interrupted\n"
+            took.append(time.monotonic() - start)
+        assert process.returncode == 130
+    assert min(took) < 1
+
+
+COMMAND = """
+import sys
+from dynagrad.cli import main
+import dynagrad.languages.pullback
+print("ready", file=sys.stderr, flush=True)
+sys.argv = ["dynagrad", "pullback", *sys.argv[1:]]
+main()
+"""
+
+
+def test_steps_that_are_not_kept_are_the_same_ones() -> None:
+    text = "((Ω λx. let f = λy. y * y in f (x + 1)) . (λ_. 1^)) 2"
+    assert list(lines(reduce(text, keep=False))) == list(lines(reduce(text)))
+    reduction = reduce(text, keep=False)
+    assert str(next(iter(reduction)).contractum).startswith("let f = ")
+    assert reduction.result == reduce(text).result and not list(reduction)
+    with pytest.raises(dg.Error, match="not kept"):
+        reduction.count()
+
+
+def test_what_a_reduction_holds_is_free_with_it() -> None:
+    """No circle of references is left, so a long reduction does not wait for the collector."""
+    text = "((Ω λy0. " + "".join(f"let y{i + 1} = sin(y{i}) in " for i in range(50)) + "y50) . (λ_. 1^)) 1"
+    reduce(text).count()
+    gc.collect()
+    gc.disable()
+    try:
+        reduction = reduce(text)
+        assert reduction.count() > 150
+        del reduction
+        assert gc.collect() < 20
+    finally:
+        gc.enable()
 
 
 def test_the_collector_is_on_again_after_errors_and_in_threads() -> None:

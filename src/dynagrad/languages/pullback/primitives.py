@@ -66,6 +66,11 @@ class Primitive:
         """The partial derivatives, as nodes."""
         return tuple(_partials(self.output, self.inputs))
 
+    @kept
+    def partials_in_order(self) -> tuple[Node, ...]:
+        """What the partial derivatives are computed of, in the order in which it is."""
+        return tuple(order(self.partials))
+
     def value(self, arguments: Sequence[float]) -> float:
         """The value at floats; an error where there is none."""
         found = float(self(arguments))
@@ -75,7 +80,8 @@ class Primitive:
 
     def slopes(self, arguments: Sequence[float], which: slice = _ALL) -> list[float]:
         """The partial derivatives at floats, or some of them; an error where there are none."""
-        found = [float(value) for value in computed(self.inputs, self.partials[which], arguments)]
+        nodes = self.partials[which]
+        found = [float(value) for value in computed(self.inputs, nodes, arguments, self.partials_in_order)]
         if not all(map(math.isfinite, found)) and all(map(math.isfinite, arguments)):
             raise NotDifferentiable(
                 f"{self.name} has no derivative at ({', '.join(map(repr, arguments))}): it would be {found}"
@@ -96,10 +102,12 @@ def finite(value: float, what: str) -> float:
     return value
 
 
-def computed(inputs: Sequence[Node], outputs: Sequence[Node], arguments: Sequence[Any]) -> list[Any]:
-    """The outputs of a small graph without control flow, for numbers of any kind."""
+def computed(
+    inputs: Sequence[Node], outputs: Sequence[Node], arguments: Sequence[Any], nodes: Sequence[Node] | None = None
+) -> list[Any]:
+    """The outputs of a small graph without control flow, for numbers of any kind; `nodes` has its order, if known."""
     values: dict[Node, Any] = dict(zip(inputs, arguments, strict=True))
-    for node in order(outputs):
+    for node in order(outputs) if nodes is None else nodes:
         if node not in values:
             if node.is_constant:
                 values[node] = node.attribute

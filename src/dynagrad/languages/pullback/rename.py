@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import re
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from .terms import BINDERS, Pattern, Term, Var, children, counted, free_variables, rebuilt, subterms, variables_of
@@ -59,43 +61,62 @@ def renamed_pattern(pattern: Pattern, new: dict[str, str]) -> Pattern:
     return made
 
 
-def apart(of: Term, names: FreshNames | None = None) -> Term:
+def apart(of: Term) -> Term:
     """An α-equal term whose binders bind different names, none of them free in it; no two places share a value.
 
     >>> from .parse import parse
     >>> apart(parse("let x = 1 in let x = x + 1 in x"))
     let x = 1 in let x₁ = x + 1 in x₁
     """
-    names = FreshNames() if names is None else names
-    free = list(free_variables(of))
-    names.taken.update(free)
+    free = free_variables(of)
+    if _is_apart(of, free):
+        return of
+    names = FreshNames([*free])
     now: dict[str, list[str]] = {name: [name] for name in free}
-    count = 0
+    return run(_renamed(of, names, now, itertools.count()))
 
-    def walk(here: Term) -> Call[Term]:
-        nonlocal count
-        count = counted(count)
-        if isinstance(here, Var):
-            return Var(now[here.name][-1], span=here.span)
-        if not here.parts:
-            return type(here)(*(getattr(here, name) for name in here.__slots__[:-1]), span=here.span)  # type: ignore[call-arg, var-annotated]  # every term has a span
-        if not isinstance(here, BINDERS):
-            made = []
-            for part in children(here):
-                made.append((yield walk(part)))
-            return rebuilt(here, made)
-        body, *others = children(here)
-        outer = []
-        for part in others:
-            outer.append((yield walk(part)))
-        new = {name: names.fresh(name) for name in variables_of(here.pattern)}
-        for name, other in new.items():
-            now.setdefault(name, []).append(other)
-        inner = yield walk(body)
-        for name in new:
-            now[name].pop()
-        pattern = renamed_pattern(here.pattern, new)
-        binder: Any = type(here)
-        return binder(pattern, inner, *outer, span=here.span)  # type: ignore[no-any-return]  # it is of the kind of the term
 
-    return run(walk(of))
+def _is_apart(of: Term, free: Collection[str]) -> bool:
+    """Whether a term is already what `apart` makes."""
+    bound = set(free)
+    places: set[int] = set()
+    todo = [of]
+    while todo:
+        here = todo.pop()
+        if id(here) in places:
+            return False
+        places.add(id(here))
+        if isinstance(here, BINDERS):
+            for name in variables_of(here.pattern):
+                if name in bound:
+                    return False
+                bound.add(name)
+        for name in here.parts:
+            todo.append(getattr(here, name))
+    return True
+
+
+def _renamed(here: Term, names: FreshNames, now: dict[str, list[str]], count: Iterator[int]) -> Call[Term]:
+    counted(next(count))
+    if isinstance(here, Var):
+        return Var(now[here.name][-1], span=here.span)
+    if not here.parts:
+        return type(here)(*(getattr(here, name) for name in here.__slots__[:-1]), span=here.span)  # type: ignore[call-arg, var-annotated]  # every term has a span
+    if not isinstance(here, BINDERS):
+        made = []
+        for part in children(here):
+            made.append((yield _renamed(part, names, now, count)))
+        return rebuilt(here, made)
+    body, *others = children(here)
+    outer = []
+    for part in others:
+        outer.append((yield _renamed(part, names, now, count)))
+    new = {name: names.fresh(name) for name in variables_of(here.pattern)}
+    for name, other in new.items():
+        now.setdefault(name, []).append(other)
+    inner = yield _renamed(body, names, now, count)
+    for name in new:
+        now[name].pop()
+    pattern = renamed_pattern(here.pattern, new)
+    binder: Any = type(here)
+    return binder(pattern, inner, *outer, span=here.span)  # type: ignore[no-any-return]  # it is of the kind of the term

@@ -21,6 +21,7 @@ Call = Generator[Any, Any, Result]
 _switch = renewed(threading.RLock())
 _inside: list[int] = []
 _was_on = False
+_MANY = 50_000
 
 
 @contextmanager
@@ -28,7 +29,8 @@ def collecting_later() -> Iterator[None]:
     """No search for garbage meanwhile: of many small values that all stay, each search would look at all.
 
     A term of 10,000 bindings is parsed in two thirds of the time and reduced in a fifth. Python has one collector for
-    all threads, so the first that comes here switches it off, and the last that leaves switches it on again.
+    all threads, so the first that comes here switches it off, and the last that leaves switches it on again. Many
+    values are old then: no search looks at them at once, which would take long, and Ctrl-C would wait for it.
     """
     global _was_on
     thread = threading.get_ident()
@@ -46,6 +48,9 @@ def collecting_later() -> Iterator[None]:
             with _switch:
                 _inside.remove(thread)
                 if not _inside and _was_on:
+                    if gc.get_count()[0] > _MANY and not gc.get_freeze_count():
+                        gc.freeze()
+                        gc.unfreeze()  # to the oldest generation
                     gc.enable()
 
 

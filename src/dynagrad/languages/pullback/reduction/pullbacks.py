@@ -130,8 +130,9 @@ class Pullbacks(AbstractMachine):
         number = choose(of, active)
         if isinstance(of, App) and number == "19b" and self.is_dual(self.value_of(of.function, frame)):
             number = "14"
-        names = [name for name in free_variables(of) if name in active] or [next(iter(active), "_")]
-        values = {name: frame[name] for name in free_variables(of) if name in frame}
+        free = free_variables(of)
+        names = [name for name in free if name in active] or [next(iter(active), "_")]
+        values = {name: frame[name] for name in free if name in frame}
 
         def redex() -> Term:
             fixed = {name: value for name, value in values.items() if name not in names}

@@ -28,11 +28,12 @@ class Reducer(CallByValue, Pullbacks, Premises, Reverse):
         """The reduction of a term."""
         self.context = (self.with_residual, None)
         value: Term = yield self.evaluate(of, Activation())
+        self.context = None  # which would keep the machine in a circle
         return residual_term(self.residual, value)
 
 
-def reduce(of: Term | str, *, filename: str = "", max_steps: int = MOST_STEPS) -> Reduction:
-    """The reduction of a term, which starts when it is looked at.
+def reduce(of: Term | str, *, filename: str = "", max_steps: int = MOST_STEPS, keep: bool = True) -> Reduction:
+    """The reduction of a term, which starts when it is looked at; unless `keep`, steps are gone once they are seen.
 
     >>> reduce(r"((W \\<x, y>. square((x + 1) * (2 * x + y * y))) . (\\_. 1^)) <1, 3>").result
     (660, 528)^
@@ -42,4 +43,4 @@ def reduce(of: Term | str, *, filename: str = "", max_steps: int = MOST_STEPS) -
         raise Error(f"a term or the text of one is needed, and {shown(of)} is neither")
     typed = infer(parse(of, filename) if isinstance(of, str) else of, text, filename)
     machine = Reducer(typed, max_steps)
-    return Reduction(typed.term, typed.type, watched(machine.whole(typed.term), machine.events))
+    return Reduction(typed.term, typed.type, watched(machine.whole(typed.term), machine.events), keep)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
+from ....errors import Error
 from ..terms import Term
 from ..trampoline import collecting_later
 from .numbering import NAMES
@@ -21,20 +22,28 @@ Context = tuple[Plug, Any] | None
 """What stands around a redex, from the inside out."""
 
 
+def _nothing() -> bool:
+    return False
+
+
 class Step:
     """One reduction."""
 
-    __slots__ = ("_after", "_before", "_contractum", "_pull", "_redex", "closed", "context", "made", "phase", "rule")
+    __slots__ = ("_contractum", "_pull", "_redex", "closed", "context", "keep", "made", "phase", "rule")
 
     def __init__(self, rule: str, redex: Callable[[], Term], context: Context, phase: str) -> None:
         self.rule, self._redex, self.context, self.phase = rule, redex, context, phase
         self._contractum: Callable[[], Term] | None = None
         self.made: list[Step] = []
-        self.closed = False
-        self._pull: Callable[[], bool] = lambda: False
+        self.closed, self.keep = False, True
+        self._pull: Callable[[], bool] = _nothing
 
     def __repr__(self) -> str:
         return f"<step {self.rule}: {self.name}>"
+
+    def finish(self) -> None:
+        """The step ends: all of it is there, and it needs its reduction no more."""
+        self.closed, self._pull = True, _nothing
 
     @property
     def name(self) -> str:
@@ -74,7 +83,10 @@ class Step:
             if index >= len(self.made):
                 return
             yield self.made[index]
-            index += 1
+            if self.keep:
+                index += 1
+            else:
+                del self.made[index]
 
     def whole(self, inner: Term) -> Term:
         """A term in the place of the redex, with all that stands around it."""
@@ -98,6 +110,8 @@ class Step:
 class Reduction:
     """The reduction of a term. Iterating gives its steps, and `result` is what it ends in.
 
+    Where steps are not kept, each is gone when the next is asked for, and all are when the result is.
+
     >>> from .reduce import reduce
     >>> reduction = reduce("(λx. x + 1) 2")
     >>> [(step.rule, str(step.redex), str(step.contractum)) for step in reduction]
@@ -106,8 +120,8 @@ class Reduction:
     3
     """
 
-    def __init__(self, term: Term, type: Any, events: Generator[Any, None, Term]) -> None:
-        self.term, self.type = term, type
+    def __init__(self, term: Term, type: Any, events: Generator[Any, None, Term], keep: bool = True) -> None:
+        self.term, self.type, self._keep = term, type, keep
         self._events = events
         self._open: list[Step] = []
         self._made: list[Step] = []
@@ -124,11 +138,11 @@ class Reduction:
             return False
         if step.__class__ is not Step:  # a number: the step ends, and all that are open inside of it
             while len(self._open) > step:
-                self._open.pop().closed = True
+                self._open.pop().finish()
             return True
-        step._pull = self._pull
         (self._open[-1].made if self._open else self._made).append(step)
         if step._contractum is None:
+            step._pull, step.keep = self._pull, self._keep
             self._open.append(step)
         else:
             step.closed = True
@@ -143,7 +157,10 @@ class Reduction:
             if index >= len(self._made):
                 return
             yield self._made[index]
-            index += 1
+            if self._keep:
+                index += 1
+            else:
+                del self._made[index]
 
     @property
     def result(self) -> Term:
@@ -153,10 +170,14 @@ class Reduction:
                 for _ in range(_AT_ONCE):
                     if not self._pull():
                         break
+                    if not self._keep:
+                        (self._open[-1].made if self._open else self._made).clear()
         return self._result
 
     def count(self) -> int:
         """How many steps there are, premises included."""
+        if not self._keep:
+            raise Error("the steps of this reduction are not kept, so they cannot be counted")
         assert self.result is not None
         found, todo = 0, list(self._made)
         while todo:
