@@ -8,6 +8,7 @@ from dynagrad.languages.pullback.evaluate import evaluate
 from dynagrad.languages.pullback.reduction.reduce import reduce
 from dynagrad.languages.pullback.terms import Covector, Term, Zero
 from pullback_oracle import meaning
+from pullback_strangers import stranger
 from pullback_terms import Source
 
 BASIS = [(1.0, 0.0), (0.0, 1.0)]
@@ -45,6 +46,13 @@ def agree(program: Term) -> None:
     wanted = oracle(program)
     for found in (evaluated(program), reduced(program)):
         assert all(near(a, b) for a, b in zip(found, wanted, strict=True)), (str(program), found, wanted)
+
+
+def agree_with_stranger(seed: int) -> None:
+    """Raises AssertionError where a stranger's term has another value than differences in 50 digits give."""
+    text, wanted = stranger(seed)
+    for found in (float(evaluate(text)), float(str(reduce(text).result))):
+        assert abs(found - wanted) <= 1e-9 * max(1.0, abs(wanted)), (text, found, wanted)
 
 
 def drawn(kind: type[Source], seed: int) -> Term:

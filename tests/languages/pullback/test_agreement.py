@@ -4,7 +4,7 @@ Programs that are drawn sum numbers of the size of 1 to 10, which may cancel. Al
 the same digits then: they agree with each other to the last ones, which is what is asked for here; values in 50 digits
 tell how many of them are right, in units of the numbers that were summed.
 
-Costs fifteen seconds: a few hundred random programs, and a dozen compiled ones. The fuzzer has more of them:
+Costs twenty seconds: a few hundred random programs, and a dozen compiled ones. The fuzzer has more of them:
 `make fuzz KINDS=pullback`.
 """
 
@@ -24,8 +24,9 @@ from dynagrad.languages.pullback.evaluate import evaluate
 from dynagrad.languages.pullback.infer import infer
 from dynagrad.languages.pullback.rename import apart
 from dynagrad.languages.pullback.terms import App, Covector, Lam, Num, Pullback, Term
-from pullback_agreement import BASIS, agree, drawn, evaluated, near, oracle, reduced
+from pullback_agreement import BASIS, agree, agree_with_stranger, drawn, evaluated, near, oracle, reduced
 from pullback_oracle import along, substituted
+from pullback_strangers import stranger
 from pullback_terms import HigherSource, Source
 
 EXACT = mpmath.mp.clone()
@@ -42,6 +43,20 @@ def test_random_programs(pick: random.Random, fuel: int) -> None:
 @given(st.randoms(use_true_random=False), st.integers(1, 14))
 def test_random_programs_with_derivatives_along_functions_and_duals(pick: random.Random, fuel: int) -> None:
     agree(HigherSource(pick).program(fuel))
+
+
+@pytest.mark.parametrize("first", range(0, 300, 50))
+def test_terms_of_a_stranger_have_the_values_that_differences_in_50_digits_give(first: int) -> None:
+    """The terms are text of any type, with names that hide others; see `pullback_strangers.py`."""
+    for seed in range(first, first + 50):
+        agree_with_stranger(seed)
+
+
+def test_a_strangers_terms_have_derivatives_along_functions_and_duals() -> None:
+    texts = [stranger(seed)[0] for seed in range(300)]
+    assert sum("Ω" in text for text in texts) > 200
+    assert sum(text.count("Ω") > 2 for text in texts) > 60
+    assert sum("mult''" in text for text in texts) > 20  # what is linear in two variables: duals of duals
 
 
 OPERATIONS = {

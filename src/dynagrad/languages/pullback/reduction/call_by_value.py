@@ -112,7 +112,10 @@ class CallByValue(AbstractMachine):
                     self.context = (lambda inner, n=name: Jac(n, inner), outer)
                     a = yield self.evaluate(along, frame)
                     self.context = outer
-                    return a if isinstance(a, Zero) else Jac(name, a, span=of.span)
+                    if isinstance(a, Zero):
+                        self.step("sum", lambda: Jac(name, ZERO), lambda: ZERO)
+                        return a
+                    return Jac(name, a, span=of.span)
                 case DualMap(_, _, functional):
                     self.context = (lambda inner, d=of, e=frame: dual_of(d, e, inner), outer)
                     a = yield self.evaluate(functional, frame)
@@ -150,6 +153,7 @@ class CallByValue(AbstractMachine):
         form: Term = yield self.evaluate(of.form, frame)
         self.context = outer
         if isinstance(form, Zero):
+            self.step("sum", lambda: around(ZERO), lambda: ZERO)
             return ZERO
         chain: Chain = yield self.taken_apart(Chain(of.pattern, series, self.needed(of, frame), form))
         return chain
@@ -211,22 +215,26 @@ class CallByValue(AbstractMachine):
 
     @rule("sum", "sums")
     def summed(self, of: Term, a: Term, b: Term) -> Call[Term]:
-        """`r + r'` becomes a numeral; values of other types are added part by part."""
+        """`r + r'` becomes a numeral; values of other types are added part by part. What is linear in 0 is 0."""
         made: Term = yield self.add(a, b, of)
         self.step("sum", lambda: Sum(read_back(a), read_back(b)), lambda: read_back(made))
         return made
 
     @rule("dual", "application of a dual")
     def dual_applied(self, f: Term, a: Term) -> Call[Term]:
-        """A dual of R^n multiplies and adds; those of other types apply their tangents."""
+        """A dual of R^n multiplies and adds; those of other types apply their tangents, which are premises."""
         made: Term
+        if isinstance(f, Covector):
+            given = floats(a) if not isinstance(a, Zero) else []
+            if given is None:
+                return self.emit(App(f, a))
+            products = [c * g for c, g in zip(flattened(f.coefficients), given, strict=False)]
+            made = Num(self.at(f, lambda: finite(sum(products), "the value of the dual")))
+            self.step("dual", lambda: App(read_back(f), read_back(a)), lambda: made)
+            return made
+        step = self.step("dual", lambda: App(read_back(f), read_back(a)), None)
+        outer, self.context = self.context, None
         match f:
-            case Covector(coefficients):
-                given = floats(a) if not isinstance(a, Zero) else []
-                if given is None:
-                    return self.emit(App(f, a))
-                products = [c * g for c, g in zip(flattened(coefficients), given, strict=False)]
-                made = Num(self.at(f, lambda: finite(sum(products), "the value of the dual")))
             case Split(first, second):
                 one = yield self.apply(first, self.project(1, a))
                 other = yield self.apply(second, self.project(2, a))
@@ -242,7 +250,8 @@ class CallByValue(AbstractMachine):
             case _:
                 assert isinstance(f, Unread)
                 made = yield self.read(f, a)
-        self.step("dual", lambda: App(read_back(f), read_back(a)), lambda: read_back(made))
+        self.context = outer
+        self.close(step, lambda: read_back(made))
         return made
 
     def apply(self, f: Term, a: Term) -> Call[Term]:
@@ -255,6 +264,7 @@ class CallByValue(AbstractMachine):
             case Chain():
                 made = yield self.pulled_back(f, a)
             case Zero():
+                self.step("sum", lambda: App(ZERO, read_back(a)), lambda: ZERO)
                 made = ZERO
             case Jac():
                 made = self.jacobian(f, a)
@@ -263,10 +273,13 @@ class CallByValue(AbstractMachine):
             case Covector() | Split() | Evaluation() | Along() | Unread():
                 made = yield self.dual_applied(f, a)
             case Sum(first, second):
+                step = self.step("sum", lambda: App(read_back(f), read_back(a)), None)
+                outer, self.context = self.context, None
                 one = yield self.apply(first, a)
                 other = yield self.apply(second, a)
                 made = yield self.add(one, other)
-                self.step("sum", lambda: App(read_back(f), read_back(a)), lambda: read_back(made))
+                self.context = outer
+                self.close(step, lambda: read_back(made))
             case _:
                 made = self.emit(App(f, a))
         return made

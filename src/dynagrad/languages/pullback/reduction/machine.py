@@ -148,8 +148,8 @@ class AbstractMachine(ABC):
         """`(λx. S)^ . T` for a value T."""
 
     @abstractmethod
-    def back(self, chain: Chain, linear: Linear, last: Term, t: Term, outer: Context) -> Call[Adjoints]:
-        """The reverse phase of a pullback: the duals of what its pattern binds."""
+    def back(self, chain: Chain, value: Term, linear: Linear, last: Term, t: Term, outer: Context) -> Call[Term]:
+        """The reverse phase of a pullback: the dual of what its pattern binds."""
 
     @abstractmethod
     def assembled(self, pattern: Pattern, value: Term | None, adjoints: Adjoints) -> Call[Term]:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from ..terms import ZERO, App, DualMap, Jac, Lam, Pair, Pullback, Term, Var, Zero, free_variables, variables_of
 from ..trampoline import Call, pause
 from .administrative import LEFT_OUT
-from .machine import AbstractMachine, Active, Adjoints, Linear, Outcome, Stuck
+from .machine import AbstractMachine, Active, Linear, Outcome, Stuck
 from .numbering import rule
 from .rules import ELEMENTARY, choose, tangent
 from .tuples import matched, nested, nested_pattern
@@ -50,25 +50,24 @@ class Pullbacks(AbstractMachine):
     def pulled_back(self, chain: Chain, value: Term) -> Call[Term]:
         """`((Ω λx. L) . w) V`: forward along the elementary terms, through w, and back."""
         before = self.phase
-        found: tuple[Adjoints] | None = yield self.attempted(self._there_and_back(chain, value))
+        found: Term | None = yield self.attempted(self._there_and_back(chain, value))
         self.phase = before
         if found is None:
             if self.premises:
                 raise Stuck
             return self.emit(App(chain, value))
-        dual: Term = yield self.assembled(chain.pattern, value, found[0])
-        return dual
+        return found
 
-    def _there_and_back(self, chain: Chain, value: Term) -> Call[tuple[Adjoints]]:
+    def _there_and_back(self, chain: Chain, value: Term) -> Call[Term]:
         frame, outer = Activation(chain.environment), self.context
         self.bind(chain.pattern, value, frame)
         self.phase = "forward"
         linear, last, made = yield self.forward(chain, value, frame, {n: n for n in variables_of(chain.pattern)})
         t: Term = yield self.apply(chain.form, made)
         self.phase = "reverse"
-        adjoints: Adjoints = yield self.back(chain, linear, last, t, outer)
+        dual: Term = yield self.back(chain, value, linear, last, t, outer)
         self.context = outer
-        return (adjoints,)
+        return dual
 
     def forward(
         self, chain: Chain, value: Term, frame: Activation, active: dict[str, str]
@@ -110,7 +109,8 @@ class Pullbacks(AbstractMachine):
         else:
             step = self.step("20", lambda: App(link(here, unrolled(next_of(here))), read_back(given)), None)
             jacobian, found = yield self.jacobian_of(of, frame, active)
-            self.close(step, lambda: forward(jacobian, read_back(of, frame) if found is None else read_back(found)))
+            there = found  # the value, if a premise found it
+            self.close(step, lambda: forward(jacobian, read_back(of, frame) if there is None else read_back(there)))
         if found is None:
             self.context = (lambda inner: forward(jacobian, inner), context)
             found = yield self.evaluate(of, frame)

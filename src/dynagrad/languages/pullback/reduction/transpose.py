@@ -52,6 +52,7 @@ class Reverse(Duals):
     def dual_map(self, of: DualMap, frame: Activation, t: Term) -> Call[Term]:
         """`(λx. S)^ . T` for a value T: rule 5, or rule 6 where S is a let series."""
         if isinstance(t, Zero):
+            self.step("sum", lambda: dual_of(of, frame, ZERO), lambda: ZERO)
             return ZERO
         if isinstance(t, Var):
             return self.emit(dual_of(of, frame, t))
@@ -85,34 +86,34 @@ class Reverse(Duals):
         self.close(step, lambda: read_back(made))
         return made
 
-    def back(self, chain: Chain, linear: Linear, last: Term, t: Term, outer: Context) -> Call[Adjoints]:
-        """The reverse phase of a pullback: the duals of what its pattern binds, by rule 5 for each link."""
+    def back(self, chain: Chain, value: Term, linear: Linear, last: Term, t: Term, outer: Context) -> Call[Term]:
+        """The reverse phase of a pullback: the dual of what its pattern binds, by rule 5 for each link."""
         adjoints: Adjoints = {}
-        if isinstance(last, Zero) or isinstance(t, Zero):
-            return adjoints
-        assert isinstance(last, Var)
-        adjoints[last.name] = t
+        made: Term = ZERO
+        if isinstance(last, Var) and not isinstance(t, Zero):
+            adjoints[last.name] = t
         bound = dict.fromkeys(variables_of(chain.pattern))
         names = {**bound, **dict.fromkeys(name for name, _ in linear)}
         contexts = _contexts(self.context, outer)
-        positions = {name: index for index, (name, _) in enumerate(chain.series.bindings)}
+        jacobians = dict(linear)
         log = _Log(chain, adjoints)
-        for name, of in reversed(linear):
-            dual = adjoints.pop(name, None)
-            index = positions[name]
-            if dual is None:
-                continue
+        for index, (name, _) in reversed([*enumerate(chain.series.bindings)]):
+            of = jacobians.get(name, ZERO)
+            dual = adjoints.pop(name, ZERO)
+            final = index == len(chain.series.bindings) - 1
             self.context = contexts[index] if contexts else outer
-            step = self.step("5", log.redex(index, of, dual, index == len(positions) - 1), None)
+            step = self.step("5", log.redex(index, of, t if final else dual, final), None)
             self.context = None
             changed: Adjoints = {}
             yield self.transpose(of, dual, Activation(), names, changed)
             for other, part in changed.items():
                 yield self.put(other, part, adjoints)
             log.note(name, {other: adjoints[other] for other in changed})
-            self.close(step, log.contractum(index))
+            if index == 0:
+                made = yield self.assembled(chain.pattern, value, adjoints)
+            self.close(step, log.contractum(index) if index else _reading(made))
         self.context = outer
-        return adjoints
+        return made
 
     # -- one linear term -----------------------------------------------------------------------------------------------
 
@@ -309,6 +310,10 @@ def _without(names: dict[str, None], pattern: Pattern) -> dict[str, None]:
 
 def _thunk(pattern: Pattern, bound: Term, dual: Term, scope: dict[str, Term]) -> Any:
     return lambda: DualMap(pattern, read_back(bound, scope), read_back(dual))
+
+
+def _reading(value: Term) -> Any:
+    return lambda: read_back(value)
 
 
 def _contexts(context: Context, outer: Context) -> list[Context]:
