@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dynagrad.languages.pullback import reduce
+from dynagrad.languages.pullback import evaluate, reduce
 from dynagrad.languages.pullback.reduction.rules import ELEMENTARY, NAMES
 from dynagrad.languages.pullback.reduction.steps import Reduction, Step
 from dynagrad.languages.pullback.terms import (
@@ -131,6 +131,24 @@ def test_each_step_keeps_the_type_and_the_meaning(kind: type[Source], seed: int)
     """Of small terms, at every step: the whole term before it has the type and the meaning of the first."""
     pick = random.Random(seed)
     assert not changed(kind(pick).program(pick.randrange(1, 5)))
+
+
+ZEROS = [
+    ("((1, 2), 3)^ <0, 1>", 3.0),
+    ("((1, 2), 3)^ <<1, 0>, 1>", 4.0),
+    ("(1, 2, 3)^ <1, 0>", 1.0),
+    ("mult'(0, <1, 2>)", 0.0),
+    ("mult'(<1, 2>, 0)", 0.0),
+    ("mult''(0, <1, 2>, <3, 4>)", 0.0),
+    ("(Jmult . 0) <1, 2>", 0.0),
+    ("(Jmult' . <<1, 2>, 0>) <0, <3, 4>>", 10.0),
+    ("((λy. ((Ω λg. y <<g, 0.5>, g>) . (λ_. 2^)) 1 1)^ . 1^) ((λy. π2 y)^ . 1^)", 2.0),
+]
+
+
+@pytest.mark.parametrize(("text", "wanted"), ZEROS)
+def test_the_term_0_stands_for_a_part_of_any_size(text: str, wanted: float) -> None:
+    assert float(str(reduce(text).result)) == evaluate(text) == wanted
 
 
 def test_reduction_is_lazy() -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ...errors import Error, NotConverged, NotDifferentiable, ValueRangeError, shown
-from ...ir import Node
+from ...ir import Node, multiply
 from ...ir.operation import as_number
 from .cells import (
     ZERO,
@@ -32,7 +32,7 @@ from .cells import (
 )
 from .infer import Typed, infer
 from .parse import parse
-from .primitives import Primitive, finite, known
+from .primitives import Primitive, computed, finite, known
 from .show import show
 from .terms import (
     App,
@@ -194,9 +194,20 @@ class Evaluator:
         if along is ZERO:
             return ZERO
         point, whole = known(of.name), known(of.name + "'")
+        if point.order:  # f'(u, p) may change in u, too
+            return FunctionValue(
+                lambda at, k: lambda: k(self.slope(of, point, _reals(along, point), _reals(at, point)))
+            )
         return FunctionValue(
             lambda at, k: lambda: k(self.computed(of, whole, [*_reals(along, point), *_reals(at, point)]))
         )
+
+    def slope(self, of: Jac, given: Primitive, along: list[Any], at: list[Any]) -> Any:
+        """The derivative of a primitive at a point, along a tangent of all that it is given."""
+        total: Any = ZERO
+        for part, slope in zip(along, computed(given.inputs, given.partials, at), strict=True):
+            total = plus(total, multiply(part, slope))
+        return self.placed(of, lambda: finite(total, "the derivative")) if type(total) is float else total
 
     def both(self, first: Term, second: Term, environment: Environment, k: Callable[[Any, Any], Any]) -> Any:
         return lambda: self.of(first, environment, lambda a: lambda: self.of(second, environment, lambda b: k(a, b)))

@@ -28,7 +28,6 @@ from ..terms import (
     Zero,
 )
 from ..trampoline import Call
-from ..trees import flattened
 from .administrative import LetSeries
 from .machine import AbstractMachine
 from .numbering import rule
@@ -42,11 +41,11 @@ from .values import (
     MachineValue,
     Split,
     Unread,
-    floats,
+    dot,
     halves,
     joined,
-    numbers,
     read_back,
+    reals,
 )
 
 
@@ -190,7 +189,7 @@ class CallByValue(AbstractMachine):
     @rule("3", "value of a primitive")
     def primitive(self, of: Prim, a: Term) -> Term:
         """`f(r)` becomes a numeral."""
-        given = numbers(a, len(known(of.name).inputs))
+        given = reals(a, known(of.name))
         if given is None:
             return self.emit(Prim(of.name, a))
         value = Num(self.at(of, lambda: known(of.name).value(given)))
@@ -200,8 +199,7 @@ class CallByValue(AbstractMachine):
     @rule("4", "Jacobian of a primitive")
     def jacobian(self, f: Jac, a: Term) -> Term:
         """`(Jf . r) r'` becomes a numeral."""
-        width = len(known(f.name).inputs)
-        at, ds = numbers(a, width), numbers(f.along, width)
+        at, ds = reals(a, known(f.name)), reals(f.along, known(f.name))
         if at is None or ds is None:
             return self.emit(App(f, a))
 
@@ -225,11 +223,10 @@ class CallByValue(AbstractMachine):
         """A dual of R^n multiplies and adds; those of other types apply their tangents, which are premises."""
         made: Term
         if isinstance(f, Covector):
-            given = floats(a) if not isinstance(a, Zero) else []
-            if given is None:
+            total = dot(f.coefficients, a)
+            if total is None:
                 return self.emit(App(f, a))
-            products = [c * g for c, g in zip(flattened(f.coefficients), given, strict=False)]
-            made = Num(self.at(f, lambda: finite(sum(products), "the value of the dual")))
+            made = Num(self.at(f, lambda: finite(total, "the value of the dual")))
             self.step("dual", lambda: App(read_back(f), read_back(a)), lambda: made)
             return made
         step = self.step("dual", lambda: App(read_back(f), read_back(a)), None)

@@ -28,7 +28,7 @@ from ..types import Product, Type, flat, resolved
 from .machine import AbstractMachine, Adjoints
 from .rules import total
 from .tuples import tuple_of
-from .values import Along, Evaluation, Split, Unread, halves, joined, numbers, zeros_like
+from .values import Along, Evaluation, Split, Unread, halves, joined, reals, zeros_like
 
 
 class Duals(AbstractMachine):
@@ -69,7 +69,7 @@ class Duals(AbstractMachine):
         t = yield self.coefficients(t)
         if isinstance(t, Zero):
             return ZERO
-        given = numbers(at, len(known(of.name).inputs))
+        given = reals(at, known(of.name))
         if given is None or not isinstance(t, Covector):
             fresh = self.fresh("u")
             return self.emit(DualMap(fresh, App(Jac(of.name, Var(fresh)), at), t))

@@ -10,12 +10,12 @@ from collections.abc import Callable
 
 from ..terms import ZERO, App, DualMap, Jac, Lam, Pair, Pullback, Term, Var, Zero, free_variables, variables_of
 from ..trampoline import Call, pause
-from .administrative import LEFT_OUT
+from .administrative import LEFT_OUT, lets
 from .machine import AbstractMachine, Active, Linear, Outcome, Stuck
 from .numbering import rule
 from .rules import ELEMENTARY, choose, tangent
 from .tuples import matched, nested, nested_pattern
-from .values import Activation, Chain, is_abbreviated, read_back
+from .values import Activation, Chain, Deferred, depends, is_abbreviated, read_back, unreduced
 
 _SHOWN = 20
 """How many links of a pullback stand in the abbreviation of a term."""
@@ -127,6 +127,10 @@ class Pullbacks(AbstractMachine):
     ) -> Call[Outcome]:
         """The Jacobian of an elementary term, by its rule. That of the last of a pullback is the `whole` redex, and
         becomes what `becomes` says of the Jacobian and the value."""
+        if isinstance(of, Deferred) and depends(of, active):  # by the pullback that it is
+            inner = unreduced(of)
+            linear, last, value = yield self.series_jacobian(inner, self.needed_in(inner, frame), dict(active))
+            return (ZERO if isinstance(last, Zero) else lets(linear, last)), value
         number = choose(of, active)
         if isinstance(of, App) and number == "19b" and self.is_dual(self.value_of(of.function, frame)):
             number = "14"

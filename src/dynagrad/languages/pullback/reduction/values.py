@@ -15,6 +15,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 
 from ....errors import Span
+from ..primitives import Primitive
 from ..terms import (
     BINDERS,
     ZERO,
@@ -196,6 +197,41 @@ def numbers(value: Term, width: int) -> list[float] | None:
     if isinstance(value, Zero):
         return [0.0] * width
     return floats(value)
+
+
+def dot(coefficients: Coefficients, value: Term) -> float | None:
+    """The value of a dual of R^n at a tangent, in which 0 may stand for any part; None where a number is not known."""
+    total = 0.0
+    todo = [(coefficients, value)]
+    while todo:
+        part, given = todo.pop()
+        match given:
+            case Zero():
+                pass
+            case Num(number) if not isinstance(part, tuple):
+                total += part * number
+            case Pair(first, second) if isinstance(part, tuple):
+                todo += ((part[1], second), (part[0], first))
+            case _:
+                return None
+    return total
+
+
+def reals(value: Term, given: Primitive) -> list[float] | None:
+    """The numbers that a primitive is given: its tangents, and the point, each of which may be the term 0."""
+    found: list[float] = []
+    for index in range(given.order + 1):
+        block = value
+        if index < given.order:
+            if isinstance(value, Pair):
+                block, value = value.first, value.second
+            elif not isinstance(value, Zero):
+                return None
+        inner = numbers(block, given.width)
+        if inner is None:
+            return None
+        found += inner
+    return found
 
 
 def halves(dual: Term) -> tuple[Term, Term] | None:
