@@ -66,7 +66,7 @@ class Primitive:
         """The partial derivatives, as nodes."""
         return tuple(_partials(self.output, self.inputs))
 
-    @kept
+    @cached
     def partials_in_order(self) -> tuple[Node, ...]:
         """What the partial derivatives are computed of, in the order in which it is."""
         return tuple(order(self.partials))

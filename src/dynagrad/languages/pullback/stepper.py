@@ -91,7 +91,8 @@ nav a{margin-right:1rem;color:inherit}
 .old{background:var(--old);border-radius:3px;padding:0 .2rem}
 .new{background:var(--new);border-radius:3px;padding:0 .2rem}
 .whole{display:block;margin:.15rem 0}details{margin:.3rem 0}summary{cursor:pointer;opacity:.8}
-.phase,.result{scroll-margin-top:3.5rem}.phase{margin:1.4rem 0 .4rem;font-size:1.05rem}.result{background:var(--soft);padding:.7rem 1rem;border-radius:6px}
+.phase,.result{scroll-margin-top:3.5rem}
+.phase{margin:1.4rem 0 .4rem;font-size:1.05rem}.result{background:var(--soft);padding:.7rem 1rem;border-radius:6px}
 """.strip()
 
 
