@@ -23,7 +23,7 @@ from fuzz.run import fuzz
         ("headers", 1),
         ("calls", 20),
         ("pullback", 3000),
-        ("steps", 60),
+        ("steps", 15),
     ],
 )
 def test_nothing_crashes_and_every_error_is_one_of_ours(kind: str, count: int) -> None:
