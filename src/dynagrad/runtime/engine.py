@@ -69,6 +69,37 @@ class Settings(ctypes.Structure):
     )
 
 
+class Backward(ctypes.Structure):
+    """`dynagrad::Backward`: functions of the library that has the backward pass."""
+
+    _fields_ = tuple((name, ctypes.c_void_p) for name in ("open", "seed", "backward", "rows"))
+
+
+class Examples(ctypes.Structure):
+    """`dynagrad::Examples`."""
+
+    _fields_ = (
+        ("count", ctypes.c_int64),
+        ("tables", ctypes.c_int64),
+        *((name, ctypes.c_void_p) for name in ("world", "facts", "weights", "constants", "settings")),
+        ("goal", ctypes.c_int64),
+        ("width", ctypes.c_int64),
+        *((name, ctypes.c_void_p) for name in ("arguments", "ending", "words", "backward")),
+        ("of_log", ctypes.c_int64),
+        ("cotangent", ctypes.c_void_p),
+        ("keys", ctypes.c_int64),
+        *((name, ctypes.c_void_p) for name in ("table", "rows", "given", "own", "total")),
+    )
+
+
+class Ending(IntEnum):
+    """`dynagrad::Ending`: what became of an example."""
+
+    PLAIN = 0
+    UNDERIVED = 1
+    APART = 2
+
+
 _COUNTS = (
     "status",
     "partial",
@@ -186,6 +217,7 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "forest_take": (_Made, _P, _P, _P),
     "forest_free": (None, _P),
     "forest_arguments": (None, _P, _L, _P, _L, _P),
+    "examples": (_L, _P, _P, _P),
 }
 
 _ADJOINT_FUNCTIONS: dict[str, tuple[Any, ...]] = {
@@ -250,10 +282,14 @@ class Engine:
 
     def __init__(self, path: Path, backward: Path | None = None) -> None:
         self.path, self.goes_back = path, backward is not None
+        self.backward: Backward | None = None
+        """The functions of the backward pass, for native code."""
         library = load(path)
         self._take(library, _FUNCTIONS)
         if backward is not None:
             self._take(load(backward), _ADJOINT_FUNCTIONS)
+            used: tuple[Any, ...] = (self.adjoints_open, self.adjoints_seed, self.adjoints_backward, self.adjoints_rows)
+            self.backward = Backward(*(ctypes.cast(f, ctypes.c_void_p).value for f in used))
             size = load(backward).function("dg_chart_size", _L)()
             if size != self.chart_size():
                 raise CompileError(

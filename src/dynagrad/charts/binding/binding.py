@@ -21,7 +21,16 @@ from typing import Any
 
 import numpy as np
 
-from ...codegen.rules.compiled import CompiledPlan, Compiler, Stop, compile_backward, compile_plan, compiler, extends
+from ...codegen.rules.compiled import (
+    CompiledPlan,
+    Compiler,
+    Stop,
+    WeightTable,
+    compile_backward,
+    compile_plan,
+    compiler,
+    extends,
+)
 from ...errors import NotConverged, say
 from ...facts.relation import Codes, Relation, TextColumn, concatenate
 from ...forks import cached, held, renewed
@@ -33,7 +42,18 @@ from .background import Jobs
 from .background import until as left
 from .context import ProgramContext, axiom_relations
 from .encoding import Encoding, kinds, program_constants, settle_texts
-from .loading import Directions, Loaded, LoadedRun, Prepared, RunFacts, load_shared, loaded_run, set_up, set_up_again
+from .loading import (
+    Directions,
+    Loaded,
+    LoadedRun,
+    Prepared,
+    RunFacts,
+    load_shared,
+    loaded_run,
+    set_up,
+    set_up_again,
+    shared_weights,
+)
 from .summary import CodedFacts, Signature, fits, is_superior, rounded, signature, summarise
 from .suspicious_facts import warn, warn_of_iteration
 
@@ -250,13 +270,18 @@ class Binding:
 
     def again(self, kept: LoadedRun, iterate: bool, room: int | None) -> Prepared | None:
         """A chart over facts that were kept, as `prepare` makes one; None where they have to be prepared anew."""
+        shared = self.shared_weights(kept, iterate)
+        return None if shared is None else set_up_again(kept, shared, self.relations, room)
+
+    def shared_weights(self, kept: LoadedRun, iterate: bool) -> dict[int, WeightTable] | None:
+        """The numbers of the shared facts for a run that was kept, by table; None where it has to be prepared anew."""
         if kept.how != (self.derivatives, iterate):
             return None
         with self._locked(None):
             for base in self._bases.values():
                 loaded = base.loaded.get(id(kept.compiled.generated))
                 if loaded is not None:
-                    found = set_up_again(kept, loaded, self.relations, self.context.scale, room)
+                    found = shared_weights(kept, loaded, self.relations, self.context.scale)
                     if found is not None:
                         return found
         return None

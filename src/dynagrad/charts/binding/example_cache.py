@@ -6,18 +6,21 @@ encodes and loads the facts of each once. Examples are known by the objects that
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
-from .loading import LoadedRun
+from .groups import Group, LoadedExample, groups
 
 MOST_BYTES = 1 << 28
 """About how many bytes of facts are kept."""
 EXAMPLE_BYTES, ROW_BYTES = 8192, 64
 """About what an example takes, and what each of its facts adds."""
+MOST_GROUPED = 4
+"""How many times the number of examples may be in the groups that are kept: data may come in ever new orders."""
 
 Name = tuple[Any, ...]
 """Objects that tell an example from others, by what they are and not by what is in them."""
+Key = tuple[Hashable, ...]
 
 
 class ExampleCache:
@@ -25,45 +28,82 @@ class ExampleCache:
 
     def __init__(self, room: int = MOST_BYTES) -> None:
         self._room = room
-        self._held: dict[tuple[int, ...], tuple[Name, LoadedRun]] = {}
+        self._held: dict[Key, tuple[Name, LoadedExample]] = {}  # the name too: while it is held, no other object has its id
+        self._groups: dict[tuple[Key, ...], list[Group]] = {}
+        self._grouped = 0
 
     def __len__(self) -> int:
         return len(self._held)
 
-    def get(self, name: Name) -> LoadedRun | None:
+    def get(self, key: Key) -> LoadedExample | None:
         """What is kept of an example."""
-        found = self._held.get(tuple(map(id, name)))
+        found = self._held.get(key)
         return None if found is None else found[1]
 
-    def put(self, name: Name, loaded: LoadedRun) -> None:
+    def put(self, key: Key, name: Name, example: LoadedExample) -> None:
         """Keeps an example in place of what was kept of it, if there is room."""
-        key = tuple(map(id, name))
-        size = EXAMPLE_BYTES + ROW_BYTES * loaded.rows
+        size = EXAMPLE_BYTES + ROW_BYTES * example.run.rows
         if key in self._held:
-            self._room += EXAMPLE_BYTES + ROW_BYTES * self._held.pop(key)[1].rows
+            self._room += EXAMPLE_BYTES + ROW_BYTES * self._held.pop(key)[1].run.rows
+            self._groups.clear()
         if size <= self._room:
             self._room -= size
-            self._held[key] = name, loaded  # the name too: while it is held, no other object has its id
+            self._held[key] = name, example
+
+    def groups(self, keys: tuple[Key, ...]) -> list[Group] | None:
+        """Examples of which all are kept, in groups as they were put together before."""
+        return self._groups.get(keys)
+
+    def put_groups(self, keys: tuple[Key, ...], made: list[Group]) -> None:
+        """Keeps groups, if all of their examples are kept."""
+        if not all(key in self._held for key in keys):
+            return
+        self._grouped = self._grouped + len(keys) if self._groups else len(keys)
+        if self._grouped > MOST_GROUPED * len(self._held):
+            self._groups.clear()
+            self._grouped = len(keys)
+        self._groups[keys] = made
 
 
 class CachedBatch:
-    """The cached examples of one batch, each handed out once: two runs cannot share a world."""
+    """The cached examples of one batch, each handed out once: two runs cannot share a world.
 
-    def __init__(self, cache: ExampleCache, names: Sequence[Name]) -> None:
+    `how` is what else tells runs apart, by what it is equal to.
+    """
+
+    def __init__(self, cache: ExampleCache, names: Sequence[Name], how: Hashable = None) -> None:
         self._cache, self._names = cache, names
-        self._taken: set[tuple[int, ...]] = set()
+        self._keys: list[Key] = [(how, *map(id, name)) for name in names]
+        self._taken: set[Key] = set()
         self._mine: set[int] = set()
 
-    def take(self, n: int) -> LoadedRun | None:
+    def take(self, n: int) -> LoadedExample | None:
         """What is kept of an example, unless a run of this batch has it."""
-        key = tuple(map(id, self._names[n]))
+        key = self._keys[n]
         if key in self._taken:
             return None
         self._taken.add(key)
         self._mine.add(n)
-        return self._cache.get(self._names[n])
+        return self._cache.get(key)
 
-    def put(self, n: int, loaded: LoadedRun | None) -> None:
-        """Keeps what an example left, if it left anything."""
-        if loaded is not None and n in self._mine:
-            self._cache.put(self._names[n], loaded)
+    def put(self, n: int, example: LoadedExample) -> None:
+        """Keeps an example."""
+        if n in self._mine:
+            self._cache.put(self._keys[n], self._names[n], example)
+
+    def take_groups(self, begin: int, end: int) -> list[Group] | None:
+        """Examples in groups that are kept, unless a run of this batch has one of them."""
+        keys = tuple(self._keys[begin:end])
+        found = self._cache.groups(keys)
+        if found is None or not self._taken.isdisjoint(keys):
+            return None
+        self._taken.update(keys)
+        return found
+
+    def grouped(self, begin: int, end: int, examples: Sequence[LoadedExample | None]) -> list[Group]:
+        """Examples in groups, which are kept if these examples are."""
+        made = groups(examples)
+        keys = tuple(self._keys[begin:end])
+        if all(e is not None and self._cache.get(k) is e for k, e in zip(keys, examples, strict=True)):
+            self._cache.put_groups(keys, made)
+        return made

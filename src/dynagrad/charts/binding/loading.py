@@ -233,21 +233,27 @@ def loaded_run(context: ProgramContext, prepared: Prepared, run: Mapping[str, Re
     )
 
 
-def set_up_again(
-    kept: LoadedRun, loaded: Loaded, relations: Mapping[str, Relation], scale: Scale, room: int | None
-) -> Prepared | None:
-    """A chart over the facts of a run that was kept, and `relations`, those that it shares with others.
+def shared_weights(
+    kept: LoadedRun, loaded: Loaded, relations: Mapping[str, Relation], scale: Scale
+) -> dict[int, WeightTable] | None:
+    """The numbers of the shared facts for a run that was kept, by table.
 
     None where it was not made over the shared facts that are loaded now.
     """
     if kept.world.base is not loaded.world or any(key not in loaded.facts for key, _ in kept.shared):
         return None
-    weights = list(kept.weights)
-    for key, number in kept.shared:
+    for key, _ in kept.shared:
         if key not in loaded.weights:
             words = jet_words(scale, relations[key], loaded.order)
             loaded.weights[key] = WeightTable(loaded.facts[key], words)
-        weights[number] = loaded.weights[key]
+    return {number: loaded.weights[key] for key, number in kept.shared}
+
+
+def set_up_again(
+    kept: LoadedRun, shared: Mapping[int, WeightTable], relations: Mapping[str, Relation], room: int | None
+) -> Prepared:
+    """A chart over the facts of a run that was kept, and `relations`, those that it shares with others."""
+    weights = [shared.get(number, held) for number, held in enumerate(kept.weights)]
     if room is not None:
         kept.world.limit(room)
     chart = NativeChart(kept.compiled.engine, kept.world, weights, kept.constants)

@@ -191,8 +191,8 @@ def _run(
         asked |= {"gradient": task.keys, "objective": objective, "cotangents": np.asarray(weights, np.float64)}
     if task.cache is None:
         return task.bound.run_batch(facts, **asked)
-    names = [(e.facts, *((e.observed,) if e.observed else ()), side, task.gradient) for e in examples]
-    return run_cached(task.bound, facts, CachedBatch(task.cache, names), **asked)
+    names = [(e.facts, e.observed) if e.observed else (e.facts,) for e in examples]
+    return run_cached(task.bound, facts, CachedBatch(task.cache, names, (goal, side, task.gradient)), **asked)
 
 
 def _gradient(task: Task, batch: Batch) -> dict[str, Doubles]:

@@ -3,6 +3,7 @@
 #include "builtins.hpp"
 #include "chart.hpp"
 #include "entry.hpp"
+#include "examples.hpp"
 
 #define DYNAGRAD_EXPORT extern "C" __attribute__((visibility("default")))
 
@@ -276,6 +277,11 @@ DYNAGRAD_EXPORT int64_t dg_tape_pops(const ChartBase* c, int32_t* tables, int64_
     tables[t] = (int32_t)dynagrad::table_of(h), cells[t] = dynagrad::cell_of(h);
   }
   return pops.size;
+}
+
+// Many examples, see `examples.hpp`; -1 where they were told to stop.
+DYNAGRAD_EXPORT int64_t dg_examples(const dynagrad::Examples* examples, const Host* host, int32_t* stop) {
+  return dynagrad::run_examples(*examples, host, stop);
 }
 
 #ifdef DYNAGRAD_RUNTIME  // templates that programs are linked to
