@@ -111,8 +111,8 @@ def hmm() -> list[Row]:
 CRF = """
 :- semiring log.
 enter(T,0)   += tag(0,T).
-enter(T,I+1) += at(S,I) * trans(S,T) * tag(I+1,T).
-at(T,I)      += enter(T,I) * emit(T,X) * word(I,X).
+enter(T,I+1) += at(S,I) * trans(S,T).
+at(T,I)      += enter(T,I) * emit(T,X) * word(I,X) * tag(I,T).
 goal         += at(_,N) * last(N).
 """
 TAGS, KINDS, LENGTH, COUNT = 20, 400, 25, 200

@@ -284,8 +284,10 @@ def _loaded(work: _Work, chart: Chart) -> LoadedExample | None:
     except Error:  # told as the run ends
         return None
     table = prepared.compiled.plan.tables.get(key)
-    loaded = None if table is None or codes is None else run.leaves()
-    return None if table is None or codes is None or loaded is None else LoadedExample(loaded, table.number, tuple(codes))
+    if table is None or codes is None:
+        return None
+    loaded = run.leaves()
+    return None if loaded is None else LoadedExample(loaded, table.number, tuple(codes))
 
 
 def _finished(work: _Work, part: _Part, end: int, rows: GradientRows | None) -> _PartResult:

@@ -444,8 +444,8 @@ class Bound:
         `real` and plain programs the sum of their `"log"`. For a predicate whose facts the examples bring, such as the
         outputs of a neural network, it has a list of tables, one an example. `cotangents` weights the examples, one
         number each. An example that fails contributes nothing; one whose query was not derived has value zero, so it
-        contributes nothing to a sum, and has no log. Contributions are added in the order of the examples, so the
-        result is the same for any number of threads. `Chart.gradient` says what a single derivative is.
+        contributes nothing to a sum, and has no log. Contributions are added in an order that depends on the examples
+        alone, so the result is the same for any number of threads. `Chart.gradient` says what a single derivative is.
 
         `best=k` keeps the k best derivations of the query for each example, in `.best`, and `sample=n` so many draws
         from them with this `seed`, in `.samples`; an example whose query was not derived has none.

@@ -28,7 +28,8 @@ class ExampleCache:
 
     def __init__(self, room: int = MOST_BYTES) -> None:
         self._room = room
-        self._held: dict[Key, tuple[Name, LoadedExample]] = {}  # the name too: while it is held, no other object has its id
+        # with the name: while it is held, no other object has its id
+        self._held: dict[Key, tuple[Name, LoadedExample]] = {}
         self._groups: dict[tuple[Key, ...], list[Group]] = {}
         self._grouped = 0
 

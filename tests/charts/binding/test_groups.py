@@ -1,0 +1,118 @@
+"""Batches whose examples native code runs in one call give what their charts give one by one."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dynagrad as dg
+from dynagrad.charts import examples as batches
+from dynagrad.charts.binding.example_cache import CachedBatch, ExampleCache
+from dynagrad.charts.program import run_cached
+
+CHAIN = """
+at(S,0) += init(S) * seen(0,S).
+at(T,J) += at(S,I) * move(S,T) * seen(J,T) for J = I+1.
+goal += at(_,N) * last(N).
+"""
+STATES = "abc"
+KEYS = ["init/1", "move/2"]
+
+
+def example(length: int, names: str = STATES) -> dict[str, Any]:
+    return {"seen/2": [(i, s) for i in range(length) for s in names], "last/1": [(length - 1,)]}
+
+
+def bound(semiring: str, least: float = 1.0) -> dg.Bound:
+    random = np.random.default_rng(0)
+    rows = {
+        "init/1": [(s, least + random.random()) for s in STATES],
+        "move/2": [(s, t, least + random.random()) for s in STATES for t in STATES],
+    }
+    return dg.Program(f":- semiring {semiring}.{CHAIN}").bind(rows)
+
+
+@pytest.fixture
+def alone(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The examples that are run one by one."""
+    found: list[int] = []
+    finish = batches._Work.finish
+    monkeypatch.setattr(batches._Work, "finish", lambda work, n, chart: found.append(n) or finish(work, n, chart))
+    return found
+
+
+@pytest.mark.parametrize("semiring", ["real", "log", "viterbi", "tropical"])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_sums_are_those_of_charts(semiring: str, threads: int, alone: list[int]) -> None:
+    facts = [example(1 + n % 5, "cab" if n % 3 else "ab") for n in range(70)]
+    weights = np.random.default_rng(1).random(70) - 0.5
+    now = bound(semiring)
+    batch = now.run_batch(facts, query="goal", gradient=KEYS, cotangents=weights, threads=threads)
+    assert not batch.errors
+    assert alone == []
+    charts = [now.run(f) for f in facts]
+    assert batch.values.tolist() == [c["goal"] for c in charts]
+    for key in KEYS:
+        expected = sum(w * c.gradient("goal")[key].values for w, c in zip(weights, charts, strict=True))
+        assert np.allclose(batch.gradient[key].values, expected, rtol=1e-12, atol=1e-13)
+
+
+def test_the_gradient_of_logs(alone: list[int]) -> None:
+    facts, now = [example(1 + n % 4) for n in range(20)], bound("real")
+    batch = now.run_batch(facts, query="goal", gradient=KEYS, objective="log")
+    assert alone == []
+    charts = [now.run(f) for f in facts]
+    for key in KEYS:
+        expected = sum(c.gradient("goal")[key].values / c["goal"] for c in charts)
+        assert np.allclose(batch.gradient[key].values, expected, rtol=1e-12)
+
+
+def test_what_is_not_plain_is_run_apart_and_said(alone: list[int]) -> None:
+    """An example that fails, one that is not derived, one that underflows and one whose gradient is infinite."""
+    now = bound("real")
+    facts = [example(2) for _ in range(40)]
+    facts[7] = {"seen/2": 7}
+    facts[11] = {"seen/2": [(0, "a")], "last/1": [(5,)]}
+    facts[23] = {"seen/2": [(0, "a", 1e-320)], "last/1": [(0,)]}
+    facts[31] = {"seen/2": [(0, "a", 1e308), (1, "a", 1e308)], "last/1": [(1,)]}
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        batch = now.run_batch(facts, query="goal", gradient=KEYS)
+    assert sorted(batch.errors) == [7, 31]
+    assert set(alone) == {23, 31}
+    assert batch.values[11] == 0
+    assert ["example 23" in str(w.message) for w in said] == [True]
+    plain = [f for n, f in enumerate(facts) if n not in (7, 11, 31)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        rest = now.run_batch(plain, query="goal", gradient=KEYS)
+    for key in KEYS:
+        assert np.allclose(batch.gradient[key].values, rest.gradient[key].values, rtol=1e-13)
+
+
+def test_without_a_value_there_is_no_log(alone: list[int]) -> None:
+    facts = [example(2), {"seen/2": [(0, "a")], "last/1": [(5,)]}]
+    batch = bound("real").run_batch(facts, query="goal", gradient=KEYS, objective="log")
+    assert "takes the log of a positive number" in str(batch.errors[1])
+    assert alone == [1]
+    batch = bound("log").run_batch(facts, query="goal", gradient=KEYS)
+    assert not batch.errors
+    assert batch.values[1] == -math.inf
+
+
+def test_groups_are_kept_and_forgotten_where_data_change_their_order() -> None:
+    facts = [example(1 + n % 3) for n in range(48)]
+    cache, now, random = ExampleCache(), bound("log"), np.random.default_rng(2)
+    for _ in range(9):
+        order = random.permutation(48)
+        mine = [facts[n] for n in order]
+        batch = run_cached(now, mine, CachedBatch(cache, [(f,) for f in mine]), query="goal", gradient=KEYS, threads=2)
+        other = now.run_batch(mine, query="goal", gradient=KEYS, threads=1)
+        assert batch.values.tobytes() == other.values.tobytes()
+        for key in KEYS:
+            assert batch.gradient[key].values.tobytes() == other.gradient[key].values.tobytes()
+        assert sum(map(len, cache._groups)) <= 4 * 48
