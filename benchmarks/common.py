@@ -70,12 +70,12 @@ def medians(*works: Callable[[], float], repeats: int = 15) -> list[float]:
     return [statistics.median(figures) for figures in zip(*rounds, strict=True)]
 
 
-def python(code: str, cache: str | None = None) -> list[float]:
+def python(code: str, cache: str | None = None, **environment: str) -> list[float]:
     """The numbers that Python code prints in a process of its own, and in the cache folder `cache` if one is named.
 
     Byte code is cached, as it is for users, whatever the settings of this process.
     """
-    env = {**os.environ, "PYTHONPYCACHEPREFIX": str(BUILD / "bytecode")}
+    env = {**os.environ, **environment, "PYTHONPYCACHEPREFIX": str(BUILD / "bytecode")}
     env.pop("PYTHONDONTWRITEBYTECODE", None)
     if cache is not None:
         env["DYNAGRAD_CACHE"] = cache
