@@ -32,7 +32,8 @@ def dvl(
         str | None, typer.Option("--show", metavar="graph|c++", help="Print what is compiled, in place of running it.")
     ] = None,
     max_steps: Annotated[
-        int | None, typer.Option("--max-steps", min=1, help="End each expression after so many calls.")
+        int | None,
+        typer.Option("--max-steps", min=1, help="End each expression after so many calls; 1,000,000,000 unless told."),
     ] = None,
 ) -> None:
     """Run a DVL program: print the values of its expressions, and check them against what it says of them."""

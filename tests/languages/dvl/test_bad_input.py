@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import dynagrad as dg
+from dynagrad.languages.dvl import procedures
 from dynagrad.languages.dvl.program import Program
 
 BAD = [
@@ -112,6 +113,13 @@ def test_what_a_run_finds_is_an_error_of_the_run() -> None:
 def test_a_run_can_be_stopped() -> None:
     with pytest.raises(dg.SourceError, match=r"stopped after .* steps, as `f` was called"):
         Program("(define (f x) (f x)) (f 1)").run(max_steps=100_000)
+
+
+def test_a_run_has_a_bound_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(procedures, "MOST_STEPS", 200_000)
+    with pytest.raises(dg.SourceError, match=r"stopped after 200,000 steps, as `f` was called; allow more") as caught:
+        Program("1\n(define (f x) (f x))\n(f 1)").run()
+    assert caught.value.span is not None and caught.value.span.line == 3
 
 
 def test_text_may_be_nested_deeply() -> None:

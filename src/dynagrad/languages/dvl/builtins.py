@@ -50,7 +50,7 @@ class Builtin(Procedure):
     def spread(self, x: Any) -> list[Any]:
         """The arguments in a chain of pairs."""
         if not self.most:
-            return []
+            return no_arguments(x, f"{self.name} takes no arguments") and []
         found = [x]
         while len(found) < self.most and is_pair(found[-1]):
             found[-1:] = found[-1]

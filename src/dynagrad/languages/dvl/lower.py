@@ -99,7 +99,12 @@ def fresh(name: str) -> str:
 _SHOWN: dict[str, str] = {}
 
 
-def place(datum: Datum) -> Position:
+def place(datum: Datum) -> Position | None:
+    """The place of a datum, unless it is in a library: there, errors have the place of the call from outside."""
+    return None if datum.source.library else position(datum)
+
+
+def position(datum: Datum) -> Position:
     """The place of a datum as the compiler has it: columns in bytes, from 0."""
     file, span, text = datum.source.file, datum.span, datum.source.text
     if file.startswith("<") and _SHOWN.get(file) is not text:  # errors show lines of texts that are in no file

@@ -29,8 +29,7 @@ from ...compiler.frontend.core import (
 from ...compiler.frontend.core import Atom as CoreAtom
 from ...errors import Error, SourceError, Span
 from .builtins import BUILTINS, FIRST, REST, Builtin
-from .lower import FunctionGroup, Item, place
-from .prelude import PRELUDE
+from .lower import FunctionGroup, Item, position
 from .procedures import DvlClosure, LambdaCode, run
 from .reader import Datum
 from .variables import free
@@ -46,7 +45,7 @@ _FAST = {
     ">=": "{0} >= {1}",
     "=": "{0} == {1}",
 }
-_TESTS = {"null?": "{0} == ()", "not": "{0} is False"}
+_TESTS = {"null?": "{0}.__class__ is tuple and not {0}", "not": "{0} is False"}
 
 
 class Machine:
@@ -106,7 +105,7 @@ class Machine:
         except SourceError:
             raise
         except (Error, ArithmeticError, ValueError, RecursionError) as problem:
-            raise placed(problem, self.place_of(problem) or place(datum)) from problem
+            raise placed(problem, self.place_of(problem) or position(datum)) from problem
 
     def place_of(self, problem: BaseException) -> Position | None:
         """The place that an error came from, if it is known; not one in the prelude, but where that was called."""
@@ -114,13 +113,13 @@ class Machine:
             places = self.places.get(frame.f_code.co_filename)
             if places is not None:
                 at = next((p for p in reversed(places[:line]) if p is not None), None)
-                if at is not None and at.file != PRELUDE:
+                if at is not None:
                     return at
         waiting: list[Callable[..., Any]] = getattr(problem, "dvl_frames", [])
         for then in reversed(waiting):
             places = self.places.get(then.__code__.co_filename)
             called = None if places is None else places[int(then.__code__.co_firstlineno) - 1]
-            if called is not None and called.file != PRELUDE:
+            if called is not None:
                 return called
         return None
 

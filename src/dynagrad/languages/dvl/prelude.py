@@ -26,6 +26,6 @@ def on_unions() -> tuple[SymbolScope, Definitions]:
 
 def _defined(path: str) -> tuple[SymbolScope, Definitions]:
     """What symbols mean, and the procedures that a file of the package defines."""
-    body = read(SourceText(Path(path).read_text(encoding="utf-8"), path))
+    body = read(SourceText(Path(path).read_text(encoding="utf-8"), path, library=True))
     _, scope, found = sequence(body, SymbolScope(dict(BUILTINS)))
     return scope, found

@@ -21,7 +21,7 @@ from ...eager.sweep import sweep
 from ...errors import Error, NotDifferentiable
 from ...ir import Node
 from .data import Gensym, Procedure, is_pair, is_real
-from .vectors import Vectors, constant, said
+from .vectors import Vectors, constant, said, stays
 
 Stack = list[tuple[Callable[[Any, Any, Any], Any], Any]]
 Step = tuple[Any, Any]
@@ -31,6 +31,8 @@ Step = tuple[Any, Any]
 _ROUNDS = 100_000
 DEEPEST = 3_000_000
 """Calls that wait for others, at most: their frames have to be somewhere."""
+MOST_STEPS = 1_000_000_000
+"""Calls that a run may make, unless it is told otherwise: some minutes of them."""
 
 
 def run(f: Any, x: Any, max_steps: int | None = None) -> Any:
@@ -65,8 +67,9 @@ def _run(f: Any, x: Any, stack: Stack, max_steps: int | None) -> Any:
         name = getattr(f, "name", "a procedure")
         if len(stack) > DEEPEST:
             raise Error(f"more than {DEEPEST:,} calls wait for the result of another, as `{name}` is called")
-        if max_steps is not None and done >= max_steps:
-            raise Error(f"the program was stopped after {done:,} steps, as `{name}` was called")
+        if done >= (MOST_STEPS if max_steps is None else max_steps):
+            more = "allow more with max_steps, or --max-steps"
+            raise Error(f"the program was stopped after {done:,} steps, as `{name}` was called; {more}")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -355,14 +358,17 @@ def _serial(tag: Any) -> int:
 
 def make_bundle(tag: Any, x: Any, d: Any) -> Any:
     """`x` with a tangent `d` along a tag, part by part."""
-    serial = _serial(tag)
+    return _bundled(_serial(tag), x, d, False)
+
+
+def _bundled(serial: int, x: Any, d: Any, inside: bool) -> Any:
     front: list[Any] = []
     while is_pair(x) and is_pair(d):
-        front.append(make_bundle(tag, x[0], d[0]))
-        x, d = x[1], d[1]
+        front.append(_bundled(serial, x[0], d[0], True))
+        x, d, inside = x[1], d[1], True
     if is_real(x) and is_real(d):
         last = ordered(serial, x, d)
-    elif constant(x):
+    elif type(x) is type(d) and stays(x, inside) and x == d:
         last = x
     elif callable(x) and callable(d):
         last = Combined("+", x, Combined("*", Bundle(serial, 0.0, 1.0), d))

@@ -18,10 +18,11 @@ from .data import QuotedSymbol
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SourceText:
-    """A text and the file that it came from."""
+    """A text and the file that it came from; errors in a library are those of the program that calls it."""
 
     text: str
     file: str
+    library: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -84,18 +84,18 @@ class Vectors:
             return quick("-", a, b)
         return self._both("-", ops.subtract, a, b)
 
-    def _both(self, sign: str, operation: Operation, a: Any, b: Any) -> Any:
+    def _both(self, sign: str, operation: Operation, a: Any, b: Any, inside: bool = False) -> Any:
         if self.is_real(a) and self.is_real(b):
             return apply(operation, a, b)
         front: list[Any] = []  # of lists, without recursion
         while is_pair(a) and is_pair(b):
-            front.append(self._both(sign, operation, a[0], b[0]))
-            a, b = a[1], b[1]
+            front.append(self._both(sign, operation, a[0], b[0], inside=True))
+            a, b, inside = a[1], b[1], True
         if self.is_real(a) and self.is_real(b):
             last = apply(operation, a, b)
         elif self.is_function(a) and self.is_function(b):
             last = self.functions(sign, a, b)
-        elif constant(a) and constant(b) and type(a) is type(b) and a == b:
+        elif type(a) is type(b) and stays(a, inside) and a == b:
             last = a
         else:
             raise Error(f"({sign} a b) takes two reals, or two vectors of one shape, and got {said(a)} and {said(b)}")
@@ -113,20 +113,23 @@ class Vectors:
             return self.scale(b, a)
         raise Error(f"(* a b) takes two reals, or a real and a vector, and got {said(a)} and {said(b)}")
 
-    def scale(self, c: Any, x: Any) -> Any:
-        """A vector times a real."""
+    def scale(self, c: Any, x: Any, shape: str = "(* a b) takes two reals, or a real and a vector") -> Any:
+        """A vector times a real. `shape` is what an error says of the call."""
+        return self._scaled(c, x, shape, False)
+
+    def _scaled(self, c: Any, x: Any, shape: str, inside: bool) -> Any:
         front: list[Any] = []
         while is_pair(x):
-            front.append(self.scale(c, x[0]))
-            x = x[1]
+            front.append(self._scaled(c, x[0], shape, True))
+            x, inside = x[1], True
         if self.is_real(x):
             last = apply(ops.multiply, c, x)
         elif self.is_function(x):
             last = self.functions("*", c, x)
-        elif constant(x):
+        elif stays(x, inside):
             last = x
         else:
-            raise Error(f"(* a b) takes two reals, or a real and a vector, and got {said(x)}")
+            raise Error(f"{shape}, and got {said(x)}")
         for item in reversed(front):
             last = (item, last)
         return last
@@ -137,16 +140,23 @@ class Vectors:
             raise Error(f"(/ a b) divides by a real, and got {said(b)}")
         if type(real_part(b)) is float and real_part(b) == 0.0:
             raise Error("(/ a b) divides by zero")
-        return apply(ops.divide, a, b) if self.is_real(a) else self.scale(apply(ops.divide, 1.0, b), a)
+        if self.is_real(a):
+            return apply(ops.divide, a, b)
+        return self.scale(apply(ops.divide, 1.0, b), a, "(/ a b) divides a real or a vector")
 
     def negate(self, a: Any) -> Any:
         """A vector times minus one."""
-        return apply(ops.negative, a) if self.is_real(a) else self.scale(-1.0, a)
+        return apply(ops.negative, a) if self.is_real(a) else self.scale(-1.0, a, "(- a) takes a real or a vector")
 
 
 def constant(x: Any) -> bool:
     """What is part of a vector without being one: the empty list, symbols, truth values, texts, tags."""
     return not x if isinstance(x, tuple) else isinstance(x, bool | str | Gensym)
+
+
+def stays(x: Any, inside: bool) -> bool:
+    """Whether a value is left as it is by sums and multiples: the empty list, and constants inside of a structure."""
+    return constant(x) and (inside or isinstance(x, tuple))
 
 
 COMPARISONS: dict[str, tuple[Callable[[Any, Any], bool], Operation]] = {

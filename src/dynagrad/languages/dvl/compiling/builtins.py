@@ -153,7 +153,7 @@ _PURE: dict[str, Callable[..., Any]] = {
     "gensym=": same_tag,
     "gensym<": older_tag,
     "bundle?": lambda x: isinstance(x, Bundled),
-    "make-bundle": lambda tag, x, d: bundle(tag_of(tag), x, d),
+    "make-bundle": lambda tag, x, d: bundle(tag_of(tag), x, d, inside=False),
 }
 
 

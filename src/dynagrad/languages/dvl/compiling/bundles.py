@@ -13,8 +13,8 @@ from ....compiler.evaluate.values import HostFunction, Union
 from ....eager.kinds import fresh as fresh_serial
 from ....errors import Error
 from ..data import Gensym, is_pair
-from ..vectors import constant
-from .values import VECTORS, Bundled, combined, described, is_function, is_real
+from ..vectors import stays
+from .values import VECTORS, Bundled, combined, described, is_boolean, is_function, is_real
 
 
 def tag_of(x: Any) -> Gensym:
@@ -32,8 +32,8 @@ def _without_unions(x: Any) -> None:
         )
 
 
-def bundle(tag: Gensym, x: Any, d: Any) -> Any:
-    """`x` with a tangent `d` along a tag, part by part."""
+def bundle(tag: Gensym, x: Any, d: Any, inside: bool = True) -> Any:
+    """`x` with a tangent `d` along a tag, part by part; `inside` of a structure, constants stay."""
     _without_unions(x)
     _without_unions(d)
     if is_pair(x) and is_pair(d):
@@ -44,7 +44,7 @@ def bundle(tag: Gensym, x: Any, d: Any) -> Any:
         return Bundled(tag, x, d)
     if is_function(x) and is_function(d):
         return combined("+", x, combined("*", Bundled(tag, 0.0, 1.0), d))
-    if constant(x):
+    if (inside and is_boolean(x)) if is_boolean(d) else (type(x) is type(d) and stays(x, inside) and x == d):
         return x
     raise Error(f"make-bundle: the tangent has the shape of the primal; they are {described(x)} and {described(d)}")
 

@@ -91,6 +91,8 @@ def described(x: Any) -> str:
     """A value in a message."""
     if isinstance(x, Union):
         return "a value whose kind the run decides"
+    if isinstance(x, Bundled):
+        return "a real"
     return "a truth value" if isinstance(x, Node) and x.type.kind == "boolean" else said(x)
 
 
