@@ -43,8 +43,8 @@ class BuiltIn:
     """The C++ source of its type, where the headers of the runtime do not have it."""
     jets_source: tuple[str, ...] = ()
     """The C++ source of its type with derivatives, likewise."""
-    weight: str = "double"
-    """The type of a number in a C++ header for users."""
+    weight: str = "using weight = double;"
+    """The definition of the type of a number in a C++ header for users."""
     order: Literal["size", "value", "arrival"] = "size"
     """The best pop order: by the size of the update, by the value, or by arrival."""
     selective: bool = False
@@ -165,7 +165,7 @@ SEMIRINGS: dict[str, BuiltIn] = {
         False,
         True,
         no_derivatives="an item of the boolean semiring is derived or not, which does not change by degrees",
-        weight="bool",
+        weight="using weight = bool;",
         order="arrival",
         selective=True,
         superior_sign=0.0,
@@ -180,7 +180,7 @@ SEMIRINGS: dict[str, BuiltIn] = {
         1,
         words=2,
         no_derivatives="derivations of the count semiring are whole numbers, which do not change by degrees",
-        weight="unsigned __int128",
+        weight="using weight = unsigned __int128;",
         order="arrival",
         equations=True,
     ),
@@ -196,7 +196,7 @@ SEMIRINGS: dict[str, BuiltIn] = {
         sums=frozenset({OUTSIDE}),
         numbers="pairs",
         equations=True,
-        weight="struct {{ double p; double r[{vector}]; }}",
+        weight="struct weight {{ double p; double r[{vector}]; }};",
     ),
     "plain": BuiltIn(
         "Plain",

@@ -117,3 +117,25 @@ def test_names_that_c_has_too_are_no_trouble() -> None:
 
     given = (0.3, 2.0, 0.7, 0.1, 0.5, 1.5, 0.25)
     np.testing.assert_allclose(dg.compile(f)(*given), f(*given), rtol=1e-14)
+
+
+def test_only_what_is_used_is_declared() -> None:
+    """No parameter, call or constant is there for nothing: equal elements are a literal where they are stored."""
+
+    def raised(scores: Any) -> Any:
+        return np.zeros(5) + 0.0, np.sum(scores[:2])
+
+    def gradient(scores: Any) -> Any:
+        return dg.grad(lambda xs: xs[0] * xs[1] + xs[4])(scores)
+
+    for function in (raised, gradient, fall):
+        source = dg.cpp(function, *([10.0, 0.0] if function is fall else [np.arange(5.0)]))
+        assert "maybe_unused" not in source and "(void)" not in source
+        for constant in set(re.findall(r"constant\d+", source)):
+            assert source.count(constant) > 1, source
+    assert re.search(r"if \(!t\d+\) break;", dg.cpp(fall, 10.0, 0.0))
+
+
+def test_a_function_of_nothing_names_no_inputs() -> None:
+    source = dg.cpp(lambda: np.arange(3.0))
+    assert "(const Context* context, const void* const*, void* const* outputs)" in source

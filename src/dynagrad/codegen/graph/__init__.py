@@ -4,7 +4,7 @@ A graph has been prepared by `passes/prepare.py`. The files, each of which uses 
 
 - `body.py`: the text of a function that is being written: fresh names, estimates of its work;
 - `memory.py`: memory planning: arrays share one frame by liveness;
-- `loops.py`: loop nests over arrays; `outline.py`: loop nests as functions of their own, for long graphs;
+- `nests/`: loop nests over arrays: built, collapsed, split among threads, and then written;
 - `unit.py`: what the functions of one source share: names, constants, headers, operations left to Python;
 - `blocks.py`: the statements of one graph, in schedule order;
 - `ranges.py`: bounds checks hoisted out of loops; `control.py`: branches, loops, calls and stacks;

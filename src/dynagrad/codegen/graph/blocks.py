@@ -9,6 +9,7 @@ It is long because the steps of a block share what is known of its values and it
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 import numpy as np
@@ -27,9 +28,12 @@ from ...passes.schedule import LONG, Step, schedule
 from ...passes.views import is_view, through
 from ..cxx import literal
 from .body import Body
-from .loops import NEUTRAL, Nest, nest, size, uniform
 from .memory import Arena, Live, Memory, Track, Value
-from .outline import MANY, Outline
+from .nests.build import NestBuilder, same_value, uniform
+from .nests.chunks import in_chunks
+from .nests.collapse import collapsed
+from .nests.outlines import MANY, outline_of
+from .nests.write import NEUTRAL, write
 from .unit import TranslationUnit
 
 
@@ -177,9 +181,9 @@ class Block:
             text, True, [place], until=self.now, type=type, declared=(self.code.lines, len(self.code.lines) - 1)
         )
 
-    def scratch(self, node: Node, copies: int) -> str:
+    def scratch(self, type: Type, copies: int) -> str:
         """Memory for some copies of an array, until the end of this step."""
-        made = self.room(arrays(node.type.scalar, (copies * node.type.size,)))
+        made = self.room(arrays(type.scalar, (copies * type.size,)))
         self.live.append(made)
         return made.text
 
@@ -271,15 +275,16 @@ class Block:
         for node in step.nodes:
             if node in self.plan.stored:
                 self._make_room(node, step)
-        empty = not size(domain)
+        if not size(domain):
+            self._nothing(step)
+            return
         folds = [f for f in map(fold_of, step.nodes) if f is not None]
-
         numbers: dict[Node, str] = {}
 
-        def fill(nest: Nest) -> None:
+        def fill(nest: NestBuilder) -> None:
             for node in step.nodes:
                 joined = fold_of(node)
-                pointer = nest.around.pointer(node) if node.shape else None
+                pointer = nest.pointer(node) if node.shape else None
                 if joined is not None:
                     text = nest.fold(node, joined, pointer)
                     if pointer is None:
@@ -292,55 +297,47 @@ class Block:
                 elif not node.shape:
                     numbers[node] = text
 
-        if empty:
-            self._nothing(step)
-            return
-        found = self._nest(
-            domain,
-            set(step.nodes),
-            fill,
-            lambda axis: all(f.reduced[axis] == f.reduced[_next(domain, axis)] for f in folds),
-            numbers,
-            self.program.threads,
-        )
-        self.numbers.update(found)
+        axes = [axis for axis, n in enumerate(domain) if n > 1]  # of each loop
+
+        def same_use(loop: int) -> bool:
+            return all(f.reduced[axes[loop]] == f.reduced[axes[loop + 1]] for f in folds)
+
+        self.numbers.update(self._nest(domain, set(step.nodes), fill, same_use, numbers, self.program.threads))
 
     def _nest(
         self,
         domain: Shape,
         own: set[Node],
-        fill: Callable[[Nest], None],
+        fill: Callable[[NestBuilder], None],
         same_use: Callable[[int], bool] = lambda _: True,
         numbers: Mapping[Node, str] | None = None,
         threads: bool = False,
     ) -> Mapping[Node, str]:
         """Writes a nest, outlined where the graph is long; the names in this block of the `numbers` it computes."""
         numbers = {} if numbers is None else numbers
-        outline = Outline(self) if self.long and size(domain) > 1 else None
-        made = nest(outline or self, domain, own, fill, same_use, threads)
-        if made.cut:
-            self.program.uses.add("parallel")
-        if outline is None:
+        outlined = self.long and size(domain) > 1
+        builder = NestBuilder(self, Body() if outlined else self.code, domain, own, outlined)
+        fill(builder)
+        nest = collapsed(builder.nest(), same_use)
+        if threads:
+            nest = in_chunks(nest, builder.scratch)
+            if nest.chunks is not None:
+                self.program.uses.add("parallel")
+        self.code.comes_from(nest.lines)
+        if not outlined:
+            write(self.code, nest)
             return numbers
-        code, inner = self.code, outline.code
+        code = self.code
         results = {text: node for node, text in numbers.items()}
-        name = self.program.outlines.name(outline, {text: node.type.cxx for text, node in results.items()})
         here = {text: code.named(node, "s") for text, node in results.items()}
         for text, node in results.items():
             code.line(f"{node.type.cxx} {here[text]};")
-        code.line(f"{name}({', '.join([*outline.parameters, *here.values()])});")
-        code.divides = code.divides or inner.divides
-        code.work = None if code.work is None or inner.work is None else code.work + inner.work
+        outline = outline_of(nest, builder.parameters, {text: node.type.cxx for text, node in results.items()})
+        function, body = self.program.outlines.function(outline)
+        code.line(f"{function}({', '.join([*builder.parameters, *here.values()])});")
+        code.divides = code.divides or body.divides
+        code.work = None if code.work is None or body.work is None else code.work + body.work
         return {node: here[text] for node, text in numbers.items()}
-
-    def begin(self) -> None:
-        """A nest is started, perhaps for the second time; a block keeps nothing of it."""
-
-    def comes_from(self, lines: set[int]) -> None:
-        self.code.comes_from(lines)
-
-    def local_pointer(self, pointer: str) -> str:
-        return pointer
 
     def _nothing(self, step: Step) -> None:
         """The results of a loop with an empty domain: reductions give their neutral element."""
@@ -391,8 +388,16 @@ class Block:
         lengths = dict(zip(counters, node.shape, strict=True))
         index = tuple(name(c) if n > 1 else number(0) for c, n in zip(counters, node.shape, strict=True))
         base, shape = node, node.shape
-        probe = Nest(self, (), set())
         failed = False
+
+        def ask(hole: Node, _: object, length: int) -> Form:
+            nonlocal failed
+            if not hole.ndim:
+                return self.index(hole, length)
+            self.check_all(hole, length)
+            same = same_value(hole)
+            failed = failed or same is None
+            return number(int(same or 0) % length)
 
         def split(place: Form, shape: object) -> tuple[Form, ...]:
             nonlocal failed
@@ -406,7 +411,7 @@ class Block:
                 place = flat(index, base.shape)
                 base = base.arguments[0]
                 return self._stretch(base, place, node.shape, counters)
-            index = through(base, index, probe.ask, lengths, split)
+            index = through(base, index, ask, lengths, split)
             if failed:
                 return None
             base = base.arguments[0]
@@ -491,10 +496,10 @@ class Block:
         if not value.type.size:
             return
 
-        def fill(n: Nest) -> None:
+        def fill(n: NestBuilder) -> None:
             *rest, i = n.index
             place = flat((*rest, i + max(-offset, 0), i + max(offset, 0)), node.shape)
-            n.store(n.around.local_pointer(pointer), place, n.value(value, n.index))
+            n.store(n.outside(pointer), place, n.value(value, n.index))
 
         self._nest(value.shape, set(), fill)
 
@@ -502,13 +507,14 @@ class Block:
         """Copies an array, or computes its elements directly into `to`."""
         if not node.type.size:
             return
-        pointer = self.pointer(node)
-        if pointer is not None and (not node.is_constant or uniform(node) is None):
+        same = node.is_constant and uniform(node) is not None
+        pointer = None if same else self.pointer(node)
+        if pointer is not None:
             self.copy(to, pointer, node.type)
             return
 
-        def fill(n: Nest) -> None:
-            n.store(n.around.local_pointer(to), flat(n.index, node.shape), n.value(node, n.index))
+        def fill(n: NestBuilder) -> None:
+            n.store(n.outside(to), flat(n.index, node.shape), n.value(node, n.index))
 
         self._nest(node.shape, set(), fill)
 
@@ -552,8 +558,8 @@ class Block:
         return Block(self.program, self.code, self.arena, made, inputs, wanted, in_range, tracks)
 
 
-def _write(piece: Piece, pointer: str, shape: Shape, to: Nest) -> None:
-    to.piece(piece, to.around.local_pointer(pointer), shape)
+def _write(piece: Piece, pointer: str, shape: Shape, to: NestBuilder) -> None:
+    to.piece(piece, to.outside(pointer), shape)
 
 
 def _sums(graph: Graph) -> set[Node]:
@@ -569,9 +575,10 @@ def _sums(graph: Graph) -> set[Node]:
     return {o for o in found if any(a in own and uses[a] == 1 for a in o.arguments) and o not in uses}
 
 
-def _next(domain: tuple[int, ...], axis: int) -> int:
-    return next((k for k in range(axis + 1, len(domain)) if domain[k] > 1), axis)
-
-
 def frame_pointer(text: str, type: Type, start: int) -> str:
     return f"{type.cxx}* const {text} = reinterpret_cast<{type.cxx}*>(frame + {start});"
+
+
+def size(shape: Shape) -> int:
+    """The number of elements of an array."""
+    return math.prod(shape)

@@ -1,4 +1,4 @@
-"""The text of a function while it is written: fresh names, lengths of basic blocks, estimated work, operations."""
+"""The text of a function while it is written: fresh names, lengths of basic blocks, estimated work."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from collections.abc import Collection
 
 from ...ir.names import source_name
 from ...ir.node import Node
-from ...ir.operation import Trait
 from ...passes.loops.linear_forms import Bounds
-from ..cxx import Writer, literal
+from ..cxx import Writer
 
 STRETCH = 800
 """The most lines of a basic block, since compilers take superlinear time in its length."""
@@ -72,18 +71,3 @@ class Body(Writer):
         if self.straight >= STRETCH:
             self.line("if (kNever) return kDone;")
             self.straight = 0
-
-    def operation(self, node: Node, arguments: list[str], in_loop: bool) -> str:
-        """The C++ of an elementwise operation on names and literals."""
-        self.divides = self.divides or Trait.DIVIDES in node.operation.traits
-        return _operation(node, arguments, in_loop)
-
-
-def _operation(node: Node, arguments: list[str], in_loop: bool) -> str:
-    operation = node.operation
-    for value, text in operation.cxx_at:
-        if arguments[-1] == literal(value):
-            return text.format(*arguments)
-    if in_loop and operation.in_loops:
-        return f"{operation.in_loops}({', '.join(arguments)})"
-    return operation.cxx.format(*arguments)

@@ -325,7 +325,7 @@ def _while(
         test = block.inner(loop.condition, [*inputs, *captured])
         [found] = test.run()
         test.close()
-        code.line(f"if (!({found})) break;")
+        code.line(f"if (!{found}) break;")
         with code.block(f"if (--{poll} == 0)"):
             code.line(f"{poll} = 64;")
             code.line("if (call.stops(64)) return call.stopped();")

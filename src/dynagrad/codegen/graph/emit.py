@@ -166,11 +166,13 @@ class UnitWriter(TranslationUnit):
             [f"*static_cast<{node.type.cxx}*>(outputs[{k}])" for k, node in enumerate(graph.outputs)],
         )
         code.line("return call.end();")
-        head = (
-            f"DYNAGRAD_EXPORT int64_t {symbol}(const Context* context, [[maybe_unused]] const void* const* inputs, "
-            "[[maybe_unused]] void* const* outputs)"
-        )
-        first = ["[[maybe_unused]] Call call(context);", *self._constant_pointers(code), *_rooms(code, arena)]
+        parameters = ["const Context* context", "const void* const*", "void* const*"]
+        if graph.inputs:
+            parameters[1] += " inputs"
+        if graph.outputs:
+            parameters[2] += " outputs"
+        head = f"DYNAGRAD_EXPORT int64_t {symbol}({', '.join(parameters)})"
+        first = ["Call call(context);", *self._constant_pointers(code), *_rooms(code, arena)]
         return _function_text(head, first, code, []) + "\n"
 
     def _statements(

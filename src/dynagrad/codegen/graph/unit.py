@@ -14,7 +14,7 @@ from ...ir.control import GraphFunction
 from ...ir.node import Node
 from ...ir.operation import Operation
 from ...ir.types import Type
-from .outline import Outlines
+from .nests.outlines import Outlines
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,4 @@
-// The face that all programs have: terms, facts, runs, lookups. A part of every generated header, in the namespace of
-// its program; `engine` is the generated class with its data.
-//
-// It is long because it is one class as C++ users see it.
+// What the charts of all programs have: terms, facts, runs, lookups. `engine` is the generated class with its data.
 
 class base {
   template <int N> friend class items;

@@ -1,4 +1,4 @@
-// Derivatives of a run. A part of the headers of programs whose values can be differentiated.
+// Derivatives of a run.
 
 // An item with its cotangent: what it counts for in a sum of items.
 struct weighted {

@@ -1,4 +1,4 @@
-// Items to go through. A part of every generated header.
+// Items to go through.
 
 // The items of a predicate, to go through: `for (auto& item : chart.all_goal_0())`.
 template <int N>

@@ -35,8 +35,6 @@ def header(plan: Plan, name: str, constants: Mapping[int, Sequence[Constant]], *
     plan = replace(plan, derivatives=Derivatives() if gradient and SEMIRINGS[plan.semiring].jets else None)
     generated = generate(plan, embed=False)
     tables = sorted(plan.tables.values(), key=lambda t: t.number)
-    type_ = SEMIRINGS[plan.semiring].weight.format(vector=plan.vector)
-    weight = f"using weight = {type_};" if "{" not in type_ else f"struct weight {type_.removeprefix('struct ')};"
     parts = [
         *generated.rules,
         "//",
@@ -58,7 +56,7 @@ def header(plan: Plan, name: str, constants: Mapping[int, Sequence[Constant]], *
         "}  // namespace engine",
         "",
         "// A value, in the scale of the semiring.",
-        weight,
+        SEMIRINGS[plan.semiring].weight.format(vector=plan.vector),
         shared("values"),
         "",
         shared("base"),
@@ -114,6 +112,5 @@ def _commented(lines: Sequence[str]) -> str:
 
 
 def shared(part: str) -> str:
-    """The C++ of a file in this folder, without its head comment."""
-    text = (Path(__file__).parent / f"{part}.hpp").read_text("utf-8")
-    return text.partition("\n\n")[2].strip("\n")
+    """The C++ of a file in this folder."""
+    return (Path(__file__).parent / f"{part}.hpp").read_text("utf-8").rstrip("\n")

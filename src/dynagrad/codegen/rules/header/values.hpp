@@ -1,4 +1,4 @@
-// Terms, arguments and values, as a C++ user writes them. A part of every generated header.
+// Terms, arguments and values, as a C++ user writes them.
 
 // A term: a symbol, an integer, a float, a list or a compound. It belongs to the chart that made it.
 struct term {
