@@ -352,6 +352,7 @@ RECIPES: dict[str, str | None] = {
     "gotoh": "viterbi",
     "hmm": "real",
     "hsmm": "viterbi",
+    "induction": "real",
     "itg": "real",
     "mdp": None,
     "pagerank": None,

@@ -35,6 +35,7 @@ from recipes import (
     gotoh,
     hmm,
     hsmm,
+    induction,
     itg,
     mdp,
     pagerank,
@@ -202,6 +203,63 @@ def test_generated_grammars_have_the_size_that_they_say() -> None:
             for row in grammar.get(key, ()):
                 sums[row[0]] += row[-1]
         assert all(close(p, 1.0) for p in sums.values())
+
+
+@pytest.mark.parametrize("bracketed", [0, 2])
+def test_a_step_of_induction_is_inside_outside(bracketed: int) -> None:
+    """Expected counts by tables of inside and outside values (Lari and Young 1990), in numpy."""
+    known, _ = induction.corpus("small")
+    start = induction.rows(3, 0)
+    names = ["s", "x1", "x2"]
+    binary, words = np.zeros((3, 3, 3)), {w: np.zeros(3) for w in "ab"}
+    for x, y, z, p in start["rewrite/3"]:
+        binary[names.index(x), names.index(y), names.index(z)] = p
+    for x, w, p in start["rewrite/2"]:
+        words[w][names.index(x)] = p
+    sums = binary.sum((1, 2)) + words["a"] + words["b"]
+    binary, words = binary / sums[:, None, None], {w: p / sums for w, p in words.items()}
+    counts, used, total = np.zeros((3, 3, 3)), {w: np.zeros(3) for w in "ab"}, 0.0
+    for number, (text, spans) in enumerate(known):
+        n = len(text)
+        open_ = {(i, k) for i in range(n) for k in range(i + 2, n + 1)}
+        if number < bracketed:
+            open_ -= {(i, k) for i, k in open_ for a, b in spans if i < a < k < b or a < i < b < k}
+        inside, outside = np.zeros((n + 1, n + 1, 3)), np.zeros((n + 1, n + 1, 3))
+        for i, w in enumerate(text):
+            inside[i, i + 1] = words[w]
+        for i, k in sorted(open_, key=lambda span: span[1] - span[0]):
+            for j in range(i + 1, k):
+                inside[i, k] += np.einsum("xyz,y,z->x", binary, inside[i, j], inside[j, k])
+        outside[0, n, 0] = 1.0
+        z = inside[0, n, 0]
+        total += math.log(z)
+        for i, k in sorted(open_, key=lambda span: span[0] - span[1]):
+            for j in range(i + 1, k):
+                outside[i, j] += np.einsum("xyz,x,z->y", binary, outside[i, k], inside[j, k])
+                outside[j, k] += np.einsum("xyz,x,y->z", binary, outside[i, k], inside[i, j])
+                counts += np.einsum("xyz,x,y,z->xyz", binary, outside[i, k], inside[i, j], inside[j, k]) / z
+        for i, w in enumerate(text):
+            used[w] += words[w] * outside[i, i + 1] / z
+    model, fit = induction.learned(known, bracketed, 3, 1, 1)
+    assert close(fit.history[0].data, total)
+    sums = counts.sum((1, 2)) + used["a"] + used["b"]
+    expected = {(names[x], names[y], names[z]): c / sums[x] for (x, y, z), c in np.ndenumerate(counts)}
+    assert_rows(model.weights["rewrite/3"], expected)
+    assert_rows(model.weights["rewrite/2"], {(names[x], w): used[w][x] / sums[x] for x in range(3) for w in "ab"})
+
+
+def test_the_hidden_grammar_has_one_parse_for_each_of_its_sentences() -> None:
+    known, held_out = induction.corpus("small")
+    rules = [(row[0], row[1:3], row[3]) for row in induction.HIDDEN["rewrite/3"]]
+    rules += [(x, (f'"{w}"',), p) for x, w, p in induction.HIDDEN["rewrite/2"]]
+    logs = 0.0
+    for words, spans in [*known, *held_out]:
+        ((weight, _, inside),) = parses(rules, words, "s")
+        assert words == words[::-1] and {(i, k) for _, i, k in inside if k > i + 1} == set(spans)
+        logs -= math.log2(weight)
+    every = [*known, *held_out]
+    assert close(induction.bits(induction.HIDDEN, every), logs / sum(len(words) for words, _ in every))
+    assert induction.right(induction.HIDDEN, every) == 1.0
 
 
 def test_earley() -> None:
