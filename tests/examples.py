@@ -343,6 +343,7 @@ RECIPES: dict[str, str | None] = {
     "aligner": "real",
     "ccg": "real",
     "cky": "real",
+    "classifier": None,
     "collins": "real",
     "crf": None,
     "ctc": None,

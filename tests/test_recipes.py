@@ -26,6 +26,7 @@ from oracle import close
 from recipes import (
     aligner,
     ccg,
+    classifier,
     collins,
     crf,
     ctc,
@@ -601,6 +602,32 @@ def test_features_of_a_word_that_was_never_seen() -> None:
     words = ["Pre-war", "1987"]
     assert crf.with_letters(words, 0)[2:] == ["shape=A-", "p-", "pr-", "pre-", "-r", "-ar", "-war"]
     assert crf.with_neighbours(words, 1)[-4:] == ["before=pre-war", "before=-ar", "after=", "after=-"]
+
+
+def test_a_classifier_against_logistic_regression() -> None:
+    model, texts = classifier.trained(classifier.SMALL, tolerance=1e-12), classifier.SMALL
+    words = sorted({"any", *(w for each, _ in texts for w in each)})
+    counts = np.array([[1.0 if w == "any" else each.count(w) for w in words] for each, _ in texts])
+    classes = sorted({c for _, c in texts})
+    learned = {row[:-1]: row[-1] for row in model.weights["weight/2"]}
+    w = np.array([[learned[c, word] for word in words] for c in classes])
+    scores = np.exp(counts @ w.T)
+    p = scores / scores.sum(1, keepdims=True)
+    for (each, _), expected in zip(texts, p, strict=True):
+        found = classifier.probabilities(model, each)
+        assert all(close(found[c], e, 1e-9) for c, e in zip(classes, expected, strict=True))
+    right = np.array([[float(c == label) for c in classes] for _, label in texts])
+    assert abs((right - p).T @ counts - 2 * classifier.STRENGTH * w).max() < 1e-4  # the gradient, where it is zero
+
+    linear = pytest.importorskip("sklearn.linear_model", reason="scikit-learn is not installed")
+    peer = linear.LogisticRegression(C=1 / (2 * classifier.STRENGTH), fit_intercept=False, tol=1e-10, max_iter=10_000)
+    peer.fit(counts, [c for _, c in texts])
+    assert list(peer.classes_) == classes and np.allclose(peer.predict_proba(counts), p, atol=1e-5)
+
+
+def test_docstrings_of_the_library_are_texts() -> None:
+    words, name = next(classifier.docstrings())
+    assert name in {m.strip("_") for m in classifier.MODULES} and 5 < len(words) <= 60
 
 
 def test_ctc_against_all_paths() -> None:
