@@ -359,6 +359,7 @@ RECIPES: dict[str, str | None] = {
     "pagerank": None,
     "points_to": None,
     "rna": "viterbi",
+    "segmenter": "real",
     "shortest_paths": None,
     "tagger": "real",
     "transducers": "real",

@@ -42,6 +42,7 @@ from recipes import (
     pagerank,
     points_to,
     rna,
+    segmenter,
     shortest_paths,
     tagger,
     transducers,
@@ -777,6 +778,61 @@ def assert_probabilities(model: dg.Model, rows: dict[str, Any], counts: Counter[
             sums[tuple(row[:-1])] += counts[tuple(row)] + more
         expected = {tuple(row): (counts[tuple(row)] + more) / sums[tuple(row[:-1])] for *row, _ in table}
         assert_rows(model.weights[key], expected, 1e-12)
+
+
+def cut_in_all_ways(text: str) -> Iterator[list[str]]:
+    if not text:
+        yield []
+    for k in range(1, len(text) + 1):
+        yield from ([text[:k], *rest] for rest in cut_in_all_ways(text[k:]))
+
+
+def test_segmenter_against_all_segmentations() -> None:
+    """A step of EM, then one of variational Bayes (Beal 2003), with all ways to cut the texts one by one."""
+    from scipy.special import digamma
+
+    known, held_out = segmenter.corpus("small")
+    every = segmenter.rows([*known, *held_out])
+    words = [w for w, _ in every["word/1"]]
+    total = sum(p for _, p in every["word/1"])
+    chance = {w: p / total for w, p in every["word/1"]}
+
+    def counted(weights: dict[str, float], texts: Sequence[Sequence[str]]) -> Counter[str]:
+        counts: Counter[str] = Counter()
+        for text in texts:
+            ways = [(math.prod(weights[w] for w in way), way) for way in cut_in_all_ways("".join(text))]
+            for p, way in ways:
+                for w in way:
+                    counts[w] += p / sum(p for p, _ in ways)
+        return counts
+
+    counts = counted(chance, known)
+    model = segmenter.by_likelihood(known, every, 1)
+    assert_rows(model.weights["word/1"], {(w,): counts[w] / counts.total() for w in words})
+
+    alphas = {w: 20 * 0.5 / 26 * (0.5 / 26) ** (len(w) - 1) for w in words}
+    begin = {w: p for w, p in segmenter.by_likelihood(known, every, 3).weights["word/1"]}
+    held = {w: alphas[w] + begin[w] * len(words) for w in words}
+    weights = {w: math.exp(digamma(a) - digamma(sum(held.values()))) for w, a in held.items()}
+    counts = counted(weights, known)
+    mass = sum(alphas.values()) + counts.total()
+    model = segmenter.with_prior(known, every, 1)
+    assert_rows(model.weights["word/1"], {(w,): (alphas[w] + counts[w]) / mass for w in words})
+
+    given = segmenter.supervised(known, every)
+    seen = Counter(w for text in known for w in text)
+    learned = {w: (alphas[w] + seen[w]) / (sum(alphas.values()) + seen.total()) for w in words}
+    assert_rows(given.weights["word/1"], {(w,): p for w, p in learned.items()})
+    text = "".join(held_out[0])
+    ways = [(math.prod(learned[w] for w in way), way) for way in cut_in_all_ways(text)]
+    ends = set(itertools.accumulate(map(len, max(ways)[1])))
+    assert segmenter.cuts(given, held_out[:1]) == [ends]
+    every_end = [set(itertools.accumulate(map(len, way))) for _, way in ways]
+    chances = [
+        sum(p for (p, _), at in zip(ways, every_end, strict=True) if i in at) / sum(p for p, _ in ways)
+        for i in range(1, len(text))
+    ]
+    assert np.allclose(segmenter.chances(given, text), chances, atol=1e-12)
 
 
 def test_model_1_is_that_of_the_textbook() -> None:
