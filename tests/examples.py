@@ -364,6 +364,7 @@ RECIPES: dict[str, str | None] = {
     "tagger": "real",
     "transducers": "real",
     "transliteration": "real",
+    "treebank": "real",
 }
 """The semiring in which each recipe is run here; None where its program says so itself."""
 

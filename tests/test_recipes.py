@@ -6,6 +6,7 @@ Costs 20 seconds where programs are compiled for the first time, and six where t
 
 from __future__ import annotations
 
+import ast
 import importlib
 import itertools
 import math
@@ -47,6 +48,7 @@ from recipes import (
     tagger,
     transducers,
     transliteration,
+    treebank,
 )
 from recipes import cky as cky_recipe
 
@@ -205,6 +207,72 @@ def test_generated_grammars_have_the_size_that_they_say() -> None:
             for row in grammar.get(key, ()):
                 sums[row[0]] += row[-1]
         assert all(close(p, 1.0) for p in sums.values())
+
+
+def nested(text: str) -> Any:
+    """A tree in brackets as tuples: (label, word), or (label, tree, tree, ...)."""
+    quoted = re.sub(r"[^\s()]+", lambda m: f"'{m[0]}',", text).replace(")", "),")
+    (found,) = ast.literal_eval(f"({quoted})")
+    return found
+
+
+def test_treebank_counts_and_the_best_of_all_parses() -> None:
+    """Relative frequencies of the rules of trees, walked through one by one, and smoothed by hand."""
+    known, (held_out,) = treebank.corpus("small")
+    often = Counter(re.findall(r"[^\s()]+(?=\))", " ".join(known)))
+
+    def seen(word: str) -> str:
+        return word if often[word] > 1 else treebank.spelling(word)
+
+    rules, tags = Counter[Any](), Counter[Any]()
+
+    def walk(tree: Any) -> str:
+        labels = [tree[0]]
+        while len(tree) == 2 and isinstance(tree[1], tuple):
+            tree = tree[1]
+            labels.append(tree[0])
+        symbol = "+".join(labels)
+        if isinstance(tree[1], str):
+            rules[symbol, (seen(tree[1]),)] += 1
+            tags[tree[0], seen(tree[1])] += 1
+            return symbol
+        left, *parts = [walk(part) for part in tree[1:]]
+        above = symbol
+        while len(parts) > 1:
+            rest = f"{symbol}|<{left}>"
+            rules[above, (left, rest)] += 1
+            above, (left, *parts) = rest, parts
+        rules[above, (left, *parts)] += 1
+        return symbol
+
+    roots = Counter(walk(nested(tree)) for tree in known)
+    assert roots == {"S": 4} and rules["VP", ("VBD", "VP|<VBD>")] == 1 and rules["NP+NNP", ("<A>",)] == 2
+    counts: Counter[Any] = Counter(rules)
+    for x in {x for x, right in rules if len(right) == 1}:
+        tag = x.rsplit("+", 1)[-1]
+        of_tag = {w: n for (t, w), n in tags.items() if t == tag}
+        for w, n in of_tag.items():
+            counts[x, (w,)] += 5 * n / sum(of_tag.values())
+    sums = Counter[str]()
+    for (x, _), n in counts.items():
+        sums[x] += n
+    expected = {(x, right): n / sums[x] for (x, right), n in counts.items()}
+    grammar = treebank.Grammar(known)
+    for key, width in (("rewrite/2", 1), ("rewrite/3", 2)):
+        wanted = {(x, *right): p for (x, right), p in expected.items() if len(right) == width}
+        assert len(grammar.model.weights[key]) == len(wanted)
+        assert_rows(grammar.model.weights[key], wanted, 1e-12)
+
+    words, _ = treebank.binary(held_out)
+    quoted = [(x, right if len(right) > 1 else (f'"{right[0]}"',), p) for (x, right), p in expected.items()]
+    every = parses(quoted, [seen(w) for w in words], "S")
+    best = max(every, key=lambda parse: parse[0])
+    batch = grammar.parser().run_batch([grammar.facts(words)], query="goal", best=1)
+    assert len(every) > 1 and close(batch.values[0], math.log(best[0]))
+    assert sorted(treebank.phrases(batch.best[0])) == sorted(treebank.brackets(list(best[2].elements())))
+    assert Counter(treebank.brackets(treebank.binary(held_out)[1])) == Counter(
+        [("S", 0, 7), ("NP", 0, 1), ("VP", 1, 7), ("NP", 2, 4), ("PP", 4, 7), ("NP", 5, 7)]
+    )
 
 
 @pytest.mark.parametrize("bracketed", [0, 2])
