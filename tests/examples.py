@@ -356,6 +356,7 @@ RECIPES: dict[str, str | None] = {
     "induction": "real",
     "itg": "real",
     "mdp": None,
+    "neural": "viterbi",
     "pagerank": None,
     "points_to": None,
     "rna": "viterbi",

@@ -40,6 +40,7 @@ from recipes import (
     induction,
     itg,
     mdp,
+    neural,
     pagerank,
     points_to,
     rna,
@@ -107,6 +108,7 @@ def test_what_a_page_includes_of_a_recipe_is_there() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_a_recipe_says_what_it_is_and_gives_figures(name: str) -> None:
     recipe = importlib.import_module(f"recipes.{name}")
+    pytest.importorskip(getattr(recipe, "NEEDS", "dynagrad"))
     assert recipe.__doc__ and len(recipe.PROGRAM.strip().splitlines()) > 3
     shared, examples = recipe.data("small")
     assert isinstance(shared, dict) and examples
@@ -1122,6 +1124,53 @@ def test_eisner_against_all_projective_trees() -> None:
     assert_rows(chart.gradient("goal")["arc/2"], expectation(trees))
     heads = eisner.heads(dg.Program(eisner.PROGRAM, "viterbi").bind({}).run(facts))
     assert {(h, d) for d, h in heads.items()} == set(best[1])
+
+
+def test_the_neural_parser_steps_along_the_gradient_of_all_trees() -> None:
+    """The loss and a step of gradient ascent, from all trees one by one and the differentiation of PyTorch alone."""
+    torch: Any = pytest.importorskip("torch")
+    known, _, tests = neural.corpus("small")
+
+    def trees(n: int) -> list[tuple[int, ...]]:
+        """The heads of all projective trees of n words."""
+        found = []
+        for heads in itertools.product(range(n + 1), repeat=n):
+            spans = [sorted((d, h)) for d, h in enumerate(heads, 1)]
+            crossing = any(a < c < b < d for (a, b), (c, d) in itertools.product(spans, repeat=2))
+            if not crossing and all(reaches_root(d, heads) for d in range(1, n + 1)):
+                found.append(heads)
+        return found
+
+    def scores(module: Any, tree: neural.Tree) -> dict[tuple[int, int], Any]:
+        """Of the arcs of a sentence alone."""
+        return {(h, d): x for (_, h, d), x in zip(neural.arcs([tree]), module(*module.inputs([tree])), strict=True)}
+
+    def total(module: Any, tree: neural.Tree, heads: Sequence[int]) -> Any:
+        arcs = scores(module, tree)
+        return torch.stack([arcs[h, d] for d, h in enumerate(heads, 1)]).sum()
+
+    def objective(module: Any) -> Any:
+        return sum(
+            total(module, tree, tree[1])
+            - torch.logsumexp(torch.stack([total(module, tree, heads) for heads in trees(len(tree[1]))]), 0)
+            for tree in known
+        )
+
+    module = neural.network([w for words, _ in known for w in words])
+    value = objective(module)
+    value.backward()
+    before = np.concatenate([p.detach().numpy().ravel() for p in module.parameters()])
+    step = np.concatenate(
+        [np.zeros(p.numel()) if p.grad is None else p.grad.numpy().ravel() for p in module.parameters()]
+    )
+    step = (step - 0.02 * before) / len(known)  # of the prior, too
+    history: list[Any] = []
+    options = {"method": torch.optim.SGD, "lr": 0.5, "size": 2, "iterations": 1, "patience": None}
+    model, after = neural.learned(known, [], dev=None, callback=history.append, **options)
+    assert close(history[0].data, value.item())
+    assert np.allclose(model.parameters["network"], before + 0.5 * step, atol=1e-12) and np.abs(step).max() > 1e-3
+    best = max(trees(len(tests[0][1])), key=lambda heads: total(after, tests[0], heads).item())
+    assert neural.parsed(after, [tests[0][0]]) == [list(best)]
 
 
 def reaches_root(d: int, heads: Sequence[int]) -> bool:

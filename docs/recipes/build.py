@@ -3,12 +3,14 @@
     python docs/recipes/build.py build/recipes          # or some of them: ... build/recipes cky hmm
 
 A recipe's `main` yields figures one by one: whole numbers are sizes of its data, and any other number took the time
-since the one before. Each recipe runs twice, and the second run is measured: the first one compiles.
+since the one before. Each recipe runs twice, and the second run is measured: the first one compiles. A recipe that
+NEEDS a package that is not installed has a table and a picture that say so; its page has the figures of a run.
 """
 
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import os
 import sys
 import time
@@ -46,11 +48,25 @@ def table(rows: Sequence[Row], first: float) -> str:
     return "\n".join(lines) + "\n"
 
 
+def left_out(folder: Path, name: str, package: str) -> None:
+    """A table and a picture that say what was not there."""
+    text = f"Not measured with this build of the pages, as the package {package} is not installed."
+    (folder / f"{name}.md").write_text(f"{text}\n", encoding="utf-8")
+    picture = f'<text x="12" y="40" fill="#808080" font-family="sans-serif" font-size="14">{text}</text>'
+    svg = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 640 70">{picture}</svg>\n'
+    (folder / f"{name}.svg").write_text(svg, encoding="utf-8")
+    print(f"{name}: {text}", flush=True)
+
+
 def build(folder: Path, names: Sequence[str]) -> None:
     """Writes `name.svg` and `name.md` for each recipe."""
     folder.mkdir(parents=True, exist_ok=True)
     for name in names:
         recipe = importlib.import_module(name)
+        needs = getattr(recipe, "NEEDS", None)
+        if needs is not None and importlib.util.find_spec(needs) is None:
+            left_out(folder, name, needs)
+            continue
         start = time.perf_counter()
         for _ in recipe.main("real"):
             pass
