@@ -65,7 +65,7 @@ def _built(words: Sequence[int], make: Callable[[int, list[Any]], Any]) -> Any:
         elif key == TRUTH:
             values.append(bool(words[at + 1]))
         elif key == TAG:
-            values.append(words[at + 1])
+            values.append(make(key, [words[at + 1]]))
         elif key < 0:
             values.append(None)
         else:

@@ -31,6 +31,7 @@ from .control import (
 )
 from .node import CONSTANT, VARIABLE, Node, as_node, fresh, intern, order, substitute, whole
 from .ops import integers
+from .ops.cells import FRESH_TAG
 from .types import Type, boolean, integer
 from .value_numbering.congruent_states import congruent
 from .value_numbering.reciprocal_roots import share_roots
@@ -122,11 +123,12 @@ def close(
 
 
 def _may_fail(node: Node) -> bool:
-    """Whether a node may not be hoisted: it may not terminate, or an index may be out of range."""
+    """Whether a node may not be hoisted: it may not terminate, an index may be out of range, or it makes a tag, and
+    each round has its own."""
     family = family_of(node.operation)
     if family is not None and family.parameters == ("pattern",):
         return any(a.type.kind == "integer" and not a.is_constant for a in node.arguments)
-    return node.operation in LOOPS
+    return node.operation in LOOPS or node.operation is FRESH_TAG
 
 
 def cond(condition: Any, then: Trace, otherwise: Trace, extends: Node | None = None) -> list[Node]:

@@ -31,6 +31,7 @@ from ..ir.control import (
     part,
 )
 from ..ir.node import Node, intern, order, substitute
+from ..ir.ops.cells import FRESH_TAG
 from ..ir.value_numbering.reciprocal_roots import share_roots
 from .simplify import simplify
 
@@ -127,7 +128,7 @@ def _call(node: Node, used: list[int], functions: Known) -> dict[int, Node]:
 def _inlines(graph: Graph) -> bool:
     """Whether a function is small enough to be inlined."""
     series = order(graph.outputs)
-    return len(series) <= LITTLE and not any(n.operation in LOOPS for n in series)
+    return len(series) <= LITTLE and not any(n.operation in LOOPS or n.operation is FRESH_TAG for n in series)
 
 
 def _inputs(graphs: Sequence[Graph], first: int, outside: Sequence[Node]) -> tuple[list[Graph], list[Node]]:

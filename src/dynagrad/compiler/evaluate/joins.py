@@ -25,7 +25,9 @@ from ...ir.ops.cells import REAL, TRUTH
 from ...ir.types import KINDS, Type, arrays
 from ...ir.types import heap as heap_type
 from ..frontend.core import UNDEFINED
+from .heap.tags import NUMBER
 from .heap.unions import NO_KIND, NoUnion, boxed, is_constant, is_structure, keys, one_kind
+from .limits import most_parts
 from .values import (
     NOW,
     Array,
@@ -158,8 +160,11 @@ def destructure(x: Any, heap: Heap = NOW) -> tuple[tuple[Any, ...], list[Any], C
     return None
 
 
-def abstract(x: Any, *, deep: bool = False, vary: bool = False, heap: Heap = NOW) -> AbstractValue:
-    """The abstract value of a value. `deep` opens references and closures too; `vary` makes static reals dynamic."""
+def abstract(
+    x: Any, *, deep: bool = False, vary: bool = False, heap: Heap = NOW, left: list[int] | None = None
+) -> AbstractValue:
+    """The abstract value of a value. `deep` opens references and closures too; `vary` makes static reals dynamic.
+    Raises Error where it has too many parts; those `left` are counted."""
     if isinstance(x, Node):
         return Dynamic(x.type, False)
     if isinstance(x, Union):
@@ -177,7 +182,14 @@ def abstract(x: Any, *, deep: bool = False, vary: bool = False, heap: Heap = NOW
         return Static(x)
     key, inside, make = parts
     vary = vary and not isinstance(x, slice)
-    return Structured(key, tuple(abstract(p, deep=deep, vary=vary, heap=heap) for p in inside), make)
+    left = [most_parts()] if left is None else left
+    left[0] -= len(inside)
+    if left[0] < 0:
+        raise Error(
+            f"a structure with more than {most_parts():,} parts, of which some may be shared, is made while this is "
+            "compiled; does it grow without end?"
+        )
+    return Structured(key, tuple(abstract(p, deep=deep, vary=vary, heap=heap, left=left) for p in inside), make)
 
 
 def _type(x: Any) -> Type:
@@ -279,6 +291,8 @@ def kinds_of(p: AbstractValue, heap: Heap = NOW) -> Kinds:
     if isinstance(p, Structured):
         if p.key[0] not in ("tuple", "function", "made"):
             raise NoUnion
+        if p.key[0] == "tuple" and hasattr(p.key[1], "heap_number"):
+            return NUMBER
         key = keys().record(p.key, len(p.parts), p.make)
         return one_kind(key, [kinds_of(part, heap) for part in p.parts])
     if isinstance(p, Static) and is_constant(p.value):

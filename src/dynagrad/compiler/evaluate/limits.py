@@ -23,3 +23,23 @@ def most_calls() -> int:
     True
     """
     return from_environment("DYNAGRAD_NESTED", 120, 1000, "calls")
+
+
+def most_inlined() -> int:
+    """How many calls may be inlined in one specialisation, all in all: `DYNAGRAD_INLINED`, read while functions are
+    compiled, or 300000.
+
+    >>> most_inlined() > 0
+    True
+    """
+    return from_environment("DYNAGRAD_INLINED", 300_000, 1_000_000_000, "calls")
+
+
+def most_parts() -> int:
+    """How many parts a structure may have that becomes the state of a loop, or goes from a branch, a recursion or a
+    derivative to what follows: parts that are shared count as often as they occur.
+
+    >>> most_parts()
+    1000000
+    """
+    return 1_000_000

@@ -19,7 +19,8 @@ from ...ir.ops.scalars import logical_and
 from ...ir.types import integer
 from ..frontend.core import For, While
 from .choices import content_from, content_values, mismatch, token_index
-from .heap.unions import refined_parts, unions_in
+from .heap.tags import without_tags
+from .heap.unions import keys, refined_parts, unions_in
 from .iteration import IterationSpace, iteration_space
 from .joins import AbstractValue, Mismatch, abstract, allow_unions, build, equal, flatten, join, leaf_types
 from .limits import most_copies
@@ -67,8 +68,7 @@ def loop(s: Specialiser, e: While | For, env: dict[str, Any]) -> State:
             return _unroll(s, run, initial, most // product)
         except NotUnrolled as unrolled:
             if s.splits:
-                with s.uniting(), s.closed():
-                    return run.in_graph(initial, unions=True)
+                return _united(s, run, initial)
             if not isinstance(unrolled, TooLong):
                 raise wrong from None
             long = unrolled
@@ -79,6 +79,20 @@ def loop(s: Specialiser, e: While | For, env: dict[str, Any]) -> State:
                 f"{most:,} copies; the environment variable DYNAGRAD_UNROLLED raises it. It cannot stay a loop since "
                 f"{_reason(wrong)}"
             ) from None
+
+
+def _united(s: Specialiser, run: _While | _For, initial: State) -> State:
+    """A loop whose state has values of several kinds, and tags of the graph where it has to."""
+    wanted = keys().tags_wanted
+    try:
+        with s.uniting(), s.closed():
+            return run.in_graph(initial, unions=True)
+    except (Mismatch, LiftError):
+        if s.tags or keys().tags_wanted == wanted:
+            raise
+    with s.uniting(tags=True), s.closed():
+        found: State = without_tags(run.in_graph(initial, unions=True))
+    return found
 
 
 def _reason(problem: LiftError) -> str:

@@ -20,6 +20,7 @@ from ...ir import Node, builders, control
 from ...ir.node import fresh
 from ..frontend.core import Lambda
 from .heap.tags import without_tags
+from .heap.unions import keys
 from .joins import AbstractValue, Mismatch, abstract, allow_unions, build, equal, flatten, join, leaf_types
 from .specialiser import Diverges, Specialiser, Undecided, primitive
 from .values import Closure, node_of
@@ -63,23 +64,33 @@ def recurse(s: Specialiser, function: Closure, bound: Mapping[str, Any], vary: b
     s.may_raise(RecursionError, Exception)
     values = _all_arguments(function, bound)
     mine = abstract(values, deep=True, vary=vary)
-    for known in s.functions.get((code, s.tags), []):
+    for known in s.functions.get(_way(s, code), []):
         if equal(known.arguments, mine):
-            return _call(s, known, values)
+            return _called(s, known, values)
     around = list(s.recursions.values())
     provisional = any(outer.function is None for outer in around)
     made = Recursive(mine, None)
-    s.recursions[code] = made
+    before = dict(s.recursions)
+    s.recursions[code, s.tags] = made
     try:
         pending = any(outer.results is None for outer in around)
         _settle(s, made, function, bound, pending, not provisional)
     except Mismatch as problem:
         raise _mismatch(s, code, problem) from None
     finally:
-        del s.recursions[code]
+        s.recursions = before
     if provisional:
         return _placeholder(s, made)
-    s.functions.setdefault((code, s.tags), []).append(made)
+    s.functions.setdefault(_way(s, code), []).append(made)
+    return _called(s, made, values)
+
+
+def _way(s: Specialiser, code: Lambda) -> tuple[Lambda, bool, bool]:
+    """What a function depends on besides its arguments."""
+    return code, s.tags, keys().own_tags
+
+
+def _called(s: Specialiser, made: Recursive, values: tuple[Any, ...]) -> Any:
     found = _call(s, made, values)
     return found if s.tags else without_tags(found)
 
@@ -89,7 +100,7 @@ def _settle(
 ) -> None:
     """Infers a function, and defines it. Where the front end allows it, values of several kinds are unions if they have
     to be, and derivatives have tags of the run if it is differentiated in its own body."""
-    start = made.arguments
+    start, wanted = made.arguments, keys().tags_wanted
     way = "known"
     while True:
         made.begin(start)
@@ -106,9 +117,15 @@ def _settle(
                 raise
             way = "tags"
         except (Mismatch, LiftError):
-            if not s.splits or s.unions or way != "known":
+            if s.splits and not s.unions and way == "known":
+                way = "unions"
+            elif s.splits and not s.tags and way != "tags" and keys().tags_wanted > wanted:
+                way = "tags"
+            else:
                 raise
-            way = "unions"
+        if way == "tags":  # it calls itself with such tags
+            s.recursions.pop((function.code, False), None)
+            s.recursions[function.code, True] = made
 
 
 def _mismatch(s: Specialiser, code: Lambda, problem: Mismatch) -> LiftError:
@@ -176,7 +193,7 @@ def _run(s: Specialiser, made: Recursive, function: Closure, bound: Mapping[str,
 @primitive("recursive call")
 def recursive_call(s: Specialiser, function: Closure, bound: Mapping[str, Any]) -> Any:
     """A recursive call inside a function that is being inferred or defined."""
-    made: Recursive = s.recursions[function.code]
+    made: Recursive = s.recursions[function.code, s.tags]
     values = _all_arguments(function, bound)
     if made.function is not None:
         return _call(s, made, values)

@@ -44,7 +44,7 @@ from ..frontend.core import (
 from ..frontend.source import error
 from ..frontend.statements import lower
 from .joins import Mismatch
-from .limits import most_calls
+from .limits import most_calls, most_inlined
 from .values import Array, Cell, Closure, Dict, HostFunction, Masked, Ref, Union, describe, normal
 
 Handler = Callable[..., Any]
@@ -91,14 +91,19 @@ class Undecided(LiftError):
         self.test = test
 
 
+class Enclosed(LiftError):
+    """The branches of a choice cannot be joined, and it depends on variables of a body, so that it is not split."""
+
+
 Finder = Callable[["Specialiser", Any], Handler | None]
 
 
 class Frame:
-    """A call that is being specialised: `level` is the number of dynamic choices around it."""
+    """A call that is being specialised: `level` is the number of dynamic choices around it, and `tags` says whether
+    derivatives have tags that the graph makes."""
 
-    def __init__(self, code: Lambda, level: int, at: Position | None) -> None:
-        self.code, self.level, self.at = code, level, at
+    def __init__(self, code: Lambda, level: int, at: Position | None, tags: bool) -> None:
+        self.code, self.level, self.at, self.tags = code, level, at, tags
 
 
 def _classes_in(x: Any) -> Iterator[type[BaseException]]:
@@ -152,8 +157,8 @@ class Specialiser:
         self.level = 0  # dynamic choices and loops around
         self.product = 1  # how many copies the unrolled loops around make
         self.frames: list[Frame] = []
-        self.recursions: dict[Lambda, Any] = {}
-        self.functions: dict[tuple[Lambda, bool], list[Any]] = {}  # by their code, and whether tags are of the graph
+        self.recursions: dict[tuple[Lambda, bool], Any] = {}  # by their code, and whether tags are of the graph
+        self.functions: dict[Any, list[Any]] = {}  # by their code, and by which tags there are
         self.captured: dict[Any, list[Any]] = {}  # functions with custom derivatives; see transforms/captured.py
         self.lowered: dict[Callable[..., Any], Lambda] = {}
         self.journals: list[dict[Ref, Any]] = []
@@ -162,6 +167,7 @@ class Specialiser:
         self.tries: list[tuple[tuple[Any, ...], Position | None]] = []  # the classes that each `try` around catches
         self.splits = False  # whether the continuation of a dynamic choice may be specialised once for each branch
         self.assumed: dict[Node, bool] = {}  # the conditions of such choices
+        self.inlined, self.most_inlined = 0, most_inlined()
         self.unions = False  # whether values of different kinds are joined to unions on the heap
         self.tags = False  # whether derivatives have tags that the graph makes; see heap/tags.py
 
@@ -269,7 +275,7 @@ class Specialiser:
             yield
         except Undecided as problem:
             if problem.test.birth >= since:
-                raise LiftError(problem.message, problem.source, problem.span, problem.filename) from None
+                raise Enclosed(problem.message, problem.source, problem.span, problem.filename) from None
             raise
 
     def _try(self, e: If, env: dict[str, Any]) -> Any:
@@ -440,9 +446,9 @@ class Specialiser:
         """Calls a closure: inlines it, or makes it a function of the graph where inlining would not end."""
         given = self.bind(function, arguments, named)
         code = function.code
-        if code in self.recursions:
+        if (code, self.tags) in self.recursions:
             return self.apply("recursive call", function, given)
-        active = [f for f in self.frames if f.code is code]
+        active = [f for f in self.frames if f.code is code and f.tags == self.tags]
         if active:
             loose = len({f.level for f in active if f.level < self.level})
             if loose >= LOOSE_CALLS:
@@ -455,7 +461,15 @@ class Specialiser:
                     "calls inside each other; the environment variable DYNAGRAD_NESTED raises it. A recursion that "
                     "ends on a condition decided as the function runs needs no limit"
                 )
-        frame = Frame(code, self.level, self.at)
+        self.inlined += 1
+        if self.inlined > self.most_inlined:
+            raise self.error(
+                f"{code.name} is called when {self.most_inlined:,} calls have been inlined, which is the limit for one "
+                "function that is compiled; what is computed from values that are known is computed while it is "
+                "compiled, so hide some, or make them arguments. The environment variable DYNAGRAD_INLINED raises the "
+                "limit"
+            )
+        frame = Frame(code, self.level, self.at, self.tags)
         for name, value in given.items():
             self.name(name, value, None)
         depth, at = len(self.frames), self.at

@@ -20,7 +20,7 @@ from ...ir.node import fresh, order, substitute
 from ...ir.ops.cells import filled
 from ...ir.types import heap
 from ..evaluate.choices import content_values
-from ..evaluate.heap.unions import has_functions
+from ..evaluate.heap.unions import has_functions, keys
 from ..evaluate.joins import (
     AbstractValue,
     Dynamic,
@@ -58,6 +58,7 @@ def reals(x: Any) -> AbstractValue:
         return Dynamic(t, bool(t.shape)) if t.kind == "real" else Static(x)
     if isinstance(x, Union):
         if has_functions(x.kinds):
+            keys().tags_wanted += 1
             raise Error(
                 "what is differentiated, or its result, has functions in it of which the run decides which they are; "
                 "call them inside of what is differentiated"

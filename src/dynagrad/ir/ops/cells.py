@@ -132,6 +132,10 @@ def fresh_tag() -> Node:
     return intern(FRESH_TAG, (), object(), heap)
 
 
+tag_cell = Operation("tag_cell", (integer,), heap, lambda x: HeapCell(TAG, x), (None,), "tag_cell(call, {0})")
+"""A tag with a serial number: fresh ones have numbers from 1, so one that is known before the run has a lower one."""
+
+
 @functools.cache
 def record(key: int, count: int) -> Operation:
     """A cell with a key and so many parts.

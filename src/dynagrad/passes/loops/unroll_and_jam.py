@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from ...ir.control import EMPTY, LOOPS, REPEAT, Graph, Loop, make_loop, part, parts
 from ...ir.node import Node, fresh, intern, order, substitute, whole
 from ...ir.ops import integers
+from ...ir.ops.cells import FRESH_TAG
 from ...ir.ops.scalars import add
 from ...ir.types import integer
 from ..in_place_sums import adds_to, sum_in_place
@@ -48,7 +49,7 @@ def _jammed(node: Node) -> list[Node] | None:
     body = sum_in_place(loop.body)
     series = order(body.outputs)
     inside = [x for x in series if x.operation in LOOPS]
-    if len(inside) != 1 or inside[0].operation is not REPEAT or any(x.operation is EMPTY for x in series):
+    if len(inside) != 1 or inside[0].operation is not REPEAT or any(x.operation in (EMPTY, FRESH_TAG) for x in series):
         return None
     [inner] = inside
     what: Loop = inner.attribute

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ....errors import Error
@@ -17,12 +17,13 @@ from ....forks import renewed
 from ....ir import Node
 from ....ir.builders import call, cond, define
 from ....ir.control import GraphFunction
-from ....ir.node import as_node, constant
+from ....ir.node import as_node, constant, whole
 from ....ir.operation import Operation, apply
 from ....ir.ops import cells, integers
 from ....ir.ops import scalars as ops
-from ....ir.types import boolean, heap, integer
+from ....ir.types import boolean, heap, integer, real
 from ..values import ON_HEAP, Kinds, Union, rebuilt
+from .unions import keys
 
 _ROOTS = frozenset([cells.REAL, cells.BUNDLE])
 NUMBER = Kinds(
@@ -40,6 +41,14 @@ def is_number(x: Any) -> bool:
 def number(cell: Node) -> Union:
     """A cell as a number."""
     return Union(cell, NUMBER)
+
+
+def is_tag(x: Any) -> bool:
+    """Whether a value is a tag that the graph makes."""
+    return isinstance(x, Union) and x.kinds.roots == _TAGS
+
+
+_TAGS = frozenset([cells.TAG])
 
 
 def _cell(x: Any) -> Node:
@@ -74,6 +83,8 @@ def _along(cell: Node, tag: Node) -> Node:
 
 def apply_operation(operation: Operation, arguments: Sequence[Any]) -> Any:
     """An operation on numbers of which some are on the heap."""
+    if any(hasattr(type(x), "__apply_operation__") and not isinstance(x, Node | Union) for x in arguments):
+        return NotImplemented  # another kind of numbers, which knows how it comes to the heap
     if operation.name.startswith("power_log"):  # a family without end, as each has the next one in its derivative
         y = apply(ops.power, *arguments)
         for _ in range(int(operation.name.removeprefix("power_log"))):
@@ -117,7 +128,8 @@ def _body(operation: Operation, given: Sequence[Node]) -> Node:
         return [y if operation.result is boolean else cells.real_cell(y)]
 
     def of_bundles() -> list[Node]:
-        tag = functools.reduce(integers.maximum, (cond(_is_real(x), lambda: [0], lambda x=x: [_tag(x)])[0] for x in xs))
+        none = lambda: [_LEAST]  # noqa: E731
+        tag = functools.reduce(integers.maximum, (cond(_is_real(x), none, lambda x=x: [_tag(x)])[0] for x in xs))
         own = [_along(x, tag) for x in xs]
         primals: list[Any] = [
             number(cond(_along(x, tag), lambda x=x: [cells.part(1)(x)], lambda x=x: [x])[0]) if x.type is heap else x
@@ -146,50 +158,163 @@ def _body(operation: Operation, given: Sequence[Node]) -> Node:
 # -- derivatives -------------------------------------------------------------------------------------------------------
 
 
+def fresh_tag() -> Union:
+    """A tag that is another one each time that the graph comes here."""
+    return Union(cells.fresh_tag(), Kinds(_TAGS, {}))
+
+
+def known_tag(serial: int) -> Union:
+    """A tag that was made before the graph runs, so it is less than those that the graph makes."""
+    return Union(cells.tag_cell(whole(serial - KNOWN)), Kinds(_TAGS, {}))
+
+
+KNOWN = 2**60
+"""What is taken from the serial number of a tag that was made before the graph runs."""
+_LEAST = -(2**62)
+
+
+def serial_of(tag: Union) -> Node:
+    """The serial number of a tag, which is larger for those made later."""
+    found: Node = cells.tag_of(tag.cell)
+    return found
+
+
+def step(tag: Union) -> Union:
+    """The number with the primal 0 and the tangent 1."""
+    return number(_bundle(tag.cell, _cell(0.0), _cell(1.0)))
+
+
 def bundled(x: Any) -> tuple[Union, Union]:
     """A fresh tag, and a number with the tangent 1 along it."""
-    tag = cells.fresh_tag()
-    step = number(_bundle(tag, _cell(0.0), _cell(1.0)))
-    found: Union = apply_operation(ops.add, (x, step))
-    return Union(tag, Kinds(frozenset([cells.TAG]), {})), found
+    tag = fresh_tag()
+    found: Union = apply_operation(ops.add, (x, step(tag)))
+    return tag, found
 
 
 def tangent(tag: Union, x: Any) -> Any:
     """The tangent of a number along a tag."""
     if not isinstance(x, Union):
         return 0.0
-    return number(call(_tangent(), cells.tag_of(tag.cell), x.cell)[0])
+    return number(call(_tangent(), serial_of(tag), x.cell)[0])
+
+
+def primal(tag: Union, x: Any) -> Any:
+    """A number without a tag."""
+    if not isinstance(x, Union):
+        return x
+    return number(call(_primal(), serial_of(tag), x.cell)[0])
+
+
+def swapped(a: Union, b: Union, x: Any) -> Any:
+    """A number with two tags in each other's place."""
+    if not isinstance(x, Union):
+        return x
+    return number(call(_swapped(), a.cell, b.cell, x.cell)[0])
 
 
 def without_tags(x: Any) -> Any:
-    """A structure of tuples whose numbers are reals, where no derivative around has made a tag."""
+    """A structure of tuples whose numbers are reals, where no derivative around has made a tag, nor the program."""
+    if keys().own_tags:
+        return x
     if is_number(x):
-        return cells.real_of(x.cell)
+        return cells.real_of(x.cell) if cells.BUNDLE not in x.kinds.roots else call(_real_part(), x.cell)[0]
     return rebuilt(x, [without_tags(part) for part in x]) if isinstance(x, tuple) else x
 
 
-@functools.cache
-def _tangent() -> GraphFunction:
-    """The tangent of a number along a tag; it may be beneath larger ones."""
-    made = GraphFunction("tangent", (integer, heap), (heap,))
+def _part_along(name: str, index: int, without: Callable[[Node], Node]) -> GraphFunction:
+    """A part of a number along a tag, which may be beneath larger ones; `without` is that of a number without it."""
+    made = GraphFunction(name, (integer, heap), (heap,))
 
     def beneath(tag: Node, x: Node) -> list[Node]:
         inner = [call(made, tag, cells.part(i)(x))[0] for i in (1, 2)]
         return [_bundle(cells.part(0)(x), *inner)]
 
     def body(tag: Node, x: Node) -> list[Node]:
-        zero = [cells.real_cell(constant(0.0))]
         return cond(
             _is_real(x),
-            lambda: zero,
+            lambda: [without(x)],
             lambda: cond(
                 integers.equal(_tag(x), tag),
-                lambda: [cells.part(2)(x)],
-                lambda: cond(integers.less(_tag(x), tag), lambda: zero, lambda: beneath(tag, x)),
+                lambda: [cells.part(index)(x)],
+                lambda: cond(integers.less(_tag(x), tag), lambda: [without(x)], lambda: beneath(tag, x)),
             ),
         )
 
     define(made, body)
+    return made
+
+
+@functools.cache
+def _tangent() -> GraphFunction:
+    return _part_along("tangent", 2, lambda x: cells.real_cell(constant(0.0)))
+
+
+@functools.cache
+def _primal() -> GraphFunction:
+    return _part_along("primal", 1, lambda x: x)
+
+
+@functools.cache
+def _swapped() -> GraphFunction:
+    """A number with two tags in each other's place: of p + a d + b q + a b e it is p + b d + a q + a b e."""
+    made = GraphFunction("swapped", (heap, heap, heap), (heap,))
+
+    def body(a: Node, b: Node, x: Node) -> list[Node]:
+        first, second = Union(a, Kinds(_TAGS, {})), Union(b, Kinds(_TAGS, {}))
+
+        def renamed(old: Union, new: Union, y: Union) -> Union:
+            found: Union = primal(old, y) + step(new) * tangent(old, y)
+            return found
+
+        def both() -> list[Node]:
+            rest, along = primal(first, number(x)), tangent(first, number(x))
+            y = renamed(second, first, rest) + step(second) * renamed(second, first, along)
+            return [y.cell]
+
+        def with_a() -> list[Node]:
+            return cond(_has(second, x), both, lambda: [renamed(first, second, number(x)).cell])
+
+        def without_a() -> list[Node]:
+            return cond(_has(second, x), lambda: [renamed(second, first, number(x)).cell], lambda: [x])
+
+        return cond(_is_real(x), lambda: [x], lambda: cond(_has(first, x), with_a, without_a))
+
+    define(made, body)
+    return made
+
+
+def _has(tag: Union, x: Node) -> Node:
+    """Whether a number has a tag."""
+    return call(_occurs(), serial_of(tag), x)[0]
+
+
+@functools.cache
+def _occurs() -> GraphFunction:
+    made = GraphFunction("has_tag", (integer, heap), (boolean,))
+
+    def beneath(tag: Node, x: Node) -> list[Node]:
+        in_primal = call(made, tag, cells.part(1)(x))[0]
+        return cond(in_primal, lambda: [True], lambda: call(made, tag, cells.part(2)(x)))
+
+    def body(tag: Node, x: Node) -> list[Node]:
+        return cond(
+            _is_real(x),
+            lambda: [False],
+            lambda: cond(
+                integers.equal(_tag(x), tag),
+                lambda: [True],
+                lambda: cond(integers.less(_tag(x), tag), lambda: [False], lambda: beneath(tag, x)),
+            ),
+        )
+
+    define(made, body)
+    return made
+
+
+@functools.cache
+def _real_part() -> GraphFunction:
+    made = GraphFunction("real_part", (heap,), (real,))
+    define(made, lambda x: cond(_is_real(x), lambda: [cells.real_of(x)], lambda: call(made, cells.part(1)(x))))
     return made
 
 

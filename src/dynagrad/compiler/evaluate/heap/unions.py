@@ -50,6 +50,12 @@ class Keys:
     known: dict[Any, int] = field(default_factory=dict)
     tests: dict[Node, tuple[Node, frozenset[int]]] = field(default_factory=dict)
     """For conditions that ask of which kind a cell is: the cell, and the keys for which they hold."""
+    tags_wanted: int = 0
+    """How often something was met that derivatives with tags of the graph can do, and those without cannot."""
+    made_once: set[int] = field(default_factory=set)
+    """The serial numbers of tags that a program makes itself, each of them once."""
+    own_tags: bool = False
+    """Whether numbers on the heap may have tags that a program made itself."""
 
     def constant(self, x: Any) -> int:
         try:
@@ -127,6 +133,9 @@ def boxed(x: Any, parts_of: Callable[[Any], tuple[tuple[Any, ...], list[Any], An
         return node
     if isinstance(x, bool | float):
         node = (cells.truth_cell if isinstance(x, bool) else cells.real_cell)(constant(x))
+        return node
+    if hasattr(x, "heap_number"):  # a number of a front end
+        node = x.heap_number.cell
         return node
     structure = parts_of(x) if is_structure(x) else None
     if structure is None:
@@ -245,6 +254,7 @@ def opened(s: Any, x: Union, use: Callable[[Any], Any]) -> Any:
     """What `use` makes of a union: a choice between what it makes of each alternative. One of which it makes an error
     is an error of the run, unless it does of all."""
     problems: list[Error] = []
+    wanted = keys().tags_wanted
     numbers = x.kinds.roots & {cells.REAL, cells.BUNDLE}
     order = sorted(x.kinds.roots - {cells.REAL} if cells.BUNDLE in numbers else x.kinds.roots)
 
@@ -254,7 +264,7 @@ def opened(s: Any, x: Union, use: Callable[[Any], Any]) -> Any:
         except NoBody:
             raise
         except Error as problem:
-            if len(order) == 1:
+            if len(order) == 1 or keys().tags_wanted > wanted:
                 raise
             problems.append(problem)
             return s.apply("raise", problem)

@@ -8,17 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ....compiler.evaluate.heap.tags import is_number
+from ....compiler.evaluate.heap.tags import is_number, is_tag
 from ....compiler.evaluate.heap.unions import opened
 from ....compiler.evaluate.specialiser import CALLS, Specialiser
-from ....compiler.evaluate.values import HostFunction, Union
-from ....eager.kinds import fresh as fresh_serial
 from ....eager.verbs.fixed_point import fixed_point
 from ....errors import Error
 from ....ir import Node
 from ....ir.node import constant, intern
 from ....ir.operation import Operation, apply
 from ....ir.ops import scalars as ops
+from ....ir.ops.cells import BUNDLE
 from ....ir.types import real
 from ..builtins import (
     BUILTINS,
@@ -30,17 +29,16 @@ from ..builtins import (
     Builtin,
     first_argument,
     no_arguments,
-    older_tag,
     rest_of_arguments,
-    same_tag,
 )
 from ..checks import printed
 from ..data import Gensym, QuotedSymbol, chain, is_pair
 from ..vectors import COMPARISONS
-from .bundles import bundle, part, tag_of
+from .bundles import bundle, compared_tags, part, tag_of
 from .derivatives import derivative, gradient
-from .unions import Handler, decided, each_part, has_unions, may_be_called
-from .values import VECTORS, Bundled, compared, described, is_boolean, is_function, is_real
+from .tags import gensym
+from .unions import Handler, decided, has_unions, may_be_called
+from .values import VECTORS, Bundled, compared, described, is_boolean, is_function, is_open, is_real
 
 
 def _truth(x: Any) -> Any:
@@ -148,27 +146,11 @@ _PURE: dict[str, Callable[..., Any]] = {
     "procedure?": is_function,
     "equal?": _equal,
     "real": _hidden,
-    "gensym": lambda: Gensym(fresh_serial()),
-    "gensym?": lambda x: isinstance(x, Gensym),
-    "gensym=": same_tag,
-    "gensym<": older_tag,
-    "bundle?": lambda x: isinstance(x, Bundled),
-    "make-bundle": lambda tag, x, d: bundle(tag_of(tag), x, d, inside=False),
+    "gensym?": lambda x: isinstance(x, Gensym) or is_tag(x),
+    "gensym=": lambda a, b: compared_tags("gensym=", a, b),
+    "gensym<": lambda a, b: compared_tags("gensym<", a, b),
+    "bundle?": lambda x: isinstance(x, Bundled) or (is_number(x) and BUNDLE in x.kinds.roots),
 }
-
-
-def _part_along(which: int) -> Handler:
-    """`(primal tag x)` or `(tangent tag x)`."""
-
-    def of_part(s: Specialiser, held: tuple[Any, ...], given: Sequence[Any], named: Any) -> Any:
-        return part(held[0], which, given[0])
-
-    def handler(s: Specialiser, tag: Any, x: Any) -> Any:
-        if has_unions(x):
-            return each_part(s, HostFunction(("dvl", "a part of a value", which), of_part, (tag_of(tag),)), x)
-        return part(tag_of(tag), which, x)
-
-    return handler
 
 
 _CALLING: dict[str, Handler] = {
@@ -177,8 +159,10 @@ _CALLING: dict[str, Handler] = {
     "write-real": _not_compiled("write-real"),
     "derivative": derivative,
     "gradient-r": gradient,
-    "primal": _part_along(0),
-    "tangent": _part_along(1),
+    "gensym": gensym,
+    "make-bundle": lambda s, tag, x, d: bundle(s, tag_of(tag), x, d, inside=False),
+    "primal": lambda s, tag, x: part(s, tag_of(tag), 0, x),
+    "tangent": lambda s, tag, x: part(s, tag_of(tag), 1, x),
     "fixed-point": lambda s, f, x: s.call(fixed_point, [f, x]),
 }
 _INNER: dict[Builtin, Callable[..., Any]] = {
@@ -201,7 +185,7 @@ def enter(builtin: Builtin, run: Handler) -> None:
             while is_pair(last) and len(front) + 1 < builtin.most:
                 front.append(last[0])
                 last = last[1]
-            if isinstance(last, Union) and not is_number(last):
+            if is_open(last):
                 return opened(s, last, lambda one: handler(s, [chain(front, one)], named))
             given = builtin.spread(given[0])
         return decided(s, builtin, run, list(given))

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from ....autodiff.control_flow import NoBody
 from ....compiler.evaluate.heap import tags
 from ....compiler.evaluate.heap.tags import is_number
-from ....compiler.evaluate.heap.unions import opened
-from ....compiler.evaluate.specialiser import Specialiser
+from ....compiler.evaluate.heap.unions import keys, opened
+from ....compiler.evaluate.specialiser import Enclosed, Specialiser
 from ....compiler.evaluate.values import HostFunction, Union
 from ....compiler.transforms import verbs
 from ....errors import Error
+from ....ir.ops.cells import BUNDLE, TAG
 from ..data import Gensym, is_pair
 from .bundles import bundle, part, youngest
-from .unions import each_part, from_prelude, may_be_called
-from .values import Bundled, described, is_boolean, is_function, is_real
+from .unions import call_on_unions, has_unions, may_be_called
+from .values import Bundled, described, is_boolean, is_function, is_open, is_real, on_heap
 
 
 def derivative(s: Specialiser, f: Any) -> HostFunction:
@@ -25,35 +27,52 @@ def derivative(s: Specialiser, f: Any) -> HostFunction:
 
     def run(s: Specialiser, held: tuple[Any, ...], given: Sequence[Any], named: Any) -> Any:
         (x,) = given
-        if isinstance(x, Union) and not is_number(x):
+        if is_open(x):
             return opened(s, x, lambda one: run(s, held, [one], named))
         if not is_real(x):
             raise Error(
                 f"derivative: the argument is a real, and {described(x)} is none; there is directional-derivative"
             )
-        if s.tags:
-            tag, moved = tags.bundled(x)
-            return _tangent_parts(s, tag, s.call(held[0], [moved]))
-        return _with_truths(*verbs.forward(s, "derivative", held[0], [x], [_one(x)]))
+        if is_number(x):
+            return _with_tags(s, lambda: _along(s, held[0], x))
+        known = lambda: _with_truths(*verbs.forward(s, "derivative", held[0], [x], [_one(x)]))  # noqa: E731
+        return _known_or_not(s, known, lambda: _along(s, held[0], x))
 
     return HostFunction(("dvl", "a derivative"), run, (f,))
 
 
-def _tangent_parts(s: Specialiser, tag: Union, y: Any) -> Any:
-    """The tangent of a structure along a tag that the graph made."""
-    if is_pair(y):
-        return (_tangent_parts(s, tag, y[0]), _tangent_parts(s, tag, y[1]))
-    if is_real(y):
-        return tags.tangent(tag, y)
-    if isinstance(y, Union):
-        return each_part(s, HostFunction(("dvl", "a tangent of a part"), _tangent_of_part, (tag,)), y)
-    if is_function(y):
-        raise Error("a derivative that nests as the run decides is a function, and has to be a structure of reals")
-    return y
+def _along(s: Specialiser, f: Any, x: Any) -> Any:
+    """A derivative by a tag that the graph makes."""
+    tag, moved = tags.bundled(on_heap(x))
+    return part(s, tag, 1, s.call(f, [moved]))
 
 
-def _tangent_of_part(s: Specialiser, held: tuple[Any, ...], given: Sequence[Any], named: Any) -> Any:
-    return _tangent_parts(s, held[0], given[0])
+def _with_tags(s: Specialiser, run: Callable[[], Any]) -> Any:
+    """What is computed with tags of the graph, without them."""
+    with s.uniting(tags=True):
+        found = run()
+    return found if s.tags else tags.without_tags(found)
+
+
+def _known_or_not(s: Specialiser, known: Callable[[], Any], of_run: Callable[[], Any]) -> Any:
+    """A derivative whose tag vanishes, or, where that cannot be, one whose tag the graph makes."""
+    if s.tags:
+        return of_run()
+    wanted = keys().tags_wanted
+    try:
+        try:
+            return known()
+        except Enclosed:
+            if s.unions or not s.splits or keys().tags_wanted > wanted:
+                raise
+            with s.uniting():
+                return known()
+    except NoBody:
+        raise
+    except Error:
+        if keys().tags_wanted == wanted:
+            raise
+        return _with_tags(s, of_run)
 
 
 def _with_truths(y: Any, d: Any) -> Any:
@@ -78,11 +97,85 @@ def gradient(s: Specialiser, f: Any) -> HostFunction:
         raise Error(f"(gradient-r f) takes a procedure, and got {described(f)}")
 
     def run(s: Specialiser, held: tuple[Any, ...], given: Sequence[Any], named: Any) -> Any:
-        if not s.tags:
-            return _gradient_at(s, held[0], given[0])
-        return s.call(s.call(from_prelude("gradient-f"), [held[0]]), given)
+        (x,) = given
+        of_run = lambda: _by_tags(s, held[0], x)  # noqa: E731
+        if has_unions(x) and _has_tags(x):
+            return _with_tags(s, of_run)
+        return _known_or_not(s, lambda: _gradient_at(s, held[0], x), of_run)
 
     return HostFunction(("dvl", "a gradient"), run, (f,))
+
+
+def _by_tags(s: Specialiser, f: Any, x: Any) -> Any:
+    """The gradient of a function forward, by a tag of the graph for each real of the argument. In the place of a
+    function it has a procedure: at h, the derivative of the result as that function moves along h."""
+
+    def by_part(x: Any, whole: HostFunction) -> Any:
+        if is_pair(x):
+            return tuple(by_part(x[i], HostFunction(("dvl", "put back", i), _put_back(i), (whole, *x))) for i in (0, 1))
+        if is_open(x):
+            return call_on_unions(s, "each-leaf", HostFunction(("dvl", "by a part"), _by_leaf, (f,)), x, whole)
+        return _by_leaf(s, (f,), ((x, whole),), {})
+
+    return by_part(x, HostFunction(("dvl", "the same"), lambda s, held, given, named: given[0]))
+
+
+def _put_back(i: int) -> Any:
+    """From a part of a pair to the whole that has it in its place."""
+
+    def run(s: Specialiser, held: tuple[Any, ...], given: Sequence[Any], named: Any) -> Any:
+        whole, first, rest = held
+        return s.call(whole, [(first, given[0]) if i else (given[0], rest)])
+
+    return run
+
+
+def _by_leaf(s: Specialiser, held: tuple[Any, ...], given: Sequence[Any], named: Any) -> Any:
+    (f,) = held
+    ((x, whole),) = given
+    if is_open(x):
+        return opened(s, x, lambda one: _by_leaf(s, held, ((one, whole),), named))
+    if is_real(x):
+        tag, moved = tags.bundled(on_heap(x))
+        return _slope(s, tag, s.call(f, [s.call(whole, [moved])]))
+    return HostFunction(("dvl", "moved"), _by_function, (f, whole, x)) if is_function(x) else x
+
+
+def _by_function(s: Specialiser, held: tuple[Any, ...], given: Sequence[Any], named: Any) -> Any:
+    f, whole, g = held
+    if not may_be_called(given[0]):
+        raise Error(
+            f"the gradient with respect to a function is applied to a function, and {described(given[0])} is none"
+        )
+
+    def along() -> Any:
+        tag = tags.fresh_tag()
+        moved = HostFunction(("dvl", "a function that moves"), _moved, (g, tag, *given))
+        return _slope(s, tag, s.call(f, [s.call(whole, [moved])]))
+
+    return _with_tags(s, along)
+
+
+def _moved(s: Specialiser, held: tuple[Any, ...], given: Sequence[Any], named: Any) -> Any:
+    """g + e h, with the primal 0 and the tangent 1 of e."""
+    g, tag, h = held
+    return bundle(s, tag, s.call(g, given), s.call(h, given))
+
+
+def _slope(s: Specialiser, tag: Union, y: Any) -> Any:
+    """The derivative of a result, which has to be a real."""
+    if is_open(y):
+        return opened(s, y, lambda one: _slope(s, tag, one))
+    if not is_real(y):
+        raise _no_real(y)
+    return part(s, tag, 1, y)
+
+
+def _has_tags(x: Any) -> bool:
+    """Whether there may be numbers with tags of the graph in a structure."""
+    if is_pair(x):
+        return any(map(_has_tags, x))
+    return isinstance(x, Union) and (TAG in (every := x.kinds.roots.union(*x.kinds.parts.values())) or BUNDLE in every)
 
 
 class _Tagged(Exception):
@@ -103,12 +196,15 @@ def _gradient_at(s: Specialiser, f: Any, x: Any) -> Any:
         return x
     tag = youngest(x)
     if tag is not None:
-        by_p, by_t = _gradient_at(s, _of_parts(tag, f), (part(tag, 0, x), part(tag, 1, x)))
-        return bundle(tag, by_t, by_p)
+        by_p, by_t = _gradient_at(s, _of_parts(tag, f), (part(s, tag, 0, x), part(s, tag, 1, x)))
+        return bundle(s, tag, by_t, by_p)
 
     def checked(s: Specialiser, held: tuple[Any, ...], given: Sequence[Any], named: Any) -> Any:
         def real_result(y: Any) -> Any:
             if is_number(y):
+                if keys().own_tags:
+                    keys().tags_wanted += 1
+                    raise Error("gradient-r: the result of the function has tags that the run makes")
                 return tags.without_tags(y)
             if isinstance(y, Union):
                 return opened(s, y, real_result)
@@ -124,7 +220,7 @@ def _gradient_at(s: Specialiser, f: Any, x: Any) -> Any:
         return verbs.value_and_grad(s, HostFunction(("dvl", "a function"), checked, (f,)), 0, False, [x], {})[1]
     except _Tagged as found:
         first, second = (_gradient_at(s, _result_part(found.tag, which, f), x) for which in (0, 1))
-        return bundle(found.tag, first, second)
+        return bundle(s, found.tag, first, second)
 
 
 def _no_real(y: Any) -> Error:
@@ -137,13 +233,13 @@ def _of_parts(tag: Gensym, f: Any) -> HostFunction:
     def run(s: Specialiser, held: tuple[Any, ...], given: Sequence[Any], named: Any) -> Any:
         tag, f = held
         ((p, t),) = given
-        return part(tag, 1, s.call(f, [bundle(tag, p, t)]))
+        return part(s, tag, 1, s.call(f, [bundle(s, tag, p, t)]))
 
     return HostFunction(("dvl", "a tangent"), run, (tag, f))
 
 
 def _result_part(tag: Gensym, which: int, f: Any) -> HostFunction:
     def run(s: Specialiser, held: tuple[Any, ...], given: Sequence[Any], named: Any) -> Any:
-        return part(held[0], which, s.call(held[1], given))
+        return part(s, held[0], which, s.call(held[1], given))
 
     return HostFunction(("dvl", "a part of a result", which), run, (tag, f))

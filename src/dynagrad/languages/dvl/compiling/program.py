@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ....compiler.evaluate.heap.unions import rows_of
+from ....compiler.evaluate.heap.tags import without_tags
+from ....compiler.evaluate.heap.unions import has_functions, keys
 from ....compiler.evaluate.specialiser import Specialiser, Undecided
 from ....compiler.evaluate.values import Closure, HostFunction, Union
 from ....compiler.frontend.core import Apply, Bindings, Constant, Expression, Lambda, Name, Tuple
-from ....errors import Error
+from ....errors import Error, LiftError
 from ....ir import Node
 from ..builtins import Builtin
 from ..data import NIL, Procedure, QuotedSymbol, chain, is_pair
@@ -64,13 +65,16 @@ def _splitting(s: Specialiser, run: Callable[[], Any]) -> Any:
     """What is computed where values of different kinds may come out of a choice: each goes its own way from there on,
     or else they are unions."""
     before, s.splits = s.splits, True
+    wanted = keys().tags_wanted
     try:
         return run()
-    except Undecided:
-        if s.level:
+    except LiftError as problem:
+        with_tags = keys().tags_wanted > wanted
+        if s.level or not (with_tags or isinstance(problem, Undecided)):
             raise
-        with s.uniting():
-            return run()
+        with s.uniting(tags=with_tags):
+            found = run()
+        return found if s.tags else without_tags(found)
     finally:
         s.splits = before
 
@@ -113,7 +117,7 @@ def _result(s: Specialiser, x: Any) -> Any:
     if isinstance(x, Bundled):
         return chain([QuotedSymbol("bundle"), x.tag, _result(s, x.primal), _result(s, x.tangent)])
     if isinstance(x, Union):
-        return each_part(s, RESULT, x) if any(row.name or row.of is Bundled for row in rows_of(x.kinds)) else x
+        return each_part(s, RESULT, x) if has_functions(x.kinds) else x
     if is_pair(x):
         return (_result(s, x[0]), _result(s, x[1]))
     return QuotedSymbol(f"#[procedure {getattr(x, 'name', 'function')}]") if is_function(x) else x

@@ -8,38 +8,44 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ....compiler.evaluate.heap.tags import is_number
 from ....compiler.evaluate.heap.unions import is_one_of, opened, unboxed
 from ....compiler.evaluate.specialiser import Specialiser
 from ....compiler.evaluate.values import Closure, HostFunction, Union
 from ....ir import Node
 from ....ir.ops import scalars as ops
 from ....ir.ops.cells import truth_of
-from ..builtins import BUILTINS, TRUTH, Builtin
+from ..builtins import TRUTH, Builtin
 from ..data import chain, is_pair
 from ..lower import Definitions
 from ..prelude import on_unions, prelude
 from .loops import looped_function
-from .values import VECTORS, is_boolean, is_function, is_real
+from .values import VECTORS, is_boolean, is_function, is_open, is_real
 
 Handler = Callable[..., Any]
 
-CALLED_BY_NAME = frozenset(BUILTINS.values())
-"""The builtins of programs; the front end calls others."""
 _KINDS = frozenset(["real?", "pair?", "null?", "boolean?", "symbol?", "procedure?", "gensym?", "bundle?"])
 """Builtins that ask of which kind a value is."""
-_OF_ANYTHING = _KINDS | {"not"}
+_OF_PARTS = frozenset(["make-bundle", "primal", "tangent"])
+"""Builtins that go through a value part by part."""
+_OF_VECTORS = frozenset(["+", "-", "*", "/", "equal?"])
+"""Builtins of two arguments that go through pairs."""
 _UNOPENED = frozenset(["cons", "result", "error", "derivative", "gradient-r", "fixed-point"])
 """Builtins that do not look at their arguments."""
 
 
 def has_unions(x: Any) -> bool:
     """Whether there are values of several kinds in a structure."""
-    while is_pair(x):
-        if has_unions(x[0]):
+    if not is_pair(x):
+        return isinstance(x, Union)
+    todo, seen = [x], set()  # parts may be shared
+    while todo:
+        x = todo.pop()
+        if isinstance(x, Union):
             return True
-        x = x[1]
-    return isinstance(x, Union)
+        if is_pair(x) and id(x) not in seen:
+            seen.add(id(x))
+            todo += x
+    return False
 
 
 def may_be_called(x: Any) -> bool:
@@ -90,7 +96,7 @@ def each_part(s: Specialiser, f: Any, x: Any) -> Any:
 def _of_parts_of_unions(s: Specialiser, builtin: Builtin, given: Sequence[Any]) -> Any:
     """What a builtin makes of pairs with values of several kinds in them; NotImplemented where that is as usual."""
     pairs = [is_pair(x) for x in given]
-    if len(given) != 2 or not any(pairs) or not any(map(has_unions, given)):
+    if builtin.name not in _OF_VECTORS or len(given) != 2 or not any(pairs) or not any(map(has_unions, given)):
         return NotImplemented
     a, b = given
     if builtin.name in ("+", "-") and all(pairs):
@@ -106,14 +112,16 @@ def decided(s: Specialiser, builtin: Builtin, run: Handler, given: list[Any]) ->
     """A call of a builtin, once for each alternative of its arguments."""
     if builtin.name in _UNOPENED:
         return run(s, *given)
-    numbers = builtin in CALLED_BY_NAME and builtin.name not in _OF_ANYTHING
-    several = [i for i, x in enumerate(given) if isinstance(x, Union) and not (numbers and is_number(x))]
+    asks = builtin.name in _KINDS
+    several = [i for i, x in enumerate(given) if is_open(x) or (asks and isinstance(x, Union))]
+    if builtin.name in _OF_PARTS:  # the tag comes first, and they go through the value by themselves
+        several = [i for i in several if not i]
     if not several:
         found = _of_parts_of_unions(s, builtin, given)
         return run(s, *given) if found is NotImplemented else found
     first = several[0]
     x, before, after = given[first], given[:first], given[first + 1 :]
-    if builtin.name in _KINDS:
+    if asks:
         return _kind_of(x, lambda one: bool(run(s, one)))
     if builtin is TRUTH or builtin.name == "not":
         return run(s, _truth_of_union(x))

@@ -8,16 +8,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from ....compiler.evaluate.heap.tags import is_number
+from ....compiler.evaluate.heap.tags import is_number, is_tag, step
 from ....compiler.evaluate.specialiser import Specialiser
 from ....compiler.evaluate.values import HostFunction, Union, function_like
 from ....errors import Error
 from ....ir import Node
 from ....ir.operation import Operation, apply
 from ....ir.ops import scalars as ops
+from ..builtins import BUILTINS
 from ..data import Gensym
 from ..data import is_real as is_plain
 from ..vectors import COMPARISONS, Vectors, said
+from .tags import checked, of_graph
 
 
 class Bundled(NamedTuple):
@@ -27,12 +29,21 @@ class Bundled(NamedTuple):
     primal: Any
     tangent: Any
 
+    @property
+    def heap_number(self) -> Union:
+        """The same where the run decides what a value is: on the heap there are only tags of the graph."""
+        number = on_heap(self)
+        assert isinstance(number, Union)
+        return number
+
     def __neg__(self) -> Any:
         return apply(ops.negative, self)
 
     @staticmethod
     def __apply_operation__(operation: Operation, arguments: Sequence[Any]) -> Any:
         """An operation on bundles, by the youngest tag among them."""
+        if any(isinstance(x, Union) for x in arguments):
+            return apply(operation, *map(on_heap, arguments))
         tag = max(x.tag for x in arguments if isinstance(x, Bundled))
         mine = [isinstance(x, Bundled) and x.tag == tag for x in arguments]
         primals = [x.primal if own else x for own, x in zip(mine, arguments, strict=True)]
@@ -48,6 +59,13 @@ class Bundled(NamedTuple):
         return y if total is None else Bundled(tag, y, total)
 
 
+def on_heap(x: Any) -> Any:
+    """A number whose tags are of the graph, where it has some."""
+    if not isinstance(x, Bundled):
+        return x
+    return on_heap(x.primal) + on_heap(x.tangent) * step(of_graph(x.tag))
+
+
 def _on_bundles(operation: Operation, reflected: bool = False) -> Any:
     return lambda a, b: apply(operation, b, a) if reflected else apply(operation, a, b)
 
@@ -58,9 +76,15 @@ for _name, _operation in {"add": ops.add, "sub": ops.subtract, "mul": ops.multip
 
 
 def is_real(x: Any) -> bool:
-    return (
-        isinstance(x, Bundled) or is_number(x) or (is_plain(x) and (not isinstance(x, Node) or x.type.kind == "real"))
-    )
+    if isinstance(x, Bundled):
+        checked(x.tag)
+        return True
+    return is_number(x) or (is_plain(x) and (not isinstance(x, Node) or x.type.kind == "real"))
+
+
+def is_open(x: Any) -> bool:
+    """Whether the run decides of which kind a value is; it is no number and no tag."""
+    return isinstance(x, Union) and not is_number(x) and not is_tag(x)
 
 
 def is_boolean(x: Any) -> bool:
@@ -76,10 +100,8 @@ def combined(sign: str, a: Any, b: Any) -> HostFunction:
 
     def run(s: Specialiser, held: tuple[Any, ...], given: Sequence[Any], named: Any) -> Any:
         a, b = held
-        if sign == "*":
-            return VECTORS.multiply(a, s.call(b, given))
-        first, second = s.call(a, given), s.call(b, given)
-        return VECTORS.add(first, second) if sign == "+" else VECTORS.subtract(first, second)
+        parts = [a, s.call(b, given)] if sign == "*" else [s.call(a, given), s.call(b, given)]
+        return s.call(BUILTINS[sign], parts)
 
     return HostFunction(("dvl", "a sum of functions", sign), run, (a, b))
 

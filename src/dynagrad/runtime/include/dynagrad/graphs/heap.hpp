@@ -46,11 +46,12 @@ inline Cell truth_cell(Call& call, bool x) {
     made->truth = x;
     return made;
 }
-inline Cell fresh_tag(Call& call) {
+inline Cell tag_cell(Call& call, int64_t serial) {
     CellData* made = new_cell(call, kTagCell, 0);
-    made->tag = call.fresh_tag();
+    made->tag = serial;
     return made;
 }
+inline Cell fresh_tag(Call& call) { return tag_cell(call, call.fresh_tag()); }
 template <int kKey, int kCount, class... Parts>
 inline Cell record(Call& call, Parts... parts) {
     static_assert(kCount == sizeof...(Parts) && kCount <= kMostParts);
