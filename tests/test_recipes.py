@@ -102,7 +102,7 @@ def test_what_a_page_includes_of_a_recipe_is_there() -> None:
             for kind, text in re.findall(r"^:(start-at|start-after|end-before|end-at): (.*)$", options, re.MULTILINE):
                 assert text.strip("'") in source, (name, kind, text)
             for function in re.findall(r"^:pyobject: (\w+)$", options, re.MULTILINE):
-                assert re.search(rf"^def {function}\(", source, re.MULTILINE), (name, function)
+                assert re.search(rf"^(def|class) {function}\b", source, re.MULTILINE), (name, function)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -210,8 +210,8 @@ def figure(path: str) -> None:
         axes.bar(places - 0.2, [right for right, _ in found], 0.4, label="all words")
         axes.bar(places + 0.2, [unseen for _, unseen in found], 0.4, label="words that were not seen in training")
         axes.set_xticks(places, list(SETS))
-        axes.set(ylabel="share of right tags, held out", ylim=(0, 1))
-        axes.legend(loc="lower right")
+        axes.set(ylabel="share of right tags, held out", ylim=(0, 1.25))
+        axes.legend(loc="upper left", ncols=2)
         plt.savefig(path)
         plt.close()
 
