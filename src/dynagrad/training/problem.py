@@ -99,10 +99,12 @@ class Problem:
         self, totals: Totals, number: int, weights: Mapping[str, Doubles], shard: list[Example] | None = None
     ) -> str:
         """Why an example does not count."""
-        name = name_of(self._example(number, shard))
-        goal = self.spec.goal
+        example, goal = self._example(number, shard), self.spec.goal
+        name = name_of(example)
+        if example.derivation is not None and number in totals.failures:
+            return f"{name} failed: {of_the_run(totals.failures[number])}"
         try:
-            chart = self.spec.with_weights(weights).run(self._example(number, shard).clamped)
+            chart = self.spec.with_weights(weights).run(example.clamped)
             attempts = chart.why_not(goal).attempts
         except Error:  # it was derived, or the run fails again
             if number in totals.failures:
