@@ -103,7 +103,7 @@ DYNAGRAD_ONCE Ending run_example(const Examples& e, int64_t n, Unlocked* unlocke
       !c->report.underflow) {
     uint64_t* const words = e.words + n * c->reader->words;
     double value = 0;
-    if (!c->get(e.goal, e.arguments + n * e.width, words)) 
+    if (!c->get(e.goal, e.arguments + n * e.width, words))
       ending = e.backward && e.of_log ? Ending::apart : Ending::underived;
     else if (!e.backward) ending = Ending::plain;
     else if (memcpy(&value, words, 8), fabs(value) < INFINITY && go_back(e, n, c, value, stop)) ending = Ending::plain;
