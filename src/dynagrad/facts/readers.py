@@ -21,7 +21,7 @@ from ..errors import Error, Place, raised, shown
 from .columns import Coded, Raw, finish
 from .relation import IntColumn, Relation, ValueShape, parse_key
 from .terms import INTEGER_MAX, Term
-from .values import MISSING, as_array, check_matrix, has_width, is_array, read_values
+from .values import MISSING, as_array, check_matrix, has_width, is_array, is_missing, read_values
 
 
 def import_module(name: str, extra: str, wanted_for: str) -> Any:
@@ -102,7 +102,7 @@ def _raw(place: Place, rows: Any, value_shape: ValueShape) -> Raw:
     if isinstance(rows, str | bytes | Term) or rows is None:
         hint = "; read a file with dg.read_file(path, key)" if isinstance(rows, str) else ""
         raise place.error(f"{shown(rows)} is not a table of facts{hint}")
-    if rows is np.ma.masked:
+    if is_missing(rows):
         raise place.error(MISSING)
     if isinstance(rows, np.ndarray):
         check_matrix(place, rows, place.arity + has_width(value_shape))

@@ -7,6 +7,7 @@ each semiring are in `semirings.py`. Arguments are checked by `columns.py`.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -56,8 +57,20 @@ def check_matrix(place: Place, value: Any, dimensions: int) -> None:
         )
 
 
+def _masks() -> bool:
+    """Whether there can be masks: numpy imports what they are of when it is first asked for, which takes a while."""
+    return "numpy.ma" in sys.modules
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a value is the masked entry of an array."""
+    return _masks() and value is np.ma.masked
+
+
 def is_masked(value: Any) -> bool:
     """Whether an array has a masked entry, or a record array a masked field."""
+    if not _masks():
+        return False
     mask = np.ma.getmask(value)
     if mask is np.ma.nomask:
         return False
@@ -120,7 +133,7 @@ def _number(value: Any) -> float:
             f"{value} is not a number"
             + ("" if value else "; leave out facts that do not hold, or give 0.0 as the value")
         )
-    if value is None or value is np.ma.masked:
+    if value is None or is_missing(value):
         raise FactError(MISSING)
     if isinstance(value, str | bytes | complex | list | tuple) or not hasattr(value, "__float__"):
         raise FactError(f"the value {shown(value)} is not a number; the last column of a table is its value")

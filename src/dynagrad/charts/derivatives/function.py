@@ -23,6 +23,7 @@ from ...eager.numbers import Number
 from ...errors import Error, FactError, QueryError, cut, shown
 from ...facts import readers
 from ...facts.relation import Relation, parse_key
+from ...facts.values import is_masked
 from ...forks import cached, renewed
 from ...ir.operation import Operation, apply
 from ...ir.ops.ravelling import ravel, unravel
@@ -580,7 +581,7 @@ def _array(name: str, given: Any, shape: tuple[int, ...] | None) -> Array:
         array = given if type(given) is np.ndarray else np.asarray(given)
     except Exception as error:  # other libraries' arrays may raise anything
         raise Error(f"{name}: not an array of numbers: {cut(str(error))}") from error
-    if np.ma.is_masked(given):
+    if is_masked(given):
         raise Error(f"{name}: the array has masked entries, and a number is needed for each")
     if array.dtype.kind not in "fiub":
         raise Error(f"{name}: an array of real numbers is needed, and what was given has type {array.dtype}")

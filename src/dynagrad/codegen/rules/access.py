@@ -21,42 +21,11 @@ def write_views(context: ClassContext) -> None:
         out.line("externals = functions_of_host;")
 
 
-def write_view(context: ClassContext, table: TableLayout) -> None:
-    """In the constructor: the description of a table for `Looking`."""
-    out, name, to = context.out, context.names.table[table.key], f"tables[{table.number}]"
-    out.line(f"{to}.width = {table.arity};")
-    if table.kind != "facts":
-        out.line(f"{to}.items = &{name}, {to}.values = &{name}.value;")
-        if table.kind == "dense":
-            order = ", ".join([*map(str, table.order), "0"])
-            out.line(f"static constexpr int32_t order_{name}[] = {{{order}}};")
-            out.line(f"{to}.order = order_{name};")
-        if table.updates:
-            out.line(f"{to}.pending = &{name}.pending, {to}.nothing = &nothing_{name};")
-    if table.kind == "facts" or context.has_axioms(table):
-        member = name if table.kind == "facts" else f"axioms_{name}"
-        out.line(f"{to}.facts = &{member}, {to}.view = &{member}.value;")
-
-
 def write_access(context: ClassContext) -> None:
     """The members that `abi.hpp` and the C++ header call, other than `Looking`."""
     out, plan = context.out, context.plan
     facts = [*context.facts, *(t for t in context.derived if context.has_axioms(t))]
-    out.open("static FactTable* facts_new(int64_t table, dynagrad::Failure& failure)")
-    out.open("switch (table)")
-    for table in facts:
-        out.line(f"case {table.number}: return blank_facts<facts_{context.names.table[table.key]}>(failure);")
-    out.close()
-    out.line("return nullptr;")
-    out.close()
-    out.open("static const Copies<semiring>& copies(int64_t table)")
-    how = {table.number: _how_copies_join(context, table) for table in facts}
-    out.open("static constexpr Copies<semiring> all[] =")
-    for number in range(max(how, default=0) + 1):
-        out.line(f"{{{', '.join(how.get(number, ('nullptr',)))}}},")
-    out.close("};")
-    out.line("return all[table];")
-    out.close()
+    _copies(context, facts)
     groups = [[t for t in group if t.kind != "facts"] for group in context.groups()]
     if len(groups) == 1:
         _locate(context, "locate", groups[0])
@@ -77,6 +46,23 @@ def write_access(context: ClassContext) -> None:
     out.line(f"static constexpr bool goes_back = {str(context.goes_back).lower()};")
     out.line(f"static constexpr bool changes = {str(plan.changes is not None).lower()};")
     out.line(f"static constexpr bool bounded = {str(bounded).lower()};")
+
+
+def _copies(context: ClassContext, facts: Sequence[TableLayout]) -> None:
+    """`copies`: how those of a fact join."""
+    out, how = context.out, {table.number: _how_copies_join(context, table) for table in facts}
+    plain = ("nullptr", "nullptr", "nullptr", str(context.plan.keeps_logs).lower())
+    out.open("static const void* copies(int64_t table)")
+    if all(own == plain for own in how.values()):
+        out.line(f"static constexpr Copies<semiring> all{{{', '.join(plain)}}};")
+        out.line("return &all;")
+    else:
+        out.open("static constexpr Copies<semiring> all[] =")
+        for number in range(max(how, default=0) + 1):
+            out.line(f"{{{', '.join(how.get(number, ('nullptr',)))}}},")
+        out.close("};")
+        out.line("return &all[table];")
+    out.close()
 
 
 def _locate(context: ClassContext, name: str, tables: Sequence[TableLayout]) -> None:
@@ -121,7 +107,7 @@ def write_bounds(context: ClassContext) -> None:
 
 def _how_copies_join(context: ClassContext, table: TableLayout) -> tuple[str, ...]:
     """The `Copies` of a table: its plus, the conversion of each number, and a test for copies that contradict."""
-    plus = f"plus_{context.names.table[table.key]}"
+    plus = f"plus_{context.names.table[table.key]}" if context.own_plus(table) else "nullptr"
     logs = str(context.plan.keeps_logs).lower()
     if context.plain and AGGREGATORS[table.aggregator].truth:
         truth = "[](const value_t& v) { return semiring::constant(semiring::primal(v) != 0); }"
@@ -131,6 +117,6 @@ def _how_copies_join(context: ClassContext, table: TableLayout) -> tuple[str, ..
         return plus, "nullptr", differ, logs
     if context.plan.semiring in ("plain", "real"):  # what is too large as a sum
         finite = "isfinite(semiring::primal(a)) && isfinite(semiring::primal(b))"
-        differ = f"{finite} && !isfinite(semiring::primal({plus}(a, b)))"
+        differ = f"{finite} && !isfinite(semiring::primal({context.plus(table, 'a', 'b')}))"
         return plus, "nullptr", f"[](const value_t& a, const value_t& b) {{ return {differ}; }}", logs
     return plus, "nullptr", "nullptr", logs

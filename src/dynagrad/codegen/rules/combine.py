@@ -12,12 +12,12 @@ from ...plan.model import Plan, TableLayout
 from ...rules.aggregators import AGGREGATORS
 from ..cxx import literal
 
-_COPIES = {"sum": "semiring::plus(a, b)", "shift": "semiring::times(a, b)"}
+_COPIES = {"sum": "", "shift": "semiring::times(a, b)"}
 
 
 def copies(kind: str, aggregator: str) -> str:
-    """The C++ expression that joins two copies of a fact, by a kind of the semirings' `copies`."""
-    return _COPIES.get(kind) or AGGREGATORS[aggregator].jets
+    """The C++ expression that joins two copies of a fact, by a kind of the semirings' `copies`; empty for its plus."""
+    return _COPIES.get(kind, AGGREGATORS[aggregator].jets)
 
 
 # -- infinite values ---------------------------------------------------------------------------------------------------

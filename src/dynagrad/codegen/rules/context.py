@@ -14,7 +14,7 @@ from ...rules.semirings import SEMIRINGS
 from ...rules.show import show
 from ...rules.syntax import Variable
 from ..cxx import Writer, comment, literal
-from .combine import may_excuse, not_nothing
+from .combine import copies, may_excuse, not_nothing
 from .scope import Names, PatternScope, RuleScope, local
 from .shapes import Shapes
 from .statements import JoinWriter
@@ -68,8 +68,19 @@ class ClassContext:
         zero = literal(AGGREGATORS[table.aggregator].zero)
         return f"semiring::constant({zero})" if self.plan.order else zero
 
+    def own_plus(self, table: TableLayout) -> str:
+        """The C++ expression that joins a and b, two contributions; empty where that is the semiring's plus."""
+        row = SEMIRINGS[self.plan.semiring]
+        if self.plain:
+            own = AGGREGATORS[table.aggregator]
+            return own.jets if self.plan.order else own.plus
+        if table.kind == "facts" and row.copies and self.plan.rules.semiring is None:
+            return copies(row.copies[table.aggregator], table.aggregator)
+        return ""
+
     def plus(self, table: TableLayout, a: str, b: str) -> str:
-        return f"plus_{self.names.table[table.key]}({a}, {b})"
+        own = f"plus_{self.names.table[table.key]}" if self.own_plus(table) else "semiring::plus"
+        return f"{own}({a}, {b})"
 
     def has_axioms(self, table: TableLayout) -> bool:
         """Whether a predicate that rules define may also have facts."""
@@ -202,12 +213,17 @@ class ClassContext:
         cell = f"{name}.locate({', '.join(arguments[i] for i in order)})"
         return f"if (!isfinite(semiring::primal({value}))) grown(excused_{name}, {cell}, (uint8_t)0) |= 1;"
 
+    @property
+    def underflows(self) -> bool:
+        """Whether values may underflow, which is counted."""
+        return SEMIRINGS[self.plan.semiring].underflows and not self.plan.order
+
     def check(self, table: TableLayout, value: str) -> None:
         """Ends the run where a value is invalid in the semiring, and counts values that underflowed."""
         out = self.out
         wrong = f"__builtin_expect(!semiring::valid({value}), 0){self.infinite(table, value)}"
         out.line(f"if ({wrong}) return fail(bad_value, {table.number}, cell);")
-        if SEMIRINGS[self.plan.semiring].underflows and not self.plan.order:
+        if self.underflows:
             out.line(f"if (semiring::tiny({value}) && (({value}) != 0 || !has_zero)) report.underflow++;")
 
 

@@ -26,7 +26,8 @@ def write_add(context: ClassContext, table: TableLayout) -> None:
     arguments = "".join(f", a{i}" for i in range(table.arity))
     agenda = stage.strategy in AGENDAS and not table.sink
     if agenda:
-        out.open(f"DYNAGRAD_RULE void push_{name}(int64_t cell{parameters})")
+        often = "DYNAGRAD_RULE" if stage.strategy not in ("levels", "solve") else "DYNAGRAD_FIRED"
+        out.open(f"{often} void push_{name}(int64_t cell{parameters})")
         handle = f"handle({table.number}, cell)"
         if stage.strategy == "solve":
             at = solving.line_of(context, stage, table)
@@ -268,8 +269,10 @@ def _axioms(context: ClassContext, stage: Stage) -> None:
 
 
 def _seal(context: ClassContext, table: TableLayout, count: bool) -> None:
-    """`seal_...`: makes all items of a table that were reached part of the chart."""
+    """`seal_...`: makes all items of a table that were reached part of the chart; where that takes more than `seal`."""
     out, name = context.out, context.names.table[table.key]
+    if not _seals_apart(context, table):
+        return
     out.open(f"DYNAGRAD_FIRED void seal_{name}()")
     bound = f"{name}.bound()"
     out.open(
@@ -287,6 +290,21 @@ def _seal(context: ClassContext, table: TableLayout, count: bool) -> None:
     context.check(table, value)
     out.close()
     out.close()
+
+
+def _seals_apart(context: ClassContext, table: TableLayout) -> bool:
+    """Whether sealing enters items into indexes, or looks at what excuses their values."""
+    return bool(context.by_key.get(table.key)) or may_excuse(context.plan, table)
+
+
+def _sealing(context: ClassContext, stage: Stage, table: TableLayout) -> str:
+    """The call that seals a table."""
+    name = context.names.table[table.key]
+    if _seals_apart(context, table):
+        return f"seal_{name}();"
+    pops = stage.strategy == "once" and not table.sink
+    options = f"{str(pops).lower()}, {str(context.underflows).lower()}"
+    return f"seal<semiring>(*this, {table.number}, {name}, {name}.value, {options});"
 
 
 def write_sweep(context: ClassContext, stage: Stage) -> None:
@@ -360,21 +378,13 @@ def write_run(context: ClassContext) -> None:
     for stage in context.plan.stages:
         _stage(context, stage)
     out.open("void run()")
-    out.line("const int64_t started = clock_ns();")
-    out.line("halt = failed, budget = 0, report.status = done, report.partial = failed != 0;")
-    stages = ", ".join(f"&program::stage{stage.number}" for stage in context.plan.stages)
-    if stages:
-        out.line(f"static constexpr void (program::*stages[])(int64_t) = {{{stages}}};")
-        out.line(f"while (!halt && stage < {len(context.plan.stages)}) (this->*stages[stage])(started);")
+    stages = ", ".join(f"static_cast<Stage>(&program::stage{stage.number})" for stage in context.plan.stages)
+    out.line(f"static constexpr Stage stages[] = {{{stages or 'nullptr'}}};")
+    out.line(f"run_stages(stages, {len(context.plan.stages)});")
     if context.plan.resolves:
         resolving.write_end(context)
-    out.line("report.status = halt, report.stage = stage;")
     if context.plan.adjoint:
         out.line(f"report.tape = {tape_bytes(context.plan)};")
-    out.line("report.bytes = account.bytes + world->account.bytes;")
-    out.line("report.peak = account.peak > world->account.peak ? account.peak : world->account.peak;")
-    out.line("spent_before += clock_ns() - started;")
-    out.line("report.nanoseconds = spent_before;")
     out.close()
     out.line()
 
@@ -427,7 +437,7 @@ def _stage(context: ClassContext, stage: Stage) -> None:
         out.line(f"if (!halt) finite{n}();")
     sealed = [k for k in stage.keys if plan.tables[k].sink or stage.strategy in ("once", "sweep")]
     for key in sealed:
-        out.line(f"seal_{context.names.table[key]}();")
+        out.line(_sealing(context, stage, plan.tables[key]))
     waiting = f"agenda{n}.waiting()" if stage.strategy not in ("once", "sweep") else "0"
     if stage.strategy == "solve":
         waiting += f" + waiting{n}()"

@@ -8,63 +8,83 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ...plan.model import IndexPlan, Stage, TableLayout
-from ...rules.aggregators import AGGREGATORS
-from ...rules.semirings import SEMIRINGS
 from ...rules.syntax import Variable
-from .access import write_view, write_views
-from .backward.adjoints import write_view as write_adjoint_view
+from .access import write_views
 from .backward.tape import write_table_members
-from .combine import copies, may_excuse
+from .combine import may_excuse
 from .context import ClassContext, level_type
 from .scope import local
 
 
 def write_plus(context: ClassContext) -> None:
+    """The operations that join contributions, where they are not the semiring's plus."""
     for table in context.plan.tables.values():
-        name = context.names.table[table.key]
-        body = "semiring::plus(a, b)"
-        if table.kind == "facts" and SEMIRINGS[context.plan.semiring].copies and context.plan.rules.semiring is None:
-            body = copies(SEMIRINGS[context.plan.semiring].copies[table.aggregator], table.aggregator)
-        if context.plain:
-            own = AGGREGATORS[table.aggregator]
-            body = own.jets if context.plan.order else own.plus
-        context.out.line(f"inline value_t plus_{name}(const value_t& a, const value_t& b) {{ return {body}; }}")
+        body = context.own_plus(table)
+        if body:
+            name = context.names.table[table.key]
+            context.out.line(f"inline value_t plus_{name}(const value_t& a, const value_t& b) {{ return {body}; }}")
     context.out.line()
 
 
 def write_facts(context: ClassContext, table: TableLayout) -> None:
     """The fact table type of a predicate, with the groupings (indexes) that its scans need."""
     name, out = context.names.table[table.key], context.out
-    indexes = context.by_key.get(table.key, ()) if table.kind == "facts" else ()
+    indexes = _groupings(context, table)
     if not indexes:
-        out.line(f"using facts_{name} = Ungrouped<{table.arity}>;")
+        out.line(f"using facts_{name} = Facts<{table.arity}>;")
         out.line()
         return
     out.open(f"struct facts_{name} : Facts<{table.arity}>")
     for index in indexes:
-        out.line(f"Grouping<{len(index.by)}> by{index.number}{{&account}};  // {context.index_text(index)}")
-    out.line(f"static void index_rows(FactTable* t, World* w) {{ static_cast<facts_{name}*>(t)->group_rows(w); }}")
-    out.open("void group_rows(World* world)")
+        out.line(f"Grouping<{len(index.by)}> by{index.number};  // {context.index_text(index)}")
+    listed = []
     for index in indexes:
-        _grouping(context, table, index)
-    out.close()
+        if _simple(index):
+            columns = {t.name: i for i, t in enumerate(index.pattern) if isinstance(t, Variable)}
+            keys = ", ".join([*(str(columns[v]) for v in index.by), "0"])
+            out.line(f"static constexpr int32_t columns{index.number}[] = {{{keys}}};")
+        listed.append(f"{{{len(index.by)}, {f'columns{index.number}' if _simple(index) else 'nullptr'}}}")
+    out.line(f"static constexpr GroupingPlan groupings[] = {{{', '.join(listed)}}};")
+    if not all(map(_simple, indexes)):
+        out.line(f"static void index_rows(FactTable* t, World* w) {{ static_cast<facts_{name}*>(t)->group_rows(w); }}")
+        out.open("void group_rows(World* world)")
+        for index in indexes:
+            if not _simple(index):
+                _grouping(context, table, index)
+        out.close()
     out.close("};")
     out.line()
 
 
+def _groupings(context: ClassContext, table: TableLayout) -> Sequence[IndexPlan]:
+    """The groupings of the facts of a predicate."""
+    return context.by_key.get(table.key, ()) if table.kind == "facts" else ()
+
+
+def write_facts_plans(context: ClassContext) -> None:
+    """`facts_plans`: what the runtime makes the facts of each predicate from, by its number."""
+    tables = [*context.facts, *(t for t in context.derived if context.has_axioms(t))]
+    plans = {table.number: _facts_plan(context, table) for table in tables}
+    listed = ", ".join(plans.get(number, "{}") for number in range(max(plans, default=0) + 1))
+    context.out.line(f"static constexpr FactsPlan facts_plans[] = {{{listed}}};")
+
+
+def _facts_plan(context: ClassContext, table: TableLayout) -> str:
+    indexes, facts = _groupings(context, table), f"facts_{context.names.table[table.key]}"
+    if not indexes:
+        return f"{{{table.arity}}}"
+    own = "" if all(map(_simple, indexes)) else f", {facts}::index_rows"
+    return f"{{{table.arity}, {len(indexes)}, {facts}::groupings{own}}}"
+
+
 def _simple(index: IndexPlan) -> bool:
+    """Whether a grouping is by columns as they are."""
     names = [t.name for t in index.pattern if isinstance(t, Variable)]
     return len(names) == len(index.pattern) == len(set(names))
 
 
 def _grouping(context: ClassContext, table: TableLayout, index: IndexPlan) -> None:
     out = context.out
-    if _simple(index):
-        columns = {t.name: i for i, t in enumerate(index.pattern) if isinstance(t, Variable)}
-        keys = ", ".join([*(str(columns[v]) for v in index.by), "0"])
-        out.line(f"static constexpr int32_t columns{index.number}[] = {{{keys}}};")
-        out.line(f"group(by{index.number}, columns{index.number});")
-        return
     out.open("")
     out.line("Array<uint8_t> keep(&account);")
     out.line("keep.zeros(rows);")
@@ -178,8 +198,7 @@ def _open(context: ClassContext, table: TableLayout) -> None:
     out, name, n = context.out, context.names.table[table.key], table.number
     if table.kind == "facts" or context.has_axioms(table):
         member = name if table.kind == "facts" else f"axioms_{name}"
-        out.line(f"{member}.open(facts[{n}], (const Weights<semiring>*)weights[{n}]);")
-        out.line(f"has_zero = has_zero || {member}.has_zero;")
+        out.line(f"{member}.begin(tables[{n}], has_zero, facts[{n}], weights[{n}]);")
         if context.plan.changes is not None and table.kind == "facts":
             out.line(f"old_{name} = {name};")
     if table.kind != "facts":
@@ -187,15 +206,17 @@ def _open(context: ClassContext, table: TableLayout) -> None:
         places = stage.strategy in ("heap", "queue", "stack", "sweep") and not table.sink
         updates = table.updates or stage.strategy == "sweep"
         if table.kind == "dense":
-            out.line(f"const Range ranges_{name}[] = {{{', '.join(_ranges(table) or ['Range{}'])}}};")
-            out.line(f"{name}.open(ranges_{name}, {_bool(updates)}, {_bool(places)});")
+            order = ", ".join([*map(str, table.order), "0"])
+            out.line(f"static constexpr int32_t order_{name}[] = {{{order}}};")
+            out.line(f"static constexpr Extent extents_{name}[] = {{{', '.join(_extents(table) or ['{}'])}}};")
+            where = f"w->domain.data, order_{name}, extents_{name}, "
         else:
-            out.line(f"{name}.open(nullptr, {_bool(updates)}, {_bool(places)});")
+            where = ""
+        out.line(f"{name}.begin(tables[{n}], {where}{_bool(updates)}, {_bool(places)});")
+        if table.updates:
+            out.line(f"tables[{n}].pending = &{name}.pending, tables[{n}].nothing = &nothing_{name};")
         for index in context.by_key.get(table.key, ()):
             out.line(f"{name}_by{index.number}.open();")
-    write_view(context, table)
-    if context.plan.adjoint:
-        write_adjoint_view(context, table)
     if table.kind == "facts" or context.has_axioms(table):
         _one_value(context, table)
 
@@ -217,30 +238,19 @@ def _one_value(context: ClassContext, table: TableLayout) -> None:
 
 def _levels(context: ClassContext, stage: Stage) -> None:
     """In the constructor: the range of each form, and the agenda opened with it."""
-    out = context.out
+    out, n = context.out, stage.number
     for f, form in enumerate(stage.forms):
-        out.open("")
-        out.line("int64_t low = INT64_MAX, high = INT64_MIN;")
+        terms, counts = [], []
         for key in stage.keys:
-            table = context.plan.tables[key]
-            lows, highs = [[str(form.constant.get(key, 0))] for _ in range(2)]
-            for i, c in form.coefficients.get(key, ()):
-                d, extent = table.domains[i], table.extents[i]
-                below, above = (extent.below, extent.above) if extent is not None else (0, 0)
-                low = f"(w->domain[{d}].low + ({below}))"
-                high = f"(w->domain[{d}].low + w->domain[{d}].count - 1 + ({above}))"
-                if context.plan.summary.domains[d].kind == "atom":
-                    low, high = "(int64_t)0", f"(w->domain[{d}].count - 1)"
-                elif extent is None:
-                    low, high = "(int64_t)-(1 << 30)", "(int64_t)(1 << 30)"
-                lows.append(f"{c} * {low if c > 0 else high}")
-                highs.append(f"{c} * {high if c > 0 else low}")
-            out.line(f"const int64_t low_{context.names.table[key]} = {' + '.join(lows)};")
-            out.line(f"const int64_t high_{context.names.table[key]} = {' + '.join(highs)};")
-            out.line(f"if (low_{context.names.table[key]} < low) low = low_{context.names.table[key]};")
-            out.line(f"if (high_{context.names.table[key]} > high) high = high_{context.names.table[key]};")
-        out.line(f"low{stage.number}_{f} = low, span{stage.number}_{f} = high >= low ? high - low + 1 : 1;")
-        out.close()
+            found = [f"{{LevelTerm::constant, {form.constant.get(key, 0)}}}"]
+            for i, times in form.coefficients.get(key, ()):
+                found.append(f"{{{_level_term(context, context.plan.tables[key], i, times)}}}")
+            terms += found
+            counts.append(str(len(found)))
+        out.line(f"static constexpr LevelTerm terms{n}_{f}[] = {{{', '.join(terms)}}};")
+        out.line(f"static constexpr int32_t counts{n}_{f}[] = {{{', '.join(counts)}}};")
+        form_text = f"{{terms{n}_{f}, {len(counts)}, counts{n}_{f}}}"
+        out.line(f"range_of({form_text}, low{n}_{f}, span{n}_{f});")
     if stage.strategy in ("levels", "solve"):
         spans = [f"({level_type(stage)})span{stage.number}_{f}" for f in range(len(stage.forms))]
         out.line(f"agenda{stage.number}.open({' * '.join(spans) or '1'});")
@@ -256,20 +266,24 @@ def _levels(context: ClassContext, stage: Stage) -> None:
         out.line(f"agenda{stage.number}.open();")
 
 
-def _ranges(table: TableLayout) -> list[str]:
-    """The ranges of the arguments of a dense table, in storage order."""
-    ranges = []
+def _level_term(context: ClassContext, table: TableLayout, argument: int, times: int) -> str:
+    """The `LevelTerm` of an argument that counts so many times."""
+    extent, d = table.extents[argument], table.domains[argument]
+    if context.plan.summary.domains[d].kind == "atom":
+        return f"LevelTerm::rank, {times}, {d}"
+    if extent is None:
+        return f"LevelTerm::anywhere, {times}"
+    return f"LevelTerm::code, {times}, {d}, {extent.below}, {extent.above}"
+
+
+def _extents(table: TableLayout) -> list[str]:
+    """The `Extent`s of the arguments of a dense table, in storage order."""
+    found = []
     for i in table.order:
-        extent, d = table.extents[i], table.domains[i]
-        if extent is not None and (extent.below or extent.above):
-            low, count = (
-                f"w->domain[{d}].low + ({extent.below})",
-                f"w->domain[{d}].count + ({extent.above - extent.below})",
-            )
-            ranges.append(f"{{{low}, {count}}}")
-        else:
-            ranges.append(f"w->domain[{d}]")
-    return ranges
+        extent = table.extents[i]
+        below, above = (0, 0) if extent is None else (extent.below, extent.above)
+        found.append(f"{{{table.domains[i]}, {below}, {above}}}")
+    return found
 
 
 def _bool(x: bool) -> str:

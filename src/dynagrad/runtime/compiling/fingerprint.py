@@ -18,7 +18,7 @@ from pathlib import Path
 
 from . import toolchain
 
-FORMAT = "2"
+FORMAT = "3"
 """The version of files in the cache: older ones are not found."""
 
 

@@ -6,9 +6,9 @@ zig does not check whether its cached files are intact, and they become part of 
 from __future__ import annotations
 
 import contextlib
-import io
-import tarfile
-from collections.abc import Sequence
+import json
+import os
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ..disk import sealed
@@ -27,15 +27,28 @@ def unpack(archive: Path, folder: Path) -> bool:
     data = sealed.load(archive)
     if data is None:
         return False
-    with tarfile.open(fileobj=io.BytesIO(data)) as files:  # ours, whole, and of folders and files alone
-        files.extractall(folder, [m for m in files.getmembers() if m.isdir() or m.isreg()])
+    head, _, content = data.partition(b"\n")
+    at, made = 0, set[str]()
+    for name, size in json.loads(head):  # relative, and ours
+        path = os.path.join(folder, name)
+        if (parent := os.path.dirname(path)) not in made:
+            os.makedirs(parent, exist_ok=True)
+            made.add(parent)
+        with open(path, "xb", buffering=0) as file:
+            file.write(content[at : at + size])
+        at += size
     return True
 
 
 def pack(archive: Path, folder: Path) -> None:
     """Packs the files of a folder, if that is possible: zig can make them again."""
-    data = io.BytesIO()
     with contextlib.suppress(OSError):
-        with tarfile.open(fileobj=data, mode="w") as files:
-            files.add(folder, "")
-        sealed.save(archive, data.getvalue())
+        files = [(path.relative_to(folder).as_posix(), path.read_bytes()) for path in _files(folder)]
+        head = json.dumps([(name, len(content)) for name, content in files]).encode()
+        sealed.save(archive, b"\n".join([head, b"".join(content for _, content in files)]))
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and not path.is_symlink():
+            yield path

@@ -16,7 +16,9 @@ DECLARED = (
     r"^(?:inline |static )*(?:constexpr|const) [\w:<>]+ (\w+)",
 )
 """What is declared at the beginning of a line of a header."""
-NOT_OURS = frozenset({"python.hpp", "walk.hpp", "builtins.hpp", "runtime.hpp", "collected.hpp"})
+NOT_OURS = frozenset(
+    {"abi.hpp", "builtins.hpp", "collected.hpp", "entry.hpp", "python.hpp", "rules.hpp", "runtime.hpp", "walk.hpp"}
+)
 """Headers that the class of a program does not see."""
 
 

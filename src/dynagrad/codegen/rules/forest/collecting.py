@@ -15,12 +15,12 @@ from dataclasses import replace
 from ....plan.model import Join, Plan, TableLayout
 from ....rules.normal import NormalRule
 from ....rules.semirings import SEMIRINGS
-from ..access import write_access, write_view
+from ..access import write_access
 from ..context import ClassContext
 from ..incremental.changing import write_enter, write_restore
 from ..stages import write_external
 from ..statements import JoinWriter
-from ..tables import write_constructor, write_table
+from ..tables import write_constructor, write_facts_plans, write_table
 
 
 def closed(plan: Plan, rule: NormalRule, antecedent: int) -> bool:
@@ -96,8 +96,7 @@ def write_program(context: ClassContext) -> None:
         out.line("Array<double> weight_log{&account};")
     if externals:
         out.line(f"int32_t (*functions_of_host[{len(plan.tables)}])(const int32_t*, uint64_t*) = {{}};")
-    out.line(f"TableView tables[{max(1, len(plan.tables))}];")
-    out.line("bool has_zero = false;")
+    out.line(f"TableView tables[{max(1, len(plan.tables))}] = {{}};")
     out.line()
     out.line("void run() {}")
     if externals:
@@ -109,6 +108,7 @@ def write_program(context: ClassContext) -> None:
     for join in plan.collects:
         _write_collect(context, join)
     _write_opening(context, plan.collects, externals)
+    write_facts_plans(context)
     write_access(context)
     write_constructor(context, lambda: _open_externals(context, externals))
     out.close("};")
@@ -212,5 +212,4 @@ def _write_opening(context: ClassContext, joins: Sequence[Join], externals: Sequ
 
 def _open_externals(context: ClassContext, externals: Sequence[TableLayout]) -> None:
     for table in externals:
-        context.out.line(f"{context.names.table[table.key]}.open(nullptr, false, false);")
-        write_view(context, table)
+        context.out.line(f"{context.names.table[table.key]}.begin(tables[{table.number}], false, false);")

@@ -537,7 +537,7 @@ class base {
   int64_t count(int t) const { return words[t].size / engine::semiring::words; }
   void release(int t) {
     drop();  // the chart stands on these facts
-    if (facts[t]) facts[t]->drop(facts[t]);
+    dynagrad::dispose(facts[t]);
     dynagrad::dispose((dynagrad::Weights<engine::semiring>*)weights[t]);
     facts[t] = nullptr, weights[t] = nullptr;
   }
@@ -564,13 +564,13 @@ class base {
     }
     dynagrad::Failure failure = dynagrad::none;
     loading = t;
-    facts[t] = engine::program::facts_new(t, failure);
+    facts[t] = dynagrad::new_facts(engine::program::facts_plans[t], failure);
     if (!facts[t]) dynagrad::out_of_memory(failure);
-    auto* const w = dynagrad::blank<dynagrad::Weights<engine::semiring>>(failure);
-    weights[t] = w;
-    if (!w) dynagrad::out_of_memory(failure);
+    using values = dynagrad::ReaderOf<engine::semiring>;
+    weights[t] = values::weights_new(failure);
+    if (!weights[t]) dynagrad::out_of_memory(failure);
     dynagrad::load(facts[t], &world, data, m);
-    dynagrad::weigh<engine::semiring>(*facts[t], *w, words[t].data, engine::program::copies(t));
+    values::weigh(*facts[t], words[t].data, weights[t], engine::program::copies(t));
     loading = -1;
   }
 

@@ -78,7 +78,21 @@ DYNAGRAD_ONCE int64_t clock_ns() {
   return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
+// What the levels of a stage's items are made of: a sum of so many times the codes of some arguments, or the ranks of atoms.
+struct LevelTerm {
+  enum Kind : int32_t { constant, code, rank, anywhere } kind;  // anywhere: in a range that is not known
+  int64_t times;                        // of a constant, that is all
+  int32_t domain = 0, below = 0, above = 0;
+};
+// One for each item; all in the same range.
+struct LevelForm {
+  const LevelTerm* terms;
+  int32_t items;
+  const int32_t* counts;  // of each item's terms
+};
+
 struct ChartBase : Looking {
+  using Stage = void (ChartBase::*)(int64_t started);
   static constexpr bool collects = false;  // derivations of items
   Account account;
   World* world;
@@ -87,6 +101,7 @@ struct ChartBase : Looking {
   Unlocked* unlocked = nullptr;
   int64_t stage = 0;
   bool begun = false;
+  bool has_zero = false;        // whether a fact weighs nothing
   bool recording = false;       // whether the run is entered into the tape: set by a class with both passes, or dg_chart_record
   int64_t halt = 0;             // a Status once the run has to stop
   int64_t failed = 0;           // ... because something went wrong, which no further run of this chart mends
@@ -111,6 +126,41 @@ struct ChartBase : Looking {
     report.bytes = account.bytes + world->account.bytes;
     report.peak = account.peak > world->account.peak ? account.peak : world->account.peak;
     if (failure == exhausted) failed = no_memory;
+  }
+
+  // Runs stage after stage; what the report says of that.
+  DYNAGRAD_ONCE void run_stages(const Stage* stages, int64_t count) {
+    const int64_t started = clock_ns();
+    halt = failed, budget = 0, report.status = done, report.partial = failed != 0;
+    while (!halt && stage < count) (this->*stages[stage])(started);
+    report.status = halt, report.stage = stage;
+    report.bytes = account.bytes + world->account.bytes;
+    report.peak = account.peak > world->account.peak ? account.peak : world->account.peak;
+    spent_before += clock_ns() - started;
+    report.nanoseconds = spent_before;
+  }
+  // The least level of a form, and how many there are.
+  DYNAGRAD_ONCE void range_of(const LevelForm& form, int64_t& least, int64_t& span) const {
+    int64_t low = INT64_MAX, high = INT64_MIN;
+    const LevelTerm* t = form.terms;
+    for (int32_t item = 0; item < form.items; item++) {
+      int64_t lower = 0, upper = 0;
+      for (int32_t left = form.counts[item]; left > 0; left--, t++) {
+        int64_t first = 1, last = 1;
+        if (t->kind == LevelTerm::code) {
+          const Range& r = world->domain[t->domain];
+          first = (int64_t)r.low + t->below, last = (int64_t)r.low + r.count - 1 + t->above;
+        } else if (t->kind == LevelTerm::rank) {
+          first = 0, last = world->domain[t->domain].count - 1;
+        } else if (t->kind == LevelTerm::anywhere) {
+          first = -(1 << 30), last = 1 << 30;
+        }
+        lower += t->times * (t->times > 0 ? first : last), upper += t->times * (t->times > 0 ? last : first);
+      }
+      if (lower < low) low = lower;
+      if (upper > high) high = upper;
+    }
+    least = low, span = high >= low ? high - low + 1 : 1;
   }
 
   // Called with the work that is about to be done; true if the run has to stop.
@@ -166,6 +216,21 @@ struct ChartBase : Looking {
   }
 };
 
+// Makes all items of a table that were reached part of the chart; `pops` says whether each counts as one, and
+// `underflows` whether values may. A stage that is resumed seals again, as items may have grown.
+template <class S>
+__attribute__((noinline)) void seal(ChartBase& chart, int64_t number, Table& items, const Array<typename S::Value>& value,
+                                    bool pops, bool underflows) {
+  const int64_t bound = bound_of(items);
+  for (int64_t cell = items.seen.next(0, bound); cell >= 0; cell = items.seen.next(cell + 1, bound)) {
+    const bool fresh = items.popped.set(cell);
+    chart.report.pops += fresh && pops;
+    if (__builtin_expect(!S::valid(value[cell]), 0)) return chart.fail(bad_value, number, cell);
+    if constexpr (__is_same(typename S::Value, double))
+      if (fresh && underflows && S::tiny(value[cell]) && (!chart.has_zero || value[cell] != 0)) chart.report.underflow++;
+  }
+}
+
 // Counts in a register what a join sends, and adds it up at the end, however the join ends.
 struct Counter {
   int64_t count = 0;
@@ -218,5 +283,28 @@ struct Arithmetic {
   int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
   int64_t most(int64_t a, int64_t b) { return a < b ? b : a; }
 };
+
+#if defined(DYNAGRAD_LINKED) || defined(DYNAGRAD_RUNTIME)
+#define DYNAGRAD_SEAL(S) \
+  DYNAGRAD_KNOWN void seal<S>(ChartBase&, int64_t, Table&, const Array<S::Value>&, bool, bool);
+DYNAGRAD_SEAL(Real)
+DYNAGRAD_SEAL(Log)
+DYNAGRAD_SEAL(Viterbi)
+DYNAGRAD_SEAL(Tropical)
+// of `rows.hpp`
+#define DYNAGRAD_ROWS(Value)                                                                                       \
+  DYNAGRAD_KNOWN void add_cells(const DenseOf<Value>&, int64_t, DenseOf<Value>&, int64_t, uint64_t, Value, ChartBase*, \
+                                Arrive);                                                                           \
+  DYNAGRAD_KNOWN void add_shifted(const DenseOf<Value>&, int64_t, int64_t, DenseOf<Value>&, int64_t, Value,        \
+                                  ChartBase*, Arrive);                                                             \
+  DYNAGRAD_KNOWN double back_cells(const Value*, double*, const Value*, uint64_t, Value, double);                  \
+  DYNAGRAD_KNOWN double back_shifted(const DenseOf<Value>&, int64_t, int64_t, double*, const Value*, Value);
+DYNAGRAD_ROWS(double)
+DYNAGRAD_ROWS(Log::Value)
+DYNAGRAD_KNOWN void add_facts(const Weights<Log>::View&, int64_t, int64_t, DenseOf<Log::Value>&, int64_t, Log::Value,
+                              ChartBase*, Arrive);
+DYNAGRAD_KNOWN void add_facts(const Weights<Real>::View&, int64_t, int64_t, DenseOf<double>&, int64_t, double, ChartBase*,
+                              Arrive);
+#endif
 
 }  // namespace dynagrad

@@ -8,6 +8,7 @@
 #include "host.hpp"
 #include "memory.hpp"
 #include "semirings.hpp"
+#include "view.hpp"
 
 namespace dynagrad {
 
@@ -64,9 +65,15 @@ struct Groups {
   bool dense = false, identity = false;
   bool full = false;           // every cell of the key's ranges has one row, in order: row number = linear key
 
-  DYNAGRAD_ONCE Groups(Account* a, int n, int32_t* low, int64_t* extent, int64_t* stride)
-      : width(n), lows(low), extents(extent), strides(stride), start(a), rows(a), keys(a), slots(a) {}
+  // The arrays of a key's columns come behind it, as in `Grouping`.
+  DYNAGRAD_ONCE Groups(Account* a, int n)
+      : width(n), lows((int32_t*)((int64_t*)(this + 1) + 2 * places(n))), extents((int64_t*)(this + 1)),
+        strides((int64_t*)(this + 1) + places(n)), start(a), rows(a), keys(a), slots(a) {}
   DYNAGRAD_ONCE ~Groups() {}
+  static constexpr int places(int n) { return n ? n : 1; }
+  static constexpr int64_t bytes(int n) {
+    return (int64_t)sizeof(Groups) + 16 * places(n) + (4 * places(n) + 7) / 8 * 8;
+  }
 
   // `key` has the columns, of n numbers each; rows whose `keep` is zero are left out (keep may be null).
   DYNAGRAD_ONCE void build(const int32_t* const* key, const uint8_t* keep, int64_t n) {
@@ -142,20 +149,19 @@ struct Groups {
   }
   // The group of a key.
   DYNAGRAD_ONCE Stretch at(const int32_t* args) const {
-    return dense ? at_dense(args, width, lows, extents, strides) : at_hashed(args, width);
-  }
-  // The same where the width of a key is known to the compiler.
-  DYNAGRAD_ALWAYS Stretch at_dense(const int32_t* args, int n, const int32_t* low, const int64_t* extent,
-                                   const int64_t* stride) const {
+    if (!dense) return hashed(args, width);
     int64_t c = 0;
-    for (int k = 0; k < n; k++) {
-      const int64_t x = (int64_t)args[k] - low[k];
-      if ((uint64_t)x >= (uint64_t)extent[k]) return {0, 0};
-      c += x * stride[k];
+    for (int k = 0; k < width; k++) {
+      const int64_t x = (int64_t)args[k] - lows[k];
+      if ((uint64_t)x >= (uint64_t)extents[k]) return {0, 0};
+      c += x * strides[k];
     }
     return {start[c], start[c + 1]};
   }
-  DYNAGRAD_ALWAYS Stretch at_hashed(const int32_t* args, int n) const {
+  // The same in a hash table, for keys whose width is known to the compiler.
+  template <int K>
+  __attribute__((noinline)) Stretch at_hashed(const int32_t* args) const { return hashed(args, K); }
+  DYNAGRAD_ALWAYS Stretch hashed(const int32_t* args, int n) const {
     uint64_t h = hash_arguments(args, n) & mask;
     while (uint32_t s = slots[h]) {
       if (!memcmp(keys.data + (int64_t)(s - 1) * n, args, n * sizeof(int32_t))) return {start[s - 1], start[s]};
@@ -164,21 +170,38 @@ struct Groups {
     return {0, 0};
   }
 };
+#if defined(DYNAGRAD_LINKED) || defined(DYNAGRAD_RUNTIME)
+DYNAGRAD_KNOWN Groups::Stretch Groups::at_hashed<1>(const int32_t*) const;
+DYNAGRAD_KNOWN Groups::Stretch Groups::at_hashed<2>(const int32_t*) const;
+DYNAGRAD_KNOWN Groups::Stretch Groups::at_hashed<3>(const int32_t*) const;
+DYNAGRAD_KNOWN Groups::Stretch Groups::at_hashed<4>(const int32_t*) const;
+#endif
 
 // The same for keys of K columns.
 template <int K>
 struct Grouping : Groups {
-  int32_t low[K ? K : 1];
-  int64_t extent[K ? K : 1], stride[K ? K : 1];
-
-  explicit Grouping(Account* a) : Groups(a, K, low, extent, stride) {}
+  int64_t extent[places(K)], stride[places(K)];
+  int32_t low[places(K)];
 
   template <class... A>
   Stretch find(A... a) const {
-    const int32_t args[] = {a..., 0};
-    return __builtin_expect(dense, 1) ? at_dense(args, K, low, extent, stride) : find_hashed(args);
+    if (__builtin_expect(!dense, 0)) return find_hashed(a...);
+    int k = 0;
+    int64_t c = 0;
+    if (!(... && reach(k++, a, c))) return {0, 0};
+    return {start[c], start[c + 1]};
   }
-  __attribute__((noinline)) Stretch find_hashed(const int32_t* args) const { return at_hashed(args, K); }
+  // Whether a key is in range there; what it adds to the cell.
+  bool reach(int k, int32_t a, int64_t& c) const {
+    const int64_t x = (int64_t)a - low[k];
+    c += x * stride[k];
+    return (uint64_t)x < (uint64_t)extent[k];
+  }
+  template <class... A>
+  Stretch find_hashed(A... a) const {
+    const int32_t args[] = {a..., 0};
+    return at_hashed<K>(args);
+  }
 };
 
 // The values of a fact table's rows: apart from the rows, so that new numbers can stand on the same rows.
@@ -226,21 +249,49 @@ struct Weights<Log> {
   }
 };
 
-// The rows of facts.
+struct FactTable;
+
+// What a program says of a table of facts: its arguments, and how scans look rows up, each by a key of some columns.
+struct GroupingPlan {
+  int32_t width;
+  const int32_t* columns;      // null: `index` of the table groups its rows
+};
+struct FactsPlan {
+  int32_t arity = -1;          // none: it is no table of facts
+  int32_t count = 0;
+  const GroupingPlan* groupings = nullptr;
+  void (*index)(FactTable*, World*) = nullptr;
+};
+
+// The rows of facts. What `Facts` adds to it comes behind it in memory: columns, then groupings.
 struct FactTable {
   Account account;
+  const FactsPlan& plan;
   const int arity;
   Array<int32_t>* const columns;
   Groups* const points;        // by all arguments
   int64_t rows = 0, given = 0;
   bool in_order = false;       // rows are the given ones, as they came
   Array<uint32_t> row_of{&account};  // given row -> row
-  void (*index)(FactTable*, World*) = nullptr;  // builds the groupings of scans, once there are rows
-  void (*drop)(FactTable*) = nullptr;
 
-  DYNAGRAD_ONCE FactTable(int n, Array<int32_t>* c, Groups* all) : arity(n), columns(c), points(all) {}
+  DYNAGRAD_ONCE explicit FactTable(const FactsPlan& p)
+      : plan(p), arity(p.arity), columns((Array<int32_t>*)(this + 1)), points((Groups*)(columns + places(p.arity))) {
+    for (int k = 0; k < places(arity); k++) new (columns + k, Here{}) Array<int32_t>(&account);
+    for (int g = 0; g <= plan.count; g++) new (grouping(g), Here{}) Groups(&account, key_width(g));
+  }
   FactTable(const FactTable&) = delete;
-  DYNAGRAD_ONCE ~FactTable() {}
+  DYNAGRAD_ONCE ~FactTable() {
+    for (int g = 0; g <= plan.count; g++) grouping(g)->~Groups();
+    for (int k = 0; k < places(arity); k++) columns[k].release();
+  }
+  static constexpr int places(int n) { return n ? n : 1; }
+  // The grouping by all arguments, and then those of the plan.
+  int key_width(int g) const { return g ? plan.groupings[g - 1].width : arity; }
+  Groups* grouping(int g) const {
+    char* at = (char*)points;
+    for (int i = 0; i < g; i++) at += Groups::bytes(key_width(i));
+    return (Groups*)at;
+  }
 
   DYNAGRAD_ONCE void load(const int32_t* const* from, int64_t n) {
     given = n;
@@ -298,50 +349,49 @@ struct FactTable {
   }
 };
 
+// A table without rows. Null where there is no room for it.
+DYNAGRAD_ONCE FactTable* new_facts(const FactsPlan& plan, Failure& failure) {
+  int64_t bytes = (int64_t)sizeof(FactTable) + (int64_t)sizeof(Array<int32_t>) * FactTable::places(plan.arity);
+  bytes += Groups::bytes(plan.arity);
+  for (int g = 0; g < plan.count; g++) bytes += Groups::bytes(plan.groupings[g].width);
+  void* place = fails() ? nullptr : obtain((size_t)bytes, true);
+  failure = place ? none : exhausted;
+  return place ? new (place, Here{}) FactTable(plan) : nullptr;
+}
+
 // Fills a table that is new, in the world that its codes come from.
 DYNAGRAD_ONCE void load(FactTable* facts, World* world, const int32_t* const* columns, int64_t rows) {
   facts->load(columns, rows);
-  if (facts->index) facts->index(facts, world);
+  for (int g = 0; g < facts->plan.count; g++)
+    if (const int32_t* by = facts->plan.groupings[g].columns) facts->group(*facts->grouping(g + 1), by);
+  if (facts->plan.index) facts->plan.index(facts, world);
 }
 
-// Facts of N arguments.
+// Facts of N arguments: how a program sees a table of them. The groupings that it scans by are members of a class
+// derived from this, in the order of its plan.
 template <int N>
 struct Facts : FactTable {
   static constexpr int arity = N;
-  Array<int32_t> column[N ? N : 1];
-  Grouping<N> by_all{&account};
+  Array<int32_t> column[places(N)];
+  Grouping<N> by_all;
 
-  Facts() : FactTable(N, column, &by_all) {
-    for (auto& c : column) c.account = &account;
-  }
+  Facts() = delete;  // it is made by `new_facts`
   template <class... A>
   int64_t find(A... a) const {
     const auto s = by_all.find(a...);
     return s.begin < s.end ? (by_all.identity ? s.begin : (int64_t)by_all.rows[s.begin]) : -1;
   }
 };
+static_assert(sizeof(Grouping<0>) == Groups::bytes(0) && sizeof(Grouping<1>) == Groups::bytes(1) &&
+              sizeof(Grouping<2>) == Groups::bytes(2) && sizeof(Grouping<3>) == Groups::bytes(3));
+static_assert(sizeof(Facts<3>) == sizeof(FactTable) + 3 * sizeof(Array<int32_t>) + sizeof(Grouping<3>));
 
-// A table of one kind of facts, T, which says how it is grouped. Null where there is no room for it.
-template <class T>
-__attribute__((noinline)) FactTable* blank_facts(Failure& failure) {
-  T* const made = blank<T>(failure);
-  if (!made) return nullptr;
-  made->drop = [](FactTable* facts) { dispose(static_cast<T*>(facts)); };
-  made->index = T::index_rows;
-  return made;
-}
-
-// Facts that no scan looks up by some of their arguments.
-template <int N>
-struct Ungrouped : Facts<N> {
-  static constexpr void (*index_rows)(FactTable*, World*) = nullptr;
-};
-
-// What becomes of several numbers for one fact, and of each. Null: a number is taken as it is; any may be given.
+// What becomes of several numbers for one fact, and of each. Null: they are added; a number is taken as it is; any may be
+// given.
 template <class S>
 struct Copies {
   using Value = typename S::Value;
-  Value (*plus)(const Value&, const Value&);
+  Value (*plus)(const Value&, const Value&) = nullptr;
   Value (*entered)(const Value&) = nullptr;
   bool (*differ)(const Value&, const Value&) = nullptr;  // whether two may not be those of one row
   bool logs = false;
@@ -349,8 +399,7 @@ struct Copies {
 
 // The given rows' numbers (null: all one), merged with plus where rows are equal.
 template <class S>
-__attribute__((noinline)) void weigh(const FactTable& facts, Weights<S>& weights, const uint64_t* words,
-                                     const Copies<S>& how) {
+void weigh(const FactTable& facts, Weights<S>& weights, const uint64_t* words, const Copies<S>& how) {
   using Value = typename S::Value;
   const int64_t rows = facts.rows;
   weights.has_zero = false;
@@ -369,22 +418,41 @@ __attribute__((noinline)) void weigh(const FactTable& facts, Weights<S>& weights
     const int64_t r = facts.row_of[g];
     const bool fresh = filled.set(r);
     if (!fresh && weights.differs < 0 && how.differ && how.differ(weights.view()[r], v)) weights.differs = r;
-    weights.set(r, fresh ? v : how.plus(weights.view()[r], v));
+    weights.set(r, fresh ? v : how.plus ? how.plus(weights.view()[r], v) : S::plus(weights.view()[r], v));
   }
   for (int64_t r = 0; r < rows && !weights.has_zero; r++) {
     S::write(weights.view()[r], w);
     weights.has_zero = !memcmp(w, z, sizeof w);
   }
 }
-#if defined(DYNAGRAD_LINKED) || defined(DYNAGRAD_RUNTIME)  // those of the semirings that are known
-DYNAGRAD_KNOWN void weigh(const FactTable&, Weights<Real>&, const uint64_t*, const Copies<Real>&);
-DYNAGRAD_KNOWN void weigh(const FactTable&, Weights<Plain>&, const uint64_t*, const Copies<Plain>&);
-DYNAGRAD_KNOWN void weigh(const FactTable&, Weights<Log>&, const uint64_t*, const Copies<Log>&);
-DYNAGRAD_KNOWN void weigh(const FactTable&, Weights<Viterbi>&, const uint64_t*, const Copies<Viterbi>&);
-DYNAGRAD_KNOWN void weigh(const FactTable&, Weights<Tropical>&, const uint64_t*, const Copies<Tropical>&);
-DYNAGRAD_KNOWN void weigh(const FactTable&, Weights<Boolean>&, const uint64_t*, const Copies<Boolean>&);
-DYNAGRAD_KNOWN void weigh(const FactTable&, Weights<Count>&, const uint64_t*, const Copies<Count>&);
-#endif
+// What a semiring does with the numbers of facts, and with values behind addresses.
+struct ValueReader {
+  int32_t words, size;                   // of a value: outside, and in bytes
+  const void* (*element)(const void* array, int64_t cell);
+  void (*write)(const void* value, uint64_t* words);
+  void (*write_row)(const void* view, int64_t row, uint64_t* words);
+  void* (*weights_new)(Failure&);
+  void (*weights_free)(void* weights);
+  void (*weigh)(const FactTable&, const uint64_t* words, void* weights, const void* copies);
+};
+template <class S>
+struct ReaderOf {
+  using Value = typename S::Value;
+  using View = typename Weights<S>::View;
+  static const Value& at(const void* array, int64_t cell) { return ((const Array<Value>*)array)->data[cell]; }
+  static const void* element(const void* array, int64_t cell) { return &at(array, cell); }
+  static void write(const void* value, uint64_t* words) { S::write(*(const Value*)value, words); }
+  static void write_row(const void* view, int64_t row, uint64_t* words) { S::write((*(const View*)view)[row], words); }
+  static void* weights_new(Failure& failure) { return blank<Weights<S>>(failure); }
+  static void weights_free(void* weights) { dispose((Weights<S>*)weights); }
+  static void weigh(const FactTable& facts, const uint64_t* words, void* weights, const void* copies) {
+    dynagrad::weigh<S>(facts, *(Weights<S>*)weights, words, *(const Copies<S>*)copies);
+  }
+  static const ValueReader reader;
+};
+template <class S>
+constinit const ValueReader ReaderOf<S>::reader{
+    S::words, (int32_t)sizeof(Value), element, write, write_row, weights_new, weights_free, weigh};
 
 // The point lookup of a fact table, by value: where rows stand in a full grid, all it takes is arithmetic.
 template <class F>
@@ -418,21 +486,44 @@ struct RelationBase {
   const double* logs = nullptr;
   int64_t rows() const { return table->rows; }
 };
-template <class F, class S>
-struct Relation : RelationBase {
+template <class S>
+struct RelationOf : RelationBase {
   typename Weights<S>::View value;
   // Other rows, or other numbers.
-  void open(const FactTable* facts, const Weights<S>* weights) {
+  __attribute__((noinline)) void open(const FactTable* facts, const Weights<S>* weights) {
     table = facts;
     value = weights->view();
     has_zero = weights->has_zero;
     logs = weights->logs.data;
   }
-  const F* facts() const { return static_cast<const F*>(table); }
+  // The same in a chart that is new, which is looked at through `seen`.
+  __attribute__((noinline)) void begin(TableView& seen, bool& zeros, const FactTable* facts, const void* weights) {
+    open(facts, (const Weights<S>*)weights);
+    seen.width = facts->arity;
+    seen.facts = this, seen.view = &value;
+    zeros |= has_zero;
+  }
+};
+template <class F, class S>
+struct Relation : RelationOf<S> {
+  const F* facts() const { return static_cast<const F*>(this->table); }
   Finder<F> finder() const { return Finder<F>(facts()); }
   const int32_t* column(int k) const { return facts()->column[k].data; }
   template <class... A>
   int64_t find(A... a) const { return facts()->find(a...); }
 };
+
+#if defined(DYNAGRAD_LINKED) || defined(DYNAGRAD_RUNTIME)  // of the semirings that are known
+#define DYNAGRAD_FACTS(S)            \
+  DYNAGRAD_KNOWN struct ReaderOf<S>; \
+  DYNAGRAD_KNOWN struct RelationOf<S>;
+DYNAGRAD_FACTS(Real)
+DYNAGRAD_FACTS(Plain)
+DYNAGRAD_FACTS(Log)
+DYNAGRAD_FACTS(Viterbi)
+DYNAGRAD_FACTS(Tropical)
+DYNAGRAD_FACTS(Boolean)
+DYNAGRAD_FACTS(Count)
+#endif
 
 }  // namespace dynagrad

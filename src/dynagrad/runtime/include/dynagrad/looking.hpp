@@ -7,42 +7,11 @@
 
 namespace dynagrad {
 
-// Arrays are told by their address, and known to `ValueReader` alone.
-struct TableView {
-  int32_t width = 0;                     // how many arguments
-  const Table* items = nullptr;          // of a predicate that is derived
-  const int32_t* order = nullptr;        // which argument is stored at each place of it
-  const void* values = nullptr;          // an Array, by cell
-  const void* pending = nullptr;         // another, of updates that wait, where those are apart
-  const void* nothing = nullptr;         // an update that is none
-  const RelationBase* facts = nullptr;   // the rows of a predicate, or those that are axioms of a derived one
-  const void* view = nullptr;            // the numbers of rows
-  void* adjoints = nullptr;              // arrays of adjoints: those that a pass back starts from,
-  void* totals = nullptr;                // ... those that it ends with,
-  void* axioms = nullptr;                // ... and those of rows
-};
-
-// What a semiring does with values behind addresses.
-struct ValueReader {
-  int32_t words, size;                   // of a value: outside, and in bytes
-  const void* (*element)(const void* array, int64_t cell);
-  void (*write)(const void* value, uint64_t* words);
-  void (*write_row)(const void* view, int64_t row, uint64_t* words);
-};
+// The value of a row or of an item.
 template <class S>
-struct ReaderOf {
-  using Value = typename S::Value;
-  using View = typename Weights<S>::View;
-  static const Value& at(const void* array, int64_t cell) { return ((const Array<Value>*)array)->data[cell]; }
-  static const void* element(const void* array, int64_t cell) { return &at(array, cell); }
-  static void write(const void* value, uint64_t* words) { S::write(*(const Value*)value, words); }
-  static void write_row(const void* view, int64_t row, uint64_t* words) { S::write((*(const View*)view)[row], words); }
-  static constexpr ValueReader reader{S::words, (int32_t)sizeof(Value), element, write, write_row};
-  // The value of a row or of an item.
-  static Value value(const TableView& t, int64_t at) {
-    return t.items ? ReaderOf::at(t.values, at) : (*(const View*)t.view)[at];
-  }
-};
+inline typename S::Value value_at(const TableView& t, int64_t at) {
+  return t.items ? ReaderOf<S>::at(t.values, at) : (*(const typename Weights<S>::View*)t.view)[at];
+}
 
 struct Looking {
   const TableView* views = nullptr;

@@ -236,14 +236,19 @@ inline T* blank(Failure& failure) {
   return place ? new (place, Here{}) T() : nullptr;
 }
 // One whose constructor takes some, in zeroed memory: where memory ends in it, what it had by then can be given back.
-template <class T, class... A>
-T* create(Failure& failure, A... arguments) {
-  void* place = fails() ? nullptr : obtain(sizeof(T), true);
-  failure = place ? guarded(nullptr, [&] { new (place, Here{}) T(arguments...); }) : exhausted;
-  if (failure == none) return (T*)place;
-  if (place) ((T*)place)->~T();
+template <class Open, class Close>
+void* create(Failure& failure, int64_t bytes, Open open, Close close) {
+  void* place = fails() ? nullptr : obtain((size_t)bytes, true);
+  failure = place ? guarded(nullptr, [&] { open(place); }) : exhausted;
+  if (failure == none) return place;
+  if (place) close(place);
   discard(place);
   return nullptr;
+}
+template <class T, class... A>
+T* create(Failure& failure, A... arguments) {
+  const auto open = [&](void* place) { new (place, Here{}) T(arguments...); };
+  return (T*)create(failure, sizeof(T), open, [](void* place) { ((T*)place)->~T(); });
 }
 template <class T>
 void dispose(T* object) {
@@ -274,7 +279,7 @@ struct Array {
   explicit Array(Account* a) : account(a) {}
   Array(const Array&) = delete;
   Array& operator=(const Array&) = delete;
-  ~Array() { release(); }
+  ~Array() { Blocks::give((void*)data); }
 
   void release() {
     Blocks::give((void*)data);

@@ -138,67 +138,84 @@ inline void add_scaled(Log::Value* y, const Weights<Log>::View& x, int64_t at, i
   else add_scaled(y, Mantissas{x.m + at}, n, w);
 }
 
-// Goes through the entries `there` of a row's 64 cells from `base` on: all at once by many(i, n), in whole eights, as
-// rows are padded to these; or where they are few, each by one(i).
+// Goes through the entries `there` of 64 cells of a row: all at once by many(i, n), in whole eights, as rows are padded
+// to these; or where they are few, each by one(i).
 template <class Value, class Many, class One>
-DYNAGRAD_EIGHT void cover(int64_t base, uint64_t there, Many many, One one) {
+DYNAGRAD_EIGHT void cover(uint64_t there, Many many, One one) {
   constexpr int64_t few = sizeof(Value) > sizeof(double) ? 4 : 1;  // what eight at once cost, in entries
-  const int64_t begin = base + (__builtin_ctzll(there) & ~7), end = base + 64 - (__builtin_clzll(there) & ~7);
+  const int64_t begin = __builtin_ctzll(there) & ~7, end = 64 - (__builtin_clzll(there) & ~7);
   if (8 * __builtin_popcountll(there) > few * (end - begin)) return many(begin, end - begin);
-  for (; there; there &= there - 1) one(base + __builtin_ctzll(there));
+  for (; there; there &= there - 1) one(__builtin_ctzll(there));
+}
+
+// What the numbers of items arrive through that are new: a member of the program.
+struct ChartBase;
+using Arrive = void (ChartBase::*)(int64_t cell);
+
+// The entries `there` of the 64 cells from a on, times w, are added to those from b on. In a function of their own, as
+// what follows, that is compiled once.
+template <class Value, class Chart>
+__attribute__((noinline)) void add_cells(const DenseOf<Value>& from, int64_t a, DenseOf<Value>& to, int64_t b,
+                                         uint64_t there, Value weight, Chart* chart, Arrive arrive) {
+  chart->report.updates += __builtin_popcountll(there);
+  const uint64_t fresh = chart->allowed(there & ~to.seen.word(b, 64));
+  if (fresh) {
+    to.seen.merge(b, fresh);
+    for (uint64_t bits = fresh; bits; bits &= bits - 1) (chart->*arrive)(b + __builtin_ctzll(bits));
+  }
+  const Value w = settled(weight), *const x = from.value.data + a;
+  Value* const y = to.value.data + b;
+  cover<Value>(there, [&](int64_t i, int64_t n) { add_scaled(y + i, x, i, n, w); },
+               [&](int64_t i) { add_one(y[i], x[i], w); });
+}
+template <class Value, class Chart>
+__attribute__((noinline)) void add_shifted(const DenseOf<Value>& from, int64_t a, int64_t length, DenseOf<Value>& to,
+                                           int64_t b, Value weight, Chart* chart, Arrive arrive) {
+  for (int64_t i = from.popped.next(a, a + length); i >= 0; i = from.popped.next(i + 1, a + length)) {
+    const int64_t c = b + (i - a);
+    chart->report.updates++;
+    add_one(to.value[c], from.value[i], settled(weight));
+    if (!to.seen.test(c) && !chart->full()) to.seen.set(c), (chart->*arrive)(c);
+  }
 }
 
 // Adds weight * (row of `from` at cell a) to the row of `to` at cell b, both over one argument, `shift` further right
 // in `to`. Items that are new in `to` are handed to `arrive`, a member of the program. The rows differ; every seen item
 // of the one in `from` is final, so entries that are not derived hold zero and may be added as well. The weight is a
 // product that need not be settled, as most rows of a sparse chart are empty and all they cost is a look at their bits.
-template <class From, class To, class Value, class Program>
-DYNAGRAD_INLINE void add_row(const From& from, int64_t a, To& to, int64_t b, int64_t shift, const Value& weight,
-                             Program* program, void (Program::*arrive)(int64_t)) {
+template <class From, class Value, class Program>
+inline void add_row(const From& from, int64_t a, DenseOf<Value>& to, int64_t b, int64_t shift, Value weight,
+                    Program* program, void (Program::*arrive)(int64_t)) {
+  ChartBase* const chart = program;
   const int64_t length = from.row_length();
-  if (__builtin_expect(shift != 0, 0)) {
-    for (int64_t i = from.popped.next(a, a + length); i >= 0; i = from.popped.next(i + 1, a + length)) {
-      const int64_t c = b + (i - a) + shift;
-      program->report.updates++;
-      add_one(to.value[c], from.value[i], settled(weight));
-      if (!to.seen.test(c) && !program->full()) to.seen.set(c), (program->*arrive)(c);
-    }
-    return;
-  }
-  for (int64_t base = 0; base < length; base += 64) {
-    const uint64_t there = from.popped.word(a + base, length - base);
-    if (!there) continue;
-    program->report.updates += __builtin_popcountll(there);
-    const uint64_t fresh = program->allowed(there & ~to.seen.word(b + base, 64));
-    if (fresh) {
-      to.seen.merge(b + base, fresh);
-      for (uint64_t bits = fresh; bits; bits &= bits - 1) (program->*arrive)(b + base + __builtin_ctzll(bits));
-    }
-    const Value w = settled(weight);
-    const auto many = [&](int64_t i, int64_t n) {
-      add_scaled(to.value.data + b + i, from.value.data, a + i, n, w);
-    };
-    const auto one = [&](int64_t i) { add_one(to.value[b + i], from.value[a + i], w); };
-    cover<Value>(base, there, many, one);
-  }
+  if (__builtin_expect(shift != 0, 0))
+    return add_shifted(from, a, length, to, b + shift, weight, chart, static_cast<Arrive>(arrive));
+  for (int64_t base = 0; base < length; base += 64)
+    if (const uint64_t there = from.popped.word(a + base, length - base))
+      add_cells(from, a + base, to, b + base, there, weight, chart, static_cast<Arrive>(arrive));
 }
 
 // Adds weight * (the n facts from row `at` on) to the cells of `to` from b on. Items that are new there arrive.
-template <class View, class To, class Value, class Program>
-DYNAGRAD_INLINE void add_stretch(const View& x, int64_t at, int64_t n, To& to, int64_t b, const Value& weight,
-                                 Program* program, void (Program::*arrive)(int64_t)) {
-  program->report.updates += n;
+template <class View, class Value, class Chart>
+__attribute__((noinline)) void add_facts(const View& x, int64_t at, int64_t n, DenseOf<Value>& to, int64_t b,
+                                         Value weight, Chart* chart, Arrive arrive) {
+  chart->report.updates += n;
   soon(x, at, n);
   for (int64_t base = b & ~7; base < b + n; base += 64) {
     uint64_t fresh = ~to.seen.word(base, b + n - base);
     if (b + n - base < 64) fresh &= (1ull << (b + n - base)) - 1;
     if (base < b) fresh &= ~0ull << (b - base);
     if (__builtin_expect(fresh == 0, 1)) continue;
-    fresh = program->allowed(fresh);
+    fresh = chart->allowed(fresh);
     to.seen.merge(base, fresh);
-    for (uint64_t bits = fresh; bits; bits &= bits - 1) (program->*arrive)(base + __builtin_ctzll(bits));
+    for (uint64_t bits = fresh; bits; bits &= bits - 1) (chart->*arrive)(base + __builtin_ctzll(bits));
   }
   add_scaled(to.value.data + b, x, at, n, settled(weight));
+}
+template <class View, class Value, class Program>
+inline void add_stretch(const View& x, int64_t at, int64_t n, DenseOf<Value>& to, int64_t b, Value weight,
+                        Program* program, void (Program::*arrive)(int64_t)) {
+  add_facts(x, at, n, to, b, weight, static_cast<ChartBase*>(program), static_cast<Arrive>(arrive));
 }
 
 // -- backward: gx += w * gy, and the sum of x * gy, in eight parts ----------------------------------------------------
@@ -271,37 +288,42 @@ inline double back_scaled(const Weights<Log>::View& x, int64_t at, int64_t n, do
   return back_scaled(Mantissas{x.m + at}, n, gx + at, h, w);
 }
 
-// The backward twin of add_row: the row of `from` at cell a has the adjoints gx, that of `to` at cell b gy. Returns the
-// adjoint of the weight, relative to it where adjoints are posteriors. Entries that are not derived hold zero; what
-// reaches their adjoints is never looked at.
-template <class From, class To, class Adjoint, class Value>
-DYNAGRAD_INLINE double back_row(const From& from, int64_t a, double* gx, const To& to, int64_t b, const Adjoint* gy,
-                                int64_t shift, const Value& weight) {
-  (void)to;
-  const int64_t length = from.row_length();
+// The backward twins of the above. Values and adjoints are given from their first cells on. `dot` is the sum so far.
+template <class Value, class Adjoint>
+__attribute__((noinline)) double back_cells(const Value* x, double* gx, const Adjoint* gy, uint64_t there, Value weight,
+                                            double dot) {
+  const Value w = settled(weight);
+  cover<Value>(there, [&](int64_t i, int64_t n) { dot += back_scaled(x, i, n, gx, gy + i, w); },
+               [&](int64_t i) { dot += back_one(x[i], gx[i], gy[i], w); });
+  return dot;
+}
+template <class Value, class Adjoint>
+__attribute__((noinline)) double back_shifted(const DenseOf<Value>& from, int64_t a, int64_t length, double* gx,
+                                              const Adjoint* gy, Value weight) {
   double dot = 0;
-  if (__builtin_expect(shift != 0, 0)) {
-    for (int64_t i = from.popped.next(a, a + length); i >= 0; i = from.popped.next(i + 1, a + length))
-      dot += back_one(from.value[i], gx[i], gy[b + (i - a) + shift], settled(weight));
-    return dot;
-  }
-  for (int64_t base = 0; base < length; base += 64) {
-    const uint64_t there = from.popped.word(a + base, length - base);
-    if (!there) continue;
-    const Value w = settled(weight);
-    const auto many = [&](int64_t i, int64_t n) {
-      dot += back_scaled(from.value.data, a + i, n, gx, gy + b + i, w);
-    };
-    const auto one = [&](int64_t i) { dot += back_one(from.value[a + i], gx[a + i], gy[b + i], w); };
-    cover<Value>(base, there, many, one);
-  }
+  for (int64_t i = from.popped.next(a, a + length); i >= 0; i = from.popped.next(i + 1, a + length))
+    dot += back_one(from.value[i], gx[i], gy[i - a], settled(weight));
   return dot;
 }
 
-// The backward twin of add_stretch: gx are the adjoints of the facts, gy those of the head from its first cell on.
+// The row of `from` at cell a has the adjoints gx, that of `to` at cell b gy. Returns the adjoint of the weight,
+// relative to it where adjoints are posteriors. Entries that are not derived hold zero; what reaches their adjoints is
+// never looked at.
+template <class From, class Value, class Adjoint>
+inline double back_row(const From& from, int64_t a, double* gx, const DenseOf<Value>&, int64_t b, const Adjoint* gy,
+                       int64_t shift, Value weight) {
+  const int64_t length = from.row_length();
+  if (__builtin_expect(shift != 0, 0)) return back_shifted(from, a, length, gx, gy + b + shift, weight);
+  double dot = 0;
+  for (int64_t base = 0; base < length; base += 64)
+    if (const uint64_t there = from.popped.word(a + base, length - base))
+      dot = back_cells(from.value.data + a + base, gx + a + base, gy + b + base, there, weight, dot);
+  return dot;
+}
+
+// gx are the adjoints of the facts, gy those of the head from its first cell on.
 template <class View, class Adjoint, class Value>
-DYNAGRAD_INLINE double back_stretch(const View& x, int64_t at, int64_t n, double* gx, const Adjoint* gy,
-                                    const Value& weight) {
+inline double back_stretch(const View& x, int64_t at, int64_t n, double* gx, const Adjoint* gy, Value weight) {
   soon(x, at, n), soon(gx, at, n);
   return back_scaled(x, at, n, gx, gy, settled(weight));
 }

@@ -2,6 +2,7 @@
 #pragma once
 #include "builtins.hpp"
 #include "chart.hpp"
+#include "cotangents.hpp"
 #include "entry.hpp"
 #include "examples.hpp"
 
@@ -83,28 +84,36 @@ static int64_t patiently(int64_t timeout_ns, const Host* host, int32_t* stop, F 
 }
 DYNAGRAD_EXPORT FactTable* dg_facts_new(World* w, int64_t table, const int32_t* const* columns, int64_t rows,
                                         int64_t timeout_ns, const Host* host, int32_t* stop) {
-  FactTable* facts = dynagrad_entry.facts_new(table, failure);
+  FactTable* facts = dynagrad::new_facts(dynagrad_entry.facts[table], failure);
   if (facts && patiently(timeout_ns, host, stop, [=] { dynagrad::load(facts, w, columns, rows); }))
-    facts->drop(facts), facts = nullptr;
+    dynagrad::dispose(facts), facts = nullptr;
   return facts;
 }
-DYNAGRAD_EXPORT void dg_facts_free(FactTable* facts) { facts->drop(facts); }
+DYNAGRAD_EXPORT void dg_facts_free(FactTable* facts) { dynagrad::dispose(facts); }
 DYNAGRAD_EXPORT void* dg_weights_new(int64_t table, const FactTable* facts, const uint64_t* words, int64_t timeout_ns,
                                      const Host* host, int32_t* stop) {
-  void* made = dynagrad_entry.weights_new(failure);
-  if (made && patiently(timeout_ns, host, stop, [=] { dynagrad_entry.weigh(table, facts, words, made); }))
-    dynagrad_entry.weights_free(made), made = nullptr;
+  const dynagrad::ValueReader& values = *dynagrad_entry.values;
+  void* made = values.weights_new(failure);
+  if (made && patiently(timeout_ns, host, stop, [=] { values.weigh(*facts, words, made, dynagrad_entry.copies(table)); }))
+    values.weights_free(made), made = nullptr;
   return made;
 }
-DYNAGRAD_EXPORT void dg_weights_free(void* weights) { dynagrad_entry.weights_free(weights); }
+DYNAGRAD_EXPORT void dg_weights_free(void* weights) { dynagrad_entry.values->weights_free(weights); }
 
 DYNAGRAD_EXPORT ChartBase* dg_chart_new(World* w, FactTable* const* facts, void* const* weights, const uint64_t* constants) {
-  return dynagrad_entry.chart_new(failure, w, facts, weights, constants);
+  const auto open = [&](void* place) { dynagrad_entry.chart_open((ChartBase*)place, w, facts, weights, constants); };
+  return (ChartBase*)dynagrad::create(failure, dynagrad_entry.size, open, [](void* place) {
+    dynagrad_entry.chart_close((ChartBase*)place);
+  });
 }
 DYNAGRAD_EXPORT int64_t dg_chart_size() { return dynagrad_entry.size; }
 // Enters all that this chart does into its tape; before it runs.
 DYNAGRAD_EXPORT void dg_chart_record(ChartBase* c) { c->recording = true; }
-DYNAGRAD_EXPORT void dg_chart_free(ChartBase* c) { dynagrad_entry.chart_free(c); }
+DYNAGRAD_EXPORT void dg_chart_free(ChartBase* c) {
+  if (!c) return;
+  dynagrad_entry.chart_close(c);
+  dynagrad::discard((void*)c);
+}
 DYNAGRAD_EXPORT void dg_chart_run(ChartBase* c, const Settings* settings, Report* report, const Host* host, int32_t* stop) {
   c->settings = *settings;
   {

@@ -8,15 +8,10 @@
 // `locate` on a Hashed table may move its arrays. `DenseTable` and `HashedTable` are the same without a static number
 // of arguments and type of values, for opening them and for access from outside.
 #pragma once
-#include "memory.hpp"
+#include "semirings.hpp"
+#include "view.hpp"
 
 namespace dynagrad {
-
-// The range of one argument: values low .. low + count - 1.
-struct Range {
-  int32_t low = 0;
-  int64_t count = 0;
-};
 
 struct Table {
   const bool dense;
@@ -36,10 +31,10 @@ struct DenseTable : Table {
 
   DenseTable(Account* a, int n, Range* r, int64_t* s) : Table(a, true, n), ranges(r), strides(s) {}
 
-  DYNAGRAD_ONCE void lay_out(const Range* given, bool places) {
+  DYNAGRAD_ONCE void lay_out(const Range* domains, const Extent* extents, bool places) {
     int64_t step = 1;
     for (int i = width - 1; i >= 0; i--) {
-      ranges[i] = given[i];
+      ranges[i] = extents[i].of(domains);
       if (ranges[i].count < 0) ranges[i].count = 0;
       strides[i] = step;
       step *= i == width - 1 ? (ranges[i].count + 7) / 8 * 8 : ranges[i].count;
@@ -55,39 +50,60 @@ struct DenseTable : Table {
   int64_t next(int64_t c) const { return popped.next(c, cells); }
 };
 
-template <class S, int N>
-struct Dense : DenseTable {
-  using Value = typename S::Value;
-  static constexpr int arity = N, last = N ? N - 1 : 0;
-  Range range[N ? N : 1];
-  int64_t stride[N ? N : 1];
+// The same where the type of values is known.
+template <class Value>
+struct DenseOf : DenseTable {
   Array<Value> value, pending;
 
-  explicit Dense(Account* a) : DenseTable(a, N, range, stride), value(a), pending(a) {}
+  __attribute__((noinline)) DenseOf(Account* a, int n, Range* r, int64_t* s)
+      : DenseTable(a, n, r, s), value(a), pending(a) {}
+  __attribute__((noinline)) ~DenseOf() {}
 
-  void open(const Range* given, bool updates, bool places) {
-    lay_out(given, places);
-    fill(value);
-    if (updates) fill(pending);
+  // In a chart that is new, and looked at through `seen`: `order` and extents are those of each place.
+  __attribute__((noinline)) void begin(TableView& seen, const Range* domains, const int32_t* order,
+                                       const Extent* extents, bool updates, bool places, const Value& zero) {
+    lay_out(domains, extents, places);
+    fill(value, zero);
+    if (updates) fill(pending, zero);
+    seen.width = width;
+    seen.items = this, seen.order = order, seen.values = &value;
   }
-  void fill(Array<Value>& values) {
-    if (S::zero_bytes) values.zeros(cells);
-    else values.filled(cells, S::zero());
+  __attribute__((noinline)) void fill(Array<Value>& values, const Value& zero) {
+    bool nothing = true;
+    for (size_t i = 0; i < sizeof zero; i++) nothing = nothing && !((const char*)&zero)[i];
+    if (nothing) values.zeros(cells);
+    else values.filled(cells, zero);
+  }
+};
+
+// The same for N arguments, over a semiring.
+template <class S, int N>
+struct Dense : DenseOf<typename S::Value> {
+  using Value = typename S::Value;
+  static constexpr int arity = N;
+  Range range[N ? N : 1];
+  int64_t stride[N ? N : 1];
+
+  explicit Dense(Account* a) : DenseOf<Value>(a, N, range, stride) {}
+
+  void begin(TableView& seen, const Range* domains, const int32_t* order, const Extent* extents, bool updates,
+             bool places) {
+    DenseOf<Value>::begin(seen, domains, order, extents, updates, places, S::zero());
   }
   template <class... A>
   int64_t cell(A... a) const {
-    const int32_t args[] = {a..., 0};
+    static_assert(sizeof...(A) == N);
+    int i = 0;
     int64_t c = 0;
-    for (int i = 0; i < N; i++) c += ((int64_t)args[i] - range[i].low) * stride[i];
+    ((c += ((int64_t)a - range[i].low) * stride[i], i++), ...);
     return c;
   }
   template <class... A>
   bool inside(A... a) const {
-    const int32_t args[] = {a..., 0};
-    for (int i = 0; i < N; i++)
-      if ((uint64_t)((int64_t)args[i] - range[i].low) >= (uint64_t)range[i].count) return false;
-    return true;
+    int i = 0;
+    return (... && within(i++, a));
   }
+  bool within(int i, int32_t a) const { return (uint64_t)((int64_t)a - range[i].low) < (uint64_t)range[i].count; }
   template <class... A>
   int64_t locate(A... a) { return cell(a...); }
   // The cell of an item in the chart, or -1.
@@ -95,7 +111,7 @@ struct Dense : DenseTable {
   int64_t find(A... a) const {
     if (!inside(a...)) return -1;
     const int64_t c = cell(a...);
-    return popped.test(c) ? c : -1;
+    return this->popped.test(c) ? c : -1;
   }
   // The arguments of a cell, in stored order.
   void arguments(int64_t c, int32_t* out) const {
@@ -108,10 +124,10 @@ struct Dense : DenseTable {
   }
   // The cell where one argument, by its place in the stored order, is least, and the others are those of a cell.
   int64_t line(int64_t c, int place) const {
-    const uint32_t outer = (uint32_t)(place ? stride[place - 1] : cells), step = (uint32_t)stride[place];
+    const uint32_t outer = (uint32_t)(place ? stride[place - 1] : this->cells), step = (uint32_t)stride[place];
     return c - (uint32_t)c % outer / step * step;
   }
-  int64_t row_length() const { return N ? range[N - 1].count : 1; }
+  int64_t row_length() const { return N ? range[N ? N - 1 : 0].count : 1; }
 };
 
 struct HashedTable : Table {
@@ -166,18 +182,37 @@ struct HashedTable : Table {
   int64_t next(int64_t c) const { return popped.next(c, cells); }
 };
 
-template <class S, int N>
-struct Hashed : HashedTable {
-  using Value = typename S::Value;
-  static constexpr int arity = N;
+template <class Value>
+struct HashedOf : HashedTable {
   Array<Value> value, pending;
 
-  explicit Hashed(Account* a) : HashedTable(a, N), value(a), pending(a) {}
+  __attribute__((noinline)) HashedOf(Account* a, int n) : HashedTable(a, n), value(a), pending(a) {}
+  __attribute__((noinline)) ~HashedOf() {}
 
-  void open(const Range*, bool with_updates, bool with_places) {
+  // In a chart that is new, and looked at through `seen`.
+  __attribute__((noinline)) void begin(TableView& seen, bool with_updates, bool with_places) {
     clear(with_updates, with_places);
     value.clear(), pending.clear();
+    seen.width = width;
+    seen.items = this, seen.values = &value;
   }
+  __attribute__((noinline)) uint64_t make_room(const int32_t* args) {
+    value.reserve(cells + 1);
+    if (updates) pending.reserve(cells + 1);
+    return widen(args, updates && pending.capacity < value.capacity ? pending.capacity : value.capacity);
+  }
+};
+
+template <class S, int N>
+struct Hashed : HashedOf<typename S::Value> {
+  using Value = typename S::Value;
+  using Base = HashedOf<Value>;
+  using Base::cells, Base::keys, Base::mask, Base::pending, Base::place, Base::places, Base::popped, Base::room;
+  using Base::slots, Base::updates, Base::value;
+  static constexpr int arity = N;
+
+  explicit Hashed(Account* a) : HashedOf<Value>(a, N) {}
+
   template <class... A>
   bool inside(A...) const { return true; }
   template <class... A>
@@ -189,7 +224,7 @@ struct Hashed : HashedTable {
       h = (h + 1) & mask;
     }
     const int64_t c = cells;
-    if (__builtin_expect(c >= room, 0)) h = make_room(args);
+    if (__builtin_expect(c >= room, 0)) h = this->make_room(args);
     memcpy(keys.data + c * N, args, N * sizeof(int32_t));
     keys.size += N;
     cells++;
@@ -198,11 +233,6 @@ struct Hashed : HashedTable {
     if (places) place.push(0);
     slots[h] = (uint32_t)c + 1;
     return c;
-  }
-  __attribute__((noinline)) uint64_t make_room(const int32_t* args) {
-    value.reserve(cells + 1);
-    if (updates) pending.reserve(cells + 1);
-    return widen(args, updates && pending.capacity < value.capacity ? pending.capacity : value.capacity);
   }
   template <class... A>
   int64_t find(A... a) const {
@@ -217,6 +247,16 @@ struct Hashed : HashedTable {
   }
   void arguments(int64_t c, int32_t* out) const { memcpy(out, keys.data + c * N, N * sizeof(int32_t)); }
 };
+
+#if defined(DYNAGRAD_LINKED) || defined(DYNAGRAD_RUNTIME)  // of the semirings that are known
+#define DYNAGRAD_TABLES(Value)          \
+  DYNAGRAD_KNOWN struct DenseOf<Value>; \
+  DYNAGRAD_KNOWN struct HashedOf<Value>;
+DYNAGRAD_TABLES(double)
+DYNAGRAD_TABLES(Log::Value)
+DYNAGRAD_TABLES(Boolean::Value)
+DYNAGRAD_TABLES(Count::Value)
+#endif
 
 // Tables as they are looked at from outside: `order` says which argument is stored at each place of a dense one.
 
