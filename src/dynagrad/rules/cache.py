@@ -8,17 +8,16 @@ makes syntax and nothing else, so no code in an entry can run.
 from __future__ import annotations
 
 import functools
-import hashlib
 import json
+import os
 import sys
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
-from pathlib import Path
 from typing import Any
 
 from ..errors import ProgramWarning, Span, warn
-from ..runtime.compiling.fingerprint import combined
+from ..runtime.compiling.fingerprint import combined, files_in, hash_of
 from ..runtime.disk.records import recall, remember
 from . import check, normal, parse, syntax
 from .normal import Rules
@@ -53,13 +52,10 @@ def _name(text: str, filename: str, semiring: str | None, functions: Iterable[st
 @functools.cache
 def _front_end() -> str:
     """A hash of the front end's source: older entries are not found after a change of it."""
-    here = Path(__file__).parent
-    files = sorted([*here.rglob("*"), here.parent / "errors.py"])
-    digest = hashlib.sha256()  # of contents: where files are installed, their times may all be the same
-    for data in (f.read_bytes() for f in files if f.is_file()):
-        digest.update(b"%d:" % len(data))
-        digest.update(data)
-    return f"{sys.version_info[:2]} {digest.hexdigest()}"
+    here, package = os.path.dirname(__file__), os.path.dirname(os.path.dirname(__file__))
+    # of contents: where files are installed, their times may all be the same
+    digest = hash_of([*files_in(here), os.path.join(package, "errors.py")], package)
+    return f"{sys.version_info[:2]} {digest}"
 
 
 # -- as JSON -----------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Child processes: their output, and that they end with this process, with no other program started instead (1 s).
+"""Child processes: their output, and that they end with this process, with no other program started instead (3 s).
 
 That a compiler ends with its process is tested in `test_cache`.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -52,9 +53,33 @@ def test_the_status_and_what_was_said(tmp_path: Path) -> None:
     assert child.run(["/bin/sh", "-c", script], os.environ, tmp_path) == (3, f"no\n{tmp_path.resolve()}\n")
 
 
-def test_an_interpreter_watches_over_the_child(started: list[list[str]], tmp_path: Path) -> None:
-    assert child.run(["/bin/sh", "-c", "exit 0"], os.environ, tmp_path) == (0, "")
-    assert [command[0] for command in started] == ["/bin/sh", sys.executable]
+def test_a_shell_watches_over_the_child(started: list[list[str]], tmp_path: Path) -> None:
+    assert child.run([sys.executable, "-c", ""], os.environ, tmp_path) == (0, "")
+    assert [command[0] for command in started] == [sys.executable, "/bin/sh"]
+
+
+@pytest.mark.parametrize("how", ["killed", "left"])
+def test_the_child_ends_with_its_parent(how: str, tmp_path: Path) -> None:
+    """Also where the parent has no time to end it, and where the child has children."""
+    code = f"""
+import os, threading
+from pathlib import Path
+from dynagrad.runtime.compiling import child
+threading.Timer(0.5, lambda: os.kill(os.getpid(), 9) if {how == "killed"} else os._exit(0)).start()
+child.run(["/bin/sh", "-c", "sleep 60 & echo $! > sleeping; wait"], os.environ, Path({str(tmp_path)!r}))
+"""
+    source = Path(child.__file__).parents[3]
+    subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": str(source)}, timeout=30)
+    sleeping = int((tmp_path / "sleeping").read_text())
+    for _ in range(100):
+        try:
+            os.kill(sleeping, 0)
+        except ProcessLookupError:
+            return
+        if Path(f"/proc/{sleeping}/stat").exists() and " Z " in Path(f"/proc/{sleeping}/stat").read_text():
+            return  # dead, and not waited for
+        time.sleep(0.05)
+    raise AssertionError("it outlives its parent")
 
 
 @pytest.mark.parametrize("how", EMBEDDED)
@@ -64,7 +89,7 @@ def test_no_program_that_is_no_interpreter_is_started(
     embed(monkeypatch, how)
     assert child.interpreter() is None
     assert child.run(["/bin/sh", "-c", "exit 0"], os.environ, tmp_path) == (0, "")
-    assert [command[0] for command in started] == ["/bin/sh"]
+    assert [command[0] for command in started] == ["/bin/sh", "/bin/sh"]
 
 
 @pytest.mark.parametrize("how", EMBEDDED)

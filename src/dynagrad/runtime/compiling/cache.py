@@ -25,7 +25,7 @@ from ..disk.file_lock import file_lock
 from ..disk.folder import Temporary, temporary_folder, trusted_folder
 from . import toolchain
 from .fingerprint import fingerprint, place_of_headers
-from .zig_files import archive_of, pack, unpack
+from .zig_files import archive_of, keep, unpack
 
 
 def build(
@@ -84,7 +84,7 @@ class _Build:
     parts: tuple[_Build, ...] = ()
     prelude: str = ""  # a header that it includes first
 
-    @property
+    @functools.cached_property
     def name(self) -> str:
         return fingerprint("".join([self.source, *(part.source for part in self.parts)]), self.tool, self.options)
 
@@ -151,7 +151,7 @@ def _compile_in(home: Path, scratch: Path, job: _Build) -> Path:
     """Makes the entry in a folder of its own, and moves it to its place."""
     made = scratch / (job.name + job.suffix)
     zig, archive = scratch / "zig", archive_of(home, job.tool, job.options)
-    known = archive is None or unpack(archive, zig)
+    unpacked = None if archive is None else unpack(archive, zig)
     compile_source = functools.partial(
         toolchain.compile_source, tool=job.tool, zig_cache=zig, keep=home / "failed" / f"{job.name}.cpp"
     )
@@ -170,8 +170,8 @@ def _compile_in(home: Path, scratch: Path, job: _Build) -> Path:
         objects = [own, *(other.result() for other in others)]
         compile_source("", made, options=job.options, objects=objects)
         os.replace(own.with_suffix(".cpp"), made.with_suffix(".cpp"))
-    if archive is not None and not known and zig.is_dir() and job.suffix == toolchain.SUFFIX:
-        pack(archive, zig)
+    if archive is not None and job.suffix == toolchain.SUFFIX:
+        keep(archive, zig, unpacked)
     text, seal = made.with_suffix(".cpp"), made.with_suffix(".seal")
     seal.write_bytes(sealed.seal(made.name, made.read_bytes()))
     for file in (text, made, seal):

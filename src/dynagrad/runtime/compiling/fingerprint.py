@@ -14,7 +14,6 @@ import os
 import platform
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from . import toolchain
 
@@ -54,21 +53,34 @@ def _headers() -> str:
 def _stats() -> tuple[tuple[str, int, int], ...]:
     """The headers, with their times and sizes."""
     stats = []
-    for home, _, names in os.walk(toolchain.INCLUDE / "dynagrad"):
-        for name in names:
-            path = os.path.join(home, name)
-            stat = os.stat(path)
-            stats.append((path, stat.st_mtime_ns, stat.st_size))
-    return tuple(sorted(stats))
+    for path in files_in(os.path.join(toolchain.INCLUDE, "dynagrad")):
+        stat = os.stat(path)
+        stats.append((path, stat.st_mtime_ns, stat.st_size))
+    return tuple(stats)
 
 
 @functools.lru_cache(maxsize=4)
 def _read_headers(stats: tuple[tuple[str, int, int], ...]) -> str:
     """The hash of these headers, read again only when a time or a size has changed."""
+    return hash_of([path for path, _, _ in stats], str(toolchain.INCLUDE))
+
+
+def files_in(folder: str) -> list[str]:
+    """The paths of the files in a folder and in those below it, sorted, without what Python compiled."""
+    found = []
+    for home, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if name != "__pycache__"]
+        found += [os.path.join(home, name) for name in names]
+    return sorted(found)
+
+
+def hash_of(paths: Sequence[str], folder: str) -> str:
+    """The hash of some files: of their paths below a folder, and of what they contain."""
     digest = hashlib.sha256()
-    for path, _, _ in stats:
-        data = Path(path).read_bytes()
-        digest.update(f"{os.path.relpath(path, toolchain.INCLUDE)}:{len(data)}:".encode())
+    for path in paths:
+        with open(path, "rb", buffering=0) as file:
+            data = file.read()
+        digest.update(f"{path[len(folder) :]}:{len(data)}:".encode())
         digest.update(data)
     return digest.hexdigest()
 

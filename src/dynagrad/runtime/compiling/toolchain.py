@@ -6,6 +6,7 @@ else one of the system's that is new enough. No shell is involved. Compiled file
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import functools
 import importlib.util
@@ -148,7 +149,9 @@ def _ziglang() -> Compiler | None:
     home = Path(spec.submodule_search_locations[0])
     program = home / ("zig.exe" if os.name == "nt" else "zig")
     # Its version is in the name of a folder that pip makes beside it; reading that is quicker than asking.
-    versions = sorted(path.name for path in home.parent.glob("ziglang-*.dist-info"))
+    versions: list[str] = []
+    with contextlib.suppress(OSError):
+        versions = sorted(n for n in os.listdir(home.parent) if n.startswith("ziglang-") and n.endswith(".dist-info"))
     try:
         size = program.stat().st_size
     except OSError:  # packaged in another way: the package can start it
@@ -260,13 +263,13 @@ def compile_source(
     before = len(command)
     command.append(text.name)
     for number, file in enumerate(objects):  # by names of ours, as above
-        shutil.copyfile(file, scratch / f"part{number}.o")
+        _linked(file, scratch / f"part{number}.o")
         command.append(f"part{number}.o")
     command += ["-o", output.name]
     if not tool.zig and "-c" not in command:
         command += _LIBRARIES.get(sys.platform, ())
     if precompiled is not None:
-        shutil.copyfile(precompiled, scratch / "prelude.pch")
+        _linked(precompiled, scratch / "prelude.pch")
         quicker = [*command[:before], "-include-pch", "prelude.pch", *command[before:]]
         if _run(quicker, scratch, zig_cache)[0] == 0 and output.exists():
             return
@@ -278,6 +281,14 @@ def compile_source(
         raise CompileError(_message(status, said, command, text, keep))
 
 
+def _linked(file: Path, name: Path) -> None:
+    """Gives a file another name; a copy, where the disk has no links."""
+    try:
+        os.link(file, name)
+    except OSError:
+        shutil.copyfile(file, name)
+
+
 def precompile(
     header: str, output: Path, include: Path = INCLUDE, *, tool: Compiler, options: Sequence[str], zig_cache: Path
 ) -> bool:
@@ -287,7 +298,8 @@ def precompile(
     """
     if os.name == "nt" or _ODD.search(str(include)):
         return False
-    command = [*tool.command, *options, f"-I{include}", "-x", "c++-header", str(include / header), "-o", output.name]
+    options = [*options, "-Xclang", "-fpch-instantiate-templates", f"-I{include}"]
+    command = [*tool.command, *options, "-x", "c++-header", str(include / header), "-o", output.name]
     return _run(command, output.parent, zig_cache)[0] == 0 and output.exists()
 
 

@@ -1,6 +1,8 @@
 """zig's own cache, such as its stubs of libc, as one sealed archive that is unpacked for each call.
 
-zig does not check whether its cached files are intact, and they become part of libraries. Other compilers have none.
+zig does not check whether its cached files are intact, and they become part of libraries. It makes more for the first
+library than it reads for others. As making files may take longer than linking does, the archive keeps what is read.
+Other compilers have none.
 """
 
 from __future__ import annotations
@@ -8,12 +10,22 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from ..disk import sealed
 from . import toolchain
 from .fingerprint import FORMAT, combined
+
+
+@dataclass(frozen=True)
+class Unpacked:
+    """The files that an archive has, and whether it is known that they are needed."""
+
+    names: frozenset[str]
+    needed: bool
 
 
 def archive_of(home: Path, tool: toolchain.Compiler, options: Sequence[str]) -> Path | None:
@@ -22,33 +34,42 @@ def archive_of(home: Path, tool: toolchain.Compiler, options: Sequence[str]) -> 
     return home / f"{combined(FORMAT, tool.identity, target)}.zig" if tool.zig else None
 
 
-def unpack(archive: Path, folder: Path) -> bool:
-    """Unpacks an archive to a folder; false where there is no valid one."""
+def unpack(archive: Path, folder: Path) -> Unpacked | None:
+    """Unpacks an archive to a folder; None where there is no valid one."""
     data = sealed.load(archive)
     if data is None:
-        return False
+        return None
     head, _, content = data.partition(b"\n")
+    needed, sizes = json.loads(head)
     at, made = 0, set[str]()
-    for name, size in json.loads(head):  # relative, and ours
+    for name, size in sizes:  # relative, and ours
         path = os.path.join(folder, name)
         if (parent := os.path.dirname(path)) not in made:
             os.makedirs(parent, exist_ok=True)
             made.add(parent)
         with open(path, "xb", buffering=0) as file:
             file.write(content[at : at + size])
+        if not needed:
+            os.utime(path, ns=(0, time.time_ns()))
         at += size
-    return True
+    return Unpacked(frozenset(name for name, _ in sizes), needed)
 
 
-def pack(archive: Path, folder: Path) -> None:
-    """Packs the files of a folder, if that is possible: zig can make them again."""
+def keep(archive: Path, folder: Path, before: Unpacked | None) -> None:
+    """Keeps in the archive what zig made in a folder, and what it read of that which was unpacked there `before`.
+
+    Where that is not possible, zig makes it again.
+    """
     with contextlib.suppress(OSError):
-        files = [(path.relative_to(folder).as_posix(), path.read_bytes()) for path in _files(folder)]
-        head = json.dumps([(name, len(content)) for name, content in files]).encode()
-        sealed.save(archive, b"\n".join([head, b"".join(content for _, content in files)]))
-
-
-def _files(folder: Path) -> Iterator[Path]:
-    for path in sorted(folder.rglob("*")):
-        if path.is_file() and not path.is_symlink():
-            yield path
+        files = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
+        if not files or (before is not None and before.needed and files.keys() <= before.names):
+            return
+        needed = before is not None
+        if before is not None and not before.needed:
+            read = {name for name in before.names & files.keys() if files[name].stat().st_atime_ns}
+            if not read:  # disks may not say what is read
+                return
+            files = {name: path for name, path in files.items() if name in read or name not in before.names}
+        contents = {name: path.read_bytes() for name, path in sorted(files.items())}
+        head = json.dumps([needed, [(name, len(content)) for name, content in contents.items()]])
+        sealed.save(archive, b"\n".join([head.encode(), b"".join(contents.values())]))
