@@ -1,4 +1,4 @@
-"""Objects that are compiled once and linked with every generated class: the runtime, and solvers of components.
+"""Objects that are compiled once and linked with generated classes: the runtime, its templates, solvers of components.
 
 An object is identified by its source; see `dynagrad/linked.hpp`.
 """
@@ -12,11 +12,24 @@ _RUNTIME = "#define DYNAGRAD_RUNTIME\n#include <dynagrad/runtime.hpp>\n"
 _SOLVED = "#define DYNAGRAD_RUNTIME_SOLVED\n#include <dynagrad/solved.hpp>\n"
 
 
-def objects(plan: Plan, semiring: str) -> tuple[str, ...]:
+_FORWARD = frozenset({"Real", "Plain", "Log", "Viterbi", "Tropical", "Boolean", "Count"})
+"""The types whose instances of the runtime's templates are compiled once (`dynagrad/known.hpp`)."""
+
+
+def objects(plan: Plan, semiring: str, *, goes_back: bool) -> tuple[str, ...]:
     """The sources of the objects that the class of a plan is linked with."""
-    if not any(stage.strategy == "solve" for stage in plan.stages):
-        return (_RUNTIME,)
-    return (_RUNTIME, _SOLVED, *(_instantiated(*made) for made in _solvers(plan, semiring).items()))
+    found = [_RUNTIME]
+    if semiring in _FORWARD:
+        found.append(_known("FORWARD", semiring))
+    if semiring in _FORWARD and goes_back:
+        found.append(_known("BACK", semiring))
+    if any(stage.strategy == "solve" for stage in plan.stages):
+        found += [_SOLVED, *(_instantiated(*made) for made in _solvers(plan, semiring).items())]
+    return tuple(found)
+
+
+def _known(which: str, semiring: str) -> str:
+    return f"#include <dynagrad/known.hpp>\nnamespace dynagrad {{\nDYNAGRAD_{which}_{semiring}(template)\n}}\n"
 
 
 def declarations(plan: Plan, semiring: str) -> list[str]:

@@ -164,7 +164,7 @@ struct ChartBase : Looking {
   }
 
   // Called with the work that is about to be done; true if the run has to stop.
-  bool spend(int64_t work) { return (budget -= work) < 0 && look(); }
+  DYNAGRAD_ALWAYS bool spend(int64_t work) { return (budget -= work) < 0 && look(); }
 
   DYNAGRAD_ONCE bool look() {
     if (halt) return true;
@@ -177,7 +177,7 @@ struct ChartBase : Looking {
   }
   // A run ends between two pops where it can, so that it has a gradient: inside a pop one item in a hundred more is
   // allowed. -1 is no limit.
-  int64_t most_items() const { return settings.max_items + settings.max_items / 100; }
+  DYNAGRAD_ALWAYS int64_t most_items() const { return settings.max_items + settings.max_items / 100; }
   // Whether no item more is allowed, which then ends the run. Asked before each, so that the limit is kept.
   bool full() {
     if (__builtin_expect((uint64_t)report.items < (uint64_t)settings.max_items, 1)) return false;
@@ -194,7 +194,7 @@ struct ChartBase : Looking {
     if (fresh) full();
     return kept;
   }
-  bool stop(int64_t status) {
+  DYNAGRAD_ALWAYS bool stop(int64_t status) {
     halt = status;
     budget = -1;
     return true;
@@ -235,8 +235,8 @@ __attribute__((noinline)) void seal(ChartBase& chart, int64_t number, Table& ite
 struct Counter {
   int64_t count = 0;
   int64_t& total;
-  explicit Counter(int64_t& t) : total(t) {}
-  ~Counter() { total += count; }
+  DYNAGRAD_ALWAYS explicit Counter(int64_t& t) : total(t) {}
+  DYNAGRAD_ALWAYS ~Counter() { total += count; }
 };
 
 // Integer arithmetic of arguments: what leaves 32 bits is remembered as a failure, never wrapped.
@@ -283,28 +283,5 @@ struct Arithmetic {
   int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
   int64_t most(int64_t a, int64_t b) { return a < b ? b : a; }
 };
-
-#if defined(DYNAGRAD_LINKED) || defined(DYNAGRAD_RUNTIME)
-#define DYNAGRAD_SEAL(S) \
-  DYNAGRAD_KNOWN void seal<S>(ChartBase&, int64_t, Table&, const Array<S::Value>&, bool, bool);
-DYNAGRAD_SEAL(Real)
-DYNAGRAD_SEAL(Log)
-DYNAGRAD_SEAL(Viterbi)
-DYNAGRAD_SEAL(Tropical)
-// of `rows.hpp`
-#define DYNAGRAD_ROWS(Value)                                                                                       \
-  DYNAGRAD_KNOWN void add_cells(const DenseOf<Value>&, int64_t, DenseOf<Value>&, int64_t, uint64_t, Value, ChartBase*, \
-                                Arrive);                                                                           \
-  DYNAGRAD_KNOWN void add_shifted(const DenseOf<Value>&, int64_t, int64_t, DenseOf<Value>&, int64_t, Value,        \
-                                  ChartBase*, Arrive);                                                             \
-  DYNAGRAD_KNOWN double back_cells(const Value*, double*, const Value*, uint64_t, Value, double);                  \
-  DYNAGRAD_KNOWN double back_shifted(const DenseOf<Value>&, int64_t, int64_t, double*, const Value*, Value);
-DYNAGRAD_ROWS(double)
-DYNAGRAD_ROWS(Log::Value)
-DYNAGRAD_KNOWN void add_facts(const Weights<Log>::View&, int64_t, int64_t, DenseOf<Log::Value>&, int64_t, Log::Value,
-                              ChartBase*, Arrive);
-DYNAGRAD_KNOWN void add_facts(const Weights<Real>::View&, int64_t, int64_t, DenseOf<double>&, int64_t, double, ChartBase*,
-                              Arrive);
-#endif
 
 }  // namespace dynagrad

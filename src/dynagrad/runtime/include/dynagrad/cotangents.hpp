@@ -107,13 +107,4 @@ struct Cotangents {
   }
 };
 
-#if defined(DYNAGRAD_LINKED) || defined(DYNAGRAD_RUNTIME)  // of the semirings that are known
-DYNAGRAD_KNOWN struct Cotangents<Log, Posterior>;
-DYNAGRAD_KNOWN struct Cotangents<Log, Log>;
-DYNAGRAD_KNOWN struct Cotangents<Real, Real>;
-DYNAGRAD_KNOWN struct Cotangents<Plain, Plain>;
-DYNAGRAD_KNOWN struct Cotangents<Viterbi, Viterbi>;
-DYNAGRAD_KNOWN struct Cotangents<Tropical, Tropical>;
-#endif
-
 }  // namespace dynagrad

@@ -184,7 +184,7 @@ struct Grouping : Groups {
   int32_t low[places(K)];
 
   template <class... A>
-  Stretch find(A... a) const {
+  DYNAGRAD_ALWAYS Stretch find(A... a) const {
     if (__builtin_expect(!dense, 0)) return find_hashed(a...);
     int k = 0;
     int64_t c = 0;
@@ -192,13 +192,13 @@ struct Grouping : Groups {
     return {start[c], start[c + 1]};
   }
   // Whether a key is in range there; what it adds to the cell.
-  bool reach(int k, int32_t a, int64_t& c) const {
+  DYNAGRAD_ALWAYS bool reach(int k, int32_t a, int64_t& c) const {
     const int64_t x = (int64_t)a - low[k];
     c += x * stride[k];
     return (uint64_t)x < (uint64_t)extent[k];
   }
   template <class... A>
-  Stretch find_hashed(A... a) const {
+  DYNAGRAD_ALWAYS Stretch find_hashed(A... a) const {
     const int32_t args[] = {a..., 0};
     return at_hashed<K>(args);
   }
@@ -484,7 +484,7 @@ struct RelationBase {
   const FactTable* table = nullptr;
   bool has_zero = false;
   const double* logs = nullptr;
-  int64_t rows() const { return table->rows; }
+  DYNAGRAD_ALWAYS int64_t rows() const { return table->rows; }
 };
 template <class S>
 struct RelationOf : RelationBase {
@@ -506,24 +506,11 @@ struct RelationOf : RelationBase {
 };
 template <class F, class S>
 struct Relation : RelationOf<S> {
-  const F* facts() const { return static_cast<const F*>(this->table); }
+  DYNAGRAD_ALWAYS const F* facts() const { return static_cast<const F*>(this->table); }
   Finder<F> finder() const { return Finder<F>(facts()); }
-  const int32_t* column(int k) const { return facts()->column[k].data; }
+  DYNAGRAD_ALWAYS const int32_t* column(int k) const { return facts()->column[k].data; }
   template <class... A>
   int64_t find(A... a) const { return facts()->find(a...); }
 };
-
-#if defined(DYNAGRAD_LINKED) || defined(DYNAGRAD_RUNTIME)  // of the semirings that are known
-#define DYNAGRAD_FACTS(S)            \
-  DYNAGRAD_KNOWN struct ReaderOf<S>; \
-  DYNAGRAD_KNOWN struct RelationOf<S>;
-DYNAGRAD_FACTS(Real)
-DYNAGRAD_FACTS(Plain)
-DYNAGRAD_FACTS(Log)
-DYNAGRAD_FACTS(Viterbi)
-DYNAGRAD_FACTS(Tropical)
-DYNAGRAD_FACTS(Boolean)
-DYNAGRAD_FACTS(Count)
-#endif
 
 }  // namespace dynagrad

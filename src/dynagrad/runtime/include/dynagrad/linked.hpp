@@ -5,10 +5,11 @@
 // that programs are linked with. `codegen/rules/linked.py` has their sources.
 //
 // DYNAGRAD_ONCE marks what is in the object of `runtime.hpp`, which every program is linked with: functions that are no
-// templates, and members of templates that `runtime.hpp` instantiates. DYNAGRAD_ONCE_SOLVED marks the same for
-// `solved.hpp`, for programs that solve components. DYNAGRAD_KNOWN stands before single instances of templates. In a
-// program such functions have no code: they are known to be elsewhere (gnu_inline) and are copied nowhere (noinline). A
-// header that is written for C++ programs is linked with nothing, and has them all.
+// templates, and members of templates that `runtime.hpp` instantiates, with DYNAGRAD_KNOWN before each instance.
+// Templates over semirings are in `known.hpp`, an object for each semiring. DYNAGRAD_ONCE_SOLVED marks what is in that of
+// `solved.hpp`, for programs that solve components. In a program such functions have no code: they are known to be
+// elsewhere (gnu_inline) and are copied nowhere (noinline). A header that is written for C++ programs is linked with
+// nothing, and has them all.
 #pragma once
 
 #if defined(DYNAGRAD_RUNTIME)  // the runtime itself: whole, whoever calls it
@@ -35,5 +36,5 @@
 #define DYNAGRAD_KNOWN extern template
 #endif
 
-// What is worth its code wherever it is called.
+// What is worth its code wherever it is called: also small functions, which are then not optimised by themselves first.
 #define DYNAGRAD_ALWAYS __attribute__((always_inline)) inline

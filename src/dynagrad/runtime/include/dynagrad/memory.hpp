@@ -276,10 +276,10 @@ struct Array {
   Account* account = nullptr;
 
   Array() = default;
-  explicit Array(Account* a) : account(a) {}
+  DYNAGRAD_ALWAYS explicit Array(Account* a) : account(a) {}
   Array(const Array&) = delete;
   Array& operator=(const Array&) = delete;
-  ~Array() { Blocks::give((void*)data); }
+  DYNAGRAD_ALWAYS ~Array() { Blocks::give((void*)data); }
 
   void release() {
     Blocks::give((void*)data);
@@ -323,7 +323,7 @@ struct Array {
   __attribute__((noinline)) void grow(int64_t n) {
     data = (T*)Blocks::regrow((void*)data, size, capacity, n, (int64_t)sizeof(T), this, account);
   }
-  void push(T x) {
+  DYNAGRAD_ALWAYS void push(T x) {
     if (size == capacity) grow(size + 1);
     data[size++] = x;
   }
@@ -341,8 +341,8 @@ struct Array {
     other.data = d, other.size = n, other.capacity = c;
     Blocks::settle((void*)data, this, account), Blocks::settle((void*)other.data, &other, other.account);
   }
-  T& operator[](int64_t i) { return data[i]; }
-  const T& operator[](int64_t i) const { return data[i]; }
+  DYNAGRAD_ALWAYS T& operator[](int64_t i) { return data[i]; }
+  DYNAGRAD_ALWAYS const T& operator[](int64_t i) const { return data[i]; }
 };
 
 // An entry of an array that grows with a hash table.
@@ -358,11 +358,11 @@ inline uint8_t flags_of(const Array<uint8_t>& flags, int64_t cell) { return cell
 // A bit per cell. Rows start at multiples of eight, so that a row can be read as unaligned 64-bit words.
 struct Bits {
   Array<uint8_t> bytes;
-  explicit Bits(Account* a) : bytes(a) {}
+  DYNAGRAD_ALWAYS explicit Bits(Account* a) : bytes(a) {}
   void zeros(int64_t n) { bytes.zeros(n / 8 + 16); }
-  bool test(int64_t i) const { return bytes.data[i >> 3] >> (i & 7) & 1; }
+  DYNAGRAD_ALWAYS bool test(int64_t i) const { return bytes.data[i >> 3] >> (i & 7) & 1; }
   // Sets bit i; true if it was clear.
-  bool set(int64_t i) {
+  DYNAGRAD_ALWAYS bool set(int64_t i) {
     uint8_t& b = bytes.data[i >> 3];
     const uint8_t m = (uint8_t)(1u << (i & 7));
     const bool fresh = !(b & m);
@@ -386,7 +386,7 @@ struct Bits {
   }
   void clear(int64_t i) { bytes.data[i >> 3] &= (uint8_t)~(1u << (i & 7)); }
   // The 64 bits from bit i on, i a multiple of 8; of them the first n count.
-  uint64_t word(int64_t i, int64_t n) const {
+  DYNAGRAD_ALWAYS uint64_t word(int64_t i, int64_t n) const {
     uint64_t w;
     memcpy(&w, bytes.data + (i >> 3), 8);
     return n >= 64 ? w : w & ((1ull << n) - 1);

@@ -188,8 +188,7 @@ inline void add_row(const From& from, int64_t a, DenseOf<Value>& to, int64_t b, 
                     Program* program, void (Program::*arrive)(int64_t)) {
   ChartBase* const chart = program;
   const int64_t length = from.row_length();
-  if (__builtin_expect(shift != 0, 0))
-    return add_shifted(from, a, length, to, b + shift, weight, chart, static_cast<Arrive>(arrive));
+  if (shift) return add_shifted(from, a, length, to, b + shift, weight, chart, static_cast<Arrive>(arrive));
   for (int64_t base = 0; base < length; base += 64)
     if (const uint64_t there = from.popped.word(a + base, length - base))
       add_cells(from, a + base, to, b + base, there, weight, chart, static_cast<Arrive>(arrive));
@@ -267,14 +266,6 @@ __attribute__((noinline)) double back_scaled(Row x, int64_t n, double* __restric
   for (int64_t j = 0; i < n; i++, j++) s[j] += back_one(x[i], gx[i], h[i], w);
   return total(s);
 }
-#if defined(DYNAGRAD_LINKED) || defined(DYNAGRAD_RUNTIME)
-DYNAGRAD_KNOWN void add_scaled(Log::Value*, Items, int64_t, Log::Value);
-DYNAGRAD_KNOWN void add_scaled(Log::Value*, Mantissas, int64_t, Log::Value);
-DYNAGRAD_KNOWN void add_scaled(Log::Value*, Apart, int64_t, Log::Value);
-DYNAGRAD_KNOWN double back_scaled(Items, int64_t, double*, const Log::Value*, Log::Value);
-DYNAGRAD_KNOWN double back_scaled(Mantissas, int64_t, double*, const Log::Value*, Log::Value);
-DYNAGRAD_KNOWN double back_scaled(Apart, int64_t, double*, const Log::Value*, Log::Value);
-#endif
 
 inline double back_scaled(const double* x, int64_t at, int64_t n, double* gx, const double* gy, double w) {
   return back_scaled(x + at, n, gx + at, gy, w);

@@ -1,16 +1,25 @@
 // What the class of every program needs that Python calls: included first, and compiled once (`cache.py`).
 #pragma once
 #include "chart.hpp"
-#include "cotangents.hpp"
 #include "entry.hpp"
+#include "known.hpp"
 
 #if defined(DYNAGRAD_LINKED)
 namespace dynagrad {
-// Types that most programs have, so that they are known.
+// What most programs use of templates, so that it is known. None of this is called.
 template <class S>
-constexpr size_t usual = sizeof(Relation<Facts<0>, S>) + sizeof(Dense<S, 0>) + sizeof(Dense<S, 1>) +
-                         sizeof(Dense<S, 2>) + sizeof(Dense<S, 3>) + sizeof(Tape<S>);
-static_assert(usual<Log> + usual<Real> + usual<Viterbi> + usual<Tropical> > 0);
-static_assert(sizeof(Facts<1>) + sizeof(Facts<2>) + sizeof(Facts<3>) + sizeof(Facts<4>) > 0);
+inline void usual(const Relation<Facts<1>, S>& a, const Relation<Facts<2>, S>& b, const Relation<Facts<3>, S>& c,
+                  Dense<S, 0>& none, Dense<S, 1>& one, Dense<S, 2>& two, Dense<S, 3>& three, Tape<S>& tape, int32_t i) {
+  a.column(0), a.rows(), a.find(i), b.column(0), b.find(i, i), c.column(0), c.find(i, i, i);
+  none.locate(), none.find(), one.locate(i), one.find(i), two.locate(i, i), two.find(i, i);
+  three.locate(i, i, i), three.find(i, i, i), three.inside(i, i, i), three.cell(i, i, i), three.row_length();
+  none.value[0] = none.value[0], one.arguments(0, &i), two.arguments(0, &i), three.arguments(0, &i);
+  tape.pops.push(0), tape.begins.push(0), tape.end(0), tape.bytes();
+}
+inline void usual(Levels<int64_t>& narrow, Levels<__int128>& wide, const Grouping<1>& by, const Grouping<2>& by_two) {
+  Handle h = 0;
+  narrow.push(h, 0), narrow.pop(h), wide.push(h, 0), wide.pop(h), by.find(0), by_two.find(0, 0);
+  (void)&usual<Log>, (void)&usual<Real>, (void)&usual<Viterbi>, (void)&usual<Tropical>;
+}
 }  // namespace dynagrad
 #endif

@@ -2,7 +2,6 @@
 #pragma once
 #include "builtins.hpp"
 #include "chart.hpp"
-#include "cotangents.hpp"
 #include "entry.hpp"
 #include "examples.hpp"
 

@@ -82,7 +82,7 @@ struct Log {
     if (m < small && m > 0) return {m * big, e - 1};
     return {m, e};
   }
-  static Value plus(Value a, Value b) {
+  DYNAGRAD_ALWAYS static Value plus(Value a, Value b) {
     if (__builtin_expect(a.e == b.e, 1)) {
       const double m = a.m + b.m;  // no smaller than either, so only too large
       return __builtin_expect(m >= big, 0) ? Value{m * small, a.e + 1} : Value{m, a.e};
@@ -100,12 +100,13 @@ struct Log {
     return norm(a.m + m, a.e);
   }
   // A product out of range by at most two more factors, to be settled before it is added to anything.
-  static Value raw(Value a, Value b) { return {a.m * b.m, a.e + b.e}; }
-  static Value settled(Value a) {
+  DYNAGRAD_ALWAYS static Value raw(Value a, Value b) { return {a.m * b.m, a.e + b.e}; }
+  DYNAGRAD_ALWAYS static Value settled(Value a) {
     if (__builtin_expect(a.m >= small && a.m < big, 1)) return a;
-    return a.m == 0 ? zero() : settled_apart(a);
+    return settled_apart(a);
   }
   DYNAGRAD_ONCE static Value settled_apart(Value a) {
+    if (a.m == 0) return zero();
     while (a.m >= big && a.m < INFINITY) a = {a.m * small, a.e + 1};
     while (a.m < small) a = {a.m * big, a.e - 1};
     return a;

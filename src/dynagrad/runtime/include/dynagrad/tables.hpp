@@ -91,7 +91,7 @@ struct Dense : DenseOf<typename S::Value> {
     DenseOf<Value>::begin(seen, domains, order, extents, updates, places, S::zero());
   }
   template <class... A>
-  int64_t cell(A... a) const {
+  DYNAGRAD_ALWAYS int64_t cell(A... a) const {
     static_assert(sizeof...(A) == N);
     int i = 0;
     int64_t c = 0;
@@ -99,13 +99,13 @@ struct Dense : DenseOf<typename S::Value> {
     return c;
   }
   template <class... A>
-  bool inside(A... a) const {
+  DYNAGRAD_ALWAYS bool inside(A... a) const {
     int i = 0;
     return (... && within(i++, a));
   }
-  bool within(int i, int32_t a) const { return (uint64_t)((int64_t)a - range[i].low) < (uint64_t)range[i].count; }
+  DYNAGRAD_ALWAYS bool within(int i, int32_t a) const { return (uint64_t)((int64_t)a - range[i].low) < (uint64_t)range[i].count; }
   template <class... A>
-  int64_t locate(A... a) { return cell(a...); }
+  DYNAGRAD_ALWAYS int64_t locate(A... a) { return cell(a...); }
   // The cell of an item in the chart, or -1.
   template <class... A>
   int64_t find(A... a) const {
@@ -127,7 +127,7 @@ struct Dense : DenseOf<typename S::Value> {
     const uint32_t outer = (uint32_t)(place ? stride[place - 1] : this->cells), step = (uint32_t)stride[place];
     return c - (uint32_t)c % outer / step * step;
   }
-  int64_t row_length() const { return N ? range[N ? N - 1 : 0].count : 1; }
+  DYNAGRAD_ALWAYS int64_t row_length() const { return N ? range[N ? N - 1 : 0].count : 1; }
 };
 
 struct HashedTable : Table {
@@ -247,16 +247,6 @@ struct Hashed : HashedOf<typename S::Value> {
   }
   void arguments(int64_t c, int32_t* out) const { memcpy(out, keys.data + c * N, N * sizeof(int32_t)); }
 };
-
-#if defined(DYNAGRAD_LINKED) || defined(DYNAGRAD_RUNTIME)  // of the semirings that are known
-#define DYNAGRAD_TABLES(Value)          \
-  DYNAGRAD_KNOWN struct DenseOf<Value>; \
-  DYNAGRAD_KNOWN struct HashedOf<Value>;
-DYNAGRAD_TABLES(double)
-DYNAGRAD_TABLES(Log::Value)
-DYNAGRAD_TABLES(Boolean::Value)
-DYNAGRAD_TABLES(Count::Value)
-#endif
 
 // Tables as they are looked at from outside: `order` says which argument is stored at each place of a dense one.
 
