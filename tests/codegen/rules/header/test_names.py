@@ -17,7 +17,8 @@ DECLARED = (
 )
 """What is declared at the beginning of a line of a header."""
 NOT_OURS = frozenset(
-    {"abi.hpp", "builtins.hpp", "collected.hpp", "entry.hpp", "python.hpp", "rules.hpp", "runtime.hpp", "walk.hpp"}
+    f"{name}.hpp"
+    for name in ("abi", "builtins", "collected", "entry", "examples", "known", "python", "rules", "runtime", "walk")
 )
 """Headers that the class of a program does not see."""
 

@@ -103,3 +103,20 @@ struct Entries {
 }  // namespace dynagrad
 
 extern "C" __attribute__((visibility("hidden"))) const dynagrad::Entry dynagrad_entry;  // that of this library's program
+
+namespace dynagrad {
+
+// A chart of this library's program. Null where there is no room for it.
+DYNAGRAD_ONCE ChartBase* new_chart(Failure& failure, World* w, FactTable* const* facts, void* const* weights,
+                                   const uint64_t* constants) {
+  const auto open = [&](void* place) { dynagrad_entry.chart_open((ChartBase*)place, w, facts, weights, constants); };
+  const auto close = [](void* place) { dynagrad_entry.chart_close((ChartBase*)place); };
+  return (ChartBase*)create(failure, dynagrad_entry.size, open, close);
+}
+DYNAGRAD_ONCE void free_chart(ChartBase* c) {
+  if (!c) return;
+  dynagrad_entry.chart_close(c);
+  discard((void*)c);
+}
+
+}  // namespace dynagrad

@@ -93,8 +93,7 @@ DYNAGRAD_ONCE Ending run_example(const Examples& e, int64_t n, Unlocked* unlocke
   Failure failure = none;
   World* const world = e.world[n];
   if (e.settings->max_bytes >= 0) world->account.limit = e.settings->max_bytes;
-  ChartBase* const c =
-      dynagrad_entry.chart_new(failure, world, e.facts + n * e.tables, e.weights + n * e.tables, e.constants);
+  ChartBase* const c = new_chart(failure, world, e.facts + n * e.tables, e.weights + n * e.tables, e.constants);
   if (!c) return Ending::apart;
   c->settings = *e.settings, c->unlocked = unlocked;
   c->recording = c->recording || e.backward;
@@ -108,7 +107,7 @@ DYNAGRAD_ONCE Ending run_example(const Examples& e, int64_t n, Unlocked* unlocke
     else if (!e.backward) ending = Ending::plain;
     else if (memcpy(&value, words, 8), fabs(value) < INFINITY && go_back(e, n, c, value, stop)) ending = Ending::plain;
   }
-  dynagrad_entry.chart_free(c);
+  free_chart(c);
   return ending;
 }
 

@@ -100,19 +100,12 @@ DYNAGRAD_EXPORT void* dg_weights_new(int64_t table, const FactTable* facts, cons
 DYNAGRAD_EXPORT void dg_weights_free(void* weights) { dynagrad_entry.values->weights_free(weights); }
 
 DYNAGRAD_EXPORT ChartBase* dg_chart_new(World* w, FactTable* const* facts, void* const* weights, const uint64_t* constants) {
-  const auto open = [&](void* place) { dynagrad_entry.chart_open((ChartBase*)place, w, facts, weights, constants); };
-  return (ChartBase*)dynagrad::create(failure, dynagrad_entry.size, open, [](void* place) {
-    dynagrad_entry.chart_close((ChartBase*)place);
-  });
+  return dynagrad::new_chart(failure, w, facts, weights, constants);
 }
 DYNAGRAD_EXPORT int64_t dg_chart_size() { return dynagrad_entry.size; }
 // Enters all that this chart does into its tape; before it runs.
 DYNAGRAD_EXPORT void dg_chart_record(ChartBase* c) { c->recording = true; }
-DYNAGRAD_EXPORT void dg_chart_free(ChartBase* c) {
-  if (!c) return;
-  dynagrad_entry.chart_close(c);
-  dynagrad::discard((void*)c);
-}
+DYNAGRAD_EXPORT void dg_chart_free(ChartBase* c) { dynagrad::free_chart(c); }
 DYNAGRAD_EXPORT void dg_chart_run(ChartBase* c, const Settings* settings, Report* report, const Host* host, int32_t* stop) {
   c->settings = *settings;
   {
