@@ -100,7 +100,7 @@ def _parts(tool: toolchain.Compiler, objects: Sequence[str], flags: Sequence[str
     if not toolchain.links(tool):
         return ()
     defined = [f for f in flags if f.startswith(("-D", "-fsanitize"))]
-    options = toolchain.of_object((*toolchain.flags(tool, 2), _LINKED, *defined))
+    options = toolchain.of_object((*toolchain.flags(tool, 3), _LINKED, *defined))
     return tuple(_Build(source, tool, options, ".o") for source in objects)
 
 

@@ -44,6 +44,7 @@ _COMMON = (
     "-fno-exceptions",
     "-fno-rtti",
     "-fno-stack-protector",
+    "-fomit-frame-pointer",
     "-fvisibility=hidden",
     "-g0",
     "-s",

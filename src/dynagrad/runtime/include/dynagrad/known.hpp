@@ -28,7 +28,6 @@
 #define DYNAGRAD_FORWARD_Plain(KNOWN) DYNAGRAD_OF(KNOWN, Plain)
 #define DYNAGRAD_FORWARD_Log(KNOWN)                                      \
   DYNAGRAD_OF(KNOWN, Log)                                                \
-  KNOWN void add_scaled(Log::Value*, Items, int64_t, Log::Value);        \
   KNOWN void add_scaled(Log::Value*, Mantissas, int64_t, Log::Value);    \
   KNOWN void add_scaled(Log::Value*, Apart, int64_t, Log::Value);        \
   DYNAGRAD_ROWS(KNOWN, Log)
@@ -42,7 +41,6 @@
 #define DYNAGRAD_BACK_Log(KNOWN)                                                                        \
   KNOWN struct Cotangents<Log, Posterior>;                                                              \
   KNOWN struct Cotangents<Log, Log>;                                                                    \
-  KNOWN double back_scaled(Items, int64_t, double*, const Log::Value*, Log::Value);                     \
   KNOWN double back_scaled(Mantissas, int64_t, double*, const Log::Value*, Log::Value);                 \
   KNOWN double back_scaled(Apart, int64_t, double*, const Log::Value*, Log::Value);                     \
   DYNAGRAD_ROWS_BACK(KNOWN, Log)

@@ -115,7 +115,7 @@ inline void add_scaled(double* __restrict y, const double* __restrict x, int64_t
 }
 
 template <class Row>
-__attribute__((noinline)) void add_scaled(Log::Value* __restrict y, Row x, int64_t n, Log::Value w) {
+DYNAGRAD_EIGHT void add_logs(Log::Value* __restrict y, Row x, int64_t n, Log::Value w) {
   int64_t i = 0;
   for (; i + 8 <= n; i += 8) {
     const Logs to(y + i), from = x.eight(i);
@@ -127,11 +127,12 @@ __attribute__((noinline)) void add_scaled(Log::Value* __restrict y, Row x, int64
   }
   for (; i < n; i++) add_one(y[i], x[i], w);
 }
+template <class Row>
+__attribute__((noinline)) void add_scaled(Log::Value* y, Row x, int64_t n, Log::Value w) { add_logs(y, x, n, w); }
+DYNAGRAD_EIGHT void add_many(double* y, const double* x, int64_t n, double w) { add_scaled(y, x, n, w); }
+DYNAGRAD_EIGHT void add_many(Log::Value* y, const Log::Value* x, int64_t n, Log::Value w) { add_logs(y, Items{x}, n, w); }
 inline void add_scaled(double* y, const double* x, int64_t at, int64_t n, double w) {
   add_scaled(y, x + at, n, w);
-}
-inline void add_scaled(Log::Value* y, const Log::Value* x, int64_t at, int64_t n, Log::Value w) {
-  add_scaled(y, Items{x + at}, n, w);
 }
 inline void add_scaled(Log::Value* y, const Weights<Log>::View& x, int64_t at, int64_t n, Log::Value w) {
   if (x.e) add_scaled(y, Apart{x.m + at, x.e + at}, n, w);
@@ -165,7 +166,7 @@ __attribute__((noinline)) void add_cells(const DenseOf<Value>& from, int64_t a, 
   }
   const Value w = settled(weight), *const x = from.value.data + a;
   Value* const y = to.value.data + b;
-  cover<Value>(there, [&](int64_t i, int64_t n) { add_scaled(y + i, x, i, n, w); },
+  cover<Value>(there, [&](int64_t i, int64_t n) { add_many(y + i, x + i, n, w); },
                [&](int64_t i) { add_one(y[i], x[i], w); });
 }
 template <class Value, class Chart>
@@ -248,8 +249,7 @@ inline double back_scaled(const double* __restrict x, int64_t n, double* __restr
 
 // In `log`, with adjoints that are posteriors: h are the adjoints of the head over its weights.
 template <class Row>
-__attribute__((noinline)) double back_scaled(Row x, int64_t n, double* __restrict gx, const Log::Value* __restrict h,
-                                   Log::Value w) {
+DYNAGRAD_EIGHT double back_logs(Row x, int64_t n, double* __restrict gx, const Log::Value* __restrict h, Log::Value w) {
   Doubles s = {};
   int64_t i = 0;
   for (; i + 8 <= n; i += 8) {
@@ -267,11 +267,18 @@ __attribute__((noinline)) double back_scaled(Row x, int64_t n, double* __restric
   return total(s);
 }
 
+template <class Row>
+__attribute__((noinline)) double back_scaled(Row x, int64_t n, double* gx, const Log::Value* h, Log::Value w) {
+  return back_logs(x, n, gx, h, w);
+}
+DYNAGRAD_EIGHT double back_many(const double* x, int64_t n, double* gx, const double* gy, double w) {
+  return back_scaled(x, n, gx, gy, w);
+}
+DYNAGRAD_EIGHT double back_many(const Log::Value* x, int64_t n, double* gx, const Log::Value* h, Log::Value w) {
+  return back_logs(Items{x}, n, gx, h, w);
+}
 inline double back_scaled(const double* x, int64_t at, int64_t n, double* gx, const double* gy, double w) {
   return back_scaled(x + at, n, gx + at, gy, w);
-}
-inline double back_scaled(const Log::Value* x, int64_t at, int64_t n, double* gx, const Log::Value* h, Log::Value w) {
-  return back_scaled(Items{x + at}, n, gx + at, h, w);
 }
 inline double back_scaled(const Weights<Log>::View& x, int64_t at, int64_t n, double* gx, const Log::Value* h,
                           Log::Value w) {
@@ -284,7 +291,7 @@ template <class Value, class Adjoint>
 __attribute__((noinline)) double back_cells(const Value* x, double* gx, const Adjoint* gy, uint64_t there, Value weight,
                                             double dot) {
   const Value w = settled(weight);
-  cover<Value>(there, [&](int64_t i, int64_t n) { dot += back_scaled(x, i, n, gx, gy + i, w); },
+  cover<Value>(there, [&](int64_t i, int64_t n) { dot += back_many(x + i, n, gx + i, gy + i, w); },
                [&](int64_t i) { dot += back_one(x[i], gx[i], gy[i], w); });
   return dot;
 }
