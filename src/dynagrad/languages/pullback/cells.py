@@ -1,4 +1,4 @@
-"""Values of the direct evaluator, and the tapes of its pullbacks. It knows nothing of terms but how large they may be.
+"""Values of the direct evaluator, and the tapes of its pullbacks. It knows nothing of terms.
 
 Reals are numbers of any kind that operations take: floats, nodes of a graph, or cells of a pullback that is under way.
 Pairs are Python's. A function or a dual takes an argument and a continuation. Cells of an outer pullback may be in
@@ -14,7 +14,7 @@ from typing import Any
 from ...errors import NotDifferentiable
 from ...ir import add, multiply
 from ...ir.operation import Operation
-from .terms import counted
+from .trees import counted, leaves
 
 Continue = Callable[[Any], Any]
 """What takes a value, and returns the next step."""
@@ -144,20 +144,6 @@ def mapped(of: Callable[..., Any], *trees: Any) -> Any:
         else:
             done.append(of(*item))
     return done[0]
-
-
-def leaves(tree: Any) -> list[Any]:
-    """The leaves of pairs, from left to right."""
-    found: list[Any] = []
-    todo = [tree]
-    while todo:
-        counted(len(found))
-        part = todo.pop()
-        if isinstance(part, tuple):
-            todo += (part[1], part[0])
-        else:
-            found.append(part)
-    return found
 
 
 def dot(tree: Any, u: Any) -> Any:

@@ -16,7 +16,7 @@ from ...ir import Node, constant, variable
 from ...ir.control import Graph
 from ...ir.node import as_node
 from ...ir.operation import as_number
-from .cells import ZERO, Coefficients, applied, leaves, mapped
+from .cells import ZERO, Coefficients, applied, mapped
 from .evaluate import Evaluator, by_type, value_in
 from .infer import infer
 from .parse import parse
@@ -24,6 +24,7 @@ from .rename import FreshNames, names_of
 from .terms import Num, Term, Var, children, rebuilt
 from .trampoline import Call
 from .trampoline import run as run_call
+from .trees import leaves
 from .types import Arrow, Dual, Type, flat, resolved, show
 
 MOST_STEPS = 2_000_000

@@ -23,7 +23,6 @@ from .cells import (
     Traced,
     applied,
     dot,
-    leaves,
     mapped,
     moved,
     plus,
@@ -50,10 +49,9 @@ from .terms import (
     Term,
     Var,
     Zero,
-    counted,
 )
 from .trampoline import collecting_later
-from .trees import folded
+from .trees import counted, folded, leaves
 from .types import Arrow, Dual, Product, Type, TypeVariable, flat, resolved
 
 Environment = dict[str, Any]

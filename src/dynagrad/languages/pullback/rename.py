@@ -7,9 +7,9 @@ import re
 from collections.abc import Collection, Iterator
 from typing import Any
 
-from .terms import BINDERS, Pattern, Term, Var, children, counted, free_variables, rebuilt, subterms, variables_of
+from .terms import BINDERS, Pattern, Term, Var, children, free_variables, rebuilt, subterms, variables_of
 from .trampoline import Call, run
-from .trees import relabelled
+from .trees import counted, relabelled
 
 _DIGITS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 _BASE = re.compile(r"[₀-₉]+('*)$")

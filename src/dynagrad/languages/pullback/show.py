@@ -24,8 +24,8 @@ from .terms import (
     Term,
     Var,
     Zero,
-    counted,
 )
+from .trees import counted
 
 _TERM, _SUMMAND, _FACTOR, _UNARY, _FUNCTION, _OPERAND, _ATOM = range(7)
 _UNICODE = {"λ": "λ", "Ω": "Ω ", "π": "π"}

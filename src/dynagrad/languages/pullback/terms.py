@@ -12,32 +12,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
-from ...errors import Error, NotConverged, Span, shown
+from ...errors import Error, Span, shown
 from ...ir.operation import as_number
 from .primitives import primitive
-from .trees import flattened, nested_right
+from .trees import counted, leaves, nested_right
 
 Pattern: TypeAlias = "str | tuple[Pattern, Pattern]"
 """What a binder binds: a variable, or a pair of patterns."""
 Coefficients: TypeAlias = "float | tuple[Coefficients, Coefficients]"
-
-
-MOST_PARTS = 2_000_000
-"""How many parts a term or a value may have, where it is gone through as a tree: what is shared counts each time."""
-
-
-def counted(count: int) -> int:
-    """One more part; an error where there are too many.
-
-    >>> counted(MOST_PARTS)
-    Traceback (most recent call last):
-        ...
-    dynagrad.errors.NotConverged: a term or a value has more than 2,000,000 parts
-    """
-    if count >= MOST_PARTS:
-        raise NotConverged(f"a term or a value has more than {MOST_PARTS:,} parts")
-    return count + 1
-
 
 TEXT: dict[str, Callable[[Any], Any]] = {}
 """The printer and the parser, which stand above terms and enter themselves here."""
@@ -54,7 +36,7 @@ def variables_of(pattern: Pattern) -> list[str]:
     >>> variables_of((("x", "y"), "z"))
     ['x', 'y', 'z']
     """
-    return flattened(pattern)
+    return leaves(pattern)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -1,4 +1,4 @@
-"""Trees of pairs, as Python's tuples of two: patterns and coefficients are such. Nothing is known of their leaves here.
+"""Trees of pairs, as Python's tuples of two: patterns, coefficients and values. Nothing is known of their leaves here.
 
 They may be deep, so nothing here recurses on them.
 """
@@ -8,8 +8,25 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
+from ...errors import NotConverged
+
 Part = TypeVar("Part")
 Made = TypeVar("Made")
+MOST_PARTS = 2_000_000
+"""How many parts a term or a value may have, where it is gone through as a tree: what is shared counts each time."""
+
+
+def counted(count: int) -> int:
+    """One more part; an error where there are too many.
+
+    >>> counted(MOST_PARTS)
+    Traceback (most recent call last):
+        ...
+    dynagrad.errors.NotConverged: a term or a value has more than 2,000,000 parts
+    """
+    if count >= MOST_PARTS:
+        raise NotConverged(f"a term or a value has more than {MOST_PARTS:,} parts")
+    return count + 1
 
 
 def folded(tree: Any, leaf: Callable[[Any], Made], join: Callable[[Made, Made], Made]) -> Made:
@@ -47,15 +64,16 @@ def _pair(first: Any, second: Any) -> Any:
     return first, second
 
 
-def flattened(tree: Any) -> list[Any]:
+def leaves(tree: Any) -> list[Any]:
     """The leaves, from left to right.
 
-    >>> flattened((1, (2, 3)))
+    >>> leaves((1, (2, 3)))
     [1, 2, 3]
     """
     found: list[Any] = []
     todo = [tree]
     while todo:
+        counted(len(found))
         part = todo.pop()
         if isinstance(part, tuple):
             todo += (part[1], part[0])

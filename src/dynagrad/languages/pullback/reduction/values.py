@@ -34,12 +34,12 @@ from ..terms import (
     Var,
     Zero,
     children,
-    counted,
     free_variables,
     rebuilt,
     variables_of,
 )
 from ..trampoline import Call, run
+from ..trees import counted
 from ..types import Arrow, Dual, Product, Type, resolved
 from .administrative import LEFT_OUT, LetSeries, lets
 from .tuples import nested, nested_pattern, unnested
