@@ -351,7 +351,7 @@ def _increments_of_loop(node: Node, deltas: Several, wanted: Sequence[int], orig
     inputs = loop.body.inputs
     counter, states, captured = inputs[:shift], inputs[shift : shift + n], inputs[shift + n :]
     marks = [i + shift in wanted and _differentiable(a.type) for i, a in enumerate([*init, *outside])]
-    active = _active(loop, states, _connected_states(node, marks), deltas)
+    active = _states_between(loop, states, _connected_states(node, marks), deltas)
     arriving = [fresh(states[i].type) for i in active]
     from_outside = [i for i in range(len(outside)) if marks[n + i]]
     wrt = [*(states[i] for i in active), *(captured[i] for i in from_outside)]
@@ -390,8 +390,12 @@ def _increments_of_loop(node: Node, deltas: Several, wanted: Sequence[int], orig
     return [*out, *((i + n + shift, r) for i, r in zip(from_outside, ran[len(active) :], strict=False))]
 
 
-def _active(loop: Loop, states: Sequence[Node], moving: list[bool], deltas: Several) -> list[int]:
-    """Activity analysis: the states that depend on wanted arguments, and that results with adjoints depend on."""
+def _states_between(loop: Loop, states: Sequence[Node], moving: list[bool], deltas: Several) -> list[int]:
+    """Activity analysis: the states that depend on wanted arguments, and that results with adjoints depend on.
+
+    It asks which states can have an adjoint at all, by the edges of the graph. `structural_zeros.py` asks, once there
+    is an adjoint, which of its elements can be other than zero, by its operations.
+    """
     needed = {i for i, d in enumerate(deltas) if d is not None and moving[i]}
     while True:
         series = order([loop.body.outputs[i] for i in sorted(needed)])

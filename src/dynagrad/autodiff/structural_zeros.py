@@ -4,6 +4,9 @@ The adjoint of the logarithms in `np.log(x)[1]` is a number among zeros, and in 
 zero where log was not selected. These structural zeros times an infinite partial derivative would be NaN. So a rule
 whose partial derivatives may be infinite asks here which elements are active, and gives zero for the others.
 
+Which values have an adjoint at all is another question, which edges of the graph answer: `derive.connected` says what
+depends on what is asked for, and `control_flow.py` which states of a loop pass derivatives on.
+
 An adjoint is a graph, whose operations tell: those that move elements, that add to elements of zeros, that select. From
 them weights are computed, zero for structural zeros and positive for active elements: an array where that is known now,
 and a graph otherwise. All elements of results of loops and calls are active.

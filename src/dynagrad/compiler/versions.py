@@ -129,7 +129,12 @@ class Version:
 
 
 def leaves_of(x: Any) -> Iterator[Any]:
-    """The dynamic leaves of arguments in order, dual numbers and tape cells included."""
+    """The dynamic leaves of arguments in order, dual numbers and tape cells included.
+
+    Those of `eager.pytree.leaves` are what a derivative goes through: reals, functions, and what registered classes
+    hold. These are what machine code is handed: reals, whole numbers in arrays and truth values too, and no functions,
+    which belong to the signature as registered classes do.
+    """
     if isinstance(x, Number) or leaf_type(x) is not None:
         yield x
         return

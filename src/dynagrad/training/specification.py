@@ -179,7 +179,10 @@ def _weightless(relation: Relation, program: Program) -> Relation:
 
 
 def ravelled(theta: Theta) -> Doubles:
-    """All parameters, one parametrisation after another."""
+    """All parameters, one parametrisation after another: a new vector of floats, which an optimiser may write to.
+
+    `ir/ops/ravelling.py` has the operation that is differentiated; it may give what it was given.
+    """
     return np.concatenate([np.zeros(0), *theta.values()])
 
 

@@ -8,9 +8,10 @@ those of an inner one, so derivatives nest. Values may be deep, so nothing here 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from ...autodiff import sweep
 from ...errors import NotDifferentiable
 from ...ir import add, multiply
 from ...ir.operation import Operation
@@ -18,6 +19,8 @@ from .trees import counted, leaves
 
 Continue = Callable[[Any], Any]
 """What takes a value, and returns the next step."""
+Back = Callable[[Any], "Iterable[tuple[Traced, Any]]"]
+"""The backward step of a cell: from its adjoint to increments of those of the cells that it was made of."""
 
 
 class Nothing:
@@ -50,16 +53,16 @@ class Traced:
         if rules is None:
             raise NotDifferentiable(f"{operation.name} has no derivative{where()}")
 
-        def back(delta: Any) -> None:
+        def back(delta: Any) -> Iterator[tuple[Traced, Any]]:
             for x, own, rule in zip(arguments, mine, rules, strict=True):
                 if own and rule is not None:
                     part = rule(delta, result, *primals)
                     if unbounded(part):
                         why = f"{operation.name} has no derivative there: it would be {part}"
                         raise NotDifferentiable(why + where())
-                    tape.increase(x, part)
+                    yield x, part
 
-        tape.backward = (cell, back, tape.backward)
+        tape.steps[cell] = back
         return cell
 
 
@@ -69,30 +72,26 @@ def unbounded(value: Any) -> bool:
 
 
 class Tape:
-    """The tape of a pullback: its backward steps, the last first. `where` says which term is evaluated now."""
+    """The tape of a pullback: the backward step of each cell, the first first. `where` says which term is evaluated."""
 
-    __slots__ = ("adjoints", "backward", "tag", "where")
+    __slots__ = ("steps", "tag", "where")
 
     def __init__(self) -> None:
         self.tag = next(_tags)
         self.where: Callable[[], str] = lambda: ""
-        self.backward: Any = None
-        self.adjoints: dict[int, Any] = {}
+        self.steps: dict[Traced, Back] = {}
 
-    def increase(self, cell: Any, delta: Any) -> None:
-        before = self.adjoints.get(id(cell))
-        self.adjoints[id(cell)] = delta if before is None else add(before, delta)
+    def adjoints(self, result: Any, point: Iterable[Traced]) -> dict[Traced, Any] | None:
+        """The adjoints of the cells of the point that the result depends on; None where it is of no cell.
 
-    def sweep(self, result: Any) -> None:
-        """The sweep from the result, which is a real."""
+        The steps are gone then.
+        """
         if type(result) is not Traced or result.tape is not self:
-            return
-        self.adjoints[id(result)] = 1.0
-        while self.backward is not None:
-            cell, back, self.backward = self.backward
-            delta = self.adjoints.get(id(cell))
-            if delta is not None:
-                back(delta)
+            return None
+        start: dict[Traced, Back] = dict.fromkeys(point, lambda _: ())
+        steps = start | self.steps
+        self.steps = {}
+        return sweep([*steps], {result: 1.0}, add, lambda cell, delta: steps[cell](delta), start)
 
 
 class FunctionValue:

@@ -242,10 +242,12 @@ class Evaluator:
             return lambda: k(ZERO) if t is ZERO else applied(t, out, lambda result: swept(result, t))
 
         def swept(result: Any, t: Any) -> Any:
-            tape.sweep(result)
-            found = mapped(lambda x: tape.adjoints.get(id(x), 0.0) if isinstance(x, Traced) else ZERO, point)
-            if all(isinstance(x, Traced) for x in leaves(point)):
-                return lambda: k(Coefficients(found) if tape.adjoints else ZERO)
+            parts = leaves(point)
+            cells = [x for x in parts if isinstance(x, Traced)]
+            adjoints = tape.adjoints(result, cells)
+            found = mapped(lambda x: (adjoints or {}).get(x, 0.0) if isinstance(x, Traced) else ZERO, point)
+            if len(cells) == len(parts):
+                return lambda: k(ZERO if adjoints is None else Coefficients(found))
             at = stripped(point, tape)
             return lambda: k(
                 FunctionValue(
@@ -267,9 +269,8 @@ class Evaluator:
         e = Traced(tape, 0.0)
 
         def swept(result: Any) -> Any:
-            tape.sweep(result)
-            delta = tape.adjoints.get(id(e))
-            return lambda: k(ZERO if delta is None else delta)
+            adjoints = tape.adjoints(result, [e]) or {}
+            return lambda: k(adjoints.get(e, ZERO))
 
         inner = bind(_Scope(environment), pattern, moved(at, u, e))
         return lambda: self.of(body, inner, lambda out: applied(t, out, swept))
