@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from dynagrad.codegen.graph.body import Body
+from dynagrad.codegen.graph.emit import emit
 from dynagrad.codegen.graph.nests.chunks import PART, in_chunks, parts_of
 from dynagrad.codegen.graph.nests.collapse import collapsed
 from dynagrad.codegen.graph.nests.model import (
@@ -16,12 +18,17 @@ from dynagrad.codegen.graph.nests.model import (
     ArrayAccumulator,
     Chunks,
     Definition,
+    Elementwise,
     Load,
     LoopNest,
     Store,
 )
 from dynagrad.codegen.graph.nests.outlines import Outlines, outline_of
-from dynagrad.codegen.graph.nests.write import write
+from dynagrad.codegen.graph.nests.write import expression_text, write
+from dynagrad.ir.control import Graph
+from dynagrad.ir.node import constant, fresh
+from dynagrad.ir.ops.arrays import broadcast_to
+from dynagrad.ir.ops.scalars import power
 from dynagrad.ir.types import Type, arrays, real
 from dynagrad.passes.loops.index_forms import ZERO, name
 
@@ -124,6 +131,17 @@ class TestWriting:
         assert "for (int64_t i = begin; i < end; ++i) {" in split
         assert "s_to[part] = s;" in split
         assert text(nest) == text(nest)
+
+    def test_an_operation_is_spelt_by_what_an_argument_is_and_not_by_how_it_is_called(self) -> None:
+        given = {"operation": power, "arguments": ("x", "2.0"), "in_loop": True}
+        for at, written in ((None, "vector::pow(x, 2.0)"), (2.0, "x * x"), (-1.0, "1.0 / x")):
+            assert expression_text(Elementwise(**given, at=at)) == written  # type: ignore[arg-type]
+
+    @pytest.mark.parametrize("exponent", [2.0, np.full(5, 2.0), constant(2.0), broadcast_to((5,))(constant(2.0))])
+    def test_what_an_argument_is_the_graph_says(self, exponent: object) -> None:
+        x = fresh(arrays(real, (5,)))
+        assert "pow" not in emit(Graph((x,), (power(x, exponent),))).source
+        assert "pow" in emit(Graph((x,), (power(x, np.array([2.0, 2.0, 2.0, 2.0, 3.0])),))).source
 
     def test_equal_nests_are_one_function(self) -> None:
         outlines = Outlines()

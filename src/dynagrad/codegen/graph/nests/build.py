@@ -168,8 +168,9 @@ class NestBuilder:
         assert kind == "each", f"{node.operation.name} is not computed element by element"
         given = tuple(self.value(a, broadcast(index, a.shape)) for a in node.arguments)
         level = self.level(*given)
-        accumulates = node in self.around.sums
-        value = Combine("plus", *given) if accumulates else Elementwise(node.operation, given, bool(self.loops))
+        value: Expression = Elementwise(node.operation, given, bool(self.loops), _at(node))
+        if node in self.around.sums:  # it accumulates
+            value = Combine("plus", *given)
         made = self.let(node.type.cxx, value, level, node=node)
         self.work[level] += min(node.operation.cost, _DEAR)
         if node.type.kind == "integer" and not self.loops:
@@ -261,6 +262,17 @@ class NestBuilder:
         place = flat(at_pattern(piece.pattern, piece.holes, shape, self.index, self.ask), shape)
         self.independent = self.independent and not any(h.ndim for h in piece.holes)
         self.store(pointer, place, value, "plus" if piece.add else "")
+
+
+def _at(node: Node) -> float | None:
+    """What the last argument of a node is known to be, where the operation has a spelling for that."""
+    last = node.arguments[-1]
+    while role(last) == "view":
+        last = last.arguments[0]
+    if not last.is_constant:
+        return None
+    known = same_value(last) if last.shape else last.attribute
+    return known if isinstance(known, float) and any(known == value for value, _ in node.operation.cxx_at) else None
 
 
 def uniform(node: Node) -> str | None:

@@ -31,11 +31,12 @@ class Load:
 
 @dataclass(frozen=True)
 class Elementwise:
-    """An elementwise operation."""
+    """An elementwise operation; `at` is what the last argument is known to be, where that has a spelling of its own."""
 
     operation: Operation
     arguments: tuple[Operand, ...]
     in_loop: bool
+    at: float | None
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,9 @@ The innermost loop can be vectorised: it carries nothing but reductions whose te
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import assert_never
 
-from ....ir.operation import Operation, Trait
+from ....ir.operation import Trait
 from ...cxx import literal
 from ..body import Body
 from .model import (
@@ -95,8 +94,8 @@ def expression_text(x: Expression) -> str:
     match x:
         case Load(pointer, place):
             return f"{pointer}[{place}]"
-        case Elementwise(operation, arguments, in_loop):
-            return operation_text(operation, arguments, in_loop)
+        case Elementwise():
+            return _operation_text(x)
         case Combine(by, left, right):
             return f"{by}({left}, {right})"
         case Convert(cxx, value):
@@ -120,14 +119,13 @@ def _value_text(value: Operand | Addend) -> str:
     return f"{_RANKS[value.rank]}({text})" if value.rank else text
 
 
-def operation_text(operation: Operation, arguments: Sequence[Operand], in_loop: bool) -> str:
+def _operation_text(x: Elementwise) -> str:
     """The C++ of an elementwise operation on names and literals."""
-    for value, text in operation.cxx_at:
-        if arguments[-1] == literal(value):
-            return text.format(*arguments)
-    if in_loop and operation.in_loops:
-        return f"{operation.in_loops}({', '.join(arguments)})"
-    return operation.cxx.format(*arguments)
+    if x.at is not None:
+        return dict(x.operation.cxx_at)[x.at].format(*x.arguments)
+    if x.in_loop and x.operation.in_loops:
+        return f"{x.operation.in_loops}({', '.join(x.arguments)})"
+    return x.operation.cxx.format(*x.arguments)
 
 
 def _open_chunks(code: Body, nest: LoopNest) -> None:
