@@ -25,7 +25,7 @@ CHEAP = 2  # the cost up to which a value may be recomputed by each consumer
 
 
 @dataclass
-class Step:
+class ScheduledStep:
     """Nodes that are computed together."""
 
     nodes: list[Node]
@@ -39,7 +39,7 @@ class Step:
 class Schedule:
     """Steps in the order they run in, and what memory planning needs to know."""
 
-    steps: list[Step]
+    steps: list[ScheduledStep]
     stored: set[Node]  # arrays that steps make and that need memory
     inline: set[Node]  # values that their consumers compute
     copies: set[Node]  # views that are copied, because the array is overwritten while they are live
@@ -69,7 +69,7 @@ class _Scheduler:
         self.materialised = self._materialised()
         self.inline = self._fused()
         self.bases: dict[Node, dict[Node, bool]] = {}
-        self.steps: list[Step] = []
+        self.steps: list[ScheduledStep] = []
         self.bits: list[int] = []  # one for each step; scalar-only steps have none, since their order is never asked
         self.before: list[int] = []  # for each step, the bits of all steps it depends on
         self.later: list[set[int]] = []  # for each step, the steps that depend on it directly
@@ -249,7 +249,7 @@ class _Scheduler:
                 at = self._join(clusters.setdefault(domain, []), reads)
             if at is None:
                 at = len(self.steps)
-                self.steps.append(Step([], domain, first=self.place[node]))
+                self.steps.append(ScheduledStep([], domain, first=self.place[node]))
                 self.before.append(0)
                 self.later.append(set())
                 self.bits.append(self._bit(node, domain, reads))
@@ -370,4 +370,4 @@ def _size(shape: Sequence[int]) -> int:
     return total
 
 
-__all__ = ["EMPTY", "PART", "POP", "Schedule", "Step", "schedule", "simple"]
+__all__ = ["EMPTY", "PART", "POP", "Schedule", "ScheduledStep", "schedule", "simple"]

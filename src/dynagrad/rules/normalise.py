@@ -16,7 +16,7 @@ from ..ir.ops import ieee
 from .normal import Antecedent, Axiom, NormalRule, Predicate, Rules
 from .semirings import means_plus
 from .show import show
-from .substitution import FreshNames, condition_variables, decomposed, expression_items, item_variables
+from .substitution import FreshVariables, condition_variables, decomposed, expression_items, item_variables
 from .syntax import (
     ONE,
     AgendaDeclaration,
@@ -145,7 +145,7 @@ class _Normaliser:
             raise self.error("The result of this arithmetic has more than 64 bits.", term.span) from None
 
     def rule(self, rule: Rule) -> NormalRule | Axiom:
-        names = FreshNames(v.name for v in _rule_variables(rule))
+        names = FreshVariables(v.name for v in _rule_variables(rule))
         solved: dict[Arithmetic, Variable] = {}
         equations: list[Condition] = []
 

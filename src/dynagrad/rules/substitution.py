@@ -66,7 +66,7 @@ def expression_items(expression: Expression) -> Iterator[ItemValue | Side]:
             stack.extend(reversed(node.operands))
 
 
-class FreshNames:
+class FreshVariables:
     """Fresh names of variables, distinct from those in a rule."""
 
     def __init__(self, taken: Iterable[str]) -> None:

@@ -13,7 +13,7 @@ from .aggregators import AGGREGATORS
 from .normal import Antecedent, Axiom, NormalRule, Unfolded
 from .show import show
 from .substitution import (
-    FreshNames,
+    FreshVariables,
     Substitution,
     TooDeep,
     condition_variables,
@@ -153,7 +153,7 @@ class Unfolder:
     def _combine(self, rule: NormalRule, index: int, definition: NormalRule) -> Iterator[NormalRule]:
         """The resolvent of `rule` and `definition` at the antecedent number `index`, if they unify."""
         rule = _named(rule, index)
-        names = FreshNames(_normal_names(rule))
+        names = FreshVariables(_normal_names(rule))
         renaming: Substitution = {}
         for variable in _normal_variables(definition):
             if variable.name not in renaming:

@@ -24,7 +24,7 @@ from ...ir.types import Shape, Type, arrays, bytes_of, heap
 from ...passes.loops.index_forms import Form, flat, name, number, strides
 from ...passes.prepare import prepare
 from ...passes.roles import Piece, fold_of, initial, role, update_of
-from ...passes.schedule import LONG, Step, schedule
+from ...passes.schedule import LONG, ScheduledStep, schedule
 from ...passes.views import is_view, through
 from ..cxx import literal
 from .body import Body
@@ -273,7 +273,7 @@ class Block:
             return Memory(self.constant(node), False)
         return self.memory[node]
 
-    def step(self, step: Step) -> None:
+    def step(self, step: ScheduledStep) -> None:
         node = step.nodes[0]
         kind = role(node)
         if kind == "update":
@@ -285,7 +285,7 @@ class Block:
         else:
             self._loops(step)
 
-    def _loops(self, step: Step) -> None:
+    def _loops(self, step: ScheduledStep) -> None:
         fold = fold_of(step.nodes[0])
         domain = step.domain or (fold.domain if fold is not None else step.nodes[0].shape)
         for node in step.nodes:
@@ -355,7 +355,7 @@ class Block:
         code.work = None if code.work is None or body.work is None else code.work + body.work
         return {node: here[text] for node, text in numbers.items()}
 
-    def _nothing(self, step: Step) -> None:
+    def _nothing(self, step: ScheduledStep) -> None:
         """The results of a loop with an empty domain: reductions give their neutral element."""
         for node in step.nodes:
             fold = fold_of(node)
@@ -367,7 +367,7 @@ class Block:
             else:
                 self.numbers[node] = start
 
-    def _make_room(self, node: Node, step: Step) -> None:
+    def _make_room(self, node: Node, step: ScheduledStep) -> None:
         """Memory for an array: in place of one that is last read by this step, element by element, or new."""
         if role(node) == "each" and node not in self.prefer:
             for b, same in step.reads.items():

@@ -101,7 +101,7 @@ def _renamed(here: Term, names: FreshNames, now: dict[str, list[str]], count: It
     if isinstance(here, Var):
         return Var(now[here.name][-1], span=here.span)
     if not here.parts:
-        return type(here)(*(getattr(here, name) for name in here.__slots__[:-1]), span=here.span)  # type: ignore[call-arg, var-annotated]  # every term has a span
+        return type(here)(*(getattr(here, name) for name in here.__match_args__), span=here.span)  # type: ignore[call-arg, var-annotated]  # every term has a span
     if not isinstance(here, BINDERS):
         made = []
         for part in children(here):

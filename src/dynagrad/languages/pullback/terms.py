@@ -107,130 +107,120 @@ class Term:
         return _parsed, (str(self),)
 
 
-_SPAN: Any = field(default=None, kw_only=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class WrittenTerm(Term):
+    """A term that a text can have; `span` is where it stands there."""
+
+    span: Span | None = field(default=None, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Var(Term):
+class Var(WrittenTerm):
     """A variable, `x`"""
 
     name: str
-    span: Span | None = _SPAN
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Lam(Term):
+class Lam(WrittenTerm):
     """`λx. S`; applied to E it is `let x = E in S`"""
 
     parts = ("body",)
     pattern: Pattern
     body: Term
-    span: Span | None = _SPAN
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class App(Term):
+class App(WrittenTerm):
     """`S P`: a function or a dual, and its argument"""
 
     parts = ("function", "argument")
     function: Term
     argument: Term
-    span: Span | None = _SPAN
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Proj(Term):
+class Proj(WrittenTerm):
     """`π1 S` and `π2 S`"""
 
     parts = ("of",)
     index: int
     of: Term
-    span: Span | None = _SPAN
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Pair(Term):
+class Pair(WrittenTerm):
     """`<S, T>`"""
 
     parts = ("first", "second")
     first: Term
     second: Term
-    span: Span | None = _SPAN
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Num(Term):
+class Num(WrittenTerm):
     """A numeral"""
 
     value: float
-    span: Span | None = _SPAN
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Prim(Term):
+class Prim(WrittenTerm):
     """`f(P)`"""
 
     parts = ("argument",)
     name: str
     argument: Term
-    span: Span | None = _SPAN
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Jac(Term):
+class Jac(WrittenTerm):
     """`Jf.S`, the Jacobian of f along S, a function of the point"""
 
     parts = ("along",)
     name: str
     along: Term
-    span: Span | None = _SPAN
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class DualMap(Term):
+class DualMap(WrittenTerm):
     """`(λx.S)^ . T`, which takes v to T(S[v/x]); x is linear in S"""
 
     parts = ("body", "functional")
     pattern: Pattern
     body: Term
     functional: Term
-    span: Span | None = _SPAN
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Pullback(Term):
+class Pullback(WrittenTerm):
     """`(Ω λx.P) . S`, the pullback of the 1-form S along P"""
 
     parts = ("body", "form")
     pattern: Pattern
     body: Term
     form: Term
-    span: Span | None = _SPAN
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Covector(Term):
+class Covector(WrittenTerm):
     """`(c1,...,cn)^`, the dual of R^n with these coefficients"""
 
     coefficients: Coefficients
-    span: Span | None = _SPAN
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Zero(Term):
+class Zero(WrittenTerm):
     """`0` of any type"""
 
-    span: Span | None = _SPAN
-
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Sum(Term):
+class Sum(WrittenTerm):
     """`S + P`"""
 
     parts = ("first", "second")
     first: Term
     second: Term
-    span: Span | None = _SPAN
 
 
 BINDERS = (Lam, DualMap, Pullback)
