@@ -6,6 +6,7 @@ All headers are compiled into one C++ program, whose output the tests check. Cos
 from __future__ import annotations
 
 import math
+import re
 import subprocess
 import warnings
 from collections.abc import Mapping, Sequence
@@ -377,6 +378,15 @@ def test_symbols_of_any_bytes_are_kept(tmp_path: Path):
 def test_a_name_puts_no_line_of_its_own_into_a_header(end: str):
     text = any_header("x", f"'{end}int ran = 1; //'(X) += start(X).")
     assert not [line for line in text.splitlines() if line.startswith("int ran")]
+
+
+def test_keys_of_indexes_are_made_of_what_is_there():
+    """The arguments of an item, and the columns of facts, get no names of their own for that."""
+    parsing = "phrase(X,I,J) += word(X,I,J). phrase(X,I,K) += phrase(Y,I,J) * phrase(Z,J,K) * rule(X,Y,Z)."
+    text = any_header("keys", f"{parsing} twice(X) += edge(X,X).")
+    assert "const int32_t key[] = {a0, a1, 0};" in text and "const int32_t key[] = {a0, a2, 0};" in text
+    assert "if (column[0][at] == column[1][at]) {" in text
+    assert not re.search(r"const int32_t v\d+ =", text)
 
 
 def test_functions_of_predicates_never_have_one_name_and_as_many_arguments():

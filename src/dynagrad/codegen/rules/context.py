@@ -15,7 +15,7 @@ from ...rules.show import show
 from ...rules.syntax import Variable
 from ..cxx import Writer, comment, literal
 from .combine import copies, may_excuse, not_nothing
-from .scope import Names, PatternScope, RuleScope, local
+from .scope import IndexScope, Names
 from .shapes import Shapes
 from .statements import JoinWriter
 
@@ -99,7 +99,7 @@ class ClassContext:
         pattern = ", ".join(show(t) for t in index.pattern)
         return comment(f"{name}({pattern}) by ({', '.join(index.by)})")
 
-    def pattern_scope(self, table: TableLayout, index: IndexPlan) -> RuleScope:
+    def index_scope(self, table: TableLayout, index: IndexPlan) -> IndexScope:
         variables: dict[str, int | None] = {}
         for i, term in enumerate(index.pattern):
             if isinstance(term, Variable):
@@ -107,7 +107,7 @@ class ClassContext:
         for term in index.pattern:
             for v in term_variables(term):
                 variables.setdefault(v, None)
-        return PatternScope(self.plan, self.names, variables, self.out)
+        return IndexScope(self.plan, self.names, variables, self.out)
 
     @property
     def ordered(self) -> bool:
@@ -177,10 +177,10 @@ class ClassContext:
         for index in self.by_key.get(table.key, ()):
             out.open("")
             base = out.depth
-            scope = self.pattern_scope(table, index)
+            scope = self.index_scope(table, index)
             for i, term in enumerate(index.pattern):
                 scope.match(term, f"a{i}", table.domains[i])
-            out.line(f"const int32_t key[] = {{{', '.join([*map(local, index.by), '0'])}}};")
+            out.line(f"const int32_t key[] = {{{', '.join([*map(scope.name, index.by), '0'])}}};")
             out.line(f"{name}_by{index.number}.{call};")
             out.close_to(base)
             out.close()
@@ -224,7 +224,7 @@ class ClassContext:
         wrong = f"__builtin_expect(!semiring::valid({value}), 0){self.infinite(table, value)}"
         out.line(f"if ({wrong}) return fail(bad_value, {table.number}, cell);")
         if self.underflows:
-            out.line(f"if (semiring::tiny({value}) && (({value}) != 0 || !has_zero)) report.underflow++;")
+            out.line(f"if (semiring::tiny({value}) && ({value} != 0 || !has_zero)) report.underflow++;")
 
 
 def level_type(stage: Stage) -> str:

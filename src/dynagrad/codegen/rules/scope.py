@@ -123,10 +123,10 @@ class RuleScope:
                     self.out.open(f"if ({node}.kind == Terms::integer)")
                     text = f"{node}.payload"
                 if name in self.bound:
-                    self.out.open(f"if ({local(name)} == {text})")
+                    self.out.open(f"if ({self.name(name)} == {text})")
                 else:
                     self.bound.add(name)
-                    self.out.line(f"const int32_t {local(name)} = {text};")
+                    self.bind(name, text)
             case Compound(functor=functor, arguments=arguments) if term_variables(term):
                 number = self.names.functor(functor, len(arguments))
                 self.out.open(f"if (world->terms.is({text}, {number}, {len(arguments)}))")
@@ -140,6 +140,14 @@ class RuleScope:
                     self.match(argument, part, None)
             case _:
                 self.out.open(f"if ({text} == {self.literal(term, domain)})")
+
+    def bind(self, variable: str, text: str) -> None:
+        """Makes a variable what the code `text` is."""
+        self.out.line(f"const int32_t {local(variable)} = {text};")
+
+    def name(self, variable: str) -> str:
+        """The code of a variable that is bound."""
+        return local(variable)
 
     # -- building a term whose variables are bound
 
@@ -269,6 +277,20 @@ class RuleScope:
 
 class PatternScope(RuleScope):
     """The variables of a pattern that is matched with stored items, each with its domain."""
+
+
+class IndexScope(PatternScope):
+    """Those of the pattern of an index. A key is made of them and nothing else, so they get no names of their own."""
+
+    def __init__(self, plan: Plan, names: Names, variables: Mapping[str, int | None], writer: Writer) -> None:
+        super().__init__(plan, names, variables, writer)
+        self.texts: dict[str, str] = {}
+
+    def bind(self, variable: str, text: str) -> None:
+        self.texts[variable] = text
+
+    def name(self, variable: str) -> str:
+        return self.texts[variable]
 
 
 CALLS = {"*": "product", "//": "quotient", "mod": "remainder", "abs": "absolute", "min": "least", "max": "most"}

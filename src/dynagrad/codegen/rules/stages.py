@@ -212,7 +212,10 @@ def _pop(context: ClassContext, stage: Stage, table: TableLayout) -> None:
         context.check(table, "now")
     if context.by_key.get(table.key):
         if context.plan.changes is not None:
-            out.line(f"if (first) enter_{name}(cell{''.join(f', a{i}' for i in range(table.arity))});")
+            always = "" if stage.final else "if (first) "
+            out.line(f"{always}enter_{name}(cell{''.join(f', a{i}' for i in range(table.arity))});")
+        elif stage.final:
+            context.enter(table)
         else:
             out.open("if (first)")
             context.enter(table)

@@ -13,7 +13,6 @@ from .access import write_views
 from .backward.tape import write_table_members
 from .combine import may_excuse
 from .context import ClassContext, level_type
-from .scope import local
 
 
 def write_plus(context: ClassContext) -> None:
@@ -95,12 +94,12 @@ def _grouping(context: ClassContext, table: TableLayout, index: IndexPlan) -> No
         key_columns.append(f"key_column{k}.data")
     out.open("for (int64_t at = 0; at < rows; at++)")
     base = out.depth
-    scope = context.pattern_scope(table, index)
+    scope = context.index_scope(table, index)
     for i, term in enumerate(index.pattern):
         scope.match(term, f"column[{i}][at]", table.domains[i])
     out.line("keep[at] = 1;")
     for k, variable in enumerate(index.by):
-        out.line(f"key_column{k}[at] = {local(variable)};")
+        out.line(f"key_column{k}[at] = {scope.name(variable)};")
     out.close_to(base)
     out.close()
     out.line(f"const int32_t* keys[] = {{{', '.join([*key_columns, 'nullptr'])}}};")
