@@ -35,7 +35,7 @@ class Family:
     """How native code computes it: a `view` is index arithmetic, an `update` writes pieces over an array, `each` is
     computed element by element, a `fold` reduces along axes, and `whole` is a call of a function; see
     `passes/roles.py`."""
-    fold: str = ""  # the function of call.hpp that combines two elements of a reduction
+    fold: str = ""  # the function of elements.hpp that combines two elements of a reduction
     same: bool = False  # whether the result is a permutation or reshaping of the argument
     moves: bool = False  # whether it only moves elements, and adds zeros: so it distributes over sums
     shown: tuple[str, ...] | None = None  # what the text of a graph calls its parameters; None where they have no names

@@ -53,7 +53,7 @@ def role(node: Node) -> str:
 class Fold:
     """A reduction (sum, product, maximum, minimum) over axes of a domain, of the product of the arguments' elements."""
 
-    by: str  # the function of call.hpp that combines two values
+    by: str  # the function of elements.hpp that combines two values
     domain: Shape  # the iteration space: one axis a loop
     kept: tuple[int, ...]  # for each axis of the result, the axis of the domain; -1 for one of length 1
     reads: tuple[tuple[int, ...], ...]  # the same for the axes of each argument
