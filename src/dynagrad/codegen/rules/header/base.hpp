@@ -1,4 +1,5 @@
 // What the charts of all programs have: terms, facts, runs, lookups. `engine` is the generated class with its data.
+// It is long because it is one class, which users read as a whole.
 
 class base {
   template <int N> friend class items;

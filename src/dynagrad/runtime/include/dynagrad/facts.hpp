@@ -4,6 +4,8 @@
 // the row of each row as it was given. A `Grouping` is an index: the rows that agree in some arguments, as ranges of an
 // array. `FactTable` and `Groups` are the same without a static number of arguments, for construction; `Facts` and
 // `Grouping` have it, for lookups.
+//
+// It is long because a table, its values and its indexes are made in one loading, in the order of the same rows.
 #pragma once
 #include "host.hpp"
 #include "memory.hpp"

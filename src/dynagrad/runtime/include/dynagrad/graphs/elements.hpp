@@ -3,8 +3,6 @@
 // Nothing here knows of memory or of a call.
 #pragma once
 
-#include <math.h>
-
 #include "../body.hpp"
 
 namespace dynagrad::graphs {
