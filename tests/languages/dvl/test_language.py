@@ -1,4 +1,4 @@
-"""The forms of DVL, its procedures, its bodies and files, run by the machine. Costs two seconds."""
+"""The forms of DVL, its procedures, its bodies and files, run by the machine. Costs ten seconds."""
 
 from __future__ import annotations
 
@@ -111,6 +111,17 @@ def test_lists_may_be_long() -> None:
     text = "(define (upto n) (let loop ((i n) (l '())) (if (= i 0) l (loop (- i 1) (cons i l)))))"
     assert value(f"{text} (sum (+ (upto 50000) (map - (upto 50000))))") == 0.0
     assert value(f"{text} (car ((gradient-r (lambda (l) (sum (map * (map2 cons l l))))) (upto 20000)))") == 2.0
+
+
+def test_calls_and_lets_may_be_long() -> None:
+    """Time and memory grow with their length alone: what waits for the next argument is one value."""
+    many = 4_000
+    ones, calls = "1 " * many, "(f 1) " * many
+    text = f"(define (f x) x) (define (g . x) x) (+ {ones}) (+ {calls}) (length (list {calls} 1)) (car (g {calls}))"
+    assert values(text) == [float(many), float(many), many + 1.0, 1.0]
+    steps = " ".join(f"(x{i + 1} (f x{i}))" for i in range(5_000))
+    assert value(f"(define (f x) (+ x 1)) (let* ((x0 1) {steps}) (+ x0 x5000))") == 5_002.0
+    assert shown(f"(list {'1 ' * 60} (write-real 3))") == f"({'1 ' * 60}3)"
 
 
 def test_files_include_others_once(tmp_path: Path) -> None:

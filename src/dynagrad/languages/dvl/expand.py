@@ -50,15 +50,6 @@ def head(datum: Datum) -> str | None:
     return None
 
 
-def _let_star(datum: ListForm) -> Datum:
-    shape = "(let* ((name value) ...) body) is wanted"
-    _, bindings, *body = listed(datum, shape, 3)
-    found: Datum = form(datum, "body", *body)
-    for binding in reversed(listed(bindings, shape)):
-        found = form(datum, "let", form(bindings, binding), found)
-    return found
-
-
 def _cond(datum: ListForm) -> Datum:
     found: Datum = form(datum, "no clause")
     for i, clause in enumerate(reversed(listed(datum, "(cond (test value) ... (else value)) is wanted", 2)[1:])):
@@ -128,7 +119,6 @@ def _let(datum: ListForm) -> Datum | None:
 
 DERIVED: dict[str, Callable[[ListForm], Datum | None]] = {
     "let": _let,
-    "let*": _let_star,
     "cond": _cond,
     "and": _and,
     "or": _or,

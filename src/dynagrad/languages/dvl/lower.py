@@ -8,7 +8,6 @@ before the first value that needs them.
 from __future__ import annotations
 
 import itertools
-import linecache
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -23,7 +22,7 @@ from ...compiler.frontend.core import (
     Lambda,
     Name,
     Parameter,
-    Position,
+    Project,
     Tuple,
 )
 from ...compiler.frontend.core import Atom as CoreAtom
@@ -31,7 +30,7 @@ from ...errors import ProgramError
 from .builtins import BUILTINS, FIRST, NONE, REST, Builtin
 from .data import NIL, QuotedSymbol, chain
 from .expand import DERIVED, Keyword, definition, head, key, listed, want
-from .reader import Atom, Datum, ListForm, shown
+from .reader import Atom, Datum, ListForm, place, shown
 from .variables import components, free
 
 _serial = itertools.count()
@@ -96,32 +95,30 @@ def fresh(name: str) -> str:
     return f"{name.strip()}.{next(_serial)}"
 
 
-_SHOWN: dict[str, str] = {}
-
-
-def place(datum: Datum) -> Position | None:
-    """The place of a datum, unless it is in a library: there, errors have the place of the call from outside."""
-    return None if datum.source.library else position(datum)
-
-
-def position(datum: Datum) -> Position:
-    """The place of a datum as the compiler has it: columns in bytes, from 0."""
-    file, span, text = datum.source.file, datum.span, datum.source.text
-    if file.startswith("<") and _SHOWN.get(file) is not text:  # errors show lines of texts that are in no file
-        _SHOWN[file] = text
-        linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
-    start = text.rfind("\n", 0, span.start) + 1
-    stop = text.rfind("\n", 0, span.end) + 1
-    before, end = len(text[start : span.start].encode()), len(text[stop : span.end].encode())
-    return Position(file, span.line, before, span.line + text.count("\n", span.start, span.end), end)
-
-
 # -- expressions -------------------------------------------------------------------------------------------------------
 
 
 def atom(datum: Datum, scope: SymbolScope, out: Bindings) -> CoreAtom:
     """An expression, named by a `Let` unless it is a name or a constant."""
     return named(value(datum, scope, out), out, datum)
+
+
+def atoms(items: Sequence[Datum], scope: SymbolScope, out: Bindings) -> list[CoreAtom]:
+    """Expressions, one after the other. What many of them come to waits in one chain: else every call among them would
+    keep, one by one, what came before it."""
+    if len(items) <= _MANY or all(isinstance(item, Atom) for item in items):
+        return [atom(item, scope, out) for item in items]
+    kept: CoreAtom = Constant(NIL)
+    for item in items:
+        kept = named(Tuple((atom(item, scope, out), kept)), out, item, "kept")
+    found: list[CoreAtom] = []
+    for item in reversed(items):
+        found.append(named(Project(kept, 0), out, item))
+        kept = named(Project(kept, 1), out, item, "kept")
+    return found[::-1]
+
+
+_MANY = 50
 
 
 def named(e: Expression, out: Bindings, at: Datum, name: str = "t") -> CoreAtom:
@@ -186,7 +183,9 @@ def _hint(name: str, scope: SymbolScope) -> str:
 def _call(datum: ListForm, scope: SymbolScope, out: Bindings) -> Expression:
     at = place(datum)
     function = atom(datum.items[0], scope, out)
-    arguments = [atom(item, scope, out) for item in datum.items[1:]]
+    if isinstance(function, Constant) and isinstance(function.value, Builtin) and function.value.fold:
+        return _folded(function, function.value, datum, scope, out)
+    arguments = atoms(datum.items[1:], scope, out)
     if isinstance(function, Constant) and isinstance(function.value, Builtin):
         return _builtin(function, function.value, arguments, datum, out)
     if isinstance(function, Constant):
@@ -215,12 +214,18 @@ def _builtin(
     if builtin.returns and count > 1:
         made = named(Apply(function, (arguments[0],), (), at), out, datum)
         return Apply(made, (_chained(arguments[1:], datum, out),), (), at)
-    if builtin.fold and count > 2:
-        found = arguments[0]
-        for argument in arguments[1:]:
-            found = named(Apply(function, (found, argument), (), at), out, datum)
-        return found
     raise wrong(str(builtin.wrong(count)), datum)
+
+
+def _folded(function: Constant, builtin: Builtin, datum: ListForm, scope: SymbolScope, out: Bindings) -> Expression:
+    """A call that takes its arguments two by two, each when it is needed."""
+    items = datum.items[1:]
+    if len(items) < 3:
+        return _builtin(function, builtin, atoms(items, scope, out), datum, out)
+    found = atom(items[0], scope, out)
+    for item in items[1:]:
+        found = named(Apply(function, (found, atom(item, scope, out)), (), place(datum)), out, datum)
+    return found
 
 
 # -- forms -------------------------------------------------------------------------------------------------------------
@@ -238,11 +243,7 @@ def _lambda(datum: ListForm, scope: SymbolScope, out: Bindings, name: str = "lam
     many = "no argument" if not count else "one argument" if single else f"{count} arguments"
     what = f"`{name}` takes {many}" if name != "lambda" else f"this lambda takes {many}"
     if single and isinstance(formals.items[0], Atom):
-        want(
-            isinstance(formals.items[0].value, QuotedSymbol),
-            "an argument is a symbol, (cons p q) or (list p ...)",
-            formals,
-        )
+        want(isinstance(formals.items[0].value, QuotedSymbol), _PATTERN, formals)
         argument = fresh(formals.items[0].value)
         bound[formals.items[0].value] = argument
     elif not count and formals.tail is None:
@@ -258,19 +259,20 @@ def _lambda(datum: ListForm, scope: SymbolScope, out: Bindings, name: str = "lam
     return Lambda(str.__str__(name), (Parameter(argument),), e, tuple(sorted(free(e) - {argument})), place(datum))
 
 
+_PATTERN = "an argument is a symbol, (cons p q) or (list p ...)"
+
+
 def match(pattern: Datum, given: CoreAtom, bound: dict[str, Meaning], out: Bindings, what: str) -> None:
     """Binds the names of a pattern to the parts of a value."""
     while True:
         if isinstance(pattern, Atom):
-            want(
-                isinstance(pattern.value, QuotedSymbol), "an argument is a symbol, (cons p q) or (list p ...)", pattern
-            )
+            want(isinstance(pattern.value, QuotedSymbol), _PATTERN, pattern)
             want(pattern.value not in bound, f"`{pattern.value}` stands twice among these arguments", pattern)
             name = fresh(pattern.value)
             out.let(name, given, place(pattern))
             bound[pattern.value] = name
             return
-        want(pattern.tail is None, "an argument is a symbol, (cons p q) or (list p ...)", pattern)
+        want(pattern.tail is None, _PATTERN, pattern)
         kind, items, at = head(pattern), pattern.items[1:], place(pattern)
         if kind == "list" and not items:
             named(Apply(Constant(NONE), (given, Constant(what)), (), at), out, pattern, "nothing")
@@ -302,18 +304,35 @@ def _let(datum: ListForm, scope: SymbolScope, out: Bindings) -> Expression:
     _, bindings, *body = listed(datum, shape, 3)
     bound: dict[str, Meaning] = {}
     for binding in listed(bindings, shape):
-        pair = listed(binding, shape)
-        want(len(pair) == 2, shape, binding)
-        target = pair[0]
-        if isinstance(target, Atom):
-            want(isinstance(target.value, QuotedSymbol), "what is bound is a symbol", target)
-            want(target.value not in bound, f"`{target.value}` is bound twice here", target)
-            name = fresh(target.value)
-            out.let(name, _named_lambda(pair[1], scope, out, target.value), place(target))
-            bound[target.value] = name
-        else:
-            match(target, atom(pair[1], scope, out), bound, out, "this `let` binds a pattern")
+        _bind(binding, shape, scope, bound, out)
     return block(body, scope | bound, datum)
+
+
+def _let_star(datum: ListForm, scope: SymbolScope, out: Bindings) -> Expression:
+    shape = "(let* ((name value) ...) body) is wanted"
+    _, bindings, *body = listed(datum, shape, 3)
+    names = dict(scope.names)  # grows from binding to binding
+    scope = SymbolScope(names, scope.depth)
+    for binding in listed(bindings, shape):
+        bound: dict[str, Meaning] = {}
+        _bind(binding, shape, scope, bound, out)
+        names.update(bound)
+    return block(body, scope, datum)
+
+
+def _bind(binding: Datum, shape: str, scope: SymbolScope, bound: dict[str, Meaning], out: Bindings) -> None:
+    """Gives what a binding names, a symbol or a pattern, its value."""
+    pair = listed(binding, shape)
+    want(len(pair) == 2, shape, binding)
+    target = pair[0]
+    if isinstance(target, Atom):
+        want(isinstance(target.value, QuotedSymbol), "what is bound is a symbol", target)
+        want(target.value not in bound, f"`{target.value}` is bound twice here", target)
+        name = fresh(target.value)
+        out.let(name, _named_lambda(pair[1], scope, out, target.value), place(target))
+        bound[target.value] = name
+    else:
+        match(target, atom(pair[1], scope, out), bound, out, "this `let` binds a pattern")
 
 
 def _named_lambda(datum: Datum, scope: SymbolScope, out: Bindings, name: str) -> Expression:
@@ -353,15 +372,15 @@ def quoted(datum: Datum) -> Any:
 
 def _cons(datum: ListForm, scope: SymbolScope, out: Bindings) -> Expression:
     """The pairs of `list` and `cons*`, along the chain without recursion."""
-    made: list[tuple[CoreAtom, Datum]] = []
+    pairs: list[ListForm] = []
     at: Datum = datum
     while isinstance(at, ListForm) and isinstance(at.items[0], Atom) and isinstance(at.items[0].value, Keyword):
         if at.items[0].value != "cons":
             break
-        made.append((atom(at.items[1], scope, out), at))
+        pairs.append(at)
         at = at.items[2]
-    last = atom(at, scope, out)
-    for first, where in reversed(made):
+    *front, last = atoms([*(pair.items[1] for pair in pairs), at], scope, out)
+    for first, where in zip(reversed(front), reversed(pairs), strict=True):
         last = named(Tuple((first, last), place(where)), out, where)
     return last
 
@@ -378,6 +397,7 @@ FORMS: dict[str, Callable[[ListForm, SymbolScope, Bindings], Expression]] = {
     "lambda": _lambda,
     "if": _if,
     "let": _let,
+    "let*": _let_star,
     "letrec": _letrec,
     "quote": _quote,
     "body": lambda datum, scope, out: block(datum.items[1:], scope, datum),

@@ -7,6 +7,7 @@ functions need not hold it. Arithmetic on floats stands in the text; all else go
 
 from __future__ import annotations
 
+import functools
 import linecache
 import re
 import traceback
@@ -29,9 +30,9 @@ from ...compiler.frontend.core import (
 from ...compiler.frontend.core import Atom as CoreAtom
 from ...errors import Error, SourceError, Span
 from .builtins import BUILTINS, FIRST, REST, Builtin
-from .lower import FunctionGroup, Item, position
+from .lower import FunctionGroup, Item
 from .procedures import DvlClosure, LambdaCode, run
-from .reader import Datum
+from .reader import Datum, position
 from .variables import free
 
 _NESTED = 12  # choices inside each other that are written as such
@@ -153,6 +154,7 @@ def _both(kind: type[Error]) -> type[SourceError]:
     return _KINDS[kind]
 
 
+@functools.lru_cache(maxsize=100_000)
 def _word(name: str) -> str:
     """A variable as a name of Python's; the number in it keeps names apart."""
     base, _, number = name.rpartition(".")

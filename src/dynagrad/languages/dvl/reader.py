@@ -5,13 +5,18 @@ The reader keeps a stack of its own, so that no nesting is too deep for it.
 
 from __future__ import annotations
 
+import functools
+import itertools
+import linecache
 import math
 import re
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from ...compiler.frontend.core import Position
 from ...errors import Span, SyntaxError
 from .data import QuotedSymbol
 
@@ -211,3 +216,32 @@ def shown(datum: Datum) -> str:
     if isinstance(value, float):
         return repr(value).removesuffix(".0")
     return str(value) if isinstance(value, QuotedSymbol) else '"' + str(value).replace('"', '\\"') + '"'
+
+
+def place(datum: Datum) -> Position | None:
+    """The place of a datum, unless it is in a library: there, errors have the place of the call from outside."""
+    return None if datum.source.library else position(datum)
+
+
+def position(datum: Datum) -> Position:
+    """The place of a datum as the compiler has it: columns in bytes, from 0."""
+    file, span = datum.source.file, datum.span
+    starts, offsets = _lines(datum.source)
+    end_line = bisect_right(starts, span.end)
+    start, stop = starts[span.line - 1], starts[end_line - 1]
+    before, end = span.start - start, span.end - stop
+    if offsets is not None:
+        before, end = offsets[span.start] - offsets[start], offsets[span.end] - offsets[stop]
+    return Position(file, span.line, before, end_line, end)
+
+
+@functools.lru_cache(maxsize=32)
+def _lines(source: SourceText) -> tuple[list[int], list[int] | None]:
+    """Where lines begin, and how many bytes are before each letter, unless that is their number."""
+    file, text = source.file, source.text
+    if file.startswith("<"):  # errors show lines of texts that are in no file
+        linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    starts = [0, *(found.end() for found in re.finditer("\n", text))]
+    if text.isascii():
+        return starts, None
+    return starts, [0, *itertools.accumulate(len(letter.encode(errors="replace")) for letter in text)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ...compiler.frontend.core import Apply, Expression, Fix, If, Lambda, Let, Name, Project, Tuple, While
+from ...compiler.frontend.core import Apply, Constant, Expression, Fix, If, Lambda, Let, Name, Project, Tuple, While
 
 
 class _Recent(dict[int, tuple[Expression, frozenset[str]]]):
@@ -25,15 +25,25 @@ def free(e: Expression) -> frozenset[str]:
     while isinstance(e, Let | Fix) and id(e) not in _FREE:
         spine.append(e)
         e = e.body
-    found = _FREE[id(e)][1] if id(e) in _FREE else _own(e)
-    for binding in reversed(spine):
+    found = set(_FREE[id(e)][1] if id(e) in _FREE else _own(e))
+    for i in range(len(spine) - 1, -1, -1):
+        binding = spine[i]
         if isinstance(binding, Let):
-            found = (found - {binding.name}) | free(binding.value)
+            found.discard(binding.name)
+            found |= free(binding.value)
         else:
-            names = {name for name, _ in binding.functions}
-            found = (found | {n for _, code in binding.functions for n in code.free}) - names
-        _FREE[id(binding)] = (binding, found)
-    return found
+            found.update(n for _, code in binding.functions for n in code.free)
+            found.difference_update(name for name, _ in binding.functions)
+        if not i or _may_call(spine[i - 1]):  # what is asked for: kept of every binding, it would be quadratic
+            _FREE[id(binding)] = (binding, frozenset(found))
+    return frozenset(found)
+
+
+def _may_call(binding: Let | Fix) -> bool:
+    """Whether what is bound may take calls, so that its variables wait in a frame."""
+    if not isinstance(binding, Let) or isinstance(binding.value, Tuple | Project | Name | Lambda | Constant):
+        return False
+    return not isinstance(binding.value, Apply) or isinstance(binding.value.function, Name)
 
 
 def _own(e: Expression) -> frozenset[str]:
