@@ -12,6 +12,7 @@ import pytest
 import dynagrad as dg
 from dynagrad.languages.dvl import procedures
 from dynagrad.languages.dvl.program import Program
+from languages.dvl.running import values
 
 BAD = [
     ("(f 3)", 1, 2, "`f` is not bound"),
@@ -120,6 +121,31 @@ def test_a_run_has_a_bound_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(dg.SourceError, match=r"stopped after 200,000 steps, as `f` was called; allow more") as caught:
         Program("1\n(define (f x) (f x))\n(f 1)").run()
     assert caught.value.span is not None and caught.value.span.line == 3
+
+
+def test_a_run_has_a_bound_on_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(procedures, "memory", lambda: 100_000_000)
+    with pytest.raises(dg.SourceError, match=r"takes more than 0.05 GB of memory, as `f` is called") as caught:
+        Program("1\n(define (f x) (f (cons x x)))\n(f 1)").run()
+    assert isinstance(caught.value, dg.RoomError)
+    assert caught.value.span is not None and caught.value.span.line == 3
+
+
+@pytest.mark.parametrize("verb", ["derivative", "gradient-r"])
+def test_derivatives_that_nest_without_end(verb: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each level doubles what a number holds, so that no bound on calls would be reached."""
+    monkeypatch.setattr(procedures, "MOST_PARTS", 500)
+    with pytest.raises(dg.SourceError, match=r"more than 500 parts, as `lambda` is differentiated") as caught:
+        Program(f"(define (f x)\n (({verb} (lambda (y) (f (* x y)))) x))\n(f 1)").run()
+    assert isinstance(caught.value, dg.RoomError)
+
+
+def test_shared_parts_are_gone_through_once() -> None:
+    """Sums, multiples and comparisons of what would have 2^60 parts, were it written."""
+    share = "(define (f n x) (if (= n 0) x (f (- n 1) (cons x x))))"
+    first = "(define (first x) (if (pair? x) (first (car x)) x))"
+    text = f"{share} {first} (equal? (f 60 1) (f 60 1)) (equal? (f 60 1) (f 60 2))"
+    assert values(f"{text} (first (+ (f 60 1) (f 60 1))) (first (* 3 (f 60 1)))") == [True, False, 2.0, 3.0]
 
 
 def test_text_may_be_nested_deeply() -> None:

@@ -129,8 +129,16 @@ def _sign(name: str) -> Callable[[Any], Any]:
 
 def equal(a: Any, b: Any) -> bool:
     """Whether two values are the same: numbers by value, structures part by part."""
+    return _equal(a, b, set())
+
+
+def _equal(a: Any, b: Any, alike: set[tuple[int, int]]) -> bool:
+    """The same; `alike` are pairs that have been compared, as parts may be shared."""
     while is_pair(a) and is_pair(b):
-        if not equal(a[0], b[0]):
+        if (id(a), id(b)) in alike:
+            return True
+        alike.add((id(a), id(b)))  # were they not alike, the whole would not be
+        if not _equal(a[0], b[0], alike):
             return False
         a, b = a[1], b[1]
     if is_real(a) and is_real(b):

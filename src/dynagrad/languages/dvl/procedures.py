@@ -12,13 +12,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from ...charts.machine import memory, resident
 from ...eager.closures import swapped_real
 from ...eager.kinds import fresh, real_part, zero_like
 from ...eager.numbers import Bundle, Number, Tape, TapeCell, bundle
 from ...eager.perturbations import opened
 from ...eager.splitting import split
 from ...eager.sweep import sweep
-from ...errors import Error, NotDifferentiable
+from ...errors import Error, NotDifferentiable, RoomError
 from ...ir import Node
 from .data import Gensym, Procedure, is_pair, is_real
 from .vectors import Vectors, constant, said, stays
@@ -33,6 +34,14 @@ DEEPEST = 3_000_000
 """Calls that wait for others, at most: their frames have to be somewhere."""
 MOST_STEPS = 1_000_000_000
 """Calls that a run may make, unless it is told otherwise: some minutes of them."""
+MOST_PARTS = 10_000
+"""Parts of one number with derivatives inside of derivatives: each level doubles them, and a product takes three times
+as long as on the level before, so a minute goes by until there are as many."""
+
+
+def room() -> int:
+    """The bytes by which a run may grow: half of the memory that the process may use, as for a chart."""
+    return memory() // 2
 
 
 def run(f: Any, x: Any, max_steps: int | None = None) -> Any:
@@ -47,7 +56,7 @@ def run(f: Any, x: Any, max_steps: int | None = None) -> Any:
 
 
 def _run(f: Any, x: Any, stack: Stack, max_steps: int | None) -> Any:
-    done = 0
+    done, before = 0, -1
     while True:
         for _ in range(_ROUNDS):
             if f is None:
@@ -67,6 +76,10 @@ def _run(f: Any, x: Any, stack: Stack, max_steps: int | None) -> Any:
         name = getattr(f, "name", "a procedure")
         if len(stack) > DEEPEST:
             raise Error(f"more than {DEEPEST:,} calls wait for the result of another, as `{name}` is called")
+        if before < 0:
+            before = resident()
+        elif resident() - before > room():
+            raise RoomError(f"the program takes more than {room() / 1e9:.3g} GB of memory, as `{name}` is called")
         if done >= (MOST_STEPS if max_steps is None else max_steps):
             more = "allow more with max_steps, or --max-steps"
             raise Error(f"the program was stopped after {done:,} steps, as `{name}` was called; {more}")
@@ -288,9 +301,32 @@ class Derivative(Made):
     def enter(self, x: Any, stack: Stack) -> Step:
         if not is_real(x):
             raise Error(f"derivative: the argument is a real, and {said(x)} is none; there is directional-derivative")
+        _of_some_size(x, self.held[0])
         tag = fresh()
         stack.append((_along, tag))
         return self.held[0], Bundle(tag, x, 1.0)
+
+
+def _of_some_size(x: Any, f: Any) -> None:
+    """Raises where a number has so many parts that the next level of derivatives would take all time and memory."""
+    deep, inner = 0, x
+    while isinstance(inner, Number):
+        deep, inner = deep + 1, inner.primal
+    if 1 << deep <= MOST_PARTS:
+        return
+    count, left = 0, [x]
+    while left:
+        inner = left.pop()
+        count += 1
+        if count > MOST_PARTS:
+            raise RoomError(
+                f"derivatives nest {deep} deep, and a number has more than {MOST_PARTS:,} parts, as "
+                f"`{getattr(f, 'name', 'a procedure')}` is differentiated"
+            )
+        if isinstance(inner, Number):
+            left.append(inner.primal)
+            if type(inner) is Bundle:
+                left.append(inner.tangent)
 
 
 def _along(tag: int, y: Any, stack: Stack) -> Step:
@@ -303,6 +339,7 @@ class GradientOf(Made):
 
     def enter(self, x: Any, stack: Stack) -> Step:
         tape, f = Tape(), self.held[0]
+        mapped(x, lambda r: _of_some_size(r, f), lambda g: g)
         cells = mapped(x, tape.cell, lambda g: g)
         stack.append((_backward, (tape.tag, tape, cells, f, x)))
         return f, cells

@@ -52,6 +52,10 @@ def quick(sign: str, a: Any, b: Any) -> Any:
 _FLOAT = frozenset([float, type(None)])
 
 
+_Done = dict[tuple[int, int], Any]
+"""What was found of pairs, by their identities: parts may be shared."""
+
+
 class Vectors:
     """The operations of a vector space; `is_function` and `is_real` say what functions and reals are."""
 
@@ -84,12 +88,21 @@ class Vectors:
             return quick("-", a, b)
         return self._both("-", ops.subtract, a, b)
 
-    def _both(self, sign: str, operation: Operation, a: Any, b: Any, inside: bool = False) -> Any:
+    def _both(
+        self, sign: str, operation: Operation, a: Any, b: Any, inside: bool = False, done: _Done | None = None
+    ) -> Any:
         if self.is_real(a) and self.is_real(b):
             return apply(operation, a, b)
         front: list[Any] = []  # of lists, without recursion
         while is_pair(a) and is_pair(b):
-            front.append(self._both(sign, operation, a[0], b[0], inside=True))
+            if is_pair(a[0]):
+                done = {} if done is None else done
+                at = id(a[0]), id(b[0])
+                if at not in done:
+                    done[at] = self._both(sign, operation, a[0], b[0], True, done)
+                front.append(done[at])
+            else:
+                front.append(self._both(sign, operation, a[0], b[0], inside=True))
             a, b, inside = a[1], b[1], True
         if self.is_real(a) and self.is_real(b):
             last = apply(operation, a, b)
@@ -115,12 +128,17 @@ class Vectors:
 
     def scale(self, c: Any, x: Any, shape: str = "(* a b) takes two reals, or a real and a vector") -> Any:
         """A vector times a real. `shape` is what an error says of the call."""
-        return self._scaled(c, x, shape, False)
+        return self._scaled(c, x, shape, False, {})
 
-    def _scaled(self, c: Any, x: Any, shape: str, inside: bool) -> Any:
+    def _scaled(self, c: Any, x: Any, shape: str, inside: bool, done: dict[int, Any]) -> Any:
         front: list[Any] = []
         while is_pair(x):
-            front.append(self._scaled(c, x[0], shape, True))
+            if not is_pair(x[0]):
+                front.append(self._scaled(c, x[0], shape, True, done))
+            else:
+                if id(x[0]) not in done:
+                    done[id(x[0])] = self._scaled(c, x[0], shape, True, done)
+                front.append(done[id(x[0])])
             x, inside = x[1], True
         if self.is_real(x):
             last = apply(ops.multiply, c, x)
