@@ -442,3 +442,20 @@ def test_facts_that_are_missing() -> None:
     hidden = {**whole, "word/3": [("a", 0, 1), *((w, 1, 2) for w in "abc"), ("a", 2, 3)]}
     total = sum(np.exp(m.score([sentence(f"a{w}a")])) for w in "abc")
     assert m.score([hidden]) == pytest.approx(np.log(total), rel=1e-12)
+
+
+def test_what_an_example_may_have() -> None:
+    coin = ":- semiring log. :- distribution toss(S). goal += toss(S) * seen(S)."
+    m = dg.Model(coin, {"toss/1": [("h",), ("t",)]})
+    facts = [{"seen/1": [(s,)]} for s in "ht"]
+    m.fit([training.Example(facts[0], weight=np.float32(3)), training.Example(facts[1], weight=np.int64(1))])
+    assert m.weights["toss/1"]["h",] == pytest.approx(0.75)
+    for weight in (10**400, -1, "2", None):
+        with pytest.raises(dg.FactError, match="example 0: its weight is"):
+            m.fit([training.Example(facts[0], weight=weight)])  # type: ignore[arg-type]
+    with pytest.raises(dg.FactError, match="example 0: its facts are None"):
+        m.fit([training.Example(None)])  # type: ignore[arg-type]
+    with pytest.raises(dg.FactError, match="example 0: its observed are 3"):
+        m.fit([training.Example(facts[0], 3)])  # type: ignore[arg-type]
+    with pytest.raises(dg.FactError, match="not 3"):
+        list(training.read_examples(3))  # type: ignore[arg-type]

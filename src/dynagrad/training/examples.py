@@ -13,6 +13,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -57,12 +58,23 @@ def as_example(given: Any, number: int) -> Example:
     if isinstance(given, Example):
         if given.derivation is not None and not isinstance(given.derivation, Derivation):
             raise FactError(f"example {number}: its derivation is {shown(given.derivation)}, and not a dg.Derivation")
-        if not isinstance(given.weight, int | float) or not 0 <= given.weight < float("inf"):
-            raise FactError(f"example {number}: its weight is {shown(given.weight)}, and not a number from 0 on")
-        return replace(given, number=number)
+        for what, facts in (("facts", given.facts), ("observed", given.observed)):
+            if not isinstance(facts, Mapping):
+                raise FactError(f"example {number}: its {what} are {shown(facts)}, and not a dict of facts")
+        return replace(given, number=number, weight=_weight(given.weight, number))
     if isinstance(given, Mapping):
         return Example(given, number=number)
     raise FactError(f"example {number} is {shown(given)}; an example is a dict of facts, or a training.Example")
+
+
+def _weight(given: Any, number: int) -> float:
+    try:
+        weight = float(given) if isinstance(given, Real) else -1.0
+    except OverflowError:
+        weight = -1.0
+    if not 0 <= weight < float("inf"):
+        raise FactError(f"example {number}: its weight is {shown(given)}, and not a number from 0 on")
+    return weight
 
 
 class DataPasses:
@@ -164,12 +176,15 @@ def _called_with_nothing(function: Callable[..., Any]) -> bool:
 # -- files -------------------------------------------------------------------------------------------------------------
 
 
-def read_examples(path: Path) -> Iterator[Example]:
+def read_examples(path: str | Path) -> Iterator[Example]:
     """Examples from a file with a JSON object on each line, or from a folder: in the order of their names.
 
     In a folder each file that ends in `.jsonl` has examples, and each folder is an example: its files are the facts of
     predicates, `word.3.tsv` of `word/3`.
     """
+    if not isinstance(path, str | Path):
+        raise FactError(f"examples are read from the path of a file or a folder, not {shown(path)}")
+    path = Path(path)
     if path.is_dir():
         entries = sorted(p for p in path.iterdir() if not p.name.startswith("."))
         if not entries:

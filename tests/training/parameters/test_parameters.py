@@ -254,3 +254,23 @@ def test_weights_of_interpolation_are_learned_by_em() -> None:
     found = {(h, k): p for h, k, p in m.weights["mix/2"]}
     for h in range(words):
         assert [found[h, k] for k in parts] == pytest.approx(weights[bucket[h]], abs=1e-13)
+
+
+@pytest.mark.parametrize(
+    "make, message",
+    [
+        (lambda r: training.Distribution(r, given=0.5), "given is a function of a row's arguments, or the places"),
+        (lambda r: training.Distribution(r, tied=0.5), "tied is a function of a row's arguments, or the places"),
+        (lambda r: training.Distribution(r, frozen=True), "frozen is a function"),
+        (lambda r: training.LogLinear(r, frozen=True), "frozen is a function"),
+        (lambda r: training.LogLinear(r, initial="x"), "initial must be a number"),
+        (lambda r: training.LogLinear(r, initial={"x": np.inf}), "initial must be a finite number"),
+        (lambda r: training.LogLinear(r, noise=-1.0), "noise must be a number from 0 on"),
+        (lambda r: training.LogLinear(r, lambda s: {s: "x"}), r"the feature h of toss\(h\) must be a number"),
+        (lambda r: training.LogLinear(r, lambda s: {s: np.inf}), r"the feature h of toss\(h\) is inf"),
+        (lambda r: training.LogLinear(r, lambda s: [[s]]), "cannot name a feature"),
+    ],
+)
+def test_what_a_parametrisation_cannot_be_made_of(make: Any, message: str) -> None:
+    with pytest.raises(dg.Error, match=message):
+        make({"toss/1": [("h",), ("t",)]})

@@ -60,6 +60,8 @@ class Distribution(Parametrisation):
         """Which parameters stay as they are."""
         if frozen is None:
             return np.zeros(self.size, bool)
+        if not callable(frozen):
+            raise Error(f"frozen is a function that says of a row's arguments whether they are, not {shown(frozen)}")
         assert self.groups is not None
         found = values_of(self.groups, self.rows, [float(bool(frozen(*a))) for a in self.rows.arguments]) > 0
         some = self.groups.totals(found.astype(float))

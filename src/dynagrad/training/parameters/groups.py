@@ -73,6 +73,8 @@ def part_of(rows: Rows, by: By | None, what: str) -> list[Hashable]:
     if callable(by):
         found = [by(*arguments) for arguments in rows.arguments]
     else:
+        if not isinstance(by, int | list | tuple | str):
+            raise Error(f"{what} is a function of a row's arguments, or the places of some of them, not {shown(by)}")
         places = (by,) if isinstance(by, int) else tuple(by)
         for key, relation in rows.relations.items():
             if any(isinstance(p, bool) or not isinstance(p, int) or not 0 <= p < relation.arity for p in places):

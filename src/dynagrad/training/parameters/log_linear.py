@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
-from ...arguments import whole_number
+from ...arguments import real_number, whole_number
 from ...errors import Error, shown
 from ...facts.readers import read
 from ...facts.relation import parse_key
@@ -52,6 +52,13 @@ class LogLinear(Parametrisation):
         frozen: Callable[[Any], bool] | None = None,
     ) -> None:
         self.rows = Rows(rows)
+        if frozen is not None and not callable(frozen):
+            raise Error(f"frozen is a function that says of a feature whether it is, not {shown(frozen)}")
+        for number in initial.values() if isinstance(initial, Mapping) else (initial,):
+            if not np.isfinite(real_number("initial", number)):
+                raise Error(f"initial must be a finite number, or a dict of these, not {number}")
+        if not np.isfinite(real_number("noise", noise, 0.0)):
+            raise Error(f"noise must be a finite number, not {noise}")
         at, names, values = _features(self.rows, features)
         if hashed is not None:
             hashed = whole_number("hashed", hashed, 1, 1 << 30)
@@ -130,9 +137,14 @@ def _features(rows: Rows, features: Features | None) -> tuple[list[int], list[An
             raise Error(f"features gives {shown(found)} for {rows.text(n)}: a list of names, or a dict, is wanted")
         pairs = found.items() if isinstance(found, Mapping) else ((name, 1.0) for name in found)
         for name, value in pairs:
+            if not isinstance(name, Hashable):
+                raise Error(f"features gives {shown(name)} for {rows.text(n)}, which cannot name a feature")
+            number = real_number(f"the feature {name} of {rows.text(n)}", value)
+            if not np.isfinite(number):
+                raise Error(f"the feature {name} of {rows.text(n)} is {number}, and has to be finite")
             at.append(n)
             names.append(name)
-            values.append(float(value))
+            values.append(number)
     return at, names, values
 
 
