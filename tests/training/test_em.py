@@ -293,6 +293,25 @@ def test_examples_that_cannot_be_derived() -> None:
         model().fit(data[3:], iterations=2)
 
 
+def test_the_free_energy_may_fall_where_more_examples_count() -> None:
+    text = ":- semiring log. :- distribution toss(S). goal += toss(S) * seen(S)."
+    m = dg.Model(text, {"toss/1": [("h", 1.0), ("t", 0.0)]}, prior=training.add_lambda(0.1))
+    data = [{"seen/1": [(s,)]} for s in "hht"]
+    with pytest.warns(dg.ProgramWarning, match="examples 0 to 15 counted in one of two passes only"):
+        m.fit(data, method="incremental-em", missing="skip")
+    assert m.weights["toss/1"]["h",] == pytest.approx(2.1 / 3.2, abs=1e-6)
+
+
+@pytest.mark.parametrize("semiring", ["real", "log"])
+def test_viterbi_em_leaves_out_what_has_no_weight(semiring: str) -> None:
+    text = f":- semiring {semiring}. :- distribution toss(S). goal += toss(S) * seen(S)."
+    m = dg.Model(text, {"toss/1": [("h", 0.5), ("t", 0.5), ("edge", 0.0)]})
+    data = [{"seen/1": [(s,)]} for s in ("h", "edge", "h", "t")]
+    fit = m.fit(data, method="viterbi-em", missing="skip")
+    assert fit.converged
+    assert m.weights["toss/1"].values == pytest.approx([2 / 3, 1 / 3, 0.0])
+
+
 def test_groups_without_counts_stay() -> None:
     text = ":- semiring real. :- distribution t(S,X) given S. goal += t(S,X) * seen(S,X)."
     m = dg.Model(text, {"t/2": [("a", "x", 0.2), ("a", "y", 0.8), ("b", "x", 0.3), ("b", "y", 0.7)]})

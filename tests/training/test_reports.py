@@ -130,3 +130,12 @@ def test_dev_decides_what_is_kept_and_when_to_stop() -> None:
     best = max(s for s in scores if s is not None)
     assert fit.stopped == "dev" and len(scores) == scores.index(best) + 4
     assert m.score(DATA[2:3]) == best
+
+
+def test_held_out_examples_that_no_longer_count_are_no_gain() -> None:
+    coin = ":- semiring real. :- distribution toss(S). goal += toss(S) * seen(S)."
+    m = dg.Model(coin, {"toss/1": [("h",), ("t",)]})
+    heads, tails = {"seen/1": [("h",)]}, {"seen/1": [("t",)]}
+    fit = m.fit([heads], [heads, tails], method="sgd", iterations=4, missing="skip", rate=lambda k: 1e5 if k else 0.1)
+    assert [r.dev for r in fit.history][1:] == [0.0, 0.0, 0.0]  # of heads alone
+    assert m.score([heads, tails]) == fit.history[0].dev

@@ -20,6 +20,7 @@ from .reports.records import Fit, Record
 from .specification import Theta
 from .steps import Trace, TrainingStep
 from .storage.checkpoint import Checkpoint
+from .totals import Totals
 
 Callback = Callable[[Record], Any]
 
@@ -37,6 +38,20 @@ class FitSettings:
     progress: bool = False
 
 
+@dataclass(frozen=True, eq=False)
+class BestOnDev:
+    """What is best on held-out data: most examples count, and then the objective is largest."""
+
+    counted: int
+    value: float
+    step: int
+    theta: Theta
+
+    def below(self, counted: int, value: float) -> bool:
+        """Whether others are better."""
+        return (counted, value) > (self.counted, self.value)
+
+
 class Watcher:
     """Told of each step; it keeps what the run will be judged by."""
 
@@ -46,7 +61,7 @@ class Watcher:
         self.history: list[Record] = []
         self.stopped: str | None = None
         self.theta = start
-        self.best: tuple[float, Theta] | None = None
+        self.best: BestOnDev | None = None
         self._settings, self._dev, self._checkpoint, self._bar = settings, dev, checkpoint, bar
         self._log: Log | None = None
         self._step: Mapping[str, Any] = {"state": {}, "settled": True}
@@ -57,7 +72,7 @@ class Watcher:
         """Goes on from a checkpoint. A run that had ended has ended, unless it may go on by the limits of now."""
         self.history = [Record(**r) for r in saved["history"]]
         self.theta = saved["theta"]
-        self.best = (saved["best"]["value"], saved["best"]["theta"]) if saved["best"] else None
+        self.best = BestOnDev(**saved["best"]) if saved["best"] else None
         self._step = {"state": saved["state"], "settled": saved["settled"]}
         self._spent = self.history[-1].seconds
         self.stopped = "method" if saved["stopped"] == "method" else self._reason(saved["settled"])
@@ -76,7 +91,8 @@ class Watcher:
 
     def __call__(self, step: TrainingStep) -> bool:
         now = time.monotonic()
-        dev = None if self._dev is None else self._held_out(self._dev, step.theta)
+        held_out = None if self._dev is None else self._held_out(self._dev, step.theta)
+        dev = None if held_out is None else held_out.value
         record = Record(
             len(self.history) + 1,
             step.objective,
@@ -89,8 +105,8 @@ class Watcher:
         self._last = time.monotonic()
         self.history.append(record)
         self.theta = step.theta
-        if dev is not None and (self.best is None or dev > self.best[0]):
-            self.best = (dev, step.theta)
+        if held_out is not None and (self.best is None or self.best.below(held_out.counted, held_out.value)):
+            self.best = BestOnDev(held_out.counted, held_out.value, len(self.history), step.theta)
         self._step = {"state": dict(step.state), "settled": step.settled}
         self.stopped = self._reason(step.settled)
         if self._log is not None:
@@ -101,9 +117,9 @@ class Watcher:
         self._call(record)
         return self.stopped is not None
 
-    def _held_out(self, dev: Problem, theta: Theta) -> float:
+    def _held_out(self, dev: Problem, theta: Theta) -> Totals:
         """The objective of held-out data, without priors."""
-        return dev.totals(dev.spec.weights(theta), gradient=False).value
+        return dev.totals(dev.spec.weights(theta), gradient=False)
 
     def write(self) -> None:
         """Writes the checkpoint."""
@@ -112,7 +128,7 @@ class Watcher:
                 if isinstance(trace, Trace):
                     trace.new.clear()  # nobody will ask for it
             return
-        best = None if self.best is None else {"value": self.best[0], "theta": self.best[1]}
+        best = None if self.best is None else vars(self.best)
         history = [asdict(r) for r in self.history]
         self._checkpoint.write(
             {**self._step, "theta": self.theta, "history": history, "best": best, "stopped": self.stopped}
@@ -130,8 +146,7 @@ class Watcher:
             if abs(now - before) <= self._settings.tolerance * max(1.0, abs(now)):
                 return "converged"
         if self._settings.patience is not None and self.best is not None:
-            behind = [r.dev for r in self.history]
-            if len(behind) - 1 - behind.index(self.best[0]) >= self._settings.patience:
+            if len(self.history) - self.best.step >= self._settings.patience:
                 return "dev"
         return "iterations" if len(self.history) >= self._settings.iterations else None
 
@@ -167,5 +182,5 @@ def run(
         finally:
             watcher.close()
             if watcher.history:
-                keep(watcher.theta if watcher.best is None else watcher.best[1])
+                keep(watcher.theta if watcher.best is None else watcher.best.theta)
     return Fit(name, tuple(watcher.history), watcher.stopped or "method")

@@ -10,6 +10,7 @@ import numpy as np
 from ..charts.batch import of_the_run
 from ..errors import Error, FactError, NotConverged, QueryError, warn
 from .examples import DataPasses, Example
+from .objectives.evaluation import LOGS
 from .parameters.rows import Doubles
 from .specification import Specification, Theta, Workers
 from .totals import Totals, added
@@ -53,6 +54,10 @@ class Problem:
         """The objective with its priors."""
         totals = self.totals(self.spec.weights(theta), gradient)
         return totals.value + self.spec.log_prior(theta), totals
+
+    def must_count(self, theta: Theta) -> None:
+        """Raises QueryError, with the reason, where no example counts: for methods that see a few at a time."""
+        self.totals(self.spec.weights(theta), gradient=False)
 
     def product(self, theta: Theta, first: Totals, tangent: Theta) -> Theta:
         """The Hessian of the objective, with its priors, times a vector; `first` is what `objective` gave."""
@@ -99,12 +104,15 @@ class Problem:
         self, totals: Totals, number: int, weights: Mapping[str, Doubles], shard: list[Example] | None = None
     ) -> str:
         """Why an example does not count."""
-        example, goal = self._example(number, shard), self.spec.goal
-        name = name_of(example)
-        if example.derivation is not None and number in totals.failures:
+        example = self._example(number, shard)
+        name, goal = name_of(example), self.spec.goal
+        if example.derivation is not None and number in totals.failures:  # a run tells of other derivations
             return f"{name} failed: {of_the_run(totals.failures[number])}"
         try:
             chart = self.spec.with_weights(weights).run(example.clamped)
+            if goal in chart and chart[goal] == (-np.inf if self.spec.program.semiring in LOGS else 0.0):
+                small = ", or are too small for a double" if self.spec.program.semiring == "real" else ""
+                return f"{goal} has weight zero in {name}: all of its derivations use weights of zero{small}"
             attempts = chart.why_not(goal).attempts
         except Error:  # it was derived, or the run fails again
             if number in totals.failures:

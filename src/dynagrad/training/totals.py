@@ -30,6 +30,11 @@ class Totals:
     failures: dict[int, Exception]
 
     @property
+    def counted(self) -> int:
+        """How many examples count."""
+        return len(self.values) - len(self.missing)
+
+    @property
     def missing(self) -> list[int]:
         """The examples whose goal was not derived, or that failed."""
         return np.flatnonzero(np.isnan(self.values)).tolist()

@@ -226,3 +226,47 @@ def test_bounds_and_constraints_are_scipys() -> None:
     assert m.weights["toss/1"]["h",] <= 0.5 + 1e-12
     with pytest.raises(dg.Error, match="cg has no bounds"):
         m.fit(TOSSES, method="cg", bounds=[(0, 1)] * 2)
+    for bounds in ("x", [(1, 0), (0, 1)], [(float("nan"), 0), (0, 1)]):
+        with pytest.raises(dg.Error, match=r"cannot work with what it was given|bounds must be numbers"):
+            m.fit(TOSSES, method="l-bfgs", bounds=bounds)
+    with pytest.raises(dg.Error, match="scipy's SLSQP cannot work with what it was given: Unknown constraint"):
+        m.fit(TOSSES, method="slsqp", constraints={"type": "none", "fun": sum})
+
+
+@pytest.mark.parametrize("method", ["trust-constr", "trust-ncg", "trust-krylov"])
+def test_a_step_that_is_rejected_is_no_convergence(method: str) -> None:
+    m = dg.Model(COIN, {"toss/1": [("a", 0.999), ("b", 0.0005), ("c", 0.0005)]})
+    fit = m.fit([{"seen/1": [(s,)]} for s in "aaaaabbbc"], method=method)
+    assert fit.converged
+    assert m.weights["toss/1"].values == pytest.approx([5 / 9, 3 / 9, 1 / 9], abs=1e-2)
+
+
+@pytest.mark.parametrize("method", [*METHODS, "trust-ncg", "sgd"])
+def test_a_probability_of_zero_stays_and_the_others_are_learned(method: str) -> None:
+    m = dg.Model(COIN, {"toss/1": [("h", 0.1), ("t", 0.9), ("edge", 0.0)]})
+    options = {"rate": 1.0} if method == "sgd" else {}
+    m.fit(TOSSES, method=method, iterations=60, **options)
+    assert m.weights["toss/1"].values == pytest.approx([0.75, 0.25, 0.0], abs=1e-2)
+    assert m.weights["toss/1"]["edge",] == 0.0
+
+
+def test_a_prior_that_excludes_the_initial_parameters_is_an_error() -> None:
+    m = dg.Model(COIN, {"toss/1": [("h", 1.0), ("t", 0.0)]}, prior=training.add_lambda(0.5))
+    with pytest.raises(dg.Error, match="the prior density of the initial parameters is zero"):
+        m.fit(TOSSES, method="l-bfgs")
+    with pytest.warns(dg.ProgramWarning, match="goal has weight zero in example 3: all of its derivations use weights"):
+        assert m.fit(TOSSES, method="em").converged  # which adds to counts
+
+
+@pytest.mark.parametrize("method", ["sgd", "incremental-em", "online-em"])
+def test_data_of_which_nothing_is_derived(method: str) -> None:
+    m = dg.Model(COIN, {"toss/1": [("h",), ("t",)]})
+    with pytest.raises(dg.QueryError, match=r"no example counts: goal is not derived in example 0, for want of"):
+        m.fit([{"seen/1": [("edge",)]}] * 3, method=method, missing="skip")
+
+
+def test_a_rate_that_is_no_number() -> None:
+    m = dg.Model(COIN, {"toss/1": [("h",), ("t",)]})
+    for rate in ("x", float("nan")):
+        with pytest.raises(dg.Error, match="a result of rate must be a number"):
+            m.fit(TOSSES, method="sgd", rate=lambda k, rate=rate: rate)

@@ -196,6 +196,16 @@ def test_evaluations_are_added_and_not_written_again(tmp_path: Path) -> None:
     assert max(main) - min(main) < 400 * STEPS  # the history alone grows
 
 
+def test_a_run_that_was_killed_as_it_began_a_file_of_evaluations(tmp_path: Path) -> None:
+    for begun in (b"", b"dynagrad tr"):
+        (tmp_path / "c.evaluations").write_bytes(begun)
+        train("l-bfgs", checkpoint=tmp_path / "c", iterations=3)
+        (tmp_path / "c").unlink()
+    (tmp_path / "c.evaluations").write_bytes(b"a thesis")
+    with pytest.raises(dg.Error, match="is no file of a checkpoint"):
+        train("l-bfgs", checkpoint=tmp_path / "c", iterations=3)
+
+
 @pytest.mark.parametrize("run", ["em", "l-bfgs"])
 def test_damage_is_an_error(run: str, tmp_path: Path) -> None:
     path = tmp_path / "c"
@@ -225,8 +235,10 @@ def test_other_files_and_other_runs_are_refused(tmp_path: Path) -> None:
     with pytest.raises(dg.FactError, match="is no checkpoint; it is not overwritten"):
         train("em", checkpoint=path)
     assert path.read_text() == "a thesis"
+    with pytest.raises(dg.FactError, match="'/dev/zero' is no file"):  # it would be read without end
+        train("em", checkpoint=Path("/dev/zero"))
     path.write_bytes(b"dynagrad checkpoint 1\n")
-    with pytest.raises(dg.FactError, match="'dynagrad checkpoint 1', and this version of Dynagrad reads 2"):
+    with pytest.raises(dg.FactError, match="'dynagrad checkpoint 1', and this version of Dynagrad reads 3"):
         train("em", checkpoint=path)
     path.unlink()
     train("em", checkpoint=path, iterations=3)

@@ -10,7 +10,7 @@ costs nothing, and goes on from there with the same bits.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -61,14 +61,23 @@ class _Stop(Exception):
     """The observer has seen enough."""
 
 
+REJECTED = 25
+"""So many steps that are rejected one after another shrink a region of trust to nothing."""
+
+
 class Evaluations:
-    """Objectives and gradients in the order in which they were asked for: those of a checkpoint, then new ones."""
+    """Objectives and gradients in the order in which they were asked for: those of a checkpoint, then new ones.
+
+    A log weight of minus infinity, of a probability of zero, stays as it is: scipy sees a zero in its place, along
+    which nothing changes.
+    """
 
     def __init__(self, problem: Problem, like: Theta, state: Mapping[str, Any]) -> None:
         self._problem, self._like = problem, like
         self.trace: Trace = state.get("evaluations") or Trace()
         self.start = np.asarray(state["start"]) if "start" in state else ravelled(like)
         """Where the run began, from which it is replayed."""
+        self._held = np.isneginf(self.start)
         self.told = int(state.get("told", 0))
         """The steps that the observer knows of a run that was taken up."""
         self._known = iter(self.trace.known)
@@ -77,8 +86,17 @@ class Evaluations:
         self.count = 0
         self._last: tuple[bytes, Totals] | None = None
 
+    def shown(self, vector: Doubles) -> Doubles:
+        """Parameters as scipy sees them."""
+        return np.where(self._held, 0.0, vector)
+
+    def whole(self, vector: Doubles) -> Doubles:
+        """Parameters from what scipy has."""
+        return np.where(self._held, -np.inf, vector)
+
     def __call__(self, vector: Doubles) -> tuple[float, Doubles]:
-        """The objective and its gradient."""
+        """The objective and its gradient, of parameters as scipy has them."""
+        vector = self.whole(vector)
         mark = float(zlib.crc32(vector.tobytes()))
         found = self._next(mark)
         if found is None:
@@ -89,7 +107,7 @@ class Evaluations:
             self.trace.new.append(found)
             self.count += len(totals.values)
         self.data = float(found[1])
-        return float(found[0]), found[3:]
+        return float(found[0]), self.shown(found[3:])
 
     def _next(self, mark: float) -> Doubles | None:
         """What a run that is taken up found here."""
@@ -103,6 +121,7 @@ class Evaluations:
 
     def product(self, vector: Doubles, direction: Doubles) -> Doubles:
         """The Hessian times a vector: kept and replayed as objectives are, with no numbers but its own."""
+        vector, direction = self.whole(vector), self.shown(direction)
         mark = float(zlib.crc32(vector.tobytes() + direction.tobytes()))
         found = self._next(mark)
         if found is None:
@@ -112,7 +131,7 @@ class Evaluations:
             product = self._problem.product(theta, self._last[1], unravelled(direction, self._like))
             found = np.concatenate([[0.0, 0.0, mark], ravelled(product)])
             self.trace.new.append(found)
-        return found[3:]
+        return self.shown(found[3:])
 
 
 def minimise(
@@ -133,8 +152,17 @@ def minimise(
     optimize = import_module("scipy.optimize", "train", f"method={method!r}")
     if bounds is not None and method not in BOUNDED:
         raise Error(f"{method} has no bounds; these have: {', '.join(BOUNDED)}")
-    if constraints != () and method not in CONSTRAINED:
+    if isinstance(bounds, list | tuple) and any(
+        x != x for pair in bounds if isinstance(pair, list | tuple) for x in pair
+    ):
+        raise Error(f"bounds must be numbers or None, not {shown(bounds)}")
+    if not _none(constraints) and method not in CONSTRAINED:
         raise Error(f"{method} has no constraints; these have: {', '.join(CONSTRAINED)}")
+    if not np.isfinite(problem.spec.log_prior(theta)):
+        raise Error(
+            "the prior density of the initial parameters is zero or no number: some have a probability of zero, or are "
+            "not finite; begin with others"
+        )
     strengths = _l1(problem, theta)
     if strengths.any():
         return _with_l1(problem, theta, observe, state, strengths, optimize, method, bounds, options)
@@ -144,7 +172,8 @@ def minimise(
         value, gradient = evaluate(vector)
         return -value, -gradient
 
-    return _run(optimize, negative, evaluate.start, theta, evaluate, observe, method, bounds, constraints, options)
+    start, whole = evaluate.shown(evaluate.start), evaluate.whole
+    return _run(optimize, negative, start, theta, evaluate, observe, method, bounds, constraints, options, whole)
 
 
 def _run(
@@ -158,14 +187,16 @@ def _run(
     bounds: Any,
     constraints: Any,
     options: Mapping[str, Any] | None,
-    fold: Any = None,
+    fold: Callable[[Doubles], Doubles],
 ) -> Theta:
-    last: list[Theta] = [unravelled(start if fold is None else fold(start), like)]
+    last: list[Theta] = [unravelled(fold(start), like)]
     seen: dict[bytes, tuple[float, float, Doubles]] = {}
-    steps = 0
+    steps, rejected, at = 0, 0, start.tobytes()
 
     def both(vector: Doubles) -> tuple[float, Doubles]:
         if not np.isfinite(vector).all():
+            if not seen:
+                raise Error(f"{method} would begin with {vector.tolist()}: initial parameters must be numbers")
             raise _Stop  # a search that has no digits left may divide by zero
         value, gradient = negative(vector)
         while len(seen) > 3:
@@ -174,12 +205,16 @@ def _run(
         return value, gradient
 
     def step(vector: Any, *_: Any) -> None:
-        nonlocal steps
+        nonlocal steps, rejected, at
         x = np.asarray(getattr(vector, "x", vector))
+        rejected = rejected + 1 if x.tobytes() == at else 0
+        at = x.tobytes()
+        if 0 < rejected < REJECTED:
+            return  # a region of trust that shrinks has not converged
         if x.tobytes() not in seen:
             both(x)
         value, data, gradient = seen[x.tobytes()]
-        last[0] = unravelled(x if fold is None else fold(x), like)
+        last[0] = unravelled(fold(x), like)
         steps += 1
         if steps <= evaluate.told:
             return  # it was told before
@@ -208,12 +243,20 @@ def _run(
                 )
         except _Stop:
             return last[0]
+        except (TypeError, ValueError, IndexError) as error:
+            if bounds is None and _none(constraints) and not options:
+                raise
+            raise Error(f"scipy's {SCIPY[method]} cannot work with what it was given: {error}") from error
         x = np.asarray(found.x)
         if not np.isfinite(found.fun):
             raise NotConverged(f"{method} ended at an objective that is not finite: {found.message}")
         if found.success or not found.fun < reached:
-            return unravelled(x if fold is None else fold(x), like)
+            return unravelled(fold(x), like)
         reached = found.fun
+
+
+def _none(constraints: Any) -> bool:
+    return isinstance(constraints, tuple | list) and not constraints
 
 
 # -- L1: each parameter as a difference of two that are at least 0 -----------------------------------------------------

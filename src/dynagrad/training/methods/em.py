@@ -119,16 +119,25 @@ class Reached:
 
     value: float
     values: Doubles
+    counted: Doubles
+    """How many examples count in each of these."""
+
+    @staticmethod
+    def of_examples(value: float, values: Doubles) -> Reached:
+        """Where the parts are examples, which count unless their value is NaN."""
+        return Reached(value, values, (~np.isnan(values)).astype(float))
 
     @staticmethod
     def read(state: Mapping[str, Any]) -> Reached | None:
         """From the state of a run that is taken up."""
-        return Reached(state["reached"], np.asarray(state["of parts"])) if "reached" in state else None
+        if "reached" not in state:
+            return None
+        return Reached(state["reached"], np.asarray(state["of parts"]), np.asarray(state["counted"]))
 
     @property
     def state(self) -> dict[str, Any]:
         """For a checkpoint."""
-        return {"reached": self.value, "of parts": self.values}
+        return {"reached": self.value, "of parts": self.values, "counted": self.counted}
 
 
 def must_not_fall(
@@ -143,7 +152,7 @@ def must_not_fall(
         return now
     named = problem.names if names is None else names
     fell = f"{what} fell from {before.value:.12g} to {now.value:.12g}"
-    changed = np.flatnonzero(np.isnan(before.values) != np.isnan(now.values)).tolist()
+    changed = np.flatnonzero(before.counted != now.counted).tolist()
     rules = context_of(problem.spec.program).rules
     if changed:
         warn(f"{fell}: {named(changed)} counted in one of two passes only")
@@ -168,7 +177,7 @@ def _climb(problem: Problem, theta: Theta, observe: Observe, state: Mapping[str,
     maximise, before = Maximiser(problem.spec), Reached.read(state)
     while True:
         value, totals = problem.objective(theta)
-        before = must_not_fall(problem, before, Reached(value, totals.values), what)
+        before = must_not_fall(problem, before, Reached.of_examples(value, totals.values), what)
         new = maximise(theta, totals.gradient)
         if observe(TrainingStep(new, value, totals.value, examples=len(totals.values), state=before.state)):
             return new
@@ -207,7 +216,7 @@ def variational(problem: Problem, theta: Theta, observe: Observe, state: Mapping
             weights |= p.rows.split(np.where(p.frozen, p.groups.normalised(theta[name]), logs)[p.groups.parameter])
         totals = problem.totals(weights)
         bound = totals.value - sum(_divergence(spec, n, held[n], a) for n, a in alphas.items())
-        before = must_not_fall(problem, before, Reached(bound, totals.values), "the bound of the evidence")
+        before = must_not_fall(problem, before, Reached.of_examples(bound, totals.values), "the bound of the evidence")
         new: Theta = {}
         for name, p in spec.parametrisations.items():
             assert isinstance(p, Distribution) and p.groups is not None
@@ -277,6 +286,7 @@ def online(
             means = new if means is None else {key: (1 - rate) * means[key] + rate * new[key] for key in new}
             theta = maximise(theta, means, 1.0 / max(weight, whole))  # of the data, as far as they are known
         if means is None:
+            problem.must_count(theta)
             raise Error("no example counts")
         whole, now = weight, {"means": means, "step": k, "weight": weight}
         objective = value + problem.spec.log_prior(theta)
@@ -294,6 +304,7 @@ def incremental(problem: Problem, theta: Theta, observe: Observe, state: Mapping
     spec, maximise = problem.spec, Maximiser(problem.spec)
     counts: list[dict[str, Doubles]] = [{k: np.asarray(x) for k, x in c.items()} for c in state.get("counts", ())]
     constants: list[float] = list(state.get("constants", ()))
+    counted: list[float] = [float(x) for x in state.get("counted", ())]
     before = Reached.read(state)
     seen = bool(counts)
 
@@ -310,21 +321,25 @@ def incremental(problem: Problem, theta: Theta, observe: Observe, state: Mapping
             if not seen:  # the first pass is an E step: of what was not seen there are no counts
                 counts.append(new)
                 constants.append(constant)
+                counted.append(totals.counted)
                 continue
             if n == len(counts):
                 raise Error("the data have more examples than in the pass before; incremental EM keeps their counts")
             total = {key: total[key] + (new[key] - counts[n][key]) for key in new}
-            counts[n], constants[n] = new, constant
+            counts[n], constants[n], counted[n] = new, constant, totals.counted
             theta = maximise(theta, total)
         if not counts:
             raise Error("the data have no examples")
+        if not any(counted):
+            problem.must_count(theta)
         seen = True
         total = _sum(counts)  # anew, so that rounding does not add up
         theta = maximise(theta, total)
         logs, prior = spec.weights(theta), spec.log_prior(theta)
         energies = np.array([x + _along(c, logs) for x, c in zip(constants, counts, strict=True)])
         energy = float(energies.sum())
-        before = must_not_fall(problem, before, Reached(energy + prior, energies), "the free energy", names)
+        reached = Reached(energy + prior, energies, np.array(counted, float))
+        before = must_not_fall(problem, before, reached, "the free energy", names)
         now = {"counts": list(counts), "constants": list(constants), **before.state}
         if observe(TrainingStep(theta, energy + prior, energy, examples=examples, state=now)):
             return theta
@@ -368,7 +383,9 @@ def annealed(
         totals = problem.totals(problem.spec.weights(theta) if weights is None else weights)
         value = totals.value + problem.spec.log_prior(theta)
         if power >= 1:
-            before = must_not_fall(problem, before, Reached(value, totals.values), "the likelihood with its prior")
+            before = must_not_fall(
+                problem, before, Reached.of_examples(value, totals.values), "the likelihood with its prior"
+            )
         theta = maximise(theta, totals.gradient)
         done, settled = done + 1, power >= 1
         if power < 1 and done >= steps:

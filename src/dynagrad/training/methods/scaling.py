@@ -71,7 +71,7 @@ def scale(
     before = Reached.read(state)
     while True:
         value, totals = problem.objective(theta)
-        before = must_not_fall(problem, before, Reached(value, totals.values), "the objective")
+        before = must_not_fall(problem, before, Reached.of_examples(value, totals.values), "the objective")
         new: Theta = {}
         for name, p in spec.parametrisations.items():
             assert isinstance(p, LogLinear)

@@ -108,22 +108,27 @@ def ascend(
     total = np.asarray(state["total"]) if "total" in state else np.zeros(len(vector))
     k, epoch, count = int(state.get("k", 0)), int(state.get("epoch", 0)), int(state.get("count", 0))
     while True:
-        value, seen, norms = 0.0, 0, 0.0
+        value, seen, counted, norms = 0.0, 0, 0, 0.0
         for examples in shuffled(problem, size, seed, epoch):
             here = unravelled(vector, like)
             totals = problem.of_shard(problem.spec.weights(here), examples)
             part = len(examples) / max(count, seen + len(examples))  # of the data, as far as they are known
             gradient = _gradient(problem, here, totals, part) / max(totals.weight, 1.0)
-            vector = vector + (at(k) if callable(at) else at) * rule.update(gradient, held, k, chosen)
+            vector = vector + (real_number("a result of rate", at(k)) if callable(at) else at) * rule.update(
+                gradient, held, k, chosen
+            )
             total = total + vector
             k += 1
             value += totals.value
+            counted += totals.counted
             seen += len(examples)
             norms += float(gradient @ gradient)
         if not seen:
             raise Error("the data have no examples")
         count, epoch = seen, epoch + 1
         result = unravelled(total / k if averaged else vector, like)
+        if not counted:
+            problem.must_count(result)
         now = {"held": held, "vector": vector, "total": total, "k": k, "epoch": epoch, "count": count}
         objective = value + problem.spec.log_prior(result)
         if observe(TrainingStep(result, objective, value, float(np.sqrt(norms)), seen, now, settled=False)):
@@ -162,17 +167,17 @@ def by_torch(
     frozen = torch.tensor(problem.spec.frozen)
     fixed = vector.detach()[frozen].clone()
     while True:
-        value, seen, norms = 0.0, 0, 0.0
+        value, seen, counted, norms = 0.0, 0, 0, 0.0
         for examples in shuffled(problem, size, seed, epoch):
             part = len(examples) / max(count, seen + len(examples))
-            asked: list[tuple[float, Doubles]] = []
+            asked: list[tuple[float, Doubles, int]] = []
 
             def closure(examples: list[Example] = examples, part: float = part, asked: Any = asked) -> Any:
                 here = unravelled(vector.detach().numpy(), theta)
                 totals = problem.of_shard(problem.spec.weights(here), examples)
                 gradient = _gradient(problem, here, totals, part) / max(totals.weight, 1.0)
                 vector.grad = torch.tensor(-gradient)
-                asked.append((totals.value, gradient))
+                asked.append((totals.value, gradient, totals.counted))
                 return torch.tensor(-totals.value / max(totals.weight, 1.0))
 
             try:
@@ -183,14 +188,17 @@ def by_torch(
                 raise Error(f"{optimiser.__name__} asked for no gradient")
             with torch.no_grad():
                 vector[frozen] = fixed  # which the decay of weights moves too
-            here_value, gradient = asked[0]
+            here_value, gradient, here_counted = asked[0]
             value += here_value
+            counted += here_counted
             seen += len(examples)
             norms += float(gradient @ gradient)
         if not seen:
             raise Error("the data have no examples")
         epoch, count = epoch + 1, seen
         result = unravelled(vector.detach().numpy().copy(), theta)
+        if not counted:
+            problem.must_count(result)
         objective = value + problem.spec.log_prior(result)
         now = {"epoch": epoch, "count": count, "optimiser": _plain_of(torch, stepper.state_dict())}
         if observe(TrainingStep(result, objective, value, float(np.sqrt(norms)), seen, now, settled=False)):

@@ -36,8 +36,9 @@ class Best:
     def totals(self, task: Task, examples: Sequence[Example]) -> Totals:
         """Of a shard: the values of its examples, and the gradient of their sum."""
         batch = task.bound.run_batch([e.clamped for e in examples], query=task.goal, best=1, threads=task.threads)
+        zero = -np.inf if task.semiring == "log" else 0.0
         found = [
-            replace(e, derivation=best[0]) if best and e.derivation is None else e
+            replace(e, derivation=best[0]) if best and best[0].weight != zero and e.derivation is None else e
             for e, best in zip(examples, batch.best, strict=True)
         ]
         values = np.full(len(examples), np.nan)

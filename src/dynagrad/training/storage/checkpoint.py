@@ -34,7 +34,7 @@ from ..specification import Specification, Theta
 from ..steps import Trace
 from .whole import replace_file, why
 
-KIND, VERSION = b"dynagrad checkpoint ", b"2"
+KIND, VERSION = b"dynagrad checkpoint ", b"3"
 TRACE = b"dynagrad trace 1\n"
 DIGEST = 32
 LOOKED_AT = 3
@@ -173,6 +173,8 @@ class Checkpoint:
         try:
             if not self.path.exists():
                 return None
+            if not self.path.is_file() and not self.path.is_dir():  # a device may have no end
+                raise FactError(f"the checkpoint {where} is no file: give another name")
             data = self.path.read_bytes()
             line, _, rest = data.partition(b"\n")
             if not line.startswith(KIND):
@@ -249,6 +251,11 @@ class Checkpoint:
         return self.path.with_name(f"{self.path.name}.{name}")
 
 
+def _begin(path: Path, size: int) -> bytes:
+    with path.open("rb") as file:
+        return file.read(size)
+
+
 class _Trace:
     """A file with arrays of one length, each with a checksum, at whose end new ones are added."""
 
@@ -264,7 +271,7 @@ class _Trace:
         try:
             if not self.run:
                 self.run = secrets.token_hex(8)
-                if self.path.exists() and not self.path.read_bytes()[: len(TRACE)] == TRACE:
+                if self.path.exists() and not TRACE.startswith(_begin(self.path, len(TRACE))):  # it may be cut short
                     raise Error(f"{shown(str(self.path))} is no file of a checkpoint: move it, or name another one")
                 self.path.write_bytes(self._head)
             if trace.new:
