@@ -130,9 +130,14 @@ class Machine:
         exec(compile("\n".join(writer.lines), file, "exec"), self.space)
 
 
+_OWN_PLACE = re.compile(r" \(<dvl \d+ of \d+>, line \d+\)")
+"""The place in the text of Python that a verb of the package says it was called from: users see that of DVL."""
+
+
 def placed(problem: BaseException, at: Position) -> Error:
     """An error of a run, with its place."""
     words = str(problem) if isinstance(problem, Error) else f"{type(problem).__name__}: {problem}"
+    words = _OWN_PLACE.sub("", words)
     if isinstance(problem, RecursionError):
         words = "a value is nested too deep: pairs whose first part is a pair, and so on"
     lines = linecache.getlines(at.file)
