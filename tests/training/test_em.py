@@ -13,6 +13,10 @@ import pytest
 
 import dynagrad as dg
 from dynagrad import training
+from dynagrad.training.examples import DataPasses
+from dynagrad.training.methods.em import Reached, must_not_fall
+from dynagrad.training.problem import Problem
+from dynagrad.training.workers import in_threads
 
 HMM = """
 :- semiring log.
@@ -310,6 +314,15 @@ def test_viterbi_em_leaves_out_what_has_no_weight(semiring: str) -> None:
     fit = m.fit(data, method="viterbi-em", missing="skip")
     assert fit.converged
     assert m.weights["toss/1"].values == pytest.approx([2 / 3, 1 / 3, 0.0])
+
+
+def test_rounding_near_zero_is_no_fall() -> None:
+    m = model()
+    problem = Problem(m._spec, DataPasses(DATA), in_threads(1))
+    before, now = (Reached.of_examples(x, np.array([x])) for x in (5.55e-16, -2.78e-16))
+    assert must_not_fall(problem, before, now, "the likelihood") is now
+    with pytest.raises(dg.NotConverged, match=r"the likelihood fell from 5.55e-16 to -1e-11"):
+        must_not_fall(problem, before, Reached.of_examples(-1e-11, np.array([-1e-11])), "the likelihood")
 
 
 def test_groups_without_counts_stay() -> None:

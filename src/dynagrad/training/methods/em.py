@@ -29,6 +29,8 @@ from ..steps import Observe, TrainingStep
 
 MAY_FALL = 1e-9
 """How much, relative to its size, an objective may fall for rounding."""
+NEAR_ZERO = 1e-12
+"""The same for each part, where the logs of parts are of numbers near one."""
 
 
 # -- what EM needs -----------------------------------------------------------------------------------------------------
@@ -148,7 +150,8 @@ def must_not_fall(
     Pruning and beams may leave out other derivations at each step, and an example that failed in one of the two passes
     is missing from its sum: then a fall is no error, and there is a warning.
     """
-    if before is None or now.value >= before.value - MAY_FALL * abs(before.value):
+    rounding = 0.0 if before is None else MAY_FALL * abs(before.value) + NEAR_ZERO * len(before.values)
+    if before is None or now.value >= before.value - rounding:
         return now
     named = problem.names if names is None else names
     fell = f"{what} fell from {before.value:.12g} to {now.value:.12g}"
