@@ -7,7 +7,7 @@ import itertools
 
 from dynagrad.errors import Error
 from dynagrad.languages.pullback import covector, infer, reduce, show
-from dynagrad.languages.pullback.terms import Sum, Term, Zero
+from dynagrad.languages.pullback.terms import Pullback, Sum, Term, Zero
 from pullback_agreement import BASIS, near
 from pullback_oracle import meaning
 from pullback_redexes import is_part, redexes, whole
@@ -32,6 +32,8 @@ def without_its_redex(program: Term) -> str:
                 taken - {whole(redex)} if step.rule in ("7", "8") else taken,
                 not (step.rule == "5" and is_part(redex)),
             )
+            if step.rule == "A" and [each.body for each in found if isinstance(each, Pullback)] == [redex]:
+                continue  # values that stand in the program are named; by the term alone they may have been put in
             if [whole(each) for each in found] != [whole(redex)]:
                 return f"{step.rule}: {redex} in {before}, and by the grammar {found}"
         if step.rule in ("7", "8"):
