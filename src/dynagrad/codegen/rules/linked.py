@@ -16,9 +16,15 @@ _FORWARD = frozenset({"Real", "Plain", "Log", "Viterbi", "Tropical", "Boolean", 
 """The types whose instances of the runtime's templates are compiled once (`dynagrad/known.hpp`)."""
 
 
+_NUMBERS = {"float": "Real", "count": "Count", "boolean": "Boolean", "expectation": "Real"}
+"""By the form of numbers, a type whose object has the tables of such numbers."""
+
+
 def objects(plan: Plan, semiring: str, *, goes_back: bool) -> tuple[str, ...]:
     """The sources of the objects that the class of a plan is linked with."""
     found = [_RUNTIME]
+    if plan.semiring != "user" and SEMIRINGS[plan.semiring].source:  # its tables are those of plain numbers
+        found.append(_known("FORWARD", _NUMBERS[SEMIRINGS[plan.semiring].shape]))
     if semiring in _FORWARD:
         found.append(_known("FORWARD", semiring))
     if semiring in _FORWARD and goes_back:

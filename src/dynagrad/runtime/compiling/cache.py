@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...errors import CompileError
+from ...forks import cached
 from ..disk import sealed
 from ..disk.file_lock import file_lock
 from ..disk.folder import Temporary, temporary_folder, trusted_folder
@@ -84,7 +85,7 @@ class _Build:
     parts: tuple[_Build, ...] = ()
     prelude: str = ""  # a header that it includes first
 
-    @functools.cached_property
+    @cached
     def name(self) -> str:
         return fingerprint("".join([self.source, *(part.source for part in self.parts)]), self.tool, self.options)
 

@@ -266,6 +266,8 @@ class NestBuilder:
 
 def _at(node: Node) -> float | None:
     """What the last argument of a node is known to be, where the operation has a spelling for that."""
+    if not node.arguments:
+        return None
     last = node.arguments[-1]
     while role(last) == "view":
         last = last.arguments[0]
