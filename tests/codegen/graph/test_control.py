@@ -110,23 +110,6 @@ def test_states_that_change_places() -> None:
     agree([a, b, n], outputs, [*values, 0], [*values, 1], [*values, 2], [*values, 5])
 
 
-def test_memory_of_a_round_is_declared_at_its_beginning() -> None:
-    """What holds a state of the next round is another buffer in each; what does not stays where it is."""
-    a, n = real_of(5), fresh(integer)
-
-    def turned(i: Node, x: Node) -> list[Any]:
-        products = on_arrays.matmul(on_arrays.reshape((5, 1))(x), on_arrays.reshape((1, 5))(x))
-        return [on_arrays.matmul(products, ops.exp(-x))]
-
-    found = repeat(n, turned, [a])
-    lines = [line.strip() for line in emit(Graph((a, n), tuple(found))).source.splitlines()]
-    begin = next(k for k, line in enumerate(lines) if line.startswith("for (int64_t r0"))
-    declared = [line for line in lines[begin:] if line.startswith("double* const m")]
-    assert lines[begin + 1 : begin + 1 + len(declared)] == declared
-    assert sum("_next;" in line for line in declared) == 1 < len(declared)
-    agree([a, n], found, [np.arange(5.0) / 5, 3], [np.arange(5.0), 0])
-
-
 def test_one_array_begins_several_states() -> None:
     a, n = real_of(3), fresh(integer)
     start = ops.exp(a)

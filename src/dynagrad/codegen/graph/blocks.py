@@ -38,11 +38,7 @@ from .unit import TranslationUnit
 
 
 class Block:
-    """The statements of a prepared graph (`passes/prepare.py`); `prefer` has the memory where arrays should be made.
-
-    In the body of a loop (`rounds`), memory is declared in `declarations`, at the beginning of a round: only at its end
-    it is known which memory holds states of the next round, and is another in each.
-    """
+    """The statements of a prepared graph (`passes/prepare.py`); `prefer` has the memory where arrays should be made."""
 
     def __init__(
         self,
@@ -54,7 +50,6 @@ class Block:
         prefer: Mapping[Node, str] | None = None,
         in_range: Collection[tuple[Node, int]] = (),
         tracks: Mapping[Node, Track] | None = None,
-        rounds: bool = False,
     ) -> None:
         self.program, self.code, self.arena, self.graph = program, code, arena, graph
         self.plan = schedule(graph)
@@ -66,7 +61,6 @@ class Block:
         self.memory: dict[Node, Memory] = {}
         self.within: dict[int, list[Node]] = {}  # the arrays in each memory
         self.live = Live()
-        self.made: list[tuple[Memory, int]] | None = [] if rounds else None  # memory of a round, and its offset
         self.checked: dict[tuple[Node, int], Form] = {}
         self.in_range = in_range  # indices that are proved to be in range, without counting from the end
         self.tracks = dict(tracks or {})  # stacks whose offset is a function of the loop counter
@@ -182,20 +176,10 @@ class Block:
             return Memory(f"static_cast<{type.cxx}*>(nullptr)", True, until=self.now)
         place = self.arena.take(bytes_of(type))
         text = self.code.name("m") if node is None else self.code.named(node, "m")
-        memory = Memory(text, True, [place], until=self.now, type=type)
-        if self.made is None:
-            self.code.line(frame_pointer(text, type, place[0]))
-        else:
-            self.made.append((memory, place[0]))
-        return memory
-
-    def declarations(self) -> list[str]:
-        """The declarations of the memory of a round."""
-        return [
-            f"{m.type.cxx}* const {m.text} = {m.text}_next;" if m.carried else frame_pointer(m.text, m.type, start)
-            for m, start in self.made or ()
-            if m.type is not None
-        ]
+        self.code.line(frame_pointer(text, type, place[0]))
+        return Memory(
+            text, True, [place], until=self.now, type=type, declared=(self.code.lines, len(self.code.lines) - 1)
+        )
 
     def scratch(self, type: Type, copies: int) -> str:
         """Memory for some copies of an array, until the end of this step."""
@@ -564,7 +548,6 @@ class Block:
         prefer: Mapping[Node, str] | None = None,
         in_range: Collection[tuple[Node, int]] = (),
         tracks: Mapping[Node, Track] | None = None,
-        rounds: bool = False,
     ) -> Block:
         """The block of a subgraph, which is prepared first."""
         made = prepare(graph)
@@ -572,7 +555,7 @@ class Block:
         for old, new in zip(graph.outputs, made.outputs, strict=True):
             if prefer is not None and old in prefer:
                 wanted.setdefault(new, prefer[old])
-        return Block(self.program, self.code, self.arena, made, inputs, wanted, in_range, tracks, rounds)
+        return Block(self.program, self.code, self.arena, made, inputs, wanted, in_range, tracks)
 
 
 def _write(piece: Piece, pointer: str, shape: Shape, to: NestBuilder) -> None:

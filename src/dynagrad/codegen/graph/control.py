@@ -18,7 +18,7 @@ from ...passes.in_place_sums import sum_in_place
 from ...passes.loops import rounds
 from ...passes.loops.rounds import words
 from ...passes.roles import initial, role, update_of
-from ..cxx import literal
+from ..cxx import INDENT, literal
 from . import ranges
 from .blocks import Block
 from .memory import Memory, Shared, Track, Value
@@ -212,14 +212,10 @@ def _loop(block: Block, node: Node) -> None:
         inputs: list[Value] = [] if counter is None else [counter]
         inputs += [Memory(s, True) if t.shape else s for s, t in zip(states, types, strict=True)]
         placed = {v: replace(t, counter=counter or "") for v, t in (tracks or {}).items()}
-        inner = block.inner(loop.body, [*inputs, *captured], None, in_range, placed, rounds=True)
+        inner = block.inner(loop.body, [*inputs, *captured], None, in_range, placed)
         for v in loop.body.inputs[len(inputs) :]:  # each round starts from a captured stack as it was
             inner.uses[v] = inner.uses.get(v, 0) + 1
-        with code.aside() as round:
-            swaps.next_states(inner, inner.run(), states, types)
-        for text in inner.declarations():
-            code.let(text)
-        code.lines += round
+        swaps.next_states(inner, inner.run(), states, types)
         inner.close()
 
     def around() -> None:
@@ -303,14 +299,15 @@ class _DoubleBuffers:
 
     def _keep(self, memory: Memory) -> None:
         """Makes memory of a round outlive it: a variable before the loop points to the next buffer."""
-        assert memory.type is not None, "an array of a round is made in it"
+        assert memory.declared is not None and memory.type is not None, "an array of a round is declared in it"
+        lines, at = memory.declared
         # A state may be in it throughout a round, so its offset is not shared with anything in the round.
         [old] = memory.places
         place = self.block.arena.take_fresh(old[1] - old[0])
         self.block.arena.give(old)
         cxx = memory.type.cxx
         self.declared.append(f"{cxx}* {memory.text}_next = reinterpret_cast<{cxx}*>(frame + {place[0]});")
-        memory.carried = True
+        lines[at] = f"{INDENT * self.block.code.depth}{cxx}* const {memory.text} = {memory.text}_next;"
         self.places.append(place)
         memory.places = []
 

@@ -3,10 +3,6 @@
 All shapes are static, so every array of a function has an offset in one frame, and arrays that are not live at the same
 time share memory. A `Memory` holds one or several arrays of the graph, one after the other: an update in place takes
 over the memory of the array that it overwrites. No C++ is written here.
-
-Offsets are given out step by step as blocks are written, and not by a pass before, because only a loop nest that is
-built shows whether it needs memory of its own (partial results of chunks, a view that is not contiguous), and only a
-body that is written, in which memory its results are. A pass before would have to build all of that, too.
 """
 
 from __future__ import annotations
@@ -45,7 +41,7 @@ class Memory:
     inside: str = ""  # the memory that this is a contiguous part of
     shared: Shared | None = None
     type: Type | None = None  # of the array it was allocated for
-    carried: bool = False  # whether it holds a state after the round of a loop that it was made in
+    declared: tuple[list[str], int] | None = None  # the lines of a block, and the index of its declaration
     loose: bool = False  # whether its offset is known only at run time
 
 
