@@ -162,7 +162,7 @@ def figure(path: str) -> None:
             _, fit = learned(known, len(known) * share // 100, 5, 60, 4)
             curve = [-record.data / math.log(2) / words for record in fit.history]
             axes.plot(curve, label=f"brackets of {share} % of the sentences" if share else "words alone")
-        axes.axhline(bits(HIDDEN, known), color="808080", ls="--", label="the hidden grammar")
+        axes.axhline(bits(HIDDEN, known), color="#808080", ls="--", label="the hidden grammar")
         axes.set(xlabel="iterations of EM", ylabel="bits a word")
         axes.legend()
         plt.savefig(path)
