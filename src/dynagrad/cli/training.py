@@ -81,8 +81,8 @@ def train(
         Path | None,
         typer.Option(
             metavar="FILE.toml",
-            help="Settings by the names of these options, with _ for -, and tables `options`, with those of the method, "
-            "and `priors`, with one for some parameters. Its paths are from its folder. The command line wins.",
+            help="Settings by the names of these options, with _ for -, and tables `options`, with those of the "
+            "method, and `priors`, with one for some parameters. Its paths are from its folder. The command line wins.",
             show_default=False,
         ),
     ] = None,
