@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import threading
@@ -11,7 +12,12 @@ from contextlib import contextmanager
 
 @contextmanager
 def ctrl_c(seconds: float) -> Iterator[None]:
-    """Ctrl-C so many seconds after the block has begun, unless it ends before."""
+    """Ctrl-C so many seconds after the block has begun, unless it ends before.
+
+    Python drops an exception that comes while the garbage collector calls back, as it may for long with what other
+    tests have left; so that is collected first.
+    """
+    gc.collect()
     timer = threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
     try:

@@ -11,12 +11,12 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Generic, TypeVar
-from weakref import WeakSet
+from weakref import ref
 
 Lock = TypeVar("Lock")
 Value = TypeVar("Value")
 
-_locks: WeakSet[Any] = WeakSet()
+_locks: set[ref[Any]] = set()
 
 
 def renewed(lock: Lock) -> Lock:
@@ -27,7 +27,8 @@ def renewed(lock: Lock) -> Lock:
     >>> with lock:
     ...     pass
     """
-    _locks.add(lock)
+    # Not a WeakSet, which forgets in Python code: Python drops a KeyboardInterrupt that comes there.
+    _locks.add(ref(lock, _locks.discard))
     return lock
 
 
@@ -75,7 +76,7 @@ class cached(Generic[Value]):
 
 
 def _renew() -> None:
-    for lock in list(_locks):
+    for lock in [lock for known in list(_locks) if (lock := known()) is not None]:
         if lock.acquire(blocking=False):  # it was free, or held by the thread that forked, which will release it
             lock.release()
         else:
