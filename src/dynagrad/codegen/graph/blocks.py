@@ -38,7 +38,10 @@ from .unit import TranslationUnit
 
 
 class Block:
-    """The statements of a prepared graph (`passes/prepare.py`); `prefer` has the memory where arrays should be made."""
+    """The statements of a prepared graph (`passes/prepare.py`).
+
+    `prefer` has the memory where arrays should be made, or may be made if not `in_place` of others.
+    """
 
     def __init__(
         self,
@@ -50,6 +53,7 @@ class Block:
         prefer: Mapping[Node, str] | None = None,
         in_range: Collection[tuple[Node, int]] = (),
         tracks: Mapping[Node, Track] | None = None,
+        in_place: bool = False,
     ) -> None:
         self.program, self.code, self.arena, self.graph = program, code, arena, graph
         self.plan = schedule(graph)
@@ -79,7 +83,9 @@ class Block:
             self.uses[o] = self.uses.get(o, 0) + 1
         self.sums = _sums(graph)
         self.prefer = self._preferences(dict(prefer or {}))
+        self.in_place = in_place
         self.busy: set[str] = set()
+        self.used: set[str] = set()  # preferred memory that arrays were made in
         for node, given in zip(graph.inputs, inputs, strict=True):
             if isinstance(given, Memory):
                 self.bind(node, given)
@@ -171,15 +177,14 @@ class Block:
         """Allocates memory for an array, and declares a pointer to it."""
         if prefer is not None and prefer not in self.busy:
             self.busy.add(prefer)
+            self.used.add(prefer)
             return Memory(prefer, True, until=self.now)
         if not type.size:
             return Memory(f"static_cast<{type.cxx}*>(nullptr)", True, until=self.now)
         place = self.arena.take(bytes_of(type))
         text = self.code.name("m") if node is None else self.code.named(node, "m")
         self.code.line(frame_pointer(text, type, place[0]))
-        return Memory(
-            text, True, [place], until=self.now, type=type, declared=(self.code.lines, len(self.code.lines) - 1)
-        )
+        return Memory(text, True, [place], until=self.now)
 
     def scratch(self, type: Type, copies: int) -> str:
         """Memory for some copies of an array, until the end of this step."""
@@ -353,7 +358,7 @@ class Block:
 
     def _make_room(self, node: Node, step: ScheduledStep) -> None:
         """Memory for an array: in place of one that is last read by this step, element by element, or new."""
-        if role(node) == "each" and node not in self.prefer:
+        if role(node) == "each" and (self.in_place or node not in self.prefer):
             for b, same in step.reads.items():
                 memory = self.dying(b) if same and b.shape == node.shape and b.type is node.type else None
                 if memory is not None:
@@ -548,6 +553,7 @@ class Block:
         prefer: Mapping[Node, str] | None = None,
         in_range: Collection[tuple[Node, int]] = (),
         tracks: Mapping[Node, Track] | None = None,
+        in_place: bool = False,
     ) -> Block:
         """The block of a subgraph, which is prepared first."""
         made = prepare(graph)
@@ -555,7 +561,7 @@ class Block:
         for old, new in zip(graph.outputs, made.outputs, strict=True):
             if prefer is not None and old in prefer:
                 wanted.setdefault(new, prefer[old])
-        return Block(self.program, self.code, self.arena, made, inputs, wanted, in_range, tracks)
+        return Block(self.program, self.code, self.arena, made, inputs, wanted, in_range, tracks, in_place)
 
 
 def _write(piece: Piece, pointer: str, shape: Shape, to: NestBuilder) -> None:

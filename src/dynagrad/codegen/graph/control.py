@@ -1,7 +1,7 @@
 """Writes control flow: branches, loops, calls, and stacks of residuals.
 
-States of a loop are variables. A state that is an array is updated in place where that is possible; otherwise it is
-double-buffered: two arrays swap in each round. Bounds checks that can be hoisted stand before the loop (`ranges.py`).
+States of a loop are variables; those that are arrays point to them (`double_buffers.py`). Bounds checks that can be
+hoisted stand before the loop (`ranges.py`).
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from ...passes.in_place_sums import sum_in_place
 from ...passes.loops import rounds
 from ...passes.loops.rounds import words
 from ...passes.roles import initial, role, update_of
-from ..cxx import INDENT, literal
+from ..cxx import literal
 from . import ranges
 from .blocks import Block
+from .double_buffers import DoubleBuffers
 from .memory import Memory, Shared, Track, Value
 
 LONG = 1 << 14
@@ -204,7 +205,7 @@ def _loop(block: Block, node: Node) -> None:
         memories.append(memory)
     captured = [_input(block, a) for a in outside]
     length = None if count is None else block.number(count)
-    swaps = _DoubleBuffers(block)
+    swaps = DoubleBuffers(block, states, types)
 
     def body(
         in_range: Collection[tuple[Node, int]], counter: str | None, tracks: dict[Node, Track] | None = None
@@ -212,10 +213,11 @@ def _loop(block: Block, node: Node) -> None:
         inputs: list[Value] = [] if counter is None else [counter]
         inputs += [Memory(s, True) if t.shape else s for s, t in zip(states, types, strict=True)]
         placed = {v: replace(t, counter=counter or "") for v, t in (tracks or {}).items()}
-        inner = block.inner(loop.body, [*inputs, *captured], None, in_range, placed)
+        prefer = swaps.preferences(loop.body.outputs)
+        inner = block.inner(loop.body, [*inputs, *captured], prefer, in_range, placed, in_place=True)
         for v in loop.body.inputs[len(inputs) :]:  # each round starts from a captured stack as it was
             inner.uses[v] = inner.uses.get(v, 0) + 1
-        swaps.next_states(inner, inner.run(), states, types)
+        swaps.next_states(inner, inner.run())
         inner.close()
 
     def around() -> None:
@@ -226,11 +228,14 @@ def _loop(block: Block, node: Node) -> None:
 
     with code.aside() as lines:
         around()
-    for text in swaps.declared:
+    for text in swaps.declared():
         code.line(text)
     code.lines += lines
     moved = [m for i, m in enumerate(memories) if m is not None and i in swaps.moved]
-    shared = Shared([p for m in moved for p in m.places] + swaps.places, len(moved))
+    shared = Shared([*(p for m in moved for p in m.places), *swaps.places.values()], len(moved))
+    if not moved:
+        for place in swaps.places.values():
+            block.arena.give(place)
     loose = any(m.loose or not m.places for m in moved)
     for i, (state, memory) in enumerate(zip(states, memories, strict=True)):
         if memory is None:
@@ -242,74 +247,6 @@ def _loop(block: Block, node: Node) -> None:
             memory.text, memory.places, memory.shared, memory.loose = state, [], shared, loose
         memory.until = -1
         _bind(block, node, i, memory)
-
-
-class _DoubleBuffers:
-    """Double buffers of states; their declarations, `declared`, go before the loop."""
-
-    def __init__(self, block: Block) -> None:
-        self.block = block
-        self.declared: list[str] = []
-        self.places: list[tuple[int, int]] = []
-        self.moved: set[int] = set()
-
-    def next_states(self, inner: Block, found: list[Value], states: Sequence[str], types: Sequence[Type]) -> None:
-        """Writes the end of a round: assigns the new states."""
-        code = self.block.code
-        own = {s: i for i, s in enumerate(states)}
-        memories: dict[int, Memory] = {i: m for i, m in enumerate(found) if isinstance(m, Memory)}
-        seen: set[str] = set()
-        for i, memory in list(memories.items()):
-            stays = memory.text == states[i]
-            usable = stays or memory.text in own or (memory.own and memory.places)
-            if not usable or memory.text in seen or (memory.text in own and types[own[memory.text]] is not types[i]):
-                made = inner.room(types[i])
-                inner.live.append(made)
-                inner.copy(made.text, memory.text, types[i])
-                memories[i] = made
-            seen.add(memories[i].text)
-        moving = {i: m for i, m in memories.items() if m.text != states[i]}
-        for memory in moving.values():
-            if memory.text not in own:
-                self._keep(memory)
-        # the buffer of a state that moves away becomes the next buffer of the one that moved
-        left = {states[i]: types[i] for i in moving if not any(m.text == states[i] for m in moving.values())}
-        numbers = {i: str(v) for i, v in enumerate(found) if not isinstance(v, Memory) and str(v) != states[i]}
-        values: dict[int, str] = {}
-        for i, text in numbers.items():
-            if text in own:
-                values[i] = code.name("n")
-                code.let(f"const {types[i].cxx if types[i].kind != 'stack' else 'Stack'} {values[i]} = {text};")
-            else:
-                values[i] = text
-        for i, memory in moving.items():
-            if memory.text in own:
-                values[i] = code.name("n")
-                code.line(f"{types[i].cxx}* const {values[i]} = {memory.text};")
-            else:
-                values[i] = memory.text
-        rooms = [(m.text, types[i]) for i, m in moving.items() if m.text not in own]
-        for state, type in left.items():
-            to = next(k for k, (_, t) in enumerate(rooms) if bytes_of(t) == bytes_of(type))
-            room, room_type = rooms.pop(to)
-            code.line(f"{room}_next = reinterpret_cast<{room_type.cxx}*>({state});")
-        for i, text in values.items():
-            code.line(f"{states[i]} = {text};")
-        self.moved |= set(moving)
-
-    def _keep(self, memory: Memory) -> None:
-        """Makes memory of a round outlive it: a variable before the loop points to the next buffer."""
-        assert memory.declared is not None and memory.type is not None, "an array of a round is declared in it"
-        lines, at = memory.declared
-        # A state may be in it throughout a round, so its offset is not shared with anything in the round.
-        [old] = memory.places
-        place = self.block.arena.take_fresh(old[1] - old[0])
-        self.block.arena.give(old)
-        cxx = memory.type.cxx
-        self.declared.append(f"{cxx}* {memory.text}_next = reinterpret_cast<{cxx}*>(frame + {place[0]});")
-        lines[at] = f"{INDENT * self.block.code.depth}{cxx}* const {memory.text} = {memory.text}_next;"
-        self.places.append(place)
-        memory.places = []
 
 
 def _while(

@@ -3,6 +3,10 @@
 All shapes are static, so every array of a function has an offset in one frame, and arrays that are not live at the same
 time share memory. A `Memory` holds one or several arrays of the graph, one after the other: an update in place takes
 over the memory of the array that it overwrites. No C++ is written here.
+
+Offsets are given out step by step as blocks are written, and not by a pass before, because only a loop nest that is
+built shows whether it needs memory of its own (partial results of chunks, a view that is not contiguous), and only a
+body that is written, in which memory its results are. A pass before would have to build all of that, too.
 """
 
 from __future__ import annotations
@@ -10,8 +14,6 @@ from __future__ import annotations
 import bisect
 import heapq
 from dataclasses import dataclass, field
-
-from ...ir.types import Type
 
 _LINE = 64  # bytes of a cache line: the alignment of arrays, so that threads share none
 
@@ -40,8 +42,6 @@ class Memory:
     until: int = -1  # the last step that reads an array in it
     inside: str = ""  # the memory that this is a contiguous part of
     shared: Shared | None = None
-    type: Type | None = None  # of the array it was allocated for
-    declared: tuple[list[str], int] | None = None  # the lines of a block, and the index of its declaration
     loose: bool = False  # whether its offset is known only at run time
 
 
