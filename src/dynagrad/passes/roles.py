@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..ir.code import FAMILIES, code_of
-from ..ir.control import EMPTY, LOOPS, PART, POP, PUSH, REPEAT, Loop
+from ..ir.control import COND, EMPTY, LOOPS, PART, POP, PUSH, REPEAT, Graph, Loop
 from ..ir.node import Node
 from ..ir.ops.places import HOLE, Pattern, Slice
 from ..ir.types import Shape
@@ -236,8 +236,27 @@ def holes_of(node: Node) -> list[tuple[Node, int]]:
     return out
 
 
-def initial(node: Node, index: int) -> Node | None:
-    """The initial value of a loop's state, which is best computed in the memory of the result; None for other nodes."""
-    if isinstance(node.attribute, Loop) and node.operation in LOOPS:
-        return node.arguments[index + (node.operation is REPEAT)]
+def overwritten(node: Node) -> Node | None:
+    """The array that this one overwrites where it is computed in place: of an update, a loop's state, a branch."""
+    kind = role(node)
+    if kind == "update":
+        return update_of(node).base
+    if kind != "part":
+        return None
+    made, index = node.arguments[0], node.attribute
+    if isinstance(made.attribute, Loop):
+        state: Node = made.arguments[index + (made.operation is REPEAT)]
+        return state
+    if made.operation is COND:
+        then: Graph = made.attribute.then
+        start = root(then.outputs[index])
+        outside = [a for v, a in zip(then.inputs, made.arguments[1:], strict=True) if v is start]
+        return outside[0] if outside and start.type is node.type else None
     return None
+
+
+def root(node: Node) -> Node:
+    """The array that a chain of arrays computed in place starts from."""
+    while (base := overwritten(node)) is not None:
+        node = base
+    return node

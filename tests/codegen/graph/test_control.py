@@ -321,6 +321,21 @@ def test_results_of_a_branch_that_lie_within_what_is_written_over() -> None:
     agree([x, m], outputs, [1.0, A], [-1.0, A])
 
 
+def test_states_are_made_in_place_or_in_their_next_buffer() -> None:
+    """Nothing is copied: in place where a state is read once more, next to it where all of it is, or in a branch."""
+    x, n = real_of(5), fresh(integer)
+    step = repeat(n, lambda i, y: [y + 0.1 * ops.sin(y)[::-1] * y[0]], [x])
+    kept = repeat(n, lambda i, y, z: [z, y[::-1] * 0.5 + z], [x, x * 2.0])
+
+    def branch(i: Node, y: Node) -> list[Any]:
+        made = y[::-1] * 0.5
+        return cond(y[0] > 0.0, lambda: [at_set(made, 0, -1.0)], lambda: [made])
+
+    source = agree([x, n], [*step, *kept, *repeat(n, branch, [x])], [np.arange(5.0), 7], [np.ones(5), 0])
+    bodies = source.split("for (int64_t r")[1:]
+    assert [b[: b.index(" = n")].count("memcpy") for b in bodies if "_next" in b] == [0, 0, 0]
+
+
 def test_a_stack_may_be_taken_off_twice() -> None:
     x, n = fresh(real), fresh(integer)
     [s, _] = repeat(n, lambda i, s, y: [push(s, [y]), y * 1.5 + 1.0], [empty(), x])

@@ -23,7 +23,7 @@ from ...ir.ops.scalars import add
 from ...ir.types import Shape, Type, arrays, bytes_of, heap
 from ...passes.loops.index_forms import Form, flat, name, number, strides
 from ...passes.prepare import prepare
-from ...passes.roles import Piece, fold_of, initial, role, update_of
+from ...passes.roles import Piece, fold_of, overwritten, role, update_of
 from ...passes.schedule import LONG, ScheduledStep, schedule
 from ...passes.views import is_view, through
 from ..cxx import literal
@@ -40,7 +40,7 @@ from .unit import TranslationUnit
 class Block:
     """The statements of a prepared graph (`passes/prepare.py`).
 
-    `prefer` has the memory where arrays should be made, or may be made if not `in_place` of others.
+    `prefer` has the memory where arrays should be made; with `in_place`, that of inputs is better.
     """
 
     def __init__(
@@ -84,12 +84,12 @@ class Block:
         self.sums = _sums(graph)
         self.prefer = self._preferences(dict(prefer or {}))
         self.in_place = in_place
-        self.busy: set[str] = set()
+        self.given = {v.text for v in inputs if isinstance(v, Memory)}
+        self.busy = set(self.given)
         self.used: set[str] = set()  # preferred memory that arrays were made in
         for node, given in zip(graph.inputs, inputs, strict=True):
             if isinstance(given, Memory):
                 self.bind(node, given)
-                self.busy.add(given.text)
             else:
                 self.numbers[node] = given
 
@@ -227,15 +227,9 @@ class Block:
             to = prefer.get(node)
             if to is None:
                 continue
-            if role(node) == "update":
-                base = update_of(node).base
-                if base is not None:
-                    prefer.setdefault(base, to)
-            elif node.operation is PART:
-                made = node.arguments[0]
-                init = initial(made, node.attribute)
-                if init is not None:
-                    prefer.setdefault(init, to)
+            base = overwritten(node)
+            if base is not None:
+                prefer.setdefault(base, to)
         return prefer
 
     # -- steps -------------------------------------------------------------------------------------------------------
@@ -361,7 +355,7 @@ class Block:
         if role(node) == "each" and (self.in_place or node not in self.prefer):
             for b, same in step.reads.items():
                 memory = self.dying(b) if same and b.shape == node.shape and b.type is node.type else None
-                if memory is not None:
+                if memory is not None and (node not in self.prefer or memory.text in self.given):
                     self.take_over(node, memory)
                     return
         self.fresh(node)

@@ -17,7 +17,7 @@ from ...ir.types import Type, bytes_of
 from ...passes.in_place_sums import sum_in_place
 from ...passes.loops import rounds
 from ...passes.loops.rounds import words
-from ...passes.roles import initial, role, update_of
+from ...passes.roles import role, root
 from ..cxx import literal
 from . import ranges
 from .blocks import Block
@@ -72,25 +72,6 @@ def _preferred(block: Block, node: Node, index: int) -> str | None:
 # -- branches ----------------------------------------------------------------------------------------------------------
 
 
-def _root(node: Node) -> Node:
-    """The array that a chain of updates started from."""
-    while True:
-        if role(node) == "update":
-            base = update_of(node).base
-        elif role(node) == "part":
-            base = initial(node.arguments[0], node.attribute)
-            if base is None and node.arguments[0].operation is COND:
-                branches: Branches = node.arguments[0].attribute
-                inner = _root(branches.then.outputs[node.attribute])
-                if inner in set(branches.then.inputs):
-                    base = node.arguments[0].arguments[1 + _position(branches.then.inputs, inner)]
-        else:
-            return node
-        if base is None:
-            return node
-        node = base
-
-
 def _position(nodes: Sequence[Node], node: Node) -> int:
     return next(k for k, n in enumerate(nodes) if n is node)
 
@@ -110,9 +91,9 @@ def _cond(block: Block, node: Node) -> None:
             continue
         memory = None
         for graph in (branches.then, branches.otherwise):
-            root = _root(graph.outputs[i])
-            if memory is None and root in set(graph.inputs) and root.type is type:
-                given = outside[_position(graph.inputs, root)]
+            start = root(graph.outputs[i])
+            if memory is None and start in set(graph.inputs) and start.type is type:
+                given = outside[_position(graph.inputs, start)]
                 found = block.dying(given)
                 if found is not None and given not in reusable and sum(a is given for a in outside) == 1:
                     memory = reusable[given] = found
