@@ -29,7 +29,7 @@ from .control import (
     part_types,
     parts,
 )
-from .node import CONSTANT, VARIABLE, Node, as_node, fresh, intern, order, substitute, whole
+from .node import CONSTANT, VARIABLE, Node, as_node, fresh, intern, order, substitute, whole, with_arguments
 from .ops import integers
 from .ops.cells import FRESH_TAG
 from .types import Type, boolean, integer
@@ -350,8 +350,6 @@ def _replace(outputs: Sequence[Node], by: Mapping[Node, Node]) -> tuple[Node, ..
             todo.extend(missing)
             continue
         base = target if target is not None else node
-        arguments = tuple(done[a] for a in base.arguments)
-        same = all(a is b for a, b in zip(arguments, base.arguments, strict=True))
-        done[node] = base if same else intern(base.operation, arguments, base.attribute, base.type)
+        done[node] = with_arguments(base, [done[a] for a in base.arguments])
         todo.pop()
     return tuple(done[o] for o in outputs)

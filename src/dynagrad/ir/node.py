@@ -13,7 +13,8 @@ from __future__ import annotations
 import itertools
 import struct
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, replace
 from typing import Any
@@ -440,6 +441,33 @@ def order(roots: Iterable[Node], since: int = 0) -> tuple[Node, ...]:
     return tuple(done)
 
 
+def use_counts(outputs: Sequence[Node]) -> Counter[Node]:
+    """How often each node is used, as an argument or as an output.
+
+    >>> x = variable("x")
+    >>> use_counts([x * x, x])[x]
+    3
+    """
+    counts = Counter(argument for node in order(outputs) for argument in node.arguments)
+    counts.update(outputs)
+    return counts
+
+
+def with_arguments(node: Node, arguments: Sequence[Node], attribute: Any = None) -> Node:
+    """The node with other arguments, and with another attribute if one is given; it keeps its source name.
+
+    >>> x, y = variable("x"), variable("y")
+    >>> with_arguments(x * 2.0, [y, constant(2.0)])
+    y * 2.0
+    """
+    attribute = node.attribute if attribute is None else attribute
+    if attribute is node.attribute and all(a is b for a, b in zip(arguments, node.arguments, strict=True)):
+        return node
+    made = intern(node.operation, tuple(arguments), attribute, node.type)
+    carry(node.birth, made.birth)
+    return made
+
+
 def substitute(outputs: Iterable[Node], by: Mapping[Node, Node], since: int = 0) -> tuple[Node, ...]:
     """The outputs with nodes replaced. Subgraphs are closed, so only the arguments of their nodes change.
 
@@ -463,13 +491,11 @@ def substitute(outputs: Iterable[Node], by: Mapping[Node, Node], since: int = 0)
         if missing:
             stack.extend(missing)
             continue
-        arguments = tuple(new[a] for a in node.arguments)
-        if all(a is b for a, b in zip(arguments, node.arguments, strict=True)):
-            new[node] = node
-        else:
-            attribute = node.attribute if extends is None else _extending(node.attribute, new[extends])
-            new[node] = made = intern(node.operation, arguments, attribute, node.type)
-            carry(node.birth, made.birth)
+        arguments = [new[a] for a in node.arguments]
+        attribute = None
+        if extends is not None and any(a is not b for a, b in zip(arguments, node.arguments, strict=True)):
+            attribute = _extending(node.attribute, new[extends])
+        new[node] = with_arguments(node, arguments, attribute)
         stack.pop()
     return tuple(new[output] for output in outputs)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..ir.code import code_of
 from ..ir.control import Graph
-from ..ir.node import Node, intern, order
+from ..ir.node import Node, order, with_arguments
 from ..ir.ops import arrays, reductions
 from ..ir.ops import scalars as ops
 
@@ -56,12 +56,7 @@ def decompose(graph: Graph) -> Graph:
         return graph
     new: dict[Node, Node] = {}
     for node in series:
-        arguments = tuple(new[a] for a in node.arguments)
+        arguments = [new[a] for a in node.arguments]
         rule = _rule(node)
-        if rule is not None:
-            new[node] = rule(node, *arguments)
-        elif all(a is b for a, b in zip(arguments, node.arguments, strict=True)):
-            new[node] = node
-        else:
-            new[node] = intern(node.operation, arguments, node.attribute, node.type)
+        new[node] = with_arguments(node, arguments) if rule is None else rule(node, *arguments)
     return Graph(graph.inputs, tuple(new[o] for o in graph.outputs))

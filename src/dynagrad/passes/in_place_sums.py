@@ -13,7 +13,7 @@ import numpy as np
 
 from ..ir.code import code_of, family_of
 from ..ir.control import PART, REPEAT, WHILE, Graph
-from ..ir.node import Node, intern, order
+from ..ir.node import Node, intern, order, use_counts, with_arguments
 from ..ir.ops import scalars as ops
 from ..ir.ops.places import Pattern, adding
 from .views import places_of
@@ -35,23 +35,15 @@ def sum_in_place(graph: Graph) -> Graph:
     if not any(n.shape and n.operation is ops.add for n in series):
         return graph
     graph = _fold_into_start(graph)
-    series = order(graph.outputs)
-    uses: dict[Node, int] = dict.fromkeys(series, 0)
-    for node in series:
-        for a in node.arguments:
-            uses[a] += 1
-    for o in graph.outputs:
-        uses[o] += 1
+    uses = use_counts(graph.outputs)
     sums = _Sums()
     new: dict[Node, Node] = {}
-    for node in series:
-        arguments = tuple(new[a] for a in node.arguments)
+    for node in order(graph.outputs):
+        arguments = [new[a] for a in node.arguments]
         if node.shape and node.operation is ops.add and all(a.shape == node.shape for a in arguments):
             made = sums.add(arguments[0], arguments[1])
-        elif all(a is b for a, b in zip(arguments, node.arguments, strict=True)):
-            made = node
         else:
-            made = intern(node.operation, arguments, node.attribute, node.type)
+            made = with_arguments(node, arguments)
         new[node] = made
         sums.uses[made] = sums.uses.get(made, 0) + uses[node]
     return Graph(graph.inputs, tuple(new[o] for o in graph.outputs))
@@ -120,19 +112,9 @@ def _scattered(node: Node) -> tuple[Node | None, Node, Pattern, tuple[Node, ...]
 # -- loops that accumulate ---------------------------------------------------------------------------------------------
 
 
-def _uses(graph: Graph) -> dict[Node, int]:
-    found: dict[Node, int] = {}
-    for node in order(graph.outputs):
-        for a in node.arguments:
-            found[a] = found.get(a, 0) + 1
-    for o in graph.outputs:
-        found[o] = found.get(o, 0) + 1
-    return found
-
-
 def _fold_into_start(graph: Graph) -> Graph:
     """The graph in which `y + loop(zeros)` is `loop(y)`, for loops that only add to their state."""
-    uses = _uses(graph)
+    uses = use_counts(graph.outputs)
     replaced: dict[Node, Node] = {}  # from a sum to the result of the loop that takes its place
     begin: dict[Node, dict[int, Node]] = {}  # for each loop, its new arguments by position
     for node in order(graph.outputs):
@@ -165,13 +147,8 @@ def _fold_into_start(graph: Graph) -> Graph:
         todo.pop()
         if node in new:
             continue
-        arguments = tuple(new[a] for a in needs)
-        if node in replaced:
-            [new[node]] = arguments
-        elif all(a is b for a, b in zip(arguments, node.arguments, strict=True)):
-            new[node] = node
-        else:
-            new[node] = intern(node.operation, arguments, node.attribute, node.type)
+        arguments = [new[a] for a in needs]
+        new[node] = arguments[0] if node in replaced else with_arguments(node, arguments)
     return Graph(graph.inputs, tuple(new[o] for o in graph.outputs))
 
 
@@ -200,7 +177,7 @@ def adds_to(loop: Node, index: int) -> bool:
     if condition is not None and condition.inputs[index] in set(order(condition.outputs)):
         return False
     state = body.inputs[index + (loop.operation is REPEAT)]
-    uses = _uses(body)
+    uses = use_counts(body.outputs)
     made = {state}  # what is computed from the state
     for node in order(body.outputs):
         if any(a in made for a in node.arguments):

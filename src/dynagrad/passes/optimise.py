@@ -30,7 +30,7 @@ from ..ir.control import (
     make_loop,
     part,
 )
-from ..ir.node import Node, intern, order, substitute
+from ..ir.node import Node, order, substitute, with_arguments
 from ..ir.ops.cells import FRESH_TAG
 from ..ir.value_numbering.reciprocal_roots import share_roots
 from .simplify import simplify
@@ -91,9 +91,7 @@ def _parts(outputs: Sequence[Node], functions: Known) -> tuple[Node, ...]:
     for node in series:
         if node in new:  # a part
             continue
-        arguments = tuple(new[a] for a in node.arguments)
-        same = all(a is b for a, b in zip(arguments, node.arguments, strict=True))
-        new[node] = node if same else intern(node.operation, arguments, node.attribute, node.type)
+        new[node] = with_arguments(node, [new[a] for a in node.arguments])
         if node in used and node.operation in LOOPS:
             for index, result in _smaller(new[node], sorted(used[node]), functions).items():
                 new[part(node, index)] = result

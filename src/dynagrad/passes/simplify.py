@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ..ir.names import carry
-from ..ir.node import Node, constant, intern, order, whole
+from ..ir.node import Node, constant, intern, order, whole, with_arguments
 from ..ir.operation import Operation, Trait
 from ..ir.ops import scalars as ops
 from ..ir.types import array, heap, integer
@@ -38,7 +38,7 @@ def simplify(outputs: Sequence[Node]) -> tuple[Node, ...]:
         if not arguments:
             new = node
         elif node.attribute is not None or node.type.kind in ("values", "stack"):  # control flow
-            new = intern(node.operation, tuple(arguments), node.attribute, node.type)
+            new = with_arguments(node, arguments)
         else:
             if Trait.COMMUTES in node.operation.traits:
                 arguments.sort(key=lambda argument: (argument.is_constant, place[argument]))

@@ -6,7 +6,7 @@ off them, stay where they are. A value sunk into a branch may sink on into one i
 
 from __future__ import annotations
 
-from ..ir.control import COND, PART, Branches, Graph, make_cond
+from ..ir.control import COND, PART, Branches, Graph, make_cond, part_types
 from ..ir.node import Node, fresh, order, substitute
 
 Owner = tuple[Node, int] | None
@@ -76,7 +76,7 @@ def _moves(node: Node) -> bool:
         return False
     if node.operation is PART:
         return _moves(node.arguments[0])
-    return "stack" not in node.type.name  # the name of a type of several values lists these
+    return node.type.kind != "values" or not any(type.kind == "stack" for type in part_types(node))
 
 
 def _common(found: list[Owner], owners: dict[Node, Owner]) -> Owner:

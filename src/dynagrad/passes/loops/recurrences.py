@@ -12,12 +12,13 @@ Results agree to rounding: products are multiplied out in another order.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from ...ir.builders import repeat
 from ...ir.control import CALL, COND, EMPTY, LOOPS, PART, PUSH, REPEAT, Branches, Called, Graph, GraphFunction, Loop
-from ...ir.node import Node, constant, intern, order, substitute, whole
+from ...ir.node import Node, constant, intern, order, substitute, use_counts, whole, with_arguments
 from ...ir.ops import integers
 from ...ir.ops import scalars as ops
 from ...ir.ops.arrays import broadcast_to
@@ -75,10 +76,8 @@ def _outputs(outputs: Sequence[Node], functions: Known) -> tuple[Node, ...]:
         if node.operation is PART and node.arguments[0] in made:
             new[node] = made[node.arguments[0]][node.attribute]
             continue
-        arguments = tuple(new[a] for a in node.arguments)
-        attribute = _inside(node.attribute, functions) if node.operation in LOOPS else node.attribute
-        same = attribute is node.attribute and all(a is b for a, b in zip(arguments, node.arguments, strict=True))
-        new[node] = node if same else intern(node.operation, arguments, attribute, node.type)
+        attribute = _inside(node.attribute, functions) if node.operation in LOOPS else None
+        new[node] = with_arguments(node, [new[a] for a in node.arguments], attribute)
         if node.operation is REPEAT:
             plan = _plan(new[node])
             if plan is not None:
@@ -163,9 +162,7 @@ def _plan(node: Node) -> LinearStates | None:
     if any(i not in steady for i in stacks):
         return None
     numbers = [i for i in range(loop.states) if i not in stacks]
-    uses: dict[Node, int] = {}
-    for a in (*(a for n in series for a in n.arguments), *body.outputs):
-        uses[a] = uses.get(a, 0) + 1
+    uses = use_counts(body.outputs)
     added = {i: e for i in numbers if (e := _added(states[i], body.outputs[i], uses)) is not None}
     carried = [i for i in numbers if i not in added]
     if not 1 <= len(carried) <= MOST_CARRIED:
@@ -189,9 +186,9 @@ def _plan(node: Node) -> LinearStates | None:
     return LinearStates(tuple(carried), tuple(added), tuple(stacks), results, kept)
 
 
-def _added(state: Node, after: Node, uses: dict[Node, int]) -> Node | None:
+def _added(state: Node, after: Node, uses: Counter[Node]) -> Node | None:
     """The increment of a state that is an accumulator: nothing else uses it, before or after the addition."""
-    if after.operation is not ops.add or uses.get(state) != 1 or uses[after] != 1:
+    if after.operation is not ops.add or uses[state] != 1 or uses[after] != 1:
         return None
     if not any(a is state for a in after.arguments):
         return None

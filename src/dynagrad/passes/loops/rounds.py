@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ...ir.control import PART, POP, PUSH, Loop
-from ...ir.node import Node, order
+from ...ir.node import Node, order, use_counts
 from ...ir.ops.places import NEW, Slice
 from ...ir.types import Type, bytes_of, integer
 from ..roles import role
@@ -63,12 +63,7 @@ def _steady(loop: Loop, before: Callable[[Node], tuple[Node, int] | None]) -> di
     states = body.inputs[1 : 1 + loop.states]
     if not any(v.type.kind == "stack" for v in states):
         return {}
-    uses: dict[Node, int] = {}
-    for node in order(body.outputs):
-        for a in node.arguments:
-            uses[a] = uses.get(a, 0) + 1
-    for o in body.outputs:
-        uses[o] = uses.get(o, 0) + 1
+    uses = use_counts(body.outputs)
     found: dict[int, int] = {}
     for i, state in enumerate(states):
         node, total = body.outputs[i], 0

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...ir.control import EMPTY, LOOPS, REPEAT, Graph, Loop, make_loop, part, parts
-from ...ir.node import Node, fresh, intern, order, substitute, whole
+from ...ir.node import Node, fresh, intern, order, substitute, use_counts, whole
 from ...ir.ops import integers
 from ...ir.ops.cells import FRESH_TAG
 from ...ir.ops.scalars import add
@@ -80,12 +80,7 @@ def _jammed(node: Node) -> list[Node] | None:
 
 def _sums(body: Graph, inner: Node, states: Sequence[Node]) -> dict[int, int]:
     """Accumulators of the inner loop that are accumulators of the outer loop too: its state by the inner one."""
-    uses: dict[Node, int] = {}
-    for x in order(body.outputs):
-        for a in x.arguments:
-            uses[a] = uses.get(a, 0) + 1
-    for o in body.outputs:
-        uses[o] = uses.get(o, 0) + 1
+    uses = use_counts(body.outputs)
     place = {v: i for i, v in enumerate(states)}
     found: dict[int, int] = {}
     for m in range(inner.attribute.states):
@@ -93,7 +88,7 @@ def _sums(body: Graph, inner: Node, states: Sequence[Node]) -> dict[int, int]:
         i = place.get(begin)
         if i is None or not begin.shape or body.outputs[i] is not result:
             continue
-        if uses[begin] == 1 and uses.get(result) == 1 and adds_to(inner, m):
+        if uses[begin] == 1 and uses[result] == 1 and adds_to(inner, m):
             found[m] = i
     return found
 
