@@ -15,7 +15,10 @@ from dynagrad.compiler.specialised import key_of, specialised
 from dynagrad.errors import Error, LiftError
 
 OUTSIDE = np.zeros(3)
-HEAD = "import math\nimport random\nimport numpy as np\nimport dynagrad as dg\nOUTSIDE = np.zeros(3)\n\n"
+HEAD = (
+    "import math\nimport random\nimport numpy as np\nimport dynagrad as dg\nOUTSIDE = np.zeros(3)\n\n"
+    "class Box:\n    def __init__(self, value):\n        self.value = value\n\n"
+)
 
 # The text of a function, the arguments, a line of it, what stands above the caret, a part of the message.
 CASES: dict[str, tuple[str, tuple[Any, ...], str, str]] = {
@@ -24,7 +27,7 @@ CASES: dict[str, tuple[str, tuple[Any, ...], str, str]] = {
         "def f(x):\n    try:\n        return 1.0 / x\n    except ZeroDivisionError:\n        return 0.0",
         (1.0,),
         "1.0 / x",
-        "this may raise ZeroDivisionError as the function runs, and the `try` in line 8 catches it",
+        "this may raise ZeroDivisionError as the function runs, and the `try` in line 12 catches it",
     ),
     "pow": ("def f(x):\n    return pow(int(x), 2, 5)", (2.0,), "pow(int(x), 2, 5)", "pow() with three arguments"),
     "yield": ("def f(x):\n    yield x", (1.0,), "yield x", "yield cannot be compiled; compiled functions are made of"),
@@ -44,6 +47,30 @@ CASES: dict[str, tuple[str, tuple[Any, ...], str, str]] = {
         (1.0,),
         "if x > 0:",
         "y is 1.0, a real in one branch and a tuple of 2 in the other",
+    ),
+    "a list in branches": (
+        "def f(x):\n    a = [1.0, (x, x)]\n    if x > 0:\n        a[1] = (x, (x, 1.0))\n    return a[0]",
+        (1.0,),
+        "if x > 0:",
+        "[1][1] of a list of 2 is a tuple of 2 in one branch",
+    ),
+    "a dict in branches": (
+        "def f(x):\n    d = {'u': x, 'v': 1.0}\n    if x > 0:\n        d['v'] = (x, x)\n    return d['u']",
+        (1.0,),
+        "if x > 0:",
+        "['v'] of a dict of 2 is a tuple of 2 in one branch and 1.0, a real in the other",
+    ),
+    "a dict that grows": (
+        "def f(x):\n    d = {'u': x}\n    if x > 0:\n        d['v'] = x\n    return d['u']",
+        (1.0,),
+        "if x > 0:",
+        "a dict of 1 is a tuple of 3 in one branch and a tuple of 2 in the other",
+    ),
+    "an attribute in rounds": (
+        "def f(x):\n    p = Box(1.0)\n    while x < 10:\n        p.value = (p.value, x)\n        x += 1\n    return x",
+        (1.0,),
+        "while x < 10:",
+        ".value of an object of Box is 1.0, a real before a round of this loop and a tuple of 2 after it",
     ),
     "shapes of branches": (
         "def f(a):\n    return a if a[0] > 0 else a[1:]",

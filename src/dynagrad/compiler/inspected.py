@@ -12,6 +12,7 @@ from typing import Any
 from ..codegen.graph.native import Native
 from ..ir.draw import Shown
 from ..ir.node import Node, order
+from .compiled import Compiled
 from .evaluate.signatures import leaf_type
 from .specialised import Specialised, key_of, specialised
 from .transforms.primal_trace import watched
@@ -37,7 +38,7 @@ def _made(
     seen: dict[Node, Node] = {}
     before = watched.set(seen)
     try:
-        return specialised(getattr(function, "function", function), arguments, named), seen
+        return specialised(function.function if isinstance(function, Compiled) else function, arguments, named), seen
     finally:
         watched.reset(before)
 

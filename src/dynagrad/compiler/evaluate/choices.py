@@ -33,9 +33,22 @@ from ..frontend.core import (
 )
 from ..frontend.operators import is_speculatable
 from .heap.unions import opened, refined
-from .joins import AbstractValue, Mismatch, abstract, allow_unions, build, flatten, join, leaf_types
+from .joins import (
+    AbstractValue,
+    AtIndex,
+    AtName,
+    InContent,
+    Mismatch,
+    Path,
+    abstract,
+    allow_unions,
+    build,
+    flatten,
+    join,
+    leaf_types,
+)
 from .specialiser import Diverges, Specialiser, Undecided, primitive
-from .values import Array, Cell, Closure, List, Optional, Ref, Union, describe
+from .values import Array, Cell, Closure, Dict, Instance, List, Optional, Ref, Union, describe
 
 
 @primitive("if")
@@ -68,25 +81,42 @@ def mismatch(s: Specialiser, problem: Mismatch, e: If | While | For) -> LiftErro
             "of numbers, a function of filter(), as in sum(filter(f, x))",
             e.at,
         )
-    what, path = "the result", problem.path
-    names = e.names if isinstance(e, If) else e.state
-    first, _, rest = path.removeprefix("[").partition("]")
-    if names and path.startswith("[") and first.isdigit() and int(first) < len(names):
-        what, path = names[int(first)].partition(".")[0], rest  # names that a front end made have a number
-    what = {"%result": "the result"}.get(what, what)
-    if path.startswith(" ("):  # a reference
-        what, path = path.strip(" ()"), ""
+    what = _place(problem.path, e.names if isinstance(e, If) else e.state)
     if isinstance(e, If):
         return s.error(
-            f"{what}{path} is {problem.a} in one branch and {problem.b} in the other, and which one is taken is "
+            f"{what} is {problem.a} in one branch and {problem.b} in the other, and which one is taken is "
             "decided as the function runs; both must be of the same kind, shape and structure",
             e.at,
         )
     return s.error(
-        f"{what}{path} is {problem.a} before a round of this loop and {problem.b} after it; what a loop changes "
+        f"{what} is {problem.a} before a round of this loop and {problem.b} after it; what a loop changes "
         "must keep its kind, shape and structure",
         e.at,
     )
+
+
+def _place(path: Path, names: Sequence[str]) -> str:
+    """What a path leads to, from the variables of these names."""
+    match path:
+        case (InContent(ref, content), *rest):
+            return _place_in(ref, content, rest)
+        case (AtIndex(int() as i), *rest) if i < len(names):
+            name = names[i].partition(".")[0]  # names that a front end made have a number
+            return "".join(map(str, ["the result" if name == "%result" else name, *rest]))
+    return "".join(map(str, ["the result", *path]))
+
+
+def _place_in(ref: Ref, content: Any, path: Sequence[Any]) -> str:
+    """What a path leads to in `content_values`."""
+    if not path or isinstance(ref, Array | Cell):
+        return describe(ref)
+    (at, *rest), steps = path, [*path]
+    if isinstance(ref, Dict | Instance):
+        if not at.key:
+            return f"the tuple of {'keys' if isinstance(ref, Dict) else 'attributes'} of {describe(ref)}"
+        key = list(content)[at.key - 1]
+        steps = [AtIndex(key) if isinstance(ref, Dict) else AtName(key), *rest]
+    return f"{''.join(map(str, steps))} of {describe(ref)}"
 
 
 @primitive("cond")
@@ -113,14 +143,14 @@ def _cond(s: Specialiser, test: Node, then: Callable[[], Any], otherwise: Callab
     refs = list(dict.fromkeys(ref for changed in changes for ref in changed))
     whole = [abstract(result, heap=changed) for result, changed in zip(results, changes, strict=True)]
     with allow_unions(s.unions):
-        joined = [join(whole[0], whole[1], "", *changes)]
+        joined = [join(whole[0], whole[1], (), *changes)]
     sides = [[results[0]], [results[1]]]
     for ref in refs:
         contents = [content_values(ref, changed.get(ref, ref.content)) for changed in changes]
         for side, content in zip(sides, contents, strict=True):
             side.append(content)
         forms = [abstract(content, heap=changed) for content, changed in zip(contents, changes, strict=True)]
-        joined.append(join(forms[0], forms[1], f" ({describe(ref)}) ", *changes))
+        joined.append(join(forms[0], forms[1], (InContent(ref, changes[0].get(ref, ref.content)),), *changes))
     flat = [
         [n for x, p in zip(side, joined, strict=True) for n in flatten(x, p, changed)]
         for side, changed in zip(sides, changes, strict=True)

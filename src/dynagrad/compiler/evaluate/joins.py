@@ -59,10 +59,42 @@ SHARED = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class AtIndex:
+    """A step of a path: to an item."""
+
+    key: Any
+
+    def __str__(self) -> str:
+        return f"[{self.key!r}]"
+
+
+@dataclass(frozen=True, slots=True)
+class AtName:
+    """A step of a path: to an attribute, or to a variable of a function."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return f".{self.name}"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class InContent:
+    """The first step of a path: to the content of a reference, as a tuple (`choices.content_values`)."""
+
+    ref: Ref
+    content: Any
+
+
+Path = tuple[AtIndex | AtName | InContent, ...]
+"""From a value to a part of it."""
+
+
 class Mismatch(Exception):
     """Two values that cannot be joined: what they are, and the path to them."""
 
-    def __init__(self, path: str, a: Any, b: Any) -> None:
+    def __init__(self, path: Path, a: str, b: str) -> None:
         super().__init__(path, a, b)
         self.path, self.a, self.b = path, a, b
 
@@ -216,7 +248,7 @@ def expanded(p: AbstractValue, heap: Heap = NOW) -> AbstractValue:
 _ORDER = {"boolean": 0, "integer": 1, "real": 2}
 
 
-def join(p: AbstractValue, q: AbstractValue, path: str = "", first: Heap = NOW, second: Heap = NOW) -> AbstractValue:
+def join(p: AbstractValue, q: AbstractValue, path: Path = (), first: Heap = NOW, second: Heap = NOW) -> AbstractValue:
     """The least abstract value above two, whose references have the contents of two heaps. Raises Mismatch."""
     if isinstance(p, Static) and isinstance(q, Static) and same(p.value, q.value):
         return p
@@ -237,9 +269,9 @@ def join(p: AbstractValue, q: AbstractValue, path: str = "", first: Heap = NOW, 
             names = a.key[-1]
         elif a.key[0] == "function":
             names = [*a.key[2], *a.key[3]]
+        step = AtIndex if a.key[0] in ("tuple", "list", "dict") else AtName
         merged = tuple(
-            join(x, y, f"{path}[{n!r}]" if a.key[0] in ("tuple", "list", "dict") else f"{path}.{n}", first, second)
-            for n, x, y in zip(names, a.parts, b.parts, strict=True)
+            join(x, y, (*path, step(n)), first, second) for n, x, y in zip(names, a.parts, b.parts, strict=True)
         )
         return Structured(a.key, merged, a.make)
     types = _type_in(a), _type_in(b)
@@ -268,13 +300,13 @@ def allow_unions(allowed: bool = True) -> Iterator[None]:
         _unions.reset(before)
 
 
-def _different(p: AbstractValue, q: AbstractValue, path: str, first: Heap, second: Heap) -> AbstractValue:
+def _different(p: AbstractValue, q: AbstractValue, path: Path, first: Heap, second: Heap) -> AbstractValue:
     if not _unions.get():
         raise Mismatch(path, describe_abstract(p), describe_abstract(q))
     return _united(p, q, path, first, second)
 
 
-def _united(p: AbstractValue, q: AbstractValue, path: str, first: Heap, second: Heap) -> AbstractValue:
+def _united(p: AbstractValue, q: AbstractValue, path: Path, first: Heap, second: Heap) -> AbstractValue:
     try:
         return Heaped(kinds_of(p, first) | kinds_of(q, second))
     except NoUnion:
@@ -337,7 +369,7 @@ def _dynamic(p: AbstractValue, heap: Heap) -> AbstractValue:
     )
 
 
-def _join_optional(p: AbstractValue, q: AbstractValue, path: str, first: Heap, second: Heap) -> AbstractValue:
+def _join_optional(p: AbstractValue, q: AbstractValue, path: Path, first: Heap, second: Heap) -> AbstractValue:
     """The join where at least one side may be None, but not both are None."""
 
     def value_of(x: AbstractValue, heap: Heap) -> AbstractValue:

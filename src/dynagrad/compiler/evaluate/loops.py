@@ -22,10 +22,22 @@ from .choices import content_from, content_values, mismatch, token_index
 from .heap.tags import without_tags
 from .heap.unions import keys, refined_parts, unions_in
 from .iteration import IterationSpace, iteration_space
-from .joins import AbstractValue, Mismatch, abstract, allow_unions, build, equal, flatten, join, leaf_types
+from .joins import (
+    AbstractValue,
+    AtIndex,
+    InContent,
+    Mismatch,
+    abstract,
+    allow_unions,
+    build,
+    equal,
+    flatten,
+    join,
+    leaf_types,
+)
 from .limits import most_copies
 from .specialiser import Diverges, Specialiser, primitive
-from .values import NOW, Ref, describe, node_of
+from .values import NOW, Ref, node_of
 
 SHORT = 16  # rounds up to which a loop is unrolled
 REPEATED = 64  # copies of a round up to which loops inside each other are unrolled
@@ -324,14 +336,14 @@ def _in_graph(
             test, result = trace_round(given)
         with allow_unions(unions):
             joined = [
-                join(p, abstract(x, heap=changed), f"[{i}]", NOW, changed)
+                join(p, abstract(x, heap=changed), (AtIndex(i),), NOW, changed)
                 for i, (p, x) in enumerate(zip(forms, result, strict=True))
             ]
         refs: dict[Ref, AbstractValue] = {}
         for ref, content in changed.items():
             old = changing.get(ref, abstract(content_values(ref, ref.content)))
             new = abstract(content_values(ref, content), heap=changed)
-            refs[ref] = join(old, new, f" ({describe(ref)})", NOW, changed)
+            refs[ref] = join(old, new, (InContent(ref, content),), NOW, changed)
         stable = all(map(equal, forms, joined)) and refs.keys() == changing.keys()
         if stable and all(equal(changing[ref], refs[ref]) for ref in refs):
             break

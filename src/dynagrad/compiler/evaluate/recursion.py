@@ -152,7 +152,7 @@ def _infer(s: Specialiser, made: Recursive, function: Closure, bound: Mapping[st
             made.arguments = made.joined
             continue
         with allow_unions(s.unions):
-            found = result if made.results is None else join(made.results, result, "the result")
+            found = result if made.results is None else join(made.results, result)
         if made.results is not None and equal(found, made.results) and equal(made.joined, made.arguments):
             return
         made.arguments, made.results = made.joined, found

@@ -80,9 +80,10 @@ def _step(s: Specialiser, captured: tuple[Any, ...], args: Args, _: Named) -> tu
     try:
         return found.present, s.cond(found.present, lambda: _checked_state(found.value), lambda: state)
     except Mismatch as problem:
+        what = "".join(map(str, ("the state", *problem.path)))
         raise Error(
-            f"checkpoint: the state{problem.path} is {problem.b} before a step and {problem.a} after it; a step must "
-            "keep its kind, shape and structure"
+            f"checkpoint: {what} is {problem.b} before a step and {problem.a} after it; a step must keep its kind, "
+            "shape and structure"
         ) from None
 
 
