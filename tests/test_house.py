@@ -135,6 +135,47 @@ def f(): setattr(Number, "shape", 5)
     assert set_from_outside(ast.parse(text)) == ["Number.shape", "node.VARIABLE", "setattr(Number, 'shape', 5)"]
 
 
+FOREIGN = {"_asdict", "_at_fork_reinit", "_fields", "_field_defaults", "_make", "_replace"}  # of named tuples, of locks
+FOREIGN |= {"_ARRAY_API", "_NoValue", "_exit", "_getframe", "_handle", "_load", "_lru_cache_wrapper", "_run_exitfuncs"}
+"""Private names of Python and of other packages that are used."""
+
+
+def private_names_of_others(tree: ast.AST) -> list[str]:
+    """The private names that a file uses, of modules it imports or of objects other than `self`, and that it does not
+    set or define."""
+    own: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            own.add(node.name)
+        elif isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Store):
+            own.add(node.id if isinstance(node, ast.Name) else node.attr)
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.level or (node.module or "").startswith("dynagrad")):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.Attribute) and not (isinstance(node.value, ast.Name) and node.value.id == "self"):
+            names = [] if node.attr in own | FOREIGN else [node.attr]
+        else:
+            continue
+        found += [name for name in names if name.startswith("_") and not name.startswith("__")]
+    return found
+
+
+def test_no_file_uses_private_names_of_another() -> None:
+    assert {name: found for name, tree in TREES.items() if (found := private_names_of_others(tree))} == {}
+
+
+def test_private_names_of_others_are_found() -> None:
+    text = """
+from .gradients import _vjp
+class Own:
+    def f(self, other, chart):
+        self._x = other._x
+        return self._inherited, chart._run, chart.__class__, np._NoValue
+"""
+    assert private_names_of_others(ast.parse(text)) == ["_vjp", "_run"]
+
+
 REASONS = ("for a quick start", "an optional package", "an optional part of Python")
 """What an import inside a function may be for; a comment on its line says which."""
 

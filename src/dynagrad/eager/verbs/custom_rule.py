@@ -22,7 +22,7 @@ from ..kinds import plain, zero_like
 from ..numbers import Number
 from ..perturbations import located
 from ..pytree import is_function, is_real, parts
-from .gradients import _vjp as vjp_unchecked
+from .gradients import vjp_unchecked
 
 Function = Callable[..., Any]
 

@@ -347,7 +347,7 @@ def vjp(f: Function, *primals: Any) -> tuple[Any, Pullback]:
     (45.0, (24.0,))
     """
     needs_function("vjp", f)
-    value, pullback = _vjp("vjp", f, primals)
+    value, pullback = vjp_unchecked("vjp", f, primals)
 
     def back(cotangent: Any) -> Any:
         found = pullback(cotangent)
@@ -361,7 +361,7 @@ def vjp(f: Function, *primals: Any) -> tuple[Any, Pullback]:
 def rows(verb: str, f: Function, x: Any) -> tuple[Any, Function]:
     """The value at x, and a function from unit vectors to rows of the Jacobian; a row does not depend on components
     other than its own, even where these have infinite derivatives."""
-    value, pullback = _vjp(verb, f, (x,))
+    value, pullback = vjp_unchecked(verb, f, (x,))
 
     def row(unit: Any) -> Any:
         found = pullback(unit)
@@ -372,7 +372,8 @@ def rows(verb: str, f: Function, x: Any) -> tuple[Any, Function]:
     return result(verb, value), row
 
 
-def _vjp(verb: str, f: Function, primals: Sequence[Any], *, once: bool = False) -> tuple[Any, Pullback]:
+def vjp_unchecked(verb: str, f: Function, primals: Sequence[Any], *, once: bool = False) -> tuple[Any, Pullback]:
+    """`vjp` of arguments that are not checked, for `verb`; with `once` the pullback is called only once."""
     inputs = tuple([argument(verb, i, x) for i, x in enumerate(primals)])
     tape = Tape()
     arguments = wrapped(tape, inputs)
@@ -410,7 +411,7 @@ def _value_and_gradient(f: Function, xs: tuple[Any, ...], alone: bool, copied: C
             f"for other results there are dg.jacrev, dg.vjp and dg.jacfwd{place()}"
         )
 
-    value, pullback = _vjp("grad", one, xs, once=True)
+    value, pullback = vjp_unchecked("grad", one, xs, once=True)
     if is_function(value):
         inputs = pullback._function.arguments  # type: ignore[attr-defined]  # functions take attributes
         f = copied()  # for calls of the value, too

@@ -101,12 +101,14 @@ def _occurring(source: Source) -> dict[str, Span]:
 
 
 def priority_items(declaration: PriorityDeclaration) -> list[Item]:
+    """The items whose values a priority is computed from, other than the one it is for."""
     return [
-        n.item for n in _priority_nodes(declaration) if isinstance(n, ItemValue | Side) and n.item != declaration.item
+        n.item for n in priority_nodes(declaration) if isinstance(n, ItemValue | Side) and n.item != declaration.item
     ]
 
 
-def _priority_nodes(declaration: PriorityDeclaration) -> Iterator[PriorityExpression]:
+def priority_nodes(declaration: PriorityDeclaration) -> Iterator[PriorityExpression]:
+    """All expressions in a priority."""
     stack: list[PriorityExpression] = [declaration.expression]
     while stack:
         node = stack.pop()

@@ -189,13 +189,13 @@ def check_bound(rules: Rules, report: Reporter) -> None:
             if antecedent.item.key in externals:
                 for variable in _unbound(item_variables(antecedent.item), bound, fresh):
                     raise report.error(
-                        f"Nothing binds {_named(variable)}: `{antecedent.item.key}` is external, so a function "
+                        f"Nothing binds {quoted(variable)}: `{antecedent.item.key}` is external, so a function "
                         "computes its value from arguments that other items must give.",
                         variable.span,
                     )
         for variable in _unbound(item_variables(rule.head), bound, fresh):
             raise report.error(
-                f"Nothing binds {_named(variable)}, which stands in the head: an item of the right side or an equation "
+                f"Nothing binds {quoted(variable)}, which stands in the head: an item of the right side or an equation "
                 "after `for` must give it values.",
                 variable.span,
             )
@@ -204,7 +204,7 @@ def check_bound(rules: Rules, report: Reporter) -> None:
                 named = (v for v in item_variables(condition.item) if not v.anonymous)
                 for variable in _unbound(named, bound, fresh):
                     raise report.error(
-                        f"Nothing binds {_named(variable)}, which stands after `not`: bind it elsewhere, or write `_` "
+                        f"Nothing binds {quoted(variable)}, which stands after `not`: bind it elsewhere, or write `_` "
                         "for any value.",
                         variable.span,
                     )
@@ -213,13 +213,14 @@ def check_bound(rules: Rules, report: Reporter) -> None:
                     what = "comparison" if isinstance(condition, Comparison) else "equation"
                     hint = " An equation is solved for one variable under `+`, `-` and `*` by a constant."
                     raise report.error(
-                        f"Nothing binds {_named(variable)}, which stands in a{'n' * (what == 'equation')} {what}."
+                        f"Nothing binds {quoted(variable)}, which stands in a{'n' * (what == 'equation')} {what}."
                         f"{hint if what == 'equation' else ''}",
                         variable.span,
                     )
 
 
-def _named(variable: Variable) -> str:
+def quoted(variable: Variable) -> str:
+    """A variable as errors name it."""
     return "`_`" if variable.anonymous else f"the variable `{variable.name}`"
 
 

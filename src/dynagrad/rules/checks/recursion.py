@@ -18,8 +18,8 @@ from ..syntax import (
     Numeral,
     VariableValue,
 )
-from .declarations import _priority_nodes, priority_items
-from .each_rule import _named
+from .declarations import priority_items, priority_nodes
+from .each_rule import quoted
 from .report import Reporter
 
 
@@ -187,14 +187,14 @@ def check_priorities(rules: Rules, report: Reporter) -> None:
     component_of = {key: component for component in rules.components for key in component}
     for declaration in rules.priorities:
         own = {variable.name for variable in item_variables(declaration.item) if not variable.anonymous}
-        for node in _priority_nodes(declaration):
+        for node in priority_nodes(declaration):
             if isinstance(node, VariableValue) and node.name not in own:
                 raise report.error(f"`{node.name}` is not a variable of `{show(declaration.item)}`.", node.span)
         for item in priority_items(declaration):
             for variable in item_variables(item):
                 if variable.name not in own:
                     raise report.error(
-                        f"Which `{item.key}` is meant is not known: {_named(variable)} does not stand in "
+                        f"Which `{item.key}` is meant is not known: {quoted(variable)} does not stand in "
                         f"`{show(declaration.item)}`.",
                         variable.span,
                     )
