@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from ..errors import Error
-from ..ir.code import family_of
+from ..ir.code import code_of, family_of
 from ..ir.control import EMPTY, LOOPS, PART, POP, PUSH, REPEAT, Branches, Graph, Loop, part, part_types, pop, push
 from ..ir.node import Node, order, substitute
 from ..ir.operation import Trait
@@ -27,7 +27,7 @@ def _saves(node: Node) -> bool:
     family = family_of(operation)
     if family is not None and family.role == "view" and len(node.arguments) == 1:
         return node.type.size * 8 < node.arguments[0].type.size  # a small part of a large array
-    return not operation.elementwise and operation.name not in ("variable", "constant")
+    return not (operation.elementwise or node.is_variable or node.is_constant)
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ def choose_residuals(
             if node.type.kind == "stack":
                 stacks[node] = None
                 continue
-            if everything and node.operation.name == "item" and node.arguments[0] in own:
+            if everything and code_of(node)[:1] == ("item",) and node.arguments[0] in own:
                 pieces.setdefault(node.arguments[0], []).append(node)
                 continue
             if node in own or (_saves(node) if everything else node.operation in (PART, FRESH_TAG)):

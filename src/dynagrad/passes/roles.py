@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from ..ir.code import FAMILIES, code_of
 from ..ir.control import COND, EMPTY, LOOPS, PART, POP, PUSH, REPEAT, Graph, Loop
 from ..ir.node import Node
-from ..ir.ops.places import HOLE, Pattern, Slice
+from ..ir.ops.places import Pattern, Slice, on_axes
 from ..ir.types import Shape
 from .loops.index_forms import Form, Index, flat, name, number, strides
 from .views import is_view, places_of, through
@@ -224,16 +224,8 @@ def holes_of(node: Node) -> list[tuple[Node, int]]:
         return []
     pattern, indices = read
     shape = node.shape if code_of(node)[0] == "place" else node.arguments[0].shape
-    holes = iter(indices)
-    out = []
-    axis = 0
-    for entry in pattern:
-        if isinstance(entry, Slice | int):
-            axis += 1
-        elif entry == HOLE:
-            out.append((next(holes), shape[axis]))
-            axis += 1
-    return out
+    axes = zip(on_axes(pattern, indices), shape, strict=True)
+    return [(hole, length) for (_, hole), length in axes if hole is not None]
 
 
 def overwritten(node: Node) -> Node | None:

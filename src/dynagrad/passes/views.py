@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
 from ..ir.code import FAMILIES, code_of, pattern_at
 from ..ir.node import Node, constant
 from ..ir.operation import Operation
-from ..ir.ops.places import HOLE, NEW, Pattern, Slice
+from ..ir.ops.places import NEW, Pattern, Slice, entries
 from ..ir.types import Shape
 from .loops.index_forms import ZERO, Form, Index, delinearise, flat, number
 
@@ -53,14 +52,12 @@ def broadcast(index: Index, shape: Shape) -> Index:
     return tuple(ZERO if n == 1 else form for form, n in zip(index[skip:], shape, strict=True))
 
 
-def at_pattern(pattern: Sequence[Any], holes: Sequence[Node], shape: Shape, index: Index, ask: Ask) -> Index:
+def at_pattern(pattern: Pattern, holes: Sequence[Node], shape: Shape, index: Index, ask: Ask) -> Index:
     """The index in an array of a shape, from an index in what a pattern selects of it."""
     arrays = [h for h in holes if h.ndim]
-    filling = iter(holes)
-    entries = [(e, next(filling) if not isinstance(e, Slice) and e == HOLE else None) for e in pattern]
     if arrays:
         common = np.broadcast_shapes(*(h.shape for h in arrays))
-        advanced = [k for k, (e, _) in enumerate(entries) if not isinstance(e, Slice) and e != NEW]
+        advanced = [k for k, e in enumerate(pattern) if not isinstance(e, Slice) and e != NEW]
         together = advanced[-1] - advanced[0] + 1 == len(advanced)
         start = advanced[0] if together else 0  # before the first of them each entry makes one axis
         inner = index[start : start + len(common)]
@@ -68,7 +65,7 @@ def at_pattern(pattern: Sequence[Any], holes: Sequence[Node], shape: Shape, inde
     left = iter(index)
     axes = iter(shape)
     out: list[Form] = []
-    for entry, hole in entries:
+    for entry, hole in entries(pattern, holes):
         if isinstance(entry, Slice):
             next(axes)
             out.append(next(left) * entry.step + entry.start)

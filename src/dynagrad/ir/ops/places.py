@@ -10,8 +10,9 @@ the end; an index out of range is an error at run time.
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -41,16 +42,31 @@ class Slice:
 HOLE = "hole"
 """In a pattern: an index that is an argument."""
 NEW = "new axis"
+H = TypeVar("H")
 Pattern = tuple[Any, ...]  # of whole numbers, Slice, NEW and HOLE; one for each axis of the array, and new ones
+
+
+def entries(pattern: Pattern, holes: Iterable[H]) -> Iterator[tuple[Any, H | None]]:
+    """Each entry of a pattern, with what fills it where it is a hole.
+
+    >>> list(entries((Slice(0, 3, 1), HOLE, 2), ["i"]))
+    [(Slice(start=0, stop=3, step=1), None), ('hole', 'i'), (2, None)]
+    """
+    filling = iter(holes)
+    for entry in pattern:
+        yield entry, next(filling) if entry == HOLE else None
+
+
+def on_axes(pattern: Pattern, holes: Iterable[H]) -> Iterator[tuple[Any, H | None]]:
+    """The same for the axes of the array that is indexed: without new axes."""
+    return (found for found in entries(pattern, holes) if found[0] != NEW)
 
 
 def index_of(pattern: Pattern, holes: tuple[Any, ...]) -> tuple[Any, ...]:
     """The index for numpy, from a pattern and the values of its holes."""
-    filling = iter(holes)
     out: list[Any] = []
-    for entry in pattern:
-        if entry is HOLE or entry == HOLE:
-            hole = next(filling)
+    for entry, hole in entries(pattern, holes):
+        if hole is not None:
             out.append(int(hole) if np.ndim(hole) == 0 else np.asarray(hole).astype(np.int64))
         elif entry == NEW:
             out.append(None)

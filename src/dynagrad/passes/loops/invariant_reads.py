@@ -17,16 +17,18 @@ It is long because the conditions for hoisting are one proof, whose parts rest o
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from ...ir.code import code_of
 from ...ir.control import COND, PART, REPEAT, WHILE, Branches, Graph, Loop, make_cond, make_loop, parts
 from ...ir.node import Node, fresh, intern, order, substitute
 from ...ir.ops import integers
 from ...ir.ops import scalars as ops
-from ...ir.ops.places import HOLE, NEW, Slice, item
+from ...ir.ops.places import NEW, Slice, item, on_axes
 from ...ir.types import integer
+from ..views import places_of
 from .linear_forms import MOST_STEP, RULES, Bounds, Form, name, number
 
 WORTH = 2
@@ -189,7 +191,7 @@ class _Accesses:
         if first not in versions or not kind:
             self.spoil(versions.get(first))
             return
-        index = tuple(self.run.interval(entry, hole, scope) for entry, hole in _entries(rest[0], rest[1]))
+        index = tuple(self.run.interval(entry, hole, scope) for entry, hole in on_axes(*rest))
         access = _Access(versions[first], node, trail, index, often, scope)
         if kind == "item":
             self.reads.append(access)
@@ -230,20 +232,8 @@ def _counts(node: Node) -> bool:
 
 def _places(node: Node) -> tuple[Any, ...]:
     """For reads and writes of elements: the family, the pattern, and the indices in its holes; () for other nodes."""
-    code = node.operation.code
-    if not isinstance(code, tuple) or code[0] not in ("item", "set_at", "add_at"):
-        return ()
-    return code[0], code[1], node.arguments[1 if code[0] == "item" else 2 :]
-
-
-def _entries(pattern: Sequence[Any], holes: Sequence[Node]) -> Iterator[tuple[Any, Node | None]]:
-    """The entry of a pattern on each axis, and the index in it where it is a hole."""
-    filling = iter(holes)
-    for entry in pattern:
-        if not isinstance(entry, str):
-            yield entry, None
-        elif entry == HOLE:
-            yield entry, next(filling)
+    kind, read = code_of(node)[:1], places_of(node)
+    return () if read is None or kind not in (("item",), ("set_at",), ("add_at",)) else (*kind, *read)
 
 
 # -- the pass ----------------------------------------------------------------------------------------------------------
@@ -414,7 +404,7 @@ class _Pass:
                 continue
             _, pattern, holes = _places(read)
             known = [h for hole in holes if (h := _home(hole, inner)) is not None]
-            reached = zip(_entries(pattern, holes), array.shape, strict=True)
+            reached = zip(on_axes(pattern, holes), array.shape, strict=True)
             if len(known) == len(holes) and all(self.in_range(h, n, inner) for (_, h), n in reached):
                 found[read] = _Row(intern(read.operation, (array, *known), None, read.type), ())
         return found
@@ -475,7 +465,7 @@ class _Pass:
             return None
         before: list[Any] = []
         after: list[Any] = []
-        for (entry, hole), n in zip(_entries(pattern, holes), array.shape, strict=True):
+        for (entry, hole), n in zip(on_axes(pattern, holes), array.shape, strict=True):
             if isinstance(entry, Slice):
                 before.append(entry.python())
                 after.append(slice(None))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from ...ir.control import PART, POP, PUSH, Loop
 from ...ir.node import Node, order, use_counts
-from ...ir.ops.places import NEW, Slice
+from ...ir.ops.places import NEW, Slice, entries
 from ...ir.types import Type, bytes_of, integer
 from ..roles import role
 from ..views import places_of
@@ -104,8 +104,7 @@ def independent(loop: Loop) -> bool:
             versions[node] = state
         elif kind != "view" or node.shape:
             return False
-        holes = iter(read[1])
-        accesses[state].append(tuple(next(holes) if isinstance(e, str) else e for e in read[0]))
+        accesses[state].append(tuple(entry if hole is None else hole for entry, hole in entries(*read)))
     for i, variable in enumerate(others[: loop.states]):
         if variable.shape and (versions.get(body.outputs[i]) != i or not _one_round_each(accesses[i], forms)):
             return False

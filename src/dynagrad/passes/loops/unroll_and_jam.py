@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ...ir.code import code_of
 from ...ir.control import EMPTY, LOOPS, REPEAT, Graph, Loop, make_loop, part, parts
 from ...ir.node import Node, fresh, intern, order, substitute, use_counts, whole
 from ...ir.ops import integers
 from ...ir.ops.cells import FRESH_TAG
+from ...ir.ops.places import NEW, entries
 from ...ir.ops.scalars import add
 from ...ir.types import integer
 from ..in_place_sums import adds_to, sum_in_place
@@ -104,13 +106,11 @@ def _entries(node: Node, known: dict[Node, Form | None]) -> Entries | None:
     read = places_of(node)
     if read is None:
         return None
-    holes = iter(read[1])
     out: Entries = []
-    for entry in read[0]:
-        if isinstance(entry, str):
-            hole = next(holes) if entry == "hole" else None
-            if hole is None:
-                return None  # a new axis
+    for entry, hole in entries(*read):
+        if entry == NEW:
+            return None
+        if hole is not None:
             out.append(None if hole.shape else form_of(hole, known))
         else:
             out.append(number(entry) if isinstance(entry, int) else None)
@@ -126,18 +126,17 @@ def _independent(body: Graph, inner: Node, state: int, before: set[Node]) -> boo
     writes: list[Entries] = []
     at = body.outputs[state]
     while at is not variable:
-        code = at.operation.code
-        entries = _entries(at, known) if isinstance(code, tuple) and code[0] in ("add_at", "set_at") else None
-        if entries is None:
+        write = _entries(at, known) if code_of(at)[:1] in (("add_at",), ("set_at",)) else None
+        if write is None:
             return False
-        writes.append(entries)
+        writes.append(write)
         if at in before:
             return False
         at = at.arguments[0]
     reads: list[Entries | None] = []
     for x in order(body.outputs):
         if x in before and variable in set(x.arguments):
-            single = x.operation.name == "item" and x.arguments[0] is variable
+            single = code_of(x)[:1] == ("item",) and x.arguments[0] is variable
             reads.append(_entries(x, known) if single else None)
     what: Graph = inner.attribute.body
     within: dict[Node, Form | None] = {what.inputs[0]: name("#inner")}
@@ -151,7 +150,7 @@ def _independent(body: Graph, inner: Node, state: int, before: set[Node]) -> boo
             within[v] = form_of(a, known)
     for x in order(what.outputs):
         if any(a in seen for a in x.arguments):
-            reads.append(_entries(x, within) if x.operation.name == "item" and x.arguments[0] in seen else None)
+            reads.append(_entries(x, within) if code_of(x)[:1] == ("item",) and x.arguments[0] in seen else None)
     if any(o in seen for o in what.outputs):
         return False
     shape = variable.shape
@@ -215,7 +214,7 @@ def _unrolled(node: Node, body: Graph, inner: Node, sums: dict[int, int], later:
 def _joined(node: Node) -> Node:
     """Two additions to the same element as one."""
     base = node.arguments[0]
-    if node.operation.name != "add_at" or base.operation is not node.operation:
+    if code_of(node)[:1] != ("add_at",) or base.operation is not node.operation:
         return node
     (start, first, *places), (_, second, *others) = base.arguments, node.arguments
     if first.type is not second.type or any(a is not b for a, b in zip(places, others, strict=True)):
