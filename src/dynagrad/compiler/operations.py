@@ -19,7 +19,7 @@ from ..ir.builders import merge
 from ..ir.control import Graph, zero
 from ..ir.node import Node, fresh
 from ..ir.operation import Operation
-from ..ir.ops import arrays
+from ..ir.ops.ravelling import ravel, unravel
 from ..ir.ops.scalars import where
 from ..ir.types import array, boolean
 from ..ir.types import arrays as arrays_of
@@ -27,13 +27,15 @@ from ..ir.types import arrays as arrays_of
 _MOST = 2.0**53  # whole numbers below this are exact as reals
 
 
-def concatenated(outputs: Sequence[Node]) -> Node:
-    """All outputs concatenated into a vector; a single output as it is."""
-    if len(outputs) == 1:
-        return outputs[0]
-    flat = [arrays.reshape((o.type.size,))(o) for o in outputs]
-    whole: Node = arrays.concatenate(0, len(flat))(*flat)
+def _together(outputs: Sequence[Node]) -> Node:
+    """All outputs as one vector; a single output as it is."""
+    whole: Node = ravel(outputs) if len(outputs) > 1 else outputs[0]
     return whole
+
+
+def apart(result: Any, shapes: Sequence[tuple[int, ...]]) -> list[Any]:
+    """The outputs of these shapes, from the result of an operation of a graph."""
+    return unravel(result, shapes) if len(shapes) > 1 else [result]
 
 
 def operation_of(graph: Graph, name: str) -> Operation:
@@ -45,7 +47,7 @@ def operation_of(graph: Graph, name: str) -> Operation:
     >>> double(4.0)
     8.0
     """
-    result = concatenated(graph.outputs)
+    result = _together(graph.outputs)
     whole = Graph(graph.inputs, (result,))
     native = Native(whole, name)
     derived: dict[Any, Any] = {}
@@ -90,7 +92,7 @@ def operation_of(graph: Graph, name: str) -> Operation:
         if made is None:
             return [None] * len(wanted)
         flat = made(*xs, delta) if counts is None else made(*xs, delta, counts)
-        parts = dict(zip(places, _split(flat, [graph.inputs[i].type.shape for i in places]), strict=True))
+        parts = dict(zip(places, apart(flat, [graph.inputs[i].type.shape for i in places]), strict=True))
         return [parts.get(i) for i in wanted]
 
     return Operation(
@@ -113,18 +115,3 @@ def _exact(name: str, i: int, x: Any, kind: str) -> Any:
             "derivative; make them smaller, or let the function capture them"
         )
     return found.astype(np.int64 if kind == "integer" else bool)
-
-
-def _split(flat: Any, shapes: Sequence[tuple[int, ...]]) -> list[Any]:
-    """The outputs that were concatenated into a vector."""
-    if len(shapes) == 1:
-        return [flat]
-    out, at = [], 0
-    for shape in shapes:
-        size = 1
-        for n in shape:
-            size *= n
-        piece = arrays.getitem(slice(at, at + size))(flat) if shape else arrays.getitem(at)(flat)
-        out.append(arrays.reshape(shape)(piece) if shape and len(shape) != 1 else piece)
-        at += size
-    return out

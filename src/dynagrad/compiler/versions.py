@@ -26,10 +26,9 @@ from ..ir import Node
 from ..ir.control import Graph
 from ..ir.node import as_node
 from ..ir.operation import Operation
-from ..ir.ops.ravelling import unravel
 from ..runtime import walking
 from .evaluate.signatures import leaf_type, parts_of, structure
-from .operations import operation_of
+from .operations import apart, operation_of
 from .specialised import Specialised, key_of, specialised
 
 
@@ -122,8 +121,7 @@ class Version:
         if self._reals:
             found = lift(self._operation, tuple(leaves))
             shapes = [outputs[i].type.shape for i in self._reals]
-            parts = unravel(found, shapes) if len(shapes) > 1 else [found]  # one result stands for itself
-            for i, part in zip(self._reals, parts, strict=True):
+            for i, part in zip(self._reals, apart(found, shapes), strict=True):
                 values[i] = part
         return self.made.output(values)
 

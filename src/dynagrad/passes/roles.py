@@ -7,6 +7,7 @@ where that has no such function, of Python (`whole`).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -116,10 +117,7 @@ def _einsum(node: Node, inputs: tuple[str, ...], output: str) -> Fold | None:
             length[letter] = n if length.get(letter, 1) == 1 else length[letter]
     if any(letter not in length for letter in output):
         return None
-    total = 1
-    for n in length.values():
-        total *= n
-    if len(length) > 2 and total > LARGEST_LOOPED and code_of(node)[0] == "matmul":
+    if len(length) > 2 and math.prod(length.values()) > LARGEST_LOOPED and code_of(node)[0] == "matmul":
         return None
     order = _best_order(node, inputs, output, length)
     at = {letter: k for k, letter in enumerate(order)}
@@ -210,11 +208,6 @@ def update_of(node: Node) -> Update:
             start += x.shape[axis]
         pieces.append(Piece(tuple(at), (), x, False))
     return Update(None, False, tuple(pieces))
-
-
-def simple(piece: Piece) -> bool:
-    """Whether a piece is a single element."""
-    return not any(isinstance(e, Slice) for e in piece.pattern) and not any(h.ndim for h in piece.holes)
 
 
 def holes_of(node: Node) -> list[tuple[Node, int]]:

@@ -9,14 +9,15 @@ update in place comes after all readers of the array, where the dependences allo
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from ..ir.code import code_of
-from ..ir.control import CALL, COND, EMPTY, LOOPS, PART, POP, PUSH, REPEAT, WHILE, Graph, part_types
+from ..ir.control import CALL, COND, LOOPS, PUSH, REPEAT, WHILE, Graph, part_types
 from ..ir.node import Node, order
 from ..ir.types import Shape
-from .roles import Fold, fold_of, role, simple, update_of
+from .roles import Fold, fold_of, role, update_of
 from .views import places_of
 
 LARGEST_CLUSTER = 250  # nodes
@@ -195,7 +196,7 @@ class _Scheduler:
                     elsewhere = elsewhere or self.roles[user] == "view"
                 else:
                     fold = self.folds.get(user)
-                    total += _size(fold.domain) if fold is not None else max(user.type.size, 1)
+                    total += math.prod(fold.domain) if fold is not None else max(user.type.size, 1)
                     seen.add(user)
                     moves = self.roles[user] in ("view", "update") or (fold is not None and not fold.plain)
                     elsewhere = elsewhere or moves
@@ -273,7 +274,7 @@ class _Scheduler:
     def _domain(self, node: Node) -> Shape | None:
         fold = self.folds.get(node)
         if fold is not None:
-            return fold.domain if fold.plain and _size(fold.domain) > 1 else None
+            return fold.domain if fold.plain and math.prod(fold.domain) > 1 else None
         return node.shape if self.roles[node] == "each" and node.type.size > 1 else None
 
     def _join(self, candidates: list[int], reads: dict[Node, bool]) -> int | None:
@@ -361,13 +362,3 @@ class _Scheduler:
             for b in self.base(o) if o in self.inline else (o,):
                 last[b] = len(ordered)
         return Schedule([self.steps[at] for at in ordered], stored, self.inline, self.copies, last)
-
-
-def _size(shape: Sequence[int]) -> int:
-    total = 1
-    for n in shape:
-        total *= n
-    return total
-
-
-__all__ = ["EMPTY", "PART", "POP", "Schedule", "ScheduledStep", "schedule", "simple"]

@@ -19,20 +19,10 @@ Call = Callable[..., str]
 """(node, result, *arguments) -> a statement of C++, or a `Status`."""
 
 
-def _axis(node: Node, axis: int) -> tuple[int, int, int]:
-    """The number of elements before an axis, on it, and after it."""
-    shape = node.arguments[0].shape
-    outer = inner = 1
-    for n in shape[:axis]:
-        outer *= n
-    for n in shape[axis + 1 :]:
-        inner *= n
-    return outer, shape[axis], inner
-
-
 def _cumsum(node: Node, out: str, x: str) -> str:
-    outer, n, inner = _axis(node, code_of(node)[1])
-    return f"cumsum({out}, {x}, {outer}, {n}, {inner});"
+    parts = along.split(node.shape, (code_of(node)[1],))
+    assert parts is not None, "it is one axis"
+    return f"cumsum({out}, {x}, {parts[0]}, {parts[1]}, {parts[2]});"
 
 
 RUNTIME: dict[str, Call] = {"cumsum": _cumsum}

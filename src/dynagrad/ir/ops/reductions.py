@@ -7,6 +7,7 @@ so zeros among the factors do no harm.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -102,7 +103,7 @@ def product(axes: Axes, keepdims: bool = False) -> Operation:
 
 
 def _size(shape: Shape, axes: Axes) -> int:
-    return int(np.prod([shape[i] for i in axes], dtype=int))
+    return math.prod(shape[i] for i in axes)
 
 
 def _products_of_others(x: Any) -> Any:

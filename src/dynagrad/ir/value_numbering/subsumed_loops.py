@@ -153,6 +153,3 @@ def _same_attribute(x: Node, y: Node) -> bool:
     if x.is_constant:
         return x is y
     return x.attribute is y.attribute or (x.operation is PART and x.attribute == y.attribute)
-
-
-__all__ = ["subsumed"]

@@ -6,6 +6,7 @@ adjacent, and indices that broadcast along other axes.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from ....ir.code import code_of
@@ -44,11 +45,7 @@ def _cumprod(node: Node, out: str, x: str) -> str | None:
 
 
 def _symmetric(node: Node, out: str, x: str) -> str:
-    n = node.shape[-1]
-    count = 1
-    for m in node.shape[:-2]:
-        count *= m
-    return f"symmetric({out}, {x}, {count}, {n});"
+    return f"symmetric({out}, {x}, {math.prod(node.shape[:-2])}, {node.shape[-1]});"
 
 
 def _along(name: str) -> Rule:
@@ -102,15 +99,8 @@ def _overlaps(node: Node, out: str, d: str) -> str:
     lengths = ", ".join(map(str, given))
     return (
         f"{{ static const int64_t lengths[] = {{{lengths}}}, far[] = {{{', '.join(map(str, far))}}}; "
-        f"overlaps({out}, {_count(shape)}, {d}, {len(given)}, lengths, far); }}"
+        f"overlaps({out}, {math.prod(shape)}, {d}, {len(given)}, lengths, far); }}"
     )
-
-
-def _count(shape: Shape) -> int:
-    count = 1
-    for n in shape:
-        count *= n
-    return count
 
 
 RULES: dict[str, Rule] = {

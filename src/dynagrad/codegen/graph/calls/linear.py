@@ -6,6 +6,7 @@ in both operands.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from ....ir.code import code_of
@@ -16,20 +17,13 @@ from .status import Status
 Rule = Callable[..., str | None]  # (node, result, *arguments); pointers, in C++
 
 
-def _count(shape: Shape) -> int:
-    count = 1
-    for n in shape:
-        count *= n
-    return count
-
-
 def _steps(out: Shape, left: Shape, right: Shape) -> tuple[bool, bool] | None:
     """Whether each operand advances from matrix to matrix, or is the same for all; None where it broadcasts in part."""
     moves = []
     for stack in (left, right):
-        if _count(stack) != 1 and _count(stack) != _count(out):
+        if math.prod(stack) != 1 and math.prod(stack) != math.prod(out):
             return None
-        moves.append(_count(stack) == _count(out) and _count(out) > 1)
+        moves.append(math.prod(stack) == math.prod(out) and math.prod(out) > 1)
     return moves[0], moves[1]
 
 
@@ -43,10 +37,10 @@ def _matmul(node: Node, out: str, a: str, b: str) -> str | None:
     moves = _steps(stack, left[:-2], right[:-2])
     if moves is None:
         return None
-    if _count(stack) == 1:
+    if math.prod(stack) == 1:
         return f"matmul({out}, {a}, {b}, {m}, {k}, {n});"
     steps = m * k * moves[0], k * n * moves[1]
-    return f"matmul({_count(stack)}, {out}, {a}, {steps[0]}, {b}, {steps[1]}, {m}, {k}, {n});"
+    return f"matmul({math.prod(stack)}, {out}, {a}, {steps[0]}, {b}, {steps[1]}, {m}, {k}, {n});"
 
 
 def _solve(node: Node, out: str, a: str, b: str) -> str | None:
@@ -57,9 +51,9 @@ def _solve(node: Node, out: str, a: str, b: str) -> str | None:
     moves = _steps(stack, left[:-2], () if single else right[:-2])
     if moves is None:
         return None
-    if _count(stack) == 1:
+    if math.prod(stack) == 1:
         return Status(f"solve(call, {out}, {a}, {b}, {n}, {m})")
-    return Status(f"solve(call, {_count(stack)}, {out}, {a}, {n * n * moves[0]}, {b}, {n * m * moves[1]}, {n}, {m})")
+    return Status(f"solve(call, {math.prod(stack)}, {out}, {a}, {n * n * moves[0]}, {b}, {n * m * moves[1]}, {n}, {m})")
 
 
 def _solve_lower(node: Node, out: str, a: str, b: str) -> str | None:
@@ -69,7 +63,7 @@ def _solve_lower(node: Node, out: str, a: str, b: str) -> str | None:
     if moves is None:
         return None
     steps, flag = (n * n * moves[0], n * m * moves[1]), "true" if code_of(node)[1] else "false"
-    count = _count(node.shape[:-2])
+    count = math.prod(node.shape[:-2])
     return Status(f"solve_lower(call, {count}, {out}, {a}, {steps[0]}, {b}, {steps[1]}, {n}, {m}, {flag})")
 
 
@@ -79,13 +73,13 @@ def _lower_product(node: Node, out: str, a: str, b: str) -> str | None:
     if moves is None:
         return None
     steps = n * n * moves[0], n * n * moves[1]
-    return f"lower_product({_count(node.shape[:-2])}, {out}, {a}, {steps[0]}, {b}, {steps[1]}, {n});"
+    return f"lower_product({math.prod(node.shape[:-2])}, {out}, {a}, {steps[0]}, {b}, {steps[1]}, {n});"
 
 
 def _of_matrices(name: str) -> Rule:
     def rule(node: Node, out: str, a: str) -> str:
         shape = node.arguments[0].shape
-        text = f"{name}(call, {_count(shape[:-2])}, {out}, {a}, {shape[-1]})"
+        text = f"{name}(call, {math.prod(shape[:-2])}, {out}, {a}, {shape[-1]})"
         strict = name == "inverse" and code_of(node)[1:] == (True,)
         return Status(f"differentiable(call, {text})" if strict else text)
 
@@ -96,7 +90,7 @@ def _of_determinant(place: int) -> Rule:
     def rule(node: Node, out: str, a: str) -> str:
         shape = node.arguments[0].shape
         places = ", ".join(out if i == place else "nullptr" for i in range(3))
-        return Status(f"determinant(call, {_count(shape[:-2])}, {places}, {a}, {shape[-1]})")
+        return Status(f"determinant(call, {math.prod(shape[:-2])}, {places}, {a}, {shape[-1]})")
 
     return rule
 
