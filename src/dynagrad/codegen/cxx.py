@@ -96,6 +96,6 @@ def array(kind: str, name: str, values: Iterable[object], end: str = "0") -> str
     listed = [*map(str, values), end]
     lines: list[str] = []
     for at in range(0, len(listed), 16):
-        lines.append("    " + ", ".join(listed[at : at + 16]))
+        lines.append(INDENT + ", ".join(listed[at : at + 16]))
     body = listed[0] if len(listed) == 1 else "\n" + ",\n".join(lines) + "\n"
     return f"inline constexpr {kind} {name}[] = {{{body}}};"
