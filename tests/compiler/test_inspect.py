@@ -48,9 +48,24 @@ def test_the_cpp_is_what_is_compiled():
     assert dg.cpp(dg.compile(f), 1.0, 2.0) == text
 
 
+def _height(v, steps):
+    height = 0.0
+    for _ in range(steps):
+        v = v - 0.1 * v * v
+        height = height + v
+    return height
+
+
+def test_the_cpp_of_a_gradient_has_the_names_of_the_function():
+    text = dg.cpp(dg.grad(_height), 3.0, 2)
+    assert "const double v_0 = *static_cast<const double*>(inputs[0]);" in text
+
+
 def test_errors_are_those_of_the_compiler():
     with pytest.raises(dg.LiftError):
         dg.graph(lambda x: setattr(x, "a", 1.0), 1.0)
+    with pytest.raises(dg.LiftError, match="<Program: 1 rules, 2 predicates, real> of type Program cannot be called"):
+        dg.cpp(dg.Program("goal += a(_)."))
 
 
 def _descend(slope, a):

@@ -5,7 +5,8 @@ In forward mode, a node of control flow is *extended*: it computes tangents toge
 In reverse mode, it becomes two nodes. The first is *augmented*: it computes the same values and pushes the residuals
 onto a stack. The second runs backward and pops them. `residuals.py` chooses the residuals. Adjoints of values that a
 loop captures are accumulated in states of the backward loop. The results are graphs, so they can be differentiated
-again; the derivative of a stack is a stack.
+again; the derivative of a stack is a stack. Single operations and straight-line graphs are not here, but in
+`derive.py`.
 """
 
 from __future__ import annotations

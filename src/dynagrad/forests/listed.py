@@ -1,4 +1,7 @@
-"""Sequences whose elements are made as they are looked at: items, instances, draws."""
+"""Sequences whose elements are made as they are looked at: items, instances, draws.
+
+Nothing here knows forests.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A step of a derivation: a rule instance over other steps, or a leaf."""
+"""A step of a derivation: a rule instance over other steps, or a leaf.
+
+Nothing is drawn or checked here.
+"""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 An operation is declared once, with its value, derivatives, C++ text and traits. `apply` computes on plain numbers and
 arrays; arguments of other types (nodes of a graph, numbers that carry derivatives) handle an operation themselves,
-through `__apply_operation__`. The operations are declared in `ops/`.
+through `__apply_operation__`. The operations are declared in `ops/`. Nothing here knows graphs, tapes or C++ compilers.
 """
 
 from __future__ import annotations

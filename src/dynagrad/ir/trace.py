@@ -1,4 +1,7 @@
-"""Tracing: makes a graph of a Python function of scalars by calling it once with nodes."""
+"""Tracing: makes a graph of a Python function of scalars by calling it once with nodes.
+
+Loops and branches on values cannot be traced: functions with them are read by `compiler/`.
+"""
 
 from __future__ import annotations
 

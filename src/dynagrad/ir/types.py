@@ -1,4 +1,7 @@
-"""The types of values in a graph: a kind of number, and a static shape."""
+"""The types of values in a graph: a kind of number, and a static shape.
+
+Nothing here knows nodes or operations.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The passes that a graph goes through before native code is written for it, in order.
 
-Graphs inside its branches and loops are prepared when code is written for them.
+Graphs inside its branches and loops are prepared when code is written for them. No pass is written here.
 """
 
 from __future__ import annotations

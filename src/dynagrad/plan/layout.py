@@ -2,7 +2,7 @@
 
 An integer argument of a derived predicate is *bounded* if every rule computes it from bounded ones; its interval is
 then the range of the facts in its domain, extended by constants. A predicate with bounded arguments over small domains
-is stored as a dense array, any other in a hash table.
+is stored as a dense array, any other in a hash table. Indexes follow from joins, and are chosen in `planner.py`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Plans as immutable data: storage, indexes, stages, and the steps of each join."""
+"""Plans as immutable data: storage, indexes, stages, and the steps of each join.
+
+Nothing is decided here.
+"""
 
 from __future__ import annotations
 

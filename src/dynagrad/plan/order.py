@@ -3,7 +3,8 @@
 A *gap* is a lower bound on the difference of two ordered arguments (integers, or atoms that the facts order). Gaps of
 derived predicates follow from those of facts, by abstract interpretation of the rules over difference bounds (Dill
 1989). A *form* maps each item of a stage to an integer. A list of forms is an order if in every recursive rule it is
-lexicographically larger at the head than at each recursive antecedent; then each item is popped once.
+lexicographically larger at the head than at each recursive antecedent; then each item is popped once. Whether a stage
+runs by levels is decided in `strategy.py`.
 """
 
 from __future__ import annotations

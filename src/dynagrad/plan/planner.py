@@ -1,4 +1,7 @@
-"""The planner: `make_plan` decides joins, storage and indexes of the stages that `strategy.py` chose."""
+"""The planner: `make_plan` decides joins, storage and indexes of the stages that `strategy.py` chose.
+
+No facts are read here, only statistics of them, and no C++ is written.
+"""
 
 from __future__ import annotations
 

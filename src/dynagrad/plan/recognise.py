@@ -1,4 +1,7 @@
-"""Recognition of the semiring of plain programs: `min=` over sums is tropical, `+=` over products real, and so on."""
+"""Recognition of the semiring of plain programs: `min=` over sums is tropical, `+=` over products real, and so on.
+
+It looks at the rules alone, never at facts.
+"""
 
 from __future__ import annotations
 

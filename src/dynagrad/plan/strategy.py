@@ -1,6 +1,6 @@
 """The evaluation strategy of each strongly connected component: once, by levels, solved, from an agenda, or by sweeps.
 
-Components that negation or a priority reads are in an earlier stratum.
+Components that negation or a priority reads are in an earlier stratum. Orders themselves are found in `order.py`.
 """
 
 from __future__ import annotations

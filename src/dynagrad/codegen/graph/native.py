@@ -1,4 +1,7 @@
-"""Lazy compilation: a graph that is optimised, compiled and loaded on its first call."""
+"""Lazy compilation: a graph that is optimised, compiled and loaded on its first call.
+
+No C++ is written here.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Choices on dynamic conditions: both branches are specialised, and their results and changes in place joined.
 
 The join of two numbers that differ is a phi node: a select, where both may be computed (if-conversion), or else an
-output of a branch of the graph.
+output of a branch of the graph. How two values are joined is not said here, but in `joins.py`.
 """
 
 from __future__ import annotations

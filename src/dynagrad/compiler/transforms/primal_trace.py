@@ -16,6 +16,7 @@ import numpy as np
 from ...autodiff import derive
 from ...errors import Error, NotDifferentiable
 from ...ir import Node
+from ...ir.names import carry
 from ...ir.node import fresh, order, substitute
 from ...ir.ops.cells import filled
 from ...ir.types import heap
@@ -152,6 +153,9 @@ class PrimalTrace:
         arguments = build(self.form, iter(self.variables), OWNED)
         with s.journal() as changed, s.closed():
             self.value = s.call(f, list(arguments), named or {})
+        for variable, original in self.by.items():
+            if not original.is_constant:
+                carry(variable.birth, original.birth)
         for ref, content in changed.items():
             if ref is s.token:  # checks are made at the arguments
                 s.put(ref, substitute([node_of(content)], self.by)[0])

@@ -1,4 +1,7 @@
-"""Elementary functions on floats with the results of IEEE 754 and C, where Python's `math` raises."""
+"""Elementary functions on floats with the results of IEEE 754 and C, where Python's `math` raises.
+
+No operation is declared here.
+"""
 
 from __future__ import annotations
 

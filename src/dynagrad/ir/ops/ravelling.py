@@ -1,7 +1,8 @@
 """Ravelling: several values as one vector, and back, for algorithms that need all coordinates together.
 
 The elements stand in the order of the values, each in row-major order. Both directions are made of operations, so they
-work on arrays, on numbers with derivatives and on nodes, and can be differentiated.
+work on arrays, on numbers with derivatives and on nodes, and can be differentiated. Structures are not taken apart
+here, but in `eager/pytree.py`.
 """
 
 from __future__ import annotations

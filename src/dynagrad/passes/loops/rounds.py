@@ -1,4 +1,7 @@
-"""What is known of a loop's rounds: words pushed and popped on each stack, whether rounds are independent."""
+"""What is known of a loop's rounds: words pushed and popped on each stack, whether rounds are independent.
+
+Loops are looked at here, not changed.
+"""
 
 from __future__ import annotations
 

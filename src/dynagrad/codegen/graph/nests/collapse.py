@@ -1,4 +1,7 @@
-"""Collapses loops: two become one where every array that the nest reads or writes is contiguous along both."""
+"""Collapses loops: two become one where every array that the nest reads or writes is contiguous along both.
+
+No text is written here.
+"""
 
 from __future__ import annotations
 
