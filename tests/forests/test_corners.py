@@ -33,6 +33,16 @@ def strict(text: str) -> Any:
     return json.loads(text, parse_constant=refuse)
 
 
+def test_a_check_knows_how_the_numbers_of_a_program_are_given() -> None:
+    program, facts = dg.Program(":- semiring log. goal += 0.5 * a(_).", values="probabilities"), {"a/1": [("x", 0.25)]}
+    best = program.run(facts).best("goal")
+    assert program.values == "probabilities" and best.weight == math.log(0.125)
+    best.check(program, facts)
+    best.check(program.source, facts, values="probabilities")
+    with pytest.raises(dg.Error, match="weight"):
+        best.check(program.source, facts)
+
+
 def test_a_forest_may_have_as_many_instances_as_its_limit() -> None:
     chart = dg.Program("path(V) min= path(U) + edge(U,V).  path(a) = 0.").run(
         {"edge/2": [("a", "b", 2.0), ("b", "c", 1.0), ("a", "c", 9.0)]}

@@ -153,6 +153,11 @@ class Program:
         return self._context.scale.name
 
     @property
+    def values(self) -> str:
+        """How its numbers are given: "weights", or "probabilities"."""
+        return "probabilities" if self._probabilities else "weights"
+
+    @property
     def warnings(self) -> tuple[str, ...]:
         """The warnings of the checks."""
         return self._context.rules.warnings

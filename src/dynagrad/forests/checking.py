@@ -144,7 +144,7 @@ def _given(program: Any, facts: Mapping[str, Any], values: str) -> _Given:
     semiring = declared or getattr(program, "semiring", None)
     if values not in ("weights", "probabilities"):
         raise Error(f'values={shown(values)}: it is "weights", the semiring\'s own numbers, or "probabilities"')
-    probabilities = values == "probabilities" or bool(getattr(program, "_probabilities", False))
+    probabilities = "probabilities" in (values, getattr(program, "values", "weights"))
 
     def keys(kind: str) -> frozenset[str]:
         named = [d for d in source.declarations if isinstance(d, PredicateDeclaration) and d.kind == kind]
