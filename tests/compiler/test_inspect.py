@@ -61,6 +61,17 @@ def test_the_cpp_of_a_gradient_has_the_names_of_the_function():
     assert "const double v_0 = *static_cast<const double*>(inputs[0]);" in text
 
 
+def _power(base, n):
+    return 1.0 if n < 1.0 else base * _power(base, n - 1.0)
+
+
+def test_the_cpp_of_a_recursion_and_of_its_derivative_has_the_names_of_the_function():
+    heads = [line for line in dg.cpp(_power, 2.0, 5.0).splitlines() if line.endswith("// _power")]
+    assert heads == ["int64_t function0(Call& call, double base_0, double n_0, double& out0);  // _power"]
+    text = dg.cpp(dg.grad(_power), 2.0, 5.0)
+    assert text.count("double base_0, double n_0") == 4  # declared and defined, forth and back
+
+
 def test_errors_are_those_of_the_compiler():
     with pytest.raises(dg.LiftError):
         dg.graph(lambda x: setattr(x, "a", 1.0), 1.0)

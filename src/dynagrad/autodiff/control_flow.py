@@ -222,7 +222,7 @@ def _call_tangent(node: Node, all_dots: Sequence[Any]) -> Several:
             values, found = _graph_tangents(graph, inputs[:n], dots)
             return [*values, *(zero(made.results[i]) if found[i] is None else found[i] for i in results)]
 
-        define(derived, body)
+        define(derived, body, graph.inputs)
     dots = [zero(made.arguments[i]) if all_dots[i] is None else all_dots[i] for i in smooth]
     called = parts(make_call(Called(derived, node), (*node.arguments, *dots)))
     out: Several = [None] * len(made.results)
@@ -485,8 +485,8 @@ def _derive_call(made: GraphFunction, smooth: list[int], results: list[int]) -> 
         undone, rest = restored(found, residuals, inputs[-1], known)
         return [*undone, rest]
 
-    define(forth, run)
-    define(back, undo)
+    define(forth, run, graph.inputs)
+    define(back, undo, [graph.inputs[i] for i in kept])
 
 
 FLOW.update(tangent=tangent, increments=increments, connected_parts=connected_parts)

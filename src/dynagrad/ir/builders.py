@@ -29,6 +29,7 @@ from .control import (
     part_types,
     parts,
 )
+from .names import carry
 from .node import CONSTANT, VARIABLE, Node, as_node, fresh, intern, order, substitute, whole, with_arguments
 from .ops import integers
 from .ops.cells import FRESH_TAG
@@ -263,20 +264,30 @@ def _joined(graph: Graph, first: int, same: Mapping[int, int], states: Sequence[
 
 
 def function(name: str, arguments: Sequence[Type], results: Sequence[Type], body: Trace) -> GraphFunction:
-    """A function with this body, which may call it and may use nothing but its arguments.
+    """A function with this body, which uses nothing but its arguments.
 
-    >>> from dynagrad.ir import real
-    >>> power = function("power", (real, integer), (real,), lambda x, n: cond(
-    ...     n > 0, lambda: [x * call(power_of, x, n - 1)[0]], lambda: [1.0]))  # doctest: +SKIP
+    >>> from dynagrad.ir import real, variable
+    >>> double = function("double", [real], [real], lambda x: [2.0 * x])
+    >>> double.graph(variable("x"))
+    (2.0 * x,)
     """
     made = GraphFunction(name, arguments, results)
-    define(made, lambda *inputs: body(*inputs))
+    define(made, body)
     return made
 
 
-def define(made: GraphFunction, body: Trace) -> None:
-    """Gives a function its body, which may call the function."""
+def define(made: GraphFunction, body: Trace, named: Sequence[Node] = ()) -> None:
+    """Gives a function its body, which may call the function. The first inputs get the source names of `named`.
+
+    >>> from dynagrad.ir import real, variable
+    >>> power = GraphFunction("power", [real, integer], [real])
+    >>> define(power, lambda x, n: cond(n > 0, lambda: [x * call(power, x, n - 1)[0]], lambda: [1.0]))
+    >>> call(power, variable("x"), 3)[0].type
+    Type(name='real', cxx='double', kind='real', shape=())
+    """
     inputs = tuple(fresh(t) for t in made.arguments)
+    for old, new in zip(named, inputs, strict=False):
+        carry(old.birth, new.birth)
     outputs = as_values(body(*inputs), made.results, f"the function {made.name}")
     known = set(inputs)
     free = [n for n in order(outputs) if n.is_variable and n not in known]

@@ -207,13 +207,10 @@ class UnitWriter(TranslationUnit):
         name = self.functions[function]
         parameters = ["Call& call"]
         inputs: list[Value] = []
-        for k, type in enumerate(function.arguments):
-            if type.shape:
-                parameters.append(f"const {type.cxx}* in{k}")
-                inputs.append(Memory(f"in{k}", False))
-            else:
-                parameters.append(f"{_spelled(type)} in{k}")
-                inputs.append(f"in{k}")
+        for type, node in zip(function.arguments, graph.inputs, strict=True):
+            given = code.named(node, "in")
+            parameters.append(f"const {type.cxx}* {given}" if type.shape else f"{_spelled(type)} {given}")
+            inputs.append(Memory(given, False) if type.shape else given)
         prefer: dict[Node, str] = {}
         for k, (type, node) in enumerate(zip(function.results, graph.outputs, strict=True)):
             parameters.append(f"{type.cxx}* out{k}" if type.shape else f"{_spelled(type)}& out{k}")

@@ -176,6 +176,8 @@ def _run(s: Specialiser, made: Recursive, function: Closure, bound: Mapping[str,
     """The token after the body, and its result, for variables as arguments."""
     values = build(made.arguments, iter(variables), OWNED)
     inner, parameters = _split_arguments(function, bound, values)
+    for name, value in parameters.items():
+        s.name(name, value, None)
     with s.journal() as changed:
         s.level += 1
         s.put(s.token, 0)
