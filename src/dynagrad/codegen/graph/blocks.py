@@ -17,13 +17,13 @@ import numpy as np
 from ...errors import Error
 from ...ir.code import code_of
 from ...ir.control import PART, Graph
-from ...ir.node import Node, order
+from ...ir.node import Node, order, use_counts
 from ...ir.ops.places import NEW, Slice
 from ...ir.ops.scalars import add
 from ...ir.types import Shape, Type, arrays, bytes_of, heap
 from ...passes.loops.index_forms import Form, flat, name, number, strides
 from ...passes.prepare import prepare
-from ...passes.roles import Piece, fold_of, overwritten, role, update_of
+from ...passes.roles import Piece, fold_of, holes_of, overwritten, role, update_of
 from ...passes.schedule import LONG, ScheduledStep, schedule
 from ...passes.views import is_view, through
 from ..cxx import literal
@@ -70,18 +70,13 @@ class Block:
         self.tracks = dict(tracks or {})  # stacks whose offset is a function of the loop counter
         self.all_checked: dict[tuple[Node, int], bool] = {}
         self.parts: dict[Node, dict[int, Node]] = {}
-        self.uses: dict[Node, int] = {}  # how many uses each stack has
+        self.uses = use_counts(graph.outputs)
         for node in order(graph.outputs):
             if node.type is heap:
                 program.uses.add("heap")
             if node.operation is PART:
                 self.parts.setdefault(node.arguments[0], {})[node.attribute] = node
-            for a in node.arguments:
-                if a.type.kind == "stack":
-                    self.uses[a] = self.uses.get(a, 0) + 1
-        for o in graph.outputs:
-            self.uses[o] = self.uses.get(o, 0) + 1
-        self.sums = _sums(graph)
+        self.sums = _sums(graph, self.uses)
         self.prefer = self._preferences(dict(prefer or {}))
         self.in_place = in_place
         self.given = {v.text for v in inputs if isinstance(v, Memory)}
@@ -104,7 +99,7 @@ class Block:
     def stack(self, node: Node) -> str:
         """A stack that will be pushed on or popped: a copy of the variable if it has other uses."""
         name = self.number(node)
-        if self.uses.get(node, 0) <= 1:
+        if self.uses[node] <= 1:
             return name
         copy = self.code.name("stack")
         self.code.line(f"Stack {copy} = {name}.again();")
@@ -448,26 +443,16 @@ class Block:
         for piece in update.pieces:
             domain = self._region(piece.pattern, piece.holes)
             if size(domain):
-                write = functools.partial(_write, piece, pointer, node.shape)
-                self._nest(domain, set(), write)
+                self._nest(domain, set(), functools.partial(_write, piece, pointer, node.shape))
         return None
 
     def before_update(self, node: Node) -> None:
         """Writes the checks of an update's indices, before its loops."""
-        update = update_of(node)
-        for piece in update.pieces:
-            holes = iter(piece.holes)
-            axis = 0
-            for entry in piece.pattern:
-                if isinstance(entry, str) and entry == NEW:
-                    continue
-                if isinstance(entry, str):
-                    hole = next(holes)
-                    if hole.ndim:
-                        self.check_all(hole, node.shape[axis])
-                    else:
-                        self.index(hole, node.shape[axis])
-                axis += 1
+        for hole, length in holes_of(node):
+            if hole.ndim:
+                self.check_all(hole, length)
+            else:
+                self.index(hole, length)
 
     def _region(self, pattern: Sequence[object], holes: Sequence[Node]) -> tuple[int, ...]:
         arrays = [h for h in holes if h.ndim]
@@ -562,17 +547,11 @@ def _write(piece: Piece, pointer: str, shape: Shape, to: NestBuilder) -> None:
     to.piece(piece, to.outside(pointer), shape)
 
 
-def _sums(graph: Graph) -> set[Node]:
-    """Outputs that are accumulators of a loop: an input plus something, where the input has no other use."""
-    found = {o for o in graph.outputs if o.operation is add and not o.shape}
-    if not found:
-        return found
+def _sums(graph: Graph, uses: Mapping[Node, int]) -> set[Node]:
+    """Outputs that are accumulators of a loop: an input plus something, where both have no other use."""
+    found = {o for o in graph.outputs if o.operation is add and not o.shape and uses[o] == 1}
     own = set(graph.inputs)
-    uses: dict[Node, int] = {}
-    for node in order(graph.outputs):
-        for a in node.arguments:
-            uses[a] = uses.get(a, 0) + 1
-    return {o for o in found if any(a in own and uses[a] == 1 for a in o.arguments) and o not in uses}
+    return {o for o in found if any(a in own and uses[a] == 1 for a in o.arguments)}
 
 
 def frame_pointer(text: str, type: Type, start: int) -> str:

@@ -18,7 +18,7 @@ from ...passes.in_place_sums import sum_in_place
 from ...passes.loops import rounds
 from ...passes.loops.rounds import words
 from ...passes.roles import role, root
-from ..cxx import literal
+from ..cxx import INDENT, literal
 from . import ranges
 from .blocks import Block
 from .double_buffers import DoubleBuffers
@@ -115,7 +115,7 @@ def _cond(block: Block, node: Node) -> None:
             continue
         block.code.line(f"Stack {results[i]};")
         for lines, names in zip(written, stacks, strict=True):
-            lines.append("    " * (block.code.depth + 1) + f"{results[i]} = {names[i]};")
+            lines.append(INDENT * (block.code.depth + 1) + f"{results[i]} = {names[i]};")
     block.code.open(f"if ({block.number(test)})")
     block.code.lines += written[0]
     if written[1]:
@@ -197,7 +197,7 @@ def _loop(block: Block, node: Node) -> None:
         prefer = swaps.preferences(loop.body.outputs)
         inner = block.inner(loop.body, [*inputs, *captured], prefer, in_range, placed, in_place=True)
         for v in loop.body.inputs[len(inputs) :]:  # each round starts from a captured stack as it was
-            inner.uses[v] = inner.uses.get(v, 0) + 1
+            inner.uses[v] += 1
         swaps.next_states(inner, inner.run())
         inner.close()
 
