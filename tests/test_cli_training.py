@@ -136,7 +136,7 @@ def test_settings_in_a_file(call: Callable[..., Any], folder: Path) -> None:
         ("tolerance = 'x'", "tolerance must be a number"),
         ("missing = 'x'", "missing is one of"),
         ("method = 'x'", "there is no method 'x'"),
-        ("l2 = 'x'", "strength must be a number"),
+        ("l2 = 'x'", "strength of L2 must be a number"),
         ("progress = 3", "progress must be True or False"),
         ("objective = 'best'", "objective is likelihood, conditional or risk, not 'best'"),
         ("objective = 'risk'", "--objective risk wants --cost KEY"),

@@ -1,4 +1,4 @@
-"""Checks of what users pass: whole numbers, numbers, yes or no, functions that give numbers.
+"""Checks of what users pass: whole numbers, numbers, yes or no, functions of so many arguments.
 
 Each takes the name of an argument and what was given for it, gives it back as it is wanted, and raises Error with the
 name and with what would do. Environment variables that are numbers are read here, too.
@@ -6,6 +6,7 @@ name and with what would do. Environment variables that are numbers are read her
 
 from __future__ import annotations
 
+import inspect
 import math
 import operator
 import os
@@ -63,11 +64,73 @@ def real_number(what: str, given: Any, least: float | None = None) -> float:
     return number
 
 
+def bounded_number(what: str, given: Any, least: float, below: float = math.inf, *, above: bool = False) -> float:
+    """An argument that has to be a number from `least` on, or `above` it, and below another. Raises Error, with these.
+
+    >>> bounded_number("momentum", 0.9, 0.0, 1.0)
+    0.9
+    >>> bounded_number("rate", 0.0, 0.0, above=True)
+    Traceback (most recent call last):
+        ...
+    dynagrad.errors.Error: rate must be a finite number above 0, not 0.0
+    """
+    number = real_number(what, given)
+    if number < least or (above and number == least) or not number < below:
+        kind = "a finite number" if below == math.inf else "a number"
+        start = f"above {least:g}" if above else f"from {least:g} on"
+        raise Error(
+            f"{what} must be {kind} {start}{'' if below == math.inf else f' and below {below:g}'}, not {shown(given)}"
+        )
+    return number
+
+
 def yes_or_no(what: str, given: Any) -> bool:
     """An argument that has to be True or False. Raises Error, with its name."""
     if type(given) is not bool:
         raise Error(f"{what} must be True or False, not {shown(given)}")
     return given
+
+
+def truth(what: str, found: Any) -> bool:
+    """Whether a result of a user's function is true. Raises Error, with the function's name, where that has no answer.
+
+    >>> truth("frozen", [])
+    False
+    """
+    try:
+        return bool(found)
+    except Exception:  # objects of users may raise anything
+        raise Error(f"a result of {what} must be true or false, not {shown(found)}") from None
+
+
+def takes(function: Callable[..., Any], count: int) -> bool:
+    """Whether a function can be called with so many arguments, as far as its signature tells.
+
+    >>> takes(lambda x: x, 1), takes(lambda: 0, 1), takes(max, 2)
+    (True, False, True)
+    """
+    try:
+        inspect.signature(function).bind(*[None] * count)
+    except TypeError:
+        return False
+    except ValueError:  # of a function that has no signature to look at
+        return True
+    return True
+
+
+def function_of(what: str, given: Any, count: int, of: str) -> Callable[..., Any]:
+    """An argument that has to be a function of so many arguments. Raises Error, with its name and what they are.
+
+    >>> function_of("rate", lambda: 0.1, 1, "the step")
+    Traceback (most recent call last):
+        ...
+    dynagrad.errors.Error: rate is called with the step, and the function that was given does not take that
+    """
+    if not callable(given):
+        raise Error(f"{what} must be a function of {of}, not {shown(given)}")
+    if not takes(given, count):
+        raise Error(f"{what} is called with {of}, and the function that was given does not take that")
+    return given  # type: ignore[no-any-return]  # it is callable
 
 
 def numeric_function(what: str, given: Any) -> Callable[[Any], float]:

@@ -8,6 +8,7 @@ from math import lgamma
 from pathlib import Path
 from typing import Any
 
+import mpmath
 import numpy as np
 import pytest
 
@@ -241,6 +242,19 @@ def test_variational_bayes_raises_its_bound_below_the_evidence() -> None:
     evidence = lgamma(1.0) - lgamma(6.0) + lgamma(3.5) + lgamma(2.5) - 2 * lgamma(0.5)
     assert fit.objective == pytest.approx(evidence, rel=1e-12)  # nothing is hidden, so the bound is tight
     assert m.weights["toss/1"]["h",] == pytest.approx(3.5 / 6.0)
+
+
+@pytest.mark.parametrize("alpha", [1e-100, 1e-6, 1e3, 1e6, 1e12, 1e15, 1e60])
+def test_the_bound_of_the_evidence_is_exact_for_any_pseudo_counts(alpha: float) -> None:
+    """Log Gamma of 1e15 is 3e16: what is left of differences of such numbers is no bound of anything."""
+    text = ":- semiring real. :- distribution toss(S). goal += toss(S) * seen(S)."
+    m = dg.Model(text, {"toss/1": [("h",), ("t",)]}, prior=training.Dirichlet(alpha))
+    fit = m.fit([{"seen/1": [(s,)]} for s in "hhhtt"], method="variational", iterations=20, tolerance=1e-13)
+    with mpmath.workdps(150):
+        a, log_gamma = mpmath.mpf(alpha), mpmath.loggamma
+        evidence = log_gamma(2 * a) - log_gamma(2 * a + 5) + log_gamma(a + 3) + log_gamma(a + 2) - 2 * log_gamma(a)
+        assert fit.objective == pytest.approx(float(evidence), rel=1e-12)
+        assert m.weights["toss/1"]["h",] == pytest.approx(float((a + 3) / (2 * a + 5)), rel=1e-12)
 
 
 def test_annealing_ends_as_em() -> None:

@@ -8,7 +8,6 @@ error: sums over them would mean nothing.
 
 from __future__ import annotations
 
-import inspect
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -17,6 +16,8 @@ from numbers import Real
 from pathlib import Path
 from typing import Any
 
+from ..arguments import takes
+from ..calls import public_iterator, strict_options_class
 from ..errors import Error, FactError, cut, shown
 from ..facts.files import read_file
 from ..facts.relation import parse_key
@@ -27,6 +28,7 @@ SHARD = 256
 """How many examples are added up on their own; the sums of shards are added in their order, whoever computes them."""
 
 
+@strict_options_class
 @dataclass(frozen=True)
 class Example:
     """The facts of an example, and what is known of its answer.
@@ -61,6 +63,8 @@ def as_example(given: Any, number: int) -> Example:
         for what, facts in (("facts", given.facts), ("observed", given.observed)):
             if not isinstance(facts, Mapping):
                 raise FactError(f"example {number}: its {what} are {shown(facts)}, and not a dict of facts")
+        if not isinstance(given.name, str):
+            raise FactError(f"example {number}: its name is {shown(given.name)}, and not a text")
         return replace(given, number=number, weight=_weight(given.weight, number))
     if isinstance(given, Mapping):
         return Example(given, number=number)
@@ -97,7 +101,7 @@ class DataPasses:
         elif isinstance(data, Mapping | Example):
             raise Error("data are a list of examples; for one example, give a list of it")
         elif callable(data):
-            if isinstance(data, type) or not _called_with_nothing(data):
+            if isinstance(data, type) or not takes(data, 0):
                 raise Error(f"the data are a function, {shown(data)}, which has to begin an iterator without arguments")
             self._begin = data
         elif isinstance(data, Iterator):
@@ -163,26 +167,17 @@ def _same(before: _State, now: _State) -> None:
             )
 
 
-def _called_with_nothing(function: Callable[..., Any]) -> bool:
-    try:
-        inspect.signature(function).bind()
-    except TypeError:
-        return False
-    except ValueError:  # of a function that has no signature to look at
-        return True
-    return True
-
-
 # -- files -------------------------------------------------------------------------------------------------------------
 
 
+@public_iterator
 def read_examples(path: str | Path) -> Iterator[Example]:
     """Examples from a file with a JSON object on each line, or from a folder: in the order of their names.
 
     In a folder each file that ends in `.jsonl` has examples, and each folder is an example: its files are the facts of
     predicates, `word.3.tsv` of `word/3`.
     """
-    if not isinstance(path, str | Path):
+    if not isinstance(path, str | Path) or "\0" in str(path):
         raise FactError(f"examples are read from the path of a file or a folder, not {shown(path)}")
     path = Path(path)
     if path.is_dir():

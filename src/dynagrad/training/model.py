@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -9,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from ..arguments import real_number, whole_number, yes_or_no
+from ..arguments import bounded_number, function_of, whole_number, yes_or_no
 from ..calls import public
 from ..charts.program import Bound, Program, binding_of, context_of, with_weights
-from ..errors import Error, FactError, QueryError, shown
+from ..errors import Error, FactError, QueryError, shown, warn
 from ..facts.relation import Relation
 from ..facts.table import Table, make_table
 from ..forests.derivation import Derivation
@@ -24,7 +25,7 @@ from .objectives.evaluation import Objective
 from .objectives.likelihood import Likelihood
 from .parameters.declared import check_rows, declared
 from .parameters.parametrisation import Parametrisation
-from .priors import prior_of
+from .priors import Prior, prior_of, unknown_names
 from .problem import MISSING, Problem
 from .reports.records import Fit, path_of
 from .specification import Specification, Theta, with_rows
@@ -85,6 +86,7 @@ class Model:
         if isinstance(prior, Mapping) and set(prior) - set(chosen):
             raise Error(f"prior has {shown(min(set(prior) - set(chosen)))}; the parameters are {', '.join(chosen)}")
         priors = {name: found for name in chosen if (found := prior_of(prior, name)) is not None}
+        _check_names(priors, chosen)
         self._spec = Specification(program, chosen, priors, objective or Likelihood(), goal, bound)
         self._theta = self._spec.start(0)
 
@@ -162,7 +164,7 @@ class Model:
         """
         _check_missing(missing)
         iterations, seed = whole_number("iterations", iterations, 1), whole_number("seed", seed, 0)
-        chosen = method_of(method, seed, options)
+        chosen = method_of(method, seed, options, OPTIONS)
         passes = DataPasses(data)
         if patience is not None and dev is None:
             raise Error("patience is about held-out data: give dev")
@@ -171,11 +173,11 @@ class Model:
         def keep(theta: Theta) -> None:
             self._theta = theta
 
-        if callback is not None and not callable(callback):
-            raise Error(f"callback must be a function of a record, not {shown(callback)}")
+        if callback is not None:
+            function_of("callback", callback, 1, "the record of a step")
         settings = FitSettings(
             iterations=iterations,
-            tolerance=real_number("tolerance", tolerance, 0.0),
+            tolerance=bounded_number("tolerance", tolerance, 0.0),
             patience=None if patience is None else whole_number("patience", patience, 1),
             callback=callback,
             log=None if log is None else path_of("log", log),
@@ -221,6 +223,10 @@ class Model:
         return f"<Model: {sizes} parameters>"
 
 
+OPTIONS = tuple(name for name in inspect.signature(Model.fit).parameters if name not in ("self", "data", "options"))
+"""What `fit` takes for all methods."""
+
+
 def _some(program: Program) -> str:
     """The predicates of a program, or the first of them."""
     names = program.predicates
@@ -239,6 +245,15 @@ def _check_rows(bound: Bound, chosen: Mapping[str, Parametrisation]) -> None:
     rules = context_of(bound.program).rules
     defined = {r.head.key for r in rules.rules} | {a.item.key for a in rules.axioms}
     check_rows(rules.distributions, {*learned, *fixed, *defined})
+
+
+def _check_names(priors: Mapping[str, Prior], chosen: Mapping[str, Parametrisation]) -> None:
+    """Warns of numbers in priors that are for no parameter."""
+    for prior in {id(prior): prior for prior in priors.values()}.values():
+        unknown = unknown_names(prior, [chosen[name] for name, p in priors.items() if p is prior])
+        if unknown:
+            more = "" if len(unknown) == 1 else f", and {len(unknown) - 1:,} more that are none"
+            warn(f"the prior has a number for {shown(unknown[0])}, which is no parameter{more}: it counts for nothing")
 
 
 def _check_objective(objective: Any) -> None:

@@ -7,13 +7,14 @@ parameters. Constants of densities are left out.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from ..arguments import real_number
+from ..calls import strict_options, strict_options_class
 from ..errors import Error, shown
 from .parameters.distribution import Distribution
 from .parameters.groups import values_of
@@ -39,6 +40,7 @@ class Prior(ABC):
         raise Error(f"{type(self).__name__} has no second derivatives; methods that ask for gradients alone take it")
 
 
+@strict_options_class
 @dataclass(frozen=True)
 class Dirichlet(Prior):
     """A Dirichlet prior on each group: the density is the product of p ** (alpha - 1).
@@ -53,8 +55,7 @@ class Dirichlet(Prior):
     def __post_init__(self) -> None:
         if isinstance(self.alpha, Mapping) or callable(self.alpha):
             return
-        if not 0 < real_number("alpha", self.alpha) < np.inf:
-            raise Error(f"alpha must be a number above 0, not {shown(self.alpha)}")
+        _scale("alpha", self.alpha)
 
     def alphas(self, of: Parametrisation) -> Doubles:
         """Of each parameter."""
@@ -65,12 +66,13 @@ class Dirichlet(Prior):
             for name in names:
                 if name not in self.alpha:
                     raise Error(f"the Dirichlet prior has no alpha for {name}")
-            return np.array([_alpha(name, self.alpha[name]) for name in names])
+            return np.array([_scale(f"alpha of {name}", self.alpha[name]) for name in names])
         if not callable(self.alpha):
             return np.full(of.size, float(self.alpha))
         assert of.groups is not None
         rows = of.rows
-        return values_of(of.groups, rows, [_alpha(rows.text(n), self.alpha(*a)) for n, a in enumerate(rows.arguments)])
+        found = rows.results("alpha", self.alpha)
+        return values_of(of.groups, rows, [_scale(f"alpha of {rows.text(n)}", x) for n, x in enumerate(found)])
 
     def pseudo_counts(self, of: Parametrisation) -> Doubles:
         """alpha - 1 for each parameter. Raises Error where one is negative."""
@@ -98,13 +100,21 @@ class Dirichlet(Prior):
         return of.groups.bent(of.groups.normalised(theta), self.pseudo_counts(of), tangent)
 
 
-def _alpha(name: str, given: Any) -> float:
-    alpha = real_number(f"alpha of {name}", given)
-    if not 0 < alpha < np.inf:
-        raise Error(f"alpha of {name} must be a number above 0, not {alpha}")
-    return alpha
+LEAST, MOST = 1e-100, 1e100
+"""How small and how large a parameter of a prior may be: with others, densities are zero, infinite, or no numbers."""
 
 
+def _scale(what: str, given: Any) -> float:
+    """An argument that has to be a number above zero. Raises Error, with its name, where it is none."""
+    number = real_number(what, given)
+    if not 0 < number < np.inf:
+        raise Error(f"{what} must be a number above 0, not {shown(given)}")
+    if not LEAST <= number <= MOST:
+        raise Error(f"{what} is {number}, and densities can be worked out from {LEAST:g} to {MOST:g} only")
+    return number
+
+
+@strict_options
 def add_lambda(amount: float) -> Dirichlet:
     """Add-lambda smoothing: so much is added to each count, as by a Dirichlet prior of alpha = 1 + lambda."""
     if not 0 <= real_number("lambda", amount) < np.inf:
@@ -112,6 +122,7 @@ def add_lambda(amount: float) -> Dirichlet:
     return Dirichlet(1.0 + amount)
 
 
+@strict_options_class
 @dataclass(frozen=True)
 class Gaussian(Prior):
     """A normal density around given values: minus (theta - mean)^2 / (2 variance), summed.
@@ -123,11 +134,10 @@ class Gaussian(Prior):
     mean: float | Mapping[str, float] = 0.0
 
     def __post_init__(self) -> None:
-        if not 0 < real_number("variance", self.variance) < np.inf:
-            raise Error(f"variance must be a number above 0, not {self.variance}")
+        _scale("variance", self.variance)
         for mean in self.mean.values() if isinstance(self.mean, Mapping) else (self.mean,):
-            if not np.isfinite(real_number("mean", mean)):
-                raise Error(f"mean must be a finite number, or a dict of these, not {mean}")
+            if not abs(real_number("mean", mean)) <= MOST:
+                raise Error(f"mean must be a finite number up to {MOST:g}, or a dict of these, not {mean}")
 
     def means(self, of: Parametrisation) -> Doubles:
         """Of each parameter."""
@@ -145,13 +155,13 @@ class Gaussian(Prior):
         return -tangent / self.variance
 
 
+@strict_options
 def L2(strength: float) -> Gaussian:
     """Minus strength times the sum of squares: a Gaussian around zero of variance 1 / (2 strength)."""
-    if not 0 < real_number("strength", strength) < np.inf:
-        raise Error(f"the strength of L2 must be a number above 0, not {strength}")
-    return Gaussian(1.0 / (2.0 * strength))
+    return Gaussian(1.0 / (2.0 * _scale("the strength of L2", strength)))
 
 
+@strict_options_class
 @dataclass(frozen=True)
 class L1(Prior):
     """Minus strength times the sum of absolute values, which makes many parameters zero."""
@@ -160,14 +170,23 @@ class L1(Prior):
     smooth: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
-        if not 0 <= real_number("strength", self.strength) < np.inf:
-            raise Error(f"the strength of L1 must be a number from 0 on, not {self.strength}")
+        if real_number("the strength of L1", self.strength) != 0:
+            _scale("the strength of L1", self.strength)
 
     def log_density(self, of: Parametrisation, theta: Doubles) -> float:
         return float(-self.strength * np.abs(theta).sum())
 
     def gradient(self, of: Parametrisation, theta: Doubles) -> Doubles:
         return -self.strength * np.sign(theta)
+
+
+def unknown_names(prior: Prior, parametrisations: Collection[Parametrisation]) -> list[str]:
+    """The names that a prior has a number for, and that are no parameters of those that it is a prior of."""
+    given = prior.alpha if isinstance(prior, Dirichlet) else prior.mean if isinstance(prior, Gaussian) else None
+    if not isinstance(given, Mapping):
+        return []
+    known = {name for p in parametrisations for name in p.names()}
+    return sorted((name for name in given if name not in known), key=str)
 
 
 def prior_of(given: Any, name: str) -> Prior | None:

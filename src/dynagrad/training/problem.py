@@ -11,6 +11,7 @@ from ..charts.batch import of_the_run
 from ..errors import Error, FactError, NotConverged, QueryError, warn
 from .examples import DataPasses, Example
 from .objectives.evaluation import LOGS
+from .objectives.likelihood import Conditional
 from .parameters.rows import Doubles
 from .specification import Specification, Theta, Workers
 from .totals import Totals, added
@@ -29,10 +30,25 @@ class Problem:
     missing: str = "warn"
     """What is done about examples whose goal is not derived: "warn" (once), "skip", or "error"."""
     _warned: bool = field(default=False, init=False)
+    _observed: bool = field(default=False, init=False)
+    """Whether an example says what was observed, or a warning said that none does."""
 
     def totals(self, weights: Mapping[str, Doubles], gradient: bool = True) -> Totals:
         """A pass over the data."""
-        return self.checked(added(self.workers(self.spec, weights, self._shards(), gradient)), weights)
+        found = self.checked(added(self.workers(self.spec, weights, self._shards(), gradient)), weights)
+        self.after_a_pass()
+        return found
+
+    def after_a_pass(self) -> None:
+        """Warns where a conditional objective was zero in all examples, as nothing was observed in any."""
+        objective = self.spec.objective
+        if self._observed or not isinstance(objective, Conditional) or objective.observed is not None:
+            return
+        self._observed = True
+        warn(
+            "no example says what was observed, so its conditional likelihood is the same whatever the weights are: "
+            "give training.Example(facts, observed)"
+        )
 
     def of_shard(self, weights: Mapping[str, Doubles], shard: list[Example]) -> Totals:
         """Of some examples alone."""
@@ -45,6 +61,7 @@ class Problem:
         """The examples. Raises FactError where one has facts of what is learned: the two would be added."""
         learned = self.spec.places
         for example in shard:
+            self._observed = self._observed or bool(example.observed) or example.derivation is not None
             for key in (*example.facts, *example.observed):
                 if key in learned:
                     raise FactError(f"{name_of(example)} has facts for {key}, whose rows are parameters of the model")

@@ -65,7 +65,8 @@ class Specification:
         """The same on the semiring's scale."""
         plain = self.by_value
         logs = self.program.semiring in LOGS
-        return {key: x if logs or key in plain else np.exp(x) for key, x in weights.items()}
+        with np.errstate(over="ignore"):  # infinite weights are an error where they are facts
+            return {key: x if logs or key in plain else np.exp(x) for key, x in weights.items()}
 
     @property
     def by_value(self) -> frozenset[str]:

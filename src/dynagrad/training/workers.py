@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ..arguments import whole_number
 from ..charts.binding.example_cache import ExampleCache
 from ..charts.program import Bound, with_weights
 from ..errors import Error
@@ -35,6 +36,7 @@ def in_threads(threads: int | None, lasting: bool = False) -> Workers:
     What a pass encodes and loads is kept for the next: of the facts that all examples share, and with `lasting`, where
     the data stay as they are, of each example.
     """
+    threads = None if threads is None else whole_number("threads", threads, 1)
     before: dict[object, Bound] = {}  # by what was asked for: runs with gradients are of another class
     cache = ExampleCache() if lasting else None
 

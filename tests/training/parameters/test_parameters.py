@@ -262,7 +262,7 @@ def test_weights_of_interpolation_are_learned_by_em() -> None:
         (lambda r: training.Distribution(r, given=0.5), "given is a function of a row's arguments, or the places"),
         (lambda r: training.Distribution(r, tied=0.5), "tied is a function of a row's arguments, or the places"),
         (lambda r: training.Distribution(r, frozen=True), "frozen is a function"),
-        (lambda r: training.LogLinear(r, frozen=True), "frozen is a function"),
+        (lambda r: training.LogLinear(r, frozen=True), "frozen must be a function of a feature"),
         (lambda r: training.LogLinear(r, initial="x"), "initial must be a number"),
         (lambda r: training.LogLinear(r, initial={"x": np.inf}), "initial must be a finite number"),
         (lambda r: training.LogLinear(r, noise=-1.0), "noise must be a number from 0 on"),

@@ -13,13 +13,17 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ...arguments import real_number, whole_number
+import numpy as np
+
+from ...arguments import real_number, whole_number, yes_or_no
+from ...calls import public
 from ...errors import FactError, shown
 
 Span = tuple[Any, int, int]
 """A label, None where there is none, and where a phrase begins and ends."""
 
 
+@public
 def spans_of(tree: Any, labelled: bool = True) -> tuple[list[str], list[Span]]:
     """The words of a tree and the spans of its phrases, each before those in it.
 
@@ -31,6 +35,7 @@ def spans_of(tree: Any, labelled: bool = True) -> tuple[list[str], list[Span]]:
     >>> spans_of("((the dog) barks)", labelled=False)[1]
     [(None, 0, 3), (None, 0, 2)]
     """
+    labelled = yes_or_no("labelled", labelled)
     nested = _parsed(tree, labelled) if isinstance(tree, str) else _nested(tree)
     words: list[str] = []
     spans: list[Span | None] = []
@@ -113,6 +118,7 @@ def _nested(tree: Any) -> Any:
     return root[0]
 
 
+@public
 def permitted(
     length: int, spans: Iterable[Sequence[Any]], crossing: float | None = None, *, logs: bool = False
 ) -> list[tuple[Any, ...]]:
@@ -125,9 +131,15 @@ def permitted(
     >>> permitted(3, [(0, 2)], crossing=0.1)[4]
     (1, 3, 0.1)
     """
-    length = whole_number("length", length, 0)
+    length, logs = whole_number("length", length, 0), yes_or_no("logs", logs)
     known: list[tuple[int, int]] = []
+    if isinstance(spans, str) or not isinstance(spans, Iterable):
+        raise FactError(f"spans is a list of spans, such as [(0, 2)], not {shown(spans)}")
     for span in spans:
+        if isinstance(span, str) or not isinstance(span, Sequence | np.ndarray) or np.ndim(span) == 0 or len(span) < 2:
+            raise FactError(
+                f"a span is a tuple that ends with where it begins and ends, such as (0, 2), not {shown(span)}"
+            )
         begin, end = (whole_number("an end of a span", x, 0) for x in span[-2:])
         if not begin <= end <= length:
             raise FactError(f"the span {shown(tuple(span))} is not within a sentence of {length} words")
@@ -150,6 +162,7 @@ def permitted(
     return found
 
 
+@public
 def permitted_by_tree(
     tree: Any, crossing: float | None = None, *, labelled: bool = True, logs: bool = False
 ) -> list[tuple[Any, ...]]:
@@ -162,6 +175,7 @@ def permitted_by_tree(
     return permitted(len(words), spans, crossing, logs=logs)
 
 
+@public
 def phrases_of(tree: Any) -> list[tuple[Any, int, int]]:
     """Rows (X, I, K) of the phrases of a tree, as facts: a label from where to where.
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
+from ...calls import public
 from ...errors import FactError, shown
 from ...facts.readers import read
 from ...facts.relation import Relation, encode, take
 from ..examples import Example
 
 
+@public
 def by_column(tables: Mapping[str, Any], column: str) -> list[Example]:
     """Examples from tables that have all of them one below the other: rows with the same in `column` are of one.
 
@@ -32,12 +34,18 @@ def by_column(tables: Mapping[str, Any], column: str) -> list[Example]:
     empty: dict[str, Relation] = {}
     for key, table in tables.items():
         names, columns = _columns(key, table)
-        if column not in names:
+        if not isinstance(column, Hashable) or column not in names:
             raise FactError(f"the table of {key} has no column {shown(column)}; it has {', '.join(map(str, names))}")
+        columns = [_listed(key, name, c) for name, c in zip(names, columns, strict=True)]
+        if len(sizes := {len(c) for c in columns}) > 1:
+            raise FactError(f"the columns of the table of {key} have {' and '.join(map(str, sorted(sizes)))} rows")
         at = names.index(column)
-        number, parts = encode([(type(x), x) for x in _listed(columns[at])])
+        for n, x in enumerate(columns[at]):
+            if x is None or not isinstance(x, Hashable) or x != x:
+                raise FactError(f"the table of {key}, row {n + 1}: {shown(x)} cannot name an example")
+        number, parts = encode([(type(x), x) for x in columns[at]])
         left = {name: columns[n] for n, name in enumerate(names) if n != at}
-        relation = read(key, _frame(left))
+        relation = read(key, list(zip(*left.values(), strict=True)))
         empty[key] = take(relation, np.zeros(0, np.int64))
         order = np.argsort(number, kind="stable")
         ends = np.cumsum(np.bincount(number, minlength=len(parts)))
@@ -61,13 +69,11 @@ def _columns(key: str, table: Any) -> tuple[list[Any], list[Any]]:
     raise FactError(f"{key}: {shown(table)} is no table with named columns; give a frame, or a dict of columns")
 
 
-def _listed(column: Any) -> list[Any]:
-    for name in ("to_pylist", "to_list", "tolist"):
-        if hasattr(column, name):
-            return list(getattr(column, name)())
+def _listed(key: str, name: Any, column: Any) -> list[Any]:
+    """What a column has, in its order."""
+    for method in ("to_pylist", "to_list", "tolist"):
+        if hasattr(column, method) and not isinstance(column, type):
+            return list(getattr(column, method)())
+    if isinstance(column, str | bytes | Mapping) or not isinstance(column, Iterable):
+        raise FactError(f"the table of {key}: its column {shown(name)} is {shown(column)}, and not a list")
     return list(column)
-
-
-def _frame(columns: Mapping[Any, Any]) -> Any:
-    """Columns as rows for the reader of facts."""
-    return list(zip(*map(_listed, columns.values()), strict=True))

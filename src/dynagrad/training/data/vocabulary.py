@@ -7,11 +7,14 @@ Klein and Manning 2003): capitals, digits, dashes and frequent English endings.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass
+from math import inf
+from numbers import Real
 from typing import Any
 
-from ...arguments import whole_number
+from ...arguments import function_of, real_number, whole_number
+from ...calls import strict_options, strict_options_class
 from ...errors import Error, FactError, shown
 
 ENDINGS = ("ed", "ing", "ion", "er", "est", "ly", "ity", "y", "al")
@@ -44,6 +47,7 @@ def word_class(word: str) -> str:
     return found
 
 
+@strict_options_class
 @dataclass(frozen=True)
 class Vocabulary:
     """The words that are known; others stand for their class. It maps words, in a lexicon and in data alike.
@@ -58,22 +62,44 @@ class Vocabulary:
     words: frozenset[str]
     classes: Callable[[str], str] = word_class
 
+    def __post_init__(self) -> None:
+        words: Any = self.words
+        if isinstance(words, str) or not isinstance(words, Collection):
+            raise Error(f"the words of a vocabulary are a set of texts, not {shown(words)}")
+        for word in words:
+            _word(word)
+        object.__setattr__(self, "words", frozenset(words))
+        function_of("classes", self.classes, 1, "a word")
+
     def __call__(self, word: str) -> str:
         """The word if it is known, else its class."""
-        return word if word in self.words else self.classes(word)
+        if _word(word) in self.words:
+            return word
+        found = self.classes(word)
+        if not isinstance(found, str):
+            raise Error(f"classes gives {shown(found)} for {shown(word)}; the class of a word is a text")
+        return found
 
+    @strict_options
     def lexicon(self, rows: Iterable[tuple[Any, ...]], column: int = 1) -> list[tuple[Any, ...]]:
         """Rows of (tag, word, count), or without counts, with rare words as their classes: counts of one are added.
 
         `column` is where the word stands; a count is a last member that is a number beyond the word.
         """
         found: dict[tuple[Any, ...], float | None] = {}
+        column = whole_number("column", column, 0)
+        if not isinstance(rows, Iterable):
+            raise FactError(f"a lexicon is a list of rows such as (tag, word, count), not {shown(rows)}")
         for row in rows:
-            if not isinstance(row, tuple) or not 0 <= column < len(row) or not isinstance(row[column], str):
+            if not isinstance(row, tuple) or not column < len(row) or not isinstance(row[column], str):
                 raise FactError(f"a row of a lexicon is a tuple with a word at {column}, and {shown(row)} is none")
             last = row[-1]
-            counted = len(row) - 1 > column and isinstance(last, int | float) and not isinstance(last, bool)
+            counted = len(row) - 1 > column and isinstance(last, Real) and not isinstance(last, bool)
+            if counted and not 0 <= last < inf:
+                raise FactError(f"{shown(row)}: a count is a number from 0 on")
             key = (*row[:column], self(row[column]), *row[column + 1 : len(row) - counted])
+            if not all(isinstance(x, Hashable) for x in key):
+                raise FactError(f"{shown(row)}: the members of a row of a lexicon are texts and numbers")
             before = found.get(key)
             if key in found and (before is None) == counted:
                 raise FactError(f"{shown(row)}: give all rows of a lexicon a count, or none")
@@ -81,12 +107,21 @@ class Vocabulary:
         return [key if count is None else (*key, count) for key, count in found.items()]
 
 
+@strict_options
 def vocabulary(
     words: Iterable[str] | Mapping[str, float], least: int = 2, classes: Callable[[str], str] = word_class
 ) -> Vocabulary:
     """The words that stand at least so often in data, or have such a count."""
-    if isinstance(words, str):
-        raise Error(f"vocabulary takes words one by one, or their counts, not the text {shown(words)}")
+    if isinstance(words, str | bytes) or not isinstance(words, Iterable):
+        raise Error(f"vocabulary takes words one by one, or their counts, not {shown(words)}")
     least = whole_number("least", least, 1)
-    counts: Mapping[str, float] = words if isinstance(words, Mapping) else Counter(words)
+    counts: Mapping[str, float] = words if isinstance(words, Mapping) else Counter(map(_word, words))
+    for word, count in counts.items():
+        real_number(f"the count of {shown(_word(word))}", count, 0.0)
     return Vocabulary(frozenset(w for w, n in counts.items() if n >= least), classes)
+
+
+def _word(given: Any) -> str:
+    if not isinstance(given, str):
+        raise Error(f"a word is a text, not {shown(given)}")
+    return given

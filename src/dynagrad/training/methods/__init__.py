@@ -8,7 +8,7 @@ when to stop.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -36,8 +36,11 @@ TOLD = ("problem", "theta", "observe", "state", "method", "optimiser", "seed")
 """Parameters of methods that are no options of `fit`."""
 
 
-def method_of(given: Any, seed: int, options: Mapping[str, Any]) -> Method:
-    """A method by its name, or from a class of `torch.optim`, with its options. Raises Error for those it lacks."""
+def method_of(given: Any, seed: int, options: Mapping[str, Any], others: Iterable[str] = ()) -> Method:
+    """A method by its name, or from a class of `torch.optim`, with its options. Raises Error for those it lacks.
+
+    `others` are options of `fit` itself, which may have been meant.
+    """
     if isinstance(given, type) and given.__module__.startswith("torch.optim"):
         return partial(stochastic.by_torch, optimiser=given, seed=seed, **options)
     if not isinstance(given, str):
@@ -49,6 +52,8 @@ def method_of(given: Any, seed: int, options: Mapping[str, Any]) -> Method:
         known = [*known[:-1], *stochastic.RULES[given].options]
     for name in options:
         if name not in known:
-            hint = nearest_option(name, known) if known else "; it has none of its own"
+            hint = nearest_option(name, [*known, *others])
+            if "did you mean" not in hint:
+                hint = nearest_option(name, known) if known else "; it has none of its own"
             raise Error(f"fit has no option {name}, nor has method={given!r}{hint}")
     return partial(METHODS[given], **({"seed": seed} if given in SEEDED else {}), **options)

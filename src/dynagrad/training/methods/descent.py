@@ -9,13 +9,16 @@ costs nothing, and goes on from there with the same bits.
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from ...errors import Error, NotConverged, shown
+from ...arguments import bounded_number, whole_number
+from ...calls import nearest_option
+from ...errors import Error, NotConverged, raised, shown
 from ...facts.readers import import_module
 from ..parameters.rows import Doubles
 from ..priors import L1
@@ -23,6 +26,9 @@ from ..problem import Problem
 from ..specification import Theta, ravelled, unravelled
 from ..steps import Observe, Trace, TrainingStep
 from ..totals import Totals
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 SCIPY = {
     "cg": "CG",
@@ -36,6 +42,18 @@ SCIPY = {
     "trust-krylov": "trust-krylov",
 }
 """Our names of scipy's methods."""
+OVER = {
+    "cg": 1,
+    "bfgs": 1,
+    "l-bfgs": 1,
+    "newton-cg": 1,
+    "tnc": 3,
+    "slsqp": 9,
+    "trust-constr": 0,
+    "trust-ncg": 1,
+    "trust-krylov": 1,
+}
+"""What scipy's methods say of a run that took all the iterations or evaluations that its options allow."""
 BOUNDED = ("l-bfgs", "tnc", "slsqp", "trust-constr")
 CONSTRAINED = ("slsqp", "trust-constr")
 SECOND = ("newton-cg", "trust-ncg", "trust-krylov")
@@ -55,6 +73,11 @@ ENDLESS: dict[str, dict[str, Any]] = {
     "trust-krylov": {"maxiter": _MANY, "gtol": 1e-12},
 }
 """Options of scipy's that leave it to the observer when it is enough."""
+
+
+COUNTS = ("maxiter", "maxfun", "maxcor", "maxls")
+TOLERANCES = ("gtol", "ftol", "xtol", "xrtol", "barrier_tol")
+"""Options of scipy's that are whole numbers, and those that are numbers from 0 on."""
 
 
 class _Stop(Exception):
@@ -156,6 +179,8 @@ def minimise(
         x != x for pair in bounds if isinstance(pair, list | tuple) for x in pair
     ):
         raise Error(f"bounds must be numbers or None, not {shown(bounds)}")
+    if constraints is None or isinstance(constraints, str):
+        raise Error(f"constraints are those of scipy, or a list of them, not {shown(constraints)}")
     if not _none(constraints) and method not in CONSTRAINED:
         raise Error(f"{method} has no constraints; these have: {', '.join(CONSTRAINED)}")
     if not np.isfinite(problem.spec.log_prior(theta)):
@@ -193,6 +218,21 @@ def _run(
     seen: dict[bytes, tuple[float, float, Doubles]] = {}
     steps, rejected, at = 0, 0, start.tobytes()
 
+    failed: list[Exception] = []
+
+    def ours(function: Callable[P, R]) -> Callable[P, R]:
+        """A function that scipy calls, whose errors are told from scipy's."""
+
+        def call(*arguments: P.args, **named: P.kwargs) -> R:
+            try:
+                return function(*arguments, **named)
+            except Exception as error:
+                failed.append(error)
+                raise
+
+        return call
+
+    @ours
     def both(vector: Doubles) -> tuple[float, Doubles]:
         if not np.isfinite(vector).all():
             if not seen:
@@ -204,6 +244,7 @@ def _run(
         seen[np.asarray(vector).tobytes()] = (value, evaluate.data, gradient)
         return value, gradient
 
+    @ours
     def step(vector: Any, *_: Any) -> None:
         nonlocal steps, rejected, at
         x = np.asarray(getattr(vector, "x", vector))
@@ -223,14 +264,13 @@ def _run(
         if observe(TrainingStep(last[0], -value, data, float(np.linalg.norm(gradient)), count, made)):
             raise _Stop
 
+    @ours
     def product(vector: Doubles, direction: Doubles) -> Doubles:
         if not (np.isfinite(vector).all() and np.isfinite(direction).all()):
             raise _Stop
         return -evaluate.product(vector, direction)
 
-    if options is not None and not isinstance(options, Mapping):
-        raise Error(f"options are a dict of those of scipy's {SCIPY[method]}, not {shown(options)}")
-    wanted = {**ENDLESS[method], **(options or {})}
+    wanted = {**ENDLESS[method], **_checked(optimize, options, method)}
     given: dict[str, Any] = {"constraints": constraints} if method in CONSTRAINED else {}
     if method in SECOND:
         given["hessp"] = product
@@ -243,16 +283,42 @@ def _run(
                 )
         except _Stop:
             return last[0]
-        except (TypeError, ValueError, IndexError) as error:
-            if bounds is None and _none(constraints) and not options:
+        except Exception as error:
+            if any(error is own for own in failed) or (bounds is None and _none(constraints) and not options):
                 raise
-            raise Error(f"scipy's {SCIPY[method]} cannot work with what it was given: {error}") from error
+            raise Error(f"scipy's {SCIPY[method]} cannot work with what it was given: {raised(error)}") from error
         x = np.asarray(found.x)
         if not np.isfinite(found.fun):
             raise NotConverged(f"{method} ended at an objective that is not finite: {found.message}")
-        if found.success or not found.fun < reached:
+        if found.success or not found.fun < reached or found.status == OVER[method]:
             return unravelled(fold(x), like)
         reached = found.fun
+
+
+def _checked(optimize: Any, options: Any, method: str) -> Mapping[str, Any]:
+    """Options of scipy's, which takes unknown ones, and some values that mean nothing, in silence or with a warning."""
+    if options is None:
+        return {}
+    if not isinstance(options, Mapping):
+        raise Error(f"options are a dict of those of scipy's {SCIPY[method]}, not {shown(options)}")
+    known = _known(optimize, method)
+    for name, given in options.items():
+        if known and name not in known:
+            raise Error(f"scipy's {SCIPY[method]} has no option {shown(name)}{nearest_option(str(name), known)}")
+        if name in COUNTS:
+            whole_number(f"options[{name!r}]", given, 1)
+        elif name in TOLERANCES:
+            bounded_number(f"options[{name!r}]", given, 0.0)
+    return options
+
+
+def _known(optimize: Any, method: str) -> list[str]:
+    """The options that the documentation of scipy names; none where it was left out, as by `python -OO`."""
+    found: dict[str, None] = {}
+    for name in (method, "trust-ncg") if method.startswith("trust-") else (method,):
+        text = optimize.show_options("minimize", SCIPY[name].lower(), disp=False) or ""
+        found |= dict.fromkeys(re.findall(r"^ *(\w+) : ", re.split(r"\n *(?:Returns|Notes)\n", text)[0], re.M))
+    return [*found, *ENDLESS[method], "disp", "return_all"] if found else []
 
 
 def _none(constraints: Any) -> bool:

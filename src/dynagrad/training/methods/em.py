@@ -252,9 +252,29 @@ def _divergence(spec: Specification, name: str, held: Doubles, alphas: Doubles) 
     assert isinstance(p, Distribution) and p.groups is not None
     free = ~p.frozen
     groups = p.groups.totals(free.astype(float)) > 0
-    one = gammaln(p.groups.totals(held))[groups].sum() - gammaln(p.groups.totals(alphas))[groups].sum()
-    two = (gammaln(alphas) - gammaln(held))[free].sum()
-    return float(one + two + ((held - alphas) * _mean_logs(p, held))[free].sum())
+    counts = held - alphas
+    whole = _bend(p.groups.totals(alphas), p.groups.totals(counts))[groups].sum()
+    return float(whole - _bend(alphas, counts)[free].sum())
+
+
+STIRLING = 1000.0
+"""From here on the series of Stirling for the gamma function is exact to rounding after three terms."""
+
+
+def _bend(a: Doubles, c: Doubles) -> Doubles:
+    """log Gamma(a + c) - log Gamma(a) - c digamma(a + c): how far log Gamma is from its tangent at a + c.
+
+    Where a is large the terms are as well, and what is left of them is small: then it is worked out by Stirling's
+    series, in which they cancel before they are numbers.
+    """
+    large = a >= STIRLING
+    small = np.where(large, 1.0, a)
+    found: Doubles = gammaln(small + c) - gammaln(small) - c * digamma(small + c)
+    u = np.where(large, c / np.where(large, a, 1.0), 0.0)
+    powers = sum((-1) ** (k + 1) * u**k / k for k in range(2, 10))  # of log(1 + u) - u
+    away = np.where(u < 0.01, powers, np.log1p(u) - u)
+    series = a * away - 0.5 * (np.log1p(u) - u / (1 + u)) - u * u / (12 * a * (1 + u) ** 2)
+    return np.where(large, series, found)
 
 
 def online(
@@ -375,7 +395,7 @@ def annealed(
     There are `steps` steps at each power; from one on it is EM. Factors that are no parameters stay as they are.
     """
     check(problem.spec)
-    if not 0 < real_number("start", start) <= 1 or not real_number("growth", growth) > 1:
+    if not 0 < real_number("start", start) <= 1 or not 1 < real_number("growth", growth) < np.inf:
         raise Error("annealing begins with a power above 0 and at most 1, which grows by a factor above 1")
     steps = whole_number("steps", steps, 1)
     maximise = Maximiser(problem.spec)

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from ...arguments import bounded_number
 from ...errors import Error, NotConverged
 from ...facts.readers import read
 from ..objectives.evaluation import LOGS
@@ -67,7 +68,7 @@ def scale(
     if whole and method == "iis":
         raise Error("iis needs the features of each derivation where these are normalised as wholes; use method='gis'")
     if whole:
-        most = _most(problem) if total is None else float(total)
+        most = _most(problem) if total is None else bounded_number("total", total, 0.0, above=True)
     before = Reached.read(state)
     while True:
         value, totals = problem.objective(theta)

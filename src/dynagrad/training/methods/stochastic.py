@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ...arguments import real_number, whole_number, yes_or_no
+from ...arguments import bounded_number, function_of, real_number, whole_number, yes_or_no
 from ...errors import Error, shown
 from ...facts.readers import import_module
 from ..examples import Example
@@ -63,6 +63,13 @@ RULES: dict[str, UpdateRule] = {
     "adam": UpdateRule(_adam, 0.01, {"beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8}),
     "perceptron": UpdateRule(_plain, 1.0, {"momentum": 0.0}),
 }
+BOUNDS = {
+    "momentum": (0.0, 1.0, False),
+    "beta1": (0.0, 1.0, False),
+    "beta2": (0.0, 1.0, False),
+    "epsilon": (0.0, np.inf, True),
+}
+"""The least value of each option, what it has to be below, and whether it has to be above the least."""
 
 
 def shuffled(problem: Problem, size: int, seed: int, epoch: int) -> Iterator[list[Example]]:
@@ -72,6 +79,7 @@ def shuffled(problem: Problem, size: int, seed: int, epoch: int) -> Iterator[lis
         order = random.permutation(len(window)).tolist()
         for begin in range(0, len(window), size):
             yield [window[n] for n in order[begin : begin + size]]
+    problem.after_a_pass()
 
 
 def ascend(
@@ -96,12 +104,17 @@ def ascend(
     unknown = set(options) - set(rule.options)
     if unknown:
         raise Error(f"{method} has no option {min(unknown)}; it has rate, size, average, {', '.join(rule.options)}")
-    chosen = {**rule.options, **{k: real_number(k, x) for k, x in options.items()}}
+    chosen = dict(rule.options)
+    for name, given in options.items():
+        least, below, above = BOUNDS[name]
+        chosen[name] = bounded_number(name, given, least, below, above=above)
     averaged = method == "perceptron" if average is None else yes_or_no("average", average)
     size = whole_number("size", size, 1)
     at = rule.rate if rate is None else rate
-    if not callable(at) and not real_number("rate", at) > 0:
-        raise Error(f"rate must be a number above 0, or a function of the step, not {shown(rate)}")
+    if callable(at):
+        function_of("rate", at, 1, "the number of the step")
+    elif not 0 < real_number("rate", at) < np.inf:
+        raise Error(f"rate must be a finite number above 0, or a function of the step, not {shown(rate)}")
     like = theta
     held: State = {k: np.asarray(x) for k, x in state.get("held", {}).items()}
     vector = np.asarray(state["vector"]) if "vector" in state else ravelled(theta)
@@ -114,9 +127,8 @@ def ascend(
             totals = problem.of_shard(problem.spec.weights(here), examples)
             part = len(examples) / max(count, seen + len(examples))  # of the data, as far as they are known
             gradient = _gradient(problem, here, totals, part) / max(totals.weight, 1.0)
-            vector = vector + (real_number("a result of rate", at(k)) if callable(at) else at) * rule.update(
-                gradient, held, k, chosen
-            )
+            now = bounded_number("a result of rate", at(k), 0.0) if callable(at) else at
+            vector = vector + now * rule.update(gradient, held, k, chosen)
             total = total + vector
             k += 1
             value += totals.value
@@ -129,9 +141,9 @@ def ascend(
         result = unravelled(total / k if averaged else vector, like)
         if not counted:
             problem.must_count(result)
-        now = {"held": held, "vector": vector, "total": total, "k": k, "epoch": epoch, "count": count}
+        made = {"held": held, "vector": vector, "total": total, "k": k, "epoch": epoch, "count": count}
         objective = value + problem.spec.log_prior(result)
-        if observe(TrainingStep(result, objective, value, float(np.sqrt(norms)), seen, now, settled=False)):
+        if observe(TrainingStep(result, objective, value, float(np.sqrt(norms)), seen, made, settled=False)):
             return result
 
 

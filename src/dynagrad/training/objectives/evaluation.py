@@ -12,10 +12,12 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from ...calls import nearest_option
 from ...charts.batch import Batch
 from ...charts.binding.example_cache import CachedBatch, ExampleCache
 from ...charts.program import Bound, binding_of, run_cached
-from ...errors import Error
+from ...errors import Error, FactError, shown
+from ...facts.relation import parse_key
 from ..data.observed import Places, counts_of, fixed_weight, log_weight
 from ..examples import Example
 from ..parameters.rows import Doubles
@@ -231,6 +233,20 @@ def totals_of(
     there = ~np.isnan(values)
     value = float(np.add.reduce(np.where(there, values, 0.0) * weights))
     return Totals(value, gradient, values, float(weights[there].sum()), dict(errors))
+
+
+def cost_key(cost: Any) -> None:
+    """Raises Error where this cannot name a predicate of costs."""
+    if not isinstance(cost, str):
+        raise FactError(f"cost is a predicate whose facts are costs, such as 'loss/2', not {shown(cost)}")
+    parse_key(cost)
+
+
+def must_have(task: Task, cost: str) -> None:
+    """Raises Error where the program has no such predicate, whose costs would count for nothing."""
+    names = task.bound.program.predicates
+    if cost not in names:
+        raise Error(f"the program has no predicate {shown(cost)} for costs{nearest_option(cost, names)}")
 
 
 def first_order(task: Task, what: str) -> None:

@@ -10,15 +10,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ...calls import strict_options_class
 from ...charts.program import Program, binding_of, context_of
 from ...errors import Error
 from ...facts.readers import read
 from ...rules.syntax import Application, Expression, Numeral
 from ..examples import Example
 from ..totals import Totals
-from .evaluation import Task, first_order, totals_of
+from .evaluation import Task, cost_key, first_order, must_have, totals_of
 
 
+@strict_options_class
 @dataclass(frozen=True)
 class Risk:
     """Minus the expected loss of a derivation (minimum risk training: Smith and Eisner 2006).
@@ -30,8 +32,12 @@ class Risk:
 
     cost: str
 
+    def __post_init__(self) -> None:
+        cost_key(self.cost)
+
     def totals(self, task: Task, examples: Sequence[Example]) -> Totals:
         """Of a shard: the values of its examples, and the gradient of their sum."""
+        must_have(task, self.cost)
         if task.semiring != "log":
             raise Error(f"expected loss is a derivative of log Z: it needs a program in `log`, not {task.semiring}")
         first_order(task, "expected loss")

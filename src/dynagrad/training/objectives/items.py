@@ -8,22 +8,43 @@ from typing import Any
 
 import numpy as np
 
+from ...arguments import function_of
+from ...calls import strict_options_class
 from ...eager.verbs.gradients import value_and_grad
-from ...errors import Error
+from ...errors import Error, shown
 from ..examples import Example
 from ..totals import Totals
 from .evaluation import LOGS, Task, first_order, totals_of
 
 
+@strict_options_class
 @dataclass(frozen=True, eq=False)
 class OfItems:
     """Any differentiable function of the values of some items, written in Python and differentiated by `dg.grad`.
 
-    `function` takes the values of the items, in their order and on the semiring's scale, and the example.
+    `items` is a list of items, `function` takes their values, in that order and on the semiring's scale, and the
+    example, and gives a number.
     """
 
-    items: tuple[str, ...]
+    items: Sequence[str]
     function: Callable[..., Any]
+
+    def __post_init__(self) -> None:
+        items = self.items
+        if isinstance(items, str) or not isinstance(items, Sequence) or not items:
+            raise Error(f'items is a list of items, such as ["constit(s,0,2)"], not {shown(items)}')
+        for item in items:
+            if not isinstance(item, str):
+                raise Error(f"an item is written as in rules, such as 'constit(s,0,2)', and {shown(item)} is no text")
+        object.__setattr__(self, "items", tuple(items))
+        function_of("function", self.function, 2, "the values of the items, and the example")
+
+    def _value(self, values: Any, example: Example) -> Any:
+        """What the function gives. Raises Error where that is no number."""
+        found = self.function(values, example)
+        if found is None or callable(found) or np.ndim(found) != 0:
+            raise Error(f"the function of items gives {shown(found)}, and not a number")
+        return found
 
     def totals(self, task: Task, examples: Sequence[Example]) -> Totals:
         """Of a shard: the values of its examples, and the gradient of their sum."""
@@ -35,7 +56,7 @@ class OfItems:
             try:
                 chart = task.bound.run(example.clamped)
                 found = [float(chart[item]) for item in self.items]
-                value, slopes = value_and_grad(lambda x, e=example: self.function(x, e))(found)
+                value, slopes = value_and_grad(lambda x, e=example: self._value(x, e))(found)
                 if task.gradient:
                     table = chart.gradient(dict(zip(self.items, map(float, slopes), strict=True)))
             except (Error, ArithmeticError) as error:

@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from ...calls import strict_options_class
+from ...errors import Error, shown
 from ...facts.readers import read
 from ..data.observed import counts_of
 from ..examples import Example
 from ..parameters.rows import Doubles
 from ..totals import Totals
-from .evaluation import Scores, Task, scores_of, totals_of
+from .evaluation import Scores, Task, cost_key, must_have, scores_of, totals_of
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,7 @@ class Best:
         return totals_of(examples, values, gradient, batch.errors)
 
 
+@strict_options_class
 @dataclass(frozen=True)
 class Conditional:
     """The log-probability of what was observed, given the facts: log Z of the clamped run less that of the free one.
@@ -73,8 +76,16 @@ class Conditional:
     observed: str | None = None
     cost: str | None = None
 
+    def __post_init__(self) -> None:
+        if self.observed is not None and not isinstance(self.observed, str):
+            raise Error(f"observed is an item, such as 'goal', not {shown(self.observed)}")
+        if self.cost is not None:
+            cost_key(self.cost)
+
     def totals(self, task: Task, examples: Sequence[Example]) -> Totals:
         """Of a shard: the values of its examples, and the gradient of their sum."""
+        if self.cost is not None:
+            must_have(task, self.cost)
         clamped = [self._without_cost(task, e.clamped) for e in examples]
         weights = np.array([e.weight for e in examples], np.float64)
         top = scores_of(

@@ -29,7 +29,10 @@ class Sum:
                 raise Error(f"a part of a sum is a number and an objective, not {shown(part)}")
         if not parts:
             raise Error("a sum of objectives has at least one")
-        object.__setattr__(self, "parts", tuple((real_number("the factor of an objective", x), o) for x, o in parts))
+        for x, _ in parts:
+            if not np.isfinite(real_number("the factor of an objective", x)):
+                raise Error(f"the factor of an objective must be a finite number, not {x}")
+        object.__setattr__(self, "parts", tuple((float(x), objective) for x, objective in parts))
 
     def totals(self, task: Task, examples: Sequence[Example]) -> Totals:
         """Of a shard: the values of its examples, and the gradient of their sum."""

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from ... import numpy as own
+from ...arguments import function_of, yes_or_no
+from ...calls import strict_options
 from ...eager.pytree import leaves, transform
 from ...eager.verbs.gradients import jvp, vjp
 from ...errors import Error, shown
@@ -29,17 +31,16 @@ class Differentiable(Parametrisation):
     array([ 1., -1.])
     """
 
+    @strict_options
     def __init__(
         self, rows: Mapping[str, Any], function: Callable[[Any], Any], parameters: Any, *, logs: bool = True
     ) -> None:
-        if not callable(function):
-            raise Error(f"a function of the parameters is wanted, not {shown(function)}")
-        self.rows, self.logs = Rows(rows), logs
-        self.function, self.parameters = function, parameters
-        self._start = np.concatenate([np.zeros(0), *(np.ravel(np.asarray(x, np.float64)) for x in leaves(parameters))])
+        self.rows, self.logs = Rows(rows), yes_or_no("logs", logs)
+        self.function, self.parameters = function_of("function", function, 1, "the parameters"), parameters
+        self._start = np.concatenate([np.zeros(0), *map(_numbers, leaves(parameters))])
         self.size = len(self._start)
         if not self.size:
-            raise Error("the parameters of a differentiable parametrisation have no numbers")
+            raise Error(f"the parameters have no numbers that can change, such as 1.0, but are {shown(parameters)}")
 
     def structured(self, theta: Doubles) -> Any:
         """A vector as parameters of the form that the function takes."""
@@ -56,10 +57,13 @@ class Differentiable(Parametrisation):
 
     def _values(self, parameters: Any) -> Any:
         found = self.function(parameters)
-        if isinstance(found, Mapping | list | tuple):
-            if isinstance(found, Mapping):
-                found = [found[key] for key in self.rows.keys]
-            return own.concatenate([own.ravel(x) for x in found])
+        if isinstance(found, Mapping):
+            if set(found) != set(self.rows.keys):
+                given = ", ".join(map(str, found)) or "nothing"
+                raise Error(f"the function gives arrays for {given}; the rows are of {', '.join(self.rows.keys)}")
+            found = [found[key] for key in self.rows.keys]
+        if isinstance(found, list | tuple):
+            return own.concatenate([np.zeros(0), *(own.ravel(x) for x in found)])
         return found
 
     def start(self, random: np.random.Generator) -> Doubles:
@@ -69,7 +73,10 @@ class Differentiable(Parametrisation):
         return self._checked(self._values(self.structured(theta)))
 
     def _checked(self, found: Any) -> Doubles:
-        values = np.ravel(np.asarray(found, np.float64))
+        try:
+            values = np.ravel(np.asarray(found, np.float64))
+        except (TypeError, ValueError):
+            raise Error(f"the function gives {shown(found)}, and not an array with a number for each row") from None
         if len(values) != len(self.rows):
             raise Error(f"the function gives {len(values):,} numbers for {len(self.rows):,} rows")
         if np.isnan(values).any():
@@ -96,3 +103,14 @@ class Differentiable(Parametrisation):
 
     def names(self) -> list[str]:
         return [f"parameter {n}" for n in range(self.size)]
+
+
+def _numbers(leaf: Any) -> Doubles:
+    """What a leaf of the parameters begins with."""
+    try:
+        found = np.ravel(np.asarray(leaf, np.float64))
+    except (TypeError, ValueError):
+        found = np.array([np.nan])
+    if not np.isfinite(found).all():
+        raise Error(f"parameters are finite numbers and arrays of these, not {shown(leaf)}")
+    return found

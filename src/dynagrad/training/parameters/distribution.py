@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from ...arguments import truth
+from ...calls import strict_options
 from ...errors import Error, shown
-from .groups import By, groups_of, part_of, values_of
+from .groups import By, groups_of, names_of_groups, part_of, values_of
 from .parametrisation import Parametrisation
 from .rows import Doubles, Flags, Rows
 
@@ -21,7 +23,8 @@ class Distribution(Parametrisation):
     `given` is a function of a row's arguments, or the places of some. `initial` is "given" (the values of the rows,
     normalised, or uniform where they have none), "uniform", or "random" (uniform probabilities times 1 + noise, drawn
     with the seed of `fit`). `tied` gives the same for rows that share a parameter; ties cover whole groups. Rows for
-    which `frozen` is true keep their initial probability: whole groups.
+    which `frozen` is true keep their initial probability: whole groups. `groups` names the group of each row, one after
+    another, in place of `given`.
 
     Its parameters are log weights. EM sets them to logs of probabilities, gradient methods move them freely, which is
     the softmax parametrisation.
@@ -34,6 +37,7 @@ class Distribution(Parametrisation):
 
     frozen: Flags
 
+    @strict_options
     def __init__(
         self,
         rows: Mapping[str, Any],
@@ -44,10 +48,10 @@ class Distribution(Parametrisation):
         frozen: Callable[..., bool] | None = None,
         groups: Sequence[Any] | None = None,
     ) -> None:
-        if initial not in INITIAL:
+        if not isinstance(initial, str) or initial not in INITIAL:
             raise Error(f"initial is one of {', '.join(INITIAL)}, not {shown(initial)}")
         self.rows, self.initial = Rows(rows), initial
-        parts = part_of(self.rows, given, "given") if groups is None else list(groups)
+        parts = part_of(self.rows, given, "given") if groups is None else self._named(groups, given)
         self.groups = groups_of(self.rows, parts, tied)
         self.size = self.groups.size
         self._values = None if self.rows.values is None else values_of(self.groups, self.rows, self.rows.values)
@@ -56,6 +60,14 @@ class Distribution(Parametrisation):
             raise Error(f"{self.names()[n]} has the initial weight {self._values[n]}, which is no probability")
         self.frozen = self._frozen(frozen)
 
+    def _named(self, groups: Any, given: Any) -> list[Hashable]:
+        """The groups that rows were said to be in."""
+        if given is not None:
+            raise Error("a distribution has its groups from given or from groups, not from both")
+        if not isinstance(groups, Sequence) or isinstance(groups, str | bytes) or len(groups) != len(self.rows):
+            raise Error(f"groups is a list with the group of each of the {len(self.rows):,} rows, not {shown(groups)}")
+        return names_of_groups(self.rows, groups, "groups")
+
     def _frozen(self, frozen: Callable[..., bool] | None) -> Any:
         """Which parameters stay as they are."""
         if frozen is None:
@@ -63,7 +75,8 @@ class Distribution(Parametrisation):
         if not callable(frozen):
             raise Error(f"frozen is a function that says of a row's arguments whether they are, not {shown(frozen)}")
         assert self.groups is not None
-        found = values_of(self.groups, self.rows, [float(bool(frozen(*a))) for a in self.rows.arguments]) > 0
+        answers = [float(truth("frozen", x)) for x in self.rows.results("frozen", frozen)]
+        found = values_of(self.groups, self.rows, answers) > 0
         some = self.groups.totals(found.astype(float))
         of = self.groups.totals(np.ones(self.size))
         for g in np.flatnonzero((some > 0) & (some < of)).tolist():

@@ -71,19 +71,24 @@ def part_of(rows: Rows, by: By | None, what: str) -> list[Hashable]:
     if by is None:
         return [()] * len(rows)
     if callable(by):
-        found = [by(*arguments) for arguments in rows.arguments]
+        found = rows.results(what, by)
     else:
-        if not isinstance(by, int | list | tuple | str):
+        if not isinstance(by, int | list | tuple):
             raise Error(f"{what} is a function of a row's arguments, or the places of some of them, not {shown(by)}")
         places = (by,) if isinstance(by, int) else tuple(by)
         for key, relation in rows.relations.items():
             if any(isinstance(p, bool) or not isinstance(p, int) or not 0 <= p < relation.arity for p in places):
                 raise Error(f"{what}={shown(by)}: {key} has the arguments 0 to {relation.arity - 1}")
         found = [tuple(arguments[p] for p in places) for arguments in rows.arguments]
+    return names_of_groups(rows, found, what)
+
+
+def names_of_groups(rows: Rows, found: Sequence[Any], what: str) -> list[Hashable]:
+    """What each row is given, if that can name a group: it has to be hashable, and equal to itself."""
     for n, part in enumerate(found):
-        if not isinstance(part, Hashable):
+        if not isinstance(part, Hashable) or part != part:
             raise Error(f"{what} gives {shown(part)} for {rows.text(n)}, which cannot name a group")
-    return found
+    return list(found)
 
 
 def numbered(parts: Iterable[Hashable]) -> tuple[Indices, list[Hashable]]:

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ...arguments import real_number, whole_number
-from ...errors import Error, shown
+from ...arguments import function_of, real_number, truth, whole_number
+from ...calls import strict_options
+from ...errors import Error, shown, warn
 from ...facts.readers import read
 from ...facts.relation import parse_key
 from ...facts.table import Table, relation_of
@@ -40,6 +41,7 @@ class LogLinear(Parametrisation):
 
     frozen: Flags
 
+    @strict_options
     def __init__(
         self,
         rows: Mapping[str, Any],
@@ -52,8 +54,8 @@ class LogLinear(Parametrisation):
         frozen: Callable[[Any], bool] | None = None,
     ) -> None:
         self.rows = Rows(rows)
-        if frozen is not None and not callable(frozen):
-            raise Error(f"frozen is a function that says of a feature whether it is, not {shown(frozen)}")
+        if frozen is not None:
+            function_of("frozen", frozen, 1, "a feature")
         for number in initial.values() if isinstance(initial, Mapping) else (initial,):
             if not np.isfinite(real_number("initial", number)):
                 raise Error(f"initial must be a finite number, or a dict of these, not {number}")
@@ -71,7 +73,17 @@ class LogLinear(Parametrisation):
         self.size = len(self.features)
         self.groups = None if given is None else groups_of(self.rows, part_of(self.rows, given, "given"), None)
         self._initial, self._noise = initial, noise
-        self.frozen = np.array([frozen is not None and bool(frozen(f)) for f in self.features], bool)
+        if not self.size:
+            raise Error("features gives none for any row, so there is nothing to learn")
+        self._known(initial)
+        self.frozen = np.array([frozen is not None and truth("frozen", frozen(f)) for f in self.features], bool)
+
+    def _known(self, initial: Any) -> None:
+        """Warns of initial weights of features that no row has."""
+        unknown = set(initial) - set(self.features) if isinstance(initial, Mapping) else ()
+        if unknown:
+            more = "" if len(unknown) == 1 else f", nor {len(unknown) - 1:,} others that initial has"
+            warn(f"no row has the feature {shown(min(unknown, key=str))}{more}: its initial weight counts for nothing")
 
     def start(self, random: np.random.Generator) -> Doubles:
         given = self._initial
@@ -131,13 +143,12 @@ def _features(rows: Rows, features: Features | None) -> tuple[list[int], list[An
     at: list[int] = []
     names: list[Any] = []
     values: list[float] = []
-    for n, arguments in enumerate(rows.arguments):
-        found = features(*arguments)
-        if isinstance(found, str) or not isinstance(found, Iterable):
+    for n, found in enumerate(rows.results("features", features)):
+        if isinstance(found, str | bytes) or not isinstance(found, Iterable):
             raise Error(f"features gives {shown(found)} for {rows.text(n)}: a list of names, or a dict, is wanted")
         pairs = found.items() if isinstance(found, Mapping) else ((name, 1.0) for name in found)
         for name, value in pairs:
-            if not isinstance(name, Hashable):
+            if name is None or not isinstance(name, Hashable):
                 raise Error(f"features gives {shown(name)} for {rows.text(n)}, which cannot name a feature")
             number = real_number(f"the feature {name} of {rows.text(n)}", value)
             if not np.isfinite(number):

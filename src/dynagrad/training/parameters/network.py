@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import Error, shown
+from ...arguments import yes_or_no
+from ...calls import strict_options
+from ...errors import Error, raised, shown
 from ...facts.readers import import_module
 from .parametrisation import Parametrisation
 from .rows import Doubles, Rows
@@ -25,11 +27,12 @@ class Torch(Parametrisation):
     `Torch({"emit/2": rows}, torch.nn.Linear(8, 1, dtype=torch.float64), inputs)`.
     """
 
+    @strict_options
     def __init__(self, rows: Mapping[str, Any], module: Any, *inputs: Any, logs: bool = True) -> None:
         self._torch = import_module("torch", "torch", "training.Torch")
         if not isinstance(module, self._torch.nn.Module):
             raise Error(f"a torch.nn.Module is wanted, not {shown(module)}")
-        self.rows, self.module, self.inputs, self.logs = Rows(rows), module, inputs, logs
+        self.rows, self.module, self.inputs, self.logs = Rows(rows), module, inputs, yes_or_no("logs", logs)
         self._named = [(name, p) for name, p in module.named_parameters() if p.requires_grad]
         if not self._named:
             raise Error("the module has no parameters that may be changed")
@@ -48,9 +51,18 @@ class Torch(Parametrisation):
         return self.module
 
     def _scores(self, theta: Doubles) -> Any:
-        found = self.to_module(theta)(*self.inputs)
+        module = self.to_module(theta)
+        try:
+            found = module(*self.inputs)
+        except (TypeError, ValueError, RuntimeError, IndexError) as error:
+            raise Error(f"the module cannot be run on its inputs: {raised(error)}") from error
         if isinstance(found, Mapping):
+            if set(found) != set(self.rows.keys):
+                given = ", ".join(map(str, found)) or "nothing"
+                raise Error(f"the module gives tensors for {given}; the rows are of {', '.join(self.rows.keys)}")
             found = self._torch.cat([found[key].reshape(-1) for key in self.rows.keys])
+        if not isinstance(found, self._torch.Tensor):
+            raise Error(f"the module gives {shown(found)}, and not a tensor with a number for each row")
         found = found.reshape(-1)
         if len(found) != len(self.rows):
             raise Error(f"the module gives {len(found):,} numbers for {len(self.rows):,} rows")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ...arguments import function_of
 from ...errors import FactError, shown
 from ...facts.readers import read
 from ...facts.relation import Relation
@@ -72,6 +73,12 @@ class Rows:
             return None
         parts = [np.ones(r.count) if r.values is None else r.values for r in self.relations.values()]
         return np.concatenate([np.zeros(0), *parts])
+
+    def results(self, what: str, function: Callable[..., Any]) -> list[Any]:
+        """What a function of a row's arguments gives for each. Raises Error where it takes other arguments."""
+        for key, relation in self.relations.items():
+            function_of(what, function, relation.arity, f"the arguments of a row of {key}")
+        return [function(*arguments) for arguments in self.arguments]
 
     def text(self, n: int) -> str:
         """A row as an item."""
