@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -13,6 +14,7 @@ from ...errors import Error
 from ...facts.relation import Relation
 from ...facts.terms import item_text
 from ...forests.checking import weigh
+from ...forks import renewed
 from ..examples import Example
 from ..parameters.rows import Doubles
 
@@ -58,23 +60,28 @@ def counts_of(example: Example, places: Places) -> dict[str, dict[int, int]]:
     return found
 
 
-def fixed_weight(example: Example, program: Program, places: Places, facts: Mapping[str, Any]) -> float:
+def fixed_weight(
+    example: Example, program: Program, places: Places, shared: Mapping[str, Any], facts: Mapping[str, Any], side: str
+) -> float:
     """The log of the product of all factors of the derivation that are no parameters.
 
-    `facts` are those of all examples.
+    `shared` are the facts of all examples, `facts` those of this one in the run that the derivation stands for, which
+    `side` names: in that of a conditional model with costs these are ones.
 
     Every step is checked on the way, so that a derivation of another program, or of other facts, is an error.
     """
     assert example.derivation is not None
-    kept = _WEIGHTS.get(id(example))
-    if kept is not None and kept[0] is example and kept[1] is program:
-        return kept[2]
+    by: tuple[Any, ...] = (example.derivation, example.facts, example.observed, program, places)
+    key = (*map(id, by), side)
+    kept = _WEIGHTS.get(key)
+    if kept is not None:
+        return kept[1]
     ones = {key: replace(relation, values=None) for key, relation in places.relations.items()}
     steps = [
         replace(s, row=places.row(s.name[0], tuple(s.name[1]))) if s.row is not None and s.name[0] in places else s
         for s in example.derivation.steps
     ]
-    found = weigh(steps, program, {**facts, **example.clamped, **ones}, "weights")
+    found = weigh(steps, program, {**shared, **facts, **ones}, "weights")
     if found is None:
         raise Error(
             "the weight of an observed derivation cannot be worked out: it is no product of facts and constants"
@@ -82,15 +89,17 @@ def fixed_weight(example: Example, program: Program, places: Places, facts: Mapp
     if program.semiring == "real":
         with np.errstate(divide="ignore", invalid="ignore"):
             found = np.log(found)
-    while len(_WEIGHTS) >= MOST:
-        del _WEIGHTS[next(iter(_WEIGHTS))]
-    _WEIGHTS[id(example)] = (example, program, float(found))
+    with _lock:
+        while len(_WEIGHTS) >= MOST:
+            del _WEIGHTS[next(iter(_WEIGHTS))]
+        _WEIGHTS[key] = (by, float(found))
     return float(found)
 
 
 MOST = 10_000
-_WEIGHTS: dict[int, tuple[Example, Program, float]] = {}
-"""Weights that were worked out, of examples that are alive by being here; for data that fit in memory."""
+_WEIGHTS: dict[tuple[Any, ...], tuple[tuple[Any, ...], float]] = {}
+"""Weights that were worked out, by what they are of, which is alive by being here; for data that fit in memory."""
+_lock = renewed(threading.Lock())
 
 
 def log_weight(counts: Mapping[str, Mapping[int, int]], logs: Mapping[str, Doubles]) -> float:

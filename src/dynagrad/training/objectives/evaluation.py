@@ -97,12 +97,12 @@ def scores_of(
     if len(run) < len(examples):
         gradient = {key: x.copy() for key, x in gradient.items()}
         logs = _logs(task)
-        fixed = binding_of(task.bound).given
+        fixed, program = binding_of(task.bound).given, task.bound.program
         for n, e in enumerate(examples):
             if observed and e.derivation is not None:
                 try:
                     counts = counts_of(e, task.places)
-                    values[n] = fixed_weight(e, task.bound.program, task.places, fixed) + log_weight(counts, logs)
+                    values[n] = fixed_weight(e, program, task.places, fixed, facts[n], side) + log_weight(counts, logs)
                 except Error as error:
                     errors[n] = error
                     continue

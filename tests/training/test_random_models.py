@@ -1,0 +1,31 @@
+"""Random small models agree with all of their derivations, listed in plain Python. Costs fifteen seconds.
+
+`tests/random_training.py` has what is drawn and what it is held against, and draws more where it is run by hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import mpmath
+import pytest
+
+from random_training import DIGITS, check_em, check_gradient, draw_case
+
+MODELS, LEARNED = range(28), range(10)
+
+pytestmark = pytest.mark.filterwarnings("ignore::dynagrad.errors.ProgramWarning")
+
+
+@pytest.fixture(autouse=True)
+def many_digits() -> Iterator[None]:
+    with mpmath.workdps(DIGITS):
+        yield
+
+
+def test_objectives_and_their_derivatives_are_those_of_all_derivations() -> None:
+    assert sum(check_gradient(draw_case(seed)) for seed in MODELS) >= 0.9 * len(MODELS)
+
+
+def test_steps_of_em_and_its_kin_are_those_of_all_derivations() -> None:
+    assert sum(check_em(draw_case(seed, em=True)) for seed in LEARNED) >= 0.9 * len(LEARNED)
