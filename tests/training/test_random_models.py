@@ -12,7 +12,9 @@ import pytest
 
 from random_training import DIGITS, check_em, check_gradient, draw_case
 
-MODELS, LEARNED = range(28), range(10)
+MODELS = (*range(24), 120, 298, 419)
+"""Seeds: the last ones have a fact or an example of weight zero, which went wrong before."""
+LEARNED = (*range(9), 212)
 
 pytestmark = pytest.mark.filterwarnings("ignore::dynagrad.errors.ProgramWarning")
 

@@ -189,6 +189,31 @@ def test_less_entropy_of_what_is_not_observed_is_more_certainty() -> None:
     assert entropies[1] < 0.2 * entropies[0]
 
 
+def test_the_entropy_is_of_weights_however_they_are_given() -> None:
+    found = []
+    for values in ("weights", "probabilities"):
+        text = ":- semiring log. goal += weight(S) * seen(S) * fixed(S)."
+        numbers = [0.25, 0.5] if values == "probabilities" else np.log([0.25, 0.5]).tolist()
+        m = dg.Model(
+            dg.Program(text, values=values),
+            {"w": training.LogLinear({"weight/1": [("a",), ("b",)]})},
+            objective=training.Entropy(),
+            facts={"fixed/1": list(zip("ab", numbers, strict=True))},
+        )
+        found.append(m.score([{"seen/1": list(zip("ab", numbers[::-1], strict=True))}]))
+    assert found == pytest.approx([np.log(2.0)] * 2, rel=1e-12)
+
+
+@pytest.mark.parametrize("more", [" fixed(b) = -0.5.", " :- external fixed/1."])
+def test_factors_that_no_fact_tells_have_no_entropy(more: str) -> None:
+    text = ":- semiring log. goal += weight(S) * seen(S) * fixed(S)." + more
+    functions = {"fixed": len} if "external" in more else {}
+    linear = training.LogLinear({"weight/1": [("a",), ("b",)]})
+    m = dg.Model(dg.Program(text, functions=functions), {"w": linear}, objective=training.Entropy())
+    with pytest.raises(dg.Error, match=r"the entropy needs the logs of all factors, and .* fixed/1"):
+        m.score([{"seen/1": [("a",), ("b",)]}])
+
+
 def test_what_has_no_entropy_and_no_sum() -> None:
     m = dg.Model(TAGGER.replace("at(I,S) *", "at(I,S) * 0.5 *"), {"w": linear()}, objective=training.Entropy())
     with pytest.raises(dg.Error, match="has a constant among its own; make it a fact"):

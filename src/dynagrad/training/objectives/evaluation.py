@@ -90,7 +90,8 @@ def scores_of(
     errors: dict[int, Exception] = {}
     gradient = {key: np.zeros(len(x)) for key, x in task.weights.items()} if task.gradient else {}
     if run:
-        batch = _run(task, [examples[n] for n in run], [facts[n] for n in run], [weights[n] for n in run], goal, side)
+        some, here, often = [examples[n] for n in run], [facts[n] for n in run], [weights[n] for n in run]
+        batch = _counted(task, some, here, often, goal, side)
         values[run] = _values_of(task, batch)
         errors = {run[n]: error for n, error in batch.errors.items()}
         gradient = _gradient(task, batch)
@@ -195,6 +196,22 @@ def _run(
         return task.bound.run_batch(facts, **asked)
     names = [(e.facts, e.observed) if e.observed else (e.facts,) for e in examples]
     return run_cached(task.bound, facts, CachedBatch(task.cache, names, (goal, side, task.gradient)), **asked)
+
+
+def _counted(
+    task: Task,
+    examples: Sequence[Example],
+    facts: Sequence[Mapping[str, Any]],
+    weights: Sequence[float],
+    goal: str,
+    side: str,
+) -> Batch:
+    """The same, where what is derived with a weight of zero does not count: in `viterbi` it has a best derivation."""
+    batch = _run(task, examples, facts, weights, goal, side)
+    dead = np.isneginf(np.asarray(batch.values, np.float64)) & (np.asarray(weights) != 0)
+    if task.semiring != "viterbi" or not task.gradient or not dead.any():
+        return batch
+    return _run(task, examples, facts, np.where(dead, 0.0, weights).tolist(), goal, side)
 
 
 def _gradient(task: Task, batch: Batch) -> dict[str, Doubles]:

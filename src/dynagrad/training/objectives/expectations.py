@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ...calls import strict_options_class
-from ...charts.program import Program, binding_of, context_of
+from ...charts.binding.context import read_facts
+from ...charts.program import Program, binding_of, context_of, in_probabilities
 from ...errors import Error
 from ...facts.readers import read
 from ...rules.syntax import Application, Expression, Numeral
@@ -80,13 +81,14 @@ class Entropy:
             raise Error(f"entropy is a derivative of log Z: it needs a program in `log`, not {task.semiring}")
         first_order(task, "entropy")
         without_constants(task.bound.program, "the entropy")
+        program = task.bound.program
         bound = {key: r for key, r in binding_of(task.bound).given.items() if key not in task.weights}
         values = np.full(len(examples), np.nan)
         failures: dict[int, Exception] = {}
         gradient = {key: np.zeros(len(x)) for key, x in task.weights.items()} if task.gradient else {}
         for n, example in enumerate(examples):
             try:
-                given = {**bound, **{key: read(key, rows) for key, rows in example.facts.items()}}
+                given = {**bound, **read_facts(context_of(program), example.facts, in_probabilities(program))}
                 fixed = {key: r for key, r in given.items() if r.values is not None and r.count}
                 f = task.bound.function(task.goal, [*task.keys, *fixed], example.facts)
                 here = [*task.weights.values(), *(np.asarray(r.values, np.float64) for r in fixed.values())]
@@ -106,7 +108,16 @@ class Entropy:
 
 def without_constants(program: Program, what: str) -> None:
     """Raises Error where a rule has a constant factor, whose log no fact tells."""
-    for rule in context_of(program).rules.rules:
+    rules = context_of(program).rules
+    for axiom in rules.axioms:
+        if axiom.value:  # other than zero, the one of `log`
+            raise Error(
+                f"{what} needs the logs of all factors, and the text gives {axiom.item.key} one; make it a fact"
+            )
+    for key, predicate in rules.predicates.items():
+        if predicate.external:
+            raise Error(f"{what} needs the logs of all factors, and a function gives those of {key}; make them facts")
+    for rule in rules.rules:
         if _has_constant(rule.value):
             raise Error(
                 f"{what} needs the logs of all factors, and the rule `{rule.text}` has a constant among its own; make "

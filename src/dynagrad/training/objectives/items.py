@@ -23,7 +23,8 @@ class OfItems:
     """Any differentiable function of the values of some items, written in Python and differentiated by `dg.grad`.
 
     `items` is a list of items, `function` takes their values, in that order and on the semiring's scale, and the
-    example, and gives a number.
+    example, and gives a number. An item that is not derived has the semiring's zero; where the function has no finite
+    value for that, the example does not count.
     """
 
     items: Sequence[str]
@@ -49,7 +50,7 @@ class OfItems:
     def totals(self, task: Task, examples: Sequence[Example]) -> Totals:
         """Of a shard: the values of its examples, and the gradient of their sum."""
         first_order(task, "a function of items")
-        values = np.full(len(examples), np.nan)
+        values, zero = np.full(len(examples), np.nan), -np.inf if task.semiring in LOGS else 0.0
         failures: dict[int, Exception] = {}
         gradient = {key: np.zeros(len(numbers)) for key, numbers in task.weights.items()} if task.gradient else {}
         for n, example in enumerate(examples):
@@ -62,6 +63,8 @@ class OfItems:
             except (Error, ArithmeticError) as error:
                 failures[n] = error
                 continue
+            if not np.isfinite(float(value)) and zero in found:
+                continue  # it asks for the log of what is not derived, or the like
             values[n] = float(value)
             for key in gradient:
                 numbers = np.ravel(np.asarray(table[key].values, np.float64))

@@ -54,6 +54,8 @@ class Best:
             else:
                 one = scores_of(task, [example], [example.clamped], [example.weight], task.goal)
                 values[n] = one.values[0]
+                if np.isnan(values[n]):
+                    continue  # it has a weight of zero
             for key, rows in counts_of(derived, task.places).items():
                 for row, count in rows.items():
                     gradient[key][row] += example.weight * count
