@@ -1,4 +1,4 @@
-"""Objectives for tests of workers, in a module that worker processes can import."""
+"""Objectives and calls for tests of workers, in a module that worker processes can import."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from dynagrad.training import pools, workers
 from dynagrad.training.examples import Example
 from dynagrad.training.objectives.evaluation import Task
 from dynagrad.training.objectives.likelihood import Likelihood
@@ -39,3 +40,8 @@ class Wrong(Likelihood):
 
     def totals(self, task: Task, examples: Sequence[Example]) -> Totals:
         raise ZeroDivisionError("in the objective")
+
+
+def kept_in_a_worker() -> tuple[int, list[int]]:
+    """How many shards this process keeps, and with each model how many examples that were loaded."""
+    return len(pools.STAYING.held), [len(kept.cache) for kept in workers.MODELS]

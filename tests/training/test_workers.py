@@ -17,7 +17,7 @@ import dynagrad as dg
 from dynagrad import numpy as own
 from dynagrad import training
 from dynagrad.training.workers import RETRIES
-from training_workers import Deadly, Wrong
+from training_workers import Deadly, Wrong, kept_in_a_worker
 
 TEXT = """
 :- semiring log.
@@ -39,9 +39,9 @@ ROWS: dict[str, Any] = {
 }
 
 
-def trained(objective: Any = None, method: str = "em", **options: Any) -> dict[str, bytes]:
+def trained(objective: Any = None, method: str = "em", steps: int = 2, **options: Any) -> dict[str, bytes]:
     m = dg.Model(TEXT, ROWS, objective=objective)
-    m.fit(DATA, method=method, iterations=2, **options)
+    m.fit(DATA, method=method, iterations=steps, **options)
     return {name: x.tobytes() for name, x in m.parameters.items()}
 
 
@@ -74,6 +74,16 @@ def test_any_number_of_threads_and_processes_gives_the_same_bits(alone: dict[str
     with ProcessPoolExecutor(2, mp_context=get_context("forkserver")) as pool:
         assert trained(executor=pool) == alone
         assert trained(executor=pool) == alone  # it is not shut down, as it is another's
+
+
+def test_workers_keep_the_examples_of_a_list_and_what_was_loaded_of_them() -> None:
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        found = trained(executor=pool, dev=DATA[:20], steps=4)
+        assert pool.submit(kept_in_a_worker).result() == (4, [720])  # of three shards, and of those held out
+        m = dg.Model(TEXT, ROWS)
+        m.fit(lambda: iter(DATA), executor=pool, iterations=4)  # which may be others in each pass
+        assert pool.submit(kept_in_a_worker).result() == (4, [720, 0])
+    assert found == trained(dev=DATA[:20], steps=4) == {name: x.tobytes() for name, x in m.parameters.items()}
 
 
 def test_other_methods_use_the_workers_too() -> None:

@@ -189,10 +189,12 @@ class Model:
         if checkpoint is not None:
             about = checkpoints.about(self._spec, name, seed, options, start, passes, dev is not None)
             saved = checkpoints.Checkpoint(path_of("checkpoint", checkpoint), about)
-        with workers_of(threads, executor, passes.lasting) as workers:
+        dev_passes = None if dev is None else DataPasses(dev)
+        lasting = passes.lasting and (executor is None or dev_passes is None or dev_passes.lasting)
+        with workers_of(threads, executor, lasting) as workers:
             problem = Problem(self._spec, passes, workers, missing)
             others = in_threads(threads) if executor is None else workers  # what is kept from pass to pass is of `data`
-            held_out = None if dev is None else Problem(self._spec, DataPasses(dev), others, missing)
+            held_out = None if dev_passes is None else Problem(self._spec, dev_passes, others, missing)
             return run(problem, chosen, name, start, settings, dev=held_out, checkpoint=saved, keep=keep)
 
     @public

@@ -55,9 +55,16 @@ def unpacked(data: bytes) -> Any:
 class Handle(ABC):
     """What stands for an object that was sent."""
 
+    apart: bool = True
+    """Whether each worker has an object of its own, which it may keep more with."""
+
     @abstractmethod
     def get(self) -> Any:
         """The object, in a worker."""
+
+    def get_to_stay(self) -> tuple[Any, bool]:
+        """The object, in a worker, and whether the worker keeps it: then it is the same one at the next call."""
+        return self.get(), False
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +72,7 @@ class _Here(Handle):
     """Of an object that stays where it is, as workers are threads."""
 
     thing: Any
+    apart = False
 
     def get(self) -> Any:
         return self.thing
@@ -94,14 +102,46 @@ def _kept(key: str, get: Callable[[], Any]) -> Any:
     return _held[key]
 
 
+ROOM = 1 << 25
+"""So many bytes, as they are sent, of what is to stay are kept in a worker; what comes later is read again."""
+
+
+class _Stay:
+    """In a worker's process, what is to stay there: examples that come again in each pass."""
+
+    def __init__(self) -> None:
+        self.held: dict[str, Any] = {}
+        self._room = ROOM
+
+    def get(self, key: str, size: int, read: Callable[[], Any]) -> tuple[Any, bool]:
+        """An object, and whether it is kept."""
+        if key in self.held:
+            return self.held[key], True
+        if size > self._room:
+            return read(), False
+        self._room -= size
+        self.held[key] = read()
+        return self.held[key], True
+
+
+STAYING = _Stay()
+
+
 @dataclass(frozen=True)
 class _File(Handle):
     """Of an object in a file, for processes of this machine."""
 
     path: str
+    size: int
+
+    def _read(self) -> Any:
+        return unpacked(Path(self.path).read_bytes())
 
     def get(self) -> Any:
-        return _kept(self.path, lambda: unpacked(Path(self.path).read_bytes()))
+        return _kept(self.path, self._read)
+
+    def get_to_stay(self) -> tuple[Any, bool]:
+        return STAYING.get(self.path, self.size, self._read)
 
 
 @dataclass(frozen=True)
@@ -110,14 +150,18 @@ class _InStore(Handle):
 
     key: str
     references: list[Any] = field(compare=False)
+    size: int
+
+    def _fetched(self) -> Any:
+        import ray  # type: ignore[import-not-found,unused-ignore]  # an optional package
+
+        return unpacked(ray.get(self.references[0]))
 
     def get(self) -> Any:
-        def fetched() -> Any:
-            import ray  # type: ignore[import-not-found,unused-ignore]  # an optional package
+        return _kept(self.key, self._fetched)
 
-            return unpacked(ray.get(self.references[0]))
-
-        return _kept(self.key, fetched)
+    def get_to_stay(self) -> tuple[Any, bool]:
+        return STAYING.get(self.key, self.size, self._fetched)
 
 
 # -- pools -------------------------------------------------------------------------------------------------------------
@@ -189,7 +233,7 @@ class Futures(Pool):
             path.write_bytes(data)
         except OSError as error:
             raise Error(f"{what} cannot be written for the workers, to {shown(str(path))}: {error.strerror}") from None
-        return _File(str(path))
+        return _File(str(path), len(data))
 
     def enclosed(self, thing: Any, what: str) -> Handle:
         return _Here(thing) if self._threads else super().enclosed(thing, what)
@@ -265,7 +309,8 @@ class Ray(Pool):
         self._remote: dict[Callable[..., Any], Any] = {}
 
     def send(self, thing: Any, what: str) -> Handle:
-        return _InStore(uuid.uuid4().hex, [self._ray.put(packed(thing, what))])
+        data = packed(thing, what)
+        return _InStore(uuid.uuid4().hex, [self._ray.put(data)], len(data))
 
     def drop(self, handle: Handle) -> None:
         if isinstance(handle, _InStore):

@@ -20,7 +20,7 @@ from ..errors import Error
 from .examples import Example
 from .objectives.evaluation import Task
 from .parameters.rows import Doubles
-from .pools import Died, Handle, Pool, pool_of
+from .pools import HELD, Died, Handle, Pool, pool_of
 from .specification import Along, Specification, Workers, wanted
 from .totals import Totals
 
@@ -61,9 +61,31 @@ class _Submitted:
     deaths: int = 0
 
 
-def in_pool(pool: Pool) -> Workers:
-    """Shards by the workers of a pool; those of a worker that dies are run again."""
+MOST_SENT, LEAST_SENT = 1 << 16, 16
+"""So many examples at most, in shards of so many at least, are sent once and for all; others go with each call."""
+
+
+def in_pool(pool: Pool, lasting: bool = False) -> Workers:
+    """Shards by the workers of a pool; those of a worker that dies are run again.
+
+    With `lasting` a shard is sent once, and workers keep its examples, encoded and loaded, from pass to pass.
+    """
     sent: dict[int, tuple[Specification, Handle]] = {}
+    shards_sent: dict[tuple[Any, ...], tuple[list[Example], Handle]] = {}
+    room = MOST_SENT if lasting else 0
+
+    def handle_of(shard: list[Example]) -> Handle:
+        nonlocal room
+        follow = all(e.number == shard[0].number + n for n, e in enumerate(shard))  # and are drawn in no random order
+        if not lasting or not follow or len(shard) < LEAST_SENT:
+            return pool.enclosed(shard, "an example")
+        key = tuple((e.number, id(e.facts), id(e.observed) if e.observed else 0, id(e.derivation)) for e in shard)
+        if key not in shards_sent:
+            if len(shard) > room:
+                return pool.enclosed(shard, "an example")
+            room -= len(shard)
+            shards_sent[key] = shard, pool.send(shard, "an example")  # which holds what the key names
+        return shards_sent[key][1]
 
     def model_of(spec: Specification, weights: Mapping[str, Doubles]) -> Handle:
         if id(spec) not in sent:  # the specification is kept with it, so that no other gets its id
@@ -103,7 +125,7 @@ def in_pool(pool: Pool) -> Workers:
 
         try:
             for shard in shards:
-                handle = pool.enclosed(shard, "an example")
+                handle = handle_of(shard)
                 waiting.append(_Submitted(handle, submitted(handle)))
                 if len(waiting) >= AHEAD * pool.size:
                     yield first()
@@ -130,9 +152,42 @@ def of_shard(model: Handle, values: Handle, shard: Handle) -> Totals:
     task: Task
     task, objective = model.get()
     numbers, asked = values.get()
+    examples, stays = shard.get_to_stay()
     gradient, along = wanted(asked)
-    now = replace(task, bound=with_weights(task.bound, numbers), weights=numbers, gradient=gradient, along=along)
-    found: Totals = objective.totals(now, shard.get())
+    kept = _kept_with(task) if model.apart else _Kept(task)
+    cache = kept.cache if stays else None
+    bound = kept.bound(numbers, asked if isinstance(asked, bool) else "along")
+    now = replace(task, bound=bound, weights=numbers, gradient=gradient, along=along, cache=cache)
+    found: Totals = objective.totals(now, examples)
+    return found
+
+
+class _Kept:
+    """What a worker keeps with a model: the shared facts and the examples, encoded and loaded."""
+
+    def __init__(self, task: Task) -> None:
+        self.task, self.cache = task, ExampleCache()
+        self._bound: dict[object, tuple[Any, Bound]] = {}
+
+    def bound(self, numbers: Mapping[str, Doubles], asked: object) -> Bound:
+        """The program with these weights; what was encoded for others, of the same kind of run, is not again."""
+        held = self._bound.get(asked)
+        if held is None or held[0] is not numbers:
+            held = numbers, with_weights(self.task.bound if held is None else held[1], numbers)
+            self._bound[asked] = held
+        return held[1]
+
+
+MODELS: list[_Kept] = []
+"""In a worker's process, what is kept with the models that were asked for last."""
+
+
+def _kept_with(task: Task) -> _Kept:
+    found = next((kept for kept in MODELS if kept.task is task), None)
+    if found is None:
+        found = _Kept(task)
+        MODELS.append(found)
+        del MODELS[:-HELD]
     return found
 
 
@@ -147,6 +202,6 @@ def workers_of(threads: int | None, executor: Any, lasting: bool = False) -> Ite
         return
     pool = pool_of(executor)
     try:
-        yield in_pool(pool)
+        yield in_pool(pool, lasting)
     finally:
         pool.close()
