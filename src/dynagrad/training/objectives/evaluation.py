@@ -84,7 +84,7 @@ def scores_of(
 ) -> Scores:
     """Of examples over these facts; with `observed`, of their derivations alone where these were observed."""
     if task.along is not None:
-        return _curvature(task, examples, facts, weights, goal, observed)
+        return _curvature(task, examples, facts, weights, goal, observed, side)
     run = [n for n, e in enumerate(examples) if not observed or e.derivation is None]
     values = np.full(len(examples), np.nan)
     errors: dict[int, Exception] = {}
@@ -96,21 +96,17 @@ def scores_of(
         errors = {run[n]: error for n, error in batch.errors.items()}
         gradient = _gradient(task, batch)
     if len(run) < len(examples):
-        gradient = {key: x.copy() for key, x in gradient.items()}
-        logs = _logs(task)
-        fixed, program = binding_of(task.bound).given, task.bound.program
+        gradient, numbers = {key: x.copy() for key, x in gradient.items()}, _logs(task)
         for n, e in enumerate(examples):
             if observed and e.derivation is not None:
                 try:
-                    counts = counts_of(e, task.places)
-                    values[n] = fixed_weight(e, program, task.places, fixed, facts[n], side) + log_weight(counts, logs)
+                    values[n] = _of_derivation(task, e, facts[n], side, numbers)
                 except Error as error:
                     errors[n] = error
                     continue
-                if np.isneginf(values[n]):
-                    values[n] = np.nan
+                if np.isnan(values[n]):
                     continue
-                for key, rows in counts.items() if task.gradient else ():
+                for key, rows in counts_of(e, task.places).items() if task.gradient else ():
                     for row, count in rows.items():
                         gradient[key][row] += (
                             weights[n] * count / (task.weights[key][row] if key in task.by_value else 1)
@@ -125,6 +121,7 @@ def _curvature(
     weights: Sequence[float],
     goal: str,
     observed: bool,
+    side: str,
 ) -> Scores:
     """The gradient's derivative along a direction: products with Hessians, by a backward pass over dual numbers.
 
@@ -138,14 +135,14 @@ def _curvature(
     values = np.full(len(examples), np.nan)
     gradient = {key: np.zeros(len(x)) for key, x in task.weights.items()}
     errors: dict[int, Exception] = {}
-    logs = task.semiring == "log"
+    logs, numbers = task.semiring == "log", _logs(task)
     here = list(task.weights.values())
     along = [task.along[key] if logs else task.along[key] * x for key, x in task.weights.items()]
     for n, e in enumerate(examples):
-        if observed and e.derivation is not None:
-            values[n] = 0.0
-            continue
         try:
+            if observed and e.derivation is not None:
+                values[n] = _of_derivation(task, e, facts[n], side, numbers)
+                continue
             f = task.bound.function(goal, list(task.keys), facts[n])
             total, slope = f.jvp(here, along)
             if total == (-np.inf if logs else 0.0):
@@ -164,6 +161,16 @@ def _curvature(
         for key, numbers in zip(gradient, found, strict=True):
             gradient[key] += weights[n] * numbers
     return Scores(values, gradient, errors)
+
+
+def _of_derivation(
+    task: Task, example: Example, facts: Mapping[str, Any], side: str, numbers: Mapping[str, Doubles]
+) -> float:
+    """The log weight of a derivation that was observed, NaN where it has none. Raises Error where it is of no use."""
+    shared, program = binding_of(task.bound).given, task.bound.program
+    found = log_weight(counts_of(example, task.places), numbers)
+    found += fixed_weight(example, program, task.places, shared, facts, side)
+    return np.nan if np.isneginf(found) else found
 
 
 FIRST_ORDER = "a method that asks for gradients alone is 'l-bfgs'"
