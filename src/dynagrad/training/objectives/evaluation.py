@@ -158,8 +158,8 @@ def _curvature(
         except (Error, ArithmeticError) as error:
             errors[n] = error
             continue
-        for key, numbers in zip(gradient, found, strict=True):
-            gradient[key] += weights[n] * numbers
+        for key, part in zip(gradient, found, strict=True):
+            gradient[key] += weights[n] * part
     return Scores(values, gradient, errors)
 
 
