@@ -154,7 +154,7 @@ def of_shard(model: Handle, values: Handle, shard: Handle) -> Totals:
     numbers, asked = values.get()
     examples, stays = shard.get_to_stay()
     gradient, along = wanted(asked)
-    kept = _kept_with(task) if model.apart else _Kept(task)
+    kept = _kept_with(task) if model.apart else _WorkerState(task)
     cache = kept.cache if stays else None
     bound = kept.bound(numbers, asked if isinstance(asked, bool) else "along")
     now = replace(task, bound=bound, weights=numbers, gradient=gradient, along=along, cache=cache)
@@ -162,7 +162,7 @@ def of_shard(model: Handle, values: Handle, shard: Handle) -> Totals:
     return found
 
 
-class _Kept:
+class _WorkerState:
     """What a worker keeps with a model: the shared facts and the examples, encoded and loaded."""
 
     def __init__(self, task: Task) -> None:
@@ -178,14 +178,14 @@ class _Kept:
         return held[1]
 
 
-MODELS: list[_Kept] = []
+MODELS: list[_WorkerState] = []
 """In a worker's process, what is kept with the models that were asked for last."""
 
 
-def _kept_with(task: Task) -> _Kept:
+def _kept_with(task: Task) -> _WorkerState:
     found = next((kept for kept in MODELS if kept.task is task), None)
     if found is None:
-        found = _Kept(task)
+        found = _WorkerState(task)
         MODELS.append(found)
         del MODELS[:-HELD]
     return found
