@@ -36,7 +36,8 @@ def pullback(
         typer.Option(
             "--max-steps",
             min=1,
-            help="End with an error after so many reductions, premises included.  [default: 1 million]",
+            help="End with an error after so many reductions, premises included; with --compile, after so many steps "
+            "of making the graph.  [default: 1 million; 2 million]",
             show_default=False,
         ),
     ] = None,
@@ -45,17 +46,17 @@ def pullback(
     if compiled and (steps or html):
         raise Error("--compile shows no steps; leave --steps and --html out")
     text = file_text(file, "term")
-    lines = compiled_lines(text, str(file)) if compiled else reduced_lines(text, str(file), steps, html, max_steps)
+    limit: dict[str, int] = {} if max_steps is None else {"max_steps": max_steps}
+    lines = compiled_lines(text, str(file), limit) if compiled else reduced_lines(text, str(file), steps, html, limit)
     for line in lines:
         typer.echo(line)
 
 
-def reduced_lines(text: str, filename: str, steps: bool, html: bool, max_steps: int | None) -> Iterator[str]:
+def reduced_lines(text: str, filename: str, steps: bool, html: bool, limit: dict[str, int]) -> Iterator[str]:
     """A term and its value; or its steps, as lines or as a page."""
     from ..languages.pullback import html as page  # for a quick start
     from ..languages.pullback import lines, reduce, show  # for a quick start
 
-    limit: dict[str, int] = {} if max_steps is None else {"max_steps": max_steps}
     reduction = reduce(text, filename=filename, keep=False, **limit)
     if html:
         yield page(reduction, title=filename)
@@ -66,11 +67,11 @@ def reduced_lines(text: str, filename: str, steps: bool, html: bool, max_steps: 
         yield f"= {show(reduction.result)}"
 
 
-def compiled_lines(text: str, filename: str) -> Iterator[str]:
+def compiled_lines(text: str, filename: str, limit: dict[str, int]) -> Iterator[str]:
     """What the machine code of a term gives."""
     from ..languages.pullback import compile  # for a quick start
 
-    made = compile(text, filename=filename)
+    made = compile(text, filename=filename, **limit)
     if made.numerals is None:
         raise Error("the term is a function, which has no value before it is applied; apply it in the file")
     yield repr(made())

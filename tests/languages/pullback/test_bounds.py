@@ -77,6 +77,49 @@ def test_arguments_of_the_wrong_shape() -> None:
         evaluate("x", x=())
 
 
+OF_ANOTHER_TYPE = [
+    (lambda: evaluate("x + 1 * x", x=(1, 2)), r"a value of the type R is needed, and \(1, 2\) is none"),
+    (lambda: evaluate("π1 x", x=1), "a value of the type a × b is needed, and 1 is none"),
+    (lambda: evaluate("f 1", f=3), "a value of the type R ⇒ a is needed, and 3 is none"),
+    (lambda: evaluate("1 + f 1", f=lambda _: (1, 2)), r"a value of the type R is needed, and \(1, 2\) is none"),
+    (lambda: evaluate("λx. x * x")((1, 2)), "a value of the type R is needed"),
+    (lambda: evaluate("λ<x, y>. x * y")(1), "a value of the type R × R is needed, and 1 is none"),
+    (lambda: evaluate("λ<x, y>. x * y")(1, 2, 3), "a value of the type R is needed"),
+    (lambda: evaluate("λf. f 1")(evaluate("λ<x, y>. x * y")), "a value of the type R ⇒ a is needed, and <function>"),
+    (lambda: evaluate("λf. f 1")(), "what is called takes an argument"),
+    (lambda: evaluate("(3, 4)^")(1), "a value of the type R × R is needed"),
+    (lambda: evaluate("1", y=2), "`y` is not free in the term"),
+    (lambda: evaluate("λ<x, y>. x + y")(1, (2, 3)), "should be a real|different types"),
+]
+
+
+@pytest.mark.parametrize(("call", "said"), OF_ANOTHER_TYPE)
+def test_values_of_another_type_are_errors(call: Callable[[], Any], said: str) -> None:
+    with pytest.raises(dg.Error, match=said):
+        call()
+
+
+def test_values_come_from_python_and_go_there() -> None:
+    assert evaluate("λ<x, y, z>. x * y + z")(2, 3, 4) == evaluate("λ<x, y, z>. x * y + z")((2, (3, 4))) == 10.0
+    assert evaluate("f <x, 1>", f=lambda p: (p[1], p[0]), x=5) == (1.0, 5.0)
+    assert evaluate("λf. f 1")(evaluate("λx. x * 7")) == 7.0
+    with pytest.raises(dg.NotDifferentiable, match="a pullback does not go through it"):
+        evaluate("((Ω λx. f x) . (λ_. 1^)) 2", f=lambda x: x * x)
+
+
+def test_functions_of_terms_are_differentiated_from_outside() -> None:
+    """What `evaluate` gives takes numbers that carry derivatives."""
+    assert dg.grad(evaluate("λx. x * x * x"))(2.0) == 12.0
+    assert dg.grad(evaluate("λx. ((Ω λy. y * y * y) . (λ_. 1^)) x 1"))(2.0) == 12.0
+
+
+@pytest.mark.parametrize("most", [0, -1, 1.5, None, "many", True])
+@pytest.mark.parametrize("run", [reduce, evaluate, compile])
+def test_a_bound_of_steps_is_a_whole_number(run: Callable[..., Any], most: object) -> None:
+    with pytest.raises(dg.Error, match="max_steps= should be a whole number, 1 or larger"):
+        run("1 + 1", max_steps=most)
+
+
 # -- bounds ------------------------------------------------------------------------------------------------------------
 
 

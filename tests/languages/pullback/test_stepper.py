@@ -184,6 +184,7 @@ def test_the_command_compiles(call) -> None:
         ("(λx. 5)^ . 1^", [], "does not depend on it.\n  at /term.pullback, line 1, column 6"),
         ("let a = 2 in\n a / 0.0", [], "has no value there\n  at /term.pullback, line 2, column 2"),
         (EXAMPLE, ["--max-steps", "3"], "more than 3 steps; allow more with max_steps="),
+        (EXAMPLE, ["--compile", "--max-steps", "3"], "more than 3 steps; allow more with max_steps="),
         (EXAMPLE, ["--compile", "--steps"], "--compile shows no steps"),
         ("λx. x * x", ["--compile"], "the term is a function"),
         ("x + 1", ["--compile"], "`x` is free in the term"),

@@ -2,15 +2,34 @@
 
 from __future__ import annotations
 
+import math
 import pickle
 import random
+import re
+from collections.abc import Callable
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import dynagrad as dg
-from dynagrad.languages.pullback import Lam, Var, covector, evaluate, infer, lam, let, omega, parse, reduce, show
+from dynagrad.languages.pullback import (
+    Lam,
+    Num,
+    Var,
+    covector,
+    evaluate,
+    infer,
+    lam,
+    let,
+    omega,
+    pair,
+    parse,
+    primitive_call,
+    reduce,
+    show,
+)
 from pullback_terms import Source
 
 
@@ -41,6 +60,39 @@ def test_terms_are_built_in_python() -> None:
     assert str(infer(Lam("x", x[0] - x[1])).type) == "R × R ⇒ R"
 
 
+X = Var("x")
+BUILT_WRONG = [
+    (lambda: X + "a", "a term, a number or a tuple of these is needed, and 'a' is none"),
+    (lambda: X * True, "True is none"),
+    (lambda: np.array([1.0, 2.0]) * X, "is none"),
+    (lambda: X + math.nan, "a finite number is needed, and nan is none"),
+    (lambda: X(), "a tuple has at least one part"),
+    (lambda: pair(), "a tuple has at least one part"),
+    (lambda: primitive_call("sin"), "a tuple has at least one part"),
+    (lambda: primitive_call("foo", 1), "there is no primitive 'foo'"),
+    (lambda: primitive_call("sin" + "'" * 5000, 1), "order 5,000 of sin"),
+    (lambda: covector(), "at least one coefficient"),
+    (lambda: covector(1, "a"), "a finite number is needed, and 'a' is none"),
+    (lambda: covector(math.inf), "a finite number is needed, and inf is none"),
+    (lambda: lam(("x", "x"), X), "a name or a tuple of different names"),
+    (lambda: infer(Var("x y")), "a variable is called 'x y', which is no name"),
+    (lambda: infer(lam("sin", 1)), "a variable is called 'sin', which is no name"),
+    (lambda: reduce(lam("let", X)), "a variable is called 'let', which is no name"),
+    (lambda: evaluate(Num(math.nan)), "a numeral is a finite number, and nan is none"),
+    (lambda: evaluate(Num("a")), "a numeral is a finite number, and 'a' is none"),
+    (lambda: infer(3), "a term or the text of one is needed, and 3 is neither"),
+    (lambda: evaluate(None), "a term or the text of one is needed"),
+    (lambda: parse(X), "the text of a term is needed"),
+    (lambda: show("x"), "a term is needed"),
+]
+
+
+@pytest.mark.parametrize(("make", "said"), BUILT_WRONG)
+def test_terms_that_cannot_be_built_are_errors(make: Callable[[], object], said: str) -> None:
+    with pytest.raises(dg.Error, match=re.escape(said)):
+        make()
+
+
 TYPES = [
     ("λx. x + 1", "R ⇒ R"),
     ("(Ω λx. <x, x>) . w", "a ⇒ a^"),
@@ -55,7 +107,7 @@ TYPES = [
 
 @pytest.mark.parametrize(("text", "type"), TYPES)
 def test_types(text: str, type: str) -> None:
-    assert str(infer(parse(text)).type) == type
+    assert str(infer(parse(text)).type) == str(infer(text).type) == type
 
 
 WRONG = [
@@ -77,7 +129,7 @@ WRONG = [
 @pytest.mark.parametrize(("text", "said", "line", "column"), WRONG)
 def test_wrong_terms_are_errors_at_their_place(text: str, said: str, line: int, column: int) -> None:
     with pytest.raises(dg.SourceError) as caught:
-        infer(parse(text), text)
+        infer(text)
     assert said in str(caught.value)
     assert caught.value.span is not None
     assert (caught.value.span.line, caught.value.span.column) == (line, column)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from ...autodiff import sweep
-from ...errors import NotDifferentiable
+from ...errors import Error, NotDifferentiable
 from ...ir import add, multiply
 from ...ir.operation import Operation
 from .trees import counted, leaves
@@ -139,6 +139,8 @@ def mapped(of: Callable[..., Any], *trees: Any) -> Any:
             second, first = done.pop(), done.pop()
             done.append((first, second))
         elif any(isinstance(tree, tuple) for tree in item):
+            if not all(tree is ZERO or isinstance(tree, tuple) for tree in item):
+                raise Error("values of different types are added up or multiplied")
             todo += (None, *(tuple(tree if tree is ZERO else tree[i] for tree in item) for i in (1, 0)))
         else:
             done.append(of(*item))

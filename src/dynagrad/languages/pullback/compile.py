@@ -19,12 +19,11 @@ from ...ir.operation import as_number
 from .cells import ZERO, Coefficients, applied, mapped
 from .evaluate import Evaluator, by_type, value_in
 from .infer import infer
-from .parse import parse
 from .rename import FreshNames, names_of
 from .terms import Num, Term, Var, children, rebuilt
 from .trampoline import Call
 from .trampoline import run as run_call
-from .trees import leaves
+from .trees import checked_steps, leaves
 from .types import Arrow, Dual, Type, flat, resolved, show
 
 MOST_STEPS = 2_000_000
@@ -65,9 +64,7 @@ def compile(of: Term | str, *, filename: str = "", max_steps: int = MOST_STEPS) 
     >>> compile("(Ω λ<x, y>. square((x + 1) * (2 * x + y * y))) . (λ_. 1^)")(1.0, 3.0)
     (660.0, 528.0)
     """
-    text = of if isinstance(of, str) else ""
-    parsed = parse(of, filename) if isinstance(of, str) else of
-    typed = infer(parsed, text, filename)
+    typed, max_steps = infer(of, filename=filename), checked_steps(max_steps)
     type = resolved(typed.type)
     if typed.free:
         raise Error(f"`{next(iter(typed.free))}` is free in the term; only closed terms are compiled")
@@ -83,7 +80,7 @@ def compile(of: Term | str, *, filename: str = "", max_steps: int = MOST_STEPS) 
     if not _is_result(type):
         raise Error(f"a term of reals or their dual is compiled, and this has the type {show(type)}")
     lifted, values = _lifted(typed.term)
-    again = dataclasses.replace(infer(lifted), source=text, filename=filename)
+    again = dataclasses.replace(infer(lifted), source=typed.source, filename=filename)
     given = {name: variable(f"c{index}") for index, name in enumerate(values)}
     value = value_in(Evaluator(again, max_steps), dict(given))
     return _made(list(given.values()), value, type, list(values.values()))

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ...errors import Error, NotConverged, NotDifferentiable, ValueRangeError, shown
-from ...ir import Node, multiply
+from ...ir import multiply
 from ...ir.operation import as_number
 from .cells import (
     ZERO,
@@ -30,7 +30,6 @@ from .cells import (
     unbounded,
 )
 from .infer import Typed, infer
-from .parse import parse
 from .primitives import Primitive, computed, finite, known
 from .show import show
 from .terms import (
@@ -51,8 +50,8 @@ from .terms import (
     Zero,
 )
 from .trampoline import collecting_later
-from .trees import counted, folded, leaves
-from .types import Arrow, Dual, Product, Type, TypeVariable, flat, resolved
+from .trees import checked_steps, counted, folded, leaves, nested_right
+from .types import Arrow, Dual, Product, R, Real, Type, TypeVariable, fits, flat, resolved
 
 Environment = dict[str, Any]
 MOST_STEPS = 20_000_000
@@ -365,17 +364,21 @@ def _reals(value: Any, given: Primitive) -> list[Any]:
 def evaluate(of: Term | str, /, *, max_steps: int = MOST_STEPS, **values: Any) -> Any:
     """The value of a term: a float, tuples of values, or a function or dual that Python can call.
 
-    `values` are those of its free variables, numbers or nested tuples of them. More than `max_steps` small steps are an
-    error, for each call from Python.
+    `values` are those of its free variables: numbers, nested tuples, or functions, which a pullback does not go
+    through. More than `max_steps` small steps are an error, for each call from Python.
 
     >>> d = evaluate("((Ω λ<x, y>. square((x + 1) * (2 * x + y * y))) . (λ_. 1^)) <1, 3>")
     >>> d, d((1.0, 0.0))
     (<dual (660.0, 528.0)>, 660.0)
     """
-    text = of if isinstance(of, str) else ""
-    typed = infer(parse(of) if isinstance(of, str) else of, text)
-    evaluator = Evaluator(typed, max_steps)
-    return outside(value_in(evaluator, {name: inside(value, evaluator) for name, value in values.items()}), evaluator)
+    typed = infer(of)
+    evaluator = Evaluator(typed, checked_steps(max_steps))
+    environment: Environment = {}
+    for name, value in values.items():
+        if name not in typed.free:
+            raise Error(f"`{name}` is not free in the term, and was given a value")
+        environment[name] = inside(value, typed.free[name], evaluator)
+    return outside(value_in(evaluator, environment), typed.type, evaluator)
 
 
 def value_in(evaluator: Evaluator, environment: Environment) -> Any:
@@ -385,44 +388,80 @@ def value_in(evaluator: Evaluator, environment: Environment) -> Any:
     return found[0]
 
 
-def inside(value: Any, evaluator: Evaluator) -> Any:
-    """A value of Python, as the evaluator has it."""
-    if isinstance(value, tuple) and value:
-        before: list[Any] = []
-        while isinstance(value, tuple) and value:
-            before += value[:-1]
-            value = value[-1]
-        made = inside(value, evaluator)
-        for part in reversed(before):
-            made = (inside(part, evaluator), made)
-        return made
-    if isinstance(value, CallableValue):
-        return value.function
-    if isinstance(value, Node):
-        return value
-    number = as_number(value)
-    if number is not None:
-        return float(number)
-    if callable(value):
-        return FunctionValue(lambda u, k: lambda: k(inside(value(outside(u, evaluator)), evaluator)))
-    raise Error(f"a number, a tuple or a function is needed, and {shown(value)} is none")
+def inside(value: Any, type: Type, evaluator: Evaluator) -> Any:
+    """A value of Python, as the evaluator has it; an error where it is not of the type."""
+    done: list[Any] = []
+    todo: list[tuple[Any, Type] | None] = [(value, type)]
+    while todo:
+        item = todo.pop()
+        if item is None:
+            second, first = done.pop(), done.pop()
+            done.append((first, second))
+            continue
+        given, wanted = item[0], resolved(item[1])
+        if not isinstance(given, tuple) or not given:
+            done.append(_leaf_inside(given, wanted, evaluator))
+        elif len(given) == 1:
+            todo.append((given[0], wanted))
+        elif isinstance(wanted, Product | TypeVariable):
+            first, second = given if len(given) == 2 else nested_right(given, lambda a, b: (a, b))
+            one, other = (wanted.first, wanted.second) if isinstance(wanted, Product) else (wanted, wanted)
+            todo += (None, (second, other), (first, one))
+        else:
+            raise _of_another_type(given, wanted)
+    return done[0]
+
+
+def _leaf_inside(given: Any, wanted: Type, evaluator: Evaluator) -> Any:
+    number = as_number(given)
+    if number is not None or hasattr(given, "__apply_operation__"):
+        if not isinstance(wanted, Real | TypeVariable):
+            raise _of_another_type(given, wanted)
+        return given if number is None else float(number)
+    if not callable(given):
+        raise Error(f"a number, a tuple or a function is needed, and {shown(given)} is none")
+    if not isinstance(wanted, Arrow | Dual | TypeVariable):
+        raise _of_another_type(given, wanted)
+    if isinstance(given, CallableValue):
+        if not fits(given.type, wanted):
+            raise _of_another_type(given, wanted)
+        return given.function
+    source, target = _ends(wanted)
+    return FunctionValue(lambda u, k: lambda: k(inside(given(outside(u, source, evaluator)), target, evaluator)))
+
+
+def _of_another_type(given: Any, wanted: Type) -> Error:
+    return Error(f"a value of the type {wanted} is needed, and {shown(given)} is none")
+
+
+def _ends(type: Type) -> tuple[Type, Type]:
+    """What a function or a dual takes and gives; unknown types, where its own is."""
+    match type:
+        case Arrow(source, target):
+            return source, target
+        case Dual(of):
+            return of, R
+    return TypeVariable(0), TypeVariable(0)
 
 
 class CallableValue:
     """A function or a dual, as Python calls it."""
 
-    def __init__(self, function: FunctionValue, evaluator: Evaluator) -> None:
-        self.function, self._evaluator = function, evaluator
+    def __init__(self, function: FunctionValue, type: Type, evaluator: Evaluator) -> None:
+        self.function, self.type, self._evaluator = function, type, evaluator
 
     @property
     def coefficients(self) -> Any:
         """Those of a dual of R^n; None of others."""
         return self.function.tree if isinstance(self.function, Coefficients) else None
 
-    def __call__(self, argument: Any) -> Any:
+    def __call__(self, *argument: Any) -> Any:
+        if not argument:
+            raise Error(f"what is called takes an argument: it has the type {self.type}")
         found: list[Any] = []
-        self._evaluator.run(self.function.call(inside(argument, self._evaluator), found.append))
-        return outside(found[0], self._evaluator)
+        source, target = _ends(self.type)
+        self._evaluator.run(self.function.call(inside(argument, source, self._evaluator), found.append))
+        return outside(found[0], target, self._evaluator)
 
     def __repr__(self) -> str:
         return "<function>" if self.coefficients is None else f"<dual {nested_text(self.coefficients)}>"
@@ -442,8 +481,14 @@ def nested_text(value: Any) -> str:
     return "".join(made)
 
 
-def outside(value: Any, evaluator: Evaluator) -> Any:
+def outside(value: Any, type: Type, evaluator: Evaluator) -> Any:
     """A value of the evaluator, for Python."""
-    return mapped(
-        lambda x: CallableValue(x, evaluator) if isinstance(x, FunctionValue) else 0.0 if x is ZERO else x, value
-    )
+
+    def leaf(type: Type, given: Any) -> Any:
+        if isinstance(given, FunctionValue):
+            return CallableValue(given, type, evaluator)
+        if isinstance(given, Traced):
+            raise NotDifferentiable("a function of Python is no term: a pullback does not go through it")
+        return 0.0 if given is ZERO else given
+
+    return by_type(type, value, leaf)

@@ -7,12 +7,14 @@ type is an error at the subterm that does not fit.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from ...errors import ProgramError, at
+from ...errors import Error, ProgramError, at, shown
+from .parse import is_name, parse
 from .primitives import known
-from .rename import apart
+from .rename import apart, names_of
 from .show import show
 from .terms import (
     App,
@@ -31,6 +33,7 @@ from .terms import (
     Var,
     Zero,
     free_variables,
+    subterms,
     variables_of,
 )
 from .trampoline import Call, collecting_later, run
@@ -58,13 +61,14 @@ class Typed:
         return f"\n  in {show(of, limit=200)}"
 
 
-def infer(of: Term, source: str = "", filename: str = "", free: Mapping[str, Type] | None = None) -> Typed:
-    """The types of a term; `free` has those of free variables, as far as they are known.
+def infer(of: Term | str, source: str = "", filename: str = "", free: Mapping[str, Type] | None = None) -> Typed:
+    """The types of a term or of the text of one; `free` has those of free variables, as far as they are known.
 
-    >>> from .parse import parse
-    >>> print(infer(parse("(Ω λ<x, y>. x * y) . w")).type)
+    `source` is the text that a term was parsed from, for errors.
+
+    >>> print(infer("(Ω λ<x, y>. x * y) . w").type)
     R × R ⇒ (R × R)^
-    >>> infer(parse(t := "(λx. x * x)^ . 1^"), t)
+    >>> infer("(λx. x * x)^ . 1^")
     Traceback (most recent call last):
         ...
     dynagrad.errors.ProgramError: `x` is not linear in the body of this dual map: a primitive takes it as an argument.
@@ -72,8 +76,29 @@ def infer(of: Term, source: str = "", filename: str = "", free: Mapping[str, Typ
       1 | (λx. x * x)^ . 1^
         |      ^^^^^
     """
+    if isinstance(of, str):
+        source, written = of, parse(of, filename)
+    elif isinstance(of, Term):
+        written = of
+    else:
+        raise Error(f"a term or the text of one is needed, and {shown(of)} is neither")
+    if not source:
+        _check_written(written)
     with collecting_later():
-        return _TypeInference(source, filename, free or {}).whole(apart(of))
+        return _TypeInference(source, filename, free or {}).whole(apart(written))
+
+
+def _check_written(of: Term) -> None:
+    """Raises an error where a term that was built has a name or a numeral that no text can have."""
+    for name in names_of(of):
+        if not is_name(name):
+            raise Error(f"a variable is called {shown(name)}, which is no name: {_NAMES}")
+    for part in subterms(of):
+        if isinstance(part, Num) and not (isinstance(part.value, int | float) and math.isfinite(part.value)):
+            raise Error(f"a numeral is a finite number, and {shown(part.value)} is none")
+
+
+_NAMES = "names are of letters, digits, `_` and `'`, and not those of primitives"
 
 
 class _TypeInference:

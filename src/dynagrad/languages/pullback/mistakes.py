@@ -30,6 +30,7 @@ _MEANT = {
     "π": "`π1` or `π2`",
     "\u2126": "`Ω`",  # the unit
     "³": "a product",
+    "\u2032": "`'`",
 }
 """What is written for signs that look like some of the language."""
 
@@ -108,6 +109,8 @@ def _hint(token: Token, accepts: Collection[str], opened: list[Token], text: str
     opener = _OPENED_BY.get(token.type)
     if opener is not None and all(other.type != opener for other in opened):
         return "it belongs to no `let`" if opener == "LET" else "nothing is open that it closes"
+    if token.type == "_TIMES" and text[: token.start_pos].endswith("*"):
+        return "a power is written `power(x, c)` or `x²`"
     if token.type == "COMMA" and not opened:
         return "the parts of a tuple stand in `<` and `>`"
     if token.type == "DOT":

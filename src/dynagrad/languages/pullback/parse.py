@@ -17,7 +17,7 @@ from lark.common import LexerConf
 from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 from lark.lexer import Lexer
 
-from ...errors import Span, SyntaxError
+from ...errors import Error, NotConverged, Span, SyntaxError, shown
 from .mistakes import END, unexpected, unknown_character
 from .primitives import BASE, known, primitive
 from .terms import (
@@ -43,6 +43,8 @@ from .terms import (
 from .trampoline import collecting_later
 from .trees import nested_right
 
+_NUMERAL = re.compile(r"\d+(?:\.\d+)?(?:[eE][+-]?\d+)?").fullmatch
+
 
 def parse(text: str, filename: str = "") -> Term:
     """The term that a text is; `filename` is named in errors.
@@ -57,6 +59,8 @@ def parse(text: str, filename: str = "") -> Term:
       1 | let y = x + 1 in
         |                 ^
     """
+    if not isinstance(text, str):
+        raise Error(f"the text of a term is needed, and {shown(text)} is none")
     try:
         with collecting_later():
             made: Term = _plain(_parser().parse(text))
@@ -69,6 +73,19 @@ def parse(text: str, filename: str = "") -> Term:
     except _Refused as error:
         raise SyntaxError(error.message, text, error.span, filename) from None
     return made
+
+
+def is_name(text: object) -> bool:
+    """Whether a variable can have this name.
+
+    >>> is_name("x₁'"), is_name("x y"), is_name("let"), is_name("sin")
+    (True, False, False, False)
+    """
+    try:
+        kinds = [token.type for token in _parser().lex(text)] if isinstance(text, str) else []
+    except UnexpectedCharacters:
+        return False
+    return kinds == ["NAME"] and str(text).strip() == text and "#" not in text and not _is_primitive(text)
 
 
 @functools.cache
@@ -173,7 +190,15 @@ def _binary(name: str) -> Callable[[Any, list[Any]], Term]:
 
 
 def _is_primitive(name: str) -> bool:
-    return name.rstrip("'") in BASE and primitive(name) is not None
+    return name.rstrip("'") in BASE
+
+
+def _primitive(name: str, word: Token) -> bool:
+    """Whether a word names a primitive; an error where its order is too high."""
+    try:
+        return primitive(name) is not None
+    except NotConverged as error:
+        raise _Refused(f"There is no such primitive: {error}.", _at(word)) from None
 
 
 def _binder(parts: list[Any]) -> Pattern:
@@ -183,7 +208,8 @@ def _binder(parts: list[Any]) -> Pattern:
         if _is_primitive(name):
             raise _Refused(f"`{name}` is a primitive function and cannot be bound.", bound.span)
     if len(set(names)) != len(names):
-        raise _Refused("A variable is bound twice in one pattern.", bound.span)
+        twice = next(name for index, name in enumerate(names) if name in names[:index])
+        raise _Refused(f"`{twice}` is bound twice in one pattern.", bound.span)
     return bound.pattern
 
 
@@ -245,7 +271,7 @@ class _Builder(Transformer[Token, Any]):
         of, functional = parts[0], _plain(parts[-1])
         if not isinstance(of, Lam):
             raise _Refused(
-                "A dual map is written `(λx. S)^ . T`: an abstraction in brackets stands before `^ .`", _place(of)
+                "A dual map is written `(λx. S)^ . T`: an abstraction in brackets stands before `^ .`.", _place(of)
             )
         return DualMap(of.pattern, of.body, functional, span=_over(of, functional))
 
@@ -259,18 +285,20 @@ class _Builder(Transformer[Token, Any]):
     def jacobian(self, parts: list[Any]) -> Term:
         word, along = parts[0], _plain(parts[-1])
         name = str(word)[1:].removeprefix("_")
-        if not _is_primitive(name):
+        if not _primitive(name, word):
             raise _Refused(f"There is no primitive function `{name}`.", _at(word))
         return Jac(name, along, span=_over(word, along))
 
     def name(self, parts: list[Any]) -> Any:
         word = parts[0]
-        return _Name(str(word), _at(word)) if _is_primitive(word) else Var(str(word), span=_at(word))
+        return _Name(str(word), _at(word)) if _primitive(str(word), word) else Var(str(word), span=_at(word))
 
     def number(self, parts: list[Any]) -> Term:
         word = parts[0]
         if word == "0":
             return Zero(span=_at(word))
+        if not _NUMERAL(word):
+            raise _Refused("A numeral is written like `2`, `0.5` or `1e-3`, and a product like `2 * x`.", _at(word))
         value = float(word)
         if value == float("inf"):
             raise _Refused("The number is too large for a double.", _at(word))
@@ -308,7 +336,12 @@ def _coefficients(of: Term) -> Coefficients:
             case Pair(first, second):
                 todo += (None, second, first)
             case _:
-                raise _Refused("A dual `c^` has numerals for coefficients.", here.span)
+                hint = (
+                    "a dual map is written `(λx. S)^ . T`"
+                    if isinstance(of, Lam)
+                    else "a power is `power(x, c)` or `x²`"
+                )
+                raise _Refused(f"A dual `c^` has numerals for coefficients; {hint}.", here.span)
     return done[0]
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...errors import NotDifferentiable, ValueRangeError
+from ...errors import NotConverged, NotDifferentiable, ValueRangeError
 from ...forks import cached
 from ...ir import TABLE, Node, Operation, add, constant, multiply, order
 from ...ir.node import fresh
@@ -34,8 +34,10 @@ BASE: dict[str, Operation] = {
     and name not in ("add", "subtract")  # sums are terms
 }
 """Operations by the name that they have in terms."""
-
-
+MOST_ORDERS = 100
+"""How many primes the name of a primitive may have."""
+MOST_NODES = 20_000
+"""How many operations a derivative of a primitive may take: they grow by a factor with each order of most of them."""
 _ALL = slice(None)
 
 
@@ -143,15 +145,23 @@ def primitive(name: str) -> Primitive | None:
     (0.0, 2.0, 7.0)
     """
     if name.endswith("'"):
-        inner = primitive(name[:-1])
-        if inner is None:
+        base = name.rstrip("'")
+        if base not in BASE:
             return None
+        count = len(name) - len(base)
+        if count > MOST_ORDERS:
+            raise NotConverged(
+                f"the derivative of order {count:,} of {base} is asked for, and {MOST_ORDERS} is the most"
+            )
+        inner = known(name[:-1])
         width = inner.width
         point = inner.inputs[-width:]
         along = tuple(fresh() for _ in point)
         output: Any = constant(0.0)
         for part, slope in zip(along, _partials(inner.output, point), strict=True):
             output = add(output, multiply(part, slope))
+        if len(order([output])) > MOST_NODES:
+            raise NotConverged(f"the derivative of order {count} of {base} takes more than {MOST_NODES:,} operations")
         return Primitive(name, inner.inputs[:-width] + along + point, output, inner.order + 1)
     operation = BASE.get(name)
     if operation is None:

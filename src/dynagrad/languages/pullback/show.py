@@ -6,6 +6,7 @@ application, an operand, an atom.
 
 from __future__ import annotations
 
+from ...errors import Error, shown
 from .terms import (
     TEXT,
     App,
@@ -40,6 +41,8 @@ def show(of: Term, *, unicode: bool = True, limit: int | None = None) -> str:
     >>> show(parse(r"((W \\<x,y>. square((x+1) * (2*x+y*y))) . (\\_. 1^)) <1,3>"))
     '((Ω λ<x, y>. square((x + 1) * (2 * x + y * y))) . (λ_. 1^)) <1, 3>'
     """
+    if not isinstance(of, Term):
+        raise Error(f"a term is needed, and {shown(of)} is none")
     signs = _UNICODE if unicode else _PLAIN
     made: list[str] = []
     length = count = 0

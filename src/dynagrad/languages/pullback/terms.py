@@ -8,6 +8,7 @@ It is long because a term's operators, its free variables and α-equality are on
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
@@ -82,11 +83,13 @@ class Term:
     def __neg__(self) -> Term:
         return Num(-self.value) if isinstance(self, Num) else Prim("neg", self)
 
+    __array_ufunc__ = None  # an array is no term, nor are its parts
+
     def __call__(self, *arguments: Any) -> Term:
         return App(self, pair(*arguments))
 
     def __getitem__(self, index: int) -> Term:
-        if index not in (0, 1):  # `for` would never end otherwise
+        if type(index) is not int or index not in (0, 1):  # `for` would never end otherwise
             raise IndexError("a pair has the parts 0 and 1")
         return Proj(index + 1, self)
 
@@ -237,10 +240,16 @@ def term(value: Any) -> Term:
         return value
     if isinstance(value, tuple) and value:
         return pair(*value)
-    number = None if isinstance(value, bool) else as_number(value)
-    if number is None:
+    if isinstance(value, bool) or as_number(value) is None:
         raise Error(f"a term, a number or a tuple of these is needed, and {shown(value)} is none")
-    return Num(float(number))
+    return Num(_finite(value))
+
+
+def _finite(value: Any) -> float:
+    number = None if isinstance(value, bool) else as_number(value)
+    if number is None or not math.isfinite(number):
+        raise Error(f"a finite number is needed, and {shown(value)} is none")
+    return float(number)
 
 
 def pair(*parts: Any) -> Term:
@@ -249,6 +258,8 @@ def pair(*parts: Any) -> Term:
     >>> pair(1, 2, 3)
     <1, 2, 3>
     """
+    if not parts:
+        raise Error("a tuple has at least one part")
     return nested_right(map(term, parts), Pair)
 
 
@@ -282,7 +293,9 @@ def dual_map(pattern: Any, body: Any, functional: Any) -> Term:
 
 def covector(*coefficients: float) -> Term:
     """`(c1,...,cn)^`"""
-    parts: Iterator[Coefficients] = map(float, coefficients)
+    if not coefficients:
+        raise Error("a dual of R^n has at least one coefficient")
+    parts: Iterator[Coefficients] = map(_finite, coefficients)
     return Covector(nested_right(parts, lambda a, b: (a, b)))
 
 
@@ -292,8 +305,8 @@ def primitive_call(name: str, *arguments: Any) -> Term:
     >>> primitive_call("sin", Var("x") + 1)
     sin(x + 1)
     """
-    if primitive(name) is None:
-        raise Error(f"there is no primitive `{name}`")
+    if not isinstance(name, str) or primitive(name) is None:
+        raise Error(f"there is no primitive {shown(name)}")
     return Prim(name, pair(*arguments))
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
-from ...errors import NotConverged
+from ...errors import Error, NotConverged, shown
 
 Part = TypeVar("Part")
 Made = TypeVar("Made")
@@ -27,6 +27,13 @@ def counted(count: int) -> int:
     if count >= MOST_PARTS:
         raise NotConverged(f"a term or a value has more than {MOST_PARTS:,} parts")
     return count + 1
+
+
+def checked_steps(most: object) -> int:
+    """A bound of steps; an error if it is none."""
+    if not isinstance(most, int) or isinstance(most, bool) or most < 1:
+        raise Error(f"max_steps= should be a whole number, 1 or larger, and is {shown(most)}")
+    return most
 
 
 def folded(tree: Any, leaf: Callable[[Any], Made], join: Callable[[Made, Made], Made]) -> Made:

@@ -98,6 +98,31 @@ def flat(type: Type) -> bool:
     return True
 
 
+def fits(one: Type, other: Type) -> bool:
+    """Whether two types are one where both are known.
+
+    >>> fits(Arrow(R, TypeVariable(0)), Arrow(R, Dual(R))), fits(Dual(R), Arrow(R, R))
+    (True, False)
+    """
+    todo = [(one, other)]
+    seen: set[tuple[int, int]] = set()  # a type may have parts more than once
+    while todo:
+        first, second = map(resolved, todo.pop())
+        if (id(first), id(second)) in seen:
+            continue
+        seen.add((id(first), id(second)))
+        match first, second:
+            case (TypeVariable(), _) | (_, TypeVariable()) | (Real(), Real()):
+                pass
+            case (Product(a, b), Product(c, d)) | (Arrow(a, b), Arrow(c, d)):
+                todo += ((a, c), (b, d))
+            case Dual(a), Dual(b):
+                todo.append((a, b))
+            case _:
+                return False
+    return True
+
+
 _TOO_LONG = 400
 
 

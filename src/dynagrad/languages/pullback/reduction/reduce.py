@@ -5,11 +5,10 @@ The rules are in the parts that the machine is made of. What is here starts it.
 
 from __future__ import annotations
 
-from ....errors import Error, shown
 from ..infer import infer
-from ..parse import parse
 from ..terms import Term
 from ..trampoline import Call, watched
+from ..trees import checked_steps
 from .call_by_value import CallByValue
 from .premises import Premises
 from .pullbacks import Pullbacks
@@ -38,9 +37,6 @@ def reduce(of: Term | str, *, filename: str = "", max_steps: int = MOST_STEPS, k
     >>> reduce(r"((W \\<x, y>. square((x + 1) * (2 * x + y * y))) . (\\_. 1^)) <1, 3>").result
     (660, 528)^
     """
-    text = of if isinstance(of, str) else ""
-    if not isinstance(of, str | Term):
-        raise Error(f"a term or the text of one is needed, and {shown(of)} is neither")
-    typed = infer(parse(of, filename) if isinstance(of, str) else of, text, filename)
-    machine = Reducer(typed, max_steps)
+    typed = infer(of, filename=filename)
+    machine = Reducer(typed, checked_steps(max_steps))
     return Reduction(typed.term, typed.type, watched(machine.whole(typed.term), machine.events), keep)
