@@ -12,16 +12,20 @@ from __future__ import annotations
 
 import random
 import sys
+from collections.abc import Callable
+from typing import Any
 
 import mpmath
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import dynagrad as dg
 from dynagrad.ir import Node, order
 from dynagrad.languages.pullback.compile import compile
 from dynagrad.languages.pullback.evaluate import evaluate
 from dynagrad.languages.pullback.infer import infer
+from dynagrad.languages.pullback.reduction.reduce import reduce
 from dynagrad.languages.pullback.rename import apart
 from dynagrad.languages.pullback.terms import App, Covector, Lam, Num, Pullback, Term
 from pullback_agreement import BASIS, agree, agree_with_stranger, drawn, evaluated, near, oracle, reduced
@@ -123,6 +127,32 @@ def test_machine_code_agrees(seed: int, kind: type[Source]) -> None:
     program = kind(random.Random(seed)).program(10)
     made = compile(program)()
     assert all(map(near, made, oracle(program)))
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("((Ω λx. power(x, 2)) . (λ_. 1^)) (-3) 1", -6.0),
+        ("((Ω λ<x, y>. power(x, 2) * y) . (λ_. 1^)) <-3, 2> <1, 10>", 78.0),
+        ("((Ω λg. power(g 2, 2)) . (λ_. 1^)) (λx. -x) (λx. x)", -8.0),
+        ("(Jpower . <1, 0>) <-3, 2>", -6.0),
+    ],
+)
+def test_a_partial_derivative_that_nothing_asks_for_need_not_be_there(text: str, wanted: float) -> None:
+    """A power of a negative number has none by its exponent."""
+    assert evaluate(text) == wanted == float(str(reduce(text).result))
+    if "Ω" in text:
+        assert compile(text)() == wanted
+
+
+@pytest.mark.parametrize("run", [lambda text: reduce(text).result, evaluate])
+@pytest.mark.parametrize(
+    "text",
+    ["((Ω λp. power(p)) . (λ_. 1^)) <-3, 2>", "((Ω λy. power(-3, y)) . (λ_. 1^)) 2", "(Jpower . <1, 1>) <-3, 2>"],
+)
+def test_a_partial_derivative_that_something_asks_for_is_an_error(text: str, run: Callable[[str], Any]) -> None:
+    with pytest.raises(dg.NotDifferentiable, match="power has no derivative"):
+        run(text)
 
 
 def test_compiled_functions_take_arguments() -> None:

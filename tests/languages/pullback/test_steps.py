@@ -14,13 +14,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dynagrad.languages.pullback import evaluate, reduce
+from dynagrad.languages.pullback import evaluate, parse, reduce
+from dynagrad.languages.pullback.primitives import Primitive
 from dynagrad.languages.pullback.reduction.rules import ELEMENTARY, NAMES
 from dynagrad.languages.pullback.reduction.steps import Reduction, Step
-from dynagrad.languages.pullback.terms import (
-    DualMap,
-    Num,
-)
+from dynagrad.languages.pullback.terms import App, DualMap, Num
+from dynagrad.languages.pullback.types import R
 from pullback_agreement import drawn
 from pullback_steps import apart_from_the_next, changed, without_its_redex
 from pullback_terms import HigherSource, Source
@@ -103,6 +102,40 @@ def test_all_rules_have_an_example() -> None:
 def test_the_documents_have_all_rules_by_their_names() -> None:
     rows = re.findall(r"^\| (A|sum|dual|\d+[abc]?) \| ([^|]+?) \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
     assert sorted(rows) == sorted(NAMES.items())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "((Ω λx. let y = f x in y) . w) 2",  # a free variable stands in function position
+        "((Ω λ<g, x>. let y = g x in y) . w) <f, 2>",  # and here it would, by substitution
+    ],
+)
+def test_the_two_irreducible_forms(text: str) -> None:
+    """Reduction ends in the same pullback, under a name, which has no redex."""
+    result = reduce(text).result
+    assert isinstance(result, App) and result.argument == parse(text)
+    assert reduce(result).result == result
+
+
+def test_evaluation_computes_the_values_of_reduction_in_the_same_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[tuple[str, list[float]]] = []
+    value = Primitive.value
+
+    def noted(self: Primitive, given: list[float]) -> float:
+        seen.append((self.name, given))
+        return value(self, given)
+
+    monkeypatch.setattr(Primitive, "value", noted)
+    longest = 0
+    for seed in range(100):
+        term = Source(random.Random(seed), derivatives=False).term(R, {}, 14)
+        assert float(str(reduce(term).result)) == evaluate(term)
+        half = len(seen) // 2
+        assert seen[:half] == seen[half:]
+        longest = max(longest, half)
+        seen.clear()
+    assert longest > 10
 
 
 # -- the redex ---------------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ import pickle
 import random
 import re
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -30,13 +31,14 @@ from dynagrad.languages.pullback import (
     reduce,
     show,
 )
-from pullback_terms import Source
+from pullback_terms import HigherSource, Source
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@pytest.mark.parametrize("kind", [Source, HigherSource])
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.randoms(use_true_random=False), st.integers(0, 14))
-def test_what_is_printed_parses_to_the_same_term(pick: random.Random, fuel: int) -> None:
-    program = Source(pick).program(fuel)
+def test_what_is_printed_parses_to_the_same_term(kind: type[Source], pick: random.Random, fuel: int) -> None:
+    program = kind(pick).program(fuel)
     assert parse(show(program)) == program
     assert parse(show(program, unicode=False)) == program
     assert hash(parse(str(program))) == hash(program)
@@ -50,6 +52,17 @@ def test_plain_letters_and_unicode_are_one_language() -> None:
 
 def test_names_of_bound_variables_do_not_matter() -> None:
     assert parse("λx. λy. x y") == parse("λa. λb. a b") != parse("λa. λb. b a")
+
+
+def test_tuples_of_python_may_be_deep() -> None:
+    """As the values are that `evaluate` gives."""
+    count = 3000
+    deep = evaluate(f"<{', '.join(['1'] * count)}>")
+    names: Any = "y"
+    for index in range(count - 1):
+        names = (f"x{index}", names)
+    assert evaluate(lam(names, Var("y"))(deep)) == 1.0
+    assert evaluate(covector(deep)(deep)) == count
 
 
 def test_terms_are_built_in_python() -> None:

@@ -195,9 +195,14 @@ class Evaluator:
             return FunctionValue(
                 lambda at, k: lambda: k(self.slope(of, point, _reals(along, point), _reals(at, point)))
             )
-        return FunctionValue(
-            lambda at, k: lambda: k(self.computed(of, whole, [*_reals(along, point), *_reals(at, point)]))
-        )
+
+        def derivative(at: Any) -> Any:
+            ds, reals = _reals(along, point), _reals(at, point)
+            if all(type(x) is float for x in (*ds, *reals)):
+                return self.placed(of, lambda: point.along(reals, ds))
+            return self.computed(of, whole, [*ds, *reals])
+
+        return FunctionValue(lambda at, k: lambda: k(derivative(at)))
 
     def slope(self, of: Jac, given: Primitive, along: list[Any], at: list[Any]) -> Any:
         """The derivative of a primitive at a point, along a tangent of all that it is given."""

@@ -81,14 +81,22 @@ class Primitive:
         return found
 
     def slopes(self, arguments: Sequence[float], which: slice = _ALL) -> list[float]:
-        """The partial derivatives at floats, or some of them; an error where there are none."""
+        """The partial derivatives at floats, or some of them: infinite or NaN where there is none."""
         nodes = self.partials[which]
-        found = [float(value) for value in computed(self.inputs, nodes, arguments, self.partials_in_order)]
+        return [float(value) for value in computed(self.inputs, nodes, arguments, self.partials_in_order)]
+
+    def along(self, arguments: Sequence[float], tangent: Sequence[float]) -> float:
+        """The derivative at floats along a tangent. Where that is 0, the partial derivative does not count."""
+        used = [(slope, d) for slope, d in zip(self.slopes(arguments), tangent, strict=True) if d != 0.0]
+        self.check_slopes(arguments, [slope for slope, _ in used])
+        return finite(sum(slope * d for slope, d in used), "the derivative")
+
+    def check_slopes(self, arguments: Sequence[float], found: Sequence[float]) -> None:
+        """Raises the error where one of these partial derivatives is not there."""
         if not all(map(math.isfinite, found)) and all(map(math.isfinite, arguments)):
             raise NotDifferentiable(
                 f"{self.name} has no derivative at ({', '.join(map(repr, arguments))}): it would be {found}"
             )
-        return found
 
 
 def finite(value: float, what: str) -> float:

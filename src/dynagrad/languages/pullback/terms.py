@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 from ...errors import Error, Span, shown
 from ...ir.operation import as_number
 from .primitives import primitive
-from .trees import counted, leaves, nested_right
+from .trees import counted, folded, leaves, relabelled
 
 Pattern: TypeAlias = "str | tuple[Pattern, Pattern]"
 """What a binder binds: a variable, or a pair of patterns."""
@@ -236,10 +236,12 @@ ZERO = Zero()
 
 def term(value: Any) -> Term:
     """A number as a numeral, a tuple as pairs, a term as it is."""
+    return folded(value, _term, Pair)
+
+
+def _term(value: Any) -> Term:
     if isinstance(value, Term):
         return value
-    if isinstance(value, tuple) and value:
-        return pair(*value)
     if isinstance(value, bool) or as_number(value) is None:
         raise Error(f"a term, a number or a tuple of these is needed, and {shown(value)} is none")
     return Num(_finite(value))
@@ -260,7 +262,7 @@ def pair(*parts: Any) -> Term:
     """
     if not parts:
         raise Error("a tuple has at least one part")
-    return nested_right(map(term, parts), Pair)
+    return term(parts)
 
 
 def lam(pattern: Any, body: Any) -> Term:
@@ -291,12 +293,15 @@ def dual_map(pattern: Any, body: Any, functional: Any) -> Term:
     return DualMap(_pattern(pattern), term(body), term(functional))
 
 
-def covector(*coefficients: float) -> Term:
-    """`(c1,...,cn)^`"""
+def covector(*coefficients: Any) -> Term:
+    """`(c1,...,cn)^`, from numbers or tuples of them.
+
+    >>> covector(1, 2, 3) == covector(1, (2, 3))
+    True
+    """
     if not coefficients:
         raise Error("a dual of R^n has at least one coefficient")
-    parts: Iterator[Coefficients] = map(_finite, coefficients)
-    return Covector(nested_right(parts, lambda a, b: (a, b)))
+    return Covector(relabelled(coefficients, _finite))
 
 
 def primitive_call(name: str, *arguments: Any) -> Term:
@@ -311,16 +316,11 @@ def primitive_call(name: str, *arguments: Any) -> Term:
 
 
 def _pattern(given: Any) -> Pattern:
-    if isinstance(given, str):
-        return given
-    if isinstance(given, tuple) and given and len(set(names := variables_of_any(given))) == len(names):
-        return nested_right(map(_pattern, given), lambda a, b: (a, b))
-    raise Error(f"a binder binds a name or a tuple of different names, and {shown(given)} is neither")
-
-
-def variables_of_any(given: Any) -> list[Any]:
-    """The names in nested tuples."""
-    return [name for part in given for name in variables_of_any(part)] if isinstance(given, tuple) else [given]
+    pattern: Pattern = relabelled(given, lambda name: name)
+    names = variables_of(pattern)
+    if not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
+        raise Error(f"a binder binds a name or a tuple of different names, and {shown(given)} is neither")
+    return pattern
 
 
 # -- walks -------------------------------------------------------------------------------------------------------------

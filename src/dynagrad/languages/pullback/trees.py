@@ -16,6 +16,10 @@ MOST_PARTS = 2_000_000
 """How many parts a term or a value may have, where it is gone through as a tree: what is shared counts each time."""
 
 
+_JOIN = object()
+"""Stands for a pair whose parts are done."""
+
+
 def counted(count: int) -> int:
     """One more part; an error where there are too many.
 
@@ -39,20 +43,21 @@ def checked_steps(most: object) -> int:
 def folded(tree: Any, leaf: Callable[[Any], Made], join: Callable[[Made, Made], Made]) -> Made:
     """What a tree comes to by `leaf` of each leaf, from left to right, and `join` of what the parts of a pair come to.
 
-    No leaf is None, which stands for a pair whose parts are done.
+    Longer tuples are pairs that are nested to the right.
 
-    >>> folded((1, (2, 3)), str, lambda a, b: f"<{a} {b}>")
-    '<1 <2 3>>'
+    >>> folded((1, (2, 3)), str, lambda a, b: f"<{a} {b}>"), folded((1, 2, 3), str, lambda a, b: f"<{a} {b}>")
+    ('<1 <2 3>>', '<1 <2 3>>')
     """
     done: list[Made] = []
     todo = [tree]
     while todo:
         part = todo.pop()
-        if part is None:
+        if part is _JOIN:
             second, first = done.pop(), done.pop()
             done.append(join(first, second))
-        elif isinstance(part, tuple):
-            todo += (None, part[1], part[0])
+        elif isinstance(part, tuple) and part:
+            todo += [_JOIN] * (len(part) - 1)
+            todo += reversed(part)
         else:
             done.append(leaf(part))
     return done[0]

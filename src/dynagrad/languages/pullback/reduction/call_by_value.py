@@ -202,12 +202,7 @@ class CallByValue(AbstractMachine):
         at, ds = reals(a, known(f.name)), reals(f.along, known(f.name))
         if at is None or ds is None:
             return self.emit(App(f, a))
-
-        def along() -> float:
-            slopes = known(f.name).slopes(at)
-            return finite(sum(slope * d for slope, d in zip(slopes, ds, strict=True) if d != 0.0), "the derivative")
-
-        value = Num(self.at(f, along))
+        value = Num(self.at(f, lambda: known(f.name).along(at, ds)))
         self.step("4", lambda: App(read_back(f), read_back(a)), lambda: value)
         return value
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from ..primitives import finite, known
@@ -23,11 +24,11 @@ from ..terms import (
     variables_of,
 )
 from ..trampoline import Call
-from ..trees import relabelled
+from ..trees import nested_right, relabelled
 from ..types import Product, Type, flat, resolved
 from .machine import AbstractMachine, Adjoints
 from .rules import total
-from .tuples import tuple_of
+from .tuples import nested, tuple_of
 from .values import Along, Evaluation, Split, Unread, halves, joined, reals, zeros_like
 
 
@@ -79,8 +80,25 @@ class Duals(AbstractMachine):
         """The dual of some arguments of a primitive, whose value has the dual `c^`."""
         count = t.coefficients
         assert not isinstance(count, tuple)
-        slopes = self.at(of, lambda: known(of.name).slopes(given, which))
+        slopes = known(of.name).slopes(given, which)
+        if not all(map(math.isfinite, slopes)):
+            if isinstance(of, Jac) and len(slopes) == len(given) > 1:
+                return self._by_parts(of, given, slopes, t, count)
+            self.at(of, lambda: known(of.name).check_slopes(given, slopes))
         return Covector(tuple_of(self.at(of, lambda: [finite(slope * count, "the derivative") for slope in slopes])))
+
+    def _by_parts(self, of: Jac, at: list[float], slopes: list[float], t: Covector, count: float) -> Term:
+        """The same where a partial derivative is not there: its dual is read where something depends on it."""
+        parts: list[Term] = []
+        for index, slope in enumerate(slopes):
+            if math.isfinite(slope):
+                parts.append(Covector(self.at(of, lambda slope=slope: finite(slope * count, "the derivative"))))
+            else:
+                name = self.fresh("u")
+                along = [Var(name) if other == index else ZERO for other in range(len(slopes))]
+                body = App(Jac(of.name, nested(along), span=of.span), nested([Num(value) for value in at]))
+                parts.append(Along(name, body, {}, t))
+        return nested_right(parts, joined)
 
     def scaled(self, dual: Term, t: Term) -> Call[Term]:
         """`v -> T(D v)` for a dual D."""
