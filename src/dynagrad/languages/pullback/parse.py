@@ -81,11 +81,15 @@ def is_name(text: object) -> bool:
     >>> is_name("x₁'"), is_name("x y"), is_name("let"), is_name("sin")
     (True, False, False, False)
     """
-    try:
-        kinds = [token.type for token in _parser().lex(text)] if isinstance(text, str) else []
-    except UnexpectedCharacters:
+    if not isinstance(text, str) or _is_primitive(text):
         return False
-    return kinds == ["NAME"] and str(text).strip() == text and "#" not in text and not _is_primitive(text)
+    return bool(_terminal("NAME")(text)) and not any(_terminal(other)(text) for other in ("OMEGA", "PROJECTION"))
+
+
+@functools.cache
+def _terminal(name: str) -> Callable[[str], object]:
+    """Whether a text is all of a terminal of the grammar."""
+    return re.compile(_parser().get_terminal(name).pattern.to_regexp()).fullmatch
 
 
 @functools.cache

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 from ..primitives import finite, known
@@ -92,7 +93,7 @@ class Duals(AbstractMachine):
         parts: list[Term] = []
         for index, slope in enumerate(slopes):
             if math.isfinite(slope):
-                parts.append(Covector(self.at(of, lambda slope=slope: finite(slope * count, "the derivative"))))
+                parts.append(Covector(self.at(of, partial(finite, slope * count, "the derivative"))))
             else:
                 name = self.fresh("u")
                 along = [Var(name) if other == index else ZERO for other in range(len(slopes))]
