@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from ...errors import Error, ProgramError, at, shown
 from .parse import is_name, parse
 from .primitives import known
-from .rename import apart, names_of
+from .rename import apart
 from .show import show
 from .terms import (
+    BINDERS,
     App,
     Covector,
     DualMap,
@@ -37,7 +38,7 @@ from .terms import (
     variables_of,
 )
 from .trampoline import Call, collecting_later, run
-from .trees import folded
+from .trees import counted, folded
 from .types import Arrow, Dual, Product, R, Real, Type, TypeVariable, reals, resolved
 
 
@@ -90,10 +91,14 @@ def infer(of: Term | str, source: str = "", filename: str = "", free: Mapping[st
 
 def _check_written(of: Term) -> None:
     """Raises an error where a term that was built has a name or a numeral that no text can have."""
-    for name in names_of(of):
-        if not is_name(name):
-            raise Error(f"a variable is called {shown(name)}, which is no name: {_NAMES}")
-    for part in subterms(of):
+    names: set[str] = set()
+    for count, part in enumerate(subterms(of)):
+        counted(count)  # a term that was built may share its parts
+        new = [part.name] if isinstance(part, Var) else variables_of(part.pattern) if isinstance(part, BINDERS) else []
+        for name in new:
+            if name not in names and not is_name(name):
+                raise Error(f"a variable is called {shown(name)}, which is no name: {_NAMES}")
+            names.add(name)
         if isinstance(part, Num) and not (isinstance(part.value, int | float) and math.isfinite(part.value)):
             raise Error(f"a numeral is a finite number, and {shown(part.value)} is none")
 
