@@ -128,6 +128,9 @@ def meaning(of: Term, scope: Scope) -> Any:
             return None if whole is None else whole[index - 1]
         case Prim(name, argument):
             return primitive(name, meaning(argument, scope))
+        case Jac(name, along) if name.endswith("'"):
+            s = meaning(along, scope)
+            return lambda p: dg.jvp(lambda x: primitive(name, x), (p,), (filled(s, p),))[1]
         case Jac(name, along):
             s = numbers(meaning(along, scope), width(name))
             return lambda p: directional(PRIMITIVES[name], numbers(p, width(name)), s)
@@ -153,22 +156,33 @@ def meaning(of: Term, scope: Scope) -> Any:
     raise AssertionError(of)
 
 
+def filled(value: Any, like: Any) -> Any:
+    """The value with numbers in place of the term 0."""
+    if isinstance(like, tuple):
+        first, second = (None, None) if value is None else value
+        return (filled(first, like[0]), filled(second, like[1]))
+    return 0.0 if value is None else value
+
+
 def width(name: str) -> int:
     return 2 if name in ("mult", "div") else 1
 
 
 def primitive(name: str, value: Any) -> Any:
-    if name.endswith("'"):
-        count = width(name.rstrip("'"))
-        tangent, rest = (None, None) if value is None else value
-        inner = name[:-1]
-        if inner.endswith("'"):
-            second, point = rest
-            f = PRIMITIVES[inner[:-1]]
-            p, s, r = numbers(point, count), numbers(tangent, count), numbers(second, count)
-            return directional(lambda *q: directional(f, list(q), s), p, r)
-        return directional(PRIMITIVES[inner], numbers(rest, count), numbers(tangent, count))
-    return PRIMITIVES[name](*numbers(value, width(name)))
+    """The value of a primitive, or of a derivative of one: each tangent is one more derivative by the point."""
+    base = name.rstrip("'")
+    tangents: list[list[Any]] = []
+    for _ in range(len(name) - len(base)):
+        tangent, value = (None, None) if value is None else value
+        tangents.append(numbers(tangent, width(base)))
+    return derived(PRIMITIVES[base], tangents, numbers(value, width(base)))
+
+
+def derived(f: Callable[..., Any], tangents: list[list[Any]], at: list[Any]) -> Any:
+    if not tangents:
+        return f(*at)
+    *before, last = tangents
+    return directional(lambda *q: derived(f, before, list(q)), at, last)
 
 
 def directional(f: Callable[..., Any], at: list[Any], along: list[Any]) -> Any:
