@@ -116,3 +116,19 @@ def test_groups_are_kept_and_forgotten_where_data_change_their_order() -> None:
         for key in KEYS:
             assert batch.gradient[key].values.tobytes() == other.gradient[key].values.tobytes()
         assert sum(map(len, cache._groups)) <= 4 * 48
+
+
+@pytest.mark.parametrize("semiring", ["real", "log"])
+def test_rows_of_derived_predicates_have_gradients_too(semiring: str, alone: list[int]) -> None:
+    """Those of `at/2` are the beginnings of sequences, beside what the rules derive."""
+    chain = CHAIN.replace("at(S,0) += init(S) * seen(0,S).", ":- input at/2.")
+    begun = {"at/2": [(s, 0, 0.5 + n) for n, s in enumerate(STATES)]}
+    moves = {"move/2": [(s, t, 0.1 + ord(s) % 4 + ord(t) % 3) for s in STATES for t in STATES]}
+    now = dg.Program(f":- semiring {semiring}.{chain}").bind({**begun, **moves})
+    facts = [example(1 + n % 4) for n in range(20)]
+    batch = now.run_batch(facts, query="goal", gradient=["at/2", "move/2"])
+    assert alone == []
+    charts = [now.run(f) for f in facts]
+    for key in ("at/2", "move/2"):
+        expected = sum(c.gradient("goal")[key].values for c in charts)
+        assert np.allclose(batch.gradient[key].values, expected, rtol=1e-12)

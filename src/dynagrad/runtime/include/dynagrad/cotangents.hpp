@@ -20,10 +20,12 @@ struct Cotangents {
   static Adjoint& at(void* array, int64_t cell) { return (*(Array<Adjoint>*)array)[cell]; }
 
   // Makes room for the adjoints of a table, all zero, which are then seen through `t`: n that a pass back starts from, and
-  // others that it ends with, and those of its facts, if it has any.
+  // others that it ends with, and those of its facts, if it has any. Those of facts may be lent, with what they are.
   __attribute__((noinline)) static void open(TableView& t, Array<Adjoint>& adjoints, Array<Adjoint>& totals,
                                              Array<Adjoint>* axioms, int64_t n) {
-    adjoints.zeros(n);
+    Array<Adjoint>* const lent = (Array<Adjoint>*)t.lent;
+    if (lent && lent->size == n) adjoints.swap(*lent);
+    else adjoints.zeros(n);
     t.adjoints = &adjoints, t.totals = &totals, t.axioms = axioms;
   }
   // Adds to the adjoint of an item; `whole`: one, whatever the scale. 0 where there is no such item.

@@ -33,6 +33,7 @@ struct TableView {
   void* adjoints;               // arrays of adjoints: those that a pass back starts from,
   void* totals;                 // ... those that it ends with,
   void* axioms;                 // ... and those of rows
+  void* lent;                   // another, whose sums those of facts go on from
 };
 
 }  // namespace dynagrad
