@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from ..arguments import whole_number
-from ..codegen.rules.compiled import Stop
+from ..codegen.rules.compiled import Settings, Stop, WeightTable
 from ..errors import Error, QueryError, Said, collected, refused, shown
 from ..facts.table import Table
 from ..forests.derivation import Derivation
@@ -199,7 +199,8 @@ class _Part:
     """Some examples: those that native code may run, in groups, and by number the charts of others, or their errors."""
 
     begin: int
-    groups: Sequence[Group]
+    groups: Sequence[tuple[Group, Mapping[int, WeightTable]]]
+    """Each with the numbers of the facts that all share, by table."""
     apart: dict[int, Chart | Exception]
 
 
@@ -208,7 +209,8 @@ class _PartResult:
     """What became of a part: values, totals of gradients, and by number the results of examples that were run apart."""
 
     values: Array
-    totals: Sequence[Array] | None
+    totals: Array | None
+    """All rows, one predicate after another."""
     apart: dict[int, Any]
 
 
@@ -218,12 +220,13 @@ def _in_parts(work: _Work, threads: int) -> _Results:
     size = max(1, min(MOST_IN_PART, -(-count // PARTS)))
     begins = range(0, count, size)
     rows = None if work.sums is None or work.goal is None else _gradient_rows(work.binding, work.sums, work.goal)
+    settings = work.limits.settings(0, 0)
     results: list[Any] = []
     ahead = MOST_WAITING if work.sums is None else work.sums.ahead
     found = in_order(
         len(begins),
         lambda p: _prepared(work, begins[p], min(begins[p] + size, count)),
-        lambda p, part: _finished(work, part, min(begins[p] + size, count), rows),
+        lambda p, part: _finished(work, part, min(begins[p] + size, count), rows, settings),
         threads=threads,
         ahead=max(2, ahead // size),
         stop=work.stop.set,
@@ -232,8 +235,9 @@ def _in_parts(work: _Work, threads: int) -> _Results:
         for begin, part in zip(begins, found, strict=True):
             if isinstance(part, Exception):
                 raise part
-            if work.sums is not None and part.totals is not None:
-                work.sums.add(part.totals)
+            if part.totals is not None and work.sums is not None and rows is not None:
+                given = zip(rows.split(part.totals), work.sums.relations, strict=True)
+                work.sums.add([numbers[: relation.count] for numbers, relation in given])
             values: list[Any] = part.values.tolist()
             for n, result in part.apart.items():
                 values[n - begin] = work.taken(n, result)[0]
@@ -251,8 +255,10 @@ def _prepared(work: _Work, begin: int, end: int) -> _Part:
     """The facts of some examples, loaded, as far as they were not kept."""
     binding, cache = work.binding, work.cache
     before = None if cache is None else cache.take_groups(begin, end)
-    if before is not None and all(binding.shared_weights(g.examples[0].run, False) is not None for g in before):
-        return _Part(begin, before, {})
+    ready = [(g, binding.shared_weights(g.examples[0].run, False)) for g in before or ()]
+    known = [(g, weights) for g, weights in ready if weights is not None]
+    if before is not None and len(known) == len(before):
+        return _Part(begin, known, {})
     examples: list[LoadedExample | None] = []
     apart: dict[int, Chart | Exception] = {}
     for n in range(begin, end):
@@ -270,7 +276,12 @@ def _prepared(work: _Work, begin: int, end: int) -> _Part:
                 elif cache is not None:
                     cache.put(n, example)
         examples.append(example)
-    return _Part(begin, groups(examples) if cache is None else cache.grouped(begin, end, examples), apart)
+    made = groups(examples) if cache is None else cache.grouped(begin, end, examples)
+    shared = [binding.shared_weights(group.examples[0].run, False) for group in made]
+    for group in (g for g, weights in zip(made, shared, strict=True) if weights is None):
+        apart.update((begin + n, work.over(e.run)) for n, e in zip(group.places.tolist(), group.examples, strict=True))
+    there = [(g, weights) for g, weights in zip(made, shared, strict=True) if weights is not None]
+    return _Part(begin, there, apart)
 
 
 def _loaded(work: _Work, chart: Chart) -> LoadedExample | None:
@@ -290,32 +301,25 @@ def _loaded(work: _Work, chart: Chart) -> LoadedExample | None:
     return None if loaded is None else LoadedExample(loaded, table.number, tuple(codes))
 
 
-def _finished(work: _Work, part: _Part, end: int, rows: GradientRows | None) -> _PartResult:
+def _finished(work: _Work, part: _Part, end: int, rows: GradientRows | None, settings: Settings) -> _PartResult:
     """Runs a part: what native code can, and then the others."""
-    binding, context = work.binding, work.binding.context
+    context = work.binding.context
     assert work.query is not None
     values = np.full(end - part.begin, np.nan)
-    totals = None if rows is None else [np.zeros(n) for n in rows.counts]
+    totals = np.zeros(0 if rows is None else rows.total)
     left: dict[int, LoadedRun] = {}
-    settings = work.limits.settings(0, 0)
     some = False
-    for group in part.groups:
-        first = group.examples[0].run
-        shared = binding.shared_weights(first, False)
+    for group, shared in part.groups:
         places = group.places
-        if shared is None:  # never, as it was there when the part was prepared
-            left.update({part.begin + int(n): e.run for n, e in zip(places, group.examples, strict=True)})
-            continue
         weights = None if work.goal is None else work.goal.cotangents
         cotangents = np.ones(len(places)) if weights is None else weights[part.begin + places]
-        ending, words = group.run(shared, settings, work.stop, rows, cotangents, totals or ())
-        plain = ending == Ending.PLAIN
+        ending, words = group.run(shared, settings, work.stop, rows, cotangents, totals)
         values[places] = words[:, 0].view(np.float64)
-        if not plain.all():
+        some = some or bool((ending == Ending.PLAIN).any())
+        if ending.any():
             values[places[ending == Ending.UNDERIVED]] = lookup.zero_of(context, _key(group))
             for n in np.flatnonzero(ending == Ending.APART).tolist():
                 left[part.begin + int(places[n])] = group.examples[n].run
-        some = some or bool(plain.any())
     apart: dict[int, Any] = {}
     for n in sorted({**part.apart, **left}):
         try:
@@ -323,11 +327,7 @@ def _finished(work: _Work, part: _Part, end: int, rows: GradientRows | None) -> 
             apart[n] = chart if isinstance(chart, Exception) else work.finish(n, chart)
         except Exception as error:  # of a function that the program calls, too
             apart[n] = error
-    if totals is None or not some:
-        return _PartResult(values, None, apart)
-    assert work.sums is not None
-    counts = [r.count for r in work.sums.relations]
-    return _PartResult(values, [t[:n, None] for t, n in zip(totals, counts, strict=True)], apart)
+    return _PartResult(values, totals if some and rows is not None else None, apart)
 
 
 def _key(group: Group) -> str:

@@ -93,6 +93,7 @@ class DataPasses:
         self._path: Path | None = None
         self._first: tuple[int, _State] | None = None  # how many examples the first pass had, and of what files
         self.lasting = isinstance(data, list | tuple)  # in memory, and not to be changed while a model is trained
+        self._known: list[tuple[Any, Example]] = []  # of lasting data: what was given, and the example that it is
         if isinstance(data, str | Path):
             path = self._path = Path(data)
             if not path.exists():
@@ -122,8 +123,15 @@ class DataPasses:
         if not isinstance(found, Iterable):
             raise Error(f"the function that gives the data returned {shown(found)}, which cannot be gone through")
         count = 0
+        known, keep = self._known, self.lasting
         for given in found:
-            yield as_example(given, count)
+            if count < len(known) and known[count][0] is given:
+                yield known[count][1]
+            else:
+                example = as_example(given, count)
+                if keep and count == len(known):
+                    known.append((given, example))
+                yield example
             count += 1
         _same(before, _state(self._path))
         if self._first is None:
