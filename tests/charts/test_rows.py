@@ -101,3 +101,66 @@ def key_text(key: str) -> str:
     """All items of a predicate, as a query."""
     name, arity = key.split("/")
     return f"{name}({','.join(f'V{n}' for n in range(int(arity)))})"
+
+
+WIDE = """
+a(0,J)   += start(J).
+a(T+1,J) += a(T,I) * pot(T,I,J){one}.
+a(T+1,J) += a(T,J) * stay(J) * time(T).
+b(T,J)   += a(T,J) * stay(J).
+a(T+2,J) += b(T,I) * b(T,J) * pair(I,J) * time(T).
+goal     += a(N,_) * end(N).
+"""
+
+
+def wide(random: np.random.Generator) -> dict[str, Any]:
+    """Rows of more than the 64 items that wait together, which rules reach as stretches, and one by one."""
+    tags, length = range(5, 95), 3
+    rows: list[tuple[Any, ...]] = []
+    for t in range(length):
+        for i in tags:
+            first, last = sorted(random.integers(5, 96, 2))
+            to = [j for j in range(first, last) if i % 3 or random.random() < 0.5]
+            rows += [(t, i, j, x) for j, x in zip(to, random.random(len(to)), strict=True)]
+    pairs = [(i, int(random.integers(5, 95)), x) for i, x in zip(tags, random.random(90), strict=True)]
+    some = [(j, 0.01 * j) for j in tags if j % 4]
+    times = [(t, 1.0) for t in range(length)]
+    return {"pot/3": rows, "pair/2": pairs, "start/1": some, "stay/1": some, "time/1": times, "end/1": [(length, 0.5)]}
+
+
+@pytest.mark.parametrize("semiring", ["log", "real", "viterbi"])
+def test_items_of_a_row_are_popped_as_if_one_by_one(semiring: str) -> None:
+    facts, keys = wide(np.random.default_rng(0)), ("pot/3", "pair/2", "stay/1", "start/1")
+    ones = [(n, 1.0 if semiring == "real" else 0.0) for n in range(100)]
+    bound = dg.Program(WIDE.format(one=""), semiring).bind(facts)
+    whole = bound.run()
+    alone = dg.Program(WIDE.format(one=" * one(J)"), semiring).bind({**facts, "one/1": ones}).run()
+    assert dict(whole) == pytest.approx({item: x for item, x in alone.items() if "one" not in item}, rel=1e-12)
+    gradient, expected = whole.gradient("goal"), alone.gradient("goal")
+    for key in keys:
+        np.testing.assert_allclose(gradient[key].values, expected[key].values, rtol=1e-11, atol=1e-14)
+    for pops in (70, 150, whole.stats.pops - 1):
+        begun = bound.run(max_pops=pops)
+        assert begun.stats.pops == pops
+        while not begun.converged:
+            begun.run()
+        assert dict(begun) == dict(whole)
+        for key in keys:
+            np.testing.assert_allclose(begun.gradient("goal")[key].values, gradient[key].values, rtol=1e-11, atol=1e-14)
+    for until in ("a(1,6)", "b(2,80)"):
+        assert bound.run(until=until)[until] == whole[until]
+
+
+@pytest.mark.parametrize("items", [100, 200, 250])
+def test_items_of_a_row_that_are_left_wait(items: int) -> None:
+    bound = dg.Program(WIDE.format(one=""), "log").bind(wide(np.random.default_rng(0)))
+    whole = dict(bound.run())
+    with pytest.raises(dg.NotConverged) as caught:
+        bound.run(max_items=items)
+    begun = caught.value.chart
+    assert begun is not None
+    assert items <= begun.stats.items <= items + items // 100 + 1
+    assert begun.pending
+    found = {item: x for item, x in begun.items() if item.startswith("a(0,")}
+    assert found
+    assert found.items() <= whole.items()

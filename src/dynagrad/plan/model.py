@@ -297,6 +297,23 @@ class Plan:
         """Whether a table keeps the error bound of each item's component, for later updates of other components."""
         return not table.sink and any(table.key in stage.keys and stage.unknowns for stage in self.stages)
 
+    def pops_rows(self, key: str) -> bool:
+        """Whether items of a predicate that stand side by side wait and are popped together: all are on one level."""
+        stage = next((s for s in self.stages if key in s.keys), None)
+        table = self.tables[key]
+        if stage is None or stage.strategy != "levels" or not stage.final or table.sink or table.kind != "dense":
+            return False
+        if not table.arity or self.changes is not None:
+            return False
+        return all(i != table.order[-1] for form in stage.forms for i, _ in form.coefficients.get(key, ()))
+
+    def sums_together(self, join: Join) -> bool:
+        """Whether the stretches of facts that a join adds to rows of its head are added for many drivers at once."""
+        if join.driver is None or join.vector is None or not isinstance(last := join.steps[-1], Scan):
+            return False
+        facts = self.tables[join.rule.antecedents[last.antecedent].item.key].kind == "facts"
+        return facts and self.pops_rows(join.rule.antecedents[join.driver].item.key)
+
     @property
     def order(self) -> int:
         """The number of directions of forward derivatives."""

@@ -159,6 +159,9 @@ class ClassContext:
         self.join_comment(join)
         self.out.line(f"// driver: {comment(show(item))}, antecedent {join.driver + 1}")
         self.out.open(f"DYNAGRAD_RULE void {self.drive_name(join, prefix)}({parameters})")
+        others = (j for stage in self.plan.stages for j in stage.drives if j.rule.head.key == join.rule.head.key)
+        if not self.plan.sums_together(join) and any(map(self.plan.sums_together, others)):
+            self.out.line("together.end(this);  // sums that wait come first")
         JoinWriter(self.plan, self.names, join, self.out, mark=mark).write()
         self.out.close()
         self.out.line()

@@ -10,6 +10,7 @@ from ..cxx import comment
 from . import linked
 from .access import write_access
 from .backward import adjoints, resting
+from .backward.joins import goes_back_together
 from .backward.sweep import write_backward
 from .backward.tape import write_members
 from .context import AGENDAS, ClassContext, level_type
@@ -158,6 +159,7 @@ def _program(context: ClassContext) -> str:
         agenda = AGENDAS.get(stage.strategy)
         if agenda in ("Levels", "Heap"):
             ranked = agenda == "Heap" and stage.priority == "value" and plan.semiring == "user"
+            agenda = "RowLevels" if any(map(plan.pops_rows, stage.keys)) else agenda
             agenda += f"<{level_type(stage)}{', user::Rank' if ranked else ''}>"
         if stage.strategy == "solve":
             out.line(f"{level_type(stage)} level{stage.number} = 0;  // of the block at hand")
@@ -166,6 +168,10 @@ def _program(context: ClassContext) -> str:
             out.line(f"{agenda} agenda{stage.number}{{&account}};")
         for f in range(len(stage.forms)):
             out.line(f"int64_t low{stage.number}_{f} = 0, span{stage.number}_{f} = 1;")
+    if any(plan.sums_together(join) for stage in plan.stages for join in stage.drives):
+        out.line("Together<value_t> together;")
+    if any(goes_back_together(plan, join) for stage in plan.stages for join in stage.drives):
+        out.line("BackTogether back_together;")
     out.line("Arithmetic arithmetic;")
     out.line("Array<value_t> weight{&account};")
     if plan.keeps_logs:

@@ -65,7 +65,7 @@ class Names:
         return f"add_{self.table[key]}"
 
     def arrive(self, key: str) -> str:
-        """A pointer to the function that is called for each new item of a row operation."""
+        """A pointer to the function that is called for the new items of a row operation."""
         return f"&program::arrive_{self.table[key]}"
 
     def functor(self, name: str, arity: int) -> int:

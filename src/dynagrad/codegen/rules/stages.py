@@ -1,6 +1,11 @@
-"""The run of a generated class: contributions to items, joins, pops, and the loop of each stage."""
+"""The run of a generated class: contributions to items, joins, pops, and the loop of each stage.
+
+It is long because how an item is reached, waits and is popped has to agree for each strategy.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from ...plan.aggregators import clause_defined, head_kind
 from ...plan.model import Join, Stage, TableLayout
@@ -32,8 +37,13 @@ def write_add(context: ClassContext, table: TableLayout) -> None:
         if stage.strategy == "solve":
             at = solving.line_of(context, stage, table)
             out.line(f"if (block{stage.number}.has(grown(node_{name}, {at}, 0u))) return;  // it has its turn")
-        if stage.strategy in ("levels", "solve"):
-            out.line(f"agenda{stage.number}.push({handle}, {context.level(stage, table)});")
+        if context.plan.pops_rows(table.key):
+            out.line(f"const int64_t within = {_within(table, name)};")
+            first = f"handle({table.number}, cell - within)"
+            out.line(f"agenda{stage.number}.push({first}, 1ull << within, {context.level(stage, table)});")
+        elif stage.strategy in ("levels", "solve"):
+            one = "1, " if _in_rows(context, stage) else ""
+            out.line(f"agenda{stage.number}.push({handle}, {one}{context.level(stage, table)});")
         elif stage.strategy == "heap":
             priority(context, stage, table)
             first = resting.first(context.plan, table, name)
@@ -44,10 +54,20 @@ def write_add(context: ClassContext, table: TableLayout) -> None:
             out.line(f"agenda{stage.number}.push({handle});")
         out.close()
     if table.key in context.row_heads:
-        out.open(f"void arrive_{name}(int64_t cell)")
-        out.line(f"{name}.items++, report.items++;")
-        context.unpack(table)
-        out.line(f"push_{name}(cell{arguments});")
+        out.open(f"void arrive_{name}(int64_t cell, uint64_t cells)")
+        out.line("const int64_t fresh = __builtin_popcountll(cells);")
+        out.line(f"{name}.items += fresh, report.items += fresh;")
+        if context.plan.pops_rows(table.key):
+            context.unpack(table)
+            out.line(f"const int64_t within = {_within(table, name)};")
+            level, first = context.level(stage, table), f"handle({table.number}, cell - within)"
+            out.line(f"agenda{stage.number}.push({first}, cells << within, {level});")
+            out.line(f"if (within) agenda{stage.number}.push({first} + 64, cells >> (64 - within), {level});")
+        else:
+            _each(context, "cell", "cells")
+            context.unpack(table)
+            out.line(f"push_{name}(cell{arguments});")
+            out.close()
         out.close()
     leading = ", ".join([*(f"int32_t a{i}" for i in range(table.arity)), "value_t x"])
     out.open(f"DYNAGRAD_RULE void add_{name}({leading})")
@@ -136,6 +156,22 @@ def write_add(context: ClassContext, table: TableLayout) -> None:
     out.line()
 
 
+def _within(table: TableLayout, name: str) -> str:
+    """The place of an item among 64 of its row, which wait together."""
+    return f"((int64_t)a{table.order[-1]} - {name}.range[{table.arity - 1}].low) & 63"
+
+
+def _in_rows(context: ClassContext, stage: Stage) -> bool:
+    """Whether items of a stage wait in rows, at least those of some predicates."""
+    return any(map(context.plan.pops_rows, stage.keys))
+
+
+def _each(context: ClassContext, first: str, cells: str) -> None:
+    """Opens a loop over the cells whose bits are set, as `cell`."""
+    context.out.open(f"for (uint64_t left = {cells}, first = {first}; left; left &= left - 1)")
+    context.out.line("const int64_t cell = (int64_t)first + __builtin_ctzll(left);")
+
+
 def write_joins(context: ClassContext, stage: Stage) -> None:
     """The functions of a stage's joins, and those that pop its items."""
     for join in stage.fires:
@@ -161,8 +197,11 @@ def _fire(context: ClassContext, join: Join) -> None:
 
 def _pop(context: ClassContext, stage: Stage, table: TableLayout) -> None:
     out, name = context.out, context.names.table[table.key]
-    out.open(f"DYNAGRAD_RULE void pop_{name}(int64_t cell)")
-    context.unpack(table)
+    row = context.plan.pops_rows(table.key)
+    parameters = "".join(f", int32_t a{i}" for i in range(table.arity)) if row else ""
+    out.open(f"DYNAGRAD_RULE void pop_{name}(int64_t cell{parameters})")
+    if not row:
+        context.unpack(table)
     if stage.final:
         out.line("const bool first = true;")
         out.line(f"const value_t now = {name}.value[cell];")
@@ -229,7 +268,27 @@ def _pop(context: ClassContext, stage: Stage, table: TableLayout) -> None:
     if drives:
         out.line("if (__builtin_expect(arithmetic.overflow, 0)) fail(integer_overflow, -1, -1);")
     out.close()
+    if row:
+        _pop_row(context, stage, table, drives)
     out.line()
+
+
+def _pop_row(context: ClassContext, stage: Stage, table: TableLayout, drives: Sequence[Join]) -> None:
+    """`pop_row_...`: pops items that stand side by side; those that are left where the run has to stop wait again."""
+    out, name, last = context.out, context.names.table[table.key], table.order[-1]
+    out.open(f"DYNAGRAD_RULE void pop_row_{name}(int64_t cell, uint64_t cells)")
+    context.unpack(table)
+    out.open("for (; cells && !halt; cells &= cells - 1)")
+    out.line("const int32_t i = __builtin_ctzll(cells);")
+    arguments = "".join(f", a{i} + i" if i == last else f", a{i}" for i in range(table.arity))
+    out.line(f"pop_{name}(cell + i{arguments});")
+    out.close()
+    if any(map(context.plan.sums_together, drives)):
+        out.line("together.end(this);")
+    agenda, handle = f"agenda{stage.number}", f"handle({table.number}, cell)"
+    level = context.level(stage, table)
+    out.line(f"if (__builtin_expect(cells != 0, 0)) {agenda}.push({handle}, cells, {level});")
+    out.close()
 
 
 def write_begin(context: ClassContext, stage: Stage) -> None:
@@ -420,13 +479,20 @@ def _stage(context: ClassContext, stage: Stage) -> None:
     elif stage.strategy != "once":
         out.open("while (!halt)")
         out.line("if (pause_here(started)) break;")
-        out.line(resting.next_pop(plan, stage, convergence.estimates(plan, stage)))
+        if rows := _in_rows(context, stage):
+            out.line("uint64_t cells = 0;")
+            out.line(f"if (!agenda{n}.pop(next, cells, one_by_one())) break;")
+        else:
+            out.line(resting.next_pop(plan, stage, convergence.estimates(plan, stage)))
         out.line("const int64_t pops = report.pops;")
         out.open("switch (table_of(next))")
         for key in stage.keys:
             table = plan.tables[key]
             if not table.sink:
-                out.line(f"case {table.number}: pop_{context.names.table[key]}(cell_of(next)); break;")
+                name = context.names.table[key]
+                row = rows and plan.pops_rows(key)
+                pop = f"pop_row_{name}(cell_of(next), cells)" if row else f"pop_{name}(cell_of(next))"
+                out.line(f"case {table.number}: {pop}; break;")
         out.close()
         out.line("if (halt && report.pops != pops) report.partial = 1;")
         convergence.write_check(context, stage)

@@ -451,10 +451,17 @@ class JoinWriter(RuleScope):
         self._write_stretch(name, found, self.names.table[head.key], to)
         self.out.close()
         self.out.open("else")
+        self._in_turn()
+
+    def _in_turn(self) -> None:
+        """Before what is added to items of the head one by one: what waits for them is added first."""
+        if self.plan.sums_together(self.join):
+            self.out.line("together.end(this);")
 
     def _write_stretch(self, name: str, found: str, head_name: str, to: str) -> None:
+        call = "together.add" if self.plan.sums_together(self.join) else "add_stretch"
         self.out.line(
-            f"add_stretch({name}.value, {found}.begin, {found}.end - {found}.begin, {head_name}, {to}, "
+            f"{call}({name}.value, {found}.begin, {found}.end - {found}.begin, {head_name}, {to}, "
             f"{self._factors}, this, {self.names.arrive(self.rule.head.key)});"
         )
 

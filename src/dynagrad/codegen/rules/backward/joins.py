@@ -239,11 +239,26 @@ class BackWriter(JoinWriter):
             f"{shift}, {self._factors});  // side by side over {comment(variable)}"
         )
 
+    def _in_turn(self) -> None:
+        pass  # sums of adjoints may come in any order
+
     def _write_stretch(self, name: str, found: str, _: str, to: str) -> None:
+        if goes_back_together(self.plan, self.join):
+            self.out.line(
+                f"back_together.add({name}.value, {found}.begin, {found}.end - {found}.begin, g_{name}.data, "
+                f"{self._head_adjoints()}.data + {to}, {self._factors}, gupdate);"
+            )
+            return
         self.out.line(
             f"{self._bar()}back_stretch({name}.value, {found}.begin, {found}.end - {found}.begin, g_{name}.data, "
             f"{self._head_adjoints()}.data + {to}, {self._factors});"
         )
+
+
+def goes_back_together(plan: Plan, join: Join) -> bool:
+    """Whether stretches of facts are gone back over for many drivers at once: adjoints are posteriors, and nothing else
+    is multiplied with the driver."""
+    return posteriors(plan) and plan.sums_together(join) and len(join.rule.antecedents) == 2
 
 
 def total_of(plan: Plan, table: TableLayout, name: str) -> str:

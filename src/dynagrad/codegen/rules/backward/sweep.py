@@ -17,14 +17,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ....plan.aggregators import head_kind
-from ....plan.model import Join, Stage, TableLayout
+from ....plan.model import Join, Plan, Stage, TableLayout
 from ....rules.show import show
 from ...cxx import comment
 from ..context import ClassContext
 from ..solving.stages import line_of
 from .adjoints import cells, keeps_total, posteriors, sums_up, update_adjoint, write_clear, write_readers
 from .implicit import write_undo_component
-from .joins import BackWriter, total_of
+from .joins import BackWriter, goes_back_together, total_of
 from .resting import resting, write_passes, write_solve, write_undo_settling
 
 
@@ -136,7 +136,10 @@ def _undo(context: ClassContext, stage: Stage) -> None:
             out.open("switch (table_of(h & ~tape.again))")
             for table in popped:
                 name = context.names.table[table.key]
-                out.line(f"case {table.number}: undo_{name}(cell_of(h), h & tape.again); break;")
+                undo = f"undo_{name}(cell_of(h), h & tape.again)"
+                if undoes_rows(plan, table):
+                    undo = f"t = undo_row_{name}(t)"
+                out.line(f"case {table.number}: {undo}; break;")
             out.close()
             out.close()
         _undo_begin(context, stage)
@@ -164,6 +167,8 @@ def _wait(context: ClassContext, name: str, position: str, value: str) -> None:
 def _undo_pop(context: ClassContext, stage: Stage, table: TableLayout) -> None:
     plan, out, name = context.plan, context.out, context.names.table[table.key]
     selects = head_kind(plan, table) == "select"
+    if undoes_rows(plan, table):
+        return _undo_row(context, stage, table)
     out.open(f"DYNAGRAD_RULE void undo_{name}(int64_t cell, bool again)")
     context.unpack(table)
     if stage.final:
@@ -218,6 +223,64 @@ def _undo_pop(context: ClassContext, stage: Stage, table: TableLayout) -> None:
         out.open("if (first)")
         _forget(context, table)
         out.close()
+    out.close()
+    out.line()
+
+
+def undoes_rows(plan: Plan, table: TableLayout) -> bool:
+    """Whether the pops of items that stand side by side are undone together."""
+    return plan.pops_rows(table.key) and not plan.selective and head_kind(plan, table) != "select"
+
+
+def _undo_row(context: ClassContext, stage: Stage, table: TableLayout) -> None:
+    """`undo_row_...`: undoes pops that stand one after another on the tape and side by side in the table, the last of
+    which is at `t`; returns the place of the first.
+
+    What their rules have for them is added up before any of their own adjoints is complete: nothing on their level
+    needs that.
+    """
+    out, name, n = context.out, context.names.table[table.key], stage.number
+    last = table.order[-1]
+    drives = list(_live(context, tuple(context.drives_of[n].get(table.key, ()))))
+    out.open(f"DYNAGRAD_RULE int64_t undo_row_{name}(int64_t t)")
+    out.line("static constexpr int64_t most = 64;")
+    out.line("int64_t cells[most], count = 0;")
+    out.line("adjoint_t updates[most];")
+    out.line("const int64_t cell = cell_of(tape.pops[t]);")
+    context.unpack(table)
+    out.line(f"const int64_t row = cell - (int64_t)a{last} + {name}.range[{table.arity - 1}].low;")
+    out.open("for (;;)")
+    out.open("")
+    out.line("const int64_t here = cells[count] = cell_of(tape.pops[t]);")
+    out.line(f"const value_t now = {name}.value[here];")
+    out.line("const value_t &update = now, &old = now;")
+    out.line("adjoint_t &gupdate = updates[count++], gold = {};")
+    out.line("gupdate = {};")
+    out.line(f"position = (uint32_t)(t + 1 - tape.begins[{n}]);")
+    arguments = "".join(f", a{i} + (int32_t)(here - cell)" if i == last else f", a{i}" for i in range(table.arity))
+    for join in drives:
+        out.line(f"{_name(context, join)}(here{arguments}, update, old, now, true, gupdate, gold);")
+    if rolls_back(stage):
+        out.line("const int64_t cell = here;")
+        _forget(context, table)
+    out.close()
+    out.line(f"if (halt || count == most || t == tape.begins[{n}]) break;")
+    out.line("const Handle before = tape.pops[t - 1];")
+    length = f"(uint64_t){name}.row_length()"
+    out.line(f"if (table_of(before) != {table.number} || (uint64_t)(cell_of(before) - row) >= {length}) break;")
+    out.line("t--;")
+    out.close()
+    if any(goes_back_together(context.plan, join) for join in drives):
+        out.line("back_together.end();")
+    out.open("for (int64_t i = 0; i < count; i++)")
+    out.line("const int64_t cell = cells[i];")
+    out.line(f"adjoint_t& g = g_{name}[cell];")
+    out.line("g = back::gather(g, updates[i]);")
+    if posteriors(context.plan):
+        out.line(f"h_{name}[cell] = back::share(g, {name}.value[cell]);")
+    out.line(f"if (__builtin_expect(!back::sound(g), 0)) lose(bad_adjoint, {table.number}, cell);")
+    out.close()
+    out.line("return t;")
     out.close()
     out.line()
 

@@ -1,9 +1,10 @@
 // Agendas: the order in which items are popped. They contain handles (a table's number and a cell), each at most once.
 //
 // `Levels` is a bucket queue for plans in which items become final in order of an integer level: a stack per level.
-// `Heap` pops the lowest level first and within it the largest priority. `Queue` pops first in, first out, `Stack` last
-// in, first out. Heap keeps the place of an item beside the item, so that its priority can change while it waits. A
-// priority is a number, or anything else with an order: a is popped before b if `a > b`.
+// `RowLevels` is the same where items of one level stand side by side, which are popped together. `Heap` pops the lowest
+// level first and within it the largest priority. `Queue` pops first in, first out, `Stack` last in, first out. Heap
+// keeps the place of an item beside the item, so that its priority can change while it waits. A priority is a number, or
+// anything else with an order: a is popped before b if `a > b`.
 #pragma once
 #include "memory.hpp"
 
@@ -164,6 +165,59 @@ struct Levels {
   bool pop_from(Level level, Handle& h) {
     if (!count || (dense ? !top[(int64_t)level] : heap[0].level != level)) return false;
     return pop(h);
+  }
+};
+
+// The same where items of one level stand side by side in a table: up to 64 of them wait and are popped as one, by
+// their first cell and a bit for each cell from there on.
+template <class Level>
+struct RowLevels : Levels<Level> {
+  using Base = Levels<Level>;
+  using Base::at, Base::count, Base::dense, Base::top;
+  struct Row { Handle first; int64_t next; uint64_t cells; };
+  Array<Row> rows;
+
+  DYNAGRAD_ONCE explicit RowLevels(Account* a) : Base(a), rows(a) {}
+
+  DYNAGRAD_ONCE void open(Level levels) {
+    Base::open(levels);
+    rows.clear();
+  }
+  void push(Handle first, uint64_t cells, Level level) {
+    if (!cells) return;
+    if (__builtin_expect(!dense, 0)) return push_each(first, cells, level);
+    const int64_t l = (int64_t)level, newest = top[l];
+    count += __builtin_popcountll(cells);
+    if (newest && rows[newest - 1].first == first) {
+      rows[newest - 1].cells |= cells;
+    } else {
+      rows.push({first, newest, cells});
+      top[l] = rows.size;
+    }
+  }
+  DYNAGRAD_ONCE void push_each(Handle first, uint64_t cells, Level level) {
+    for (; cells; cells &= cells - 1) count++, this->push_heap(first + __builtin_ctzll(cells), level);
+  }
+  // The items that are next; with `one`, only one of them.
+  bool pop(Handle& first, uint64_t& cells, bool one) {
+    if (!count) return false;
+    if (__builtin_expect(!dense, 0)) {
+      count--, cells = 1;
+      this->pop_heap(first);
+      return true;
+    }
+    while (!top[at]) at++;
+    Row& row = rows[top[at] - 1];
+    first = row.first, cells = row.cells;
+    if (__builtin_expect(one, 0)) {
+      row.cells &= row.cells - 1;
+      first += __builtin_ctzll(cells), cells = 1;
+      if (!row.cells) top[at] = row.next;
+    } else {
+      top[at] = row.next;
+    }
+    count -= __builtin_popcountll(cells);
+    return true;
   }
 };
 

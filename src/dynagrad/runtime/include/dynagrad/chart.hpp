@@ -194,6 +194,12 @@ struct ChartBase : Looking {
     if (fresh) full();
     return kept;
   }
+  // Whether items are popped one by one, and not those of a row together: a limit is near, or there is one that may end
+  // the run between any two.
+  DYNAGRAD_ALWAYS bool one_by_one() const {
+    return settings.max_pops >= 0 || settings.timeout_ns >= 0 || settings.until_table >= 0 ||
+           (uint64_t)report.items > (uint64_t)settings.max_items / 2;
+  }
   DYNAGRAD_ALWAYS bool stop(int64_t status) {
     halt = status;
     budget = -1;

@@ -24,12 +24,13 @@
   KNOWN double back_cells(const S::Value*, double*, const S::Value*, uint64_t, S::Value, double); \
   KNOWN double back_shifted(const DenseOf<S::Value>&, int64_t, int64_t, double*, const S::Value*, S::Value);
 
-#define DYNAGRAD_FORWARD_Real(KNOWN) DYNAGRAD_OF(KNOWN, Real) DYNAGRAD_ROWS(KNOWN, Real)
+#define DYNAGRAD_FORWARD_Real(KNOWN) DYNAGRAD_OF(KNOWN, Real) DYNAGRAD_ROWS(KNOWN, Real) KNOWN struct Together<double>;
 #define DYNAGRAD_FORWARD_Plain(KNOWN) DYNAGRAD_OF(KNOWN, Plain)
 #define DYNAGRAD_FORWARD_Log(KNOWN)                                      \
   DYNAGRAD_OF(KNOWN, Log)                                                \
   KNOWN void add_scaled(Log::Value*, Mantissas, int64_t, Log::Value);    \
   KNOWN void add_scaled(Log::Value*, Apart, int64_t, Log::Value);        \
+  KNOWN struct Together<Log::Value>;                                     \
   DYNAGRAD_ROWS(KNOWN, Log)
 #define DYNAGRAD_FORWARD_Viterbi(KNOWN) DYNAGRAD_OF(KNOWN, Viterbi)
 #define DYNAGRAD_FORWARD_Tropical(KNOWN) DYNAGRAD_OF(KNOWN, Tropical)

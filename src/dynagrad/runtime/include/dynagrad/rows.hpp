@@ -149,9 +149,9 @@ DYNAGRAD_EIGHT void cover(uint64_t there, Many many, One one) {
   for (; there; there &= there - 1) one(__builtin_ctzll(there));
 }
 
-// What the numbers of items arrive through that are new: a member of the program.
+// What is told of items that are new, by the bits of up to 64 cells from one on: a member of the program.
 struct ChartBase;
-using Arrive = void (ChartBase::*)(int64_t cell);
+using Arrive = void (ChartBase::*)(int64_t first, uint64_t cells);
 
 // The entries `there` of the 64 cells from a on, times w, are added to those from b on. In a function of their own, as
 // what follows, that is compiled once.
@@ -162,7 +162,7 @@ __attribute__((noinline)) void add_cells(const DenseOf<Value>& from, int64_t a, 
   const uint64_t fresh = chart->allowed(there & ~to.seen.word(b, 64));
   if (fresh) {
     to.seen.merge(b, fresh);
-    for (uint64_t bits = fresh; bits; bits &= bits - 1) (chart->*arrive)(b + __builtin_ctzll(bits));
+    (chart->*arrive)(b, fresh);
   }
   const Value w = settled(weight), *const x = from.value.data + a;
   Value* const y = to.value.data + b;
@@ -176,7 +176,7 @@ __attribute__((noinline)) void add_shifted(const DenseOf<Value>& from, int64_t a
     const int64_t c = b + (i - a);
     chart->report.updates++;
     add_one(to.value[c], from.value[i], settled(weight));
-    if (!to.seen.test(c) && !chart->full()) to.seen.set(c), (chart->*arrive)(c);
+    if (!to.seen.test(c) && !chart->full()) to.seen.set(c), (chart->*arrive)(c, 1);
   }
 }
 
@@ -186,7 +186,7 @@ __attribute__((noinline)) void add_shifted(const DenseOf<Value>& from, int64_t a
 // product that need not be settled, as most rows of a sparse chart are empty and all they cost is a look at their bits.
 template <class From, class Value, class Program>
 inline void add_row(const From& from, int64_t a, DenseOf<Value>& to, int64_t b, int64_t shift, Value weight,
-                    Program* program, void (Program::*arrive)(int64_t)) {
+                    Program* program, void (Program::*arrive)(int64_t, uint64_t)) {
   ChartBase* const chart = program;
   const int64_t length = from.row_length();
   if (shift) return add_shifted(from, a, length, to, b + shift, weight, chart, static_cast<Arrive>(arrive));
@@ -195,12 +195,9 @@ inline void add_row(const From& from, int64_t a, DenseOf<Value>& to, int64_t b, 
       add_cells(from, a + base, to, b + base, there, weight, chart, static_cast<Arrive>(arrive));
 }
 
-// Adds weight * (the n facts from row `at` on) to the cells of `to` from b on. Items that are new there arrive.
-template <class View, class Value, class Chart>
-__attribute__((noinline)) void add_facts(const View& x, int64_t at, int64_t n, DenseOf<Value>& to, int64_t b,
-                                         Value weight, Chart* chart, Arrive arrive) {
-  chart->report.updates += n;
-  soon(x, at, n);
+// The n cells of `to` from b on are reached. Items that are new there arrive.
+template <class Value, class Chart>
+inline void reach(DenseOf<Value>& to, int64_t b, int64_t n, Chart* chart, Arrive arrive) {
   for (int64_t base = b & ~7; base < b + n; base += 64) {
     uint64_t fresh = ~to.seen.word(base, b + n - base);
     if (b + n - base < 64) fresh &= (1ull << (b + n - base)) - 1;
@@ -208,15 +205,122 @@ __attribute__((noinline)) void add_facts(const View& x, int64_t at, int64_t n, D
     if (__builtin_expect(fresh == 0, 1)) continue;
     fresh = chart->allowed(fresh);
     to.seen.merge(base, fresh);
-    for (uint64_t bits = fresh; bits; bits &= bits - 1) (chart->*arrive)(base + __builtin_ctzll(bits));
+    (chart->*arrive)(base, fresh);
   }
+}
+// Adds weight * (the n facts from row `at` on) to the cells of `to` from b on.
+template <class View, class Value, class Chart>
+__attribute__((noinline)) void add_facts(const View& x, int64_t at, int64_t n, DenseOf<Value>& to, int64_t b,
+                                         Value weight, Chart* chart, Arrive arrive) {
+  chart->report.updates += n;
+  soon(x, at, n);
+  reach(to, b, n, chart, arrive);
   add_scaled(to.value.data + b, x, at, n, settled(weight));
 }
 template <class View, class Value, class Program>
 inline void add_stretch(const View& x, int64_t at, int64_t n, DenseOf<Value>& to, int64_t b, Value weight,
-                        Program* program, void (Program::*arrive)(int64_t)) {
+                        Program* program, void (Program::*arrive)(int64_t, uint64_t)) {
   add_facts(x, at, n, to, b, weight, static_cast<ChartBase*>(program), static_cast<Arrive>(arrive));
 }
+
+// A stretch of facts as eight of its numbers are read at a time.
+inline const double* stretch(const double* x, int64_t at) { return x + at; }
+inline Apart stretch(const Weights<Log>::View& x, int64_t at) { return {x.m + at, x.e ? x.e + at : nullptr}; }
+template <class Value> struct StretchOf { using Type = const double*; };
+template <> struct StretchOf<Log::Value> { using Type = Apart; };
+
+// y += the sum of w * x over `count` stretches of n numbers, to the same bits as one after the other.
+DYNAGRAD_EIGHT void add_each(double* y, const double* const* x, const double* w, int64_t count, int64_t n) {
+  for (int64_t s = 0; s < count; s++) add_scaled(y, x[s], n, w[s]);
+}
+DYNAGRAD_EIGHT void add_each(Log::Value* y, const Apart* x, const Log::Value* w, int64_t count, int64_t n) {
+  for (int64_t s = 0; s < count; s++) {
+    if (x[s].e) add_scaled(y, x[s], n, w[s]);
+    else add_scaled(y, Mantissas{x[s].m}, n, w[s]);
+  }
+}
+// The lanes of the last eight numbers of a row that no eight before them had.
+DYNAGRAD_EIGHT Words rest_of(int64_t n) {
+  const Words lane = {0, 1, 2, 3, 4, 5, 6, 7};
+  return lane >= 8 - n % 8;
+}
+inline void add_together(double* y, const double* const* x, const double* w, int64_t count, int64_t n) {
+  if (n < 8) return add_each(y, x, w, count, n);
+  for (int64_t i = 0; i < n; i += 8) {
+    const int64_t at = i + 8 <= n ? i : n - 8;
+    const Doubles before = eight(y + at);
+    Doubles sum = before;
+    for (int64_t s = 0; s < count; s++) sum += w[s] * eight(x[s] + at);
+    if (at < i) {
+      const Words mine = rest_of(n);
+      sum = (Doubles)((mine & (Words)sum) | (~mine & (Words)before));
+    }
+    write(y + at, sum);
+  }
+}
+// Exponents: where those of the weights are one, and the row has it too or holds nothing, mantissas alone are summed. A
+// sum that ends in range was never above it; while it was below, it had all the digits that a settled one has.
+__attribute__((noinline)) inline void add_together(Log::Value* y, const Apart* x, const Log::Value* w, int64_t count,
+                                                   int64_t n) {
+  bool alike = n >= 8;
+  for (int64_t s = 0; s < count; s++) alike = alike && !x[s].e && w[s].e == w[0].e;
+  if (!alike) return add_each(y, x, w, count, n);
+  const int64_t e = w[0].e;
+  for (int64_t i = 0; i < n; i += 8) {
+    const int64_t at = i + 8 <= n ? i : n - 8;
+    const Logs to(y + at);
+    Doubles m = to.m;
+    for (int64_t s = 0; s < count; s++) m += eight(x[s].m + at) * w[s].m;
+    const Words theirs = at < i ? ~rest_of(n) : Words{}, none = m == 0;
+    const Words fine = theirs | none | (((to.e == e) | (to.m == 0)) & (m >= Log::small) & (m < Log::big));
+    if (__builtin_expect(all(fine), 1)) {
+      const Words keep = theirs | none;
+      const Doubles sum = (Doubles)((keep & (Words)to.m) | (~keep & (Words)m));
+      Logs(sum, (keep & to.e) | (~keep & e)).write(y + at);
+    } else {
+      for (int64_t s = 0; s < count; s++)
+        for (int64_t j = i - at; j < 8; j++) add_one(y[at + j], {x[s].m[at + j], 0}, w[s]);
+    }
+  }
+}
+
+// Multiples of stretches that are to be added to one row: they wait here until another row has its turn, so that the
+// row is read and written once.
+template <class Value>
+struct Together {
+  static constexpr int64_t most = 32;
+  DenseOf<Value>* to = nullptr;
+  int64_t begin = 0, length = 0, count = 0;
+  typename StretchOf<Value>::Type x[most];
+  Value w[most];
+
+  template <class View, class Program>
+  DYNAGRAD_ALWAYS void add(const View& view, int64_t at, int64_t n, DenseOf<Value>& head, int64_t b, Value weight,
+                           Program* program, void (Program::*arrive)(int64_t, uint64_t)) {
+    ChartBase* const chart = program;
+    if (count == most || begin != b || length != n || to != &head) {
+      if (n <= 0) return;
+      turn(head, b, n, chart, static_cast<Arrive>(arrive));
+    }
+    x[count] = stretch(view, at), w[count] = settled(weight);
+    count++;
+  }
+  // Another row, or more for the same one.
+  template <class Chart>
+  __attribute__((noinline)) void turn(DenseOf<Value>& head, int64_t b, int64_t n, Chart* chart, Arrive arrive) {
+    end(chart);
+    to = &head, begin = b, length = n;
+    reach(head, b, n, chart, arrive);
+  }
+  // Nothing waits any more.
+  template <class Chart>
+  DYNAGRAD_ALWAYS void end(Chart* chart) {
+    if (!count) return;
+    chart->report.updates += count * length;
+    add_together(to->value.data + begin, x, w, count, length);
+    count = 0, to = nullptr;
+  }
+};
 
 // -- backward: gx += w * gy, and the sum of x * gy, in eight parts ----------------------------------------------------
 
@@ -325,6 +429,56 @@ inline double back_stretch(const View& x, int64_t at, int64_t n, double* gx, con
   soon(x, at, n), soon(gx, at, n);
   return back_scaled(x, at, n, gx, gy, settled(weight));
 }
+
+// The backward twin of `Together`, in `log`: stretches of facts that are gone back over for one row of the head, whose
+// adjoints are read once. Each adds the adjoint of its weight to a sum.
+struct BackTogether {
+  static constexpr int64_t most = 32, widest = 16;  // stretches; eights of a row
+  const Log::Value* head = nullptr;
+  int64_t length = 0, count = 0;
+  Apart x[most];
+  double* gx[most];
+  Log::Value w[most];
+  double* sum[most];
+
+  DYNAGRAD_ALWAYS void add(const Weights<Log>::View& view, int64_t at, int64_t n, double* g, const Log::Value* h,
+                           Log::Value weight, double& goal) {
+    if (count == most || head != h || length != n) end(), head = h, length = n;
+    x[count] = stretch(view, at), gx[count] = g + at, w[count] = settled(weight), sum[count] = &goal;
+    count++;
+  }
+  DYNAGRAD_ALWAYS void end() {
+    if (count) back();
+    count = 0;
+  }
+  // Where the adjoints have one exponent, and that of a weight is its opposite, mantissas alone are computed with.
+  __attribute__((noinline)) void back() const {
+    Doubles m[widest];
+    int64_t e = 0;
+    bool alike = length >= 8 && length <= 8 * widest, some = false;
+    for (int64_t i = 0; i < length && alike; i++)
+      if (head[i].m != 0) alike = !some || head[i].e == e, e = head[i].e, some = true;
+    if (alike && !some) return;
+    for (int64_t i = 0; i < length && alike; i += 8) {
+      m[i / 8] = Logs(head + (i + 8 <= length ? i : length - 8)).m;
+      if (i + 8 > length) m[i / 8] = (Doubles)((Words)m[i / 8] & rest_of(length));
+    }
+    for (int64_t s = 0; s < count; s++) {
+      if (alike && !x[s].e && w[s].e + e == 0) *sum[s] += along(x[s].m, gx[s], w[s].m, m);
+      else if (x[s].e) *sum[s] += back_scaled(x[s], length, gx[s], head, w[s]);
+      else *sum[s] += back_scaled(Mantissas{x[s].m}, length, gx[s], head, w[s]);
+    }
+  }
+  DYNAGRAD_EIGHT double along(const double* from, double* to, double weight, const Doubles* m) const {
+    Doubles all = {};
+    for (int64_t i = 0; i < length; i += 8) {
+      const int64_t at = i + 8 <= length ? i : length - 8;
+      const Doubles p = m[i / 8] * (eight(from + at) * weight);
+      write(to + at, eight(to + at) + p), all += p;
+    }
+    return total(all);
+  }
+};
 
 #pragma GCC diagnostic pop
 }  // namespace dynagrad

@@ -288,4 +288,6 @@ DYNAGRAD_EXPORT int64_t dg_examples(const dynagrad::Examples* examples, const Ho
 #ifdef DYNAGRAD_RUNTIME  // templates that programs are linked to
 template struct dynagrad::Levels<int64_t>;
 template struct dynagrad::Levels<__int128>;
+template struct dynagrad::RowLevels<int64_t>;
+template struct dynagrad::RowLevels<__int128>;
 #endif
