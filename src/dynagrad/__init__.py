@@ -1,6 +1,6 @@
 """Dynagrad: differentiable dynamic programming. The public names, and nothing else."""
 
-from .charts.batch import Batch
+from .charts.batches.result import Batch
 from .charts.chart import Chart
 from .charts.derivatives.function import Function
 from .charts.limits import Statistics

@@ -152,6 +152,9 @@ class Error(Exception):
     The program has no predicate `wrod/1`. Did you mean `word/1`?
     """
 
+    of_the_run: str | None = None
+    """What it says without the number that its example has in a batch; None outside batches."""
+
 
 class SourceError(Error):
     """A program's text is wrong; the message shows the line, the column and a caret."""
@@ -240,6 +243,9 @@ class NotConverged(Error):
 
 class ProgramWarning(UserWarning):
     """Something in a program that is allowed but probably not meant."""
+
+    of_the_run: str | None = None
+    """What it says without the number that its example has in a batch; None outside batches."""
 
 
 class NotDifferentiable(Error):

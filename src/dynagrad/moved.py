@@ -15,9 +15,10 @@ from typing import Any
 _PACKAGE = __name__.partition(".")[0]
 
 MOVED = {
-    "batch": "charts.batch",
+    "batch": "charts.batches.result",
     "binding": "charts.binding.binding",
     "chart": "charts.chart",
+    "charts.batch": "charts.batches.result",
     "columns": "facts.columns",
     "database": "charts.binding.database",
     "encoding": "charts.binding.encoding",

@@ -9,5 +9,5 @@
 - `changes.py`: incremental maintenance of a chart whose facts changed.
 - `replay.py`: a run as a value, from which it is made again with a tape or over dual numbers.
 - `derivatives/`: gradients, tangents, outside values, marginals, and a program as a differentiable function.
-- `batch.py`: many runs on several threads, with the sum of their gradients; `examples.py`: the runs of a batch.
+- `batches/`: many runs on several threads, with the sum of their gradients.
 """

@@ -26,16 +26,14 @@ from ..rules import infer
 from ..rules.cache import cached_rules
 from ..runtime.compiling.toolchain import warn_without_compiler
 from ..semirings import Semiring, scale
-from .batch import (
-    Batch,
-)
+from .batches.result import Batch
+from .batches.run import run_examples
 from .binding.binding import Binding
 from .binding.context import ProgramContext, from_probabilities, probabilities_flag, read_facts
 from .binding.example_cache import CachedBatch
 from .chart import Chart, make_chart, run_of
 from .derivations import Wanted
 from .derivatives.function import Function, function_of
-from .examples import run_examples
 from .limits import Limits
 from .sources import check_compiled, constants_from_probabilities, program_text
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..charts.batch import of_the_run
+from ..charts.batches.result import of_the_run
 from ..errors import Error, FactError, NotConverged, QueryError, warn
 from .examples import DataPasses, Example
 from .objectives.evaluation import LOGS

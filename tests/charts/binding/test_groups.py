@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import dynagrad as dg
-from dynagrad.charts import examples as batches
+from dynagrad.charts.batches.one_by_one import Work
 from dynagrad.charts.binding.example_cache import CachedBatch, ExampleCache
 from dynagrad.charts.program import run_cached
 
@@ -40,8 +40,8 @@ def bound(semiring: str, least: float = 1.0) -> dg.Bound:
 def alone(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The examples that are run one by one."""
     found: list[int] = []
-    finish = batches._Work.finish
-    monkeypatch.setattr(batches._Work, "finish", lambda work, n, chart: found.append(n) or finish(work, n, chart))
+    finish = Work.finish
+    monkeypatch.setattr(Work, "finish", lambda work, n, chart: found.append(n) or finish(work, n, chart))
     return found
 
 

@@ -1,6 +1,6 @@
 """Examples that native code runs in one call (`dynagrad/examples.hpp`): their loaded facts as arrays, and the call.
 
-Which examples go together, and what becomes of those that are not plain, is decided in `charts/examples.py`.
+Which examples go together, and what becomes of those that are not plain, is decided in `charts/batches/parts.py`.
 """
 
 from __future__ import annotations

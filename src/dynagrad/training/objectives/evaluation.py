@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ...calls import nearest_option
-from ...charts.batch import Batch
+from ...charts.batches.result import Batch
 from ...charts.binding.example_cache import CachedBatch, ExampleCache
 from ...charts.program import Bound, binding_of, run_cached
 from ...errors import Error, FactError, shown

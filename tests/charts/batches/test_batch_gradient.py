@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import dynagrad as dg
-from dynagrad.charts.batch import in_order
+from dynagrad.charts.batches.threads import in_order
 from dynagrad.charts.program import binding_of
 from interrupts import ctrl_c
 

@@ -1,0 +1,172 @@
+"""Examples of a batch in parts: native code runs those of a part in one call, and adds up their gradients.
+
+Those that are not plain (an error, a warning, an item without a log) are run one by one. Parts are fixed by the number
+of examples, so the result is the same for any number of threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...codegen.rules.compiled import Settings, WeightTable
+from ...errors import Error
+from ...runtime.engine import Ending
+from .. import lookup
+from ..binding.binding import Binding
+from ..binding.groups import GradientRows, Group, LoadedExample, groups
+from ..binding.loading import LoadedRun, jet_words
+from ..chart import Chart, run_of
+from .objective import MOST_WAITING, BatchObjective, Sums
+from .one_by_one import Results, Work
+from .result import Array
+from .threads import in_order
+
+PARTS, MOST_IN_PART = 16, 32
+"""Into how many parts a batch is divided, unless they have more examples than this."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """Some examples: those that native code may run, in groups, and by number the charts of others, or their errors."""
+
+    begin: int
+    groups: Sequence[tuple[Group, Mapping[int, WeightTable]]]
+    """Each with the numbers of the facts that all share, by table."""
+    apart: dict[int, Chart | Exception]
+
+
+@dataclass(frozen=True, eq=False)
+class _PartResult:
+    """What became of a part: values, totals of gradients, and by number the results of examples that were run apart."""
+
+    values: Array
+    totals: Array | None
+    """All rows, one predicate after another."""
+    apart: dict[int, Any]
+
+
+def in_parts(work: Work, threads: int) -> Results:
+    """Most examples in native code."""
+    count = len(work.examples)
+    size = max(1, min(MOST_IN_PART, -(-count // PARTS)))
+    begins = range(0, count, size)
+    rows = None if work.sums is None or work.goal is None else _gradient_rows(work.binding, work.sums, work.goal)
+    settings = work.limits.settings(0, 0)
+    results: list[Any] = []
+    ahead = MOST_WAITING if work.sums is None else work.sums.ahead
+    found = in_order(
+        len(begins),
+        lambda p: _prepared(work, begins[p], min(begins[p] + size, count)),
+        lambda p, part: _finished(work, part, min(begins[p] + size, count), rows, settings),
+        threads=threads,
+        ahead=max(2, ahead // size),
+        stop=work.stop.set,
+    )
+    with closing(found):
+        for begin, part in zip(begins, found, strict=True):
+            if isinstance(part, Exception):
+                raise part
+            if part.totals is not None and work.sums is not None and rows is not None:
+                given = zip(rows.split(part.totals), work.sums.relations, strict=True)
+                work.sums.add([numbers[: relation.count] for numbers, relation in given])
+            values: list[Any] = part.values.tolist()
+            for n, result in part.apart.items():
+                values[n - begin] = work.taken(n, result)[0]
+            results += values
+    return results, []
+
+
+def _gradient_rows(binding: Binding, sums: Sums, goal: BatchObjective) -> GradientRows:
+    relations = [binding.relations[key] for key in sums.keys]
+    words = tuple(jet_words(binding.context.scale, r, 0) for r in relations)
+    return GradientRows(sums.keys, tuple(r.count for r in relations), words, goal.log)
+
+
+def _prepared(work: Work, begin: int, end: int) -> _Part:
+    """The facts of some examples, loaded, as far as they were not kept."""
+    binding, cache = work.binding, work.cache
+    before = None if cache is None else cache.take_groups(begin, end)
+    ready = [(g, binding.shared_weights(g.examples[0].run, False)) for g in before or ()]
+    known = [(g, weights) for g, weights in ready if weights is not None]
+    if before is not None and len(known) == len(before):
+        return _Part(begin, known, {})
+    examples: list[LoadedExample | None] = []
+    apart: dict[int, Chart | Exception] = {}
+    for n in range(begin, end):
+        example = None if cache is None or before is not None else cache.take(n)
+        if example is None or binding.shared_weights(example.run, False) is None:
+            example = None
+            try:
+                chart = work.chart(n)
+                example = _loaded(work, chart)
+            except Exception as error:
+                apart[n] = error
+            else:
+                if example is None:
+                    apart[n] = chart
+                elif cache is not None:
+                    cache.put(n, example)
+        examples.append(example)
+    made = groups(examples) if cache is None else cache.grouped(begin, end, examples)
+    shared = [binding.shared_weights(group.examples[0].run, False) for group in made]
+    for group in (g for g, weights in zip(made, shared, strict=True) if weights is None):
+        apart.update((begin + n, work.over(e.run)) for n, e in zip(group.places.tolist(), group.examples, strict=True))
+    there = [(g, weights) for g, weights in zip(made, shared, strict=True) if weights is not None]
+    return _Part(begin, there, apart)
+
+
+def _loaded(work: Work, chart: Chart) -> LoadedExample | None:
+    """An example as native code takes it; None where its facts cannot stay loaded, or its item is not in its chart."""
+    run, context = run_of(chart), work.binding.context
+    prepared = run.require()
+    if run.facts.binding is not work.binding or (work.goal is not None and not prepared.compiled.plan.adjoint):
+        return None
+    try:
+        key, codes = lookup.place_of(context, prepared, work.query)
+    except Error:  # told as the run ends
+        return None
+    table = prepared.compiled.plan.tables.get(key)
+    if table is None or codes is None:
+        return None
+    loaded = run.leaves()
+    return None if loaded is None else LoadedExample(loaded, table.number, tuple(codes))
+
+
+def _finished(work: Work, part: _Part, end: int, rows: GradientRows | None, settings: Settings) -> _PartResult:
+    """Runs a part: what native code can, and then the others."""
+    context = work.binding.context
+    assert work.query is not None
+    values = np.full(end - part.begin, np.nan)
+    totals = np.zeros(0 if rows is None else rows.total)
+    left: dict[int, LoadedRun] = {}
+    some = False
+    for group, shared in part.groups:
+        places = group.places
+        weights = None if work.goal is None else work.goal.cotangents
+        cotangents = np.ones(len(places)) if weights is None else weights[part.begin + places]
+        ending, words = group.run(shared, settings, work.stop, rows, cotangents, totals)
+        values[places] = words[:, 0].view(np.float64)
+        some = some or bool((ending == Ending.PLAIN).any())
+        if ending.any():
+            values[places[ending == Ending.UNDERIVED]] = lookup.zero_of(context, _key(group))
+            for n in np.flatnonzero(ending == Ending.APART).tolist():
+                left[part.begin + int(places[n])] = group.examples[n].run
+    apart: dict[int, Any] = {}
+    for n in sorted({**part.apart, **left}):
+        try:
+            chart = part.apart[n] if n in part.apart else work.over(left[n])
+            apart[n] = chart if isinstance(chart, Exception) else work.finish(n, chart)
+        except Exception as error:  # of a function that the program calls, too
+            apart[n] = error
+    return _PartResult(values, totals if some and rows is not None else None, apart)
+
+
+def _key(group: Group) -> str:
+    """The predicate of the item that a group is asked for."""
+    tables = group.examples[0].run.compiled.plan.tables
+    return next(key for key, table in tables.items() if table.number == group.examples[0].goal)

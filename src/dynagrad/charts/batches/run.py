@@ -1,0 +1,98 @@
+"""`run_examples` runs a batch: what is asked for, which way its examples run, and its result."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ...arguments import whole_number
+from ...errors import Error, QueryError, shown
+from ...rules.checks.report import nearest
+from ..binding.binding import Binding
+from ..binding.example_cache import CachedBatch
+from ..chart import Chart
+from ..derivations import Wanted
+from ..limits import Limits
+from .objective import BatchObjective, Sums
+from .one_by_one import Work, one_by_one
+from .parts import in_parts
+from .result import Batch, batch_of, make_batchgradient, warn_once, with_derivations
+
+
+def run_examples(
+    binding: Binding,
+    chart_of: Callable[[Mapping[str, Any], Limits], Chart],
+    examples: Iterable[Mapping[str, Any]],
+    query: str | None,
+    gradient: str | Sequence[str] | None,
+    objective: str,
+    cotangents: Any,
+    threads: int | None,
+    limits: Limits,
+    wanted: Wanted | None,
+    cache: CachedBatch | None,
+) -> Batch:
+    """Runs each example: `Bound.run_batch` says what the arguments are; `chart_of` makes a chart that has not run.
+
+    Examples in the `cache` stay loaded from one batch to the next.
+    """
+    limits.check()
+    if isinstance(examples, str | Mapping) or not _iterable(examples):
+        raise Error(f"examples must be a list of facts, a dict for each example, not {shown(examples)}")
+    if threads is not None:
+        threads = whole_number("threads", threads)
+    examples = list(examples)
+    count, scale_ = len(examples), binding.context.scale
+    threads = max(1, min(threads or os.cpu_count() or 1, count))
+    free = limits == Limits()
+    limits = replace(limits, share=threads)
+    sums = goal = None
+    keys: list[str] = []
+    own_keys: list[str] = []  # those whose facts each example brings
+    if gradient is not None:
+        goal = BatchObjective.read(scale_, query, objective, cotangents, count)
+        keys = _keys_of(binding, gradient, examples)
+        own_keys = [key for key in keys if key not in binding.given]
+        sums = Sums(scale_, [binding.given[key] for key in keys if key not in own_keys])
+        binding.keep_tapes()
+    elif cotangents is not None or not isinstance(objective, str) or objective != "sum":
+        raise Error('objective and cotangents are about a gradient; ask for one with gradient=["rewrite/3"]')
+    work = Work(binding, chart_of, examples, query, goal, sums, own_keys, limits, wanted, cache)
+    doubles = scale_.shape == "float" and scale_.width == 1
+    if free and doubles and query is not None and wanted is None and not own_keys and not binding.context.externals:
+        results, parts = in_parts(work, threads)
+    else:
+        results, parts = one_by_one(work, threads)
+    warn_once(work.said)
+    listed = [None if isinstance(r, Exception) else work.derived.get(n) for n, r in enumerate(results)]
+    best = () if wanted is None or wanted.best is None else tuple(None if d is None else d[0] for d in listed)
+    drawn = () if wanted is None or wanted.sample is None else tuple(None if d is None else d[1] for d in listed)
+    if sums is None:
+        return with_derivations(batch_of(results, scale_, query), best, drawn)
+    own: dict[str, Any] = {key: [None if p is None else p[n] for p in parts] for n, key in enumerate(own_keys)}
+    found_by = {**sums.tables(), **own}
+    batch = batch_of(results, scale_, query, make_batchgradient({key: found_by[key] for key in keys}))
+    return with_derivations(batch, best, drawn)
+
+
+def _keys_of(binding: Binding, keys: str | Sequence[str], examples: Sequence[Any]) -> list[str]:
+    """The predicates that a gradient is asked for: their facts are bound, or examples bring them."""
+    given, known = binding.given, tuple(binding.context.rules.predicates)
+    brought = {key for example in examples if isinstance(example, Mapping) for key in example}
+    found: dict[str, None] = {}
+    for key in keys if _iterable(keys) and not isinstance(keys, str) else [keys]:
+        if not isinstance(key, str) or key not in known:
+            near = nearest(key, known) if isinstance(key, str) else ""
+            raise QueryError(f"gradient: the program has no predicate {shown(key)}.{near}")
+        if key not in given and key not in brought and examples:
+            raise QueryError(
+                f"gradient: {key} has no facts, neither bound nor in an example; bind has: {', '.join(given) or 'none'}"
+            )
+        found[key] = None
+    return list(found)
+
+
+def _iterable(given: Any) -> bool:
+    return hasattr(given, "__iter__") and getattr(given, "shape", None) != ()
