@@ -9,23 +9,23 @@ too. Flags are not known here.
 from __future__ import annotations
 
 import contextlib
-import functools
 import os
 import shutil
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ...errors import CompileError
 from ...forks import cached
 from ..disk import sealed
 from ..disk.file_lock import file_lock
 from ..disk.folder import Temporary, temporary_folder, trusted_folder
-from . import toolchain
-from .fingerprint import fingerprint, place_of_headers
+from . import toolchain, zig_calls
+from .fingerprint import fingerprint, machine_dependent, place_of_headers
 from .zig_files import archive_of, keep, unpack
 
 
@@ -151,34 +151,70 @@ def _compile(home: Path, job: _Build, progress: Callable[[str], None] | None) ->
 def _compile_in(home: Path, scratch: Path, job: _Build) -> Path:
     """Makes the entry in a folder of its own, and moves it to its place."""
     made = scratch / (job.name + job.suffix)
-    zig, archive = scratch / "zig", archive_of(home, job.tool, job.options)
-    unpacked = None if archive is None else unpack(archive, zig)
-    compile_source = functools.partial(
-        toolchain.compile_source, tool=job.tool, zig_cache=zig, keep=home / "failed" / f"{job.name}.cpp"
-    )
     if job.suffix == _HEADER:
-        if not toolchain.precompile(job.source, made, tool=job.tool, options=job.options, zig_cache=zig):
+        if not toolchain.precompile(job.source, made, tool=job.tool, options=job.options, zig_cache=scratch / "zig"):
             made.touch()  # so that it is not tried each time
         made.with_suffix(".cpp").write_text(job.source)
     elif all(entry(home, part.name, part.suffix) for part in job.parts):
-        objects = [home / (part.name + part.suffix) for part in job.parts]
-        compile_source(job.source, made, options=job.options, objects=objects, precompiled=_precompiled(home, job))
+        _call(home, made, job, job.source, job.options, _paths(home, job.parts), _precompiled(home, job))
     else:  # all in parallel, and linked at the end
-        own = scratch / "own.o"
+        own, empty = scratch / "own" / made.with_suffix(".o").name, scratch / "empty" / f"empty{job.suffix}"
         with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
-            others = [pool.submit(_object, home, part) for part in job.parts]
-            compile_source(job.source, own, options=toolchain.of_object(job.options), objects=[])
-        objects = [own, *(other.result() for other in others)]
-        compile_source("", made, options=job.options, objects=objects)
+            others: list[Future[Any]] = [pool.submit(_object, home, part) for part in job.parts]
+            if job.tool.zig and not _calls(home, job.tool, job.options).exists():  # it makes what it links with
+                others.append(pool.submit(_call, home, empty, job, "", job.options))
+            _call(home, own, job, job.source, toolchain.of_object(job.options))
+            for other in others:
+                other.result()
+        _call(home, made, job, "", job.options, [own, *_paths(home, job.parts)])
         os.replace(own.with_suffix(".cpp"), made.with_suffix(".cpp"))
-    if archive is not None and job.suffix == toolchain.SUFFIX:
-        keep(archive, zig, unpacked)
     text, seal = made.with_suffix(".cpp"), made.with_suffix(".seal")
     seal.write_bytes(sealed.seal(made.name, made.read_bytes()))
     for file in (text, made, seal):
         os.chmod(file, 0o700 if file == made else 0o600)
         os.replace(file, home / file.name)
     return home / made.name
+
+
+def _paths(home: Path, parts: Sequence[_Build]) -> list[Path]:
+    return [home / (part.name + part.suffix) for part in parts]
+
+
+def _calls(home: Path, tool: toolchain.Compiler, options: Sequence[str]) -> Path:
+    """The path of the calls that zig makes for some options."""
+    return home / f"{machine_dependent(tool, options)}.calls"
+
+
+def _call(
+    home: Path,
+    output: Path,
+    job: _Build,
+    source: str,
+    options: Sequence[str],
+    objects: Sequence[Path] = (),
+    precompiled: Path | None = None,
+) -> None:
+    """Calls the compiler for a source of a job; what is learned of zig is kept."""
+    output.parent.mkdir(exist_ok=True)
+    zig = output.parent / "zig"
+    archive = archive_of(home, job.tool, options) if job.suffix == toolchain.SUFFIX and "-c" not in options else None
+    calls = zig_calls.load(_calls(home, job.tool, options)) if job.tool.zig else None
+    unpacked = frozenset[str]() if archive is None else unpack(archive, zig, calls.files if calls is not None else ())
+    found = toolchain.compile_source(
+        source,
+        output,
+        tool=job.tool,
+        options=options,
+        objects=objects,
+        precompiled=precompiled,
+        zig_cache=zig,
+        calls=calls,
+        keep=home / "failed" / f"{job.name}.cpp",
+    )
+    if found is not None:
+        zig_calls.save(_calls(home, job.tool, options), found)
+        if archive is not None:
+            keep(archive, zig, unpacked, found.files)
 
 
 def _object(home: Path, job: _Build) -> Path:

@@ -17,13 +17,18 @@ from collections.abc import Sequence
 
 from . import toolchain
 
-FORMAT = "3"
+FORMAT = "4"
 """The version of files in the cache: older ones are not found."""
 
 
 def fingerprint(source: str, tool: toolchain.Compiler, options: Sequence[str]) -> str:
     """The name of the library that `source` compiles to."""
     return combined(FORMAT, tool.identity, repr(options), _processor(), _headers(), source)
+
+
+def machine_dependent(tool: toolchain.Compiler, options: Sequence[str]) -> str:
+    """A hash of what a compiler's calls depend on, beside the files that it is given."""
+    return combined(FORMAT, tool.identity, repr(tool.command), repr(options), _processor())
 
 
 def combined(*parts: str) -> str:

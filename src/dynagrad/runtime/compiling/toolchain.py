@@ -23,7 +23,8 @@ from pathlib import Path
 
 from ...errors import CompileError, warn
 from ..disk import sealed
-from . import child
+from . import child, zig_calls
+from .zig_calls import Calls
 
 INCLUDE = Path(__file__).parent.parent / "include"
 """The folder of the runtime headers, for `#include <dynagrad/...>`."""
@@ -246,40 +247,59 @@ def compile_source(
     objects: Sequence[Path] = (),
     precompiled: Path | None = None,
     zig_cache: Path | None = None,
+    calls: Calls | None = None,
     keep: Path | None = None,
-) -> None:
+) -> Calls | None:
     """Compiles `source` to the shared library `output`. Raises `CompileError`.
 
     The source is written beside the library; `precompiled` is a header that it includes first, from `precompile`.
     `options` replaces the flags, those `of_object` for an object. `objects`
-    are linked to it. What zig remembers from one call to the next (the stubs of libc, 2 MB) goes to `zig_cache`. A
-    source that does not compile is copied to `keep`.
+    are linked to it. What zig remembers from one call to the next (the stubs of libc, 2 MB) goes to `zig_cache`. If
+    zig is not needed, as it is known what it `calls`, that is called; what it called is returned otherwise. A source
+    that does not compile is copied to `keep`.
     """
     tool = tool or compiler()
     scratch = output.parent
     text = output.with_suffix(".cpp")
     text.write_bytes(source.encode("utf-8", "backslashreplace"))
     # Names without folders: compilers have special meanings for %, : and backslashes in paths.
-    command = [*tool.command, *(flags(tool) if options is None else options), f"-I{_plain(include, scratch)}"]
+    headers = f"-I{_plain(include, scratch)}"
+    command = [*tool.command, *(flags(tool) if options is None else options), headers]
     before = len(command)
-    command.append(text.name)
-    for number, file in enumerate(objects):  # by names of ours, as above
-        _linked(file, scratch / f"part{number}.o")
-        command.append(f"part{number}.o")
-    command += ["-o", output.name]
+    parts = [f"part{number}.o" for number in range(len(objects))]  # names of ours, as above
+    for file, name in zip(objects, parts, strict=True):
+        _linked(file, scratch / name)
+    if precompiled is not None:
+        _linked(precompiled, scratch / "prelude.pch")
+    if calls is not None and _call(calls, headers, text, parts, output, "" if precompiled is None else "prelude.pch"):
+        return None
+    command += [text.name, *parts, "-o", output.name]
     if not tool.zig and "-c" not in command:
         command += _LIBRARIES.get(sys.platform, ())
     if precompiled is not None:
-        _linked(precompiled, scratch / "prelude.pch")
         quicker = [*command[:before], "-include-pch", "prelude.pch", *command[before:]]
-        if _run(quicker, scratch, zig_cache)[0] == 0 and output.exists():
-            return
+        status, said = _run(quicker, scratch, zig_cache)
+        if status == 0 and output.exists():
+            return zig_calls.learned(said, tool.command[0], text.name, output.name, headers)
         # a precompiled header that fails (other system headers?) is no error of the source
     status, said = _run(command, scratch, zig_cache)
     if status != 0 or not output.exists():
         if _FULL.search(said):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(scratch))
-        raise CompileError(_message(status, said, command, text, keep))
+        raise CompileError(_message(status, zig_calls.told(said)[1], command, text, keep))
+    return zig_calls.learned(said, tool.command[0], text.name, output.name, headers)
+
+
+def _call(calls: Calls, headers: str, text: Path, parts: Sequence[str], output: Path, precompiled: str) -> bool:
+    """Compiles and links by the programs that zig calls; returns whether that succeeded."""
+    scratch, own = output.parent, "own.o" if calls.lld else output.name
+    if text.stat().st_size:
+        if _run(calls.compiles(headers, text.name, own, precompiled), scratch, None)[0] != 0:
+            return False
+        parts = [*parts, own]
+    if calls.lld and _run(calls.links(parts, output.name), scratch, None)[0] != 0:
+        return False
+    return output.exists()
 
 
 def _linked(file: Path, name: Path) -> None:
@@ -308,6 +328,7 @@ def _run(command: Sequence[str], scratch: Path, zig_cache: Path | None) -> tuple
     """Runs a compiler with messages in English, and its temporary files in `scratch`; its exit status and output."""
     zig = os.path.relpath(zig_cache, scratch) if zig_cache is not None else "zig"
     ours = {"LC_ALL": "C", "TMPDIR": ".", "ZIG_LOCAL_CACHE_DIR": "zig-local", "ZIG_GLOBAL_CACHE_DIR": zig}
+    ours |= zig_calls.ENVIRONMENT
     try:
         return child.run(command, {**os.environ, **ours}, scratch)
     except OSError as error:

@@ -1,8 +1,8 @@
 """zig's own cache, such as its stubs of libc, as one sealed archive that is unpacked for each call.
 
 zig does not check whether its cached files are intact, and they become part of libraries. It makes more for the first
-library than it reads for others. As making files may take longer than linking does, the archive keeps what is read.
-Other compilers have none.
+library than the linker reads. As making files may take longer than linking does, the archive keeps what is read. Other
+compilers have none.
 """
 
 from __future__ import annotations
@@ -10,22 +10,14 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from ..disk import sealed
 from . import toolchain
 from .fingerprint import FORMAT, combined
 
-
-@dataclass(frozen=True)
-class Unpacked:
-    """The files that an archive has, and whether it is known that they are needed."""
-
-    names: frozenset[str]
-    needed: bool
+_INDEX = "h/"  # where zig finds what it made
 
 
 def archive_of(home: Path, tool: toolchain.Compiler, options: Sequence[str]) -> Path | None:
@@ -34,42 +26,41 @@ def archive_of(home: Path, tool: toolchain.Compiler, options: Sequence[str]) -> 
     return home / f"{combined(FORMAT, tool.identity, target)}.zig" if tool.zig else None
 
 
-def unpack(archive: Path, folder: Path) -> Unpacked | None:
-    """Unpacks an archive to a folder; None where there is no valid one."""
+def unpack(archive: Path, folder: Path, wanted: Collection[str] = ()) -> frozenset[str]:
+    """Unpacks an archive to a folder, or just the files that are wanted, and returns their names.
+
+    There are none where there is no valid archive.
+    """
     data = sealed.load(archive)
     if data is None:
-        return None
+        return frozenset()
     head, _, content = data.partition(b"\n")
-    needed, sizes = json.loads(head)
-    at, made = 0, set[str]()
-    for name, size in sizes:  # relative, and ours
-        path = os.path.join(folder, name)
-        if (parent := os.path.dirname(path)) not in made:
-            os.makedirs(parent, exist_ok=True)
-            made.add(parent)
-        with open(path, "xb", buffering=0) as file:
-            file.write(content[at : at + size])
-        if not needed:
-            os.utime(path, ns=(0, time.time_ns()))
+    at, made, found = 0, set[str](), list[str]()
+    for name, size in json.loads(head):  # relative, and ours
+        if not wanted or name in wanted:
+            found.append(name)
+            path = os.path.join(folder, name)
+            if (parent := os.path.dirname(path)) not in made:
+                os.makedirs(parent, exist_ok=True)
+                made.add(parent)
+            with open(path, "xb", buffering=0) as file:
+                file.write(content[at : at + size])
         at += size
-    return Unpacked(frozenset(name for name, _ in sizes), needed)
+    return frozenset(found)
 
 
-def keep(archive: Path, folder: Path, before: Unpacked | None) -> None:
-    """Keeps in the archive what zig made in a folder, and what it read of that which was unpacked there `before`.
+def keep(archive: Path, folder: Path, before: Collection[str] = (), read: Collection[str] = ()) -> None:
+    """Keeps in the archive what zig made in a folder, beside that which was unpacked there `before`.
 
-    Where that is not possible, zig makes it again.
+    Of what it made, files are kept that the linker `read`; all, where that is not known. Where keeping is not possible,
+    zig makes them again.
     """
     with contextlib.suppress(OSError):
         files = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
-        if not files or (before is not None and before.needed and files.keys() <= before.names):
+        if read and all(name in files for name in read):
+            files = {n: path for n, path in files.items() if n in read or n in before or n.startswith(_INDEX)}
+        if files.keys() <= set(before):
             return
-        needed = before is not None
-        if before is not None and not before.needed:
-            read = {name for name in before.names & files.keys() if files[name].stat().st_atime_ns}
-            if not read:  # disks may not say what is read
-                return
-            files = {name: path for name, path in files.items() if name in read or name not in before.names}
         contents = {name: path.read_bytes() for name, path in sorted(files.items())}
-        head = json.dumps([needed, [(name, len(content)) for name, content in contents.items()]])
+        head = json.dumps([(name, len(content)) for name, content in contents.items()])
         sealed.save(archive, b"\n".join([head.encode(), b"".join(contents.values())]))
