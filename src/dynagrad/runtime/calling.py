@@ -100,6 +100,10 @@ def _place(item: Any) -> int | None:
     return _address(item) if isinstance(item, np.ndarray) else ctypes.cast(item, ctypes.c_void_p).value
 
 
+_FEW = 4
+_REAL = LeafType("real")
+
+
 def glue(name: str, inputs: Sequence[LeafType], outputs: Sequence[LeafType], given: int = 0) -> str:
     """The C++ wrapper to append to the body called `name`, for `callable_of`.
 
@@ -125,11 +129,14 @@ def glue(name: str, inputs: Sequence[LeafType], outputs: Sequence[LeafType], giv
         return [*shapes, f"static constexpr dynagrad::Leaf {name}_{part}[] = {{{listed}}};"]
 
     def entry(single: bool) -> str:
-        flags = f"{'true' if single else 'false'}, {'true' if given else 'false'}"
-        call = f"dynagrad::call<{flags}, {len(inputs)}, {len(outputs)}>"
+        called = _entry(name, single)
+        few = single and not given and 0 < len(inputs) <= _FEW and all(leaf == _REAL for leaf in (*inputs, *outputs))
+        call = f"call_of_reals<{len(inputs)}>" if few else "call"
+        rest = f"{len(inputs)}, {len(outputs)}, {'true' if single else 'false'}, {'true' if given else 'false'}"
         return (
-            f"DYNAGRAD_EXPORT void* {_entry(name, single)}(void* self, void* const* arguments, intptr_t count) {{\n"
-            f"    return {call}({name}, {name}_in, {name}_out, self, arguments, count);\n"
+            f"static constexpr dynagrad::Form {called}_form = {{{name}_in, {name}_out, {rest}}};\n"
+            f"DYNAGRAD_EXPORT void* {called}(void* self, void* const* arguments, intptr_t count) {{\n"
+            f"    return dynagrad::{call}({name}, {called}_form, self, arguments, count);\n"
             "}"
         )
 

@@ -34,6 +34,9 @@ NAME = "body"
 PRELUDE = "dynagrad/graphs/prelude.hpp"
 """The header that every source includes first, precompiled."""
 
+OBJECTS = ("#define DYNAGRAD_RUNTIME\n#include <dynagrad/graphs/runtime.hpp>\n",)
+"""The source of the object that every source is linked with (see `dynagrad/linked.hpp`)."""
+
 _HEAD = """#include <dynagrad/graphs/call.hpp>
 #include <dynagrad/graphs/vector.hpp>
 

@@ -19,7 +19,7 @@ from ...passes.optimise import optimise
 from ...runtime import library
 from ...runtime.calling import Given, LeafType, callable_of, glue
 from ...runtime.compiling import cache
-from .emit import NAME, PRELUDE, emit
+from .emit import NAME, OBJECTS, PRELUDE, emit
 from .running import attach, failed
 
 
@@ -70,7 +70,7 @@ class Native:
             if self._made is None:
                 start = time.perf_counter()
                 whole = self.text.source + glue(NAME, self.inputs, self.outputs, self.text.addresses)
-                made = library.lent(cache.build(whole, flags=self.text.flags, prelude=PRELUDE))
+                made = library.lent(cache.build(whole, flags=self.text.flags, objects=OBJECTS, prelude=PRELUDE))
                 self._made = made, attach(made, self.text)
                 self.seconds = time.perf_counter() - start
             return self._made

@@ -19,7 +19,7 @@ from ...runtime.calling import Given, LeafType, callable_of, failure, glue
 from ...runtime.compiling import cache
 from .calls import linear
 from .calls.failing import ERRORS
-from .emit import NAME, PRELUDE, Text, emit
+from .emit import NAME, OBJECTS, PRELUDE, Text, emit
 from .unit import Hosted
 
 _COMPUTE = ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.c_int64, ctypes.POINTER(ctypes.c_void_p), ctypes.c_void_p)
@@ -128,7 +128,7 @@ def load(graph: Graph, *, optimise: int = 3) -> Runner:
     inputs = [LeafType(n.type.kind, n.shape) for n in graph.inputs]  # type: ignore[arg-type]  # the graph takes and returns these kinds alone
     outputs = [LeafType(n.type.kind, n.shape) for n in graph.outputs]  # type: ignore[arg-type]  # the graph takes and returns these kinds alone
     whole, flags = text.source + glue(NAME, inputs, outputs, text.addresses), text.flags
-    made = library.lent(cache.build(whole, optimise=optimise, flags=flags, prelude=PRELUDE))
+    made = library.lent(cache.build(whole, optimise=optimise, flags=flags, objects=OBJECTS, prelude=PRELUDE))
     return Runner(text, callable_of(made, NAME, inputs, outputs, failed=failed, given=attach(made, text)))
 
 

@@ -107,6 +107,14 @@ class Functions:
             return []
         return ["functions.hpp", *(f"graphs/{header}.hpp" for header in sorted(self._program.uses))]
 
+    def objects(self) -> tuple[str, ...]:
+        """The sources of objects that the functions are linked with."""
+        if self._program is None:
+            return ()
+        from ..graph.emit import OBJECTS  # for a quick start
+
+        return OBJECTS
+
     def write(self) -> tuple[list[str], list[str]]:
         """The lines of the functions, before the class, and of the alias of their namespace, in it."""
         if self._program is None:

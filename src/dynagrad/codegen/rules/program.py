@@ -73,7 +73,7 @@ def generate(
         tuple(names.functors),
         tuple(names.weight_values),
         INTEGERS if names.functions else (),
-        linked.objects(plan, semiring_name(context), goes_back=context.goes_back),
+        (*linked.objects(plan, semiring_name(context), goes_back=context.goes_back), *names.functions.objects()),
         "" if context.large else "dynagrad/rules.hpp",  # where a macro stands before it
         layout,
         embed,

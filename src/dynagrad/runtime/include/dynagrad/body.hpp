@@ -75,7 +75,7 @@ class Watch {
 
     Unlocked* unlocked() { return reinterpret_cast<Unlocked*>(place_); }
 
-    __attribute__((noinline)) bool look() {
+    DYNAGRAD_ONCE bool look() {
         if (!on_) {
             const int64_t now = coarse_time();
             if (since_ == 0) since_ = now;

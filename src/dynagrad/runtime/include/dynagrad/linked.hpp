@@ -4,12 +4,12 @@
 // sorting facts, solving for a component) is the same for every program: it is compiled once on a machine, as objects
 // that programs are linked with. `codegen/rules/linked.py` has their sources.
 //
-// DYNAGRAD_ONCE marks what is in the object of `runtime.hpp`, which every program is linked with: functions that are no
-// templates, and members of templates that `runtime.hpp` instantiates, with DYNAGRAD_KNOWN before each instance.
-// Templates over semirings are in `known.hpp`, an object for each semiring. DYNAGRAD_ONCE_SOLVED marks what is in that of
-// `solved.hpp`, for programs that solve components. In a program such functions have no code: they are known to be
-// elsewhere (gnu_inline) and are copied nowhere (noinline). A header that is written for C++ programs is linked with
-// nothing, and has them all.
+// DYNAGRAD_ONCE marks what is in the object of `runtime.hpp`, which every program is linked with, or in that of
+// `graphs/runtime.hpp`, which every compiled graph is linked with: functions that are no templates, and members of
+// templates that `runtime.hpp` instantiates, with DYNAGRAD_KNOWN before each instance. Templates over semirings are in
+// `known.hpp`, an object for each semiring. DYNAGRAD_ONCE_SOLVED marks what is in that of `solved.hpp`, for programs that
+// solve components. In a program such functions have no code: they are known to be elsewhere (gnu_inline) and are copied
+// nowhere (noinline). A header that is written for C++ programs is linked with nothing, and has them all.
 #pragma once
 
 #if defined(DYNAGRAD_RUNTIME)  // the runtime itself: whole, whoever calls it

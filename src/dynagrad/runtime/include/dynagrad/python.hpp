@@ -73,7 +73,7 @@ union Scalar {
     bool boolean;
 };
 
-static Python python;  // of this library
+inline Python python;  // of this library
 
 inline const void* type_of(const void* object) { return static_cast<void* const*>(object)[1]; }
 
@@ -132,7 +132,7 @@ inline void drop(void* const* objects, int64_t count) {
 }
 
 // The body failed: what a function of Python, `failed(status, message)`, makes of it. A handler may have raised before.
-inline __attribute__((noinline)) void* fail(void* failed, int64_t status, const char* message) {
+DYNAGRAD_ONCE void* fail(void* failed, int64_t status, const char* message) {
     if (python.error_occurred() != nullptr) return nullptr;
     intptr_t length = 0;
     while (message[length] != 0) ++length;
@@ -145,15 +145,28 @@ inline __attribute__((noinline)) void* fail(void* failed, int64_t status, const 
 
 using Body = int64_t (*)(const Context*, const void* const*, void* const*);
 
-// The call of a body; `self` is the tuple (otherwise, failed, ...). With `kSingle`, the result is no tuple; with `kGiven`,
-// the third of the tuple is the address of `Context::given`.
-template <bool kSingle, bool kGiven, int64_t kInputs, int64_t kOutputs>
-inline __attribute__((always_inline)) void* call(Body body, const Leaf* in, const Leaf* out, void* self,
-                                                 void* const* arguments, intptr_t count) {
-    Scalar numbers[kInputs + 1];
-    const void* inputs[kInputs + 1];
-    bool fits = count == kInputs;
-    for (int64_t i = 0; fits && i < kInputs; ++i) {
+// How a body is called: its leaves, and what `self` is.
+struct Form {
+    const Leaf* in;
+    const Leaf* out;
+    int64_t inputs, outputs;
+    bool single;  // the result is no tuple
+    bool given;   // the third of `self` is the address of `Context::given`
+};
+
+// The memory of a call.
+struct Places {
+    Scalar *numbers, *results;
+    const void** inputs;
+    void **outputs, **made;
+};
+
+inline __attribute__((always_inline)) void* call_in(const Places& places, Body body, const Form& form, void* self,
+                                                    void* const* arguments, intptr_t count) {
+    const auto [numbers, results, inputs, outputs, made] = places;
+    const Leaf* const in = form.in;
+    bool fits = count == form.inputs;
+    for (int64_t i = 0; fits && i < form.inputs; ++i) {
         if (in[i].dimensions == 0) {
             fits = read_number(in[i].kind, arguments[i], numbers[i]);
             inputs[i] = &numbers[i];
@@ -164,10 +177,8 @@ inline __attribute__((always_inline)) void* call(Body body, const Leaf* in, cons
     }
     if (!fits) return python.vectorcall(python.tuple_get_item(self, 0), arguments, static_cast<size_t>(count), nullptr);
 
-    Scalar results[kOutputs + 1];
-    void* outputs[kOutputs + 1];
-    void* made[kOutputs + 1];
-    for (int64_t i = 0; i < kOutputs; ++i) {
+    const Leaf* const out = form.out;
+    for (int64_t i = 0; i < form.outputs; ++i) {
         outputs[i] = &results[i];
         made[i] = nullptr;
         if (out[i].dimensions == 0) continue;
@@ -183,28 +194,69 @@ inline __attribute__((always_inline)) void* call(Body body, const Leaf* in, cons
     char message[Context::kMessage];
     message[0] = 0;
     const void* const* given = nullptr;
-    if (kGiven) given = reinterpret_cast<const void* const*>(python.long_as_long_long(python.tuple_get_item(self, 2)));
+    if (form.given)
+        given = reinterpret_cast<const void* const*>(python.long_as_long_long(python.tuple_get_item(self, 2)));
     const Context context{&python.host, message, given};
     const int64_t status = body(&context, inputs, outputs);
-    if (status != kDone) return drop(made, kOutputs), fail(python.tuple_get_item(self, 1), status, message);
+    if (status != kDone) return drop(made, form.outputs), fail(python.tuple_get_item(self, 1), status, message);
 
-    for (int64_t i = 0; i < kOutputs; ++i) {
+    for (int64_t i = 0; i < form.outputs; ++i) {
         if (out[i].dimensions != 0) continue;
         made[i] = new_number(out[i].kind, results[i]);
-        if (made[i] == nullptr) return drop(made, kOutputs), nullptr;
+        if (made[i] == nullptr) return drop(made, form.outputs), nullptr;
     }
-    if (kSingle) return made[0];
-    void* tuple = python.tuple_new(kOutputs);
-    if (tuple == nullptr) return drop(made, kOutputs), nullptr;
-    for (int64_t i = 0; i < kOutputs; ++i) python.tuple_set_item(tuple, i, made[i]);
+    if (form.single) return made[0];
+    void* tuple = python.tuple_new(form.outputs);
+    if (tuple == nullptr) return drop(made, form.outputs), nullptr;
+    for (int64_t i = 0; i < form.outputs; ++i) python.tuple_set_item(tuple, i, made[i]);
     return tuple;
+}
+
+// The call of a body; `self` is the tuple (otherwise, failed, ...).
+DYNAGRAD_ONCE void* call(Body body, const Form& form, void* self, void* const* arguments, intptr_t count) {
+    constexpr int64_t kFew = 8;
+    if (form.inputs <= kFew && form.outputs <= kFew) {
+        Scalar numbers[kFew], results[kFew];
+        const void* inputs[kFew];
+        void *outputs[kFew], *made[kFew];
+        return call_in({numbers, results, inputs, outputs, made}, body, form, self, arguments, count);
+    }
+    const size_t in = static_cast<size_t>(form.inputs) * 8, out = static_cast<size_t>(form.outputs) * 8;
+    return call_in({static_cast<Scalar*>(__builtin_alloca(in)), static_cast<Scalar*>(__builtin_alloca(out)),
+                    static_cast<const void**>(__builtin_alloca(in)), static_cast<void**>(__builtin_alloca(out)),
+                    static_cast<void**>(__builtin_alloca(out))},
+                   body, form, self, arguments, count);
+}
+
+// The same for a body from a few real numbers to one, which may be over in a nanosecond: with the body inside.
+template <int64_t kInputs>
+inline __attribute__((always_inline)) void* call_of_reals(Body body, const Form& form, void* self,
+                                                          void* const* arguments, intptr_t count) {
+    bool fits = count == kInputs;
+    for (int64_t i = 0; fits && i < kInputs; ++i) {
+        const void* type = type_of(arguments[i]);
+        fits = type == python.types[kReal][0] || type == python.types[kReal][1];
+    }
+    if (!fits) return call(body, form, self, arguments, count);
+    double numbers[kInputs], result;
+    const void* inputs[kInputs];
+    for (int64_t i = 0; i < kInputs; ++i) inputs[i] = &(numbers[i] = python.float_as_double(arguments[i]));
+    void* const outputs[] = {&result};
+    char message[Context::kMessage];
+    message[0] = 0;
+    const Context context{&python.host, message};
+    const int64_t status = body(&context, inputs, outputs);
+    if (status != kDone) return fail(python.tuple_get_item(self, 1), status, message);
+    return python.float_from_double(result);
 }
 
 }  // namespace dynagrad
 
+#if !defined(DYNAGRAD_LINKED) || defined(DYNAGRAD_RUNTIME)
 // Takes over the table, of so many bytes; false if that is not the one described here.
 DYNAGRAD_EXPORT bool dg_python(const dynagrad::Python* table, int64_t bytes) {
     if (bytes != static_cast<int64_t>(sizeof(dynagrad::Python))) return false;
     dynagrad::python = *table;
     return true;
 }
+#endif

@@ -67,7 +67,7 @@ class Pieces {
         for (int i = 0; i < kMost; ++i)
             if (piece_[i] != nullptr) f(piece_[i], size_[i]);
     }
-    void release() {
+    DYNAGRAD_ONCE void release() {
         for (int i = 0; i < kMost; ++i) {
             discard(raw_[i]);
             raw_[i] = piece_[i] = nullptr;
@@ -79,7 +79,7 @@ class Pieces {
   private:
     static constexpr int kMost = 40;
     static int64_t taken(int64_t bytes) { return bytes > 0 ? (bytes + 63) & ~int64_t{63} : 64; }
-    bool enlarge(int64_t bytes) {
+    DYNAGRAD_ONCE bool enlarge(int64_t bytes) {
         int64_t wanted = int64_t{4096} << (at_ < 24 ? at_ : 24);
         if (wanted < bytes) wanted = bytes;
         if (wanted > kMostFrames || (wanted >= kAsked && available_memory() < wanted)) return false;
@@ -110,13 +110,13 @@ struct Slot {
     int64_t region = 0;    // bytes of the region that they are in; 0 for a block
     int64_t unused = 0;    // slots lie side by side in memory that is given out in steps of 64 bytes
 
-    void free() {
+    DYNAGRAD_ONCE void free() {
         if (region > 0) leave_region(data, region);
         else discard(data);
         data = nullptr, capacity = region = 0;
     }
     // Room for so many numbers at least; false if there is none, or if it is more than may be.
-    __attribute__((noinline)) bool enlarge(int64_t words) {
+    DYNAGRAD_ONCE bool enlarge(int64_t words) {
         if (words > most_saved / 8) return false;
         int64_t wanted = capacity + (capacity < kAsked / 8 ? capacity / 2 + 512 : kAsked / 8);
         if (wanted > most_saved / 8) wanted = most_saved / 8;
@@ -195,7 +195,7 @@ struct Stack {
 
   private:
     // Zeros below what is there, which is `top`, so that it becomes `words`.
-    static __attribute__((noinline)) void pad(double* data, int64_t top, int64_t words) {
+    DYNAGRAD_ONCE static void pad(double* data, int64_t top, int64_t words) {
         memmove(data + (words - top), data, static_cast<size_t>(top) * 8);
         memset(data, 0, static_cast<size_t>(words - top) * 8);
     }
@@ -213,7 +213,7 @@ struct Workspace {
     Pieces slots;
     Pieces cells;
 
-    static Workspace* take() {
+    DYNAGRAD_ONCE static Workspace* take() {
         for (Workspace*& place : idle) {
             Workspace* found = __atomic_exchange_n(&place, static_cast<Workspace*>(nullptr), __ATOMIC_ACQ_REL);
             if (found != nullptr) return found;
@@ -221,7 +221,7 @@ struct Workspace {
         void* made = fails() ? nullptr : obtain(sizeof(Workspace), true);
         return made == nullptr ? nullptr : new (made, Here{}) Workspace;
     }
-    static void leave(Workspace* w) {
+    DYNAGRAD_ONCE static void leave(Workspace* w) {
         w->frames.clear();
         w->slots.clear();
         w->cells.clear();
@@ -239,7 +239,7 @@ struct Workspace {
         w->release();
     }
     // What waits for the next call.
-    static void forget() {
+    DYNAGRAD_ONCE static void forget() {
         for (Workspace*& place : idle) {
             Workspace* found = __atomic_exchange_n(&place, static_cast<Workspace*>(nullptr), __ATOMIC_ACQ_REL);
             if (found != nullptr) found->release();
@@ -247,7 +247,7 @@ struct Workspace {
     }
 
   private:
-    void release() {
+    DYNAGRAD_ONCE void release() {
         slots.each([](char* piece, int64_t size) {
             Slot* slots = reinterpret_cast<Slot*>(piece);
             for (int64_t i = 0; i < size / int64_t{sizeof(Slot)}; ++i) slots[i].free();
@@ -260,7 +260,7 @@ struct Workspace {
     inline static Workspace* idle[4] = {};
 };
 
-#ifdef DYNAGRAD_FAILURES
+#if defined(DYNAGRAD_FAILURES) && (!defined(DYNAGRAD_LINKED) || defined(DYNAGRAD_RUNTIME))
 extern "C" __attribute__((visibility("default"), used)) inline void dg_forget_workspaces() { Workspace::forget(); }
 #endif
 
@@ -309,7 +309,7 @@ class Call {
 
     int64_t memory() const { return context->fail(kMemory, "there is no memory for what a function works with"); }
     // A stack that became too long.
-    __attribute__((noinline, cold)) int64_t saved() const {
+    DYNAGRAD_ONCE __attribute__((cold)) int64_t saved() const {
         char said[Context::kMessage];
         int at = most(said, say(said, 0, "a loop saves more than "));
         at = say(said, at, " for its way back, or than there is memory: does it end? dg.checkpoint saves less, and computes "
@@ -319,7 +319,7 @@ class Call {
     }
     int64_t recursion() const { return context->fail(kRecursion, "functions call each other too often"); }
     int64_t host() const { return context->fail(kFailed, "an operation that Python computes raised an error"); }
-    __attribute__((noinline, cold)) int64_t index(int64_t i, int64_t n) const {
+    DYNAGRAD_ONCE __attribute__((cold)) int64_t index(int64_t i, int64_t n) const {
         char text[96];
         int at = number(text, say(text, 0, "index "), i);
         at = number(text, say(text, at, " is out of range for an axis of length "), n);
@@ -335,7 +335,7 @@ class Call {
         if (work_ == nullptr) work_ = Workspace::take();
         return work_ != nullptr;
     }
-    __attribute__((noinline)) bool refill() {
+    DYNAGRAD_ONCE bool refill() {
         constexpr int64_t kPiece = 64 << 10;
         if (ended_ == Ended::no && (heap_ += kPiece) > most_saved) ended_ = Ended::large;
         at_ = ended_ == Ended::no && ready() ? work_->cells.push(kPiece) : nullptr;
@@ -353,7 +353,7 @@ class Call {
         at = number(text, at, most_saved >> (whole ? 30 : 20));
         return say(text, at, whole ? " GB" : " MB");
     }
-    __attribute__((noinline, cold)) int64_t reason() const {
+    DYNAGRAD_ONCE __attribute__((cold)) int64_t reason() const {
         if (ended_ == Ended::deep) return context->fail(kRecursion, "a structure is nested too deep");
         if (ended_ == Ended::memory) return memory();
         char said[Context::kMessage];
@@ -373,7 +373,7 @@ class Call {
     }
 
     // How far the thread's own stack goes is asked for only when some of it is used, as that takes time.
-    __attribute__((noinline)) bool deep(int64_t used) {
+    DYNAGRAD_ONCE bool deep(int64_t used) {
         constexpr int64_t kLeft = 96 << 10;  // for one function, and for what it calls
         if (!asked_) {
             asked_ = true;
@@ -432,7 +432,9 @@ inline void cumsum(T* out, const T* x, int64_t outer, int64_t n, int64_t inner) 
 
 }  // namespace dynagrad::graphs
 
+#if !defined(DYNAGRAD_LINKED) || defined(DYNAGRAD_RUNTIME)
 // How many bytes one loop of this library may save.
 extern "C" __attribute__((visibility("default"), used)) inline void dg_most_saved(int64_t bytes) {
     dynagrad::graphs::most_saved = bytes < dynagrad::graphs::kMostSaved ? bytes : dynagrad::graphs::kMostSaved;
 }
+#endif

@@ -262,6 +262,12 @@ struct Turns {
     }
 };
 
+#if defined(DYNAGRAD_LINKED) && !defined(DYNAGRAD_RUNTIME)
+extern const Turns kTurns;
+#else
+inline constexpr Turns kTurns __attribute__((used));
+#endif
+
 struct Angle {
     double quarters;   // how many right angles were taken off, modulo 4
     double high, low;  // what is left, at most pi/4 (1 + 2^-20)
@@ -282,14 +288,12 @@ DYNAGRAD_INLINE Angle small_angle(double x) {
 }
 
 // With as many bits of 2/pi as the argument asks for (Payne and Hanek 1983).
-template <class Table = Turns>
 DYNAGRAD_INLINE Angle any_angle(double x) {
-    static constexpr Table table{};
     const uint64_t b = bits(x);
     const uint64_t raw = (b >> 52) & 2047;
     const uint64_t e = raw > 1023 ? raw - 1023 : 0;
     const double m = raw > 1023 ? number((b & ~(uint64_t{2047} << 52)) | ((1023 + (e & 7)) << 52)) : x;
-    const double* t = table.part[e >> 3];
+    const double* t = kTurns.part[e >> 3];
     Pair p = product(m, t[0]);
     const Pair q = product(m, t[1]), r = product(m, t[2]);
     p.high -= 8.0 * __builtin_rint(p.high * 0.125);
