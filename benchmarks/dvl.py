@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import resource
 import tempfile
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -223,6 +224,16 @@ def on_a_heap() -> list[Row]:
     return table
 
 
+def forward_gradient() -> Row:
+    """How long it takes to specialise a forward gradient along a list whose length the run decides, in time of the
+    processor."""
+    halves = "(define (halves x) (if (< x 1) '() (cons x (halves (/ x 2)))))"
+    f = Program(f"{halves} (define (f x) ((gradient-f (lambda (l) (dot l l))) (halves x)))")["f"]
+    start = time.process_time()
+    dg.graph(f, 100.0)
+    return Row("DVL, gradient-f along a list of the run: specialised", time.process_time() - start, "s", target=1.0)
+
+
 def dvl() -> list[Row]:
     """All rows of DVL."""
     table = [row for case in CASES.values() for row in rows(case)]
@@ -231,4 +242,4 @@ def dvl() -> list[Row]:
     value, gradient = medians(in_turn([lambda: f(0.5, 0.4)]), in_turn([lambda: g(0.5, 0.4)]))
     table.append(Row("DVL, Prolog: gradient", gradient, "s", "its value", value))
     table.append(Row("DVL, Prolog: specialised and compiled", first("prolog"), "s", target=3.0))
-    return [*table, *on_a_heap(), *growth()]
+    return [*table, *on_a_heap(), forward_gradient(), *growth()]

@@ -73,7 +73,6 @@ def show_dvl(file: Path, what: str) -> None:
 
 def prompt() -> None:
     """Reads expressions and definitions, and prints values, until the end of the input."""
-    from ..languages.dvl.checks import printed  # for a quick start
     from ..languages.dvl.program import Incomplete, Session  # for a quick start
 
     session, count, text = Session(), 0, ""
@@ -90,8 +89,8 @@ def prompt() -> None:
                 continue
             count += 1
             try:
-                for value in session.enter(text, count):
-                    typer.echo(printed(value))
+                for result in session.results(text, count):
+                    typer.echo(str(result))
             except Incomplete:
                 continue
             except Error as error:

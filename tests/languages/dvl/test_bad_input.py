@@ -25,6 +25,9 @@ BAD = [
     ("(sin 1 2)", 1, 1, "sin takes 1 argument, and got 2"),
     ("(+ 1 (map + 1 2 3))", 1, 6, "takes 2 arguments|takes a pair"),
     ("(+ 1 'a)", 1, 1, "two reals, or two vectors"),
+    ("(map sin 3)", 1, 1, r"^\(map f items\) takes a list"),
+    ("(sum 'a)", 1, 1, r"^\(sum items\) takes a list"),
+    ("(begin 1 2)", 1, 2, "a body has several expressions as it is"),
     ("(* '(1) '(1))", 1, 1, "a real and a vector"),
     ("(+ '(1 2) '(1))", 1, 1, "of one shape"),
     ("(< 1 'a)", 1, 1, "compares reals"),
@@ -103,6 +106,12 @@ def test_errors_have_their_place(text: str, line: int | None, column: int | None
         ('(error "bad" 3)', "bad 3"),
         ("(+ 'a 1)", "two reals, or two vectors"),
         ("(3 4)", "is no procedure"),
+        ("(map (real 3) '(1))", "^a real is called, and is no procedure"),
+        ("(length (real 3))", r"^\(length items\) takes a list"),
+        (
+            "(define (nth n f) (if (= n 0) f (nth (- n 1) (derivative f)))) ((nth (real 1) (lambda (a) (car 3))) 2)",
+            r"^whatever the run decides, this is an error: \(car x\) takes a pair",
+        ),
     ],
 )
 def test_what_cannot_be_compiled_says_so(text: str, words: str) -> None:
@@ -150,6 +159,22 @@ def test_shared_parts_are_gone_through_once() -> None:
     first = "(define (first x) (if (pair? x) (first (car x)) x))"
     text = f"{share} {first} (equal? (f 60 1) (f 60 1)) (equal? (f 60 1) (f 60 2))"
     assert values(f"{text} (first (+ (f 60 1) (f 60 1))) (first (* 3 (f 60 1)))") == [True, False, 2.0, 3.0]
+    text = f"{share} {first} (first ((derivative (lambda (x) (f 60 (* x x)))) 3))"
+    bundles = (
+        "(let ((e (gensym))) (list (first (tangent e (make-bundle e (f 60 1) (f 60 2)))) (first (primal e (f 60 1)))))"
+    )
+    swaps = "(((derivative (lambda (x) (lambda (p) (* x (first p))))) 3) (f 60 4))"
+    assert values(f"{text} {bundles} {swaps}") == [6.0, (2.0, (1.0, ())), 4.0]
+    assert values(f"{first} ((gradient-r (lambda (x) (* 2 (first x)))) (let ((p (cons 1 1))) (cons p p)))") == [
+        ((2.0, 0.0), (0.0, 0.0))
+    ]
+
+
+def test_a_gradient_by_more_reals_than_can_be_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(procedures, "MOST_REALS", 1_000)
+    share = "(define (f n x) (if (= n 0) x (f (- n 1) (cons x x))))"
+    with pytest.raises(dg.RoomError, match="the argument has more than 1,000 reals"):
+        values(f"{share} ((gradient-r (lambda (x) 1)) (f 60 1))")
 
 
 def test_text_may_be_nested_deeply() -> None:

@@ -104,7 +104,7 @@ ELSEWHERE = {
     "map3": "as map2",
     "reduce": "as map, with a start that may be anything",
     "directional-derivative": "as derivative and +",
-    "each-direction": "of the forward derivatives",
+    "each-slope": "of the forward derivatives",
 }
 """Procedures that have no row, and why."""
 

@@ -165,6 +165,8 @@ def test_numbers_of_python_go_through() -> None:
 def test_truth_values_in_a_derivative_stay_compiled_too() -> None:
     text = "(define (f x) (list x (< x 3) 'a #f)) ((derivative f) (real 1)) ((derivative (lambda (x) #t)) 1)"
     assert values(text) == compiled(text) == [(1.0, (True, ("a", (False, ())))), True]
+    text = "(((derivative (lambda (x) (lambda (y) (cons (* x y) (cons 'a #t))))) (real 1)) 2)"
+    assert values(text) == compiled(text) == [(2.0, ("a", True))]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import dynagrad as dg
-from dynagrad.languages.dvl.program import Program, Session
+from dynagrad.languages.dvl.program import Incomplete, Program, Session
 from languages.dvl.running import shown, value, values
 
 
@@ -121,7 +121,25 @@ def test_calls_and_lets_may_be_long() -> None:
     assert values(text) == [float(many), float(many), many + 1.0, 1.0]
     steps = " ".join(f"(x{i + 1} (f x{i}))" for i in range(5_000))
     assert value(f"(define (f x) (+ x 1)) (let* ((x0 1) {steps}) (+ x0 x5000))") == 5_002.0
+    steps = " ".join(f"(x{i} (f {i}))" for i in range(2_000))
+    late = " ".join(f"x{i}" for i in range(2_000))
+    branch = f"(if (< x 0) x (let* ({steps}) (if (> x0 1e9) 0 (+ x {late} ((lambda () x1999))))))"
+    assert value(f"(define (f x) (+ x 1)) (define (g x) {branch}) (+ (g -1) (g (g 1)))") == 4_006_000.0
     assert shown(f"(list {'1 ' * 60} (write-real 3))") == f"({'1 ' * 60}3)"
+
+
+@pytest.mark.parametrize("name", ["and", "or"])
+def test_and_and_or_may_be_long(name: str) -> None:
+    """Each arm is asked once, in order, until one decides; the last one is a tail call."""
+    arms = " ".join(f"(asked x {i})" for i in range(6_000))
+    asked = {"and": "(if (= i x) #f i)", "or": "(if (= i x) i #f)"}[name]
+    text = f"(define (asked x i) (let ((j (count i))) {asked})) (define (f x) ({name} {arms})) (f 4321) (f 7000)"
+    seen: list[float] = []
+    found = Program(text, {"count": lambda i: seen.append(i) or i}).run()
+    assert [result.value for result in found] == {"and": [False, 5_999.0], "or": [4_321.0, False]}[name]
+    assert seen == [*range(4_322), *range(6_000)]
+    again = "(and #t x (f (- x 1)))" if name == "and" else "(or #f #f #f (f (- x 1)))"
+    assert value(f"(define (f x) (if (= x 0) 1 {again})) (f 100000)") == 1.0
 
 
 def test_files_include_others_once(tmp_path: Path) -> None:
@@ -177,4 +195,19 @@ def test_a_prompt_keeps_what_was_defined_and_takes_it_anew() -> None:
     with pytest.raises(dg.Error, match="not bound"):
         session.enter("(define (f x) (unknown x))")
     assert session.enter("(f 1)") == [5.0]
+    with pytest.raises(dg.Error, match="takes a pair"):
+        session.enter("(define y 7) (car 1)")
+    assert session.enter("(f 1)") == [7.0]
+    with pytest.raises(dg.Error, match="takes a pair"):
+        session.enter("(define y (car 1))")
+    assert session.enter("(define z 1) (f 1)") == [7.0]
+    assert [str(result) for result in session.results("(f 2) ===> 14 (f 2) ===> 15")] == [
+        "14",
+        "14, and line 1 says 15",
+    ]
+    for more in ("(f", "'", '"abc', "#| f", "(f 2) ===>"):
+        with pytest.raises(Incomplete):
+            session.enter(more)
+    with pytest.raises(dg.Error, match="this is not a number"):
+        session.enter("(- (exp 1000) (exp 1000))")
     assert {"lambda", "f", "gradient-r", "let*"} <= set(session.names())

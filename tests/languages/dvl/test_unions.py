@@ -228,3 +228,12 @@ def test_results_are_structures_of_python() -> None:
     assert halves(3.0) == program["halves"](3.0) == (3.0, (1.5, ()))
     assert halves(0.5) == ()
     assert kind(0.5) == "no" and kind(2.5) == 2.5
+
+
+def test_forward_gradients_by_lists_of_the_run_are_little_code() -> None:
+    """The kinds of values that an `and` asks for are known where it holds."""
+    halves = "(define (halves x) (if (< x 1) '() (cons x (halves (/ x 2)))))"
+    program = Program(f"{halves} (define (f x) ((gradient-f (lambda (l) (dot l l))) (halves x)))")
+    assert len(str(dg.graph(program["f"], 100.0)).splitlines()) < 300
+    found = compiled(f"{halves} ((gradient-f (lambda (l) (dot l l))) (halves (real 7)))")
+    assert found == values(f"{halves} (* 2 (halves 7))")

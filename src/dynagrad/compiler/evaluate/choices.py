@@ -32,7 +32,7 @@ from ..frontend.core import (
     While,
 )
 from ..frontend.operators import is_speculatable
-from .heap.unions import opened, refined
+from .heap.unions import note_choice, opened, refined
 from .joins import (
     AbstractValue,
     AtIndex,
@@ -161,6 +161,7 @@ def _cond(s: Specialiser, test: Node, then: Callable[[], Any], otherwise: Callab
         test = after(held, test)
     nodes = iter(_phi_nodes(test, flat[0], flat[1], since, speculate and not refs, first))
     value = build(joined[0], nodes)
+    note_choice(value, test, results)
     for ref, p in zip(refs, joined[1:], strict=True):
         s.put(ref, content_from(ref, build(p, nodes)))
     return value

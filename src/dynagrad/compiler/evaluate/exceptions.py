@@ -28,8 +28,9 @@ def raise_(s: Specialiser, x: Any) -> Any:
         cls = Exception
     s.may_raise(cls)
     parts = _shown(x)
+    s.raised = x
     if not s.level:
-        raise s.error(f"the function raises {DynamicText.of(*parts)}")
+        raise s.error(str(x) if isinstance(x, Error) else f"the function raises {DynamicText.of(*parts)}")
     fail(s, parts)
     return UNDEFINED
 

@@ -61,6 +61,7 @@ PROBLEMS = (ArithmeticError, LookupError, TypeError, ValueError, AttributeError)
 """What Python raises where a static value cannot be computed."""
 _LOOKED_AT = 10_000  # parts of arguments, which may be shared, and more than can be counted
 MOST_SPLITS = 10  # dynamic choices inside each other after which the continuation is specialised twice
+SPLITS_IN_ALL = 100  # how often that may happen in one specialisation
 LOOSE_CALLS = (
     3  # calls of a function inside itself, with dynamic choices between, before it becomes a function of the graph
 )
@@ -167,9 +168,11 @@ class Specialiser:
         self.tries: list[tuple[tuple[Any, ...], Position | None]] = []  # the classes that each `try` around catches
         self.splits = False  # whether the continuation of a dynamic choice may be specialised once for each branch
         self.assumed: dict[Node, bool] = {}  # the conditions of such choices
+        self.split = 0  # how often that has happened
         self.inlined, self.most_inlined = 0, most_inlined()
         self.unions = False  # whether values of different kinds are joined to unions on the heap
         self.tags = False  # whether derivatives have tags that the graph makes; see heap/tags.py
+        self.raised: Any = None  # the last exception that a branch raises
 
     @property
     def at(self) -> Position | None:
@@ -235,7 +238,8 @@ class Specialiser:
 
     def _split(self, problem: Undecided, e: Let, env: dict[str, Any]) -> Any:
         """A `Let` whose value depends on a dynamic choice, specialised once for each branch of that choice."""
-        if len(self.assumed) >= MOST_SPLITS:
+        self.split += 1
+        if len(self.assumed) >= MOST_SPLITS or self.split > SPLITS_IN_ALL:
             with self.uniting():
                 return self.evaluate(e, env)
 
@@ -316,6 +320,10 @@ class Specialiser:
         """The value of an atom. Raises LiftError where the variable has none."""
         value = self.look(atom, env)
         if value is UNDEFINED and isinstance(atom, Name):
+            if self.splits and isinstance(
+                self.raised, Error
+            ):  # in a language without assignment, only that leaves none
+                raise self.error(f"whatever the run decides, this is an error: {self.raised}", atom.at)
             raise self.error(f"{atom.name} has no value here; assign it before, on every path", atom.at)
         return value
 
@@ -389,6 +397,8 @@ class Specialiser:
             if function.__code__.co_filename.startswith(_OURS):
                 raise self.error(f"{function.__name__} of dynagrad cannot be compiled; call it outside of the function")
             return self.enter(self.closure_of(function), arguments, named)
+        if self.splits:  # not Python's
+            raise self.error(f"{describe(function)} is called, and is no procedure")
         raise self.error(
             f"{describe(function)} cannot be called in a compiled function; Python functions with source, dataclasses, "
             "numpy, math and the functions of dynagrad can"

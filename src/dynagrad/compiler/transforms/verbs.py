@@ -35,8 +35,15 @@ def jvp(s: Specialiser, f: Any, primals: Any, tangents: Any) -> tuple[Any, Any]:
     return forward(s, "jvp", f, xs, ds)
 
 
-def forward(s: Specialiser, verb: str, f: Any, primals: Args, tangents: Args) -> tuple[Any, Any]:
-    """The value and its tangent; functions in the result become derivatives of functions."""
+def _as_it_is(y: Any, d: Any) -> Any:
+    return d
+
+
+def forward(
+    s: Specialiser, verb: str, f: Any, primals: Args, tangents: Args, settle: Callable[[Any, Any], Any] = _as_it_is
+) -> tuple[Any, Any]:
+    """The value and its tangent; functions in the result become derivatives of functions. `settle` makes of a value and
+    its tangent what a language says that the tangent is, here and in calls of such functions."""
     original, given, count = f, (*primals, *tangents), len(primals)
     paths = tuple(functions_in(tuple(primals)))
     if paths:  # tangents of functions: d/de of f + e g at e = 0
@@ -48,16 +55,17 @@ def forward(s: Specialiser, verb: str, f: Any, primals: Args, tangents: Args) ->
         )
     trace = PrimalTrace(s, verb, f, primals)
     seeds = leaves_like(verb, "a tangent", tuple(tangents), trace.form)
-    derivative = trace.tangent(list(seeds))
+    primal = trace.primal()
+    derivative = settle(primal, trace.tangent(list(seeds)))
 
     def differentiate(s: Specialiser, call: HostFunction, xs: Args, _: Named) -> Any:
-        return forward(s, verb, call, xs[:count], xs[count:])[1]
+        return forward(s, verb, call, xs[:count], xs[count:], settle)[1]
 
     def change(path: tuple[int, ...]) -> Any:
         y = at_path(trace.value, path)
-        return calls_differentiated(verb, (count,), y, path, original, given, {}, differentiate)
+        return calls_differentiated(verb, (count, settle), y, path, original, given, {}, differentiate)
 
-    return trace.primal(), with_functions(derivative, change)
+    return primal, with_functions(derivative, change)
 
 
 def _perturbed(paths: Sequence[tuple[int, ...]], tangents: Sequence[Any]) -> HostFunction:

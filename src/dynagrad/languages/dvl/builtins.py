@@ -28,7 +28,7 @@ from .procedures import (
     primal_of,
     tangent_of,
 )
-from .vectors import comparison, said
+from .vectors import checked_start, checked_step, comparison, said
 
 
 class Builtin(Procedure):
@@ -192,7 +192,14 @@ def _procedure(name: str, f: Any) -> Any:
 
 
 def _fixed_point(f: Any, x: Any) -> Any:
-    return fixed_point(_procedure("fixed-point", f), x)
+    checked_start(x, callable, said)
+    _procedure("fixed-point", f)
+    try:
+        return fixed_point(lambda x: checked_step(x, f(x), is_real, said), x)
+    except Error as problem:
+        if not str(problem).startswith("fixed_point:"):
+            raise
+        raise type(problem)(str(problem).replace("fixed_point:", "fixed-point:", 1)) from problem
 
 
 def _elementary(name: str, operation: Operation) -> Callable[..., Any]:
@@ -276,3 +283,6 @@ REST = Builtin("rest of the arguments", 2, 2, rest_of_arguments)
 NONE = Builtin("no arguments", 2, 2, no_arguments)
 TRUTH = Builtin("truth", 1, 1, truth)
 """What the front end calls, and no program by name."""
+WITHOUT_TAGS = Builtin("without-tags", 1, 1, real_part)
+SETTLED = Builtin("settled?", 2, 2, lambda a, b: a == b)
+"""What `vectors.dvl` calls, in compiled programs alone."""

@@ -5,7 +5,7 @@ What an expansion mentions cannot be captured: its keywords are a class of their
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from .data import QuotedSymbol
 from .reader import Atom, Datum, ListForm, is_symbol, problem
@@ -69,21 +69,30 @@ def _and(datum: ListForm) -> Datum:
     items = datum.items[1:]
     if not items:
         return Atom(True, datum.span, datum.source)
-    found = items[-1]
-    for item in reversed(items[:-1]):
-        found = form(item, "if", item, found, Atom(False, item.span, item.source))
-    return found
+    front, last = _halves("and", items)
+    return last if front is None else form(front, "if", front, last, Atom(False, front.span, front.source))
 
 
 def _or(datum: ListForm) -> Datum:
     items = datum.items[1:]
     if not items:
         return Atom(False, datum.span, datum.source)
-    found = items[-1]
-    for item in reversed(items[:-1]):
-        name = variable(item, "or")
-        found = form(item, "let", form(item, form(item, name, item)), form(item, "if", name, name, found))
-    return found
+    front, last = _halves("or", items)
+    if front is None:
+        return last
+    name = variable(front, "or")
+    return form(front, "let", form(front, form(front, name, front)), form(front, "if", name, name, last))
+
+
+def _halves(name: str, items: Sequence[Datum]) -> tuple[Datum | None, Datum]:
+    """The first half of the items of `and` or `or`, and the second, each as a form: many of them nest little then."""
+    middle = (len(items) + 1) // 2
+    front, rest = (
+        part[0] if len(part) == 1 else form(part[0], name, *part) if part else None
+        for part in (items[:middle], items[middle:])
+    )
+    assert front is not None
+    return (None, front) if rest is None else (front, rest)
 
 
 def _list(datum: ListForm) -> Datum:

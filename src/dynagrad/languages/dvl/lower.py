@@ -22,7 +22,6 @@ from ...compiler.frontend.core import (
     Lambda,
     Name,
     Parameter,
-    Project,
     Tuple,
 )
 from ...compiler.frontend.core import Atom as CoreAtom
@@ -104,21 +103,8 @@ def atom(datum: Datum, scope: SymbolScope, out: Bindings) -> CoreAtom:
 
 
 def atoms(items: Sequence[Datum], scope: SymbolScope, out: Bindings) -> list[CoreAtom]:
-    """Expressions, one after the other. What many of them come to waits in one chain: else every call among them would
-    keep, one by one, what came before it."""
-    if len(items) <= _MANY or all(isinstance(item, Atom) for item in items):
-        return [atom(item, scope, out) for item in items]
-    kept: CoreAtom = Constant(NIL)
-    for item in items:
-        kept = named(Tuple((atom(item, scope, out), kept)), out, item, "kept")
-    found: list[CoreAtom] = []
-    for item in reversed(items):
-        found.append(named(Project(kept, 0), out, item))
-        kept = named(Project(kept, 1), out, item, "kept")
-    return found[::-1]
-
-
-_MANY = 50
+    """Expressions, one after the other."""
+    return [atom(item, scope, out) for item in items]
 
 
 def named(e: Expression, out: Bindings, at: Datum, name: str = "t") -> CoreAtom:
@@ -163,7 +149,7 @@ def _reference(datum: Atom, scope: SymbolScope) -> Expression:
         if at in FORMS or at in DERIVED or at == "define":
             raise wrong(f"`{at}` is the name of a form, and no value", datum)
         if at in _OUTSIDE:
-            raise wrong(f"`{at}` is not in DVL: there is no assignment, and no continuation is captured", datum)
+            raise wrong(f"`{at}` is not in DVL: {_OUTSIDE[at]}", datum)
         raise wrong(f"`{at}` is not bound{_hint(at, scope)}", datum)
     if isinstance(meaning, Again):
         if scope.depth <= meaning.depth:
@@ -172,7 +158,13 @@ def _reference(datum: Atom, scope: SymbolScope) -> Expression:
     return Constant(meaning, place(datum)) if isinstance(meaning, Builtin) else Name(meaning, place(datum))
 
 
-_OUTSIDE = frozenset({"set!", "call/cc", "call-with-current-continuation", "begin", "do"})
+_OUTSIDE = {
+    "set!": "there is no assignment",
+    "call/cc": "no continuation is captured",
+    "call-with-current-continuation": "no continuation is captured",
+    "begin": "a body has several expressions as it is",
+    "do": "a loop is a `let` with a name",
+}
 
 
 def _hint(name: str, scope: SymbolScope) -> str:

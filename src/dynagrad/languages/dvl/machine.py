@@ -33,7 +33,7 @@ from .builtins import BUILTINS, FIRST, REST, Builtin
 from .lower import FunctionGroup, Item
 from .procedures import DvlClosure, LambdaCode, run
 from .reader import Datum, position
-from .variables import free
+from .variables import MANY, free, may_call
 
 _NESTED = 12  # choices inside each other that are written as such
 _FAST = {
@@ -174,6 +174,7 @@ class _PythonText:
         self.lines: list[str] = []
         self.places: list[Position | None] = []
         self.waiting: list[Callable[[], None]] = []
+        self.shared = False  # whether variables are in a dict, which all frames of this call have
 
     def line(self, depth: int, text: str, at: Position | None = None) -> None:
         self.lines.append(f"{' ' * depth}{text}")
@@ -194,12 +195,17 @@ class _PythonText:
     def held(self, code: Lambda) -> list[str]:
         return [name for name in code.free if name not in self.machine.known]
 
-    def block(self, held: Iterable[str], body: Expression, got: str = "_", at: Position | None = None) -> str:
-        """A function that computes an expression, as a frame does, of what it holds and a value."""
+    def variable(self, name: str) -> str:
+        """The text of a variable that is assigned or read."""
+        return f"shared[{_word(name)!r}]" if self.shared and name not in self.machine.known else _word(name)
+
+    def block(self, held: Iterable[str] | None, body: Expression, got: str = "_", at: Position | None = None) -> str:
+        """A function that computes an expression, as a frame does, of what it holds and a value; None where that is
+        the dict of all variables."""
         codes = self.machine.codes
         made = f"k{len(self.machine.space)}_{len(codes)}_{len(self.lines)}_{len(self.waiting)}"
         self.machine.space[made] = None
-        held = list(held)
+        held = None if held is None else list(held)
         self.later(lambda: self._define(made, held, got, body, at))
         return made
 
@@ -211,9 +217,14 @@ class _PythonText:
                 self.waiting[0]()
                 self.waiting.pop(0)
 
-    def _define(self, name: str, held: Sequence[str], parameter: str, body: Expression, at: Position | None) -> None:
-        self.line(0, f"def {name}(held, {parameter}, stack):", at)
-        if held:
+    def _define(
+        self, name: str, held: Sequence[str] | None, parameter: str, body: Expression, at: Position | None
+    ) -> None:
+        self.shared = held is None
+        self.line(0, f"def {name}({'shared' if self.shared else 'held'}, {parameter}, stack):", at)
+        if held is None:
+            self.line(1, f"shared[{parameter!r}] = {parameter}")
+        elif held:
             self.line(1, f"{', '.join(map(_word, held))}{',' if len(held) == 1 else ''} = held")
         self.tail(1, body, 0)
 
@@ -221,14 +232,18 @@ class _PythonText:
 
     def tail(self, depth: int, e: Expression, nested: int) -> None:
         """Text that returns the value of an expression, or calls what does."""
+        if not self.shared and self.long(e):
+            names = self.local(free(e))
+            self.line(depth, f"shared = {{{', '.join(f'{_word(name)!r}: {_word(name)}' for name in names)}}}")
+            self.shared = True
         while True:
             match e:
                 case Let():
                     if self.direct(e.value):
-                        self.assign(depth, _word(e.name), e.value, 0)
+                        self.assign(depth, self.variable(e.name), e.value, 0)
                         e = e.body
                         continue
-                    self.push(depth, free(e.body) - {e.name}, e.body, _word(e.name), e.at)
+                    self.push(depth, e)
                     e = e.value
                 case Fix():
                     self.closures(depth, e.functions)
@@ -237,12 +252,17 @@ class _PythonText:
                     e = _chosen(e)
                 case If():
                     if nested >= _NESTED:
-                        made = self.block(sorted(self.local(free(e))), e)
-                        self.line(depth, f"return {made}({self.row(self.local(free(e)))}, None, stack)", e.at)
+                        live = None if self.shared else self.local(free(e))
+                        self.line(depth, f"return {self.block(live, e)}({self.row(live)}, None, stack)", e.at)
                         return
                     self.line(depth, f"if {self.atom(e.condition)} is not False:", e.at)
+                    shared = self.shared
                     self.tail(depth + 1, e.then, nested + 1)
+                    self.shared = shared
                     e = e.otherwise
+                    if not shared and self.long(e):
+                        self.tail(depth, e, nested)
+                        return
                 case Apply() if not self.direct(e):
                     function, argument = self.atom(e.function), self.atom(e.arguments[0])
                     self.line(depth, f"return {function}, {argument}", e.at)
@@ -251,16 +271,28 @@ class _PythonText:
                     self.line(depth, f"return None, {self.simple(e)}", getattr(e, "at", None))
                     return
 
-    def push(self, depth: int, live: Iterable[str], body: Expression, got: str, at: Position | None) -> None:
-        live = self.local(live)
-        made = self.block(live, body, got, at)
+    def push(self, depth: int, e: Let) -> None:
+        """Text that has what follows a binding wait for its value."""
+        live = None if self.shared else self.local(free(e.body) - {e.name})
+        made = self.block(live, e.body, _word(e.name), e.at)
         self.line(depth, f"stack.append(({made}, {self.row(live)}))")
+
+    def long(self, e: Expression) -> bool:
+        """Whether there are many calls in bindings one after the other, so that frames share a dict of variables: else
+        each would hold what all calls before it came to."""
+        count = 0
+        while isinstance(e, Let | Fix):
+            count += may_call(e) and isinstance(e, Let) and not self.direct(e.value)
+            e = e.body
+        return count > MANY
 
     def local(self, names: Iterable[str]) -> list[str]:
         return sorted(name for name in names if name not in self.machine.known)
 
-    def row(self, names: Sequence[str]) -> str:
-        return f"({', '.join(map(_word, names))}{',' if len(names) == 1 else ''})"
+    def row(self, names: Sequence[str] | None) -> str:
+        if names is None:
+            return "shared"
+        return f"({', '.join(map(self.variable, names))}{',' if len(names) == 1 else ''})"
 
     def assign(self, depth: int, name: str, e: Expression, nested: int) -> None:
         """Text that computes an expression without a call, and names it."""
@@ -268,7 +300,7 @@ class _PythonText:
             if isinstance(e, Fix):
                 self.closures(depth, e.functions)
             else:
-                self.assign(depth, _word(e.name), e.value, nested)
+                self.assign(depth, self.variable(e.name), e.value, nested)
             e = e.body
         if isinstance(e, If) and isinstance(e.condition, Constant):
             self.assign(depth, name, _chosen(e), nested)
@@ -310,10 +342,10 @@ class _PythonText:
 
     def closures(self, depth: int, functions: Sequence[tuple[str, Lambda]]) -> None:
         for name, code in functions:
-            self.line(depth, f"{_word(name)} = {self.closure(code, whole=False)}")
+            self.line(depth, f"{self.variable(name)} = {self.closure(code, whole=False)}")
         for name, code in functions:
             if self.held(code):
-                self.line(depth, f"{_word(name)}.held = {self.row(self.held(code))}")
+                self.line(depth, f"{self.variable(name)}.held = {self.row(self.held(code))}")
 
     def constant(self, x: Any) -> str:
         if type(x) is float and x == x and abs(x) != float("inf"):
@@ -327,7 +359,7 @@ class _PythonText:
         return constants[id(x)][0]
 
     def atom(self, a: CoreAtom) -> str:
-        return self.constant(a.value) if isinstance(a, Constant) else _word(a.name)
+        return self.constant(a.value) if isinstance(a, Constant) else self.variable(a.name)
 
     def simple(self, e: Expression) -> str:
         match e:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 from pathlib import Path
 
-from .builtins import BUILTINS
-from .lower import Definitions, SymbolScope, sequence
+from .builtins import BUILTINS, SETTLED, WITHOUT_TAGS
+from .lower import Definitions, Meaning, SymbolScope, sequence
 from .reader import SourceText, read
 
 PRELUDE = str(Path(__file__).with_name("prelude.dvl"))
@@ -21,11 +22,11 @@ def prelude() -> tuple[SymbolScope, Definitions]:
 @functools.cache
 def on_unions() -> tuple[SymbolScope, Definitions]:
     """The same of `vectors.dvl`, which has vectors of which the run decides how long they are."""
-    return _defined(str(Path(__file__).with_name("vectors.dvl")))
+    return _defined(str(Path(__file__).with_name("vectors.dvl")), {b.name: b for b in (SETTLED, WITHOUT_TAGS)})
 
 
-def _defined(path: str) -> tuple[SymbolScope, Definitions]:
+def _defined(path: str, more: Mapping[str, Meaning] | None = None) -> tuple[SymbolScope, Definitions]:
     """What symbols mean, and the procedures that a file of the package defines."""
     body = read(SourceText(Path(path).read_text(encoding="utf-8"), path, library=True))
-    _, scope, found = sequence(body, SymbolScope(dict(BUILTINS)))
+    _, scope, found = sequence(body, SymbolScope({**BUILTINS, **(more or {})}))
     return scope, found

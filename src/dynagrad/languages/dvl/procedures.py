@@ -8,6 +8,7 @@ that was waited for. Derivatives are such frames: one makes a tag, calls, and a 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -37,6 +38,10 @@ MOST_STEPS = 1_000_000_000
 MOST_PARTS = 10_000
 """Parts of one number with derivatives inside of derivatives: each level doubles them, and a product takes three times
 as long as on the level before, so a minute goes by until there are as many."""
+
+
+MOST_REALS = 20_000_000
+"""Reals in what a gradient is taken by: a structure whose parts are shared may have more than can be counted."""
 
 
 def room() -> int:
@@ -213,11 +218,20 @@ VECTORS = Vectors(Combined, callable)
 # -- tags in structures ------------------------------------------------------------------------------------------------
 
 
-def mapped(x: Any, real: Callable[[Any], Any], function: Callable[[Any], Any]) -> Any:
-    """A structure with its reals and functions changed; lists without recursion."""
+def mapped(
+    x: Any, real: Callable[[Any], Any], function: Callable[[Any], Any], done: dict[int, Any] | None = None
+) -> Any:
+    """A structure with its reals and functions changed; lists without recursion. With `done`, parts that are shared
+    are changed once: what was made of each pair."""
     front: list[Any] = []
     while is_pair(x):
-        front.append(mapped(x[0], real, function))
+        first = x[0]
+        if done is None or not is_pair(first):
+            front.append(mapped(first, real, function, done))
+        else:
+            if id(first) not in done:
+                done[id(first)] = mapped(first, real, function, done)
+            front.append(done[id(first)])
         x = x[1]
     last = real(x) if is_real(x) else x if constant(x) else function(x)
     for item in reversed(front):
@@ -227,12 +241,12 @@ def mapped(x: Any, real: Callable[[Any], Any], function: Callable[[Any], Any]) -
 
 def tangent(tag: int, x: Any) -> Any:
     """The tangent of a structure along a tag; of a procedure, the procedure that gives that of its results."""
-    return mapped(x, lambda r: _tangent(tag, r), lambda f: Taken(tag, f, tangent))
+    return mapped(x, lambda r: _tangent(tag, r), lambda f: Taken(tag, f, tangent), {})
 
 
 def primal(tag: int, x: Any) -> Any:
     """A structure without a tag."""
-    return mapped(x, lambda r: split(tag, r)[0], lambda f: Taken(tag, f, primal))
+    return mapped(x, lambda r: split(tag, r)[0], lambda f: Taken(tag, f, primal), {})
 
 
 def _tangent(tag: int, x: Any) -> Any:
@@ -259,7 +273,7 @@ def _answered(derivative: Any, value: Any) -> None:
 
 def swapped(a: int, b: int, x: Any) -> Any:
     """A structure with two tags in each other's place."""
-    return mapped(x, lambda r: swapped_real(a, b, r), lambda f: Swapped(a, b, f))
+    return mapped(x, lambda r: swapped_real(a, b, r), lambda f: Swapped(a, b, f), {})
 
 
 class Swapped(Made):
@@ -339,8 +353,15 @@ class GradientOf(Made):
 
     def enter(self, x: Any, stack: Stack) -> Step:
         tape, f = Tape(), self.held[0]
-        mapped(x, lambda r: _of_some_size(r, f), lambda g: g)
-        cells = mapped(x, tape.cell, lambda g: g)
+        count = itertools.count(1)
+
+        def cell(r: Any) -> Any:  # one for each place, also where parts are shared
+            if next(count) > MOST_REALS:
+                raise RoomError(f"gradient-r: the argument has more than {MOST_REALS:,} reals")
+            _of_some_size(r, f)
+            return tape.cell(r)
+
+        cells = mapped(x, cell, lambda g: g)
         stack.append((_backward, (tape.tag, tape, cells, f, x)))
         return f, cells
 
@@ -395,13 +416,16 @@ def _serial(tag: Any) -> int:
 
 def make_bundle(tag: Any, x: Any, d: Any) -> Any:
     """`x` with a tangent `d` along a tag, part by part."""
-    return _bundled(_serial(tag), x, d, False)
+    return _bundled(_serial(tag), x, d, False, {})
 
 
-def _bundled(serial: int, x: Any, d: Any, inside: bool) -> Any:
+def _bundled(serial: int, x: Any, d: Any, inside: bool, done: dict[tuple[int, int], Any]) -> Any:
     front: list[Any] = []
     while is_pair(x) and is_pair(d):
-        front.append(_bundled(serial, x[0], d[0], True))
+        at = id(x[0]), id(d[0])
+        if at not in done or not is_pair(x[0]):  # parts may be shared
+            done[at] = _bundled(serial, x[0], d[0], True, done)
+        front.append(done[at])
         x, d, inside = x[1], d[1], True
     if is_real(x) and is_real(d):
         last = ordered(serial, x, d)

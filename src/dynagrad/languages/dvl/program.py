@@ -58,47 +58,51 @@ class Session:
 
     def enter(self, text: str, count: int = 1) -> list[Any]:
         """The values of the expressions of a text; Incomplete where more of it is to come."""
+        return [result.value for result in self.results(text, count)]
+
+    def results(self, text: str, count: int = 1) -> list[Result]:
+        """The same, beside what the text says of them."""
         source = SourceText(text, f"<input {count}>")
         with nested():
             try:
-                body = _included(source, Path(), [], set())
+                expected, body = _expectations(_included(source, Path(), [], set()))
             except SyntaxError as error:
-                if "is never closed" in error.message or "nothing follows this" in error.message:
+                if any(words in error.message for words in _OPEN):
                     raise Incomplete(str(error)) from error
                 raise
-            _, body = _expectations(body)
             named = {str(defined[0].value): datum for datum in body if (defined := definition(datum)) is not None}
             if named.keys() & self.definitions.keys():
-                rest = [datum for datum in body if definition(datum) is None]
-                before, self.definitions = self.definitions, {}
+                before = self.machine, self.scope, self.known
+                definitions = {**self.definitions, **named}
                 self._begin()
                 try:
-                    self._run([*{**before, **named}.values()])
-                    named = {**before, **named}
-                except Error:
-                    self._begin()
-                    self._run(list(before.values()))
-                    self.definitions = before
+                    self._run([*definitions.values()])
+                except BaseException:  # Ctrl-C included
+                    self.machine, self.scope, self.known = before
                     raise
-                found = self._run(rest)
-            else:
-                found = self._run(body)
+                self.definitions = definitions
+                return self._run([datum for datum in body if definition(datum) is None], expected)
+            found = self._run(body, expected)
             self.definitions.update(named)
         return found
 
-    def _run(self, body: list[Datum]) -> list[Any]:
+    def _run(self, body: list[Datum], expected: Mapping[Datum, Datum] | None = None) -> list[Result]:
         items, scope, known = sequence(body, self.scope, self.known)
-        values = []
+        results = []
         for item in items:
             found = self.machine.run(item)
             if isinstance(item, LoweredValue) and not item.symbol:
-                values.append(found)
+                results.append(_result(item, found, expected or {}))
         self.scope, self.known = scope, known
-        return values
+        return results
 
     def names(self) -> list[str]:
         """What may be typed, for completion."""
         return sorted({*map(str, self.scope.names), *FORMS_OF_USERS, "define", "include"})
+
+
+_OPEN = ("is never closed", "nothing follows this", "what is expected follows")
+"""In messages about a text to which more may be added."""
 
 
 class Incomplete(Error):
@@ -155,10 +159,8 @@ class Program:
             with nested():
                 found = machine.run(item)
             if isinstance(item, LoweredValue) and not item.symbol:
-                if _has_nan(found):
-                    raise wrong("this is not a number", item.datum)
                 with nested():
-                    result = self.result(item, found)
+                    result = _result(item, found, self.expected)
                 yield result
         self._machine = machine
 
@@ -180,13 +182,7 @@ class Program:
                 )
                 raise wrong(message, item.datum)
         with nested():
-            return [self.result(item, value) for item, value in zip(items, found, strict=True)]
-
-    def result(self, item: LoweredValue, value: Any) -> Result:
-        """A value beside what the program says of it."""
-        said = self.expected.get(item.datum)
-        line = item.datum.span.line
-        return Result(value, line) if said is None else Result(value, line, datum_text(said), agrees(value, said))
+            return [_result(item, value, self.expected) for item, value in zip(items, found, strict=True)]
 
     def __getitem__(self, name: str) -> Any:
         """What the program defines under a name: a procedure can be called from Python."""
@@ -201,6 +197,15 @@ class Program:
             for group in prelude()[1].needed([at], _anywhere()):
                 self._machine.run(FunctionGroup(group))
         return self._machine.value(at)
+
+
+def _result(item: LoweredValue, value: Any, expected: Mapping[Datum, Datum]) -> Result:
+    """A value beside what the program says of it."""
+    if _has_nan(value):
+        raise wrong("this is not a number", item.datum)
+    said = expected.get(item.datum)
+    line = item.datum.span.line
+    return Result(value, line) if said is None else Result(value, line, datum_text(said), agrees(value, said))
 
 
 def _has_nan(x: Any) -> bool:

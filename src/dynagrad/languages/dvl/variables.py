@@ -17,6 +17,8 @@ class _Recent(dict[int, tuple[Expression, frozenset[str]]]):
 
 
 _FREE = _Recent()
+MANY = 50
+"""Calls one after the other from which on the machine keeps variables in one place, and not beside each call."""
 
 
 def free(e: Expression) -> frozenset[str]:
@@ -26,6 +28,7 @@ def free(e: Expression) -> frozenset[str]:
         spine.append(e)
         e = e.body
     found = set(_FREE[id(e)][1] if id(e) in _FREE else _own(e))
+    many = sum(map(may_call, spine)) > MANY
     for i in range(len(spine) - 1, -1, -1):
         binding = spine[i]
         if isinstance(binding, Let):
@@ -34,12 +37,12 @@ def free(e: Expression) -> frozenset[str]:
         else:
             found.update(n for _, code in binding.functions for n in code.free)
             found.difference_update(name for name, _ in binding.functions)
-        if not i or _may_call(spine[i - 1]):  # what is asked for: kept of every binding, it would be quadratic
+        if not i or (not many and may_call(spine[i - 1])):  # what is asked for: of every binding, it would be quadratic
             _FREE[id(binding)] = (binding, frozenset(found))
     return frozenset(found)
 
 
-def _may_call(binding: Let | Fix) -> bool:
+def may_call(binding: Let | Fix) -> bool:
     """Whether what is bound may take calls, so that its variables wait in a frame."""
     if not isinstance(binding, Let) or isinstance(binding.value, Tuple | Project | Name | Lambda | Constant):
         return False

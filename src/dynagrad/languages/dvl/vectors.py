@@ -177,6 +177,35 @@ def stays(x: Any, inside: bool) -> bool:
     return constant(x) and (inside or isinstance(x, tuple))
 
 
+def checked_start(x: Any, is_function: Callable[[Any], bool], described: Callable[[Any], str]) -> Any:
+    """Where `fixed-point` begins, which has to be made of reals."""
+    if constant(x) and not isinstance(x, tuple):
+        raise Error(f"(fixed-point f start) starts from a real or a structure of reals, and got {described(x)}")
+    left = [x]
+    while left:
+        part = left.pop()
+        if is_pair(part):
+            left += part
+        elif is_function(part):
+            raise Error(f"(fixed-point f start) starts from a real or a structure of reals, and got {described(part)}")
+    return x
+
+
+def checked_step(x: Any, y: Any, is_real: Callable[[Any], bool], described: Callable[[Any], str]) -> Any:
+    """What the procedure of `fixed-point` returns, which has the shape of its argument."""
+    left = [(x, y)]
+    while left:
+        a, b = left.pop()
+        if is_pair(a) and is_pair(b):
+            left += zip(a, b, strict=True)
+        elif not (is_real(a) and is_real(b)) and not (type(a) is type(b) and constant(a) and a == b):
+            raise Error(
+                f"fixed-point: the procedure returns {described(b)} in the place of {described(a)}; it returns a value "
+                "of the shape of its argument"
+            )
+    return y
+
+
 COMPARISONS: dict[str, tuple[Callable[[Any, Any], bool], Operation]] = {
     "<": (operator.lt, ops.less),
     "<=": (operator.le, ops.less_equal),

@@ -311,6 +311,33 @@ def _occurs() -> GraphFunction:
     return made
 
 
+def real_part(x: Union) -> Node:
+    """The real of a number, without any tag."""
+    return call(_real_part(), x.cell)[0]
+
+
+def settled(change: Any, x: Union, tolerance: float) -> Node:
+    """Whether each part of a change is small beside that part of a number, or beside 1."""
+    return call(_settled(), _cell(change), _cell(x), constant(tolerance))[0]
+
+
+@functools.cache
+def _settled() -> GraphFunction:
+    made = GraphFunction("settled", (heap, heap, real), (boolean,))
+
+    def of_parts(d: Node, x: Node, tolerance: Node) -> list[Node]:
+        of_primal = call(made, cells.part(1)(d), call(_primal(), _tag(d), x)[0], tolerance)[0]
+        tangents = lambda: call(made, cells.part(2)(d), call(_tangent(), _tag(d), x)[0], tolerance)  # noqa: E731
+        return cond(of_primal, tangents, lambda: [False])
+
+    def of_real(d: Node, x: Node, tolerance: Node) -> list[Node]:
+        bound = tolerance * ops.maximum(1.0, ops.absolute(call(_real_part(), x)[0]))
+        return [ops.less_equal(ops.absolute(cells.real_of(d)), bound)]
+
+    define(made, lambda d, x, t: cond(_is_real(d), lambda: of_real(d, x, t), lambda: of_parts(d, x, t)))
+    return made
+
+
 @functools.cache
 def _real_part() -> GraphFunction:
     made = GraphFunction("real_part", (heap,), (real,))

@@ -50,6 +50,8 @@ class Keys:
     known: dict[Any, int] = field(default_factory=dict)
     tests: dict[Node, tuple[Node, frozenset[int]]] = field(default_factory=dict)
     """For conditions that ask of which kind a cell is: the cell, and the keys for which they hold."""
+    implied: dict[tuple[Node, bool], tuple[tuple[Node, bool], ...]] = field(default_factory=dict)
+    """For conditions that are choices, as `and` and `or` are: what holds where they do, and where they do not."""
     tags_wanted: int = 0
     """How often something was met that derivatives with tags of the graph can do, and those without cannot."""
     made_once: set[int] = field(default_factory=set)
@@ -228,14 +230,31 @@ def is_one_of(x: Union, wanted: frozenset[int]) -> bool | Node:
 
 def refined(x: Union, test: Node, holds: bool) -> Any:
     """A union where a condition holds, or does not, that may have asked for its kind."""
-    tests = keys().tests
-    if test not in tests and test.operation is ops.logical_not and test.arguments[0] in tests:
-        test, holds = test.arguments[0], not holds
-    cell, wanted = tests.get(test, (None, frozenset()))
-    if cell is not x.cell:
-        return x
-    roots = x.kinds.roots & wanted if holds else x.kinds.roots - wanted
-    return _value(x.cell, Kinds(roots, x.kinds.parts)) if roots else x
+    roots, tests = x.kinds.roots, keys().tests
+    todo, seen = [(test, holds)], set[tuple[Node, bool]]()
+    while todo:
+        test, holds = at = todo.pop()
+        if at in seen:
+            continue
+        seen.add(at)
+        todo += keys().implied.get((test, holds), ())
+        if test not in tests and test.operation is ops.logical_not:
+            todo.append((test.arguments[0], not holds))
+        elif test.operation is (ops.logical_and if holds else ops.logical_or):
+            todo += [(part, holds) for part in test.arguments]
+        cell, wanted = tests.get(test, (None, frozenset()))
+        if cell is x.cell:
+            roots = (roots & wanted if holds else roots - wanted) or roots
+    return x if roots == x.kinds.roots else _value(x.cell, Kinds(roots, x.kinds.parts))
+
+
+def note_choice(found: Any, test: Node, sides: Sequence[Any]) -> None:
+    """Notes what is known where a truth value holds that a choice gave, one side of which is known."""
+    if not isinstance(found, Node) or found.type.kind != "boolean":
+        return
+    for i, (known, other) in enumerate((sides, sides[::-1])):
+        if isinstance(known, bool) and isinstance(other, Node):  # the other side was taken, with the other value
+            keys().implied[found, not known] = ((test, bool(i)), (other, not known))
 
 
 def refined_parts(x: Any, test: Node, holds: bool) -> Any:

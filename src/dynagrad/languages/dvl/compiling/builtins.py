@@ -11,7 +11,6 @@ from typing import Any
 from ....compiler.evaluate.heap.tags import is_number, is_tag
 from ....compiler.evaluate.heap.unions import opened
 from ....compiler.evaluate.specialiser import CALLS, Specialiser
-from ....eager.verbs.fixed_point import fixed_point
 from ....errors import Error
 from ....ir import Node
 from ....ir.node import constant, intern
@@ -25,7 +24,9 @@ from ..builtins import (
     FIRST,
     NONE,
     REST,
+    SETTLED,
     TRUTH,
+    WITHOUT_TAGS,
     Builtin,
     first_argument,
     no_arguments,
@@ -36,6 +37,7 @@ from ..data import Gensym, QuotedSymbol, chain, is_pair
 from ..vectors import COMPARISONS
 from .bundles import bundle, compared_tags, part, tag_of
 from .derivatives import derivative, gradient
+from .fixed_points import fixed_point, real_part, settled
 from .tags import gensym
 from .unions import Handler, decided, has_unions, may_be_called
 from .values import VECTORS, Bundled, compared, described, is_boolean, is_function, is_open, is_real
@@ -163,13 +165,15 @@ _CALLING: dict[str, Handler] = {
     "make-bundle": lambda s, tag, x, d: bundle(s, tag_of(tag), x, d, inside=False),
     "primal": lambda s, tag, x: part(s, tag_of(tag), 0, x),
     "tangent": lambda s, tag, x: part(s, tag_of(tag), 1, x),
-    "fixed-point": lambda s, f, x: s.call(fixed_point, [f, x]),
+    "fixed-point": fixed_point,
 }
 _INNER: dict[Builtin, Callable[..., Any]] = {
     FIRST: first_argument,
     REST: rest_of_arguments,
     NONE: no_arguments,
     TRUTH: _truth,
+    WITHOUT_TAGS: lambda x: real_part(x) if is_real(x) else x,
+    SETTLED: settled,
 }
 
 

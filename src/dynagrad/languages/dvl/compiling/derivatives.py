@@ -34,8 +34,8 @@ def derivative(s: Specialiser, f: Any) -> HostFunction:
                 f"derivative: the argument is a real, and {described(x)} is none; there is directional-derivative"
             )
         if is_number(x):
-            return _with_tags(s, lambda: _along(s, held[0], x))
-        known = lambda: _with_truths(*verbs.forward(s, "derivative", held[0], [x], [_one(x)]))  # noqa: E731
+            return with_tags(s, lambda: _along(s, held[0], x))
+        known = lambda: verbs.forward(s, "derivative", held[0], [x], [_one(x)], _with_truths)[1]  # noqa: E731
         return _known_or_not(s, known, lambda: _along(s, held[0], x))
 
     return HostFunction(("dvl", "a derivative"), run, (f,))
@@ -47,7 +47,7 @@ def _along(s: Specialiser, f: Any, x: Any) -> Any:
     return part(s, tag, 1, s.call(f, [moved]))
 
 
-def _with_tags(s: Specialiser, run: Callable[[], Any]) -> Any:
+def with_tags(s: Specialiser, run: Callable[[], Any]) -> Any:
     """What is computed with tags of the graph, without them."""
     with s.uniting(tags=True):
         found = run()
@@ -72,7 +72,7 @@ def _known_or_not(s: Specialiser, known: Callable[[], Any], of_run: Callable[[],
     except Error:
         if keys().tags_wanted == wanted:
             raise
-        return _with_tags(s, of_run)
+        return with_tags(s, of_run)
 
 
 def _with_truths(y: Any, d: Any) -> Any:
@@ -100,7 +100,7 @@ def gradient(s: Specialiser, f: Any) -> HostFunction:
         (x,) = given
         of_run = lambda: _by_tags(s, held[0], x)  # noqa: E731
         if has_unions(x) and _has_tags(x):
-            return _with_tags(s, of_run)
+            return with_tags(s, of_run)
         return _known_or_not(s, lambda: _gradient_at(s, held[0], x), of_run)
 
     return HostFunction(("dvl", "a gradient"), run, (f,))
@@ -153,7 +153,7 @@ def _by_function(s: Specialiser, held: tuple[Any, ...], given: Sequence[Any], na
         moved = HostFunction(("dvl", "a function that moves"), _moved, (g, tag, *given))
         return _slope(s, tag, s.call(f, [s.call(whole, [moved])]))
 
-    return _with_tags(s, along)
+    return with_tags(s, along)
 
 
 def _moved(s: Specialiser, held: tuple[Any, ...], given: Sequence[Any], named: Any) -> Any:
