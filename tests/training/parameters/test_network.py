@@ -93,6 +93,64 @@ def test_a_network_is_trained_and_can_be_taken_out_again() -> None:
     assert other.parameters["net"].tobytes() == m.parameters["net"].tobytes()
 
 
+class Apart(torch.nn.Module):  # type: ignore[misc]
+    """A hidden layer over numbers of each row, and what may make rows depend on each other."""
+
+    def __init__(self, between: Any) -> None:
+        super().__init__()
+        torch.manual_seed(1)
+        self.hidden, self.between = torch.nn.Linear(5, 4, dtype=torch.float64), between
+        self.out = torch.nn.Linear(4, 1, dtype=torch.float64)
+
+    def forward(self, rows: Any) -> Any:
+        return self.out(self.between(torch.tanh(self.hidden(rows))))
+
+
+def of_rows(between: Any, inputs: Any = None, **options: bool) -> training.Torch:
+    random = np.random.default_rng(2)
+    given = torch.tensor(random.standard_normal((24, 5))) if inputs is None else inputs
+    return training.Torch(ROWS, Apart(between), given, **options)
+
+
+def test_a_module_of_rows_that_are_apart_is_run_for_those_with_a_gradient_alone() -> None:
+    ran: list[int] = []
+
+    class Counting(torch.nn.Identity):  # type: ignore[misc]
+        def forward(self, x: Any) -> Any:
+            ran.append(len(x))
+            return x
+
+    every, apart = of_rows(Counting()), of_rows(Counting(), apart=True)
+    theta = every.start(np.random.default_rng(0)) + 0.1
+    cotangent = np.where(np.arange(24) % 5 == 1, np.arange(24.0), 0.0)
+    ran.clear()
+    expected = every.pull(theta, cotangent)
+    assert apart.pull(theta, cotangent) == pytest.approx(expected, rel=1e-12, abs=1e-12)
+    assert ran == [24, 5] and np.abs(expected).max() > 1
+    assert not apart.pull(theta, np.zeros(24)).any() and len(ran) == 2
+    models = [dg.Model(TAGGER, {"net": p}, objective=training.Conditional()) for p in (every, apart)]
+    for m in models:
+        m.fit(tagged(), method="sgd", size=1, iterations=5, tolerance=0.0)
+    assert models[1].parameters["net"] == pytest.approx(models[0].parameters["net"], abs=1e-9)
+
+
+@pytest.mark.parametrize("between", [torch.nn.BatchNorm1d(4, dtype=torch.float64), torch.nn.LogSoftmax(0)])
+def test_rows_that_depend_on_each_other_are_not_apart(between: Any) -> None:
+    with pytest.raises(dg.Error, match="a row depends on its own inputs alone"):
+        of_rows(between, apart=True)
+
+
+def test_a_module_with_batch_normalisation_has_rows_apart_where_it_is_not_training() -> None:
+    assert of_rows(torch.nn.BatchNorm1d(4, dtype=torch.float64).eval(), apart=True).apart
+
+
+def test_rows_that_are_apart_need_inputs_of_their_own() -> None:
+    with pytest.raises(dg.Error, match="each of the 24 rows; input 0 has not"):
+        of_rows(torch.nn.Identity(), torch.zeros((3, 5)), apart=True)
+    with pytest.raises(dg.Error, match="apart=True needs inputs"):
+        training.Torch(ROWS, Scorer(), apart=True)
+
+
 def linear(**options: Any) -> dg.Model:
     weights = training.LogLinear(ROWS, lambda a, b: [f"{a}-{b}", b], **options)
     return dg.Model(TAGGER, {"w": weights}, objective=training.Conditional(), prior=training.L2(0.1))

@@ -23,22 +23,47 @@ class Torch(Parametrisation):
     is: put it into `eval()` mode if it has dropout, as each pass has to find the same function. `to_module` writes
     parameters into it.
 
+    With `apart=True` the number of a row has to depend on nothing but that row of each of `inputs`, which are tensors.
+    A gradient then runs the module for the rows alone that it is not zero for, such as those of a minibatch.
+
     For example, with a row of inputs for each row of `emit/2`:
     `Torch({"emit/2": rows}, torch.nn.Linear(8, 1, dtype=torch.float64), inputs)`.
     """
 
     @strict_options
-    def __init__(self, rows: Mapping[str, Any], module: Any, *inputs: Any, logs: bool = True) -> None:
+    def __init__(
+        self, rows: Mapping[str, Any], module: Any, *inputs: Any, logs: bool = True, apart: bool = False
+    ) -> None:
         self._torch = import_module("torch", "torch", "training.Torch")
         if not isinstance(module, self._torch.nn.Module):
             raise Error(f"a torch.nn.Module is wanted, not {shown(module)}")
         self.rows, self.module, self.inputs, self.logs = Rows(rows), module, inputs, yes_or_no("logs", logs)
+        self.apart = yes_or_no("apart", apart)
         self._named = [(name, p) for name, p in module.named_parameters() if p.requires_grad]
         if not self._named:
             raise Error("the module has no parameters that may be changed")
         self._parameters = [p for _, p in self._named]
         self.size = sum(p.numel() for p in self._parameters)
         self._start = np.concatenate([np.ravel(p.detach().cpu().double().numpy()) for p in self._parameters])
+        if self.apart:
+            self._check_apart()
+
+    def _check_apart(self) -> None:
+        """Raises Error for inputs without a row for each row, and where a row's number depends on other rows."""
+        count = len(self.rows)
+        for n, given in enumerate(self.inputs):
+            if not isinstance(given, self._torch.Tensor) or given.ndim == 0 or len(given) != count:
+                raise Error(f"apart=True needs inputs with a row for each of the {count:,} rows; input {n} has not")
+        if not self.inputs:
+            raise Error(f"apart=True needs inputs: tensors with a row for each of the {count:,} rows")
+        some = np.arange(0, count, 2)
+        with self._torch.no_grad():
+            among, alone = self._scores(self._start)[some], self._scores(self._start, some)
+        if not self._torch.allclose(among, alone, rtol=1e-3, atol=1e-3, equal_nan=True):
+            raise Error(
+                "apart=True is for modules where the number of a row depends on its own inputs alone; this one gives "
+                "others where fewer rows are run, as batch normalisation, dropout, or a sum over rows would"
+            )
 
     def to_module(self, theta: Doubles) -> Any:
         """The module, with these parameters in it."""
@@ -50,13 +75,17 @@ class Torch(Parametrisation):
                 begin += p.numel()
         return self.module
 
-    def _scores(self, theta: Doubles) -> Any:
+    def _scores(self, theta: Doubles, used: Any = None) -> Any:
+        """What the module gives for all rows, or for some."""
         module = self.to_module(theta)
+        inputs, count = self.inputs, len(self.rows)
+        if used is not None:
+            inputs, count = tuple(x[self._torch.as_tensor(used, device=x.device)] for x in inputs), len(used)
         try:
-            found = module(*self.inputs)
+            found = module(*inputs)
         except (TypeError, ValueError, RuntimeError, IndexError) as error:
             raise Error(f"the module cannot be run on its inputs: {raised(error)}") from error
-        if isinstance(found, Mapping):
+        if isinstance(found, Mapping) and not self.apart:
             if set(found) != set(self.rows.keys):
                 given = ", ".join(map(str, found)) or "nothing"
                 raise Error(f"the module gives tensors for {given}; the rows are of {', '.join(self.rows.keys)}")
@@ -64,8 +93,8 @@ class Torch(Parametrisation):
         if not isinstance(found, self._torch.Tensor):
             raise Error(f"the module gives {shown(found)}, and not a tensor with a number for each row")
         found = found.reshape(-1)
-        if len(found) != len(self.rows):
-            raise Error(f"the module gives {len(found):,} numbers for {len(self.rows):,} rows")
+        if len(found) != count:
+            raise Error(f"the module gives {len(found):,} numbers for {count:,} rows")
         return found
 
     def start(self, random: np.random.Generator) -> Doubles:
@@ -91,8 +120,14 @@ class Torch(Parametrisation):
         return np.concatenate([np.ravel(g.detach().cpu().double().numpy()) for g in parts])
 
     def pull(self, theta: Doubles, cotangent: Doubles) -> Doubles:
-        scores = self._scores(theta)
-        return self._flat(self._grad(scores, self._like(cotangent, scores)))
+        if not self.apart:
+            scores = self._scores(theta)
+            return self._flat(self._grad(scores, self._like(cotangent, scores)))
+        used = np.flatnonzero(cotangent)
+        if not len(used):
+            return np.zeros(self.size)
+        scores = self._scores(theta, used)
+        return self._flat(self._grad(scores, self._like(cotangent[used], scores)))
 
     def _along(self, parts: list[Any], tangent: Doubles) -> Any:
         """The inner product of gradients with a direction."""
