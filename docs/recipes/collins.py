@@ -20,20 +20,20 @@ from dynagrad import training
 
 SMOOTHING = """
 :- input word/2, tag/2.               % word(H,W): W is the word at position H; tag(H,U): its tag
-:- input often/5, by_word/6, by_tag/6, by_frame/5, joined/6, pair/6, unigram/2, context/3, kind/4.
+:- input often/5, by_word/6, by_tag/6, by_frame/5, joined/6, pair/6, unigram/2, context/4, kind/5.
 :- distribution trust(E,B,L) given E,B.   % in a history that was seen B often, so much is said by level L
 
 % A frame F is a phrase with a head child, such as np/npb. modify(F,H,S,D,M,T): where its head word is at H, it has on
 % the side S a modifier M whose head has tag T, or no more (stop). D: it is the nearest one there (near), or not (far).
 seen(F,H,S,D,B) += word(H,W) * often(F,W,S,D,B).
-seen(F,H,S,D,0) += word(H,W) * context(F,S,D) for not often(F,W,S,D,_).
+seen(F,H,S,D,0) += word(H,W) * tag(H,U) * context(F,U,S,D) for not often(F,W,S,D,_).
 modify(F,H,S,D,M,T) += seen(F,H,S,D,B) * trust(label,B,word)  * by_word(F,W,S,D,M,T) * word(H,W).
 modify(F,H,S,D,M,T) += seen(F,H,S,D,B) * trust(label,B,tag)   * by_tag(F,U,S,D,M,T) * tag(H,U).
 modify(F,H,S,D,M,T) += seen(F,H,S,D,B) * trust(label,B,frame) * by_frame(F,S,D,M,T).
 
 % choose(F,H,S,M,N): the head word of that modifier is the one at N.
 known(F,H,S,M,T,B) += word(H,W) * joined(F,W,S,M,T,B).
-known(F,H,S,M,T,0) += word(H,W) * kind(F,S,M,T) for not joined(F,W,S,M,T,_).
+known(F,H,S,M,T,0) += word(H,W) * tag(H,U) * kind(F,U,S,M,T) for not joined(F,W,S,M,T,_).
 choose(F,H,S,M,N) += known(F,H,S,M,T,B) * trust(word,B,word) * pair(F,W,S,M,T,V) * word(H,W) * word(N,V) * tag(N,T).
 choose(F,H,S,M,N) += known(F,H,S,M,T,B) * trust(word,B,tag)  * unigram(T,V) * word(N,V) * tag(N,T).
 """
@@ -166,8 +166,12 @@ def counted(trees: Sequence[Sentence], words: bool = True) -> Facts:
     found = {key: ratios(counts[key], n) for key, n in given.items()}
     found["often/5"] = [(*history, bucket(n)) for history, n in totals(counts["by_word/6"], 4).items()]
     found["joined/6"] = [(*history, bucket(n)) for history, n in totals(counts["pair/6"], 5).items()]
-    found["context/3"] = list(totals(counts["by_frame/5"], 3))
-    found["kind/4"] = list(dict.fromkeys((f, s, m, t) for f, s, _, m, t in counts["by_frame/5"] if m != "stop"))
+    fits: dict[str, set[str]] = defaultdict(set)  # the tags of the heads of each frame
+    for f, u, *_ in counts["by_tag/6"]:
+        fits[f].add(u)
+    kinds = dict.fromkeys((f, s, m, t) for f, s, _, m, t in counts["by_frame/5"] if m != "stop")
+    found["context/4"] = [(f, u, s, d) for f, s, d in totals(counts["by_frame/5"], 3) for u in sorted(fits[f])]
+    found["kind/5"] = [(f, u, *rest) for f, *rest in kinds for u in sorted(fits[f])]
     return found if words else found | {key: [] for key in ("by_word/6", "often/5", "pair/6", "joined/6")}
 
 
