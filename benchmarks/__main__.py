@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from . import (
+    collins,
     compiled,
     compiling,
     cycles,
@@ -61,6 +62,7 @@ BENCHMARKS: dict[str, Callable[[], list[Row]]] = {
     "stream": training.memory,
     "folds": folds.folds,
     "nltk": folds.beside_nltk,
+    "heads": collins.wsj,
 }
 HEADINGS = ("what", "own", "peer", "its", "ratio", "target", "verdict", "command")
 
