@@ -33,6 +33,7 @@ import dynagrad.numpy
 from dynagrad import cli, training
 from dynagrad.languages import dvl, pullback
 from dynagrad.rules import check, parse
+from dynagrad.training.methods import METHODS, TOLD, stochastic
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
@@ -204,6 +205,15 @@ def test_every_declaration_of_the_table_parses() -> None:
     assert len(table) == 14
     for declaration in table:
         parse(declaration.replace("\\|", "|"))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_of_training_is_there_with_its_options(method: str) -> None:
+    page = PAGES["docs/rules/training.md"]
+    named = [name for name in inspect.signature(METHODS[method]).parameters if name not in TOLD]
+    own = [*named[:-1], *stochastic.RULES[method].options] if method in stochastic.RULES else named
+    assert f'`"{method}"`' in page
+    assert not [name for name in own if not re.search(rf"`{name}\b", page)]
 
 
 # -- the table of edges ------------------------------------------------------------------------------------------------

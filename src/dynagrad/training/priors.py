@@ -46,8 +46,8 @@ class Dirichlet(Prior):
     """A Dirichlet prior on each group: the density is the product of p ** (alpha - 1).
 
     `alpha` is a number, a function of a row's arguments, or a dict from names of parameters to numbers. Above one it
-    adds pseudo-counts. Below one the density has
-    no finite maximum: only variational Bayes (`method="variational"`) takes that.
+    adds pseudo-counts. Below one the density has no finite maximum: only variational Bayes (`method="variational"`)
+    takes that.
     """
 
     alpha: float | Callable[..., float] | Mapping[str, float] = 1.0
