@@ -129,7 +129,8 @@ def test_dev_decides_what_is_kept_and_when_to_stop() -> None:
     scores = [r.dev for r in fit.history]
     best = max(s for s in scores if s is not None)
     assert fit.stopped == "dev" and len(scores) == scores.index(best) + 4
-    assert m.score(DATA[2:3]) == best
+    assert fit.best is not None and m.score(DATA[2:3]) == fit.best.dev == best
+    assert m.fit(DATA, iterations=2).best is None
 
 
 def test_held_out_examples_that_no_longer_count_are_no_gain() -> None:
@@ -138,4 +139,4 @@ def test_held_out_examples_that_no_longer_count_are_no_gain() -> None:
     heads, tails = {"seen/1": [("h",)]}, {"seen/1": [("t",)]}
     fit = m.fit([heads], [heads, tails], method="sgd", iterations=4, missing="skip", rate=lambda k: 1e5 if k else 0.1)
     assert [r.dev for r in fit.history][1:] == [0.0, 0.0, 0.0]  # of heads alone
-    assert m.score([heads, tails]) == fit.history[0].dev
+    assert fit.best == fit.history[0] and m.score([heads, tails]) == fit.best.dev

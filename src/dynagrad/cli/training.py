@@ -174,8 +174,8 @@ def train(
         typer.echo(f"wrote {save_to}", err=True)
     count = len(fit.history)
     steps = f"{count:,} iteration{'' if count == 1 else 's'}"
-    scores = [r.dev for r in fit.history if r.dev is not None]
-    held = f", held out {max(scores):.10g}" if scores else ""
+    score = None if fit.best is None else fit.best.dev
+    held = "" if score is None else f", held out {score:.10g}"
     typer.echo(f"{fit.method}: {steps}, objective {fit.objective:.10g}{held}, stopped: {fit.stopped}")
 
 

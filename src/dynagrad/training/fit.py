@@ -183,4 +183,5 @@ def run(
             watcher.close()
             if watcher.history:
                 keep(watcher.theta if watcher.best is None else watcher.best.theta)
-    return Fit(name, tuple(watcher.history), watcher.stopped or "method")
+    best = None if watcher.best is None else watcher.history[watcher.best.step - 1]
+    return Fit(name, tuple(watcher.history), watcher.stopped or "method", best)

@@ -69,6 +69,8 @@ class Fit:
     method: str
     history: tuple[Record, ...]
     stopped: str
+    best: Record | None = None
+    """The step that was best on held-out data, whose parameters the model has; None where there were no such data."""
 
     @property
     def converged(self) -> bool:
