@@ -216,6 +216,11 @@ def test_every_method_of_training_is_there_with_its_options(method: str) -> None
     assert not [name for name in own if not re.search(rf"`{name}\b", page)]
 
 
+def test_every_name_of_training_is_spoken_of_where_it_is_explained() -> None:
+    page = PAGES["docs/rules/training.md"]
+    assert not [name for name in training.__all__ if not re.search(rf"\b{name}\b", page)]
+
+
 # -- the table of edges ------------------------------------------------------------------------------------------------
 
 

@@ -182,8 +182,18 @@ def _same(before: _State, now: _State) -> None:
 def read_examples(path: str | Path) -> Iterator[Example]:
     """Examples from a file with a JSON object on each line, or from a folder: in the order of their names.
 
-    In a folder each file that ends in `.jsonl` has examples, and each folder is an example: its files are the facts of
+    A line has a list of rows for each predicate, `{"word/2": [[0, "dogs"]]}`, or `"facts"` with such an object, and
+    perhaps `"observed"`, `"weight"` and `"name"`. A list in a row is a list, and `{"f": ["a"]}` the term `f(a)`. In a
+    folder each file that ends in `.jsonl` has examples, and each folder is an example: its files are the facts of
     predicates, `word.3.tsv` of `word/3`.
+
+    Raises `FactError`, with the file and the line, for what is no example.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "one.jsonl"
+    >>> _ = path.write_text('{"facts": {"word/2": [[0, "dogs"]]}, "name": "the first"}')
+    >>> [(example.name, example.facts) for example in read_examples(path)]
+    [('the first', {'word/2': [(0, 'dogs')]})]
     """
     if not isinstance(path, str | Path) or "\0" in str(path):
         raise FactError(f"examples are read from the path of a file or a folder, not {shown(path)}")

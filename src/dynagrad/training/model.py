@@ -199,7 +199,17 @@ class Model:
 
     @public
     def score(self, data: Any, *, missing: str = "warn", threads: int | None = None, executor: Any = None) -> float:
-        """The objective of data, without priors: the log-likelihood unless the model has another."""
+        """The objective of data, without priors: the log-likelihood unless the model has another.
+
+        `missing` says what is done about examples whose goal is not derived, `threads` and `executor` who does the
+        work: as for `fit`. Raises `QueryError` where no example counts.
+
+        >>> import dynagrad as dg
+        >>> text = ":- semiring real. :- distribution toss(S). goal += toss(S) * seen(S)."
+        >>> coin = dg.Model(text, {"toss/1": [("h",), ("t",)]})
+        >>> round(coin.score([{"seen/1": [("h",)]}]), 6)  # the log of a half
+        -0.693147
+        """
         _check_missing(missing)
         with workers_of(threads, executor) as workers:
             problem = Problem(self._spec, DataPasses(data), workers, missing)
@@ -207,7 +217,16 @@ class Model:
 
     @public
     def predict(self, facts: Mapping[str, Any], query: str | None = None) -> Derivation:
-        """The best derivation of the goal, or of another item, for some facts."""
+        """The best derivation of the goal, or of another item, for some facts.
+
+        Raises `QueryError` where the item is not derived.
+
+        >>> import dynagrad as dg
+        >>> text = ":- semiring real. :- distribution toss(S). goal += toss(S) * seen(S)."
+        >>> coin = dg.Model(text, {"toss/1": [("h", 3.0), ("t", 1.0)]})
+        >>> coin.predict({"seen/1": [("h",), ("t",)]}).weight
+        0.75
+        """
         return self.bound.run(facts).best(self._spec.goal if query is None else query)
 
     @public

@@ -111,7 +111,11 @@ class Vocabulary:
 def vocabulary(
     words: Iterable[str] | Mapping[str, float], least: int = 2, classes: Callable[[str], str] = word_class
 ) -> Vocabulary:
-    """The words that stand at least so often in data, or have such a count."""
+    """The words that stand at least so often in data, or have such a count.
+
+    >>> sorted(vocabulary(["the", "the", "dog"]).words), sorted(vocabulary({"the": 7, "dog": 3}, least=3).words)
+    (['the'], ['dog', 'the'])
+    """
     if isinstance(words, str | bytes) or not isinstance(words, Iterable):
         raise Error(f"vocabulary takes words one by one, or their counts, not {shown(words)}")
     least = whole_number("least", least, 1)
