@@ -87,7 +87,7 @@ def train(
         ),
     ] = None,
     method: Annotated[
-        str | None, typer.Option(help="How parameters are improved: em, l-bfgs, adam, ...  [default: em]")
+        str | None, typer.Option(help="How parameters are improved: em, gis, l-bfgs, adam, and others.  [default: em]")
     ] = None,
     iterations: Annotated[int | None, typer.Option(min=1, help="The most steps.  [default: 100]")] = None,
     tolerance: Annotated[

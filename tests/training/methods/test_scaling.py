@@ -143,6 +143,9 @@ def test_where_iterative_scaling_has_no_formula_it_says_so() -> None:
         of(training.LogLinear(rows, given=0)).fit(data, method="iis")
     with pytest.raises(dg.Error, match="for weights that are normalised"):
         of(training.LogLinear(rows)).fit(data, method="gis")
+    for method in ("gis", "iis"):
+        with pytest.raises(dg.Error, match=f"here {method} has no use for it"):
+            of(training.LogLinear(rows, given=0)).fit(data, method=method, total=1.0)
     with pytest.raises(dg.Error, match="log-linear weights, and w has others"):
         of(training.Distribution(rows, given=0)).fit(data, method="gis")
     with pytest.raises(dg.Error, match="takes Gaussian priors"):

@@ -44,7 +44,7 @@ def run_examples(
     if threads is not None:
         threads = whole_number("threads", threads)
     examples = list(examples)
-    count, scale_ = len(examples), binding.context.scale
+    count, scale = len(examples), binding.context.scale
     threads = max(1, min(threads or os.cpu_count() or 1, count))
     free = limits == Limits()
     limits = replace(limits, share=threads)
@@ -52,15 +52,15 @@ def run_examples(
     keys: list[str] = []
     own_keys: list[str] = []  # those whose facts each example brings
     if gradient is not None:
-        goal = BatchObjective.read(scale_, query, objective, cotangents, count)
+        goal = BatchObjective.read(scale, query, objective, cotangents, count)
         keys = _keys_of(binding, gradient, examples)
         own_keys = [key for key in keys if key not in binding.given]
-        sums = Sums(scale_, [binding.given[key] for key in keys if key not in own_keys])
+        sums = Sums(scale, [binding.given[key] for key in keys if key not in own_keys])
         binding.keep_tapes()
     elif cotangents is not None or not isinstance(objective, str) or objective != "sum":
         raise Error('objective and cotangents are about a gradient; ask for one with gradient=["rewrite/3"]')
     work = Work(binding, chart_of, examples, query, goal, sums, own_keys, limits, wanted, cache)
-    doubles = scale_.shape == "float" and scale_.width == 1
+    doubles = scale.shape == "float" and scale.width == 1
     if free and doubles and query is not None and wanted is None and not own_keys and not binding.context.externals:
         results, parts = in_parts(work, threads)
     else:
@@ -70,10 +70,10 @@ def run_examples(
     best = () if wanted is None or wanted.best is None else tuple(None if d is None else d[0] for d in listed)
     drawn = () if wanted is None or wanted.sample is None else tuple(None if d is None else d[1] for d in listed)
     if sums is None:
-        return with_derivations(batch_of(results, scale_, query), best, drawn)
+        return with_derivations(batch_of(results, scale, query), best, drawn)
     own: dict[str, Any] = {key: [None if p is None else p[n] for p in parts] for n, key in enumerate(own_keys)}
     found_by = {**sums.tables(), **own}
-    batch = batch_of(results, scale_, query, make_batchgradient({key: found_by[key] for key in keys}))
+    batch = batch_of(results, scale, query, make_batchgradient({key: found_by[key] for key in keys}))
     return with_derivations(batch, best, drawn)
 
 

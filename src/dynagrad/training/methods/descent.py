@@ -214,6 +214,11 @@ def _run(
     options: Mapping[str, Any] | None,
     fold: Callable[[Doubles], Doubles],
 ) -> Theta:
+    """Runs scipy's method on `negative`, and again from where it ended while that fails and still gets lower.
+
+    `fold` makes parameters of the numbers that scipy has: one for each, or two where there is an L1 prior.
+    The observer is told of each step that it does not know from a checkpoint.
+    """
     last: list[Theta] = [unravelled(fold(start), like)]
     seen: dict[bytes, tuple[float, float, Doubles]] = {}
     steps, rejected, at = 0, 0, start.tobytes()

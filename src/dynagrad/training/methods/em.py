@@ -67,6 +67,7 @@ def check(spec: Specification) -> None:
 
 
 def _least(value: Expression) -> float:
+    """The least number in the value of a rule, or 0."""
     match value:
         case Numeral(value=number):
             return float(number)
@@ -177,6 +178,7 @@ def batch(problem: Problem, theta: Theta, observe: Observe, state: Mapping[str, 
 
 
 def _climb(problem: Problem, theta: Theta, observe: Observe, state: Mapping[str, Any], what: str) -> Theta:
+    """E and M steps over all data; `what` is the objective in messages, which must not fall."""
     maximise, before = Maximiser(problem.spec), Reached.read(state)
     while True:
         value, totals = problem.objective(theta)
@@ -241,6 +243,7 @@ def _pseudo(spec: Specification, name: str, theta: Theta, alphas: Doubles) -> Do
 
 
 def _mean_logs(p: Distribution, held: Doubles) -> Doubles:
+    """E[log p] of each parameter, by the Dirichlets that are held."""
     assert p.groups is not None
     found: Doubles = digamma(held) - digamma(p.groups.totals(held))[p.groups.group]
     return found
@@ -369,6 +372,7 @@ def incremental(problem: Problem, theta: Theta, observe: Observe, state: Mapping
 
 
 def _sum(counts: Sequence[Mapping[str, Doubles]]) -> dict[str, Doubles]:
+    """The counts of all shards."""
     return {key: np.add.reduce([c[key] for c in counts]) for key in counts[0]} if counts else {}
 
 

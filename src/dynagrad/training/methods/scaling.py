@@ -67,6 +67,8 @@ def scale(
         )
     if whole and method == "iis":
         raise Error("iis needs the features of each derivation where these are normalised as wholes; use method='gis'")
+    if total is not None and not whole:
+        raise Error(f"total is about derivations that are normalised as wholes; here {method} has no use for it")
     if whole:
         most = _most(problem) if total is None else bounded_number("total", total, 0.0, above=True)
     before = Reached.read(state)
@@ -172,7 +174,9 @@ def _row_totals(p: Any) -> Doubles:
 # -- solving them ------------------------------------------------------------------------------------------------------
 
 STEPS = 100
+"""The most steps of Newton's method; twice as many where it is kept between bounds."""
 NEAR = 1e-13
+"""How small its last step has to be, relative to the change of the weights that is sought, or to one."""
 
 
 def _solved(p: LogLinear, theta: Doubles, equation: _Equation, prior: Gaussian | None) -> Doubles:
