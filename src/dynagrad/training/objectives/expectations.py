@@ -5,20 +5,25 @@ Each is a derivative of log Z along a direction, and its gradient a product with
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ...calls import strict_options_class
 from ...charts.binding.context import read_facts
+from ...charts.derivatives.function import Function
 from ...charts.program import Program, binding_of, context_of, in_probabilities
 from ...errors import Error
 from ...facts.readers import read
 from ...rules.syntax import Application, Expression, Numeral
 from ..examples import Example
+from ..parameters.rows import Doubles
 from ..totals import Totals
 from .evaluation import Task, cost_key, first_order, must_have, totals_of
+
+_Along = tuple[Function, list[Doubles], list[Doubles]]
+"""log Z as a function of log weights, first those of parameters; where it is looked at; and along what."""
 
 
 @strict_options_class
@@ -42,28 +47,18 @@ class Risk:
         if task.semiring != "log":
             raise Error(f"expected loss is a derivative of log Z: it needs a program in `log`, not {task.semiring}")
         first_order(task, "expected loss")
-        values = np.full(len(examples), np.nan)
-        failures: dict[int, Exception] = {}
-        gradient = {key: np.zeros(len(numbers)) for key, numbers in task.weights.items()} if task.gradient else {}
-        for n, example in enumerate(examples):
-            try:
-                losses = read(self.cost, example.clamped.get(self.cost, ()))
-                facts = {**example.clamped, self.cost: replace(losses, values=None)}
-                f = task.bound.function(task.goal, [*task.keys, self.cost], facts)
-                here = [*task.weights.values(), np.zeros(losses.count)]
-                sizes = np.ones(losses.count) if losses.values is None else losses.values
-                along = [*(np.zeros(len(x)) for x in task.weights.values()), sizes]
-                total, expected = f.jvp(here, along)
-                if total == -np.inf:
-                    continue
-                values[n] = -expected
-                slopes = f.hvp(here, along) if task.gradient else ()
-            except (Error, ArithmeticError) as error:
-                failures[n] = error
-                continue
-            for key, numbers in zip(gradient, slopes, strict=False):  # the last one is by the losses
-                gradient[key] -= example.weight * np.ravel(numbers)
-        return totals_of(examples, values, gradient, failures)
+
+        def along_of(example: Example) -> _Along:
+            losses = read(self.cost, example.clamped.get(self.cost, ()))
+            facts = {**example.clamped, self.cost: replace(losses, values=None)}
+            sizes = np.ones(losses.count) if losses.values is None else losses.values
+            return (
+                task.bound.function(task.goal, [*task.keys, self.cost], facts),
+                [*task.weights.values(), np.zeros(losses.count)],
+                [*(np.zeros(len(x)) for x in task.weights.values()), sizes],
+            )
+
+        return _less_expected(task, examples, along_of, with_total=False)
 
 
 @dataclass(frozen=True)
@@ -83,27 +78,38 @@ class Entropy:
         without_constants(task.bound.program, "the entropy")
         program = task.bound.program
         bound = {key: r for key, r in binding_of(task.bound).given.items() if key not in task.weights}
-        values = np.full(len(examples), np.nan)
-        failures: dict[int, Exception] = {}
-        gradient = {key: np.zeros(len(x)) for key, x in task.weights.items()} if task.gradient else {}
-        for n, example in enumerate(examples):
-            try:
-                given = {**bound, **read_facts(context_of(program), example.facts, in_probabilities(program))}
-                fixed = {key: r for key, r in given.items() if r.values is not None and r.count}
-                f = task.bound.function(task.goal, [*task.keys, *fixed], example.facts)
-                here = [*task.weights.values(), *(np.asarray(r.values, np.float64) for r in fixed.values())]
-                along = [np.where(np.isfinite(x), x, 0.0) for x in here]  # what is impossible is in no derivation
-                total, expected = f.jvp(here, along)
-                if total == -np.inf:
-                    continue
-                values[n] = total - expected
-                slopes = f.hvp(here, along) if task.gradient else ()
-            except (Error, ArithmeticError) as error:
-                failures[n] = error
+
+        def along_of(example: Example) -> _Along:
+            given = {**bound, **read_facts(context_of(program), example.facts, in_probabilities(program))}
+            fixed = {key: r for key, r in given.items() if r.values is not None and r.count}
+            here = [*task.weights.values(), *(np.asarray(r.values, np.float64) for r in fixed.values())]
+            along = [np.where(np.isfinite(x), x, 0.0) for x in here]  # what is impossible is in no derivation
+            return task.bound.function(task.goal, [*task.keys, *fixed], example.facts), here, along
+
+        return _less_expected(task, examples, along_of, with_total=True)
+
+
+def _less_expected(
+    task: Task, examples: Sequence[Example], along_of: Callable[[Example], _Along], with_total: bool
+) -> Totals:
+    """Minus the derivative of log Z along a direction, which each example has; or log Z itself less that."""
+    values = np.full(len(examples), np.nan)
+    failures: dict[int, Exception] = {}
+    gradient = {key: np.zeros(len(numbers)) for key, numbers in task.weights.items()} if task.gradient else {}
+    for n, example in enumerate(examples):
+        try:
+            f, here, along = along_of(example)
+            total, expected = f.jvp(here, along)
+            if total == -np.inf:
                 continue
-            for key, numbers in zip(gradient, slopes, strict=False):  # the others are by fixed facts
-                gradient[key] -= example.weight * np.ravel(numbers)
-        return totals_of(examples, values, gradient, failures)
+            values[n] = (total if with_total else 0.0) - expected
+            slopes = f.hvp(here, along) if task.gradient else ()
+        except (Error, ArithmeticError) as error:
+            failures[n] = error
+            continue
+        for key, numbers in zip(gradient, slopes, strict=False):  # the others are by facts that are no parameters
+            gradient[key] -= example.weight * np.ravel(numbers)
+    return totals_of(examples, values, gradient, failures)
 
 
 def without_constants(program: Program, what: str) -> None:
