@@ -53,9 +53,9 @@ _RUNTIME = frozenset(
     SolvedComponent Stack Status StretchOf System Table TableView Tape Terms Together Tropical Unlocked ValueReader
     Viterbi Watch Weights World __atomic_fetch_add __atomic_fetch_sub __attribute__ __builtin_add_overflow
     __builtin_expect __builtin_mul_overflow __builtin_prefetch __builtin_reduce_and a absolute add add_cells
-    add_each add_facts add_logs add_loop add_many add_one add_product add_row add_scaled add_shifted add_stretch
+    add_each add_facts add_logs add_loop add_one add_product add_row add_scaled add_shifted add_stretch
     add_together adjoints_side_by_side again alignas all all_finite all_zero allowed alone along anything apart
-    arguments arguments_of arrange as_double as_word at back_cells back_logs back_many back_one back_row back_scaled
+    arguments arguments_of arrange arrive_new as_double as_word at back_cells back_logs back_one back_row back_scaled
     back_shifted back_stretch back_to before begin better blank bound bound_of build build_dense build_hashed
     by_edge bytes call_guarded cell cell_of choose_units clear clock_gettime clock_ns close coarse_time column
     complete compress constant copy correct correct_transposed count counted cover create delete_rank difference

@@ -14,20 +14,19 @@
   KNOWN void seal<S>(ChartBase&, int64_t, Table&, const Array<S::Value>&, bool, bool);
 
 #define DYNAGRAD_ROWS(KNOWN, S)                                                                                   \
-  KNOWN void add_cells(const DenseOf<S::Value>&, int64_t, DenseOf<S::Value>&, int64_t, uint64_t, S::Value,       \
-                       ChartBase*, Arrive);                                                                      \
+  KNOWN void arrive_new(DenseOf<S::Value>&, int64_t, uint64_t, ChartBase*, Arrive);                              \
   KNOWN void add_shifted(const DenseOf<S::Value>&, int64_t, int64_t, DenseOf<S::Value>&, int64_t, S::Value,      \
                          ChartBase*, Arrive);                                                                    \
   KNOWN void add_facts(const Weights<S>::View&, int64_t, int64_t, DenseOf<S::Value>&, int64_t, S::Value, ChartBase*, \
                        Arrive);
 #define DYNAGRAD_ROWS_BACK(KNOWN, S)                                                         \
-  KNOWN double back_cells(const S::Value*, double*, const S::Value*, uint64_t, S::Value, double); \
   KNOWN double back_shifted(const DenseOf<S::Value>&, int64_t, int64_t, double*, const S::Value*, S::Value);
 
 #define DYNAGRAD_FORWARD_Real(KNOWN) DYNAGRAD_OF(KNOWN, Real) DYNAGRAD_ROWS(KNOWN, Real) KNOWN struct Together<double>;
 #define DYNAGRAD_FORWARD_Plain(KNOWN) DYNAGRAD_OF(KNOWN, Plain)
 #define DYNAGRAD_FORWARD_Log(KNOWN)                                      \
   DYNAGRAD_OF(KNOWN, Log)                                                \
+  KNOWN void add_cells(Log::Value*, const Log::Value*, uint64_t, Log::Value); \
   KNOWN void add_scaled(Log::Value*, Mantissas, int64_t, Log::Value);    \
   KNOWN void add_scaled(Log::Value*, Apart, int64_t, Log::Value);        \
   KNOWN struct Together<Log::Value>;                                     \
@@ -42,6 +41,7 @@
 #define DYNAGRAD_BACK_Log(KNOWN)                                                                        \
   KNOWN struct Cotangents<Log, Posterior>;                                                              \
   KNOWN struct Cotangents<Log, Log>;                                                                    \
+  KNOWN double back_cells(const Log::Value*, double*, const Log::Value*, uint64_t, Log::Value, double); \
   KNOWN double back_scaled(Mantissas, int64_t, double*, const Log::Value*, Log::Value);                 \
   KNOWN double back_scaled(Apart, int64_t, double*, const Log::Value*, Log::Value);                     \
   DYNAGRAD_ROWS_BACK(KNOWN, Log)

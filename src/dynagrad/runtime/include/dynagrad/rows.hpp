@@ -129,8 +129,6 @@ DYNAGRAD_EIGHT void add_logs(Log::Value* __restrict y, Row x, int64_t n, Log::Va
 }
 template <class Row>
 __attribute__((noinline)) void add_scaled(Log::Value* y, Row x, int64_t n, Log::Value w) { add_logs(y, x, n, w); }
-DYNAGRAD_EIGHT void add_many(double* y, const double* x, int64_t n, double w) { add_scaled(y, x, n, w); }
-DYNAGRAD_EIGHT void add_many(Log::Value* y, const Log::Value* x, int64_t n, Log::Value w) { add_logs(y, Items{x}, n, w); }
 inline void add_scaled(double* y, const double* x, int64_t at, int64_t n, double w) {
   add_scaled(y, x + at, n, w);
 }
@@ -153,21 +151,23 @@ DYNAGRAD_EIGHT void cover(uint64_t there, Many many, One one) {
 struct ChartBase;
 using Arrive = void (ChartBase::*)(int64_t first, uint64_t cells);
 
-// The entries `there` of the 64 cells from a on, times w, are added to those from b on. In a function of their own, as
-// what follows, that is compiled once.
+// Those `fresh` of 64 cells from b on are items now. In a function of its own, as what follows, that is compiled once.
 template <class Value, class Chart>
-__attribute__((noinline)) void add_cells(const DenseOf<Value>& from, int64_t a, DenseOf<Value>& to, int64_t b,
-                                         uint64_t there, Value weight, Chart* chart, Arrive arrive) {
-  chart->report.updates += __builtin_popcountll(there);
-  const uint64_t fresh = chart->allowed(there & ~to.seen.word(b, 64));
-  if (fresh) {
-    to.seen.merge(b, fresh);
-    (chart->*arrive)(b, fresh);
-  }
-  const Value w = settled(weight), *const x = from.value.data + a;
-  Value* const y = to.value.data + b;
-  cover<Value>(there, [&](int64_t i, int64_t n) { add_many(y + i, x + i, n, w); },
-               [&](int64_t i) { add_one(y[i], x[i], w); });
+__attribute__((noinline)) void arrive_new(DenseOf<Value>& to, int64_t b, uint64_t fresh, Chart* chart, Arrive arrive) {
+  fresh = chart->allowed(fresh);
+  if (!fresh) return;
+  to.seen.merge(b, fresh);
+  (chart->*arrive)(b, fresh);
+}
+// The entries `there` of 64, times w, are added. In `real` that is so little that a call would cost as much.
+DYNAGRAD_EIGHT void add_cells(double* y, const double* x, uint64_t there, double w) {
+  cover<double>(there, [&](int64_t i, int64_t n) { add_scaled(y + i, x + i, n, w); },
+                [&](int64_t i) { add_one(y[i], x[i], w); });
+}
+template <class Value>
+__attribute__((noinline)) void add_cells(Value* y, const Value* x, uint64_t there, Value w) {
+  cover<Value>(there, [&](int64_t i, int64_t n) { add_logs(y + i, Items{x + i}, n, w); },
+                    [&](int64_t i) { add_one(y[i], x[i], w); });
 }
 template <class Value, class Chart>
 __attribute__((noinline)) void add_shifted(const DenseOf<Value>& from, int64_t a, int64_t length, DenseOf<Value>& to,
@@ -189,10 +189,16 @@ inline void add_row(const From& from, int64_t a, DenseOf<Value>& to, int64_t b, 
                     Program* program, void (Program::*arrive)(int64_t, uint64_t)) {
   ChartBase* const chart = program;
   const int64_t length = from.row_length();
-  if (shift) return add_shifted(from, a, length, to, b + shift, weight, chart, static_cast<Arrive>(arrive));
-  for (int64_t base = 0; base < length; base += 64)
-    if (const uint64_t there = from.popped.word(a + base, length - base))
-      add_cells(from, a + base, to, b + base, there, weight, chart, static_cast<Arrive>(arrive));
+  if (__builtin_expect(shift != 0, 0))
+    return add_shifted(from, a, length, to, b + shift, weight, chart, static_cast<Arrive>(arrive));
+  for (int64_t base = 0; base < length; base += 64) {
+    const uint64_t there = from.popped.word(a + base, length - base);
+    if (!there) continue;
+    program->report.updates += __builtin_popcountll(there);
+    if (const uint64_t fresh = there & ~to.seen.word(b + base, 64))
+      arrive_new(to, b + base, fresh, chart, static_cast<Arrive>(arrive));
+    add_cells(to.value.data + b + base, from.value.data + a + base, there, settled(weight));
+  }
 }
 
 // The n cells of `to` from b on are reached. Items that are new there arrive.
@@ -375,12 +381,6 @@ template <class Row>
 __attribute__((noinline)) double back_scaled(Row x, int64_t n, double* gx, const Log::Value* h, Log::Value w) {
   return back_logs(x, n, gx, h, w);
 }
-DYNAGRAD_EIGHT double back_many(const double* x, int64_t n, double* gx, const double* gy, double w) {
-  return back_scaled(x, n, gx, gy, w);
-}
-DYNAGRAD_EIGHT double back_many(const Log::Value* x, int64_t n, double* gx, const Log::Value* h, Log::Value w) {
-  return back_logs(Items{x}, n, gx, h, w);
-}
 inline double back_scaled(const double* x, int64_t at, int64_t n, double* gx, const double* gy, double w) {
   return back_scaled(x + at, n, gx + at, gy, w);
 }
@@ -391,12 +391,16 @@ inline double back_scaled(const Weights<Log>::View& x, int64_t at, int64_t n, do
 }
 
 // The backward twins of the above. Values and adjoints are given from their first cells on. `dot` is the sum so far.
-template <class Value, class Adjoint>
-__attribute__((noinline)) double back_cells(const Value* x, double* gx, const Adjoint* gy, uint64_t there, Value weight,
+DYNAGRAD_EIGHT double back_cells(const double* x, double* gx, const double* gy, uint64_t there, double w, double dot) {
+  cover<double>(there, [&](int64_t i, int64_t n) { dot += back_scaled(x + i, n, gx + i, gy + i, w); },
+                [&](int64_t i) { dot += back_one(x[i], gx[i], gy[i], w); });
+  return dot;
+}
+template <class Value>
+__attribute__((noinline)) double back_cells(const Value* x, double* gx, const Value* h, uint64_t there, Value w,
                                             double dot) {
-  const Value w = settled(weight);
-  cover<Value>(there, [&](int64_t i, int64_t n) { dot += back_many(x + i, n, gx + i, gy + i, w); },
-               [&](int64_t i) { dot += back_one(x[i], gx[i], gy[i], w); });
+  cover<Value>(there, [&](int64_t i, int64_t n) { dot += back_logs(Items{x + i}, n, gx + i, h + i, w); },
+                    [&](int64_t i) { dot += back_one(x[i], gx[i], h[i], w); });
   return dot;
 }
 template <class Value, class Adjoint>
@@ -419,7 +423,7 @@ inline double back_row(const From& from, int64_t a, double* gx, const DenseOf<Va
   double dot = 0;
   for (int64_t base = 0; base < length; base += 64)
     if (const uint64_t there = from.popped.word(a + base, length - base))
-      dot = back_cells(from.value.data + a + base, gx + a + base, gy + b + base, there, weight, dot);
+      dot = back_cells(from.value.data + a + base, gx + a + base, gy + b + base, there, settled(weight), dot);
   return dot;
 }
 
