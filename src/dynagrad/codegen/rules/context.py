@@ -123,14 +123,17 @@ class ClassContext:
         """The level of an item with arguments a0, a1, ..."""
         text = "0"
         for f, form in enumerate(stage.forms):
-            terms = [f"{form.constant.get(table.key, 0)} - low{stage.number}_{f}"]
+            constant = form.constant.get(table.key, 0)
+            terms = []
             for i, c in form.coefficients.get(table.key, ()):
                 code = f"a{i}"
                 if self.plan.summary.domains[table.domains[i]].kind == "atom":
                     code = f"(*world->rank[{table.domains[i]}])[a{i}]"
                 times = "" if abs(c) == 1 else f"{abs(c)} * "
                 terms.append(f"{'+' if c > 0 else '-'} {times}(int64_t){code}")
-            value = " ".join(terms)
+            if constant:
+                terms.append(f"{'+' if constant > 0 else '-'} {abs(constant)}")
+            value = " ".join([*terms, f"- low{stage.number}_{f}"]).removeprefix("+ ")
             text = f"({value})" if f == 0 else f"({text} * span{stage.number}_{f} + ({value}))"
             if f == 0 and len(stage.forms) > 1:
                 text = f"({level_type(stage)}){text}"

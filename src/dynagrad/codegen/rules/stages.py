@@ -485,15 +485,17 @@ def _stage(context: ClassContext, stage: Stage) -> None:
         else:
             out.line(resting.next_pop(plan, stage, convergence.estimates(plan, stage)))
         out.line("const int64_t pops = report.pops;")
-        out.open("switch (table_of(next))")
-        for key in stage.keys:
-            table = plan.tables[key]
-            if not table.sink:
-                name = context.names.table[key]
-                row = rows and plan.pops_rows(key)
-                pop = f"pop_row_{name}(cell_of(next), cells)" if row else f"pop_{name}(cell_of(next))"
-                out.line(f"case {table.number}: {pop}; break;")
-        out.close()
+        pops = {}
+        for table in (plan.tables[key] for key in stage.keys if not plan.tables[key].sink):
+            name = context.names.table[table.key]
+            row = rows and plan.pops_rows(table.key)
+            pops[table.number] = f"pop_row_{name}(cell_of(next), cells);" if row else f"pop_{name}(cell_of(next));"
+        if len(pops) == 1:
+            out.line(*pops.values())
+        else:
+            with out.block("switch (table_of(next))"):
+                for number, pop in pops.items():
+                    out.line(f"case {number}: {pop} break;")
         out.line("if (halt && report.pops != pops) report.partial = 1;")
         convergence.write_check(context, stage)
         if stage.final or stage.priority == "value" or stage.priority == "declared":

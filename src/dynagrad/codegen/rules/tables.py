@@ -17,12 +17,12 @@ from .context import ClassContext, level_type
 
 def write_plus(context: ClassContext) -> None:
     """The operations that join contributions, where they are not the semiring's plus."""
-    for table in context.plan.tables.values():
-        body = context.own_plus(table)
+    bodies = {context.names.table[t.key]: context.own_plus(t) for t in context.plan.tables.values()}
+    for name, body in bodies.items():
         if body:
-            name = context.names.table[table.key]
             context.out.line(f"inline value_t plus_{name}(const value_t& a, const value_t& b) {{ return {body}; }}")
-    context.out.line()
+    if any(bodies.values()):
+        context.out.line()
 
 
 def write_facts(context: ClassContext, table: TableLayout) -> None:

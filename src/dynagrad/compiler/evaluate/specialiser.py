@@ -320,10 +320,9 @@ class Specialiser:
         """The value of an atom. Raises LiftError where the variable has none."""
         value = self.look(atom, env)
         if value is UNDEFINED and isinstance(atom, Name):
-            if self.splits and isinstance(
-                self.raised, Error
-            ):  # in a language without assignment, only that leaves none
-                raise self.error(f"whatever the run decides, this is an error: {self.raised}", atom.at)
+            if self.splits and isinstance(self.raised, Error):  # without assignment, only an error leaves none
+                why = "no branch is known to give this a value, and one of them is an error"
+                raise self.error(f"{why}: {self.raised}", atom.at)
             raise self.error(f"{atom.name} has no value here; assign it before, on every path", atom.at)
         return value
 

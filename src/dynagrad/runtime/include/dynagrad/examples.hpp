@@ -128,7 +128,7 @@ inline ChartBase* chart_of(const Examples& e, int64_t n) {
   return new_chart(failure, e.world[n], e.facts + n * e.tables, e.weights + n * e.tables, e.constants);
 }
 
-// One of them. Its chart lives no longer than this call. False where what adds up in `lent` is lost.
+// Runs example `n`, whose chart lives no longer than this call. False where what adds up in `lent` is lost.
 DYNAGRAD_ONCE bool run_example(const Examples& e, int64_t n, Lent* lent, Unlocked* unlocked, int32_t* stop) {
   World* const world = e.world[n];
   if (e.settings->max_bytes >= 0) world->account.limit = e.settings->max_bytes;
@@ -187,7 +187,7 @@ DYNAGRAD_ONCE bool run_all(const Examples& e, Lent* lent, Unlocked& unlocked, in
   return !lent || add_lent(e, *lent);
 }
 
-// The same; how many were run, or -1 where it was told to stop.
+// Runs all examples; returns how many were run, or -1 where it was told to stop.
 DYNAGRAD_ONCE int64_t run_examples(const Examples& e, const Host* host, int32_t* stop) {
   Unlocked unlocked(host, stop);
   Unlocked* const before = waiting_for;
