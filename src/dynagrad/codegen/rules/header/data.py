@@ -1,4 +1,4 @@
-"""The terms, axioms and weights of a program's text as constant C++ arrays, which the code in `base.hpp` reads."""
+"""The terms, axioms and weights of a program's text as constant C++ arrays, which `interface/base.hpp` reads."""
 
 from __future__ import annotations
 

@@ -1,16 +1,15 @@
 """`header`: a C++ header for a program: the generated class, and an interface that needs no Python.
 
-The interface makes terms, takes facts, runs, looks up and lists items, and differentiates. It needs the runtime headers
-and libc alone, no C++ standard library. Whatever the plan assumes of facts (an order, a range, the kind of an argument)
-is checked at run time, and facts that do not fit are refused with a message. Nothing here writes files or looks at
-facts.
+It has what belongs to the program; what all programs have, it includes. The interface makes terms, takes facts, runs,
+looks up and lists items, and differentiates. It needs the runtime headers and libc alone, no C++ standard library.
+Whatever the plan assumes of facts (an order, a range, the kind of an argument) is checked at run time, and facts that
+do not fit are refused with a message. Nothing here writes files or looks at facts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from ....errors import Error
 from ....plan.model import Derivatives, Plan
@@ -57,13 +56,11 @@ def header(plan: Plan, name: str, constants: Mapping[int, Sequence[Constant]], *
         "",
         "// A value, in the scale of the semiring.",
         SEMIRINGS[plan.semiring].weight.format(vector=plan.vector),
-        shared("values"),
+        _interface("values"),
+        _interface("base"),
+        _interface("items"),
+        *([_interface("gradient"), "", *derivatives(plan, tables)] if plan.adjoint else []),
         "",
-        shared("base"),
-        "",
-        shared("items"),
-        "",
-        *([shared("gradient"), "", *derivatives(plan, tables), ""] if plan.adjoint else []),
         *chart(plan, tables),
         "",
         f"}}  // namespace {name}",
@@ -82,7 +79,7 @@ def _usage(plan: Plan, name: str, flags: Sequence[str]) -> str:
     lines = ["How to use it (compile as C++20, with the folder of the runtime headers in the include path):", ""]
     if flags:
         lines[:1] = [*lines[:1], f"Its functions need the flags {' '.join(flags)}."]
-    lines.append(f"    {name}::chart chart;")
+    lines.append(f"    {name}::chart chart;  // what all charts have: dynagrad/interface/base.hpp")
     for table in takers[:4]:
         codes = [plan.summary.domains[d].kind for d in table.domains]
         arguments = "".join(f"{'1' if kind == 'int' else chr(34) + 'a' + chr(34)}, " for kind in codes)
@@ -111,6 +108,6 @@ def _commented(lines: Sequence[str]) -> str:
     return "\n".join(f"// {line}".rstrip() for line in lines)
 
 
-def shared(part: str) -> str:
-    """The C++ of a file in this folder."""
-    return (Path(__file__).parent / f"{part}.hpp").read_text("utf-8").rstrip("\n")
+def _interface(part: str) -> str:
+    """Includes what the interfaces of all programs have, within the namespace of this one: it needs `engine` there."""
+    return f"#include <dynagrad/interface/{part}.hpp>"

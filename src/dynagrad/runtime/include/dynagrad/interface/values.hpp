@@ -1,4 +1,7 @@
 // Terms, arguments and values, as a C++ user writes them.
+// A program's header includes this within its own namespace, as it does `base.hpp`.
+
+#pragma GCC system_header
 
 // A term: a symbol, an integer, a float, a list or a compound. It belongs to the chart that made it.
 struct term {

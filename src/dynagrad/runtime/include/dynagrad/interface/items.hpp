@@ -1,4 +1,7 @@
 // Items to go through.
+// A program's header includes this within its own namespace, as it does `base.hpp`.
+
+#pragma GCC system_header
 
 // The items of a predicate, to go through: `for (auto& item : chart.all_goal_0())`.
 template <int N>

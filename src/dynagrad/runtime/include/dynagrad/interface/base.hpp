@@ -1,5 +1,8 @@
-// What the charts of all programs have: terms, facts, runs, lookups. `engine` is the generated class with its data.
+// What the charts of all programs have: terms, facts, runs, lookups. A program's header includes this within its own
+// namespace, where `engine` is the generated class with its data; so it is included once for each program.
 // It is long because it is one class, which users read as a whole.
+
+#pragma GCC system_header
 
 class base {
   template <int N> friend class items;

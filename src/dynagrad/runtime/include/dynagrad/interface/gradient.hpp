@@ -1,4 +1,7 @@
 // Derivatives of a run.
+// A program's header includes this within its own namespace, as it does `base.hpp`.
+
+#pragma GCC system_header
 
 // An item with its cotangent: what it counts for in a sum of items.
 struct weighted {
