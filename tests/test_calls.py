@@ -160,7 +160,7 @@ def test_the_package_shows_its_public_names_and_nothing_else() -> None:
 
 
 OF_CLASSES = {
-    "Program": "bind explain function inputs predicates run run_batch semiring source warnings",
+    "Program": "bind explain function inputs predicates run run_batch semiring source values warnings",
     "Bound": "bind explain function program run run_batch with_values",
     "Chart": "add best converged count entropy error_bound expected expected_counts forest forest_size gradient "
     "items jvp kbest keys marginal outside pending query retract run sample set stats status table values "

@@ -36,6 +36,7 @@ from dynagrad.runtime import library, threads
 from dynagrad.runtime.compiling import cache
 from dynagrad.runtime.disk import file_lock
 from dynagrad.runtime.disk import folder as cache_folder
+from dynagrad.training.data import observed
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 
@@ -146,6 +147,8 @@ def made(name: str, folder: Path) -> tuple[Any, Callable[[], Any]]:
             return native._lock, lambda: native(2.0) == (4.0,)
         case "node":
             return node._lock, lambda: node.variable("child") * 2.0 is node.variable("child") * 2.0
+        case "observed":
+            return observed._lock, lambda: observed._keep(("child",), (), 0.5) is None
         case "parallel":
             loops = library.load(cache.build("#include <dynagrad/graphs/parallel.hpp>"))
             return threads._lock, lambda: threads.attach(loops) is None
@@ -160,7 +163,8 @@ def made(name: str, folder: Path) -> tuple[Any, Callable[[], Any]]:
 
 NAMES = [
     *("background", "binding", "buffers", "cache", "cache, private", "compiled", "derivations", "files"),
-    *("forest", "function", "jets", "library", "lifting", "native", "node", "parallel", "passes", "pullback", "tags"),
+    *("forest", "function", "jets", "library", "lifting", "native", "node", "observed", "parallel"),
+    *("passes", "pullback", "tags"),
 ]
 
 
@@ -207,7 +211,8 @@ def test_every_lock_of_the_package_is_renewed_and_a_case_here() -> None:
         calls = [n for n in ast.walk(tree) if isinstance(n, ast.Call)]
         renewed = {id(a) for n in calls if isinstance(n.func, ast.Name) and n.func.id == "renewed" for a in n.args}
         for call in calls:
-            if getattr(call.func, "attr", getattr(call.func, "id", "")) in locks and path.name != "batch.py":
+            name = getattr(call.func, "attr", getattr(call.func, "id", ""))
+            if name in locks and not path.match("batches/threads.py"):
                 assert id(call) in renewed, f"{path}:{call.lineno}: a lock that is not renewed after a fork"
                 found += 1
         for n in ast.walk(tree):

@@ -89,17 +89,22 @@ def fixed_weight(
     if program.semiring == "real":
         with np.errstate(divide="ignore", invalid="ignore"):
             found = np.log(found)
-    with _lock:
-        while len(_WEIGHTS) >= MOST:
-            del _WEIGHTS[next(iter(_WEIGHTS))]
-        _WEIGHTS[key] = (by, float(found))
+    _keep(key, by, float(found))
     return float(found)
 
 
 MOST = 10_000
 _WEIGHTS: dict[tuple[Any, ...], tuple[tuple[Any, ...], float]] = {}
 """Weights that were worked out, by what they are of, which is alive by being here; for data that fit in memory."""
-_lock = renewed(threading.Lock())
+_lock = renewed(threading.RLock())
+
+
+def _keep(key: tuple[Any, ...], by: tuple[Any, ...], weight: float) -> None:
+    """Keeps a weight, and lets the oldest go where there are many."""
+    with _lock:
+        while len(_WEIGHTS) >= MOST:
+            del _WEIGHTS[next(iter(_WEIGHTS))]
+        _WEIGHTS[key] = (by, weight)
 
 
 def log_weight(counts: Mapping[str, Mapping[int, int]], logs: Mapping[str, Doubles]) -> float:
