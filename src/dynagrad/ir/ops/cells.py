@@ -1,11 +1,11 @@
 """Operations on cells: values of a heap, whose kind and size are known only as the graph runs.
 
 A cell is a number, a truth value, a constant, or a record of cells, and has a key that says which. A number is a real,
-or a bundle of a tag that was made as the graph ran, a primal and a tangent. Cells never change,
-and live until the call of the graph is over. They are a vector space, so derivatives go through them in both modes:
-the tangent of a cell is a cell of the same shape with tangents in the place of reals, the adjoint likewise, and
-`nothing` stands for zero, as a whole and in any part. All operations but those that look at keys and truth values are
-linear, and their transposes are in this file, too. What keys mean, those who make the cells know.
+or a bundle of a tag that was made as the graph ran, a primal and a tangent. Cells never change, and live until the call
+of the graph is over. They are a vector space, so derivatives go through them in both modes: the tangent of a cell is a
+cell of the same shape with tangents in the place of reals, the adjoint likewise, and `nothing` stands for zero, as a
+whole and in any part. All operations but those that look at keys and truth values are linear, and their transposes are
+in this file, too. What keys mean, those who make the cells know (`compiler/evaluate/heap/unions.py`).
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ def record(key: int, count: int) -> Operation:
     def tangent(index: int) -> Any:
         return lambda d, y, *parts: record(key, count)(*(d if i == index else nothing() for i in range(count)))
 
-    return Operation(
+    made = Operation(
         f"record{key}_{count}",
         (heap,) * count,
         heap,
@@ -157,6 +157,12 @@ def record(key: int, count: int) -> Operation:
         f"record<{key}, {count}>(call{holes})",
         adjoint=lambda d, y, *parts: tuple(part(i)(d) for i in range(count)),
     )
+    _records.add(made)
+    return made
+
+
+_records: set[Operation] = set()
+"""The operations that `record` has made."""
 
 
 def constant_cell(key: int) -> Node:
@@ -176,6 +182,20 @@ def part(index: int) -> Operation:
         f"part_of<{index}>({{0}})",
         adjoint=lambda d, y, x: (placed(index)(x, d),),
     )
+
+
+def part_of(cell: Node, index: int) -> Node:
+    """A part of a cell: the argument itself, where the graph makes the record.
+
+    >>> from dynagrad.ir.node import constant
+    >>> real_part, rest = real_cell(constant(2.0)), nothing()
+    >>> part_of(record(FIRST, 2)(real_part, rest), 0) is real_part
+    True
+    """
+    if cell.operation in _records:
+        return cell.arguments[index]
+    found: Node = part(index)(cell)
+    return found
 
 
 @functools.cache

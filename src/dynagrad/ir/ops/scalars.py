@@ -229,9 +229,15 @@ def power_log(k: int) -> Operation:
     limit = f"{{0}} == 0.0 && {{1}} > 0.0 ? 0.0 : pow({{0}}, {{1}}){logs}"
     text: Spelling = limit if k else FunctionCall("pow")
     rules = (tangent_of_base, tangent_of_exponent)
-    return Operation(
+    made = Operation(
         f"power_log{k}", (real, real), real, value, rules, text, array=on_arrays, series=_power_log_series(k)
     )
+    LOGS[made] = k
+    return made
+
+
+LOGS: dict[Operation, int] = {}
+"""The k of each `power_log(k)` that was made."""
 
 
 def _power_log_series(k: int) -> Any:

@@ -85,9 +85,9 @@ def apply_operation(operation: Operation, arguments: Sequence[Any]) -> Any:
     """An operation on numbers of which some are on the heap."""
     if any(hasattr(type(x), "__apply_operation__") and not isinstance(x, Node | Union) for x in arguments):
         return NotImplemented  # another kind of numbers, which knows how it comes to the heap
-    if operation.name.startswith("power_log"):  # a family without end, as each has the next one in its derivative
+    if operation in ops.LOGS:  # a family without end, as each has the next one in its derivative
         y = apply(ops.power, *arguments)
-        for _ in range(int(operation.name.removeprefix("power_log"))):
+        for _ in range(ops.LOGS[operation]):
             y = apply(ops.multiply, y, apply(ops.log, arguments[0]))
         return y
     (found,) = call(_function(operation), *map(_cell, arguments))

@@ -150,14 +150,6 @@ def boxed(x: Any, parts_of: Callable[[Any], tuple[tuple[Any, ...], list[Any], An
     return node
 
 
-def _part(cell: Node, index: int) -> Node:
-    operation = cell.operation
-    if operation.name.startswith("record") and operation.result is cell.type:
-        return cell.arguments[index]
-    found: Node = cells.part(index)(cell)
-    return found
-
-
 def _value(cell: Node, kinds: Kinds) -> Any:
     """A cell as a value, which is no union where it can be only one thing."""
     if not kinds.roots:
@@ -180,7 +172,7 @@ def unboxed(cell: Node, kinds: Kinds, key: int) -> Any:
     row = keys().rows[key]
     if row.make is None:
         return row.value
-    return row.make([_value(_part(cell, i), _below(kinds, key, i)) for i in range(row.count)])
+    return row.make([_value(cells.part_of(cell, i), _below(kinds, key, i)) for i in range(row.count)])
 
 
 def _below(kinds: Kinds, key: int, index: int) -> Kinds:
