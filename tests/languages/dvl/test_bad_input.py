@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 import dynagrad as dg
+from dynagrad.ir.failures import FAILURES, failure
 from dynagrad.languages.dvl import procedures
+from dynagrad.languages.dvl.builtins import of_fixed_point
 from dynagrad.languages.dvl.program import Program
 from languages.dvl.running import values
 
@@ -104,6 +106,10 @@ def test_errors_have_their_place(text: str, line: int | None, column: int | None
         ("(read-real)", "cannot be compiled; run it without --compile"),
         ("(+ 1 (write-real 2))", "cannot be compiled; run it without --compile"),
         ('(error "bad" 3)', "bad 3"),
+        (
+            "(fixed-point (lambda (x) (+ x 1)) 0)",
+            r"^fixed-point: no fixed point was reached .* by 1\. Start nearer, or",
+        ),
         ("(+ 'a 1)", "two reals, or two vectors"),
         ("(3 4)", "is no procedure"),
         ("(map (real 3) '(1))", "^a real is called, and is no procedure"),
@@ -117,6 +123,13 @@ def test_errors_have_their_place(text: str, line: int | None, column: int | None
 def test_what_cannot_be_compiled_says_so(text: str, words: str) -> None:
     with pytest.raises(dg.Error, match=words):
         Program(text).compiled_results()
+
+
+@pytest.mark.parametrize("code", FAILURES)
+def test_a_fixed_point_that_fails_speaks_of_dvl(code: int) -> None:
+    words = of_fixed_point(str(failure(code, 3, 0.5)))
+    assert words.startswith("fixed-point: ")
+    assert not any(word in words for word in ("fixed_point", "max_steps", "tolerance", "derivative of f "))
 
 
 def test_what_a_run_finds_is_an_error_of_the_run() -> None:

@@ -50,7 +50,8 @@ class Builtin(Procedure):
     def spread(self, x: Any) -> list[Any]:
         """The arguments in a chain of pairs."""
         if not self.most:
-            return no_arguments(x, f"{self.name} takes no arguments") and []
+            no_arguments(x, f"{self.name} takes no arguments")
+            return []
         found = [x]
         while len(found) < self.most and is_pair(found[-1]):
             found[-1:] = found[-1]
@@ -197,9 +198,30 @@ def _fixed_point(f: Any, x: Any) -> Any:
     try:
         return fixed_point(lambda x: checked_step(x, f(x), is_real, said), x)
     except Error as problem:
-        if not str(problem).startswith("fixed_point:"):
+        if str(problem) == of_fixed_point(str(problem)):
             raise
-        raise type(problem)(str(problem).replace("fixed_point:", "fixed-point:", 1)) from problem
+        raise type(problem)(of_fixed_point(str(problem))) from problem
+
+
+def of_fixed_point(message: str) -> str:
+    """What `dg.fixed_point` says of a failure, as DVL says it, where nobody chooses a number of steps or a tolerance.
+
+    >>> of_fixed_point("fixed_point: step 3 reached NaN; start nearer")
+    'fixed-point: step 3 reached NaN; start nearer'
+    """
+    if message.startswith("fixed_point:"):
+        for there, here in _OF_FIXED_POINT.items():
+            message = message.replace(there, here, 1)
+    return message
+
+
+_OF_FIXED_POINT = {
+    "fixed_point:": "fixed-point:",
+    "Give more max_steps or a larger tolerance, start nearer,": "Start nearer,",
+    ". Where that is expected, give more max_steps": "",
+    "the derivative of f at": "the derivative of the procedure at",
+    "of what f depends on": "of what the procedure depends on",
+}
 
 
 def _elementary(name: str, operation: Operation) -> Callable[..., Any]:

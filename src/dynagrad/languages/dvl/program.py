@@ -17,6 +17,7 @@ from typing import Any
 from ...charts.sources import file_text
 from ...compiler.compiled import Compiled
 from ...errors import Error, SyntaxError, cut, shown
+from .builtins import of_fixed_point
 from .checks import agrees, printed
 from .data import QuotedSymbol
 from .expand import definition, head, listed, want
@@ -173,8 +174,13 @@ class Program:
     def compiled_results(self) -> list[Result]:
         """The values of the expressions, by machine code."""
         items = [item for item in self.items if isinstance(item, LoweredValue) and not item.symbol]
-        with nested():
-            found = self.compiled()()
+        try:
+            with nested():
+                found = self.compiled()()
+        except Error as problem:
+            if str(problem) == of_fixed_point(str(problem)):
+                raise
+            raise type(problem)(of_fixed_point(str(problem))) from problem
         for item, value in zip(items, found, strict=True):
             if _has_nan(value):
                 message = (
