@@ -112,6 +112,7 @@ def test_errors_have_their_place(text: str, line: int | None, column: int | None
         ),
         ("(+ 'a 1)", "two reals, or two vectors"),
         ("(3 4)", "is no procedure"),
+        ("((car '(a)) 1)", "^the symbol a is called, and is no procedure"),
         ("(map (real 3) '(1))", "^a real is called, and is no procedure"),
         ("(length (real 3))", r"^\(length items\) takes a list"),
         (

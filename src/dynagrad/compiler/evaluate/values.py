@@ -417,6 +417,8 @@ def describe(x: Any) -> str:
         return f"an array of {content.dtype}"
     if isinstance(content, Number | MutableArray):
         return "a value with derivatives from outside (make it an argument of the compiled function, or compile it all)"
+    if hasattr(x, "described"):  # a constant of a front end
+        return str(x.described)
     return f"{x!r:.60} of type {type(x).__name__}"
 
 

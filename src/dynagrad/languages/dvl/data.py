@@ -22,6 +22,11 @@ class QuotedSymbol(str):
 
     __slots__ = ()
 
+    @property
+    def described(self) -> str:
+        """What messages of the compiler say that it is."""
+        return f"the symbol {self}"
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class Gensym:
