@@ -25,12 +25,13 @@ from ...compiler.frontend.core import (
     Tuple,
 )
 from ...compiler.frontend.core import Atom as CoreAtom
+from ...components import strongly_connected
 from ...errors import ProgramError
 from .builtins import BUILTINS, FIRST, NONE, REST, Builtin
 from .data import NIL, QuotedSymbol, chain
 from .expand import DERIVED, Keyword, definition, head, key, listed, want
 from .reader import Atom, Datum, ListForm, place, shown
-from .variables import components, free
+from .variables import free
 
 _serial = itertools.count()
 
@@ -68,7 +69,7 @@ class Definitions:
 
     def needed(self, by: Iterable[str], at: Datum) -> list[tuple[tuple[str, Lambda], ...]]:
         """The functions that some names need and that are not there yet, those first that others need."""
-        groups = components(
+        groups = strongly_connected(
             [n for n in sorted(by) if n in self.functions and n not in self.done],
             lambda n: [m for m in self.functions[n].free if m in self.functions and m not in self.done],
         )

@@ -1,8 +1,6 @@
-"""The variables of an expression of the core language that it does not bind, and functions sorted by what they need."""
+"""The variables of an expression of the core language that it does not bind."""
 
 from __future__ import annotations
-
-from collections.abc import Callable, Sequence
 
 from ...compiler.frontend.core import Apply, Constant, Expression, Fix, If, Lambda, Let, Name, Project, Tuple, While
 
@@ -68,40 +66,3 @@ def _own(e: Expression) -> frozenset[str]:
             inside = (free(e.condition) | free(e.body)) - {*e.state}
             return inside.union(*map(free, e.initial))
     return none
-
-
-def components(start: Sequence[str], after: Callable[[str], list[str]]) -> list[list[str]]:
-    """The strongly connected components that can be reached, those first that others reach (Tarjan)."""
-    index: dict[str, int] = {}
-    low: dict[str, int] = {}
-    stack: list[str] = []
-    found: list[list[str]] = []
-    on: set[str] = set()
-    for first in start:
-        if first in index:
-            continue
-        work = [(first, iter(after(first)))]
-        index[first] = low[first] = len(index)
-        stack.append(first)
-        on.add(first)
-        while work:
-            node, rest = work[-1]
-            for m in rest:
-                if m not in index:
-                    index[m] = low[m] = len(index)
-                    stack.append(m)
-                    on.add(m)
-                    work.append((m, iter(after(m))))
-                    break
-                if m in on:
-                    low[node] = min(low[node], index[m])
-            else:
-                work.pop()
-                if work:
-                    low[work[-1][0]] = min(low[work[-1][0]], low[node])
-                if low[node] == index[node]:
-                    at = stack.index(node)
-                    found.append(stack[at:])
-                    on.difference_update(stack[at:])
-                    del stack[at:]
-    return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Mapping
 
+from ...components import strongly_connected
 from ..aggregators import AGGREGATORS
 from ..normal import NormalRule, Rules
 from ..show import show
@@ -24,52 +25,13 @@ from .report import Reporter
 
 
 def components(uses: Mapping[str, Iterable[str]]) -> tuple[frozenset[str], ...]:
-    """The strongly connected components of a graph, in topological order: each after all that it uses (Tarjan 1972).
+    """The strongly connected components of a graph, in topological order: each after all that it uses.
 
     >>> [sorted(c) for c in components({"a": ["b"], "b": ["a", "c"], "c": []})]
     [['c'], ['a', 'b']]
     """
-    # with an explicit stack, as a program may have long chains of predicates
-    index: dict[str, int] = {}
-    low: dict[str, int] = {}
-    stack: list[str] = []
-    on_stack: set[str] = set()
-    found: list[frozenset[str]] = []
-    for root in uses:
-        if root in index:
-            continue
-        work = [(root, iter(uses[root]))]
-        index[root] = low[root] = len(index)
-        stack.append(root)
-        on_stack.add(root)
-        while work:
-            node, successors = work[-1]
-            for successor in successors:
-                if successor not in uses:
-                    continue
-                if successor not in index:
-                    index[successor] = low[successor] = len(index)
-                    stack.append(successor)
-                    on_stack.add(successor)
-                    work.append((successor, iter(uses[successor])))
-                    break
-                if successor in on_stack:
-                    low[node] = min(low[node], index[successor])
-            else:
-                work.pop()
-                if work:
-                    parent = work[-1][0]
-                    low[parent] = min(low[parent], low[node])
-                if low[node] == index[node]:
-                    members = set()
-                    while True:
-                        member = stack.pop()
-                        on_stack.discard(member)
-                        members.add(member)
-                        if member == node:
-                            break
-                    found.append(frozenset(members))
-    return tuple(found)
+    found = strongly_connected(uses, lambda node: [used for used in uses[node] if used in uses])
+    return tuple(map(frozenset, found))
 
 
 def uses_of(rules: Rules) -> dict[str, dict[str, None]]:

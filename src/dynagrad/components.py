@@ -1,0 +1,48 @@
+"""The strongly connected components of a graph of names, of predicates as of functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+
+def strongly_connected(start: Iterable[str], after: Callable[[str], Iterable[str]]) -> list[list[str]]:
+    """The components that can be reached from some nodes, each after all that it reaches (Tarjan 1972).
+
+    >>> strongly_connected("a", {"a": "b", "b": "ac", "c": ""}.__getitem__)
+    [['c'], ['a', 'b']]
+    """
+    index: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    on_stack: set[str] = set()
+    found: list[list[str]] = []
+    for root in start:
+        if root in index:
+            continue
+        index[root] = low[root] = len(index)
+        stack.append(root)
+        on_stack.add(root)
+        work = [(root, iter(after(root)))]  # without recursion, as a program may have long chains
+        while work:
+            node, successors = work[-1]
+            for successor in successors:
+                if successor not in index:
+                    index[successor] = low[successor] = len(index)
+                    stack.append(successor)
+                    on_stack.add(successor)
+                    work.append((successor, iter(after(successor))))
+                    break
+                if successor in on_stack:
+                    low[node] = min(low[node], index[successor])
+            else:
+                work.pop()
+                if work:
+                    parent = work[-1][0]
+                    low[parent] = min(low[parent], low[node])
+                if low[node] == index[node]:
+                    members = [stack.pop()]
+                    while members[-1] != node:
+                        members.append(stack.pop())
+                    on_stack.difference_update(members)
+                    found.append(members[::-1])
+    return found
