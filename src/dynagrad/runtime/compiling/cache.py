@@ -53,7 +53,8 @@ def build(
     tool = tool or toolchain.compiler()
     flags = toolchain.spelled(tool, flags)
     parts = _parts(tool, objects, flags)
-    options = (*toolchain.flags(tool, optimise), *flags, *([_LINKED] if parts else []))
+    more = toolchain.of_long(tool, source)
+    options = (*toolchain.flags(tool, optimise), *flags, *more, *([_LINKED] if parts else []))
     job = _Build(source, tool, options, toolchain.SUFFIX, parts, prelude)
     home, reason = trusted_folder()
     for place in (home, Temporary.path):
