@@ -34,6 +34,7 @@ BAD = [
     ("(+ '(1 2) '(1))", 1, 1, "of one shape"),
     ("(< 1 'a)", 1, 1, "compares reals"),
     ("(sin car)", 1, 1, "takes reals"),
+    ("((gradient-f sin) 'a)", 1, 1, "takes reals"),  # it is run, though there is nothing to differentiate by
     ("(3 4)", 1, 2, "is no procedure"),
     ("(+ 1\n ((car (list 3)) 4))", 2, 2, "is called, and is no procedure"),
     ("(/ 1 0)", 1, 1, "divides by zero"),

@@ -105,6 +105,7 @@ ELSEWHERE = {
     "reduce": "as map, with a start that may be anything",
     "directional-derivative": "as derivative and +",
     "each-slope": "of the forward derivatives",
+    "slopes": "of the forward derivatives",
 }
 """Procedures that have no row, and why."""
 
