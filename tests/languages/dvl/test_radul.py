@@ -7,10 +7,12 @@ Costs ten seconds.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 
 import dynagrad as dg
+from dynagrad.compiler.evaluate.specialiser import Specialiser
 from dynagrad.eager.numbers import Bundle, TapeCell
 from dynagrad.languages.dvl.program import Program
 from languages.dvl.running import EXAMPLES, close, compiled, shown, value, values
@@ -128,6 +130,21 @@ def test_tags_vanish_where_the_nesting_is_known() -> None:
     graph = str(dg.graph(f, 2.0))
     assert dg.compile(f)(2.0) == dg.compile(by_hand)(2.0) == 192.0
     assert "call" not in graph and "loop" not in graph and len(graph.splitlines()) < 32
+
+
+def test_the_specialiser_is_that_of_python_functions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One partial evaluator for both front ends: what it does not evaluate is not compiled."""
+    seen = []
+    enter = Specialiser.enter
+
+    def told(self: Specialiser, function: Any, *rest: Any) -> Any:
+        seen.append(function.code.name)
+        return enter(self, function, *rest)
+
+    monkeypatch.setattr(Specialiser, "enter", told)
+    dg.graph(Program("(define (cube x) (* x x x))")["cube"], 2.0)
+    dg.graph(lambda x: x * x * x, 2.0)
+    assert any("cube" in name for name in seen) and any("lambda" in name for name in seen)
 
 
 # -- the outstanding issues --------------------------------------------------------------------------------------------
