@@ -4,25 +4,30 @@ from __future__ import annotations
 
 import gc
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 
 @contextmanager
-def ctrl_c(seconds: float) -> Iterator[None]:
-    """Ctrl-C so many seconds after the block has begun, unless it ends before.
+def ctrl_c(seconds: float, within: float | None = None) -> Iterator[None]:
+    """Ctrl-C so many seconds after the block has begun, unless it ends before; the block has to end `within` so many
+    seconds of that.
 
-    It comes from the clock of the system, as a thread would have to wait for the interpreter. What other tests have left
-    is collected first, and what stays is kept from the garbage collector: Python drops an exception that comes while
-    that calls back, and answers no signal while it walks over millions of objects.
+    It comes from the clock of the system, as a thread would have to wait for the interpreter. What other tests have
+    left is collected first, and what stays is kept from the garbage collector: Python drops an exception that comes
+    while that calls back, and answers no signal while it walks over millions of objects.
     """
     before = signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGINT))
     gc.collect()
     gc.freeze()
+    due = time.monotonic() + seconds
     signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
         yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
+        late = time.monotonic() - due
         gc.unfreeze()
         signal.signal(signal.SIGALRM, before)
+        assert within is None or late < within

@@ -331,10 +331,8 @@ def test_a_timeout_ends_a_single_enormous_join(enormous: dg.Bound) -> None:
 @pytest.mark.skipif(os.name == "nt", reason="Ctrl-C cannot be sent there")
 def test_ctrl_c_ends_a_single_enormous_join_and_the_chart_runs_again(enormous: dg.Bound) -> None:
     chart = enormous.run(timeout=0.1)
-    start = time.monotonic()
-    with pytest.raises(KeyboardInterrupt), ctrl_c(0.2):
+    with pytest.raises(KeyboardInterrupt), ctrl_c(0.2, within=1.0):
         chart.run(timeout=30)
-    assert time.monotonic() - start < 1.5
     with pytest.raises(dg.QueryError, match="interrupted"):
         chart["goal"]
     chart.set("p/1", [(1, 2.0)])
@@ -346,10 +344,9 @@ def test_ctrl_c_ends_a_single_enormous_join_and_the_chart_runs_again(enormous: d
 def test_ctrl_c_ends_a_long_run_of_many_pops() -> None:
     bound = dg.Program("nat(I+1) += nat(I). nat(0) = 1.").bind()
     start = time.monotonic()
-    with pytest.raises(KeyboardInterrupt), ctrl_c(0.2):
+    with pytest.raises(KeyboardInterrupt), ctrl_c(0.2, within=1.0):
         while time.monotonic() - start < 20:
             bound.run(max_pops=100_000_000)
-    assert time.monotonic() - start < 1.5
 
 
 def test_a_timeout_ends_joins_over_derived_items(enormous: dg.Bound) -> None:

@@ -3,6 +3,7 @@
 import gc
 import math
 import os
+import pickle
 import threading
 import time
 from dataclasses import dataclass
@@ -341,6 +342,54 @@ def test_errors_of_a_run_are_ours_and_pythons_and_name_the_function():
     assert isinstance(caught.value, RecursionError)
 
 
+def test_a_call_may_have_a_limit_on_time() -> None:
+    """Of loops, of recursion and of derivatives; what does not reach it, nor another function of the same text, has no
+    part in it."""
+
+    def steps(x, n):
+        total, i = 0.0, 0.0
+        while i < n:
+            total, i = np.sin(total + x), i + 1.0
+        return total
+
+    limited, unlimited = dg.compile(steps, timeout=0.2), dg.compile(steps)
+    assert limited(0.5, 10.0) == unlimited(0.5, 10.0) == pytest.approx(steps(0.5, 10.0))
+    slope = dg.compile(dg.grad(steps), timeout=0.2)
+    for f in (limited, slope):
+        began = time.monotonic()
+        with pytest.raises(dg.NotConverged, match=r"a call takes more than 200 milliseconds: does it end\? `timeout`"):
+            f(0.5, 1e15)
+        assert time.monotonic() - began > 0.19
+    assert math.isfinite(unlimited(0.5, 3e7))  # about a second
+    with pytest.raises(dg.NotConverged, match="steps"):
+        dg.jvp(limited, (0.5, 1e15), (1.0, 0.0))
+    again = pickle.loads(pickle.dumps(dg.compile(_forever, timeout=0.1)))  # found by its name, which is of the function
+    with pytest.raises(dg.NotConverged, match="100 milliseconds"):
+        again(1.0)
+    assert dg.compile(limited) is limited and dg.compile(limited, timeout=5.0).timeout == 5.0
+    for wrong in (-1.0, math.nan, "soon"):
+        with pytest.raises(dg.Error, match="timeout must be a number"):
+            dg.compile(steps, timeout=wrong)
+
+
+def _forever(x):
+    while x > 0.0:
+        x = x + 1.0
+    return x
+
+
+def test_a_structure_of_too_many_parts_is_not_returned() -> None:
+    def doubled(x, n):
+        y = x
+        for _ in range(n):
+            y = (y, y)
+        return y
+
+    assert dg.compile(doubled)(2.0, 2) == ((2.0, 2.0), (2.0, 2.0))
+    with pytest.raises(dg.Error, match="more than 1,000,000 parts is returned, where shared ones count"):
+        dg.compile(doubled)(2.0, 60)
+
+
 def _maps() -> int:
     with open("/proc/self/maps") as lines:
         return sum(".so" in line and "dynagrad" in line for line in lines)
@@ -348,6 +397,7 @@ def _maps() -> int:
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/maps"), reason="where memory maps are listed")
 def test_memory_maps_of_versions_are_released_when_nothing_refers_to_them() -> None:
+    dg.compile(lambda x, n: np.sort(x) * n)(np.array([1.0]), 3)  # what stays: the library that walks over arguments
     f = dg.compile(lambda x, n: np.sort(np.sin(x) * n)[0])
     gc.collect()
     before = _maps()

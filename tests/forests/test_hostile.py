@@ -6,7 +6,6 @@ Costs ten seconds.
 from __future__ import annotations
 
 import math
-import time
 from collections import Counter
 from itertools import islice
 from typing import Any
@@ -147,13 +146,9 @@ def test_ctrl_c_ends_a_search_within_a_second() -> None:
     n = 400
     facts: dict[str, Any] = {"step/2": [(i, j, -0.5) for i in range(n) for j in range(i + 1, n + 1)]}
     forest = dg.Program(CHAIN, "log").run(facts).forest(f"at({n})")
-    began = time.monotonic()
-    with pytest.raises(KeyboardInterrupt), ctrl_c(0.5):
+    with pytest.raises(KeyboardInterrupt), ctrl_c(0.5, within=1.0):
         for _ in forest.kbest(50_000_000):
             pass
-    assert time.monotonic() - began < 2.0
-    began = time.monotonic()
-    with pytest.raises(KeyboardInterrupt), ctrl_c(0.5):
+    with pytest.raises(KeyboardInterrupt), ctrl_c(0.5, within=1.0):
         forest.sample(3_000_000)
-    assert time.monotonic() - began < 2.5
     assert forest.best().weight == -0.5  # it can go on

@@ -35,23 +35,28 @@ def dvl(
         int | None,
         typer.Option("--max-steps", min=1, help="End each expression after so many calls; 1,000,000,000 unless told."),
     ] = None,
+    timeout: Annotated[
+        float | None,
+        typer.Option("--timeout", min=0, help="End compiled code after so many seconds; 3600 unless told."),
+    ] = None,
 ) -> None:
     """Run a DVL program: print the values of its expressions, and check them against what it says of them."""
     if file is None:
         prompt()
     elif show is not None:
         show_dvl(file, show)
-    elif not run_dvl(file, compiled, max_steps):
+    elif not run_dvl(file, compiled, max_steps, timeout):
         raise typer.Exit(1)
 
 
-def run_dvl(file: Path, compiled: bool, max_steps: int | None) -> bool:
+def run_dvl(file: Path, compiled: bool, max_steps: int | None, timeout: float | None) -> bool:
     """Prints the values of a program; whether they are what it says."""
-    from ..languages.dvl.program import Program  # for a quick start
+    from ..languages.dvl.program import HOUR, Program  # for a quick start
 
     program = Program(file)
+    limit = HOUR if timeout is None else timeout
     wrong = 0
-    for result in program.compiled_results() if compiled else program.results(max_steps):
+    for result in program.compiled_results(limit) if compiled else program.results(max_steps):
         typer.echo(f"{file}, line {result.line}: {result}" if not result.holds else str(result))
         wrong += not result.holds
     if wrong:

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from ..arguments import real_number
 from ..calls import strict_options
 from ..errors import Error
 from ..forks import cached
@@ -23,12 +24,14 @@ if TYPE_CHECKING:
 class Compiled:
     """A function that runs as machine code; see `compile`."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Any], timeout: float | None = None) -> None:
         if not callable(function):
             raise Error(f"dg.compile takes a function, not {function!r:.60}")
+        if timeout is not None:
+            real_number("timeout", timeout, 0.0)
         warn_without_compiler()
         functools.update_wrapper(self, function, updated=())
-        self.function = function
+        self.function, self.timeout = function, timeout
         self._fast: Callable[..., Any] = self._general_call
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
@@ -46,13 +49,13 @@ class Compiled:
         at: Any = sys.modules.get(self.__module__)
         for part in name.split("."):
             at = getattr(at, part, None)
-        return name if at is self else (Compiled, (self.function,))
+        return name if at is self else (Compiled, (self.function, self.timeout))
 
     @cached
     def _versions(self) -> Versions:
         from .versions import Versions  # for a quick start
 
-        return Versions(self.function)
+        return Versions(self.function, self.timeout)
 
     def _general_call(self, *arguments: Any, **named: Any) -> Any:
         """A call of any kind: the slow path, where the native code of the last version does not take the arguments."""
@@ -62,7 +65,7 @@ class Compiled:
 
 
 @strict_options
-def compile(function: Callable[..., Any]) -> Compiled:
+def compile(function: Callable[..., Any], *, timeout: float | None = None) -> Compiled:
     """The function as machine code, for the arguments that it is called with.
 
     The function is read, not run: its text becomes a graph of operations, once for each structure and shapes of
@@ -79,6 +82,10 @@ def compile(function: Callable[..., Any]) -> Compiled:
     objects, arrays that belong to someone else. When these change later, versions that are there do not see it; what
     changes should be an argument.
 
+    `timeout` is how many seconds a call may take, once it is compiled; one that takes longer is NotConverged. A
+    function that is called inside of another compiled function has the limit of that one. Without a limit, Ctrl-C ends
+    a call that does not end by itself.
+
     Raises LiftError, with the line and what to write instead, for what cannot be compiled; `function` is untouched and
     can be called as it is. CompileError where there is no C++ compiler.
 
@@ -91,4 +98,6 @@ def compile(function: Callable[..., Any]) -> Compiled:
     >>> fast(2.0, 10)
     1024.0
     """
-    return function if isinstance(function, Compiled) else Compiled(function)
+    if isinstance(function, Compiled) and (timeout is None or timeout == function.timeout):
+        return function
+    return Compiled(function.function if isinstance(function, Compiled) else function, timeout)

@@ -38,8 +38,8 @@ def apart(result: Any, shapes: Sequence[tuple[int, ...]]) -> list[Any]:
     return unravel(result, shapes) if len(shapes) > 1 else [result]
 
 
-def operation_of(graph: Graph, name: str) -> Operation:
-    """The operation that computes the outputs of a graph.
+def operation_of(graph: Graph, name: str, timeout: float | None = None) -> Operation:
+    """The operation that computes the outputs of a graph; `timeout`: the seconds that a call may take.
 
     >>> from dynagrad.ir import variable
     >>> x = variable("x")
@@ -49,7 +49,7 @@ def operation_of(graph: Graph, name: str) -> Operation:
     """
     result = _together(graph.outputs)
     whole = Graph(graph.inputs, (result,))
-    native = Native(whole, name)
+    native = Native(whole, name, timeout=timeout)
     derived: dict[Any, Any] = {}
     smooth = [i for i, v in enumerate(graph.inputs) if v.type.kind == "real"]
 
@@ -70,7 +70,7 @@ def operation_of(graph: Graph, name: str) -> Operation:
                 dot = fresh(graph.inputs[index].type)
                 [found] = tangents([result], {graph.inputs[index]: dot})
                 [out] = merge([zero(result.type) if found is None else found])
-                made = derived[index] = operation_of(Graph((*graph.inputs, dot), (out,)), f"{name}'")
+                made = derived[index] = operation_of(Graph((*graph.inputs, dot), (out,)), f"{name}'", timeout)
             return made(*xs, d)
 
         return rule
@@ -86,7 +86,7 @@ def operation_of(graph: Graph, name: str) -> Operation:
             reached = {i: node for i in wrt if (node := found[graph.inputs[i]]) is not None}
             inputs = (*graph.inputs, arriving) if counts is None else (*graph.inputs, arriving, chosen)
             outputs = merge(list(reached.values()))
-            made = operation_of(Graph(inputs, outputs), f"{name} back") if outputs else None
+            made = operation_of(Graph(inputs, outputs), f"{name} back", timeout) if outputs else None
             derived[key] = (list(reached), made)
         places, made = derived[key]
         if made is None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..errors import RoomError
-from ..ir.ops.cells import REAL, TAG, TRUTH, HeapCell
+from ..ir.ops.cells import BUNDLE, FIRST, REAL, TAG, TRUTH, HeapCell
 
 
 @functools.cache
@@ -22,7 +22,7 @@ def _free() -> Any:
 def imported(address: int | HeapCell, make: Callable[[int, list[Any]], Any]) -> Any:
     """What is at an address, which is freed; `make` makes a value of a key and its parts.
 
-    The interpreter has the cell itself.
+    Cells that are shared become values that are shared. The interpreter has the cell itself.
     """
     if isinstance(address, HeapCell):
         return _built(_words(address), make)
@@ -34,41 +34,51 @@ def imported(address: int | HeapCell, make: Callable[[int, list[Any]], Any]) -> 
     return _built(struct.unpack(f"={count - 1}q", words), make)
 
 
-def _words(cell: HeapCell) -> list[int]:
+def _words(root: HeapCell) -> list[int]:
+    """What `CellExport` of heap.hpp writes."""
     found: list[int] = []
-    todo = [cell]
+    places: dict[int, int] = {}
+    todo = [root]
     while todo:
-        x = todo.pop()
+        x = todo[-1]
+        parts = x.content if x.key >= FIRST or x.key == BUNDLE else ()
+        waiting = [part for part in parts if id(part) not in places]
+        if waiting:
+            todo.append(waiting[0])
+            continue
+        todo.pop()
+        if id(x) in places:
+            continue
+        places[id(x)] = len(places)
         found.append(x.key)
         if x.key == REAL:
             found += struct.unpack("=q", struct.pack("=d", x.content))
         elif x.key in (TRUTH, TAG):
             found.append(int(x.content))
         elif x.key >= 0:
-            found.append(len(x.content))
-            todo += reversed(x.content)
+            found += [len(parts), *(places[id(part)] for part in parts)]
     return found
 
 
 def _built(words: Sequence[int], make: Callable[[int, list[Any]], Any]) -> Any:
-    """The value that words in preorder describe, built from the last word on."""
-    starts: list[int] = []
+    """The value that words describe: that of the last cell."""
+    values: list[Any] = []
     at = 0
     while at < len(words):
-        starts.append(at)
-        at += 1 if words[at] < 0 else 2
-    values: list[Any] = []
-    for at in reversed(starts):
         key = words[at]
-        if key == REAL:
-            values.append(struct.unpack("=d", struct.pack("=q", words[at + 1]))[0])
-        elif key == TRUTH:
-            values.append(bool(words[at + 1]))
-        elif key == TAG:
-            values.append(make(key, [words[at + 1]]))
-        elif key < 0:
+        at += 1
+        if key < 0:
             values.append(None)
+            continue
+        content = words[at]
+        at += 1
+        if key == REAL:
+            values.append(struct.unpack("=d", struct.pack("=q", content))[0])
+        elif key == TRUTH:
+            values.append(bool(content))
+        elif key == TAG:
+            values.append(make(key, [content]))
         else:
-            parts = [values.pop() for _ in range(words[at + 1])]
-            values.append(make(key, parts))
-    return values[0]
+            values.append(make(key, [values[place] for place in words[at : at + content]]))
+            at += content
+    return values[-1]

@@ -35,8 +35,8 @@ from .specialised import Specialised, key_of, specialised
 class Versions:
     """The versions of a function that there are, and calls of them."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self.function = function
+    def __init__(self, function: Callable[..., Any], timeout: float | None = None) -> None:
+        self.function, self.timeout = function, timeout
         self.lock = renewed(threading.RLock())
         self._by_key: dict[Any, Version] = {}
 
@@ -74,16 +74,18 @@ class Versions:
                 found = self._by_key.get(key)
                 if found is None:
                     made = specialised(self.function, arguments, named)
-                    found = self._by_key[key] = Version(made, getattr(self.function, "__name__", "function"))
+                    found = self._by_key[key] = Version(
+                        made, getattr(self.function, "__name__", "function"), self.timeout
+                    )
         return found
 
 
 class Version:
     """A function compiled for one signature."""
 
-    def __init__(self, made: Specialised, name: str) -> None:
-        self.made, self.name = made, name
-        self.native = Native(made.graph, name, made.names)
+    def __init__(self, made: Specialised, name: str, timeout: float | None = None) -> None:
+        self.made, self.name, self.timeout = made, name, timeout
+        self.native = Native(made.graph, name, made.names, timeout)
         count = len(made.graph.outputs)
         marks = [object() for _ in range(count)]
         built = made.output(marks)
@@ -110,7 +112,7 @@ class Version:
     @cached
     def _operation(self) -> Operation:
         graph = self.made.graph
-        return operation_of(Graph(graph.inputs, tuple(graph.outputs[i] for i in self._reals)), self.name)
+        return operation_of(Graph(graph.inputs, tuple(graph.outputs[i] for i in self._reals)), self.name, self.timeout)
 
     def differentiated(self, leaves: Sequence[Any]) -> Any:
         """A call with dual numbers or tape cells among its numbers."""

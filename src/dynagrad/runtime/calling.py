@@ -22,7 +22,7 @@ from typing import Any, Literal, NoReturn
 
 import numpy as np
 
-from ..errors import CompileError, DepthError, Error, PlaceError, RoomError
+from ..errors import CompileError, DepthError, Error, NotConverged, PlaceError, RoomError
 from .library import Library, host
 
 Kind = Literal["real", "integer", "boolean"]
@@ -74,6 +74,7 @@ _FAILURES: dict[int, tuple[type[BaseException], str]] = {
     5: (ZeroDivisionError, "division by zero"),
     6: (ValueError, "a value is out of range"),
     7: (Error, "the compiled function failed"),
+    8: (NotConverged, "a call takes longer than it may"),
 }
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import threading
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -268,10 +267,8 @@ def test_ctrl_c_stops_a_batch(threads: int) -> None:
     program = dg.Program("n(I+1) += n(I) * step. n(0) += start. goal += n(1). twice(I) += n(I) * n(I).", "real")
     bound = program.bind({"step/0": 1.0})
     bound.run_batch([{"start/0": 1.0}], query="goal", gradient="step/0", max_pops=5)  # compiles
-    began = time.perf_counter()
-    with pytest.raises(KeyboardInterrupt), ctrl_c(0.5):
+    with pytest.raises(KeyboardInterrupt), ctrl_c(0.5, within=9.0):
         bound.run_batch([{"start/0": 1.0}] * 50, query="goal", gradient="step/0", threads=threads)
-    assert time.perf_counter() - began < 10
 
 
 # -- the order of work -----------------------------------------------------------------------------------------------

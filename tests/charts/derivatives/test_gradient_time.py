@@ -88,10 +88,9 @@ def test_a_timeout_ends_each_question(long: dg.Chart, name: str) -> None:
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_ctrl_c_ends_each_question(long: dg.Chart, name: str) -> None:
     began = time.monotonic()
-    with pytest.raises(KeyboardInterrupt), ctrl_c(0.05):
+    with pytest.raises(KeyboardInterrupt), ctrl_c(0.05, within=1.0):
         while time.monotonic() - began < 20:
             QUESTIONS[name](long, None)
-    assert time.monotonic() - began < 1.0
     assert long["goal"] == pytest.approx(0.25 * 3_000 * 2_999)
 
 

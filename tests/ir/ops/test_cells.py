@@ -81,6 +81,18 @@ def test_long_lists_come_out_and_go_through_sums() -> None:
     assert found == ()
 
 
+def test_what_is_shared_comes_out_once() -> None:
+    """In 61 cells of what would have 2^60 numbers, were it written."""
+    both = while_(lambda i, _: i < N, lambda i, x: [i + 1.0, cells.record(PAIR, 2)(x, x)], [0.0, cells.real_cell(X)])[1]
+    graph = Graph((N, X), (cells.exported(both),))
+    for found in (imported(run(graph, [60.0, 2.5])[0], made), imported(native(graph, [60.0, 2.5])[0], made)):
+        depth = 0
+        while isinstance(found, tuple):
+            assert found[0] is found[1]
+            found, depth = found[0], depth + 1
+        assert (found, depth) == (2.5, 60)
+
+
 def test_what_is_nested_too_deep_is_an_error() -> None:
     def deeper(i: Node, inside: Node) -> list[Node]:
         return [i + 1.0, cells.record(PAIR, 2)(inside, cells.real_cell(i))]
@@ -88,4 +100,4 @@ def test_what_is_nested_too_deep_is_an_error() -> None:
     deep = while_(lambda i, _: i < N, deeper, [0.0, cells.constant_cell(EMPTY)])[1]
     assert imported(native(Graph((N,), (cells.exported(deep),)), [2.0])[0], made) == (((), 0.0), 1.0)
     with pytest.raises(DepthError, match="nested too deep"):
-        native(Graph((N,), (cells.exported(deep),)), [1e6])
+        native(Graph((N,), (cells.exported(cells.cell_sum(deep, deep)),)), [1e6])

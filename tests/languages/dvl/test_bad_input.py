@@ -5,6 +5,7 @@ Costs five seconds, most of it a recursion that never ends.
 
 from __future__ import annotations
 
+import inspect
 from pathlib import Path
 
 import pytest
@@ -183,6 +184,34 @@ def test_shared_parts_are_gone_through_once() -> None:
     assert values(f"{first} ((gradient-r (lambda (x) (* 2 (first x)))) (let ((p (cons 1 1))) (cons p p)))") == [
         ((2.0, 0.0), (0.0, 0.0))
     ]
+
+
+@pytest.mark.parametrize("depth", ["60", "(real 60)"])
+def test_compiled_programs_may_share_parts_too(depth: str) -> None:
+    share = f"(define (f n x) (if (= n 0) x (let ((y (f (- n 1) x))) (cons y y)))) (define shared (f {depth} 1))"
+    depths = "(define (depth x) (if (pair? x) (+ 1 (depth (car x))) 0))"
+    program = Program(f"{share} {depths} shared (depth shared)")
+    assert [str(result) for result in program.compiled_results()] == [str(result) for result in program.run()]
+
+
+def test_comparing_shared_parts_that_are_known_as_a_program_is_compiled() -> None:
+    share = "(define (f n x) (if (= n 0) x (let ((y (f (- n 1) x))) (cons y y))))"
+    program = Program(
+        f"{share} (equal? (f 60 1) (f 60 1)) (equal? (f 60 (real 1)) (f 60 1)) (equal? (f 60 1) (f 60 2))"
+    )
+    assert [result.value for result in program.compiled_results()] == [True, True, False]
+
+
+def test_a_compiled_program_has_a_bound_on_time() -> None:
+    """Also where it is one walk through a structure that shares its parts, which code for lists of the run repeats."""
+    share = "(define (f n) (if (= n 0) 1 (let ((y (f (- n 1)))) (cons y y))))"
+    for text in (
+        "(let loop ((x (real 1e300)) (n 0)) (if (= x 0) n (loop (- x 1) (+ n 1))))",
+        f"{share} (equal? (f (real 60)) (f (real 60)))",
+    ):
+        with pytest.raises(dg.NotConverged, match=r"program: a call takes more than 500 milliseconds: does it end\?"):
+            Program(text).compiled_results(timeout=0.5)
+    assert inspect.signature(Program.compiled_results).parameters["timeout"].default == 3600.0
 
 
 def test_a_gradient_by_more_reals_than_can_be_counted(monkeypatch: pytest.MonkeyPatch) -> None:

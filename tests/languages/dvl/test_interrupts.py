@@ -5,8 +5,6 @@ Costs ten seconds.
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 import dynagrad as dg
@@ -28,10 +26,8 @@ def _many(count: int) -> str:
 
 def _stopped_within_a_second(run: object, after: float) -> None:
     assert callable(run)
-    began = time.monotonic()
-    with pytest.raises(KeyboardInterrupt), ctrl_c(after):
+    with pytest.raises(KeyboardInterrupt), ctrl_c(after, within=1.0):
         run()
-    assert after <= time.monotonic() - began < after + 1
 
 
 @pytest.mark.parametrize("text", [LONG, SHARED])

@@ -59,6 +59,7 @@ class Text:
     arrays: tuple[Node, ...] = ()  # constants that are passed in by address
     saves: bool = False  # whether residuals are pushed on stacks
     divides: bool = False  # whether it has divisions or roots
+    limited: bool = False  # whether the time that a call may take is passed in by address
 
     @property
     def flags(self) -> tuple[str, ...]:
@@ -71,30 +72,32 @@ class Text:
 
     @property
     def addresses(self) -> int:
-        """How many addresses are passed in: the callback for operations left to Python, and the arrays."""
-        return 1 + len(self.arrays) if self.hosted or self.arrays else 0
+        """How many addresses are passed in: the callback for operations left to Python, the limit on time where there
+        is one, and the arrays."""
+        return 1 + self.limited + len(self.arrays) if self.hosted or self.arrays or self.limited else 0
 
 
-def emit(graph: Graph, symbol: str = NAME) -> Text:
-    """The C++ of a graph as a function called `symbol`.
+def emit(graph: Graph, symbol: str = NAME, *, limited: bool = False) -> Text:
+    """The C++ of a graph as a function called `symbol`; `limited` where calls are told how long they may take.
 
     >>> from dynagrad.ir import variable
     >>> x = variable("x")
     >>> "t0 = x0 * x0" in emit(Graph((x,), (x * x,))).source
     True
     """
-    return UnitWriter().emit(graph, symbol)
+    return UnitWriter(limited).emit(graph, symbol)
 
 
 class UnitWriter(TranslationUnit):
     """Emits a source: its functions and constants, and its entry point."""
 
-    def __init__(self) -> None:
+    def __init__(self, limited: bool = False) -> None:
         super().__init__({"control": control.write, "stack": control.stack, "whole": runtime_calls.write})
         self.declared: list[str] = []
         self.defined: list[str] = []
         self.used: set[Node] = set()  # the constants that functions use
         self.saves = self.divides = False
+        self.limited = limited
 
     # -- text --------------------------------------------------------------------------------------------------------
 
@@ -110,7 +113,13 @@ class UnitWriter(TranslationUnit):
             parts.append("namespace {\n\n" + "\n\n".join(inner) + "\n\n}  // namespace\n")
         parts.append(body)
         return Text(
-            "\n".join(parts), tuple(self.hosted), frozenset(self.uses), tuple(self.arrays), self.saves, self.divides
+            "\n".join(parts),
+            tuple(self.hosted),
+            frozenset(self.uses),
+            tuple(self.arrays),
+            self.saves,
+            self.divides,
+            self.limited,
         )
 
     def definitions(self) -> list[str]:
@@ -133,7 +142,7 @@ class UnitWriter(TranslationUnit):
         for node in self.constants:
             if node not in code.constants or not self._passed_in(node):
                 continue
-            at = self.arrays.setdefault(node, 1 + len(self.arrays))
+            at = self.arrays.setdefault(node, 1 + self.limited + len(self.arrays))
             name, t = self.constants[node], node.type.cxx
             text = f"const {t}* const {name} = static_cast<const {t}*>(call.context->given[{at}]);"
             out.append(f"{text}  // {node.type.name}")
@@ -175,7 +184,8 @@ class UnitWriter(TranslationUnit):
         if graph.outputs:
             parameters[2] += " outputs"
         head = f"DYNAGRAD_EXPORT int64_t {symbol}({', '.join(parameters)})"
-        first = ["Call call(context);", *self._constant_pointers(code), *_rooms(code, arena)]
+        limit = ", *static_cast<const int64_t*>(context->given[1])" if self.limited else ""
+        first = [f"Call call(context{limit});", *self._constant_pointers(code), *_rooms(code, arena)]
         return _function_text(head, first, code, []) + "\n"
 
     def _statements(

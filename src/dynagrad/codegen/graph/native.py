@@ -33,11 +33,13 @@ class Native:
     (9.0, 4.0)
     """
 
-    def __init__(self, graph: Graph, name: str, names: Names | None = None) -> None:
+    def __init__(self, graph: Graph, name: str, names: Names | None = None, timeout: float | None = None) -> None:
         self.graph, self.name = graph, name
         self.names: Names = {} if names is None else names
         self.inputs = [LeafType(n.type.kind, n.shape) for n in graph.inputs]  # type: ignore[arg-type]  # the graph takes and returns these kinds alone
         self.outputs = [LeafType(n.type.kind, n.shape) for n in graph.outputs]  # type: ignore[arg-type]  # the graph takes and returns these kinds alone
+        self.timeout = timeout
+        """The seconds that a call may take."""
         self.seconds = 0.0
         """How long compilation took; 0 before."""
         self._lock = renewed(threading.RLock())
@@ -54,7 +56,7 @@ class Native:
         """The generated code, a `Text`. It has no lines of the user's file, since the library is kept under it."""
         small = self.small  # first, since it carries names over
         with naming(without_lines(self.names)):
-            return emit(small)
+            return emit(small, limited=self.timeout is not None)
 
     @property
     def source(self) -> str:
@@ -71,7 +73,7 @@ class Native:
                 start = time.perf_counter()
                 whole = self.text.source + glue(NAME, self.inputs, self.outputs, self.text.addresses)
                 made = library.lent(cache.build(whole, flags=self.text.flags, objects=OBJECTS, prelude=PRELUDE))
-                self._made = made, attach(made, self.text)
+                self._made = made, attach(made, self.text, self.timeout)
                 self.seconds = time.perf_counter() - start
             return self._made
 

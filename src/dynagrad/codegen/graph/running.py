@@ -24,6 +24,7 @@ from .unit import Hosted
 
 _COMPUTE = ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.c_int64, ctypes.POINTER(ctypes.c_void_p), ctypes.c_void_p)
 _FAILED = threading.local()
+_LONGEST = 9e9  # seconds, of which the nanoseconds fit 64 bits
 _SAVED = 2.0  # `kSaved` of call.hpp, in GB
 
 
@@ -63,8 +64,9 @@ def _compute(hosted: Hosted, arguments: Any, result: int) -> None:
         array_at(result, hosted.result)[...] = found
 
 
-def attach(loaded: library.Library, text: Text) -> Given | None:
-    """Connects a library with BLAS, threads and limits; the addresses that each call of the graph takes."""
+def attach(loaded: library.Library, text: Text, timeout: float | None = None) -> Given | None:
+    """Connects a library with BLAS, threads and limits; the addresses that each call of the graph takes. `timeout` is
+    the seconds that a call may take, where the text is of calls that are limited."""
     if text.uses & linear.RULES.keys():
         blas.attach(loaded)
     if "parallel" in text.uses:
@@ -74,7 +76,8 @@ def attach(loaded: library.Library, text: Text) -> Given | None:
     if not text.addresses:
         return None
     arrays = [np.ascontiguousarray(node.attribute) for node in text.arrays]
-    return Given([_COMPUTE(_computing(text.hosted)) if text.hosted else None, *arrays])
+    limit = [] if timeout is None else [np.array(int(min(timeout, _LONGEST) * 1e9))]
+    return Given([_COMPUTE(_computing(text.hosted)) if text.hosted else None, *limit, *arrays])
 
 
 def _computing(hosted: Sequence[Hosted]) -> Callable[[int, Any, int], bool]:

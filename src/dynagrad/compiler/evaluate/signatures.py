@@ -26,6 +26,7 @@ from ...runtime.walking import LEAF, Fixed, Keyed, Sequenced, Structure
 from ..frontend.core import UNDEFINED
 from ..returned_cells import imported
 from .heap.unions import Row, keys
+from .limits import most_parts
 from .masks import mask_error
 from .values import (
     Array,
@@ -223,33 +224,66 @@ def output(x: Any, token: Any = 0) -> Output:
 
     The outputs come after `token`, which orders the checks; without outputs it is the only one.
     """
-    nodes: list[Node] = []
-    shown: list[str] = []
-    build = _output(x, nodes, shown)
+    leaves = _Leaves()
+    _find_constants(x, leaves.constant)
+    build, nodes, shown = _output(x, leaves), leaves.nodes, "".join(leaves.shown)
     if isinstance(token, Node) and not nodes:
-        return Output(lambda values: (next(values), build(values))[1], (token,), "".join(shown))
+        return Output(lambda values: (next(values), build(values))[1], (token,), shown)
     tied = tuple(after(token, node) for node in nodes) if isinstance(token, Node) else tuple(nodes)
-    return Output(build, tied, "".join(shown), _structure(x) if nodes else None)
+    return Output(build, tied, shown, _structure(x, leaves.constant) if nodes else None)
 
 
-def _structure(x: Any) -> Structure | None:
+class _Leaves:
+    """The leaves of a result so far, and how many parts it may have yet."""
+
+    def __init__(self) -> None:
+        self.nodes: list[Node] = []
+        self.shown: list[str] = []
+        self.left = most_parts()
+        self.constant: dict[int, bool] = {}
+        """Which tuples, by identity, have nothing in them but constants: each is returned as it is, with what its parts
+        share."""
+
+
+def _find_constants(x: Any, found: dict[int, bool]) -> bool:
+    """Whether a value is a constant that nobody can change; notes it of each tuple."""
+    if type(x) is not tuple:
+        return x is None or isinstance(x, float | int | str)
+    if id(x) not in found:
+        inside = [_find_constants(part, found) for part in x]
+        found[id(x)] = all(inside)
+    return found[id(x)]
+
+
+def _structure(x: Any, constant: dict[int, bool]) -> Structure | None:
     """The structure for the native walker of a result that `_output` accepts."""
+    if constant.get(id(x)):
+        return Fixed(x)
     if isinstance(x, Node | Array) or (isinstance(x, np.ndarray) and type_of(x) is not None):
         return LEAF
     if isinstance(x, List) or type(x) is tuple:
         parts = x.content if isinstance(x, List) else x
-        return sequence_of(list if isinstance(x, List) else tuple, map(_structure, parts))
+        return sequence_of(list if isinstance(x, List) else tuple, [_structure(part, constant) for part in parts])
     if isinstance(x, Dict) and type(x.empty) is dict:
-        inside = [_structure(part) for part in x.content.values()]
+        inside = [_structure(part, constant) for part in x.content.values()]
         return None if None in inside else Keyed(tuple(x.content), tuple(p for p in inside if p is not None))
     return None if isinstance(x, tuple | Dict | Instance | Union) else Fixed(x)
 
 
-def _output(x: Any, nodes: list[Node], shown: list[str]) -> Build:
+def _output(x: Any, leaves: _Leaves) -> Build:
+    leaves.left -= 1
+    if leaves.left < 0:
+        raise Error(
+            f"a structure with more than {most_parts():,} parts is returned, where shared ones count as often as they "
+            "occur; return what you need of it"
+        )
     if isinstance(x, Node | Array):
-        nodes.append(node_of(x))
-        shown.append(str(nodes[-1].type))
+        leaves.nodes.append(node_of(x))
+        leaves.shown.append(str(leaves.nodes[-1].type))
         return next
+    if leaves.constant.get(id(x)):
+        leaves.shown.append("a constant")
+        return lambda values: x
     if isinstance(x, DynamicText):
         raise Error(
             f"the result has a text with a number in it that is known only as the function runs: {x!s:.60}; return the "
@@ -264,26 +298,26 @@ def _output(x: Any, nodes: list[Node], shown: list[str]) -> Build:
             f"the function may return {describe(x)}, which is decided as it runs; return a truth value for it as well"
         )
     if isinstance(x, Union):
-        nodes.append(intern(exported, (x.cell,), object(), KINDS["integer"]))  # each is freed by itself
-        shown.append("a value of several kinds")
+        leaves.nodes.append(intern(exported, (x.cell,), object(), KINDS["integer"]))  # each is freed by itself
+        leaves.shown.append("a value of several kinds")
         rows = keys().rows
         return lambda values: _import(next(values), rows)
     if isinstance(x, np.ndarray) and type_of(x) is not None:
-        return _output(Array(x), nodes, shown)
+        return _output(Array(x), leaves)
     if isinstance(x, tuple | List):
         cls: Any = list if isinstance(x, List) else type(x)
-        parts = [_output(part, nodes, shown) for part in (x.content if isinstance(x, List) else x)]
+        parts = [_output(part, leaves) for part in (x.content if isinstance(x, List) else x)]
         if hasattr(cls, "_fields"):
             return lambda values: cls._make(build(values) for build in parts)
         return lambda values: cls([build(values) for build in parts])
     if isinstance(x, Dict):
-        inside = {key: _output(part, nodes, shown) for key, part in x.content.items()}
+        inside = {key: _output(part, leaves) for key, part in x.content.items()}
         empty: Any = x.empty
         if type(empty) is dict:
             return lambda values: {key: build(values) for key, build in inside.items()}
         return lambda values: _refill(empty, {key: build(values) for key, build in inside.items()})
     if isinstance(x, Instance):
-        fields: dict[str, Build] = {key: _output(part, nodes, shown) for key, part in x.content.items()}
+        fields: dict[str, Build] = {key: _output(part, leaves) for key, part in x.content.items()}
         of: type = x.cls
         return lambda values: _new_object(of, {key: build(values) for key, build in fields.items()})
     if isinstance(x, Closure | HostFunction | Iteration | Cell) or (callable(x) and not isinstance(x, type)):
@@ -291,7 +325,7 @@ def _output(x: Any, nodes: list[Node], shown: list[str]) -> Build:
             f"a compiled function returns numbers and structures of these, and this one returns {describe(x)}; call "
             "that inside, or compile the caller"
         )
-    shown.append(f"{x!r:.40}")
+    leaves.shown.append(f"{x!r:.40}")
     return lambda values: x
 
 

@@ -27,6 +27,9 @@ from .prelude import prelude
 from .reader import ARROW, Atom, Datum, SourceText, is_symbol, read
 from .reader import shown as datum_text
 
+HOUR = 3600.0
+"""The seconds that a compiled program may run for, unless told."""
+
 _programs = itertools.count(1)
 _DEEP = 20_000  # frames of Python, for text that is nested
 
@@ -165,18 +168,20 @@ class Program:
                 yield result
         self._machine = machine
 
-    def compiled(self) -> Compiled:
-        """The program as a function of machine code: without arguments, its result is the values of the expressions."""
+    def compiled(self, timeout: float | None = HOUR) -> Compiled:
+        """The program as a function of machine code: without arguments, its result is the values of the expressions.
+        `timeout` is how many seconds a call may take, once it is compiled."""
         from .compiling.program import Whole  # for a quick start
 
-        return Compiled(Whole(self.items, self.foreign))
+        return Compiled(Whole(self.items, self.foreign), timeout)
 
-    def compiled_results(self) -> list[Result]:
-        """The values of the expressions, by machine code."""
+    def compiled_results(self, timeout: float | None = HOUR) -> list[Result]:
+        """The values of the expressions, by machine code, which may run for so many seconds in all: an hour unless
+        told, and None for no limit. Raises NotConverged where it runs for longer."""
         items = [item for item in self.items if isinstance(item, LoweredValue) and not item.symbol]
         try:
             with nested():
-                found = self.compiled()()
+                found = self.compiled(timeout)()
         except Error as problem:
             if str(problem) == of_fixed_point(str(problem)):
                 raise

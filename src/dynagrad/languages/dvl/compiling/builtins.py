@@ -52,11 +52,15 @@ def _not(x: Any) -> Any:
     return not x if isinstance(x, bool) else apply(ops.logical_not, x)
 
 
-def _equal(a: Any, b: Any) -> Any:
-    """Whether two values are the same: known, or known to the graph alone."""
+def _equal(a: Any, b: Any, compared_pairs: set[tuple[int, int]]) -> Any:
+    """Whether two values are the same: known, or known to the graph alone. Pairs that were compared before, since they
+    are shared, add nothing to the conjunction that this is."""
     found: Any = True
     while is_pair(a) and is_pair(b):
-        found = _both(found, _equal(a[0], b[0]))
+        if (id(a), id(b)) in compared_pairs:
+            return found
+        compared_pairs.add((id(a), id(b)))
+        found = _both(found, _equal(a[0], b[0], compared_pairs))
         if found is False:
             return False
         a, b = a[1], b[1]
@@ -146,7 +150,7 @@ _PURE: dict[str, Callable[..., Any]] = {
     "boolean?": is_boolean,
     "symbol?": lambda x: isinstance(x, QuotedSymbol),
     "procedure?": is_function,
-    "equal?": _equal,
+    "equal?": lambda a, b: _equal(a, b, set()),
     "real": _hidden,
     "gensym?": lambda x: isinstance(x, Gensym) or is_tag(x),
     "gensym=": lambda a, b: compared_tags("gensym=", a, b),

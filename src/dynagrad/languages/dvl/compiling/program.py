@@ -112,16 +112,19 @@ class Whole:
         return lambda s, given, named: _splitting(s, lambda: s.call(self.closure, []))
 
 
-def _result(s: Specialiser, x: Any) -> Any:
-    """A value as a result of the whole: functions by their name alone, and bundles as they are printed."""
+def _result(s: Specialiser, x: Any, made: dict[int, Any]) -> Any:
+    """A value as a result of the whole: functions by their name alone, and bundles as they are printed. `made` has what
+    shared pairs became."""
     if isinstance(x, Bundled):
-        return chain([QuotedSymbol("bundle"), x.tag, _result(s, x.primal), _result(s, x.tangent)])
+        return chain([QuotedSymbol("bundle"), x.tag, _result(s, x.primal, made), _result(s, x.tangent, made)])
     if isinstance(x, Union):
         return each_part(s, RESULT, x) if has_functions(x.kinds) else x
     if is_pair(x):
-        return (_result(s, x[0]), _result(s, x[1]))
+        if id(x) not in made:
+            made[id(x)] = (_result(s, x[0], made), _result(s, x[1], made))
+        return made[id(x)]
     return QuotedSymbol(f"#[procedure {getattr(x, 'name', 'function')}]") if is_function(x) else x
 
 
 RESULT = Builtin("result", 1, 1, lambda x: x)
-enter(RESULT, _result)
+enter(RESULT, lambda s, x: _result(s, x, {}))

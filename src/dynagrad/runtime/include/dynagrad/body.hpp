@@ -26,6 +26,7 @@ enum Outcome : int64_t {
     kDivision = 5,
     kValue = 6,
     kFailed = 7,
+    kLate = 8,
     kFirstOwn = 64,
 };
 
@@ -49,18 +50,22 @@ struct Context {
 
 // Lets Ctrl-C, and other threads, into a loop that may turn out long. As long as it is short it pays a decrement per
 // unit of work, and now and then a look at the clock; after a millisecond or a few the interpreter lock is given up, as
-// Unlocked does, until the end of the watch. A unit may take nanoseconds or milliseconds.
+// Unlocked does, until the end of the watch. A unit may take nanoseconds or milliseconds. At the end of `limit`
+// nanoseconds, where that is not negative, it is interrupted too.
 //
 //     dynagrad::Watch watch(context);
 //     while (step()) if (watch.interrupted()) return dynagrad::kInterrupted;
 class Watch {
   public:
-    explicit Watch(const Context* context) : host_(context->host) {}
+    explicit Watch(const Context* context, int64_t limit = -1) : host_(context->host), limit_(limit) {}
     ~Watch() {
         if (on_) unlocked()->~Unlocked();
     }
     Watch(const Watch&) = delete;
     Watch& operator=(const Watch&) = delete;
+
+    // Whether it was the limit on time that interrupted it.
+    bool late() { return on_ && unlocked()->late(); }
 
     // Whether to stop now; once true it stays true. `work` units were done since the last call.
     bool interrupted(int64_t work = 1) {
@@ -83,7 +88,7 @@ class Watch {
                 left_ = units_ = units_ * 2 < kMostUnits ? units_ * 2 : kMostUnits;
                 return false;
             }
-            new (place_, Here{}) Unlocked(host_);
+            new (place_, Here{}) Unlocked(host_, nullptr, limit_);
             on_ = true;
         }
         left_ = kUnlockedUnits;
@@ -93,6 +98,7 @@ class Watch {
     }
 
     const Host* host_;
+    int64_t limit_;
     int64_t left_ = 64, units_ = 64;
     int64_t since_ = 0;
     bool on_ = false;

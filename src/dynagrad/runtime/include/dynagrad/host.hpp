@@ -66,6 +66,9 @@ class Unlocked {
         return left_ <= 0 && look();
     }
 
+    // Whether it was the limit on time that interrupted it.
+    bool late() const { return late_; }
+
     // Nanoseconds since the start, as of the last look at the clock: for limits on time, at no further cost.
     int64_t elapsed() const { return now_ - start_; }
 
@@ -83,7 +86,7 @@ class Unlocked {
         now_ = coarse_time();
         if (limit_ >= 0 && now_ - start_ >= limit_) {
             left_ = 0;
-            return stopped_ = true;
+            return stopped_ = late_ = true;
         }
         // Units between two looks at the clock: more while they are short, fewer once they are long.
         if (now_ - before < kBetweenLooks) {
@@ -111,7 +114,7 @@ class Unlocked {
     void* state_ = nullptr;
     int64_t left_ = 1, units_ = 1;
     int64_t start_, now_, checked_;
-    bool stopped_ = false;
+    bool stopped_ = false, late_ = false;
 };
 
 }  // namespace dynagrad

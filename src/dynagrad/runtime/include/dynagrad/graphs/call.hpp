@@ -267,7 +267,9 @@ extern "C" __attribute__((visibility("default"), used)) inline void dg_forget_wo
 // One call of the code of a graph.
 class Call {
   public:
-    explicit Call(const Context* c) : context(c), watch(c), base_(static_cast<char*>(__builtin_frame_address(0))) {}
+    // `limit`: the nanoseconds that it may take, or -1.
+    explicit Call(const Context* c, int64_t limit = -1)
+        : context(c), watch(c, limit), limit_(limit), base_(static_cast<char*>(__builtin_frame_address(0))) {}
     ~Call() {
         if (work_ != nullptr) Workspace::leave(work_);
     }
@@ -295,10 +297,18 @@ class Call {
     int64_t fresh_tag() { return ++tags_; }
     // Whether to stop now, and why; `work` units were done since the last time.
     bool stops(int64_t work = 1) { return watch.interrupted(work) || ended_ != Ended::no; }
-    int64_t stopped() const { return ended_ == Ended::no ? int64_t{kInterrupted} : reason(); }
+    int64_t stopped() {
+        if (ended_ == Ended::no) ended_ = Ended::stopped;
+        return reason();
+    }
+    // The same as `stops`, for what has no result to say so with: the end of the call does.
+    bool ends() {
+        if (stops() && ended_ == Ended::no) ended_ = Ended::stopped;
+        return ended_ != Ended::no;
+    }
     bool exhausted() const { return ended_ != Ended::no; }
     void too_deep() { ended_ = Ended::deep, left_ = 0; }
-    int64_t end() const { return __builtin_expect(ended_ == Ended::no, 1) ? int64_t{kDone} : reason(); }
+    int64_t end() { return __builtin_expect(ended_ == Ended::no, 1) ? int64_t{kDone} : reason(); }
 
     // Whether a function may be called in here; `leave` when it is done.
     bool enter() {
@@ -307,6 +317,15 @@ class Call {
     }
     void leave() { --depth_; }
 
+    DYNAGRAD_ONCE __attribute__((cold)) int64_t late() const {
+        constexpr int64_t kMillisecond = 1000000;
+        const bool whole = limit_ % (1000 * kMillisecond) == 0;
+        char said[Context::kMessage];
+        int at = number(said, say(said, 0, "a call takes more than "), limit_ / (whole ? 1000 * kMillisecond : kMillisecond));
+        at = say(said, at, whole ? " seconds" : " milliseconds");
+        said[say(said, at, ": does it end? `timeout` says how long it may take")] = 0;
+        return context->fail(kLate, said);
+    }
     int64_t memory() const { return context->fail(kMemory, "there is no memory for what a function works with"); }
     // A stack that became too long.
     DYNAGRAD_ONCE __attribute__((cold)) int64_t saved() const {
@@ -353,7 +372,8 @@ class Call {
         at = number(text, at, most_saved >> (whole ? 30 : 20));
         return say(text, at, whole ? " GB" : " MB");
     }
-    DYNAGRAD_ONCE __attribute__((cold)) int64_t reason() const {
+    DYNAGRAD_ONCE __attribute__((cold)) int64_t reason() {
+        if (ended_ == Ended::stopped) return watch.late() ? late() : int64_t{kInterrupted};
         if (ended_ == Ended::deep) return context->fail(kRecursion, "a structure is nested too deep");
         if (ended_ == Ended::memory) return memory();
         char said[Context::kMessage];
@@ -397,6 +417,7 @@ class Call {
     }
 
     static constexpr int64_t kMostRoom = 256 << 20;
+    int64_t limit_;
     const char* base_;
     int64_t depth_ = 0;
     int64_t room_ = 32 << 10;  // bytes of the thread's own stack, at least
@@ -405,7 +426,7 @@ class Call {
     int64_t left_ = 0;
     int64_t heap_ = 0;  // bytes of the heap
     int64_t tags_ = 0;
-    enum class Ended { no, memory, large, deep } ended_ = Ended::no;
+    enum class Ended { no, stopped, memory, large, deep } ended_ = Ended::no;
     alignas(8) inline static char dump_[4096];
 };
 

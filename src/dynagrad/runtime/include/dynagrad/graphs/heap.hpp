@@ -147,49 +147,135 @@ __attribute__((noinline)) inline Cell filled(Call& call, Cell x, Cell d) {
     return found;
 }
 
-// The words of a cell in preorder: its key, then its number, or how many parts it has and these. `compiler/returned_cells.py`
-// reads and frees them.
-struct Words {
-    int64_t* data = nullptr;
-    int64_t count = 1, capacity = 0;  // the first word is the count
+// Numbers one after the other, in memory of their own, which is freed with them unless somebody takes it.
+class Numbers {
+  public:
+    Numbers() = default;
+    ~Numbers() { free(data); }
+    Numbers(const Numbers&) = delete;
+    Numbers& operator=(const Numbers&) = delete;
 
-    bool add(int64_t word) {
-        if (count >= capacity) {
-            capacity = capacity * 2 + 64;
-            void* grown = realloc(data, static_cast<size_t>(capacity) * 8);
-            if (grown == nullptr) return false;
-            data = static_cast<int64_t*>(grown);
-        }
-        data[count++] = word;
+    int64_t* data = nullptr;
+    int64_t count = 0;
+
+    // Whether there is room for so many more.
+    bool room(int64_t more) {
+        if (count + more <= capacity_) return true;
+        const int64_t wanted = 2 * (count + more) + 64;
+        if (8 * wanted >= kAsked && available_memory() < 8 * wanted) return false;
+        void* grown = realloc(data, static_cast<size_t>(8 * wanted));
+        if (grown == nullptr) return false;
+        data = static_cast<int64_t*>(grown);
+        capacity_ = wanted;
         return true;
     }
-    bool add(Call& call, Cell x) {
-        const Deeper may(call);
-        for (; may; x = x->part[x->count - 1]) {
-            if (!add(key_of(x))) return false;
-            if (x == nullptr) return true;
-            if (x->key == kRealCell) return add(__builtin_bit_cast(int64_t, x->real));
-            if (x->key == kTruthCell) return add(int64_t{x->truth});
-            if (x->key == kTagCell) return add(x->tag);
-            if (!add(int64_t{x->count})) return false;
-            if (x->count == 0) return true;
-            for (int i = 0; i + 1 < x->count; ++i)
-                if (!add(call, x->part[i])) return false;
-        }
-        return false;
+    void add(int64_t number) { data[count++] = number; }
+    int64_t* take() {
+        int64_t* const taken = data;
+        data = nullptr;
+        return taken;
     }
+
+  private:
+    int64_t capacity_ = 0;
 };
 
-// 0 where there is no memory.
-inline int64_t exported(Call& call, Cell x) {
-    Words words;
-    if (!words.add(call, x)) {
-        free(words.data);
-        return 0;
+// The cells that a cell consists of, each once, and the parts of each before it: its key, then its number, or how many
+// parts it has and which cells these are, counted from 0. Before them stands how many words there are.
+// `compiler/returned_cells.py` reads and frees them.
+class CellExport {
+  public:
+    explicit CellExport(Call& call) : call_(call) {}
+
+    // The address of the words; 0 where there is no memory, or where the call is over.
+    __attribute__((noinline)) int64_t run(Cell root) {
+        if (!words_.room(1)) return 0;
+        words_.add(0);
+        if (!visit(root)) return 0;
+        while (todo_.count > 0) {
+            const Cell x = reinterpret_cast<Cell>(todo_.data[todo_.count - 2]);
+            int64_t& next = todo_.data[todo_.count - 1];
+            if (call_.ends()) return 0;
+            if (next < x->count) {
+                const Cell part = x->part[next++];
+                if (place_of(part) < 0 && !visit(part)) return 0;
+                continue;
+            }
+            todo_.count -= 2;
+            if (!record(x)) return 0;
+        }
+        words_.data[0] = words_.count;
+        return reinterpret_cast<int64_t>(words_.take());
     }
-    words.data[0] = words.count;
-    return reinterpret_cast<int64_t>(words.data);
-}
+
+  private:
+    // A cell without parts is written down at once, and others once their parts are.
+    bool visit(Cell x) {
+        if (x == nullptr || x->count == 0) return record(x);
+        if (!todo_.room(2)) return false;
+        todo_.add(reinterpret_cast<int64_t>(x));
+        todo_.add(0);
+        return true;
+    }
+    bool record(Cell x) {
+        const int64_t parts = x == nullptr ? 0 : x->count;
+        if (!words_.room(2 + parts)) return false;
+        words_.add(key_of(x));
+        if (x == nullptr) {
+            nothing_ = cells_++;
+            return true;
+        }
+        if (x->key == kRealCell) words_.add(__builtin_bit_cast(int64_t, x->real));
+        else if (x->key == kTruthCell) words_.add(int64_t{x->truth});
+        else if (x->key == kTagCell) words_.add(x->tag);
+        else words_.add(parts);
+        for (int64_t i = 0; i < parts; ++i) words_.add(place_of(x->part[i]));
+        return note(x, cells_++);
+    }
+
+    // A table from cells to their places, by open addressing: a slot is an address and a place.
+    static uint64_t hash(Cell x) { return (reinterpret_cast<uint64_t>(x) >> 4) * 0x9E3779B97F4A7C15u >> 20; }
+    int64_t place_of(Cell x) const {
+        if (x == nullptr) return nothing_;
+        for (uint64_t at = hash(x) & mask_; mask_ > 0; at = (at + 1) & mask_) {
+            const int64_t* slot = table_.data + 2 * at;
+            if (slot[0] == 0) return -1;
+            if (slot[0] == reinterpret_cast<int64_t>(x)) return slot[1];
+        }
+        return -1;
+    }
+    bool note(Cell x, int64_t place) {
+        if (2 * (noted_ + 1) > static_cast<int64_t>(mask_) && !widen()) return false;
+        put(table_, mask_, reinterpret_cast<int64_t>(x), place);
+        ++noted_;
+        return true;
+    }
+    static void put(Numbers& table, uint64_t mask, int64_t key, int64_t place) {
+        uint64_t at = hash(reinterpret_cast<Cell>(key)) & mask;
+        while (table.data[2 * at] != 0) at = (at + 1) & mask;
+        table.data[2 * at] = key;
+        table.data[2 * at + 1] = place;
+    }
+    bool widen() {
+        const uint64_t slots = 4 * (mask_ + 1);
+        Numbers wider;
+        if (!wider.room(static_cast<int64_t>(2 * slots))) return false;
+        memset(wider.data, 0, 16 * slots);
+        for (uint64_t at = 0; mask_ > 0 && at <= mask_; ++at)
+            if (table_.data[2 * at] != 0) put(wider, slots - 1, table_.data[2 * at], table_.data[2 * at + 1]);
+        free(table_.data);
+        table_.data = wider.take();
+        mask_ = slots - 1;
+        return true;
+    }
+
+    Call& call_;
+    Numbers words_, todo_, table_;
+    uint64_t mask_ = 0;  // slots less one; 0 for no table
+    int64_t noted_ = 0, cells_ = 0, nothing_ = -1;
+};
+
+inline int64_t exported(Call& call, Cell x) { return CellExport(call).run(x); }
 
 inline void put(double* at, Cell x) { memcpy(at, &x, 8); }
 inline void get(const double* at, Cell& x) { memcpy(&x, at, 8); }
