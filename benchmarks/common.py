@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import os
+import resource
 import shutil
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
+import tracemalloc
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -83,6 +87,47 @@ def python(code: str, cache: str | None = None, **environment: str) -> list[floa
     if done.returncode:
         raise RuntimeError(done.stderr[-2000:])
     return [float(x) for x in done.stdout.split()]
+
+
+def megabytes(run: Callable[[], object]) -> float:
+    """What the objects of Python take at their most while something runs.
+
+    Not what the process holds, which begins with what was done before.
+    """
+    tracemalloc.start()
+    try:
+        run()
+        return tracemalloc.get_traced_memory()[1] / 1e6
+    finally:
+        tracemalloc.stop()
+
+
+def megabytes_of_compiler() -> float:
+    """What the largest C++ compiler that this process has called held at its most."""
+    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1e3
+
+
+def growth(what: str, unit: str, sizes: tuple[int, ...], code: str) -> list[Row]:
+    """Rows on what `code` prints for programs that are twice as large, each in a process and a cache of its own: the
+    seconds to specialise and compile, the megabytes to specialise, those of the C++ compiler. `{n}` is the size.
+
+    Memory has a row for the largest alone: that of smaller ones is too little to be told from what Python holds anyway.
+    """
+    found = {}
+    for n in sizes:
+        with tempfile.TemporaryDirectory() as cache:
+            found[n] = python(code.format(n=n), cache)
+    rows = []
+    for n, half in itertools.pairwise(sorted(sizes, reverse=True)):
+        told = f"{what} of {n:,} {unit}"
+        (seconds, own, compiler), (of_half, own_of_half, compiler_of_half) = found[n], found[half]
+        rows.append(Row(f"{told}: specialised and compiled", seconds, "s", f"of {half:,}", of_half, 3.0))
+        if n == max(sizes):
+            rows += [
+                Row(f"{told}: memory to specialise it", own, "MB", f"of {half:,}", own_of_half, 3.0),
+                Row(f"{told}: memory of the C++ compiler", compiler, "MB", f"of {half:,}", compiler_of_half, 3.0),
+            ]
+    return rows
 
 
 def data(*parts: str) -> Path:

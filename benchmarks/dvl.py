@@ -6,10 +6,8 @@ The C++ of the saddle and of the particle is that of the compiled functions in `
 
 from __future__ import annotations
 
-import resource
 import tempfile
 import time
-import tracemalloc
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +19,7 @@ import dynagrad as dg
 import dynagrad.languages.dvl as languages
 from dynagrad.languages.dvl import Program
 
-from .common import Row, medians, python, timed
+from .common import Row, growth, medians, megabytes, megabytes_of_compiler, python, timed
 from .compiled import in_turn
 from .programs.native import Native
 from .programs.program import vary
@@ -157,41 +155,8 @@ def gradient_of_lines(n: int) -> list[float]:
 
     dg.compile(gradient(1))(0.9)
     seconds = timed(lambda: dg.compile(gradient(n))(0.9))
-    # Of the objects of Python: what the process holds begins with what one line has left.
     traced = gradient(n)
-    tracemalloc.start()
-    dg.graph(traced, 0.9)
-    own = tracemalloc.get_traced_memory()[1] / 1e6
-    tracemalloc.stop()
-    return [seconds, own, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1e3]
-
-
-def growth() -> list[Row]:
-    """Specialising and compiling the gradient of programs that are twice and four times as long."""
-    sizes = (400, 800, 1600)
-    found = {}
-    for n in sizes:
-        with tempfile.TemporaryDirectory() as cache:
-            code = f"from benchmarks.dvl import gradient_of_lines\nprint(*gradient_of_lines({n}))"
-            found[n] = python(code, cache)
-    table = []
-    for n, half in ((800, 400), (1600, 800)):
-        what = f"DVL, gradient of a program of {n} lines"
-        (seconds, own, of_compiler), (before, own_before, before_of_compiler) = found[n], found[half]
-        table.append(Row(f"{what}: specialised and compiled", seconds, "s", f"of {half} lines", before, 3.0))
-        if n == sizes[-1]:  # those of shorter ones are too small to be told from what Python holds anyway
-            table += [
-                Row(f"{what}: memory to specialise it", own, "MB", f"of {half} lines", own_before, 3.0),
-                Row(
-                    f"{what}: memory of the C++ compiler",
-                    of_compiler,
-                    "MB",
-                    f"of {half} lines",
-                    before_of_compiler,
-                    3.0,
-                ),
-            ]
-    return table
+    return [seconds, megabytes(lambda: dg.graph(traced, 0.9)), megabytes_of_compiler()]
 
 
 LISTS = """
@@ -245,4 +210,14 @@ def dvl() -> list[Row]:
     value, gradient = medians(in_turn([lambda: f(0.5, 0.4)]), in_turn([lambda: g(0.5, 0.4)]))
     table.append(Row("DVL, Prolog: gradient", gradient, "s", "its value", value))
     table.append(Row("DVL, Prolog: specialised and compiled", first("prolog"), "s", target=3.0))
-    return [*table, *on_a_heap(), forward_gradient(), *growth()]
+    return [
+        *table,
+        *on_a_heap(),
+        forward_gradient(),
+        *growth(
+            "DVL, gradient of a program",
+            "lines",
+            (400, 800, 1600),
+            "from benchmarks.dvl import gradient_of_lines\nprint(*gradient_of_lines({n}))",
+        ),
+    ]

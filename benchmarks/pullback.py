@@ -1,4 +1,5 @@
-"""Pullback terms of 10,000 bindings: parsed, typed, reduced, printed, each for itself and together; and first steps.
+"""Pullback terms of 10,000 bindings: parsed, typed, reduced, printed, each for itself and together; first steps; how
+reducing and compiling grow with the term.
 
 A first step is timed from when the term was parsed and typed, since a mistake anywhere in it is said before any step.
 """
@@ -9,9 +10,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from dynagrad.languages.pullback import infer, lines, parse, reduce, show
+from dynagrad.languages.pullback import compile, infer, lines, parse, reduce, show
 
-from .common import Row
+from .common import Row, growth, megabytes, megabytes_of_compiler, timed
 
 COUNT = 10_000
 LETS = "".join(f"let y{i + 1} = sin(y{i}) in " for i in range(COUNT)) + f"y{COUNT}"
@@ -40,8 +41,35 @@ def _whole(text: str) -> None:
     show(reduce(text).result)
 
 
+def compiled_pullback(n: int) -> list[float]:
+    """Seconds to compile the pullback of n bindings, of each of which both sides of a product stand; megabytes that
+    its graph takes at its most, and the C++ compiler."""
+
+    def text(bindings: int) -> str:
+        lets = "".join(f"let y{i + 1} = sin(y{i}) * y{i} in " for i in range(bindings))
+        return f"λx. ((Ω λy0. {lets}y{bindings}) . (λ_. 1^)) x"
+
+    compile(text(1))(0.9)
+    seconds = timed(lambda: compile(text(n))(0.9))
+    return [seconds, megabytes(lambda: compile(text(n))), megabytes_of_compiler()]
+
+
+def reduced_pullback(n: int) -> list[float]:
+    """Seconds to reduce the pullback of n bindings, and megabytes that this takes at its most."""
+    text = f"((Ω λy0. {''.join(f'let y{i + 1} = sin(y{i}) in ' for i in range(n))}y{n}) . (λ_. 1^)) 1"
+    term = parse(text)
+    return [_least(lambda reduction: reduction.result, lambda: reduce(term)), megabytes(lambda: reduce(term).result)]
+
+
+def reductions() -> list[Row]:
+    """Reductions of terms that are twice as long."""
+    (half, of_half), (whole, of_whole) = (reduced_pullback(n) for n in (COUNT, 2 * COUNT))
+    what, less = f"pullback of {2 * COUNT:,} bindings, reduced", f"of {COUNT:,}"
+    return [Row(what, whole, "s", less, half, 3.0), Row(f"{what}: memory", of_whole, "MB", less, of_half, 3.0)]
+
+
 def pullback() -> list[Row]:
-    """Both kinds of terms, in parts and as a whole, and first steps."""
+    """Both kinds of terms, in parts and as a whole, and first steps; how reducing and compiling grow."""
     rows = []
     for what, text in TERMS.items():
         term = parse(text)
@@ -59,4 +87,5 @@ def pullback() -> list[Row]:
         rows.append(Row(f"first step of {what}, typed", step, target=0.05))
         shown = _least(lambda shown: [next(shown) for _ in range(3)], lambda text=text: lines(reduce(text)), 5)
         rows.append(Row(f"first step of {what}, shown as text", shown, target=0.05))
-    return rows
+    code = "from benchmarks.pullback import compiled_pullback\nprint(*compiled_pullback({n}))"
+    return rows + reductions() + growth("pullback", "bindings", (400, 800, 1600), code)
