@@ -135,6 +135,32 @@ def test_a_fixed_point_that_fails_speaks_of_dvl(code: int) -> None:
     assert not any(word in words for word in ("fixed_point", "max_steps", "tolerance", "derivative of f "))
 
 
+MISTAKES = """
+(define (first x) (if (< x 2) 1 (+ 1 (car x))))
+(define (called x) (let ((f (if (< x 2) sin 'a))) (f x)))
+(define (added x) (let ((y (if (< x 2) x 'a))) (+ y 2)))
+(define (slope x) ((derivative (lambda (y) (if (< y 2) (* y y) (car y)))) x))
+(define (in-loop x) (let ((f (if (< x 2) sin 'a))) (let loop ((i 0) (x x)) (if (< i 3) (loop (+ i 1) (f x)) x))))
+"""
+"""Functions of which one branch is wrong: that from 2 on."""
+
+
+def test_a_mistake_in_one_branch_is_an_error_where_it_is_taken() -> None:
+    names = ("first", "called", "added", "slope", "in-loop")
+    for name, words in zip(
+        names, ("takes a pair", "is no procedure", "two reals", "takes a pair", "is no procedure"), strict=True
+    ):
+        right = Program(f"{MISTAKES} ({name} (real 1))")
+        assert right.compiled_results()[0].value == pytest.approx(right.run()[0].value, rel=1e-15)
+        wrong = Program(f"{MISTAKES} ({name} (real 3))")
+        with pytest.raises(dg.RunError, match=words):
+            wrong.compiled_results()
+        with pytest.raises(dg.SourceError, match=words):
+            wrong.run()
+    with pytest.raises(dg.LiftError, match="takes a pair"):
+        Program("(if (< (real 1) 2) (car 2) (car 3))").compiled_results()
+
+
 def test_what_a_run_finds_is_an_error_of_the_run() -> None:
     with pytest.raises(dg.RunError, match="too small"):
         Program('(let ((x (real 1))) (if (> x 0) (error "too small") x))').compiled_results()

@@ -10,7 +10,7 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ...errors import LiftError
+from ...errors import Error, LiftError
 from ...ir import Node, builders, control
 from ...ir.failures import after
 from ...ir.node import constant
@@ -32,7 +32,7 @@ from ..frontend.core import (
     While,
 )
 from ..frontend.operators import is_speculatable
-from .heap.unions import note_choice, opened, refined
+from .heap.unions import keys, note_choice, opened, refined
 from .joins import (
     AbstractValue,
     AtIndex,
@@ -126,6 +126,8 @@ def _cond(s: Specialiser, test: Node, then: Callable[[], Any], otherwise: Callab
     results: list[Any] = []
     changes: list[dict[Ref, Any]] = []
     diverged = 0
+    mistaken = False
+    wanted = keys().tags_wanted
     for run in (then, otherwise):
         with s.journal() as changed:
             s.level += 1
@@ -135,6 +137,13 @@ def _cond(s: Specialiser, test: Node, then: Callable[[], Any], otherwise: Callab
             except Diverges:
                 diverged += 1
                 results.append(UNDEFINED)
+            except LiftError as problem:
+                # Where a branch is wrong, as the builtins of a language say, and the other is not, the run decides.
+                of_the_program = isinstance(problem.__cause__, Error | ArithmeticError | ValueError)
+                if not s.splits or not of_the_program or mistaken or keys().tags_wanted > wanted:
+                    raise
+                mistaken = True
+                results.append(s.apply("raise", problem.__cause__))
             finally:
                 s.test = outer
         changes.append(changed)

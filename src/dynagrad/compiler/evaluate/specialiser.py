@@ -397,7 +397,7 @@ class Specialiser:
                 raise self.error(f"{function.__name__} of dynagrad cannot be compiled; call it outside of the function")
             return self.enter(self.closure_of(function), arguments, named)
         if self.splits:  # not Python's
-            raise self.error(f"{describe(function)} is called, and is no procedure")
+            raise Error(f"{describe(function)} is called, and is no procedure")
         raise self.error(
             f"{describe(function)} cannot be called in a compiled function; Python functions with source, dataclasses, "
             "numpy, math and the functions of dynagrad can"
