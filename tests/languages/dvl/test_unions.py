@@ -68,6 +68,15 @@ def test_vectors_as_long_as_the_run_decides() -> None:
     assert found[0] == (3.0, (6.0, (9.0, ()))) and found[5] == 55.0
 
 
+def test_vectors_of_which_one_may_have_pairs_where_the_other_has_reals() -> None:
+    """A loop over both would take the second apart, if the first had a pair there: none does."""
+    tree = "(tree-map (lambda (v) 1.5) (upto (real 2)))"
+    for text in (f"(+ {tree} (upto (real 2)))", f"(- {tree} (upto (real 2)))", f"(+ (upto (real 2)) {tree})"):
+        assert compiled(UPTO + text) == values(UPTO + text)
+    with pytest.raises(dg.RunError, match="takes a pair"):
+        compiled(f"{UPTO} (let loop ((l (real 3)) (n 0)) (if (< n (real 2)) (loop (cdr l) (+ n 1)) n))")
+
+
 def test_derivatives_through_lists_and_of_lists() -> None:
     found = agree(
         UPTO

@@ -126,7 +126,7 @@ def _cond(s: Specialiser, test: Node, then: Callable[[], Any], otherwise: Callab
     results: list[Any] = []
     changes: list[dict[Ref, Any]] = []
     diverged = 0
-    mistaken = False
+    wrong: BaseException | None = None
     wanted = keys().tags_wanted
     for run in (then, otherwise):
         with s.journal() as changed:
@@ -138,12 +138,10 @@ def _cond(s: Specialiser, test: Node, then: Callable[[], Any], otherwise: Callab
                 diverged += 1
                 results.append(UNDEFINED)
             except LiftError as problem:
-                # Where a branch is wrong, as the builtins of a language say, and the other is not, the run decides.
-                of_the_program = isinstance(problem.__cause__, Error | ArithmeticError | ValueError)
-                if not s.splits or not of_the_program or mistaken or keys().tags_wanted > wanted:
+                before, wrong = wrong, mistake(s, problem, wanted)
+                if wrong is None or before is not None:
                     raise
-                mistaken = True
-                results.append(s.apply("raise", problem.__cause__))
+                results.append(s.apply("raise", wrong))
             finally:
                 s.test = outer
         changes.append(changed)
@@ -174,6 +172,15 @@ def _cond(s: Specialiser, test: Node, then: Callable[[], Any], otherwise: Callab
     for ref, p in zip(refs, joined[1:], strict=True):
         s.put(ref, content_from(ref, build(p, nodes)))
     return value
+
+
+def mistake(s: Specialiser, problem: LiftError, wanted: int) -> BaseException | None:
+    """What a builtin of a language says of its arguments, which is an error of the run where the run decides whether it
+    comes to that. None for what compiling alone minds, and where more tags have come to be `wanted`, with which all is
+    compiled again."""
+    cause = problem.__cause__
+    of_the_program = isinstance(cause, Error | ArithmeticError | ValueError)
+    return cause if s.splits and of_the_program and keys().tags_wanted == wanted else None
 
 
 def token_index(

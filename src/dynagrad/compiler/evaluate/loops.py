@@ -18,7 +18,7 @@ from ...ir.ops import integers
 from ...ir.ops.scalars import logical_and
 from ...ir.types import integer
 from ..frontend.core import For, While
-from .choices import content_from, content_values, mismatch, token_index
+from .choices import content_from, content_values, mismatch, mistake, token_index
 from .heap.tags import without_tags
 from .heap.unions import keys, refined_parts, unions_in
 from .iteration import IterationSpace, iteration_space
@@ -171,9 +171,11 @@ class _While:
     def in_graph(self, initial: State, unions: bool = False) -> State:
         s = self.s
         changes = False  # whether evaluating the condition changes something in place
+        right = False  # whether there is a round that is no mistake
+        wanted = keys().tags_wanted
 
         def trace_round(state: State) -> tuple[Any, State]:
-            nonlocal changes
+            nonlocal changes, right
             with s.journal() as changed:
                 test = self.test(state)
             for ref, content in changed.items():
@@ -182,9 +184,11 @@ class _While:
             if isinstance(test, bool):
                 return test, self.round(0, state)
             try:
-                return test, self.round(0, refined_parts(state, test, True))
+                after = self.round(0, refined_parts(state, test, True))
             except Diverges:  # a recursion around has no result yet: so far there are no rounds
                 return test, state
+            right = True
+            return test, after
 
         def finish(traced: _TracedRound) -> list[Node]:
             test = node_of(traced.test)
@@ -192,7 +196,14 @@ class _While:
                 raise s.error("this loop never ends: nothing that its condition reads changes", self.e.at)
             return builders.loop_of(None, test, traced.states, traced.after, traced.start, traced.since)
 
-        found = _in_graph(s, initial, trace_round, finish, unions)
+        try:
+            found = _in_graph(s, initial, trace_round, finish, unions)
+        except LiftError as problem:
+            wrong = None if right else mistake(s, problem, wanted)
+            test = None if wrong is None else self.test(initial)
+            if not isinstance(test, Node):
+                raise
+            return s.cond(test, lambda: s.apply("raise", wrong), lambda: initial)  # type: ignore[no-any-return]  # the state, since the other ends the run
         if changes:
             self.test(found)  # the last evaluation, after which there is no round
         elif unions_in(found):

@@ -34,8 +34,15 @@ _PLAIN = {"λ": "\\", "Ω": "W ", "π": "pi"}
 _INFIX = {"mult": "*", "div": "/"}
 
 
-def show(of: Term, *, unicode: bool = True, limit: int | None = None) -> str:
+BEGIN, END = "\x02", "\x03"
+"""What stands around a subterm that is marked; no term has them in its text."""
+
+
+def show(of: Term, *, unicode: bool = True, limit: int | None = None, marked: Term | None = None) -> str:
     """The text of a term; with `limit` it ends in dots after about as many characters.
+
+    `marked` is a subterm, the object itself, that has BEGIN and END around it where it is written as one piece: a
+    function that a `let` applies, and a pair in another one, are not.
 
     >>> from .parse import parse
     >>> show(parse(r"((W \\<x,y>. square((x+1) * (2*x+y*y))) . (\\_. 1^)) <1,3>"))
@@ -59,6 +66,8 @@ def show(of: Term, *, unicode: bool = True, limit: int | None = None) -> str:
         parts, own = _written(item[0], signs)
         if own < item[1]:
             parts = ["(", *parts, ")"]
+        if item[0] is marked:
+            parts = [BEGIN, *parts, END]
         todo += reversed(parts)
     return "".join(made)
 

@@ -6,11 +6,13 @@ network: premises fold, and links go to the forward phase, the reverse phase and
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from html import escape
 
 from .reduction.steps import Reduction, Step
-from .show import show
+from .show import BEGIN, END, show
 from .terms import Term
 from .trampoline import Call, run
 
@@ -18,6 +20,10 @@ WIDTH = 100
 """How much of a term a line of text shows."""
 _MOST_OF_A_TERM = 600
 """How much of it a page shows."""
+_AROUND = 160
+"""How much a page shows of what stands before a redex, and of what stands after it."""
+_WRITTEN_AS_A_WHOLE = 1_000_000
+"""How many characters of whole terms are written for a page: as long as they last, each redex is shown in its place."""
 MOST_IN_HTML = 5000
 """How many steps a page shows, unless it is told otherwise."""
 
@@ -100,20 +106,18 @@ def html(reduction: Reduction, *, max_steps: int = MOST_IN_HTML, title: str = "R
     """The reduction as a page."""
     phases: list[str] = []
     body: list[str] = []
-    left = max_steps
+    room = _Room(max_steps, _WRITTEN_AS_A_WHOLE)
     whole = True
     phase = ""
     for step in reduction:
-        if left <= 0:
+        if room.steps <= 0:
             whole = False
             break
         if step.phase != phase and step.phase and step.phase not in phases:
             phases.append(step.phase)
             body.append(f'<h2 class="phase" id="{step.phase}">{step.phase.capitalize()} phase</h2>')
         phase = step.phase
-        text, count = run(_step_html(step, left))
-        left -= count
-        body.append(text)
+        body.append(run(_step_html(step, room)))
     links = "".join(f'<a href="#{name}">{name} phase</a>' for name in phases)
     if whole:
         result = f'<p class="result" id="result">Result <code>{_code(reduction.result)}</code></p>'
@@ -132,24 +136,50 @@ def _code(of: Term) -> str:
     return escape(show(of, limit=_MOST_OF_A_TERM))
 
 
-def _step_html(step: Step, left: int) -> Call[tuple[str, int]]:
+@dataclass
+class _Room:
+    """How many steps a page has room for, and how many characters of whole terms may be written."""
+
+    steps: int
+    characters: int
+
+
+def _marked(step: Step, read: Callable[[int | None], Term], kind: str, room: _Room) -> str:
+    """A redex, or what it becomes: in the whole term, or by itself where there is no room."""
+    before = after = ended = ""
+    inside = show(read(_MOST_OF_A_TERM), limit=_MOST_OF_A_TERM)
+    if room.characters > 0 and len(inside) < _MOST_OF_A_TERM:
+        part = copy.copy(read(None))  # an object that stands nowhere else
+        whole = show(step.whole(part), marked=part, limit=room.characters)
+        room.characters -= len(whole)
+        before, _, rest = whole.partition(BEGIN)
+        _, ended, after = rest.partition(END)
+    if not ended:
+        before = after = ""
+    if len(before) > _AROUND:
+        before = "… " + before[-_AROUND:]
+    if len(after) > _AROUND:
+        after = after[:_AROUND] + " …"
+    return f'{escape(before)}<span class="{kind}">{escape(inside)}</span>{escape(after)}'
+
+
+def _step_html(step: Step, room: _Room) -> Call[str]:
+    room.steps -= 1
+    redex = _marked(step, step.read_redex, "old", room)
     premises: list[str] = []
-    count = 1
     for premise in step.premises:
-        if count >= left:
+        if room.steps <= 0:
             break
-        text, inner = yield _step_html(premise, left - count)
-        premises.append(text)
-        count += inner
+        premises.append((yield _step_html(premise, room)))
     folded = ""
     if premises:
         word = "premise" if len(premises) == 1 else "premises"
         folded = f"<details><summary>{len(premises)} {word}</summary>{''.join(premises)}</details>"
+    contractum = _marked(step, step.read_contractum, "new", room)
     return (
         f'<div class="step"><span class="rule"><span class="number">{step.rule}</span> {escape(step.name)}</span>'
-        f'<code class="whole"><span class="old">{_code(step.read_redex(_MOST_OF_A_TERM))}</span></code>{folded}'
-        f'<code class="whole">→ <span class="new">{_code(step.read_contractum(_MOST_OF_A_TERM))}</span></code></div>'
-    ), count
+        f'<code class="whole">{redex}</code>{folded}<code class="whole">→ {contractum}</code></div>'
+    )
 
 
 class StepView:
