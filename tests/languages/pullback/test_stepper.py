@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -15,7 +16,8 @@ import pytest
 from typer.testing import CliRunner
 
 from dynagrad import cli
-from dynagrad.languages.pullback import StepView, html, lines, reduce
+from dynagrad.languages.pullback import StepView, html, lines, reduce, stepper
+from dynagrad.languages.pullback.stepper import walk
 
 EXAMPLE = "((Ω λ<x, y>. square((x + 1) * (2 * x + y * y))) . (λ_. 1^)) <1, 3>"
 PREMISES = "((Ω λx. let f = λy. y * y in f (x + 1)) . (λ_. 1^)) 2"
@@ -58,6 +60,32 @@ def test_a_page_has_the_term_its_type_the_steps_and_the_result() -> None:
     for step in reduction:
         assert step.name in text
     assert page.texts.count("Forward phase") == page.texts.count("Reverse phase") == 1
+
+
+def test_a_redex_and_what_it_becomes_are_marked_in_the_whole_term() -> None:
+    """In the order of the page: a redex, those of its premises, and what it becomes."""
+    term = "((Ω λx. let f = λy. y * x in f (x + 1)) . (λ_. 1^)) 2"
+    line = r'<code class="whole">(→ )?([^<]*)<span class="(?:old|new)">([^<]*)</span>([^<]*)</code>'
+    found = [tuple(map(unescape, parts)) for parts in re.findall(line, html(reduce(term)))]
+    steps = [(step, begins) for step, _, begins in walk(reduce(term))]
+    assert len(found) == len(steps) > 40
+    inside = 0
+    for (arrow, before, part, after), (step, begins) in zip(found, steps, strict=True):
+        assert bool(arrow) != begins
+        whole, marked = (step.before, step.redex) if begins else (step.after, step.contractum)
+        text = before + part + after
+        assert "…" in text or text in (str(whole), str(marked))  # a part that is written in pieces stands by itself
+        assert part.strip("()") == str(marked).strip("()")
+        inside += bool(before or after)
+    assert inside > 20
+
+
+def test_a_page_writes_only_so_much_of_whole_terms(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After that each redex stands by itself."""
+    full = html(reduce(EXAMPLE))
+    monkeypatch.setattr(stepper, "_WRITTEN_AS_A_WHOLE", 2_000)
+    short = html(reduce(EXAMPLE))
+    assert short.count('class="step"') == full.count('class="step"') and len(short) < 0.8 * len(full)
 
 
 def test_links_go_to_the_phases_and_the_result() -> None:

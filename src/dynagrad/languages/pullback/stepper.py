@@ -146,16 +146,15 @@ class _Room:
 
 def _marked(step: Step, read: Callable[[int | None], Term], kind: str, room: _Room) -> str:
     """A redex, or what it becomes: in the whole term, or by itself where there is no room."""
-    before = after = ended = ""
-    inside = show(read(_MOST_OF_A_TERM), limit=_MOST_OF_A_TERM)
+    before, inside, after = "", show(read(_MOST_OF_A_TERM), limit=_MOST_OF_A_TERM), ""
     if room.characters > 0 and len(inside) < _MOST_OF_A_TERM:
         part = copy.copy(read(None))  # an object that stands nowhere else
         whole = show(step.whole(part), marked=part, limit=room.characters)
         room.characters -= len(whole)
-        before, _, rest = whole.partition(BEGIN)
-        _, ended, after = rest.partition(END)
-    if not ended:
-        before = after = ""
+        first, _, rest = whole.partition(BEGIN)
+        second, ended, third = rest.partition(END)
+        if ended:
+            before, inside, after = first, second, third
     if len(before) > _AROUND:
         before = "… " + before[-_AROUND:]
     if len(after) > _AROUND:
