@@ -79,11 +79,15 @@ def convert(value: Any, wanted: Type | None) -> Node | None:
 
 
 def close(
-    graphs: Sequence[tuple[Sequence[Node], Sequence[Node]]], since: int, hoist: bool
+    graphs: Sequence[tuple[Sequence[Node], Sequence[Node]]],
+    since: int,
+    hoist: bool,
+    around: frozenset[Node] = frozenset(),
 ) -> tuple[list[Graph], list[Node]]:
     """Closure conversion: graphs from inputs and outputs, and the captured nodes, which become inputs of all of them.
 
-    A node is captured if it is not younger than `since` or, with `hoist`, if it depends on no input and cannot fail.
+    A node is captured if it is not younger than `since`, if it is one of those `around`, however young, or, with
+    `hoist`, if it depends on no input and cannot fail.
     """
     own = {v for inputs, _ in graphs for v in inputs}
     merged = iter(merge([o for _, outputs in graphs for o in outputs], since))
@@ -91,6 +95,8 @@ def close(
     series = order([o for _, outputs in graphs for o in outputs], since)
     inside: set[Node] = set()  # what depends on an input, or may not be hoisted
     for node in series:
+        if node in around:
+            continue
         used = node.birth > since and (_may_fail(node) or any(a in inside for a in node.arguments))
         if used or node in own or node.operation is EMPTY:  # each round has its own stack
             inside.add(node)
@@ -99,6 +105,8 @@ def close(
     def captured(node: Node) -> bool:
         if node in inside or node.operation is CONSTANT:
             return False
+        if node in around:
+            return True
         if node.operation is PART:  # however young: components of a tuple are captured one by one
             node = node.arguments[0]
         return node.birth <= since or node.operation is VARIABLE or hoist
@@ -213,14 +221,15 @@ def loop_of(
     start: list[Node],
     since: int,
     extends: Node | None = None,
+    around: frozenset[Node] = frozenset(),
 ) -> list[Node]:
-    """The results of a loop whose invariant states are captured, and whose congruent states are one."""
+    """The results of a loop whose invariant states are captured, and whose congruent states are one. What it starts
+    with may be younger than its round: `around` has what of that became part of the round."""
     stays = [a is s for a, s in zip(after, states, strict=True)]
     if any(stays):  # repeated, since substituting an invariant state may make others invariant
         known = {s: b for s, b, same in zip(states, start, stays, strict=True) if same}
         moving = [i for i, same in enumerate(stays) if not same]
         replaced = substitute([test, *(after[i] for i in moving)], known)
-        since = max(since, max(b.birth for b in known.values()))
         inner = (
             loop_of(
                 count,
@@ -230,6 +239,7 @@ def loop_of(
                 [start[i] for i in moving],
                 since,
                 extends,
+                around.union(known.values()),
             )
             if moving
             else []
@@ -237,10 +247,10 @@ def loop_of(
         found = dict(zip(moving, inner, strict=True))
         return [found.get(i, start[i]) for i in range(len(states))]
     if count is not None:
-        [body], captured = close([((test, *states), after)], since, hoist=True)
+        [body], captured = close([((test, *states), after)], since, True, around)
         condition = None
     else:
-        [condition, body], captured = close([(states, [test]), (states, after)], since, hoist=True)
+        [condition, body], captured = close([(states, [test]), (states, after)], since, True, around)
     first = len(body.inputs) - len(captured) - len(states)
     own = body.inputs[first : first + len(states)]
     same = congruent(own, body.outputs, start, 0 if extends is None else len(part_types(extends)))

@@ -32,6 +32,7 @@ from ..frontend.core import (
     While,
 )
 from ..frontend.operators import is_speculatable
+from ..frontend.source import mistake
 from .heap.unions import keys, note_choice, opened, refined
 from .joins import (
     AbstractValue,
@@ -126,7 +127,7 @@ def _cond(s: Specialiser, test: Node, then: Callable[[], Any], otherwise: Callab
     results: list[Any] = []
     changes: list[dict[Ref, Any]] = []
     diverged = 0
-    wrong: BaseException | None = None
+    wrong: Error | None = None
     wanted = keys().tags_wanted
     for run in (then, otherwise):
         with s.journal() as changed:
@@ -138,8 +139,9 @@ def _cond(s: Specialiser, test: Node, then: Callable[[], Any], otherwise: Callab
                 diverged += 1
                 results.append(UNDEFINED)
             except LiftError as problem:
-                before, wrong = wrong, mistake(s, problem, wanted)
-                if wrong is None or before is not None:
+                both = wrong is not None
+                wrong = mistake(problem)
+                if wrong is None or both or not s.splits or keys().tags_wanted > wanted:
                     raise
                 results.append(s.apply("raise", wrong))
             finally:
@@ -172,15 +174,6 @@ def _cond(s: Specialiser, test: Node, then: Callable[[], Any], otherwise: Callab
     for ref, p in zip(refs, joined[1:], strict=True):
         s.put(ref, content_from(ref, build(p, nodes)))
     return value
-
-
-def mistake(s: Specialiser, problem: LiftError, wanted: int) -> BaseException | None:
-    """What a builtin of a language says of its arguments, which is an error of the run where the run decides whether it
-    comes to that. None for what compiling alone minds, and where more tags have come to be `wanted`, with which all is
-    compiled again."""
-    cause = problem.__cause__
-    of_the_program = isinstance(cause, Error | ArithmeticError | ValueError)
-    return cause if s.splits and of_the_program and keys().tags_wanted == wanted else None
 
 
 def token_index(

@@ -18,7 +18,8 @@ from ...ir.ops import integers
 from ...ir.ops.scalars import logical_and
 from ...ir.types import integer
 from ..frontend.core import For, While
-from .choices import content_from, content_values, mismatch, mistake, token_index
+from ..frontend.source import mistake
+from .choices import content_from, content_values, mismatch, token_index
 from .heap.tags import without_tags
 from .heap.unions import keys, refined_parts, unions_in
 from .iteration import IterationSpace, iteration_space
@@ -199,7 +200,7 @@ class _While:
         try:
             found = _in_graph(s, initial, trace_round, finish, unions)
         except LiftError as problem:
-            wrong = None if right else mistake(s, problem, wanted)
+            wrong = None if right or not s.splits or keys().tags_wanted > wanted else mistake(problem)
             test = None if wrong is None else self.test(initial)
             if not isinstance(test, Node):
                 raise

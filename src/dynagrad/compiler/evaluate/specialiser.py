@@ -41,7 +41,7 @@ from ..frontend.core import (
     Tuple,
     While,
 )
-from ..frontend.source import error
+from ..frontend.source import Mistake, error
 from ..frontend.statements import lower
 from .joins import Mismatch
 from .limits import most_calls, most_inlined
@@ -397,7 +397,7 @@ class Specialiser:
                 raise self.error(f"{function.__name__} of dynagrad cannot be compiled; call it outside of the function")
             return self.enter(self.closure_of(function), arguments, named)
         if self.splits:  # not Python's
-            raise Error(f"{describe(function)} is called, and is no procedure")
+            raise Mistake(f"{describe(function)} is called, and is no procedure")
         raise self.error(
             f"{describe(function)} cannot be called in a compiled function; Python functions with source, dataclasses, "
             "numpy, math and the functions of dynagrad can"

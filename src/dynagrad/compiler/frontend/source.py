@@ -16,7 +16,7 @@ import types
 from collections.abc import Iterator
 from typing import Any
 
-from ...errors import LiftError, Span
+from ...errors import Error, LiftError, Span
 from .core import Position
 
 Definition = ast.FunctionDef | ast.Lambda
@@ -38,6 +38,17 @@ def error(message: str, at: Position | None) -> LiftError:
     start, end = (_characters(lines, at.line, c) for c in (at.column, at.end_column))
     width = end - start if at.end_line == at.line else 10**6
     return LiftError(message, "".join(lines), Span(0, max(width, 1), at.line, start + 1), at.file)
+
+
+class Mistake(Error):
+    """What a builtin of a language says of its arguments, or that what is called is no function: wrong in the program,
+    whether it is compiled or not."""
+
+
+def mistake(problem: Error) -> Error | None:
+    """The mistake that an error is about, for a run that may come to it; None for what compiling alone minds."""
+    cause = problem if isinstance(problem, Mistake) else problem.__cause__
+    return Error(str(cause)) if isinstance(cause, Mistake | ArithmeticError) else None
 
 
 def _characters(lines: list[str], line: int, column: int) -> int:

@@ -22,6 +22,7 @@ from ....ir.node import constant, whole
 from ....ir.ops import cells, integers
 from ....ir.ops import scalars as ops
 from ...frontend.core import UNDEFINED
+from ...frontend.source import mistake
 from ..values import Closure, HostFunction, Kinds, Optional, Ref, Union, type_of
 
 
@@ -275,10 +276,11 @@ def opened(s: Any, x: Union, use: Callable[[Any], Any]) -> Any:
         except NoBody:
             raise
         except Error as problem:
-            if len(order) == 1 or keys().tags_wanted > wanted:
+            wrong = mistake(problem)
+            if wrong is None or len(order) == 1 or keys().tags_wanted > wanted:
                 raise
             problems.append(problem)
-            return s.apply("raise", problem)
+            return s.apply("raise", wrong)
 
     def choice(left: list[int]) -> Any:
         if len(left) == 1:

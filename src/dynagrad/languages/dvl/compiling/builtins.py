@@ -11,6 +11,7 @@ from typing import Any
 from ....compiler.evaluate.heap.tags import is_number, is_tag
 from ....compiler.evaluate.heap.unions import opened
 from ....compiler.evaluate.specialiser import CALLS, Specialiser
+from ....compiler.frontend.source import Mistake
 from ....errors import Error
 from ....ir import Node
 from ....ir.node import constant, intern
@@ -202,7 +203,15 @@ def enter(builtin: Builtin, run: Handler) -> None:
 
 
 def _without(function: Callable[..., Any]) -> Handler:
-    return lambda s, *given: function(*given)
+    """What a function does that calls nothing, and so finds mistakes of the program alone."""
+
+    def handler(s: Specialiser, *given: Any) -> Any:
+        try:
+            return function(*given)
+        except Error as problem:
+            raise Mistake(str(problem)) from problem
+
+    return handler
 
 
 for _name, _builtin in BUILTINS.items():
