@@ -276,11 +276,10 @@ def opened(s: Any, x: Union, use: Callable[[Any], Any]) -> Any:
         except NoBody:
             raise
         except Error as problem:
-            wrong = mistake(problem)
-            if wrong is None or len(order) == 1 or keys().tags_wanted > wanted:
+            if len(order) == 1 or keys().tags_wanted > wanted:
                 raise
             problems.append(problem)
-            return s.apply("raise", wrong)
+            return s.apply("raise", mistake(problem) or problem)
 
     def choice(left: list[int]) -> Any:
         if len(left) == 1:
