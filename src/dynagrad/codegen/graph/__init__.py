@@ -1,6 +1,6 @@
 """Code generation for graphs: values, arrays and control flow as one C++ function.
 
-A graph has been prepared by `passes/prepare.py`. The files, each of which uses those before it:
+A graph has been prepared by `passes/prepare.py`, with all that it runs. The files, each of which uses those before it:
 
 - `body.py`: the text of a function that is being written: fresh names, estimates of its work;
 - `memory.py`: memory planning: arrays share one frame by liveness;

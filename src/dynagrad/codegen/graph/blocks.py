@@ -22,7 +22,6 @@ from ...ir.ops.places import NEW, Slice
 from ...ir.ops.scalars import add
 from ...ir.types import Shape, Type, arrays, bytes_of, heap
 from ...passes.loops.index_forms import Form, flat, name, number, strides
-from ...passes.prepare import prepare
 from ...passes.roles import Piece, fold_of, holes_of, overwritten, role, update_of
 from ...passes.schedule import LONG, ScheduledStep, schedule
 from ...passes.views import is_view, through
@@ -534,13 +533,8 @@ class Block:
         tracks: Mapping[Node, Track] | None = None,
         in_place: bool = False,
     ) -> Block:
-        """The block of a subgraph, which is prepared first."""
-        made = prepare(graph)
-        wanted: dict[Node, str] = {}
-        for old, new in zip(graph.outputs, made.outputs, strict=True):
-            if prefer is not None and old in prefer:
-                wanted.setdefault(new, prefer[old])
-        return Block(self.program, self.code, self.arena, made, inputs, wanted, in_range, tracks, in_place)
+        """The block of a subgraph."""
+        return Block(self.program, self.code, self.arena, graph, inputs, prefer, in_range, tracks, in_place)
 
 
 def _write(piece: Piece, pointer: str, shape: Shape, to: NestBuilder) -> None:

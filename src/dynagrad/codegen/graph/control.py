@@ -14,7 +14,6 @@ from ...ir.control import CALL, COND, EMPTY, LOOPS, POP, PUSH, REPEAT, Branches,
 from ...ir.names import source_name
 from ...ir.node import Node, order
 from ...ir.types import Type, bytes_of
-from ...passes.in_place_sums import sum_in_place
 from ...passes.loops import rounds
 from ...passes.loops.rounds import words
 from ...passes.roles import role, root
@@ -157,7 +156,6 @@ def _branch(
 
 def _loop(block: Block, node: Node) -> None:
     loop: Loop = node.attribute
-    loop = replace(loop, body=sum_in_place(loop.body))
     code = block.code
     arguments = list(node.arguments)
     count = arguments.pop(0) if node.operation is REPEAT else None

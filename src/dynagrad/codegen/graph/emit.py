@@ -106,7 +106,7 @@ class UnitWriter(TranslationUnit):
             if node.type.kind not in ("real", "integer", "boolean"):
                 raise Error(f"a compiled graph takes and returns numbers and arrays, and {node!r:.60} is a {node.type}")
         self.threads = self.passes_constants = True
-        body = self._body(graph, symbol)
+        body = self._body(prepare(graph), symbol)
         inner = self.definitions()
         parts = ["".join(f"#include <dynagrad/graphs/{name}.hpp>\n" for name in sorted(self.uses)) + _HEAD]
         if inner:
@@ -149,7 +149,6 @@ class UnitWriter(TranslationUnit):
         return out
 
     def _body(self, graph: Graph, symbol: str) -> str:
-        graph = prepare(graph)
         code = Body()
         inputs: list[Value] = []
         for k, node in enumerate(graph.inputs):
@@ -213,9 +212,7 @@ class UnitWriter(TranslationUnit):
 
     def _function(self, function: GraphFunction) -> None:
         graph = function.graph
-        if graph is None:
-            raise Error(f"the function {function.name} has no body")
-        graph = prepare(graph)
+        assert graph is not None, "it has been prepared"
         code = Body()
         name = self.functions[function]
         parameters = ["Call& call"]

@@ -78,6 +78,7 @@ class Functions:
         return Code([declared], results, f"{NAMESPACE}::{called}({given})", name)
 
     def _function(self, outputs: tuple[Node, ...], name: str) -> tuple[str, list[Node]]:
+        from ...passes.prepare import prepare_function  # for a quick start
         from ..graph.emit import UnitWriter  # for a quick start
 
         if self._program is None:
@@ -85,7 +86,7 @@ class Functions:
         inputs = sorted((n for n in order(outputs) if n.is_variable), key=lambda n: str(n.attribute))
         made = GraphFunction(name, [v.type for v in inputs], [real] * len(outputs))
         made.graph = optimise(Graph(tuple(inputs), tuple(map(as_real, outputs))))
-        inner = self._program.function(made)
+        inner = self._program.function(prepare_function(made))
         self._program.definitions()  # raises here, where the rule is known, for what cannot be compiled
         if self._program.hosted:
             operation = self._program.hosted[0].operation.name
