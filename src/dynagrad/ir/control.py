@@ -16,12 +16,12 @@ other need not run where both are needed: see `merge` in `builders.py`.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ..errors import Error
-from .node import Node, constant, intern, substitute
+from .node import Node, constant, intern, order, substitute
 from .operation import Operation
 from .ops.arrays import broadcast_to
 from .ops.cells import nothing
@@ -146,6 +146,40 @@ def part(node: Node, index: int) -> Node:
 def parts(node: Node) -> list[Node]:
     """All components of a node whose value is a tuple."""
     return [part(node, i) for i in range(len(_PARTS[node.type]))]
+
+
+def graphs_of(graph: Graph) -> Iterator[Graph]:
+    """A graph, those of its loops and branches, and those of the functions that it calls, each once.
+
+    >>> from dynagrad.ir.builders import repeat
+    >>> from dynagrad.ir.node import variable
+    >>> x = variable("x")
+    >>> len(list(graphs_of(Graph((x,), tuple(repeat(3, lambda i, a: [a * a], [x]))))))
+    2
+    """
+    todo, seen = [graph], {graph}
+    while todo:
+        graph = todo.pop()
+        yield graph
+        for node in order(graph.outputs):
+            new = [g for g in _run_by(node) if g not in seen]
+            seen.update(new)
+            todo += new
+
+
+def _run_by(node: Node) -> list[Graph]:
+    """The graphs that a node of control flow runs."""
+    what, found = node.attribute, list[Graph | None]()
+    if node.operation not in LOOPS:
+        return []
+    match what:
+        case Branches():
+            found = [what.then, what.otherwise]
+        case Called():
+            found = [what.function.graph]
+        case _:
+            found = [what.condition, what.body]
+    return [g for g in found if g is not None]
 
 
 # -- stacks ------------------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from ..ir.code import code_of
-from ..ir.control import CALL, COND, LOOPS, PUSH, REPEAT, WHILE, Graph, part_types
+from ..ir.control import CALL, COND, LOOPS, POP, PUSH, REPEAT, WHILE, Graph, part_types
 from ..ir.node import Node, order
 from ..ir.types import Shape
 from .roles import Fold, fold_of, role, update_of
@@ -22,6 +22,12 @@ from .views import places_of
 
 LARGEST_CLUSTER = 250  # nodes
 LONG, SHORT_CLUSTER = 800, 4  # graphs of unrolled loops have many nodes; short clusters are often equal as text
+MANY = 128
+"""The number of loops from which on a graph is long, too."""
+STRETCH = 800
+"""The most statements of a basic block, since compilers take superlinear time in its length."""
+STORE = 4
+"""How many statements a store counts for: alias analysis compares it with all others."""
 CHEAP = 2  # the cost up to which a value may be recomputed by each consumer
 
 
@@ -45,6 +51,8 @@ class Schedule:
     inline: set[Node]  # values that their consumers compute
     copies: set[Node]  # views that are copied, because the array is overwritten while they are live
     last: dict[Node, int]  # liveness: the last step that reads a value; len(steps) for outputs
+    long: bool  # whether there are so many loops, or nodes, that nests are functions of their own
+    cuts: frozenset[int]  # the steps after which a basic block ends, because it is long
 
 
 def schedule(graph: Graph) -> Schedule:
@@ -361,4 +369,35 @@ class _Scheduler:
         for o in self.graph.outputs:
             for b in self.base(o) if o in self.inline else (o,):
                 last[b] = len(ordered)
-        return Schedule([self.steps[at] for at in ordered], stored, self.inline, self.copies, last)
+        steps = [self.steps[at] for at in ordered]
+        loops = sum(step.nodes[0].type.size > 1 or step.nodes[0] in self.folds for step in steps)
+        long = loops > MANY or sum(len(step.nodes) for step in steps) > LONG
+        return Schedule(steps, stored, self.inline, self.copies, last, long, self._cuts(steps, long))
+
+    def _cuts(self, steps: list[ScheduledStep], long: bool) -> frozenset[int]:
+        """Where basic blocks are cut: they are as long as the steps since the last loop or branch have statements."""
+        found: set[int] = set()
+        length = 0
+        for now, step in enumerate(steps):
+            statements = self._statements(step, long)
+            length = 0 if statements is None else length + statements
+            if length >= STRETCH:
+                found.add(now)
+                length = 0
+        return frozenset(found)
+
+    def _statements(self, step: ScheduledStep, long: bool) -> int | None:
+        """About how many statements a step is; None where it ends a basic block."""
+        node = step.nodes[0]
+        kind, fold = self.roles[node], self.folds.get(node)
+        if kind == "control":
+            return STORE if node.operation is CALL else None
+        if kind == "stack":
+            return STORE * (len(node.attribute) if node.operation is POP else max(len(node.arguments), 1))
+        if kind == "update":
+            sizes = [piece.value.type.size for piece in update_of(node).pieces]
+        else:
+            sizes = [math.prod(fold.domain) if fold is not None else node.type.size]
+        if kind != "whole" and max(sizes, default=0) > 1:  # of a long graph, calls of functions that have the loops
+            return STORE * (1 + len(step.nodes)) if long else None
+        return len(step.nodes) if kind in ("each", "view") and not node.shape else STORE * len(step.nodes)

@@ -14,7 +14,6 @@ import pytest
 
 from dynagrad.autodiff.derive import generate_adjoints
 from dynagrad.codegen.graph import load
-from dynagrad.codegen.graph.body import STRETCH
 from dynagrad.codegen.graph.native import Native
 from dynagrad.ir.builders import cond, repeat
 from dynagrad.ir.control import Graph
@@ -24,6 +23,7 @@ from dynagrad.ir.ops.places import at_set
 from dynagrad.ir.ops.reductions import total
 from dynagrad.ir.ops.scalars import sin, where
 from dynagrad.ir.types import arrays, real
+from dynagrad.passes.schedule import STRETCH
 
 N = 5
 

@@ -21,9 +21,10 @@ from ...ir.node import Node, order, use_counts
 from ...ir.ops.places import NEW, Slice
 from ...ir.ops.scalars import add
 from ...ir.types import Shape, Type, arrays, bytes_of, heap
+from ...passes.bounds import GraphBounds
 from ...passes.loops.index_forms import Form, flat, name, number, strides
 from ...passes.roles import Piece, fold_of, holes_of, overwritten, role, update_of
-from ...passes.schedule import LONG, ScheduledStep, schedule
+from ...passes.schedule import ScheduledStep, schedule
 from ...passes.views import is_view, through
 from ..cxx import literal
 from .body import Body
@@ -31,7 +32,7 @@ from .memory import Arena, Live, Memory, Track, Value
 from .nests.build import NestBuilder, same_value, uniform
 from .nests.chunks import in_chunks
 from .nests.collapse import collapsed
-from .nests.outlines import MANY, outline_of
+from .nests.outlines import outline_of
 from .nests.write import NEUTRAL, write
 from .unit import TranslationUnit
 
@@ -47,17 +48,16 @@ class Block:
         program: TranslationUnit,
         code: Body,
         arena: Arena,
-        graph: Graph,
+        bounds: GraphBounds,
         inputs: Sequence[Value],
         prefer: Mapping[Node, str] | None = None,
         in_range: Collection[tuple[Node, int]] = (),
         tracks: Mapping[Node, Track] | None = None,
         in_place: bool = False,
     ) -> None:
-        self.program, self.code, self.arena, self.graph = program, code, arena, graph
+        self.program, self.code, self.arena, self.bounds = program, code, arena, bounds
+        graph = self.graph = bounds.graph
         self.plan = schedule(graph)
-        loops = sum(step.nodes[0].type.size > 1 or fold_of(step.nodes[0]) is not None for step in self.plan.steps)
-        self.long = loops > MANY or sum(len(step.nodes) for step in self.plan.steps) > LONG
         self.end = len(self.plan.steps)
         self.now = -1
         self.numbers: dict[Node, str] = {}  # variables of numbers and stacks
@@ -129,8 +129,7 @@ class Block:
             return number(value % length)
         found = self.checked.get((hole, length))
         if found is None:
-            form = self.code.bounds.of(self.number(hole))
-            if (hole, length) in self.in_range or (form is not None and self.code.bounds.within(form, length)):
+            if (hole, length) in self.in_range or self.bounds.within(hole, length):
                 found = self.checked[hole, length] = name(self.number(hole))
         if found is None:
             text = self.number(hole)
@@ -150,7 +149,7 @@ class Block:
         if (hole, length) not in self.all_checked:
             p = self.whole_pointer(hole)
             at = self.code.name("k")
-            self.code.let(f"const int64_t {at} = first_outside({p}, {hole.type.size}, {length});")
+            self.code.line(f"const int64_t {at} = first_outside({p}, {hole.type.size}, {length});")
             self.code.line(f"if ({at} >= 0) return call.index({p}[{at}], {length});")
             self.all_checked[hole, length] = True
         return True
@@ -234,7 +233,8 @@ class Block:
             self.now = now
             self.step(step)
             self._free()
-            self.code.cut()
+            if now in self.plan.cuts:
+                self.code.cut()
         self.now = self.end
         return [self.result(o) for o in self.graph.outputs]
 
@@ -308,7 +308,7 @@ class Block:
     ) -> Mapping[Node, str]:
         """Writes a nest, outlined where the graph is long; the names in this block of the `numbers` it computes."""
         numbers = {} if numbers is None else numbers
-        outlined = self.long and size(domain) > 1
+        outlined = self.plan.long and size(domain) > 1
         builder = NestBuilder(self, Body() if outlined else self.code, domain, own, outlined)
         fill(builder)
         nest = collapsed(builder.nest(), same_use)
@@ -326,10 +326,8 @@ class Block:
         for text, node in results.items():
             code.line(f"{node.type.cxx} {here[text]};")
         outline = outline_of(nest, builder.parameters, {text: node.type.cxx for text, node in results.items()})
-        function, body = self.program.outlines.function(outline)
+        function = self.program.outlines.function(outline)
         code.line(f"{function}({', '.join([*builder.parameters, *here.values()])});")
-        code.divides = code.divides or body.divides
-        code.work = None if code.work is None or body.work is None else code.work + body.work
         return {node: here[text] for node, text in numbers.items()}
 
     def _nothing(self, step: ScheduledStep) -> None:
@@ -364,7 +362,7 @@ class Block:
         found = self.memory.get(base)
         text = self.code.name("p")
         at = f"{pointer} + {form}" if form != number(0) else pointer
-        self.code.let(f"const {node.type.cxx}* const {text} = {at};")
+        self.code.line(f"const {node.type.cxx}* const {text} = {at};")
         alias = Memory(text, False, until=self.now)
         if found is not None:
             alias.inside = found.inside or found.text
@@ -526,7 +524,7 @@ class Block:
 
     def inner(
         self,
-        graph: Graph,
+        bounds: GraphBounds,
         inputs: Sequence[Value],
         prefer: Mapping[Node, str] | None = None,
         in_range: Collection[tuple[Node, int]] = (),
@@ -534,7 +532,7 @@ class Block:
         in_place: bool = False,
     ) -> Block:
         """The block of a subgraph."""
-        return Block(self.program, self.code, self.arena, graph, inputs, prefer, in_range, tracks, in_place)
+        return Block(self.program, self.code, self.arena, bounds, inputs, prefer, in_range, tracks, in_place)
 
 
 def _write(piece: Piece, pointer: str, shape: Shape, to: NestBuilder) -> None:

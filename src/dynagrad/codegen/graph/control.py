@@ -10,23 +10,27 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from ...errors import Error
-from ...ir.control import CALL, COND, EMPTY, LOOPS, POP, PUSH, REPEAT, Branches, Called, Graph, Loop, part_types
+from ...ir.control import CALL, COND, EMPTY, LOOPS, POP, PUSH, REPEAT, Branches, Called, Loop, part_types
 from ...ir.names import source_name
 from ...ir.node import Node, order
 from ...ir.types import Type, bytes_of
+from ...passes.bounds import GraphBounds
 from ...passes.loops import rounds
 from ...passes.loops.rounds import words
 from ...passes.roles import role, root
 from ..cxx import INDENT, literal
 from . import ranges
 from .blocks import Block
+from .body import Body
 from .double_buffers import DoubleBuffers
 from .memory import Memory, Shared, Track, Value
 
 LONG = 1 << 14
-"""Rounds of a loop between two polls for an interrupt."""
+"""Rounds of a loop between two polls for an interrupt, where each has fewer operations than that."""
 SHORT = 1 << 20
 """The most operations of a loop that never polls."""
+UNIT = 256
+"""How many operations a poll counts as one unit of work."""
 LARGE = 300
 """The number of nodes from which on a body is not written twice, with and without bounds checks."""
 
@@ -99,10 +103,10 @@ def _cond(block: Block, node: Node) -> None:
         results.append(memory or block.room(type, _preferred(block, node, i)))
     stacks: list[list[str]] = []
     written: list[list[str]] = []
-    for graph in (branches.then, branches.otherwise):
+    for inside in block.bounds.inside(node):
         with block.code.aside() as lines:
             block.code.depth += 1
-            stacks.append(_branch(block, graph, [_input(block, a, reusable) for a in outside], results, types))
+            stacks.append(_branch(block, inside, [_input(block, a, reusable) for a in outside], results, types))
             block.code.depth -= 1
         written.append(lines)
     final = list(results)
@@ -129,13 +133,15 @@ def _cond(block: Block, node: Node) -> None:
 
 
 def _branch(
-    block: Block, graph: Graph, inputs: Sequence[Value], results: Sequence[Value], types: Sequence[Type]
+    block: Block, bounds: GraphBounds, inputs: Sequence[Value], results: Sequence[Value], types: Sequence[Type]
 ) -> list[str]:
     """Writes one branch, whose results go where those of the other do; the names of its stacks."""
     prefer = {
-        o: r.text for o, r in zip(graph.outputs, results, strict=True) if isinstance(r, Memory) and not o.is_variable
+        o: r.text
+        for o, r in zip(bounds.graph.outputs, results, strict=True)
+        if isinstance(r, Memory) and not o.is_variable
     }
-    inner = block.inner(graph, inputs, prefer)
+    inner = block.inner(bounds, inputs, prefer)
     found = inner.run()
     names = ["" for _ in types]
     pending: list[tuple[Memory, Memory, Type]] = []
@@ -185,6 +191,7 @@ def _loop(block: Block, node: Node) -> None:
     captured = [_input(block, a) for a in outside]
     length = None if count is None else block.number(count)
     swaps = DoubleBuffers(block, states, types)
+    inside = block.bounds.inside(node)
 
     def body(
         in_range: Collection[tuple[Node, int]], counter: str | None, tracks: dict[Node, Track] | None = None
@@ -193,7 +200,7 @@ def _loop(block: Block, node: Node) -> None:
         inputs += [Memory(s, True) if t.shape else s for s, t in zip(states, types, strict=True)]
         placed = {v: replace(t, counter=counter or "") for v, t in (tracks or {}).items()}
         prefer = swaps.preferences(loop.body.outputs)
-        inner = block.inner(loop.body, [*inputs, *captured], prefer, in_range, placed, in_place=True)
+        inner = block.inner(inside[0], [*inputs, *captured], prefer, in_range, placed, in_place=True)
         for v in loop.body.inputs[len(inputs) :]:  # each round starts from a captured stack as it was
             inner.uses[v] += 1
         swaps.next_states(inner, inner.run())
@@ -201,9 +208,9 @@ def _loop(block: Block, node: Node) -> None:
 
     def around() -> None:
         if count is not None and length is not None:
-            _repeat(block, loop, states, captured, length, body)
+            _repeat(block, node, states, captured, length, body)
         else:
-            _while(block, loop, states, types, captured, body)
+            _while(block, node, states, types, captured, body)
 
     with code.aside() as lines:
         around()
@@ -229,37 +236,49 @@ def _loop(block: Block, node: Node) -> None:
 
 
 def _while(
-    block: Block, loop: Loop, states: list[str], types: Sequence[Type], captured: list[Value], body: Callable[..., None]
+    block: Block,
+    node: Node,
+    states: list[str],
+    types: Sequence[Type],
+    captured: list[Value],
+    body: Callable[..., None],
 ) -> None:
     code = block.code
-    assert loop.condition is not None
-    code.work = None
-    poll = code.name("left")
-    code.line(f"int64_t {poll} = 64;")
+    inside, condition = block.bounds.inside(node)
+    units = _units(inside, condition)
+    poll = code.name("left") if units == 1 else ""
+    if poll:
+        code.line(f"int64_t {poll} = 64;")
     with code.block("for (;;)"):
         inputs: list[Value] = [Memory(s, False) if t.shape else s for s, t in zip(states, types, strict=True)]
-        test = block.inner(loop.condition, [*inputs, *captured])
+        test = block.inner(condition, [*inputs, *captured])
         [found] = test.run()
         test.close()
         code.line(f"if (!{found}) break;")
-        with code.block(f"if (--{poll} == 0)"):
-            code.line(f"{poll} = 64;")
-            code.line("if (call.stops(64)) return call.stopped();")
+        if poll:
+            with code.block(f"if (--{poll} == 0)"):
+                code.line(f"{poll} = 64;")
+                code.line("if (call.stops(64)) return call.stopped();")
+        else:
+            code.line(f"if (call.stops({units})) return call.stopped();")
         body((), None)
 
 
 def _repeat(
     block: Block,
-    loop: Loop,
+    node: Node,
     states: list[str],
     captured: list[Value],
     length: str,
     body: Callable[..., None],
 ) -> None:
     code = block.code
+    loop: Loop = node.attribute
     series = order(loop.body.outputs)
     inside = any(n.operation in LOOPS for n in series)
-    light = not inside and not any(n.shape and role(n) != "leaf" and role(n) != "update" for n in series)
+    [bounds] = block.bounds.inside(node)
+    light = bounds.work < LONG and not inside
+    light = light and not any(n.shape and role(n) != "leaf" and role(n) != "update" for n in series)
     tracks: dict[Node, Track] = {}
     after: list[str] = []
     for steady, ask, sign in ((rounds.pushes, "room", 1), (rounds.pops, "has", -1)):
@@ -270,38 +289,33 @@ def _repeat(
             tracks[loop.body.inputs[1 + i]] = Track(track, sign * number)
             after.append(f"{states[i]}.top {'+' if sign > 0 else '-'}= {number} * ({length} > 0 ? {length} : 0);")
     independent = light and rounds.independent(loop)
+    most = block.bounds.most_rounds(node)
+    short = most is not None and bounds.most_work is not None and most * bounds.most_work < SHORT
+    units = 0 if short else _units(bounds)
     counter = code.name("r")
-    code.bounds.counter(counter, code.bounds.of(length))
-    known = ranges.hoisted(loop, captured, counter, length, code.bounds)
+    known = ranges.hoisted(loop, captured, counter, length, most, bounds)
     if known.condition and not inside and len(series) < LARGE:
         with code.block(f"if ({known.condition})", "} else {"):
-            _rounds(block, counter, length, light, independent, lambda c: body(known.indices, c, tracks))
+            _rounds(code, counter, length, units, light, independent, lambda c: body(known.indices, c, tracks))
         code.depth += 1
-        _rounds(block, code.name("r"), length, light, independent, lambda c: body((), c, tracks))
+        _rounds(code, code.name("r"), length, units, light, independent, lambda c: body((), c, tracks))
         code.depth -= 1
         code.line("}")
     else:
-        _rounds(block, counter, length, light, independent, lambda c: body((), c, tracks))
+        _rounds(code, counter, length, units, light, independent, lambda c: body((), c, tracks))
     for text in after:
         code.line(text)
 
 
 def _rounds(
-    block: Block, counter: str, length: str, light: bool, independent: bool, body: Callable[[str], None]
+    code: Body, counter: str, length: str, units: int, light: bool, independent: bool, body: Callable[[str], None]
 ) -> None:
-    """Writes the loop around a body; one that may be long polls for interrupts."""
-    code = block.code
-    rounds = code.bounds.of(length)
-    code.bounds.counter(counter, rounds)
-    most = None if rounds is None else code.bounds.range(rounds)
-    before, code.work = code.work, 0
+    """Writes the loop around a body, which polls for interrupts after so many units of work in a round, or 0: never."""
     with code.aside() as lines:
         code.depth += 1
         body(counter)
         code.depth -= 1
-    work = None if code.work is None or most is None else code.work * max(most[1], 0)
-    code.work = None if work is None or before is None else before + work
-    if work is not None and work < SHORT:
+    if not units:
         if independent:
             code.line("DYNAGRAD_INDEPENDENT")
         with code.block(f"for (int64_t {counter} = 0; {counter} < {length}; ++{counter})"):
@@ -309,7 +323,7 @@ def _rounds(
     elif light:
         end = code.name("end")
         with code.block(f"for (int64_t {counter} = 0; {counter} < {length};)"):
-            code.let(f"const int64_t {end} = {length} - {counter} > {LONG} ? {counter} + {LONG} : {length};")
+            code.line(f"const int64_t {end} = {length} - {counter} > {LONG} ? {counter} + {LONG} : {length};")
             if independent:
                 code.line("DYNAGRAD_INDEPENDENT")
             with code.block(f"for (; {counter} < {end}; ++{counter})"):
@@ -318,7 +332,12 @@ def _rounds(
     else:
         with code.block(f"for (int64_t {counter} = 0; {counter} < {length}; ++{counter})"):
             code.lines += lines
-            code.line("if (call.stops()) return call.stopped();")
+            code.line(f"if (call.stops({'' if units == 1 else units})) return call.stopped();")
+
+
+def _units(*graphs: GraphBounds) -> int:
+    """The units of work of a round, for polls."""
+    return min(max(sum(g.work for g in graphs) // UNIT, 1), SHORT)
 
 
 # -- calls -------------------------------------------------------------------------------------------------------------
@@ -328,7 +347,6 @@ def _call(block: Block, node: Node) -> None:
     called: Called = node.attribute
     code = block.code
     function = block.program.function(called.function)
-    code.work = None
     given = []
     for a in node.arguments:
         number = block.stack if a.type.kind == "stack" else block.number

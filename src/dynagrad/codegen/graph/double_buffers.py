@@ -50,7 +50,7 @@ class DoubleBuffers:
         for i, text in numbers.items():
             if text in own:
                 values[i] = code.name("n")
-                code.let(f"const {types[i].cxx if types[i].kind != 'stack' else 'Stack'} {values[i]} = {text};")
+                code.line(f"const {types[i].cxx if types[i].kind != 'stack' else 'Stack'} {values[i]} = {text};")
             else:
                 values[i] = text
         for i, text in moving.items():

@@ -12,11 +12,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...errors import Error
-from ...ir.control import Graph, GraphFunction
+from ...ir.control import Graph, GraphFunction, graphs_of
 from ...ir.names import source_name
-from ...ir.node import Node
+from ...ir.node import Node, order
+from ...ir.operation import Trait
 from ...ir.types import Type
+from ...passes.bounds import GraphBounds
 from ...passes.prepare import prepare
+from ...passes.schedule import STORE, STRETCH
 from ..cxx import INDENT, Writer, comment, literal
 from . import control, runtime_calls
 from .blocks import Block
@@ -96,7 +99,7 @@ class UnitWriter(TranslationUnit):
         self.declared: list[str] = []
         self.defined: list[str] = []
         self.used: set[Node] = set()  # the constants that functions use
-        self.saves = self.divides = False
+        self.saves = False
         self.limited = limited
 
     # -- text --------------------------------------------------------------------------------------------------------
@@ -106,7 +109,8 @@ class UnitWriter(TranslationUnit):
             if node.type.kind not in ("real", "integer", "boolean"):
                 raise Error(f"a compiled graph takes and returns numbers and arrays, and {node!r:.60} is a {node.type}")
         self.threads = self.passes_constants = True
-        body = self._body(prepare(graph), symbol)
+        graph = prepare(graph)
+        body = self._body(graph, symbol)
         inner = self.definitions()
         parts = ["".join(f"#include <dynagrad/graphs/{name}.hpp>\n" for name in sorted(self.uses)) + _HEAD]
         if inner:
@@ -118,7 +122,7 @@ class UnitWriter(TranslationUnit):
             frozenset(self.uses),
             tuple(self.arrays),
             self.saves,
-            self.divides,
+            any(Trait.DIVIDES in n.operation.traits for g in graphs_of(graph) for n in order(g.outputs)),
             self.limited,
         )
 
@@ -156,11 +160,11 @@ class UnitWriter(TranslationUnit):
             if node.shape:
                 said = source_name(node.birth)
                 name = f"in{k}" if said is None or not said.name else code.named(node, "in")
-                code.let(f"const {t}* const {name} = static_cast<const {t}*>(inputs[{k}]);")
+                code.line(f"const {t}* const {name} = static_cast<const {t}*>(inputs[{k}]);")
                 inputs.append(Memory(name, False))
             else:
                 name = code.named(node, "x")
-                code.let(f"const {t} {name} = *static_cast<const {t}*>(inputs[{k}]);")
+                code.line(f"const {t} {name} = *static_cast<const {t}*>(inputs[{k}]);")
                 inputs.append(name)
         prefer: dict[Node, str] = {}
         for k, node in enumerate(graph.outputs):
@@ -197,17 +201,17 @@ class UnitWriter(TranslationUnit):
         numbers: list[str],
     ) -> None:
         """The statements of a function: array results go to `out0` and so on, number results to `numbers`."""
-        block = Block(self, code, arena, graph, inputs, prefer)
+        block = Block(self, code, arena, GraphBounds(graph), inputs, prefer)
         arrays = []
         for k, (value, node) in enumerate(zip(block.run(), graph.outputs, strict=True)):
             if isinstance(value, Memory):
                 arrays.append((value, f"out{k}", node.type))
             else:
                 code.line(f"{numbers[k]} = {value};")
-            code.cut()
+                if not (k + 1) % (STRETCH // STORE):
+                    code.cut()
         block.deliver(arrays)
         self.used |= code.constants
-        self.divides = self.divides or code.divides
         self.saves = self.saves or code.slots > 0
 
     def _function(self, function: GraphFunction) -> None:

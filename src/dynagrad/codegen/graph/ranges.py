@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from ...ir.control import Loop
 from ...ir.node import Node, order
 from ...ir.types import integer
-from ...passes.loops.linear_forms import MOST_STEP, Bounds, Form, name, number
+from ...passes.bounds import GraphBounds
+from ...passes.loops.linear_forms import MOST_STEP, Form, name
 from ...passes.loops.rounds import form_of
 from ...passes.roles import holes_of
 from ..cxx import literal
@@ -31,36 +32,32 @@ class InRange:
     condition: str
 
 
-def hoisted(loop: Loop, captured: Sequence[Value], counter: str, length: str, bounds: Bounds) -> InRange:
-    """The indices of a counted loop whose checks can be hoisted, and the condition; `bounds` has its counter."""
+def hoisted(
+    loop: Loop, captured: Sequence[Value], counter: str, length: str, most: int | None, inside: GraphBounds
+) -> InRange:
+    """The indices of a counted loop whose checks can be hoisted, and the condition; `most` is how often it runs."""
     first, *others = loop.body.inputs
     forms: dict[Node, Form | None] = {first: name(counter)}
     for node, value in zip(others[loop.states :], captured, strict=True):
         if not isinstance(value, Memory) and node.type is integer:
             forms[node] = name(value)
-    rounds = bounds.of(length)
-    known = None if rounds is None else bounds.range(rounds)
     found: set[Key] = set()
     of_length: dict[str, None] = {}
     tests: dict[str, None] = {}
     for node in order(loop.body.outputs):
         for hole, n in holes_of(node):
-            form = None if hole.shape or hole.is_constant or (hole, n) in found else form_of(hole, forms)
+            if hole.shape or hole.is_constant or (hole, n) in found or inside.within(hole, n):
+                continue
+            form = form_of(hole, forms)
             if form is None or any(abs(t) > MOST_STEP for _, t in form.terms):
                 continue
             found.add((hole, n))
-            whole = number(form.offset)  # the form in the counters of enclosing loops, as far as they are known
-            for what, times in form.terms:
-                inner = bounds.of(what)
-                whole = whole + (name(what) if inner is None else inner) * times
-            if bounds.within(whole, n):
-                continue
             slope = form.times(counter)
             start = form - name(counter) * slope
             tests[f"uint64_t({start}) < {n}"] = None
             if slope:
                 tests[f"uint64_t({start} + {literal(slope)} * ({length} - 1)) < {n}"] = None
-                if known is None or known[1] > MOST_ROUNDS:
+                if most is None or most > MOST_ROUNDS:
                     of_length[f"{length} <= {MOST_ROUNDS}"] = None
     if not tests:
         return InRange(frozenset(found), "")

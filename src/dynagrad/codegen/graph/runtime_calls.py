@@ -45,7 +45,7 @@ def write(block: Block, node: Node) -> None:
             arguments.append(block.whole_pointer(a))
             continue
         single = code.name("c")
-        code.let(f"const {a.type.cxx} {single} = {block.number(a)};")
+        code.line(f"const {a.type.cxx} {single} = {block.number(a)};")
         arguments.append(f"&{single}")
     if node.shape:
         result = block.fresh(node).text
@@ -66,7 +66,7 @@ def write(block: Block, node: Node) -> None:
         at = block.program.host(node)
         given = ", ".join(arguments) or "nullptr"
         array = code.name("given")
-        code.let(f"const void* const {array}[] = {{{given}}};")
+        code.line(f"const void* const {array}[] = {{{given}}};")
         code.line(f"if (!host_operation(call, {at}, {array}, {result})) return call.host();")
         return
     if isinstance(text, Status):

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ...ir.node import Node
 from ...ir.operation import Operation
 from ...ir.ops import integers
 
@@ -78,7 +77,7 @@ def number(value: int) -> Form:
 
 
 class Bounds:
-    """Whole numbers of a function as forms of its loop counters, and the ranges of the counters.
+    """The ranges of the loop counters of a function, and of forms of them.
 
     >>> bounds = Bounds()
     >>> bounds.counter("i", number(40))
@@ -88,35 +87,20 @@ class Bounds:
     """
 
     def __init__(self) -> None:
-        self.forms: dict[str, Form] = {}
         self.last: dict[str, Form] = {}  # the largest value of each counter; inner ones after outer ones
         self.place: dict[str, int] = {}  # nesting order of the counters
 
-    def of(self, text: str) -> Form | None:
-        """The form of a variable or literal of the generated code; None where it has none."""
-        bare = text.strip("()")
-        if bare.lstrip("-").isdigit():
-            return number(int(bare))
-        return self.forms.get(text)
-
-    def counter(self, text: str, rounds: Form | None) -> None:
+    def counter(self, what: str, rounds: Form | None) -> None:
         """Enters a loop whose counter runs from 0 and below `rounds`."""
-        self.forms[text] = name(text)
-        self.place[text] = len(self.place)
+        self.place[what] = len(self.place)
         if rounds is not None and self.range(rounds) is not None:
-            self.last[text] = rounds - 1
+            self.last[what] = rounds - 1
 
-    def note(self, text: str, node: Node, arguments: Sequence[str]) -> None:
-        """Records the variable that holds the value of a node, computed from those of its arguments."""
-        forms = [self.of(a) for a in arguments]
-        found = self.made(node.operation, forms)
-        if found is not None:
-            self.forms[text] = found
-        elif node.operation is integers.floor_divide:  # no affine form, but it has bounds
-            whole, by = forms
-            most = None if whole is None else self.range(whole)
-            if most is not None and most[0] >= 0 and by is not None and by.constant and by.offset > 0:
-                self.counter(text, number(most[1] // by.offset + 1))
+    def fresh(self, rounds: Form | None) -> str:
+        """The name of a new counter."""
+        what = f"#{len(self.place)}"
+        self.counter(what, rounds)
+        return what
 
     def made(self, operation: Operation, parts: Sequence[Form | None]) -> Form | None:
         """The form of an operation's result from those of its arguments; None where it is not affine."""

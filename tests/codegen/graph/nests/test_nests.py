@@ -148,6 +148,6 @@ class TestWriting:
         one = outline_of(copying(), {"x": ("auto", "a"), "y": ("auto", "b")}, {})
         other = outline_of(replace(copying(), lines=frozenset({7})), {"u": ("auto", "a"), "v": ("auto", "b")}, {})
         apart = outline_of(copying(ROW * 4), {"x": ("auto", "a"), "y": ("auto", "b")}, {})
-        names = [outlines.function(o)[0] for o in (one, other, apart)]
+        names = [outlines.function(o) for o in (one, other, apart)]
         assert names[0] == names[1] != names[2]
         assert len(outlines.definitions()) == 2

@@ -173,8 +173,6 @@ class NestBuilder:
             value = Combine("plus", *given)
         made = self.let(node.type.cxx, value, level, node=node)
         self.work[level] += min(node.operation.cost, _DEAR)
-        if node.type.kind == "integer" and not self.loops:
-            self.code.bounds.note(made, node, list(given))
         return made
 
     def note(self, node: Node) -> None:

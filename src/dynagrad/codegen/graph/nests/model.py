@@ -184,14 +184,6 @@ class LoopNest:
     lines: frozenset[int] = field(default=frozenset(), compare=False)  # of the user's functions
 
     @property
-    def rounds(self) -> int:
-        """How often the innermost body runs."""
-        total = 1
-        for _, length in self.loops:
-            total *= length
-        return total
-
-    @property
     def totals(self) -> list[Total]:
         """The reductions that the outermost loop carries."""
         return [

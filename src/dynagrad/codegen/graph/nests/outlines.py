@@ -15,9 +15,6 @@ from ..body import Body
 from .model import LoopNest
 from .write import write
 
-MANY = 128
-"""The number of loops from which on they are outlined."""
-
 
 @dataclass(frozen=True)
 class Outline:
@@ -34,8 +31,8 @@ class Outlines:
     def __init__(self) -> None:
         self._made: dict[Outline, tuple[str, Body]] = {}
 
-    def function(self, outline: Outline) -> tuple[str, Body]:
-        """The name of the function of a nest, and its body."""
+    def function(self, outline: Outline) -> str:
+        """The name of the function of a nest."""
         found = self._made.get(outline)
         if found is None:
             body = Body()
@@ -43,7 +40,7 @@ class Outlines:
             for number, (_, name) in enumerate(outline.results):
                 body.line(f"result{number} = {name};")
             found = self._made[outline] = f"loop{len(self._made)}", body
-        return found
+        return found[0]
 
     def definitions(self) -> list[str]:
         """The C++ of all functions."""

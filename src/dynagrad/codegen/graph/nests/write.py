@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from ....ir.operation import Trait
 from ...cxx import literal
 from ..body import Body
 from .model import (
@@ -43,7 +42,7 @@ _RANKS = {"larger": "rank<true>", "smaller": "rank<false>"}
 
 def write(code: Body, nest: LoopNest) -> None:
     """Writes a nest into a function."""
-    work, last = code.work, len(nest.loops)
+    last = len(nest.loops)
     totals = nest.totals if nest.chunks else []
     for level in range(last + 1):
         if level:
@@ -54,7 +53,7 @@ def write(code: Body, nest: LoopNest) -> None:
             code.open(f"for (int64_t {counter} = {first}; {counter} < {end}; ++{counter})")
         for statement in nest.before:
             if statement.level == level and statement not in totals:
-                code.let(statement_text(statement))
+                code.line(statement_text(statement))
         if nest.chunks and not level:
             _open_chunks(code, nest)
     for stored in nest.stores:
@@ -67,10 +66,6 @@ def write(code: Body, nest: LoopNest) -> None:
                 code.line(statement_text(ending))
         if level:
             code.close()
-    applied = [s.value.operation for s in nest.before if isinstance(s, Definition) and isinstance(s.value, Elementwise)]
-    code.divides = code.divides or any(Trait.DIVIDES in operation.traits for operation in applied)
-    if work is not None and code.work is not None:
-        code.work = work + (code.work - work) * nest.rounds
 
 
 def statement_text(s: Definition | Accumulator | ArrayAccumulator | Store | Accumulate) -> str:
