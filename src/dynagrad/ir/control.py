@@ -148,20 +148,19 @@ def parts(node: Node) -> list[Node]:
     return [part(node, i) for i in range(len(_PARTS[node.type]))]
 
 
-def graphs_of(graph: Graph) -> Iterator[Graph]:
-    """A graph, those of its loops and branches, and those of the functions that it calls, each once.
+def all_nodes(graph: Graph) -> Iterator[Node]:
+    """The nodes of a graph, of its loops and branches, and of the functions that it calls; each graph counts once.
 
     >>> from dynagrad.ir.builders import repeat
     >>> from dynagrad.ir.node import variable
     >>> x = variable("x")
-    >>> len(list(graphs_of(Graph((x,), tuple(repeat(3, lambda i, a: [a * a], [x]))))))
-    2
+    >>> [n.operation.name for n in all_nodes(Graph((x,), tuple(repeat(3, lambda i, a: [a * a], [x])))) if n.arguments]
+    ['repeat', 'part', 'multiply']
     """
     todo, seen = [graph], {graph}
     while todo:
-        graph = todo.pop()
-        yield graph
-        for node in order(graph.outputs):
+        for node in order(todo.pop().outputs):
+            yield node
             new = [g for g in _run_by(node) if g not in seen]
             seen.update(new)
             todo += new

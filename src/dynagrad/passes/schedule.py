@@ -46,6 +46,7 @@ class ScheduledStep:
 class Schedule:
     """Steps in the order they run in, and what memory planning needs to know."""
 
+    series: tuple[Node, ...]  # all nodes of the graph, each after its arguments
     steps: list[ScheduledStep]
     stored: set[Node]  # arrays that steps make and that need memory
     inline: set[Node]  # values that their consumers compute
@@ -372,7 +373,7 @@ class _Scheduler:
         steps = [self.steps[at] for at in ordered]
         loops = sum(step.nodes[0].type.size > 1 or step.nodes[0] in self.folds for step in steps)
         long = loops > MANY or sum(len(step.nodes) for step in steps) > LONG
-        return Schedule(steps, stored, self.inline, self.copies, last, long, self._cuts(steps, long))
+        return Schedule(self.series, steps, stored, self.inline, self.copies, last, long, self._cuts(steps, long))
 
     def _cuts(self, steps: list[ScheduledStep], long: bool) -> frozenset[int]:
         """Where basic blocks are cut: they are as long as the steps since the last loop or branch have statements."""
@@ -390,6 +391,8 @@ class _Scheduler:
         """About how many statements a step is; None where it ends a basic block."""
         node = step.nodes[0]
         kind, fold = self.roles[node], self.folds.get(node)
+        if kind in ("each", "view") and not node.shape:
+            return len(step.nodes)
         if kind == "control":
             return STORE if node.operation is CALL else None
         if kind == "stack":
@@ -400,4 +403,4 @@ class _Scheduler:
             sizes = [math.prod(fold.domain) if fold is not None else node.type.size]
         if kind != "whole" and max(sizes, default=0) > 1:  # of a long graph, calls of functions that have the loops
             return STORE * (1 + len(step.nodes)) if long else None
-        return len(step.nodes) if kind in ("each", "view") and not node.shape else STORE * len(step.nodes)
+        return STORE * len(step.nodes)

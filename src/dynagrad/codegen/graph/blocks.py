@@ -17,7 +17,7 @@ import numpy as np
 from ...errors import Error
 from ...ir.code import code_of
 from ...ir.control import PART, Graph
-from ...ir.node import Node, order, use_counts
+from ...ir.node import Node, use_counts
 from ...ir.ops.places import NEW, Slice
 from ...ir.ops.scalars import add
 from ...ir.types import Shape, Type, arrays, bytes_of, heap
@@ -28,7 +28,7 @@ from ...passes.schedule import ScheduledStep, schedule
 from ...passes.views import is_view, through
 from ..cxx import literal
 from .body import Body
-from .memory import Arena, Live, Memory, Track, Value
+from .memory import Arena, Live, LocalVariable, Memory, Track, Value
 from .nests.build import NestBuilder, same_value, uniform
 from .nests.chunks import in_chunks
 from .nests.collapse import collapsed
@@ -50,7 +50,7 @@ class Block:
         arena: Arena,
         bounds: GraphBounds,
         inputs: Sequence[Value],
-        prefer: Mapping[Node, str] | None = None,
+        prefer: Mapping[Node, LocalVariable] | None = None,
         in_range: Collection[tuple[Node, int]] = (),
         tracks: Mapping[Node, Track] | None = None,
         in_place: bool = False,
@@ -60,7 +60,7 @@ class Block:
         self.plan = schedule(graph)
         self.end = len(self.plan.steps)
         self.now = -1
-        self.numbers: dict[Node, str] = {}  # variables of numbers and stacks
+        self.numbers: dict[Node, LocalVariable] = {}  # of numbers and stacks
         self.memory: dict[Node, Memory] = {}
         self.within: dict[int, list[Node]] = {}  # the arrays in each memory
         self.live = Live()
@@ -70,7 +70,7 @@ class Block:
         self.all_checked: dict[tuple[Node, int], bool] = {}
         self.parts: dict[Node, dict[int, Node]] = {}
         self.uses = use_counts(graph.outputs)
-        for node in order(graph.outputs):
+        for node in self.plan.series:
             if node.type is heap:
                 program.uses.add("heap")
             if node.operation is PART:
@@ -78,9 +78,9 @@ class Block:
         self.sums = _sums(graph, self.uses)
         self.prefer = self._preferences(dict(prefer or {}))
         self.in_place = in_place
-        self.given = {v.text for v in inputs if isinstance(v, Memory)}
+        self.given = {v.pointer for v in inputs if isinstance(v, Memory)}
         self.busy = set(self.given)
-        self.used: set[str] = set()  # preferred memory that arrays were made in
+        self.used: set[LocalVariable] = set()  # preferred memory that arrays were made in
         for node, given in zip(graph.inputs, inputs, strict=True):
             if isinstance(given, Memory):
                 self.bind(node, given)
@@ -89,33 +89,35 @@ class Block:
 
     # -- names -------------------------------------------------------------------------------------------------------
 
+    def variable(self, node: Node) -> LocalVariable:
+        """The variable of a number or stack, or the literal of a constant."""
+        return LocalVariable(literal(node.attribute)) if node.is_constant else self.numbers[node]
+
     def number(self, node: Node) -> str:
         """The name of a number or stack, or the literal of a constant."""
-        if node.is_constant:
-            return literal(node.attribute)
-        return self.numbers[node]
+        return literal(node.attribute) if node.is_constant else self.numbers[node].name
 
-    def stack(self, node: Node) -> str:
+    def stack(self, node: Node) -> LocalVariable:
         """A stack that will be pushed on or popped: a copy of the variable if it has other uses."""
-        name = self.number(node)
+        found = self.numbers[node]
         if self.uses[node] <= 1:
-            return name
-        copy = self.code.name("stack")
-        self.code.line(f"Stack {copy} = {name}.again();")
+            return found
+        copy = self.code.variable("stack")
+        self.code.line(f"Stack {copy} = {found}.again();")
         return copy
 
-    def constant(self, node: Node) -> str:
-        """The name of the array of a constant."""
+    def constant(self, node: Node) -> LocalVariable:
+        """The array of a constant."""
         self.code.constants.add(node)
         return self.program.constant(node)
 
-    def pointer(self, node: Node) -> str | None:
+    def pointer(self, node: Node) -> LocalVariable | None:
         if node.is_constant:
             return self.constant(node)
         found = self.memory.get(node)
-        return None if found is None else found.text
+        return None if found is None else found.pointer
 
-    def whole_pointer(self, node: Node) -> str:
+    def whole_pointer(self, node: Node) -> LocalVariable:
         found = self.pointer(node)
         assert found is not None, f"{node.operation.name} has no memory"
         return found
@@ -166,24 +168,24 @@ class Block:
         self.within.setdefault(id(memory), []).append(node)
         self.live.append(memory)
 
-    def room(self, type: Type, prefer: str | None = None, node: Node | None = None) -> Memory:
+    def room(self, type: Type, prefer: LocalVariable | None = None, node: Node | None = None) -> Memory:
         """Allocates memory for an array, and declares a pointer to it."""
         if prefer is not None and prefer not in self.busy:
             self.busy.add(prefer)
             self.used.add(prefer)
             return Memory(prefer, True, until=self.now)
         if not type.size:
-            return Memory(f"static_cast<{type.cxx}*>(nullptr)", True, until=self.now)
+            return Memory(LocalVariable(f"static_cast<{type.cxx}*>(nullptr)"), True, until=self.now)
         place = self.arena.take(bytes_of(type))
-        text = self.code.name("m") if node is None else self.code.named(node, "m")
-        self.code.line(frame_pointer(text, type, place[0]))
-        return Memory(text, True, [place], until=self.now)
+        pointer = self.code.variable("m", node)
+        self.code.line(f"{type.cxx}* const {pointer} = reinterpret_cast<{type.cxx}*>(frame + {place[0]});")
+        return Memory(pointer, True, [place], until=self.now)
 
-    def scratch(self, type: Type, copies: int) -> str:
+    def scratch(self, type: Type, copies: int) -> LocalVariable:
         """Memory for some copies of an array, until the end of this step."""
         made = self.room(arrays(type.scalar, (copies * type.size,)))
         self.live.append(made)
-        return made.text
+        return made.pointer
 
     def fresh(self, node: Node) -> Memory:
         made = self.room(node.type, self.prefer.get(node), node)
@@ -212,11 +214,11 @@ class Block:
                 for place in memory.shared.leave():
                     self.arena.give(place)
                 memory.shared = None
-            self.busy.discard(memory.text)
+            self.busy.discard(memory.pointer)
 
-    def _preferences(self, prefer: dict[Node, str]) -> dict[Node, str]:
+    def _preferences(self, prefer: dict[Node, LocalVariable]) -> dict[Node, LocalVariable]:
         """Where arrays should be computed: in the memory of the output that they become part of."""
-        for node in reversed(order(self.graph.outputs)):
+        for node in reversed(self.plan.series):
             to = prefer.get(node)
             if to is None:
                 continue
@@ -245,7 +247,7 @@ class Block:
 
     def result(self, node: Node) -> Value:
         if not node.shape:
-            return self.number(node)
+            return self.variable(node)
         if node.is_constant:
             return Memory(self.constant(node), False)
         return self.memory[node]
@@ -295,7 +297,8 @@ class Block:
         def same_use(loop: int) -> bool:
             return all(f.reduced[axes[loop]] == f.reduced[axes[loop + 1]] for f in folds)
 
-        self.numbers.update(self._nest(domain, set(step.nodes), fill, same_use, numbers, self.program.threads))
+        made = self._nest(domain, set(step.nodes), fill, same_use, numbers, self.program.threads)
+        self.numbers.update((node, LocalVariable(text)) for node, text in made.items())
 
     def _nest(
         self,
@@ -340,14 +343,14 @@ class Block:
             if node.shape:
                 self.code.line(f"fill<{node.type.cxx}>({self.pointer(node)}, {node.type.size}, {start});")
             else:
-                self.numbers[node] = start
+                self.numbers[node] = LocalVariable(start)
 
     def _make_room(self, node: Node, step: ScheduledStep) -> None:
         """Memory for an array: in place of one that is last read by this step, element by element, or new."""
         if role(node) == "each" and (self.in_place or node not in self.prefer):
             for b, same in step.reads.items():
                 memory = self.dying(b) if same and b.shape == node.shape and b.type is node.type else None
-                if memory is not None and (node not in self.prefer or memory.text in self.given):
+                if memory is not None and (node not in self.prefer or memory.pointer in self.given):
                     self.take_over(node, memory)
                     return
         self.fresh(node)
@@ -360,12 +363,12 @@ class Block:
         base, form = place
         pointer = self.whole_pointer(base)
         found = self.memory.get(base)
-        text = self.code.name("p")
-        at = f"{pointer} + {form}" if form != number(0) else pointer
-        self.code.line(f"const {node.type.cxx}* const {text} = {at};")
-        alias = Memory(text, False, until=self.now)
+        part = self.code.variable("p")
+        at = f"{pointer} + {form}" if form != number(0) else str(pointer)
+        self.code.line(f"const {node.type.cxx}* const {part} = {at};")
+        alias = Memory(part, False, until=self.now)
         if found is not None:
-            alias.inside = found.inside or found.text
+            alias.inside = found.inside or found.pointer
             alias.loose = found.loose
         self.bind(node, alias)
         if found is not None:  # the array lives as long as the view
@@ -428,12 +431,12 @@ class Block:
             if memory is not None:
                 self.take_over(node, memory)
             else:
-                self.copy_elements(update.base, self.fresh(node).text)
+                self.copy_elements(update.base, self.fresh(node).pointer)
         else:
             made = self.fresh(node)
             if update.zeros and node.type.size:
                 zero = {"real": "0.0", "integer": "0", "boolean": "false"}[node.type.kind]
-                self.code.line(f"fill<{node.type.cxx}>({made.text}, {node.type.size}, {zero});")
+                self.code.line(f"fill<{node.type.cxx}>({made.pointer}, {node.type.size}, {zero});")
         pointer = self.whole_pointer(node)
         if code_of(node)[0] == "on_diagonal":
             return self._on_diagonal(node, pointer)
@@ -471,7 +474,7 @@ class Block:
             out[start:start] = np.broadcast_shapes(*(h.shape for h in arrays))
         return tuple(out)
 
-    def _on_diagonal(self, node: Node, pointer: str) -> None:
+    def _on_diagonal(self, node: Node, pointer: LocalVariable) -> None:
         value = node.arguments[0]
         offset = code_of(node)[1]
         if not value.type.size:
@@ -484,7 +487,7 @@ class Block:
 
         self._nest(value.shape, set(), fill)
 
-    def copy_elements(self, node: Node, to: str) -> None:
+    def copy_elements(self, node: Node, to: LocalVariable) -> None:
         """Copies an array, or computes its elements directly into `to`."""
         if not node.type.size:
             return
@@ -499,34 +502,34 @@ class Block:
 
         self._nest(node.shape, set(), fill)
 
-    def copy(self, to: str, pointer: str, type: Type) -> None:
-        if to != pointer and type.size:
+    def copy(self, to: LocalVariable, pointer: LocalVariable, type: Type) -> None:
+        if to is not pointer and type.size:
             self.code.line(f"memcpy({to}, {pointer}, {bytes_of(type)});")
 
-    def deliver(self, results: Sequence[tuple[Memory, str, Type]]) -> None:
+    def deliver(self, results: Sequence[tuple[Memory, LocalVariable, Type]]) -> None:
         """Copies arrays to their destinations, a parallel move: a destination may be the memory of another source."""
-        pending = [(m, to, t) for m, to, t in results if m.text != to and t.size]
+        pending = [(m, to, t) for m, to, t in results if m.pointer is not to and t.size]
         targets = {to for _, to, _ in pending}
         safe = []
         for memory, to, type in pending:
-            text = memory.text
-            if (memory.loose and len(results) > 1) or text in targets or memory.inside in targets:
+            pointer = memory.pointer
+            if (memory.loose and len(results) > 1) or pointer in targets or memory.inside in targets:
                 made = self.room(type)
                 self.live.append(made)
-                self.copy(made.text, text, type)
-                text = made.text
-            safe.append((text, to, type, memory.loose))
-        for text, to, type, loose in safe:
+                self.copy(made.pointer, pointer, type)
+                pointer = made.pointer
+            safe.append((pointer, to, type, memory.loose))
+        for pointer, to, type, loose in safe:
             if loose and len(results) == 1:
-                self.code.line(f"if ({text} != {to}) memcpy({to}, {text}, {bytes_of(type)});")
+                self.code.line(f"if ({pointer} != {to}) memcpy({to}, {pointer}, {bytes_of(type)});")
             else:
-                self.copy(to, text, type)
+                self.copy(to, pointer, type)
 
     def inner(
         self,
         bounds: GraphBounds,
         inputs: Sequence[Value],
-        prefer: Mapping[Node, str] | None = None,
+        prefer: Mapping[Node, LocalVariable] | None = None,
         in_range: Collection[tuple[Node, int]] = (),
         tracks: Mapping[Node, Track] | None = None,
         in_place: bool = False,
@@ -535,7 +538,7 @@ class Block:
         return Block(self.program, self.code, self.arena, bounds, inputs, prefer, in_range, tracks, in_place)
 
 
-def _write(piece: Piece, pointer: str, shape: Shape, to: NestBuilder) -> None:
+def _write(piece: Piece, pointer: LocalVariable, shape: Shape, to: NestBuilder) -> None:
     to.piece(piece, to.outside(pointer), shape)
 
 
@@ -544,10 +547,6 @@ def _sums(graph: Graph, uses: Mapping[Node, int]) -> set[Node]:
     found = {o for o in graph.outputs if o.operation is add and not o.shape and uses[o] == 1}
     own = set(graph.inputs)
     return {o for o in found if any(a in own and uses[a] == 1 for a in o.arguments)}
-
-
-def frame_pointer(text: str, type: Type, start: int) -> str:
-    return f"{type.cxx}* const {text} = reinterpret_cast<{type.cxx}*>(frame + {start});"
 
 
 def size(shape: Shape) -> int:

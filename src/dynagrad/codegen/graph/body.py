@@ -7,6 +7,7 @@ from collections.abc import Collection
 from ...ir.names import source_name
 from ...ir.node import Node
 from ..cxx import Writer
+from .memory import LocalVariable
 
 
 class Body(Writer):
@@ -22,6 +23,10 @@ class Body(Writer):
         """A fresh name in this function."""
         self.names[prefix] = self.names.get(prefix, -1) + 1
         return f"{prefix}{self.names[prefix]}"
+
+    def variable(self, prefix: str, node: Node | None = None) -> LocalVariable:
+        """A new variable, named after the user's name for a node, where there is one."""
+        return LocalVariable(self.name(prefix) if node is None else self.named(node, prefix))
 
     def named(self, node: Node, prefix: str) -> str:
         """A fresh name for a node: after the user's name for it, where there is one."""

@@ -6,7 +6,7 @@ hoisted stand before the loop (`ranges.py`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 from ...errors import Error
@@ -23,7 +23,7 @@ from . import ranges
 from .blocks import Block
 from .body import Body
 from .double_buffers import DoubleBuffers
-from .memory import Memory, Shared, Track, Value
+from .memory import LocalVariable, Memory, Shared, Track, Value
 
 LONG = 1 << 14
 """Rounds of a loop between two polls for an interrupt, where each has fewer operations than that."""
@@ -61,13 +61,13 @@ def _bind(block: Block, node: Node, index: int, value: Value) -> None:
 def _input(block: Block, node: Node, reusable: dict[Node, Memory] | None = None) -> Value:
     """An argument of a node of control flow, as an input of its block; memory in `reusable` may be overwritten."""
     if not node.shape:
-        return block.stack(node) if node.type.kind == "stack" else block.number(node)
+        return block.stack(node) if node.type.kind == "stack" else block.variable(node)
     if reusable and node in reusable:
-        return Memory(reusable[node].text, True)
+        return Memory(reusable[node].pointer, True)
     return Memory(block.whole_pointer(node), False)
 
 
-def _preferred(block: Block, node: Node, index: int) -> str | None:
+def _preferred(block: Block, node: Node, index: int) -> LocalVariable | None:
     made = block.parts.get(node, {}).get(index)
     return None if made is None else block.prefer.get(made)
 
@@ -87,10 +87,10 @@ def _cond(block: Block, node: Node) -> None:
     results: list[Value] = []
     for i, type in enumerate(types):
         if not type.shape:
-            text = block.code.name("c")
+            number = block.code.variable("c")
             if type.kind != "stack":
-                block.code.line(f"{type.cxx} {text};")
-            results.append(text)
+                block.code.line(f"{type.cxx} {number};")
+            results.append(number)
             continue
         memory = None
         for graph in (branches.then, branches.otherwise):
@@ -101,7 +101,7 @@ def _cond(block: Block, node: Node) -> None:
                 if found is not None and given not in reusable and sum(a is given for a in outside) == 1:
                     memory = reusable[given] = found
         results.append(memory or block.room(type, _preferred(block, node, i)))
-    stacks: list[list[str]] = []
+    stacks: list[dict[int, LocalVariable]] = []
     written: list[list[str]] = []
     for inside in block.bounds.inside(node):
         with block.code.aside() as lines:
@@ -113,12 +113,12 @@ def _cond(block: Block, node: Node) -> None:
     for i, type in enumerate(types):
         if type.kind != "stack":
             continue
-        if stacks[0][i] == stacks[1][i]:
+        if stacks[0][i] is stacks[1][i]:
             final[i] = stacks[0][i]
             continue
         block.code.line(f"Stack {results[i]};")
-        for lines, names in zip(written, stacks, strict=True):
-            lines.append(INDENT * (block.code.depth + 1) + f"{results[i]} = {names[i]};")
+        for lines, made in zip(written, stacks, strict=True):
+            lines.append(INDENT * (block.code.depth + 1) + f"{results[i]} = {made[i]};")
     block.code.open(f"if ({block.number(test)})")
     block.code.lines += written[0]
     if written[1]:
@@ -134,27 +134,28 @@ def _cond(block: Block, node: Node) -> None:
 
 def _branch(
     block: Block, bounds: GraphBounds, inputs: Sequence[Value], results: Sequence[Value], types: Sequence[Type]
-) -> list[str]:
-    """Writes one branch, whose results go where those of the other do; the names of its stacks."""
+) -> dict[int, LocalVariable]:
+    """Writes one branch, whose results go where those of the other do; its stacks, by position."""
     prefer = {
-        o: r.text
+        o: r.pointer
         for o, r in zip(bounds.graph.outputs, results, strict=True)
         if isinstance(r, Memory) and not o.is_variable
     }
     inner = block.inner(bounds, inputs, prefer)
     found = inner.run()
-    names = ["" for _ in types]
+    stacks: dict[int, LocalVariable] = {}
     pending: list[tuple[Memory, Memory, Type]] = []
     for i, (value, result) in enumerate(zip(found, results, strict=True)):
         if isinstance(value, Memory) and isinstance(result, Memory):
             pending.append((value, result, types[i]))
         elif types[i].kind == "stack":
-            names[i] = str(value)
+            assert isinstance(value, LocalVariable), "a stack is in no memory"
+            stacks[i] = value
         else:
             block.code.line(f"{result} = {value};")
-    inner.deliver([(value, result.text, type) for value, result, type in pending])
+    inner.deliver([(value, result.pointer, type) for value, result, type in pending])
     inner.close()
-    return names
+    return stacks
 
 
 # -- loops -------------------------------------------------------------------------------------------------------------
@@ -168,7 +169,7 @@ def _loop(block: Block, node: Node) -> None:
     init, outside = arguments[: loop.states], arguments[loop.states :]
     types = part_types(node)
     memories: list[Memory | None] = []
-    states: list[str] = []
+    states: list[LocalVariable] = []
     own = loop.body.inputs[count is not None :]
     said = next((s for v in own[: loop.states] if (s := source_name(v.birth)) is not None and s.line), None)
     if said is not None:
@@ -178,29 +179,30 @@ def _loop(block: Block, node: Node) -> None:
         if type.kind == "stack":
             states.append(block.stack(a))
         elif not type.shape:
-            states.append(code.named(own[i], "x"))
+            states.append(code.variable("x", own[i]))
             code.line(f"{type.cxx} {states[-1]} = {block.number(a)};")
         else:
             memory = block.dying(a) if sum(b is a for b in node.arguments) == 1 else None
             if memory is None:
                 memory = block.room(type, _preferred(block, node, i))
-                block.copy_elements(a, memory.text)
-            states.append(code.named(own[i], "a"))
-            code.line(f"{type.cxx}* {states[-1]} = {memory.text};")
+                block.copy_elements(a, memory.pointer)
+            states.append(code.variable("a", own[i]))
+            code.line(f"{type.cxx}* {states[-1]} = {memory.pointer};")
         memories.append(memory)
     captured = [_input(block, a) for a in outside]
-    length = None if count is None else block.number(count)
+    length = None if count is None else block.variable(count)
     swaps = DoubleBuffers(block, states, types)
     inside = block.bounds.inside(node)
 
     def body(
-        in_range: Collection[tuple[Node, int]], counter: str | None, tracks: dict[Node, Track] | None = None
+        in_range: Collection[tuple[Node, int]],
+        counter: LocalVariable | None,
+        tracks: Mapping[Node, Track] | None = None,
     ) -> None:
         inputs: list[Value] = [] if counter is None else [counter]
         inputs += [Memory(s, True) if t.shape else s for s, t in zip(states, types, strict=True)]
-        placed = {v: replace(t, counter=counter or "") for v, t in (tracks or {}).items()}
         prefer = swaps.preferences(loop.body.outputs)
-        inner = block.inner(inside[0], [*inputs, *captured], prefer, in_range, placed, in_place=True)
+        inner = block.inner(inside[0], [*inputs, *captured], prefer, in_range, tracks, in_place=True)
         for v in loop.body.inputs[len(inputs) :]:  # each round starts from a captured stack as it was
             inner.uses[v] += 1
         swaps.next_states(inner, inner.run())
@@ -230,7 +232,7 @@ def _loop(block: Block, node: Node) -> None:
         if i in swaps.moved:  # which buffer it is in is known only at run time
             if memory.shared is not None:
                 shared.within.append(memory.shared)
-            memory.text, memory.places, memory.shared, memory.loose = state, [], shared, loose
+            memory.pointer, memory.places, memory.shared, memory.loose = state, [], shared, loose
         memory.until = -1
         _bind(block, node, i, memory)
 
@@ -238,7 +240,7 @@ def _loop(block: Block, node: Node) -> None:
 def _while(
     block: Block,
     node: Node,
-    states: list[str],
+    states: list[LocalVariable],
     types: Sequence[Type],
     captured: list[Value],
     body: Callable[..., None],
@@ -267,9 +269,9 @@ def _while(
 def _repeat(
     block: Block,
     node: Node,
-    states: list[str],
+    states: list[LocalVariable],
     captured: list[Value],
-    length: str,
+    length: LocalVariable,
     body: Callable[..., None],
 ) -> None:
     code = block.code
@@ -279,41 +281,52 @@ def _repeat(
     [bounds] = block.bounds.inside(node)
     light = bounds.work < LONG and not inside
     light = light and not any(n.shape and role(n) != "leaf" and role(n) != "update" for n in series)
-    tracks: dict[Node, Track] = {}
+    tracks: dict[Node, tuple[LocalVariable, int]] = {}
     after: list[str] = []
     for steady, ask, sign in ((rounds.pushes, "room", 1), (rounds.pops, "has", -1)):
         for i, number in steady(loop, words).items():
             code.line(f"if (!{states[i]}.{ask}({number}, {length})) return call.saved();")
-            track = code.name("w")
+            track = code.variable("w")
             code.line(f"double* const {track} = {states[i]}.data + {states[i]}.top;")
-            tracks[loop.body.inputs[1 + i]] = Track(track, sign * number)
+            tracks[loop.body.inputs[1 + i]] = track, sign * number
             after.append(f"{states[i]}.top {'+' if sign > 0 else '-'}= {number} * ({length} > 0 ? {length} : 0);")
     independent = light and rounds.independent(loop)
     most = block.bounds.most_rounds(node)
     short = most is not None and bounds.most_work is not None and most * bounds.most_work < SHORT
     units = 0 if short else _units(bounds)
-    counter = code.name("r")
-    known = ranges.hoisted(loop, captured, counter, length, most, bounds)
+    counter = code.variable("r")
+    known = ranges.hoisted(loop, captured, str(counter), str(length), most, bounds)
+
+    def rounds_of(counter: LocalVariable, in_range: Collection[tuple[Node, int]]) -> None:
+        placed = {v: Track(start, step, counter) for v, (start, step) in tracks.items()}
+        _rounds(code, counter, length, units, light, independent, lambda: body(in_range, counter, placed))
+
     if known.condition and not inside and len(series) < LARGE:
         with code.block(f"if ({known.condition})", "} else {"):
-            _rounds(code, counter, length, units, light, independent, lambda c: body(known.indices, c, tracks))
+            rounds_of(counter, known.indices)
         code.depth += 1
-        _rounds(code, code.name("r"), length, units, light, independent, lambda c: body((), c, tracks))
+        rounds_of(code.variable("r"), ())
         code.depth -= 1
         code.line("}")
     else:
-        _rounds(code, counter, length, units, light, independent, lambda c: body((), c, tracks))
+        rounds_of(counter, ())
     for text in after:
         code.line(text)
 
 
 def _rounds(
-    code: Body, counter: str, length: str, units: int, light: bool, independent: bool, body: Callable[[str], None]
+    code: Body,
+    counter: LocalVariable,
+    length: LocalVariable,
+    units: int,
+    light: bool,
+    independent: bool,
+    body: Callable[[], None],
 ) -> None:
     """Writes the loop around a body, which polls for interrupts after so many units of work in a round, or 0: never."""
     with code.aside() as lines:
         code.depth += 1
-        body(counter)
+        body()
         code.depth -= 1
     if not units:
         if independent:
@@ -349,21 +362,21 @@ def _call(block: Block, node: Node) -> None:
     function = block.program.function(called.function)
     given = []
     for a in node.arguments:
-        number = block.stack if a.type.kind == "stack" else block.number
-        given.append(block.whole_pointer(a) if a.shape else number(a))
+        variable = block.stack if a.type.kind == "stack" else block.variable
+        given.append(block.whole_pointer(a) if a.shape else variable(a))
     results: list[Value] = []
     for i, type in enumerate(part_types(node)):
         if type.shape:
             memory = block.room(type, _preferred(block, node, i))
             results.append(memory)
-            given.append(memory.text)
+            given.append(memory.pointer)
             continue
-        text = code.name("c")
-        code.line(f"Stack {text};" if type.kind == "stack" else f"{type.cxx} {text};")
-        results.append(text)
-        given.append(text)
+        number = code.variable("c")
+        code.line(f"Stack {number};" if type.kind == "stack" else f"{type.cxx} {number};")
+        results.append(number)
+        given.append(number)
     status = code.name("status")
-    arguments = ", ".join(["call", *given])
+    arguments = ", ".join(["call", *map(str, given)])
     code.line(f"if (const int64_t {status} = {function}({arguments}); {status} != kDone) return {status};")
     for i, value in enumerate(results):
         _bind(block, node, i, value)
@@ -376,7 +389,7 @@ def stack(block: Block, node: Node) -> None:
     """Writes a new stack, a push or a pop."""
     code = block.code
     if node.operation is EMPTY:
-        name = code.name("stack")
+        name = code.variable("stack")
         code.line(f"Stack {name}(slots + {code.slots});")
         code.slots += 1
         block.numbers[node] = name
@@ -387,7 +400,7 @@ def stack(block: Block, node: Node) -> None:
     total = sum(map(words, _items(node)))
     track = block.tracks.get(node.arguments[0])
     if node.operation is PUSH:
-        place = f"{name}.data + {name}.top" if track is None else track.text(track.offset)
+        place = f"{name}.data + {name}.top" if track is None else _tracked(track, track.offset)
         if track is None:
             code.line(f"if (!{name}.room({total})) return call.saved();")
         at = 0
@@ -405,7 +418,7 @@ def stack(block: Block, node: Node) -> None:
         block.numbers[node] = name
         return
     parts = block.parts.get(node, {})
-    place = f"{name}.data + {name}.top" if track is None else track.text(track.offset - total)
+    place = f"{name}.data + {name}.top" if track is None else _tracked(track, track.offset - total)
     if track is None:
         code.line(f"if (!{name}.has({total})) return call.saved();")
         code.line(f"{name}.top -= {total};")
@@ -418,12 +431,16 @@ def stack(block: Block, node: Node) -> None:
         popped = parts.get(i)
         if popped is not None:
             if not type.shape:
-                block.numbers[popped] = code.name("t")
+                block.numbers[popped] = code.variable("t")
                 code.line(f"{type.cxx} {block.numbers[popped]};")
                 code.line(f"get({place} + {at}, {block.numbers[popped]});")
             elif type.size:
-                block.copy(block.fresh(popped).text, f"{place} + {at}", type)
+                block.copy(block.fresh(popped).pointer, LocalVariable(f"{place} + {at}"), type)
         at += words(type)
+
+
+def _tracked(track: Track, offset: int) -> str:
+    return f"{track.start} + ({track.step} * {track.counter} {'-' if offset < 0 else '+'} {abs(offset)})"
 
 
 def _items(node: Node) -> list[Type]:

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...errors import Error
-from ...ir.control import Graph, GraphFunction, graphs_of
+from ...ir.control import Graph, GraphFunction, all_nodes
 from ...ir.names import source_name
-from ...ir.node import Node, order
+from ...ir.node import Node
 from ...ir.operation import Trait
 from ...ir.types import Type
 from ...passes.bounds import GraphBounds
@@ -24,7 +24,7 @@ from ..cxx import INDENT, Writer, comment, literal
 from . import control, runtime_calls
 from .blocks import Block
 from .body import Body
-from .memory import Arena, Memory, Value
+from .memory import Arena, LocalVariable, Memory, Value
 from .unit import Hosted, TranslationUnit
 
 FLAGS = ("-ffp-contract=fast", "-fwrapv", "-fno-strict-aliasing", "-Wno-pass-failed")
@@ -122,7 +122,7 @@ class UnitWriter(TranslationUnit):
             frozenset(self.uses),
             tuple(self.arrays),
             self.saves,
-            any(Trait.DIVIDES in n.operation.traits for g in graphs_of(graph) for n in order(g.outputs)),
+            any(Trait.DIVIDES in node.operation.traits for node in all_nodes(graph)),
             self.limited,
         )
 
@@ -161,25 +161,21 @@ class UnitWriter(TranslationUnit):
                 said = source_name(node.birth)
                 name = f"in{k}" if said is None or not said.name else code.named(node, "in")
                 code.line(f"const {t}* const {name} = static_cast<const {t}*>(inputs[{k}]);")
-                inputs.append(Memory(name, False))
+                inputs.append(Memory(LocalVariable(name), False))
             else:
-                name = code.named(node, "x")
-                code.line(f"const {t} {name} = *static_cast<const {t}*>(inputs[{k}]);")
-                inputs.append(name)
-        prefer: dict[Node, str] = {}
+                number = code.variable("x", node)
+                code.line(f"const {t} {number} = *static_cast<const {t}*>(inputs[{k}]);")
+                inputs.append(number)
+        results: list[LocalVariable] = []
         for k, node in enumerate(graph.outputs):
+            t = node.type.cxx
             if node.shape:
-                code.line(f"{node.type.cxx}* const out{k} = static_cast<{node.type.cxx}*>(outputs[{k}]);")
-                prefer.setdefault(node, f"out{k}")
+                results.append(LocalVariable(f"out{k}"))
+                code.line(f"{t}* const {results[k]} = static_cast<{t}*>(outputs[{k}]);")
+            else:
+                results.append(LocalVariable(f"*static_cast<{t}*>(outputs[{k}])"))
         arena = Arena()
-        self._statements(
-            code,
-            arena,
-            graph,
-            inputs,
-            prefer,
-            [f"*static_cast<{node.type.cxx}*>(outputs[{k}])" for k, node in enumerate(graph.outputs)],
-        )
+        self._statements(code, arena, graph, inputs, results)
         code.line("return call.end();")
         parameters = ["const Context* context", "const void* const*", "void* const*"]
         if graph.inputs:
@@ -197,17 +193,20 @@ class UnitWriter(TranslationUnit):
         arena: Arena,
         graph: Graph,
         inputs: list[Value],
-        prefer: dict[Node, str],
-        numbers: list[str],
+        results: list[LocalVariable],
     ) -> None:
-        """The statements of a function: array results go to `out0` and so on, number results to `numbers`."""
+        """The statements of a function, whose results go to these variables, or to where they point."""
+        prefer: dict[Node, LocalVariable] = {}
+        for node, result in zip(graph.outputs, results, strict=True):
+            if node.shape:
+                prefer.setdefault(node, result)
         block = Block(self, code, arena, GraphBounds(graph), inputs, prefer)
         arrays = []
         for k, (value, node) in enumerate(zip(block.run(), graph.outputs, strict=True)):
             if isinstance(value, Memory):
-                arrays.append((value, f"out{k}", node.type))
+                arrays.append((value, results[k], node.type))
             else:
-                code.line(f"{numbers[k]} = {value};")
+                code.line(f"{results[k]} = {value};")
                 if not (k + 1) % (STRETCH // STORE):
                     code.cut()
         block.deliver(arrays)
@@ -222,16 +221,14 @@ class UnitWriter(TranslationUnit):
         parameters = ["Call& call"]
         inputs: list[Value] = []
         for type, node in zip(function.arguments, graph.inputs, strict=True):
-            given = code.named(node, "in")
+            given = code.variable("in", node)
             parameters.append(f"const {type.cxx}* {given}" if type.shape else f"{_spelled(type)} {given}")
             inputs.append(Memory(given, False) if type.shape else given)
-        prefer: dict[Node, str] = {}
-        for k, (type, node) in enumerate(zip(function.results, graph.outputs, strict=True)):
-            parameters.append(f"{type.cxx}* out{k}" if type.shape else f"{_spelled(type)}& out{k}")
-            if type.shape:
-                prefer.setdefault(node, f"out{k}")
+        results = [LocalVariable(f"out{k}") for k in range(len(graph.outputs))]
+        for type, result in zip(function.results, results, strict=True):
+            parameters.append(f"{type.cxx}* {result}" if type.shape else f"{_spelled(type)}& {result}")
         arena = Arena()
-        self._statements(code, arena, graph, inputs, prefer, [f"out{k}" for k in range(len(graph.outputs))])
+        self._statements(code, arena, graph, inputs, results)
         head = f"int64_t {name}({', '.join(parameters)})"
         self.declared.append(f"{head};  // {comment(function.name)}")
         first = [
@@ -278,7 +275,7 @@ def _rooms(code: Body, arena: Arena) -> list[str]:
     return out
 
 
-def _constant(node: Node, name: str) -> str:
+def _constant(node: Node, name: LocalVariable) -> str:
     values = np.ravel(node.attribute)
     if not values.size:
         return f"constexpr {node.type.cxx} {name}[1] = {{}};"

@@ -32,15 +32,32 @@ class Shared:
         return [] if self.count else self.places + [p for other in self.within for p in other.leave()]
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class LocalVariable:
+    """A variable of the generated code, or a literal: a number, a stack, or a pointer to an array.
+
+    What is in the same variable is told by the object, and not by its name, which is only printed.
+
+    >>> a = LocalVariable("a")
+    >>> str(a), a == a, a == LocalVariable("a")
+    ('a', True, False)
+    """
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
 @dataclass(eq=False)
 class Memory:
-    """The memory of an array: its C++ expression, whether it may be overwritten, and its offsets in the frame."""
+    """The memory of an array: the pointer to it, whether it may be overwritten, and its offsets in the frame."""
 
-    text: str
+    pointer: LocalVariable
     own: bool
     places: list[tuple[int, int]] = field(default_factory=list)  # begin and end offsets
     until: int = -1  # the last step that reads an array in it
-    inside: str = ""  # the memory that this is a contiguous part of
+    inside: LocalVariable | None = None  # the pointer to the memory that this is a contiguous part of
     shared: Shared | None = None
     loose: bool = False  # whether its offset is known only at run time
 
@@ -136,19 +153,15 @@ class Arena:
             self.gaps.insert(at, (begin, end))
 
 
-Value = str | Memory
-"""Where a value is: a number or stack in a variable, by its name; an array in memory."""
+Value = LocalVariable | Memory
+"""Where a value is: a number or stack in a variable; an array in memory."""
 
 
 @dataclass(frozen=True)
 class Track:
     """Where the rounds of a loop push or pop on a stack: at `start + step * counter + offset`."""
 
-    start: str
+    start: LocalVariable
     step: int  # in words; negative where rounds pop
-    counter: str = ""
+    counter: LocalVariable
     offset: int = 0
-
-    def text(self, offset: int) -> str:
-        sign = "-" if offset < 0 else "+"
-        return f"{self.start} + ({self.step} * {self.counter} {sign} {abs(offset)})"

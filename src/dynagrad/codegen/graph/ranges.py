@@ -40,7 +40,7 @@ def hoisted(
     forms: dict[Node, Form | None] = {first: name(counter)}
     for node, value in zip(others[loop.states :], captured, strict=True):
         if not isinstance(value, Memory) and node.type is integer:
-            forms[node] = name(value)
+            forms[node] = name(str(value))
     found: set[Key] = set()
     of_length: dict[str, None] = {}
     tests: dict[str, None] = {}

@@ -42,15 +42,15 @@ def write(block: Block, node: Node) -> None:
     arguments = []
     for a in node.arguments:
         if a.shape:
-            arguments.append(block.whole_pointer(a))
+            arguments.append(str(block.whole_pointer(a)))
             continue
         single = code.name("c")
         code.line(f"const {a.type.cxx} {single} = {block.number(a)};")
         arguments.append(f"&{single}")
     if node.shape:
-        result = block.fresh(node).text
+        result = str(block.fresh(node).pointer)
     else:
-        number = code.name("c")
+        number = code.variable("c")
         code.line(f"{node.type.cxx} {number};")
         block.numbers[node] = number
         result = f"&{number}"

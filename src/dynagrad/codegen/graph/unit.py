@@ -14,6 +14,7 @@ from ...ir.control import GraphFunction
 from ...ir.node import Node
 from ...ir.operation import Operation
 from ...ir.types import Type
+from .memory import LocalVariable
 from .nests.outlines import Outlines
 
 
@@ -31,7 +32,7 @@ class TranslationUnit:
 
     def __init__(self, steps: Mapping[str, Callable[[Any, Node], None]]) -> None:
         self.steps = steps
-        self.constants: dict[Node, str] = {}
+        self.constants: dict[Node, LocalVariable] = {}
         self.passes_constants = False  # whether large constants are passed in by address, and not part of the text
         self.arrays: dict[Node, int] = {}  # the constants that are passed in, by position
         self.functions: dict[GraphFunction, str] = {}
@@ -41,11 +42,11 @@ class TranslationUnit:
         self.uses: set[str] = set()  # headers that only some graphs need, since they are slow to compile
         self.outlines = Outlines()
 
-    def constant(self, node: Node) -> str:
-        """The name of the array of a constant."""
+    def constant(self, node: Node) -> LocalVariable:
+        """The array of a constant."""
         found = self.constants.get(node)
         if found is None:
-            found = self.constants[node] = f"constant{len(self.constants)}"
+            found = self.constants[node] = LocalVariable(f"constant{len(self.constants)}")
         return found
 
     def function(self, function: GraphFunction) -> str:

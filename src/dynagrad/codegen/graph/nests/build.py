@@ -19,6 +19,7 @@ from ....passes.roles import Fold, Piece, role
 from ....passes.views import at_pattern, broadcast, through
 from ...cxx import literal
 from ..body import Body
+from ..memory import LocalVariable
 from .model import (
     Accumulate,
     Accumulator,
@@ -52,10 +53,10 @@ class EnclosingBlock(Protocol):
     sums: set[Node]
 
     def number(self, node: Node) -> str: ...
-    def pointer(self, node: Node) -> str | None: ...
+    def pointer(self, node: Node) -> LocalVariable | None: ...
     def index(self, hole: Node, length: int) -> Form: ...
     def check_all(self, hole: Node, length: int) -> bool: ...
-    def scratch(self, type: Type, copies: int) -> str: ...
+    def scratch(self, type: Type, copies: int) -> LocalVariable: ...
 
 
 class NestBuilder:
@@ -95,8 +96,9 @@ class NestBuilder:
             frozenset(self.lines) if self.loops else frozenset(),
         )
 
-    def outside(self, text: str, cxx: str = "auto") -> str:
+    def outside(self, what: str | LocalVariable, cxx: str = "auto") -> str:
         """The name in the nest of a value or a pointer outside."""
+        text = str(what)
         if not self.outlined:
             return text
         return self.parameters.setdefault(text, (cxx, f"given{len(self.parameters)}"))[1]
