@@ -16,5 +16,6 @@ Analyses of the result:
 
 - `views.py`: index maps of views (`reshape`, `transpose`, slices, ...);
 - `roles.py`: how native code computes each operation: element by element, as a reduction, as a view, as an update;
-- `schedule.py`: loop fusion and the order of steps.
+- `schedule.py`: loop fusion and the order of steps, and where long basic blocks are cut;
+- `bounds.py`: bounds of whole numbers, and of the operations that a graph runs.
 """

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from dynagrad.autodiff.derive import generate_adjoints
-from dynagrad.codegen.graph import load
+from dynagrad.codegen.graph import emit, load
 from dynagrad.codegen.graph.native import Native
 from dynagrad.ir.builders import cond, repeat
 from dynagrad.ir.control import Graph
@@ -102,6 +102,11 @@ def test_long_straight_code_is_cut() -> None:
     given = np.linspace(-1.0, 1.0, N)
     for found, wanted in zip(native(given), interpret(graph, [given]), strict=True):
         np.testing.assert_allclose(found, wanted, rtol=1e-9)
+
+
+@pytest.mark.parametrize(("n", "long"), [(20, False), (200, True)])
+def test_graphs_of_many_operations_are_long_sources(n: int, long: bool) -> None:
+    assert emit(gradient(numbers, fresh(arrays(real, (N,))), n)).long is long
 
 
 def test_short_code_is_not() -> None:

@@ -2,8 +2,8 @@
 
 A graph has been prepared by `passes/prepare.py`, with all that it runs. The files, each of which uses those before it:
 
-- `body.py`: the text of a function that is being written: fresh names, estimates of its work;
-- `memory.py`: memory planning: arrays share one frame by liveness;
+- `memory.py`: local variables, and memory planning: arrays share one frame by liveness;
+- `body.py`: the text of a function that is being written: its lines, fresh names;
 - `nests/`: loop nests over arrays: built, collapsed, split among threads, and then written;
 - `unit.py`: what the functions of one source share: names, constants, headers, operations left to Python;
 - `blocks.py`: the statements of one graph, in schedule order;

@@ -48,6 +48,9 @@ using namespace dynagrad::graphs;
 """
 
 
+LONG = 4000
+"""The number of operations from which on a graph, with all that it runs, is a long source for a compiler."""
+
 SMALL = 64
 """Constants with more elements are passed in by address, so that the text does not depend on the data."""
 
@@ -62,6 +65,7 @@ class Text:
     arrays: tuple[Node, ...] = ()  # constants that are passed in by address
     saves: bool = False  # whether residuals are pushed on stacks
     divides: bool = False  # whether it has divisions or roots
+    long: bool = False  # whether it has many operations
     limited: bool = False  # whether the time that a call may take is passed in by address
 
     @property
@@ -116,13 +120,15 @@ class UnitWriter(TranslationUnit):
         if inner:
             parts.append("namespace {\n\n" + "\n\n".join(inner) + "\n\n}  // namespace\n")
         parts.append(body)
+        operations = [node.operation for node in all_nodes(graph) if node.arguments]
         return Text(
             "\n".join(parts),
             tuple(self.hosted),
             frozenset(self.uses),
             tuple(self.arrays),
             self.saves,
-            any(Trait.DIVIDES in node.operation.traits for node in all_nodes(graph)),
+            any(Trait.DIVIDES in operation.traits for operation in operations),
+            len(operations) >= LONG,
             self.limited,
         )
 

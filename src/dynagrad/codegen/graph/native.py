@@ -72,7 +72,9 @@ class Native:
             if self._made is None:
                 start = time.perf_counter()
                 whole = self.text.source + glue(NAME, self.inputs, self.outputs, self.text.addresses)
-                made = library.lent(cache.build(whole, flags=self.text.flags, objects=OBJECTS, prelude=PRELUDE))
+                text = self.text
+                built = cache.build(whole, flags=text.flags, long=text.long, objects=OBJECTS, prelude=PRELUDE)
+                made = library.lent(built)
                 self._made = made, attach(made, self.text, self.timeout)
                 self.seconds = time.perf_counter() - start
             return self._made

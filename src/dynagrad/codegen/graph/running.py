@@ -130,8 +130,9 @@ def load(graph: Graph, *, optimise: int = 3) -> Runner:
     text = emit(graph)
     inputs = [LeafType(n.type.kind, n.shape) for n in graph.inputs]  # type: ignore[arg-type]  # the graph takes and returns these kinds alone
     outputs = [LeafType(n.type.kind, n.shape) for n in graph.outputs]  # type: ignore[arg-type]  # the graph takes and returns these kinds alone
-    whole, flags = text.source + glue(NAME, inputs, outputs, text.addresses), text.flags
-    made = library.lent(cache.build(whole, optimise=optimise, flags=flags, objects=OBJECTS, prelude=PRELUDE))
+    whole = text.source + glue(NAME, inputs, outputs, text.addresses)
+    built = cache.build(whole, optimise=optimise, flags=text.flags, long=text.long, objects=OBJECTS, prelude=PRELUDE)
+    made = library.lent(built)
     return Runner(text, callable_of(made, NAME, inputs, outputs, failed=failed, given=attach(made, text)))
 
 

@@ -27,6 +27,8 @@ from ...runtime.engine import (
 from ...runtime.library import Stop
 from .program import Generated, generate
 
+LONG_SOURCE = 150_000
+"""The number of characters from which on a source has flags that save the compiler's time."""
 LARGE_SOURCE = 400_000
 """The number of characters from which on a source is compiled with less optimisation, to limit the time."""
 
@@ -91,6 +93,7 @@ def _build(generated: Generated, progress: Callable[[str], None] | None, tool: C
         generated.source,
         optimise=effort(generated.source),
         flags=generated.flags,
+        long=len(generated.source) >= LONG_SOURCE,
         objects=generated.objects,
         prelude=generated.prelude,
         tool=tool,

@@ -34,6 +34,7 @@ def build(
     *,
     optimise: int = 3,
     flags: Sequence[str] = (),
+    long: bool = False,
     objects: Sequence[str] = (),
     prelude: str = "",
     tool: toolchain.Compiler | None = None,
@@ -41,10 +42,11 @@ def build(
 ) -> Path:
     """The path of the library that `source` compiles to, from the cache if it is there.
 
-    `optimise` is the compiler's level, 0 to 3, and `flags` are more flags for it. `objects` are the sources of objects
-    that it shares with other libraries and is linked with, if this compiler can do so; otherwise the library has its
-    own copy. `prelude` is a header of the runtime that the source includes first, with no macro before it. `tool` is a
-    compiler other than the current one. `progress` is called with a line of text before a compiler starts.
+    `optimise` is the compiler's level, 0 to 3, and `flags` are more flags for it. A `long` source has flags that save
+    the compiler's time. `objects` are the sources of objects that it shares with other libraries and is linked with, if
+    this compiler can do so; otherwise the library has its own copy. `prelude` is a header of the runtime that the
+    source includes first, with no macro before it. `tool` is a compiler other than the current one. `progress` is
+    called with a line of text before a compiler starts.
 
     >>> library = build('extern "C" int one() { return 1; }')
     >>> library.with_suffix(".cpp").read_text()
@@ -53,7 +55,7 @@ def build(
     tool = tool or toolchain.compiler()
     flags = toolchain.spelled(tool, flags)
     parts = _parts(tool, objects, flags)
-    more = toolchain.of_long(tool, source)
+    more = toolchain.of_long(tool) if long else ()
     options = (*toolchain.flags(tool, optimise), *flags, *more, *([_LINKED] if parts else []))
     job = _Build(source, tool, options, toolchain.SUFFIX, parts, prelude)
     home, reason = trusted_folder()

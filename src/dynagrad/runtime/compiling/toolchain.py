@@ -228,17 +228,13 @@ def links(tool: Compiler) -> bool:
     return tool.zig or "clang" in tool.identity
 
 
-LONG = 150_000
-"""The number of characters from which on a source is long."""
-
-
-def of_long(tool: Compiler, source: str) -> tuple[str, ...]:
+def of_long(tool: Compiler) -> tuple[str, ...]:
     """More flags for a long source: spilled registers share no stack slots, as LLVM compares each with all others.
 
-    >>> of_long(Compiler(("g++",), False, "g++ 12"), "x" * LONG), of_long(Compiler(("zig",), True, "zig"), "short")
-    ((), ())
+    >>> of_long(Compiler(("g++",), False, "g++ 12")), of_long(Compiler(("zig",), True, "zig"))
+    ((), ('-mllvm', '-no-stack-slot-sharing'))
     """
-    return ("-mllvm", "-no-stack-slot-sharing") if tool.zig and len(source) >= LONG else ()
+    return ("-mllvm", "-no-stack-slot-sharing") if tool.zig else ()
 
 
 def of_object(options: Sequence[str]) -> tuple[str, ...]:
