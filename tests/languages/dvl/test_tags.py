@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import pytest
 
+import dynagrad as dg
 from dynagrad.errors import LiftError, RunError
+from dynagrad.languages.dvl.program import Program
 from languages.dvl.running import close, compiled, values
 
 UPTO = "(define (upto n) (let loop ((i n) (l '())) (if (= i 0) l (loop (- i 1) (cons i l)))))\n"
@@ -309,3 +311,12 @@ def test_specialisation_that_does_not_end_names_the_function(
     monkeypatch.setenv("DYNAGRAD_INLINED", "20000")
     with pytest.raises(LiftError, match=words):
         compiled(text)
+
+
+def test_procedures_of_the_prelude_take_bundles_where_a_function_is_compiled_by_itself() -> None:
+    text = """
+      (define (f x)
+        (let ((e (gensym)))
+          (tangent e (let ((v (make-bundle e x 1))) (* 3 (dot (map (lambda (a) (* a v)) (list 1 v)) (list v 2)))))))"""
+    program = Program(text)
+    assert dg.compile(program["f"])(2.0) == program["f"](2.0) == 36.0

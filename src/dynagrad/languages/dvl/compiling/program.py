@@ -31,7 +31,7 @@ def packed(given: Sequence[Any]) -> Any:
 
 
 def _number(x: Any) -> Any:
-    if isinstance(x, tuple):
+    if isinstance(x, tuple) and not isinstance(x, Bundled):
         return tuple(map(_number, x))
     content = getattr(x, "content", None)
     if isinstance(content, tuple) and not isinstance(x, Node):  # a list of Python's
