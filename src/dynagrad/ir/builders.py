@@ -29,6 +29,7 @@ from .control import (
     part_types,
     parts,
 )
+from .failures import always_fails
 from .names import carry
 from .node import CONSTANT, VARIABLE, Node, as_node, fresh, intern, order, substitute, whole, with_arguments
 from .ops import integers
@@ -88,6 +89,7 @@ def close(
 
     A node is captured if it is not younger than `since`, if it is one of those `around`, however young, or, with
     `hoist`, if it depends on no input and cannot fail.
+    One that raises is never captured: it may be older because the same branch was made before its derivative.
     """
     own = {v for inputs, _ in graphs for v in inputs}
     merged = iter(merge([o for _, outputs in graphs for o in outputs], since))
@@ -103,7 +105,7 @@ def close(
     outside: dict[Node, Node] = {}
 
     def captured(node: Node) -> bool:
-        if node in inside or node.operation is CONSTANT:
+        if node in inside or node.operation is CONSTANT or always_fails(node):
             return False
         if node in around:
             return True

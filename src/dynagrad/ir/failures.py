@@ -122,6 +122,16 @@ def raising(text: str, token: Node, test: Node, numbers: Sequence[Node] = ()) ->
     return intern(operation, (token, test, *numbers), place, integer)
 
 
+def always_fails(node: Node) -> bool:
+    """Whether a node raises an error wherever it is computed.
+
+    >>> always_fails(raising("no", whole(0), constant(True))), always_fails(whole(0))
+    (True, False)
+    """
+    code = node.operation.code
+    return code is not None and code[0] in ("raise", "failure")
+
+
 def _after(kind: Type) -> Operation:
     passed = (lambda d, _, token, x: d) if kind.kind in DIFFERENTIABLE else None
     return Operation(

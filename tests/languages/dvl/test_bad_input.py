@@ -6,12 +6,15 @@ Costs five seconds, most of it a recursion that never ends.
 from __future__ import annotations
 
 import inspect
+import re
 from pathlib import Path
 
 import pytest
 
 import dynagrad as dg
+from dynagrad.compiler.specialised import specialised
 from dynagrad.ir.failures import FAILURES, failure
+from dynagrad.ir.interpret import run
 from dynagrad.languages.dvl import procedures
 from dynagrad.languages.dvl.builtins import of_fixed_point
 from dynagrad.languages.dvl.program import Program
@@ -159,6 +162,39 @@ def test_a_mistake_in_one_branch_is_an_error_where_it_is_taken() -> None:
             wrong.run()
     with pytest.raises(dg.LiftError, match="takes a pair"):
         Program("(if (< (real 1) 2) (car 2) (car 3))").compiled_results()
+
+
+def test_a_mistake_in_a_branch_stays_there_in_derivatives() -> None:
+    """Its error was computed outside of the branch, where the same one was made before its derivative."""
+    for verb in ("derivative", "gradient-r"):
+        function = Program(f"(define (f x y) (({verb} (lambda (w) (if (< w 0) (car x) (* w w)))) y))")["f"]
+        graph = specialised(function, (1.0, 0.2)).graph
+        assert run(graph, [1.0, 0.2]) == (0.4,)
+        with pytest.raises(dg.RunError, match="takes a pair"):
+            run(graph, [1.0, -0.2])
+
+
+def test_what_follows_an_error_in_a_branch_is_compiled_and_the_error_is_that_of_the_branch() -> None:
+    body = """
+      (cond ((< x 0) (+ 1 (error "sum")))
+            ((< x 1) (* 2 (if (< y 0) (car 3) (+ 'a 1))))
+            ((< x 2) ((gradient-r (lambda (z) (error "gradient"))) y))
+            ((< x 3) (fixed-point (lambda (z) (error "step")) y))
+            ((< x 4) ((letrec ((even (lambda (n) (if (< n 0) 1 (* 2 (odd (- n 1))))))
+                               (odd (lambda (n) (if (< n 0) (car n) (+ 1 (even (- n 1)))))))
+                        even) y))
+            (else y))"""
+    program = Program(f"(define (f x y) {body})")
+    plain, fast = program["f"], dg.compile(program["f"])
+    assert fast(5.0, 7.0) == plain(5.0, 7.0) == 7.0 and fast(3.5, 1.5) == plain(3.5, 1.5) == 4.0
+    for x, y, words in (
+        (-1.0, 0.0, "sum"), (0.5, -1.0, "takes a pair"), (0.5, 1.0, "takes two reals"), (1.5, 0.0, "gradient$"),
+        (2.5, 0.0, "step$"), (3.5, 0.5, "takes a pair"),
+    ):  # fmt: skip
+        for f in (plain, fast):
+            with pytest.raises(dg.Error) as caught:
+                f(x, y)
+            assert re.search(words, str(caught.value).splitlines()[0].partition(" (<dvl")[0])
 
 
 def test_what_a_run_finds_is_an_error_of_the_run() -> None:

@@ -141,6 +141,7 @@ def _cond(s: Specialiser, test: Node, then: Callable[[], Any], otherwise: Callab
             except LiftError as problem:
                 both = wrong is not None
                 wrong = mistake(problem)
+                both = both and s.level == 1  # then whatever the run decides is wrong
                 if wrong is None or both or not s.splits or keys().tags_wanted > wanted:
                     raise
                 results.append(s.apply("raise", wrong))

@@ -322,7 +322,7 @@ class Specialiser:
         if value is UNDEFINED and isinstance(atom, Name):
             if self.splits and isinstance(self.raised, Error):  # without assignment, only an error leaves none
                 why = "no branch is known to give this a value, and one of them is an error"
-                raise self.error(f"{why}: {self.raised}", atom.at)
+                raise self.error(f"{why}: {self.raised}", atom.at) from Mistake(str(self.raised))
             raise self.error(f"{atom.name} has no value here; assign it before, on every path", atom.at)
         return value
 

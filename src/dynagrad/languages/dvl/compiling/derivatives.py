@@ -17,7 +17,7 @@ from ....ir.ops.cells import BUNDLE, TAG
 from ..data import Gensym, is_pair
 from .bundles import bundle, part, youngest
 from .unions import call_on_unions, has_unions, may_be_called
-from .values import Bundled, described, is_boolean, is_function, is_open, is_real, on_heap
+from .values import Bundled, described, is_boolean, is_function, is_open, is_real, on_heap, result_of
 
 
 def derivative(s: Specialiser, f: Any) -> HostFunction:
@@ -137,7 +137,7 @@ def _by_leaf(s: Specialiser, held: tuple[Any, ...], given: Sequence[Any], named:
         return opened(s, x, lambda one: _by_leaf(s, held, ((one, whole),), named))
     if is_real(x):
         tag, moved = tags.bundled(on_heap(x))
-        return _slope(s, tag, s.call(f, [s.call(whole, [moved])]))
+        return _slope(s, tag, result_of(s, f, [s.call(whole, [moved])]))
     return HostFunction(("dvl", "moved"), _by_function, (f, whole, x)) if is_function(x) else x
 
 
@@ -151,7 +151,7 @@ def _by_function(s: Specialiser, held: tuple[Any, ...], given: Sequence[Any], na
     def along() -> Any:
         tag = tags.fresh_tag()
         moved = HostFunction(("dvl", "a function that moves"), _moved, (g, tag, *given))
-        return _slope(s, tag, s.call(f, [s.call(whole, [moved])]))
+        return _slope(s, tag, result_of(s, f, [s.call(whole, [moved])]))
 
     return with_tags(s, along)
 
@@ -190,7 +190,7 @@ def _gradient_at(s: Specialiser, f: Any, x: Any) -> Any:
     """The gradient of a function; of p + tag t it is g + tag h, with g and h those of the tangent of the result by t
     and by p."""
     if not (is_real(x) or is_pair(x) or is_function(x) or isinstance(x, Union)):
-        y = s.call(f, [x])
+        y = result_of(s, f, [x])
         if not (is_real(y) or isinstance(y, Union)):
             raise _no_real(y)
         return x
@@ -214,7 +214,7 @@ def _gradient_at(s: Specialiser, f: Any, x: Any) -> Any:
                 raise _no_real(y)
             return y
 
-        return real_result(s.call(held[0], given))
+        return real_result(result_of(s, held[0], given))
 
     try:
         return verbs.value_and_grad(s, HostFunction(("dvl", "a function"), checked, (f,)), 0, False, [x], {})[1]

@@ -23,7 +23,7 @@ from ..vectors import checked_start, checked_step
 from .bundles import bundle, part, youngest
 from .derivatives import with_tags
 from .unions import call_on_unions, has_unions, may_be_called
-from .values import described, is_function, is_real, on_heap, without_bundles
+from .values import described, is_function, is_real, on_heap, result_of, without_bundles
 
 TOLERANCE = 1e-12
 
@@ -56,7 +56,7 @@ class _OfRun(Exception):
 
 
 def _step(s: Specialiser, held: tuple[Any, ...], given: Sequence[Any], named: Any) -> Any:
-    y = s.call(held[0], given)
+    y = result_of(s, held[0], given)
     if has_unions(y):
         raise _OfRun
     tag = youngest(y)

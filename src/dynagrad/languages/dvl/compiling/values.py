@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 from ....compiler.evaluate.heap.tags import is_number, is_tag, step
 from ....compiler.evaluate.specialiser import Specialiser
 from ....compiler.evaluate.values import HostFunction, Union, function_like
+from ....compiler.frontend.core import UNDEFINED
+from ....compiler.frontend.source import Mistake
 from ....errors import Error
 from ....ir import Node
 from ....ir.operation import Operation, apply
@@ -107,6 +109,14 @@ def combined(sign: str, a: Any, b: Any) -> HostFunction:
 
 
 VECTORS = Vectors(combined, is_function, is_real)
+
+
+def result_of(s: Specialiser, f: Any, given: Sequence[Any]) -> Any:
+    """What a procedure returns. Raises the error of the program where it returns nothing, since each branch is one."""
+    y = s.call(f, given)
+    if y is UNDEFINED and isinstance(s.raised, Error):
+        raise Mistake(str(s.raised))
+    return y
 
 
 def described(x: Any) -> str:
