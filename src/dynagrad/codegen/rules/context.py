@@ -15,6 +15,8 @@ from ...rules.show import show
 from ...rules.syntax import Variable
 from ..cxx import Writer, comment, literal
 from .combine import copies, may_excuse, not_nothing
+from .rows.along import AlongWriter, along
+from .rows.matrix import MatrixWriter, matrix
 from .scope import IndexScope, Names
 from .shapes import Shapes
 from .statements import JoinWriter
@@ -47,7 +49,12 @@ class ClassContext:
         # Calls of joins that share a function, by rule and driver: filled as joins are written, read by pops later.
         self.calls: dict[tuple[int, int | None], str] = {}
         self.drives_of: dict[int, dict[str, list[Join]]] = {}
-        self.row_heads = {j.rule.head.key for s in plan.stages for j in s.drives if j.vector is not None}
+        # The variable of joins of a whole row of drivers, by rule and driver.
+        few = [j for s in plan.stages for j in s.drives if not self.large]
+        self.along = {(j.rule.number, j.driver): name for j in few if (name := along(plan, j)) is not None}
+        self.matrices = {(j.rule.number, j.driver): name for j in few if (name := matrix(plan, j)) is not None}
+        rows = (j for s in plan.stages for j in s.drives if j.vector is not None or self.in_rows(j))
+        self.row_heads = {j.rule.head.key for j in rows}
         for stage in plan.stages:
             by_driver = self.drives_of.setdefault(stage.number, {})
             for join in stage.drives:
@@ -56,6 +63,10 @@ class ClassContext:
         self.by_key: dict[str, list[IndexPlan]] = {}
         for index in plan.indexes:
             self.by_key.setdefault(index.key, []).append(index)
+
+    def in_rows(self, join: Join) -> bool:
+        """Whether a join is one of a whole row of drivers."""
+        return (join.rule.number, join.driver) in self.along or (join.rule.number, join.driver) in self.matrices
 
     @property
     def goes_back(self) -> bool:
@@ -161,13 +172,38 @@ class ClassContext:
         parameters = ", ".join(listed)
         self.join_comment(join)
         self.out.line(f"// driver: {comment(show(item))}, antecedent {join.driver + 1}")
+        if self.in_rows(join) and not mark:
+            self._drive_row(join, table)
+            if (join.rule.number, join.driver) in self.along:
+                return
         self.out.open(f"DYNAGRAD_RULE void {self.drive_name(join, prefix)}({parameters})")
-        others = (j for stage in self.plan.stages for j in stage.drives if j.rule.head.key == join.rule.head.key)
-        if not self.plan.sums_together(join) and any(map(self.plan.sums_together, others)):
-            self.out.line("together.end(this);  // sums that wait come first")
+        self.sums_first(join)
         JoinWriter(self.plan, self.names, join, self.out, mark=mark).write()
         self.out.close()
         self.out.line()
+
+    def _drive_row(self, join: Join, table: TableLayout) -> None:
+        """The function of a join that is driven by a row of items, `cells` of those from `cell` on."""
+        self.out.open(f"DYNAGRAD_RULE void {self.drive_name(join, 'rows')}({self.row_parameters(join, table)})")
+        self.sums_first(join)
+        place = join.rule.number, join.driver
+        if place in self.along:
+            AlongWriter(self.plan, self.names, join, self.out, self.along[place]).write()
+        else:
+            MatrixWriter(self.plan, self.names, join, self.out, self.matrices[place]).write()
+        self.out.close()
+        self.out.line()
+
+    def row_parameters(self, join: Join, table: TableLayout) -> str:
+        """The parameters of such a function."""
+        listed = ["int64_t cell", *(f"int32_t a{i}" for i in range(table.arity)), "uint64_t cells"]
+        return ", ".join([*listed, *(["bool& done"] if (join.rule.number, join.driver) in self.matrices else [])])
+
+    def sums_first(self, join: Join) -> None:
+        """At the beginning of a join: ends what waits to be added to the same head."""
+        others = (j for stage in self.plan.stages for j in stage.drives if j.rule.head.key == join.rule.head.key)
+        if not self.plan.sums_together(join) and any(map(self.plan.sums_together, others)):
+            self.out.line("together.end(this);  // sums that wait come first")
 
     def drive_name(self, join: Join, prefix: str = "rule") -> str:
         """The name of that function."""

@@ -262,6 +262,8 @@ def _pop(context: ClassContext, stage: Stage, table: TableLayout) -> None:
     arguments = "".join(f", a{i}" for i in range(table.arity))
     drives = context.drives_of[stage.number].get(table.key, [])
     for join in drives:
+        if context.in_rows(join):
+            continue  # those of a row together
         within = "if (leads_out) " if stage.unknowns and join in stage.inner_joins else ""
         plain = f"{context.drive_name(join)}(cell{arguments}, update, old, now, first);"
         out.line(f"{within}{context.calls.get((join.rule.number, join.driver), plain)}")
@@ -278,6 +280,17 @@ def _pop_row(context: ClassContext, stage: Stage, table: TableLayout, drives: Se
     out, name, last = context.out, context.names.table[table.key], table.order[-1]
     out.open(f"DYNAGRAD_RULE void pop_row_{name}(int64_t cell, uint64_t cells)")
     context.unpack(table)
+    together = [join for join in drives if context.in_rows(join)]
+    if together:
+        out.line("const uint64_t waited = cells;")
+    if _pops_at_once(context, stage, table, drives):
+        out.open(f"if ((cell & 7) == 0 && all_valid({name}.value.data + cell, cells))")
+        out.line("report.pops += __builtin_popcountll(cells);")
+        out.line(f"{name}.popped.merge(cell, cells);")
+        if context.plan.adjoint:
+            out.line(f"if (recording) tape.push_row(handle({table.number}, cell), cells);")
+        out.line("cells = 0;")
+        out.close()
     out.open("for (; cells && !halt; cells &= cells - 1)")
     out.line("const int32_t i = __builtin_ctzll(cells);")
     arguments = "".join(f", a{i} + i" if i == last else f", a{i}" for i in range(table.arity))
@@ -288,7 +301,44 @@ def _pop_row(context: ClassContext, stage: Stage, table: TableLayout, drives: Se
     agenda, handle = f"agenda{stage.number}", f"handle({table.number}, cell)"
     level = context.level(stage, table)
     out.line(f"if (__builtin_expect(cells != 0, 0)) {agenda}.push({handle}, cells, {level});")
+    if together:
+        _join_row(context, table, together)
     out.close()
+
+
+def _pops_at_once(context: ClassContext, stage: Stage, table: TableLayout, drives: Sequence[Join]) -> bool:
+    """Whether there is nothing to do for single items of a row that is popped."""
+    if context.by_key.get(table.key) or context.underflows or context.plan.semiring not in ("real", "log"):
+        return False
+    return not stage.grows and all(map(context.in_rows, drives))
+
+
+def _join_row(context: ClassContext, table: TableLayout, joins: Sequence[Join]) -> None:
+    """In `pop_row_...`: the joins that are driven by all items of a row that were popped."""
+    out, name, last = context.out, context.names.table[table.key], table.order[-1]
+    out.line("if (waited == cells) return;")
+    out.line(f"const int64_t within = {_within(table, name)};  // not zero where items are popped one by one")
+    out.line(f"const int32_t first = a{last} - (int32_t)within;")
+    listed = ["first" if i == last else f"a{i}" for i in range(table.arity)]
+    out.line("const uint64_t popped = (waited & ~cells) << within;")
+    given = f"cell - within, {', '.join(listed)}, popped"
+    for join in joins:
+        call = context.drive_name(join, "rows")
+        if (join.rule.number, join.driver) in context.along:
+            out.line(f"{call}({given});")
+            continue
+        out.open("")
+        out.line("bool done = false;")
+        out.line(f"{call}({given}, done);")
+        out.open("for (uint64_t left = popped; left && !done && !halt; left &= left - 1)")
+        out.line("const int32_t i = __builtin_ctzll(left);")
+        out.line(f"const value_t now = {name}.value[cell - within + i];")
+        each = ", ".join(f"{text} + i" if text == "first" else text for text in listed)
+        out.line(f"{context.drive_name(join)}(cell - within + i, {each}, now, now, now, true);")
+        out.close()
+        out.line("together.end(this);")
+        out.close()
+    out.line("if (__builtin_expect(arithmetic.overflow, 0)) fail(integer_overflow, -1, -1);")
 
 
 def write_begin(context: ClassContext, stage: Stage) -> None:

@@ -55,6 +55,10 @@ class JoinWriter(RuleScope):
         """Whether joins with a `vector` variable are written as vector operations."""
         return not self.mark
 
+    def one_row(self, antecedent: int) -> bool:
+        """Whether a lookup is of one row."""
+        return True
+
     def start(self) -> None:
         """Before any step: multiplies the constants of the rule."""
         if self.plain:
@@ -104,7 +108,7 @@ class JoinWriter(RuleScope):
         for n, step in enumerate(steps):  # loop-invariant: the compiler cannot see that writes do not change it
             if isinstance(step, Lookup) and any(isinstance(s, Scan) for s in steps[:n]):
                 table = self.table_of[step.antecedent]
-                if table.kind == "facts" and table.arity:
+                if table.kind == "facts" and table.arity and self.one_row(step.antecedent):
                     self.finders[step.antecedent] = self.fresh("find")
                     place = self.place(step.antecedent)
                     self.out.line(f"const auto {self.finders[step.antecedent]} = {place}.finder();")

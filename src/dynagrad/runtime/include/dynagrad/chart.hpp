@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "agenda.hpp"
+#include "along.hpp"
 #include "facts.hpp"
 #include "host.hpp"
 #include "looking.hpp"

@@ -34,6 +34,7 @@ namespace dynagrad {
 #pragma GCC diagnostic ignored "-Wpsabi"
 
 typedef double Doubles __attribute__((vector_size(64)));
+typedef double Fours __attribute__((vector_size(32)));
 typedef int64_t Words __attribute__((vector_size(64)));
 
 DYNAGRAD_EIGHT Doubles eight(const double* x) { Doubles v; memcpy(&v, x, sizeof v); return v; }
@@ -475,10 +476,24 @@ struct BackTogether {
   }
   DYNAGRAD_EIGHT double along(const double* from, double* to, double weight, const Doubles* m) const {
     Doubles all = {};
-    for (int64_t i = 0; i < length; i += 8) {
-      const int64_t at = i + 8 <= length ? i : length - 8;
-      const Doubles p = m[i / 8] * (eight(from + at) * weight);
-      write(to + at, eight(to + at) + p), all += p;
+    int64_t i = 0;
+    for (; i + 8 <= length; i += 8) {
+      const Doubles p = m[i / 8] * (eight(from + i) * weight);
+      write(to + i, eight(to + i) + p), all += p;
+    }
+    if (i < length) {  // what was just written may not be read eight at a time that begin elsewhere: that takes long
+      const Doubles p = m[i / 8] * (eight(from + length - 8) * weight);
+      double last[8];
+      write(last, p), all += p;
+      int64_t k = 8 - (length - i);
+      if (k <= 4) {
+        Fours sum, more;
+        memcpy(&sum, to + i, sizeof sum), memcpy(&more, last + k, sizeof more);
+        sum += more;
+        memcpy(to + i, &sum, sizeof sum);
+        i += 4, k += 4;
+      }
+      for (; k < 8; k++, i++) to[i] += last[k];
     }
     return total(all);
   }

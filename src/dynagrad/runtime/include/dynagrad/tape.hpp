@@ -23,6 +23,11 @@ struct Tape {
 
   explicit Tape(Account* a) : pops(a), saved(a), from(a), begins(a) {}
 
+  // The pops of items that stand side by side: a bit for each, from the first cell on.
+  void push_row(Handle first, uint64_t cells) {
+    pops.reserve(pops.size + 64);
+    for (; cells; cells &= cells - 1) pops.data[pops.size++] = first + __builtin_ctzll(cells);
+  }
   int64_t bytes() const {
     return pops.size * (int64_t)sizeof(Handle) + saved.size * (int64_t)sizeof(Saved) + from.size * 4 +
            begins.size * 8;

@@ -1,0 +1,6 @@
+"""Joins of a whole row of drivers at once.
+
+- `along.py`: drivers and heads stand side by side, one to one.
+- `matrix.py`: a row of drivers is multiplied by a matrix of facts.
+- `back.py`: the same on the way back.
+"""

@@ -1,0 +1,79 @@
+"""Joins of a whole row of drivers on the way back: each driver and each factor gets the adjoint of its update.
+
+Those of drivers are added to `updates`, one for each bit of `cells`.
+"""
+
+from __future__ import annotations
+
+from ....plan.model import Join
+from ..backward.adjoints import posteriors, update_adjoint
+from ..backward.joins import goes_back_together
+from ..context import ClassContext
+from .along import AlongWriter
+from .matrix import MatrixWriter
+
+
+def goes_back_in_rows(context: ClassContext, join: Join) -> bool:
+    """Whether a join is gone back over for a whole row of drivers: adjoints are posteriors, or those of `real`."""
+    return context.in_rows(join) and (posteriors(context.plan) or context.plan.semiring == "real")
+
+
+def write_back(context: ClassContext, join: Join) -> None:
+    """The body of the function of such a join."""
+    place = join.rule.number, join.driver
+    if place in context.along:
+        BackAlongWriter(context, join, context.along[place]).write()
+    else:
+        BackMatrixWriter(context, join, context.matrices[place]).write()
+
+
+def head_adjoints(context: ClassContext, join: Join) -> str:
+    """The array of the adjoints of a join's heads; where adjoints are posteriors, over the weights."""
+    table = context.plan.tables[join.rule.head.key]
+    if posteriors(context.plan):
+        return f"h_{context.names.table[table.key]}"
+    return update_adjoint(context.plan, context.names, table)
+
+
+class BackAlongWriter(AlongWriter):
+    """Goes back over a join whose drivers and heads stand side by side."""
+
+    def __init__(self, context: ClassContext, join: Join, variable: str) -> None:
+        super().__init__(context.plan, context.names, join, context.out, variable)
+        self.adjoints = head_adjoints(context, join)
+
+    def part(self, antecedent: int, value: str) -> str:
+        at = self.cells[antecedent]
+        return f"back_one_of({value}, g_{self.names.table[self.rule.antecedents[antecedent].item.key]}[{at}])"
+
+    def row_part(self, antecedent: int, rows: str) -> str:
+        name = self.names.table[self.rule.antecedents[antecedent].item.key]
+        return f"back_of_rows({name}.value, {rows}, g_{name}.data)"
+
+    def update(self, key: str, to: str) -> None:
+        assert self.join.driver is not None
+        driver = self.names.table[self.rule.antecedents[self.join.driver].item.key]
+        parts = "".join(f", {part}" for part in self.parts)
+        self.out.line(
+            f"back_along({driver}.value.data + cell, {self.there}, updates, {self.adjoints}.data, {to}{parts});"
+        )
+
+
+class BackMatrixWriter(MatrixWriter):
+    """Goes back over a join that multiplies a row of drivers by a matrix of facts."""
+
+    def __init__(self, context: ClassContext, join: Join, variable: str) -> None:
+        super().__init__(context.plan, context.names, join, context.out, variable)
+        self.adjoints = head_adjoints(context, join)
+        self.together = goes_back_together(context.plan, join)
+
+    def update(self, facts: str, to: str, value: str) -> None:
+        given = f"{facts}.value, at, grid.length, g_{facts}.data, {self.adjoints}.data + {to}, {value}"
+        if self.together:
+            self.out.line(f"back_together.add({given}, updates[i]);")
+        else:
+            self.out.line(f"updates[i] += back_stretch({given});")
+
+    def end(self) -> None:
+        if self.together:
+            self.out.line("back_together.end();")
