@@ -89,6 +89,7 @@ class Examples(ctypes.Structure):
         ("cotangent", ctypes.c_void_p),
         ("keys", ctypes.c_int64),
         *((name, ctypes.c_void_p) for name in ("table", "rows", "given", "own", "total")),
+        ("part", ctypes.c_int64),
     )
 
 

@@ -12,6 +12,7 @@ import pytest
 import dynagrad as dg
 from dynagrad.charts.batches.one_by_one import Work
 from dynagrad.charts.binding.example_cache import CachedBatch, ExampleCache
+from dynagrad.charts.binding.groups import Group
 from dynagrad.charts.program import run_cached
 
 CHAIN = """
@@ -132,3 +133,28 @@ def test_rows_of_derived_predicates_have_gradients_too(semiring: str, alone: lis
     for key in ("at/2", "move/2"):
         expected = sum(c.gradient("goal")[key].values for c in charts)
         assert np.allclose(batch.gradient[key].values, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("semiring, underived", [("log", False), ("log", True), ("real", False), ("real", True)])
+def test_all_parts_by_one_call_have_the_bits_of_a_call_for_each(
+    semiring: str, underived: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    facts = [example(1 + n % 5, "cab" if n % 3 else "ab") for n in range(70)]
+    if underived:  # in `real` there is no log then, which is for Python to tell
+        facts[20] = {"seen/2": [(0, "a")], "last/1": [(5,)]}
+    calls: list[int] = []
+    run = Group.run
+    monkeypatch.setattr(Group, "run", lambda group, *given: calls.append(len(group.examples)) or run(group, *given))
+    weights, cache, now = np.random.default_rng(1).random(70) - 0.5, ExampleCache(), bound(semiring)
+    asked: dict[str, Any] = {"query": "goal", "gradient": KEYS, "cotangents": weights}
+    asked["objective"] = "log" if semiring == "real" else "sum"
+    expected = now.run_batch(facts, **asked, threads=2)
+    for n in range(3):
+        calls.clear()
+        batch = run_cached(now, facts, CachedBatch(cache, [(f,) for f in facts]), **asked, threads=1)
+        assert (calls[0] == 70) == (n == 1 or (n > 1 and not (underived and semiring == "real")))
+        assert (len(calls) == 1) == (n > 0 and not (underived and semiring == "real"))
+        assert batch.values.tobytes() == expected.values.tobytes()
+        assert batch.errors.keys() == expected.errors.keys()
+        for key in KEYS:
+            assert batch.gradient[key].values.tobytes() == expected.gradient[key].values.tobytes()

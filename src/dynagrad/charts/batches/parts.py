@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -54,12 +54,15 @@ def in_parts(work: Work, threads: int) -> Results:
     """Most examples in native code."""
     count = len(work.examples)
     size = max(1, min(MOST_IN_PART, -(-count // PARTS)))
-    begins = range(0, count, size)
     rows = None if work.sums is None or work.goal is None else _gradient_rows(work.binding, work.sums, work.goal)
     settings = work.limits.settings(0, 0)
+    if threads == 1 and (found := _at_once(work, size, rows, settings)) is not None:
+        _add(work, found, rows)
+        return found.values.tolist(), []
+    begins = range(0, count, size)
     results: list[Any] = []
     ahead = MOST_WAITING if work.sums is None else work.sums.ahead
-    found = in_order(
+    finished = in_order(
         len(begins),
         lambda p: _prepared(work, begins[p], min(begins[p] + size, count)),
         lambda p, part: _finished(work, part, min(begins[p] + size, count), rows, settings),
@@ -67,18 +70,42 @@ def in_parts(work: Work, threads: int) -> Results:
         ahead=max(2, ahead // size),
         stop=work.stop.set,
     )
-    with closing(found):
-        for begin, part in zip(begins, found, strict=True):
+    with closing(finished):
+        for begin, part in zip(begins, finished, strict=True):
             if isinstance(part, Exception):
                 raise part
-            if part.totals is not None and work.sums is not None and rows is not None:
-                given = zip(rows.split(part.totals), work.sums.relations, strict=True)
-                work.sums.add([numbers[: relation.count] for numbers, relation in given])
+            _add(work, part, rows)
             values: list[Any] = part.values.tolist()
             for n, result in part.apart.items():
                 values[n - begin] = work.taken(n, result)[0]
             results += values
     return results, []
+
+
+def _add(work: Work, part: _PartResult, rows: GradientRows | None) -> None:
+    """Adds the totals of a part to those of the parts before it."""
+    if part.totals is not None and work.sums is not None and rows is not None:
+        given = zip(rows.split(part.totals), work.sums.relations, strict=True)
+        work.sums.add([numbers[: relation.count] for numbers, relation in given])
+
+
+def _at_once(work: Work, size: int, rows: GradientRows | None, settings: Settings) -> _PartResult | None:
+    """All parts by one native call, where they were loaded by an earlier batch; None where they have to run in turn.
+
+    Native code adds up each part on its own, too; so the sums are the same to the bit.
+    """
+    whole = None if work.cache is None else work.cache.whole(size)
+    if whole is None or work.cache is None:
+        return None
+    shared = work.binding.shared_weights(whole.examples[0].run, False)
+    if shared is None:
+        return None
+    found = _PartResult(np.full(len(work.examples), np.nan), np.zeros(0 if rows is None else rows.total), {})
+    some, left = _run_group(work, whole, shared, 0, rows, settings, size, found)
+    if not left:
+        return found if some and rows is not None else replace(found, totals=None)
+    work.cache.put_apart()
+    return None
 
 
 def _gradient_rows(binding: Binding, sums: Sums, goal: BatchObjective) -> GradientRows:
@@ -139,31 +166,47 @@ def _loaded(work: Work, chart: Chart) -> LoadedExample | None:
 
 def _finished(work: Work, part: _Part, end: int, rows: GradientRows | None, settings: Settings) -> _PartResult:
     """Runs a part: what native code can, and then the others."""
-    context = work.binding.context
-    assert work.query is not None
-    values = np.full(end - part.begin, np.nan)
-    totals = np.zeros(0 if rows is None else rows.total)
+    count, apart = end - part.begin, dict[int, Any]()
+    found = _PartResult(np.full(count, np.nan), np.zeros(0 if rows is None else rows.total), apart)
     left: dict[int, LoadedRun] = {}
     some = False
     for group, shared in part.groups:
-        places = group.places
-        weights = None if work.goal is None else work.goal.cotangents
-        cotangents = np.ones(len(places)) if weights is None else weights[part.begin + places]
-        ending, words = group.run(shared, settings, work.stop, rows, cotangents, totals)
-        values[places] = words[:, 0].view(np.float64)
-        some = some or bool((ending == Ending.PLAIN).any())
-        if ending.any():
-            values[places[ending == Ending.UNDERIVED]] = lookup.zero_of(context, _key(group))
-            for n in np.flatnonzero(ending == Ending.APART).tolist():
-                left[part.begin + int(places[n])] = group.examples[n].run
-    apart: dict[int, Any] = {}
+        plain, others = _run_group(work, group, shared, part.begin, rows, settings, count, found)
+        some = some or plain
+        left.update((part.begin + int(group.places[n]), group.examples[n].run) for n in others)
     for n in sorted({**part.apart, **left}):
         try:
             chart = part.apart[n] if n in part.apart else work.over(left[n])
             apart[n] = chart if isinstance(chart, Exception) else work.finish(n, chart)
         except Exception as error:  # of a function that the program calls, too
             apart[n] = error
-    return _PartResult(values, totals if some and rows is not None else None, apart)
+    return found if some and rows is not None else replace(found, totals=None)
+
+
+def _run_group(
+    work: Work,
+    group: Group,
+    shared: Mapping[int, WeightTable],
+    begin: int,
+    rows: GradientRows | None,
+    settings: Settings,
+    size: int,
+    found: _PartResult,
+) -> tuple[bool, list[int]]:
+    """Runs a group of examples from one on, so many in a part: whether any was plain, and those that are to run apart.
+
+    Their values are entered into what was found, and their gradients added to its totals.
+    """
+    places = group.places
+    weights = None if work.goal is None else work.goal.cotangents
+    cotangents = np.ones(len(places)) if weights is None else weights[begin + places]
+    assert found.totals is not None
+    ending, words = group.run(shared, settings, work.stop, rows, cotangents, found.totals, size)
+    found.values[places] = words[:, 0].view(np.float64)
+    if not ending.any():
+        return True, []
+    found.values[places[ending == Ending.UNDERIVED]] = lookup.zero_of(work.binding.context, _key(group))
+    return bool((ending == Ending.PLAIN).any()), np.flatnonzero(ending == Ending.APART).tolist()
 
 
 def _key(group: Group) -> str:

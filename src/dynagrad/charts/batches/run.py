@@ -66,7 +66,9 @@ def run_examples(
     else:
         results, parts = one_by_one(work, threads)
     warn_once(work.said)
-    listed = [None if isinstance(r, Exception) else work.derived.get(n) for n, r in enumerate(results)]
+    listed = [
+        None if wanted is None or isinstance(r, Exception) else work.derived.get(n) for n, r in enumerate(results)
+    ]
     best = () if wanted is None or wanted.best is None else tuple(None if d is None else d[0] for d in listed)
     drawn = () if wanted is None or wanted.sample is None else tuple(None if d is None else d[1] for d in listed)
     if sums is None:
@@ -80,13 +82,15 @@ def run_examples(
 def _keys_of(binding: Binding, keys: str | Sequence[str], examples: Sequence[Any]) -> list[str]:
     """The predicates that a gradient is asked for: their facts are bound, or examples bring them."""
     given, known = binding.given, tuple(binding.context.rules.predicates)
-    brought = {key for example in examples if isinstance(example, Mapping) for key in example}
+    brought: set[str] | None = None  # known once some are asked for that are not bound
     found: dict[str, None] = {}
     for key in keys if _iterable(keys) and not isinstance(keys, str) else [keys]:
         if not isinstance(key, str) or key not in known:
             near = nearest(key, known) if isinstance(key, str) else ""
             raise QueryError(f"gradient: the program has no predicate {shown(key)}.{near}")
-        if key not in given and key not in brought and examples:
+        if key not in given and brought is None:
+            brought = {key for example in examples if isinstance(example, Mapping) for key in example}
+        if key not in given and key not in (brought or ()) and examples:
             raise QueryError(
                 f"gradient: {key} has no facts, neither bound nor in an example; bind has: {', '.join(given) or 'none'}"
             )

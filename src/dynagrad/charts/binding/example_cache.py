@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import Any
 
-from .groups import Group, LoadedExample, groups
+from .groups import Group, LoadedExample, groups, joined
 
 MOST_BYTES = 1 << 28
 """About how many bytes of facts are kept."""
@@ -31,6 +31,7 @@ class ExampleCache:
         # with the name: while it is held, no other object has its id
         self._held: dict[Key, tuple[Name, LoadedExample]] = {}
         self._groups: dict[tuple[Key, ...], list[Group]] = {}
+        self._wholes: dict[tuple[Key, ...], Group | None] = {}
         self._grouped = 0
 
     def __len__(self) -> int:
@@ -46,7 +47,7 @@ class ExampleCache:
         size = EXAMPLE_BYTES + ROW_BYTES * example.run.rows
         if key in self._held:
             self._room += EXAMPLE_BYTES + ROW_BYTES * self._held.pop(key)[1].run.rows
-            self._groups.clear()
+            self._forget_groups()
         if size <= self._room:
             self._room -= size
             self._held[key] = name, example
@@ -61,9 +62,27 @@ class ExampleCache:
             return
         self._grouped = self._grouped + len(keys) if self._groups else len(keys)
         if self._grouped > MOST_GROUPED * len(self._held):
-            self._groups.clear()
+            self._forget_groups()
             self._grouped = len(keys)
         self._groups[keys] = made
+
+    def _forget_groups(self) -> None:
+        self._groups.clear()
+        self._wholes.clear()
+
+    def whole(self, keys: tuple[Key, ...], size: int) -> Group | None:
+        """Examples as one group, if those of each stretch of so many are kept as one, and all go together."""
+        if keys not in self._wholes:
+            parts = [self._groups.get(keys[begin : begin + size], []) for begin in range(0, len(keys), size)]
+            if not all(parts):
+                return None  # not yet
+            one = len(set(keys)) == len(keys) and all(len(part) == 1 for part in parts)
+            self._wholes[keys] = joined([part[0] for part in parts]) if one else None
+        return self._wholes[keys]
+
+    def put_apart(self, keys: tuple[Key, ...]) -> None:
+        """These examples are to be no longer one group."""
+        self._wholes[keys] = None
 
 
 class CachedBatch:
@@ -100,6 +119,14 @@ class CachedBatch:
             return None
         self._taken.update(keys)
         return found
+
+    def whole(self, size: int) -> Group | None:
+        """All examples as one group of stretches of so many, if they are kept, unless this batch runs one of them."""
+        return None if self._taken else self._cache.whole(tuple(self._keys), size)
+
+    def put_apart(self) -> None:
+        """All examples are to be no longer one group."""
+        self._cache.put_apart(tuple(self._keys))
 
     def grouped(self, begin: int, end: int, examples: Sequence[LoadedExample | None]) -> list[Group]:
         """Examples in groups, which are kept if these examples are."""

@@ -113,8 +113,13 @@ class Group:
         rows: GradientRows | None,
         cotangents: Doubles,
         totals: Doubles,
+        part: int,
     ) -> tuple[Indices, Words]:
-        """Runs them: how each ended, and the words of its value; gradients are added to `totals`."""
+        """Runs them: how each ended, and the words of its value; gradients are added to `totals`.
+
+        So many at a time, `part`, are added up on their own. Where there are several such parts, and one of them is out
+        of the ordinary, all end apart, and the totals mean nothing.
+        """
         compiled = self.examples[0].run.compiled
         engine = compiled.engine
         facts, weights = self.facts.copy(), self.weights.copy()
@@ -129,6 +134,7 @@ class Group:
             settings=ctypes.addressof(settings),
             ending=_address(ending),
             words=_address(words),
+            part=part,
         )
         if rows is not None:
             assert engine.backward is not None
@@ -159,6 +165,19 @@ def groups(examples: Sequence[LoadedExample | None]) -> list[Group]:
         else:
             found.append([n])
     return [_group(places, [e for e in (examples[n] for n in places) if e is not None]) for places in found]
+
+
+def joined(parts: Sequence[Group]) -> Group | None:
+    """Groups of examples that stand one after another as one; None where they do not go together."""
+    first = parts[0].examples[0]
+    if not all(part.examples[0].goes_with(first) for part in parts):
+        return None
+    begins = accumulate((len(part.examples) for part in parts[:-1]), initial=0)
+    return Group(
+        np.concatenate([part.places + begin for part, begin in zip(parts, begins, strict=True)]),
+        tuple(example for part in parts for example in part.examples),
+        *(np.concatenate([getattr(part, name) for part in parts]) for name in ("world", "facts", "weights", "codes")),
+    )
 
 
 def _group(places: list[int], examples: list[LoadedExample]) -> Group:

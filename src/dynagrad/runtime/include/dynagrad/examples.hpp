@@ -48,6 +48,7 @@ struct Examples {
   const uint64_t* const* given;     // the numbers of these rows; null: all one
   double* const* own;               // room for a gradient by them
   double* const* total;             // out: to which it is added
+  int64_t part;                     // so many examples are added up on their own, and then to what was before them
 };
 
 inline constinit thread_local Unlocked* waiting_for = nullptr;  // of the examples that this thread runs
@@ -187,17 +188,28 @@ DYNAGRAD_ONCE bool run_all(const Examples& e, Lent* lent, Unlocked& unlocked, in
   return !lent || add_lent(e, *lent);
 }
 
-// Runs all examples; returns how many were run, or -1 where it was told to stop.
+// The examples from one on, at most so many.
+inline Examples part_of(Examples e, int64_t begin) {
+  e.count = e.count - begin < e.part ? e.count - begin : e.part;
+  e.world += begin, e.facts += begin * e.tables, e.weights += begin * e.tables;
+  e.arguments += begin * e.width, e.ending += begin, e.words += begin, e.cotangent += begin;
+  return e;
+}
+
+// Runs all examples; returns how many were run, or -1 where it was told to stop. Where there are several parts, and one
+// cannot be added up on its own, all are left to the caller.
 DYNAGRAD_ONCE int64_t run_examples(const Examples& e, const Host* host, int32_t* stop) {
   Unlocked unlocked(host, stop);
   Unlocked* const before = waiting_for;
   waiting_for = &unlocked;
-  bool fine = false;
-  if (lends(e)) {
+  bool fine = lends(e) || (!e.backward && e.part < e.count);
+  for (int64_t begin = 0; fine && begin < e.count; begin += e.part) {
+    const Examples part = part_of(e, begin);
     Lent lent(e.keys);
-    fine = lent.open() && run_all(e, &lent, unlocked, stop);
+    fine = e.backward ? lent.open() && run_all(part, &lent, unlocked, stop) : run_all(part, nullptr, unlocked, stop);
   }
-  if (!fine) run_all(e, nullptr, unlocked, stop);
+  if (!fine && e.part >= e.count) run_all(e, nullptr, unlocked, stop);
+  else if (!fine) for (int64_t n = 0; n < e.count; n++) e.ending[n] = Ending::apart;
   const int64_t ran = unlocked.interrupted() ? -1 : e.count;
   waiting_for = before;
   return ran;
