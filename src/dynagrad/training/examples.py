@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from numbers import Real
+from operator import is_
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +95,7 @@ class DataPasses:
         self._first: tuple[int, _State] | None = None  # how many examples the first pass had, and of what files
         self.lasting = isinstance(data, list | tuple)  # in memory, and not to be changed while a model is trained
         self._known: list[tuple[Any, Example]] = []  # of lasting data: what was given, and the example that it is
+        self._lists: dict[tuple[int, int], list[Example]] = {}  # and shards, by their first example and their size
         if isinstance(data, str | Path):
             path = self._path = Path(data)
             if not path.exists():
@@ -143,10 +145,16 @@ class DataPasses:
             )
 
     def shards(self, size: int = SHARD) -> Iterator[list[Example]]:
-        """The examples in lists of so many."""
-        examples = iter(self)
+        """The examples in lists of so many: where data last, in the same lists as before."""
+        examples, begin = iter(self), 0
         while shard := list(islice(examples, size)):
+            before = self._lists.get((begin, size))
+            if before is not None and len(before) == len(shard) and all(map(is_, before, shard)):
+                shard = before
+            elif self.lasting:
+                self._lists[begin, size] = shard
             yield shard
+            begin += size
 
 
 _State = dict[str, tuple[int, int]]

@@ -32,6 +32,8 @@ class Problem:
     _warned: bool = field(default=False, init=False)
     _observed: bool = field(default=False, init=False)
     """Whether an example says what was observed, or a warning said that none does."""
+    _fit: dict[int, list[Example]] = field(default_factory=dict, init=False)
+    """Shards of lasting data that were looked through."""
 
     def totals(self, weights: Mapping[str, Doubles], gradient: bool = True) -> Totals:
         """A pass over the data."""
@@ -55,7 +57,12 @@ class Problem:
         return self.checked(added(self.workers(self.spec, weights, [self._fitting(shard)], True)), weights, shard)
 
     def _shards(self) -> Iterator[list[Example]]:
-        return map(self._fitting, self.passes.shards())
+        for shard in self.passes.shards():
+            if self._fit.get(id(shard)) is not shard:
+                self._fitting(shard)
+                if self.passes.lasting:  # then it is the same list in each pass
+                    self._fit[id(shard)] = shard
+            yield shard
 
     def _fitting(self, shard: list[Example]) -> list[Example]:
         """The examples. Raises FactError where one has facts of what is learned: the two would be added."""

@@ -6,8 +6,8 @@ encodes and loads the facts of each once. Examples are known by the objects that
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from typing import Any
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, TypeVar
 
 from .groups import Group, LoadedExample, groups, joined
 
@@ -17,7 +17,10 @@ EXAMPLE_BYTES, ROW_BYTES = 8192, 64
 """About what an example takes, and what each of its facts adds."""
 MOST_GROUPED = 4
 """How many times the number of examples may be in the groups that are kept: data may come in ever new orders."""
+MOST_MADE = 32
+"""How many times the number of examples may be in the lists that something is kept of."""
 
+T = TypeVar("T")
 Name = tuple[Any, ...]
 """Objects that tell an example from others, by what they are and not by what is in them."""
 Key = tuple[Hashable, ...]
@@ -32,6 +35,8 @@ class ExampleCache:
         self._held: dict[Key, tuple[Name, LoadedExample]] = {}
         self._groups: dict[tuple[Key, ...], list[Group]] = {}
         self._wholes: dict[tuple[Key, ...], Group | None] = {}
+        self._made_of = 0
+        self._made: dict[tuple[int, Hashable], tuple[Sequence[Any], Any]] = {}
         self._grouped = 0
 
     def __len__(self) -> int:
@@ -72,17 +77,35 @@ class ExampleCache:
 
     def whole(self, keys: tuple[Key, ...], size: int) -> Group | None:
         """Examples as one group, if those of each stretch of so many are kept as one, and all go together."""
-        if keys not in self._wholes:
+        found = self._wholes.get(keys, ())
+        if found == ():
             parts = [self._groups.get(keys[begin : begin + size], []) for begin in range(0, len(keys), size)]
             if not all(parts):
                 return None  # not yet
             one = len(set(keys)) == len(keys) and all(len(part) == 1 for part in parts)
-            self._wholes[keys] = joined([part[0] for part in parts]) if one else None
-        return self._wholes[keys]
+            found = self._wholes[keys] = joined([part[0] for part in parts]) if one else None
+        return found or None
+
+    def made(self, of: Sequence[Any], what: Hashable, make: Callable[[], T]) -> T:
+        """What is made of a list of examples, once for as long as it is this very list, which may not change."""
+        found = self._made.get((id(of), what))
+        if found is None or found[0] is not of:
+            self._made_of += len(of)
+            if self._made_of > MOST_MADE * (1 + len(self._held)):
+                self._made.clear()
+                self._made_of = len(of)
+            found = self._made[id(of), what] = of, make()
+        made: T = found[1]
+        return made
 
     def put_apart(self, keys: tuple[Key, ...]) -> None:
         """These examples are to be no longer one group."""
         self._wholes[keys] = None
+
+
+def keys_of(names: Sequence[Name], how: Hashable) -> tuple[Key, ...]:
+    """What examples are kept by."""
+    return tuple((how, *map(id, name)) for name in names)
 
 
 class CachedBatch:
@@ -91,9 +114,12 @@ class CachedBatch:
     `how` is what else tells runs apart, by what it is equal to.
     """
 
-    def __init__(self, cache: ExampleCache, names: Sequence[Name], how: Hashable = None) -> None:
+    def __init__(
+        self, cache: ExampleCache, names: Sequence[Name], how: Hashable = None, of: Sequence[Any] | None = None
+    ) -> None:
+        """Where names are those of a list, `of`, their keys are made once while it is the same."""
         self._cache, self._names = cache, names
-        self._keys: list[Key] = [(how, *map(id, name)) for name in names]
+        self._keys = keys_of(names, how) if of is None else cache.made(of, how, lambda: keys_of(names, how))
         self._taken: set[Key] = set()
         self._mine: set[int] = set()
 
@@ -113,7 +139,7 @@ class CachedBatch:
 
     def take_groups(self, begin: int, end: int) -> list[Group] | None:
         """Examples in groups that are kept, unless a run of this batch has one of them."""
-        keys = tuple(self._keys[begin:end])
+        keys = self._keys[begin:end]
         found = self._cache.groups(keys)
         if found is None or not self._taken.isdisjoint(keys):
             return None
@@ -122,16 +148,16 @@ class CachedBatch:
 
     def whole(self, size: int) -> Group | None:
         """All examples as one group of stretches of so many, if they are kept, unless this batch runs one of them."""
-        return None if self._taken else self._cache.whole(tuple(self._keys), size)
+        return None if self._taken else self._cache.whole(self._keys, size)
 
     def put_apart(self) -> None:
         """All examples are to be no longer one group."""
-        self._cache.put_apart(tuple(self._keys))
+        self._cache.put_apart(self._keys)
 
     def grouped(self, begin: int, end: int, examples: Sequence[LoadedExample | None]) -> list[Group]:
         """Examples in groups, which are kept if these examples are."""
         made = groups(examples)
-        keys = tuple(self._keys[begin:end])
+        keys = self._keys[begin:end]
         if all(e is not None and self._cache.get(k) is e for k, e in zip(keys, examples, strict=True)):
             self._cache.put_groups(keys, made)
         return made

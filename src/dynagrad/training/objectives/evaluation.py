@@ -6,9 +6,9 @@ the gradient of their sum by the log weights of parameters.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from ..examples import Example
 from ..parameters.rows import Doubles
 from ..totals import Totals
 
+T = TypeVar("T")
 LOGS = ("log", "viterbi")
 """Semirings whose values are logs."""
 
@@ -44,6 +45,14 @@ class Task:
     """A direction in the log weights: then it is not the gradient that is wanted, but its derivative along this."""
     cache: ExampleCache | None = None
     """The facts of examples, loaded, where the data stay as they are from pass to pass."""
+
+    def made(self, examples: Sequence[Example], what: Hashable, make: Callable[[], T]) -> T:
+        """What is made of the examples of a shard: once, where the data stay as they are."""
+        return make() if self.cache is None else self.cache.made(examples, what, make)
+
+    def weights_of(self, examples: Sequence[Example]) -> Doubles:
+        """How often each example counts."""
+        return self.made(examples, "weights", lambda: np.array([e.weight for e in examples], np.float64))
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -85,12 +94,16 @@ def scores_of(
     """Of examples over these facts; with `observed`, of their derivations alone where these were observed."""
     if task.along is not None:
         return _curvature(task, examples, facts, weights, goal, observed, side)
-    run = [n for n, e in enumerate(examples) if not observed or e.derivation is None]
+    run: Sequence[int] = range(len(examples))
+    if observed and any(e.derivation is not None for e in examples):
+        run = [n for n, e in enumerate(examples) if e.derivation is None]
     values = np.full(len(examples), np.nan)
     errors: dict[int, Exception] = {}
     gradient = {key: np.zeros(len(x)) for key, x in task.weights.items()} if task.gradient else {}
     if run:
-        some, here, often = [examples[n] for n in run], [facts[n] for n in run], [weights[n] for n in run]
+        some, here, often = examples, facts, weights
+        if len(run) < len(examples):
+            some, here, often = [examples[n] for n in run], [facts[n] for n in run], [weights[n] for n in run]
         batch = _counted(task, some, here, often, goal, side)
         values[run] = _values_of(task, batch)
         errors = {run[n]: error for n, error in batch.errors.items()}
@@ -201,8 +214,13 @@ def _run(
         asked |= {"gradient": task.keys, "objective": objective, "cotangents": np.asarray(weights, np.float64)}
     if task.cache is None:
         return task.bound.run_batch(facts, **asked)
-    names = [(e.facts, e.observed) if e.observed else (e.facts,) for e in examples]
-    return run_cached(task.bound, facts, CachedBatch(task.cache, names, (goal, side, task.gradient)), **asked)
+
+    def named() -> list[tuple[Any, ...]]:
+        return [(e.facts, e.observed) if e.observed else (e.facts,) for e in examples]
+
+    names = task.made(examples, "names", named)
+    cached = CachedBatch(task.cache, names, (goal, side, task.gradient), examples)
+    return run_cached(task.bound, facts, cached, **asked)
 
 
 def _counted(

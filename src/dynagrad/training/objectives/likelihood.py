@@ -88,8 +88,9 @@ class Conditional:
         """Of a shard: the values of its examples, and the gradient of their sum."""
         if self.cost is not None:
             must_have(task, self.cost)
-        clamped = [self._without_cost(task, e.clamped) for e in examples]
-        weights = np.array([e.weight for e in examples], np.float64)
+        what = "clamped", self.cost
+        clamped = task.made(examples, what, lambda: [self._without_cost(task, e.clamped) for e in examples])
+        weights = task.weights_of(examples)
         top = scores_of(
             task,
             examples,
@@ -104,7 +105,7 @@ class Conditional:
         return totals_of(examples, top.values - bottom.values, gradient, {**bottom.errors, **top.errors})
 
     def _free(self, task: Task, examples: Sequence[Example], weights: Doubles) -> Scores:
-        facts = [self._with_cost(e) for e in examples]
+        facts = task.made(examples, ("free", self.cost), lambda: [self._with_cost(e) for e in examples])
         return scores_of(task, examples, facts, weights.tolist(), task.goal, observed=False, side=f"free {self.cost}")
 
     def free(self, task: Task, examples: Sequence[Example]) -> Totals:
