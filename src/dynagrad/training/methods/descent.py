@@ -253,13 +253,14 @@ def _run(
     def step(vector: Any, *_: Any) -> None:
         nonlocal steps, rejected, at
         x = np.asarray(getattr(vector, "x", vector))
-        rejected = rejected + 1 if x.tobytes() == at else 0
-        at = x.tobytes()
+        key = x.tobytes()  # once, as its hash takes longer than all else here
+        rejected = rejected + 1 if key == at else 0
+        at = key
         if 0 < rejected < REJECTED:
             return  # a region of trust that shrinks has not converged
-        if x.tobytes() not in seen:
+        if key not in seen:
             both(x)
-        value, data, gradient = seen[x.tobytes()]
+        value, data, gradient = seen[key]
         last[0] = unravelled(fold(x), like)
         steps += 1
         if steps <= evaluate.told:

@@ -44,10 +44,17 @@ DYNAGRAD_ALWAYS void rows_along(const F& facts, RowsAlong& found, uint64_t wante
       found.there = wanted, found.even = true;
       return;
     }
-    for (; wanted; wanted &= wanted - 1) {
-      const int64_t i = __builtin_ctzll(wanted), begin = by.start[c + i * found.step];
-      if (begin == by.start[c + i * found.step + 1]) continue;
-      found.there |= 1ull << i, found.row[i] = by.identity ? (uint32_t)begin : by.rows[begin];
+    const int64_t* const start = by.start.data + c;
+    uint64_t there = 0;
+    for (; wanted; wanted &= wanted - 1) {  // without a jump, as nobody can foresee which facts there are
+      const int64_t i = __builtin_ctzll(wanted), begin = start[i * found.step];
+      there |= (uint64_t)(begin != start[i * found.step + 1]) << i;
+      found.row[i] = (uint32_t)begin;
+    }
+    found.there = there;
+    for (; there && !by.identity; there &= there - 1) {
+      const int64_t i = __builtin_ctzll(there);
+      found.row[i] = by.rows[found.row[i]];
     }
     return;
   }
