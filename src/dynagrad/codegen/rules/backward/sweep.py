@@ -14,7 +14,7 @@ stages, pops and joins are undone.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from ....plan.aggregators import head_kind
 from ....plan.model import Join, Plan, Stage, TableLayout
@@ -22,11 +22,13 @@ from ....rules.show import show
 from ...cxx import comment
 from ..context import ClassContext
 from ..rows.back import goes_back_in_rows, write_back
+from ..rows.undo import write_undo_row
 from ..solving.stages import line_of
 from .adjoints import cells, keeps_total, posteriors, sums_up, update_adjoint, write_clear, write_readers
 from .implicit import write_undo_component
 from .joins import BackWriter, goes_back_together, total_of
 from .resting import resting, write_passes, write_solve, write_undo_settling
+from .tape import forget
 
 
 def rolls_back(stage: Stage) -> bool:
@@ -230,7 +232,7 @@ def _undo_pop(context: ClassContext, stage: Stage, table: TableLayout) -> None:
     out.line(f"if (__builtin_expect(!back::sound(g), 0)) lose(bad_adjoint, {table.number}, cell);")
     if rolls_back(stage):
         out.open("if (first)")
-        _forget(context, table)
+        forget(context, table)
         out.close()
     out.close()
     out.line()
@@ -253,7 +255,7 @@ def _undo_row(context: ClassContext, stage: Stage, table: TableLayout) -> None:
     drives = list(_live(context, tuple(context.drives_of[n].get(table.key, ()))))
     out.open(f"DYNAGRAD_RULE int64_t undo_row_{name}(int64_t t)")
     if any(goes_back_in_rows(context, join) for join in drives):
-        return _undo_row_along(context, stage, table, drives)
+        return write_undo_row(context, stage, table, drives, rolls_back(stage))
     out.line("static constexpr int64_t most = 64;")
     out.line("int64_t cells[most], count = 0;")
     out.line("adjoint_t updates[most];")
@@ -273,7 +275,7 @@ def _undo_row(context: ClassContext, stage: Stage, table: TableLayout) -> None:
         out.line(f"{_name(context, join)}(here{arguments}, update, old, now, true, gupdate, gold);")
     if rolls_back(stage):
         out.line("const int64_t cell = here;")
-        _forget(context, table)
+        forget(context, table)
     out.close()
     out.line(f"if (halt || count == most || t == tape.begins[{n}]) break;")
     out.line("const Handle before = tape.pops[t - 1];")
@@ -294,87 +296,6 @@ def _undo_row(context: ClassContext, stage: Stage, table: TableLayout) -> None:
     out.line("return t;")
     out.close()
     out.line()
-
-
-def _undo_row_along(context: ClassContext, stage: Stage, table: TableLayout, drives: Sequence[Join]) -> None:
-    """The same where a join is of a whole row of drivers: of up to 64, as they were popped together."""
-    out, name, n = context.out, context.names.table[table.key], stage.number
-    last = table.order[-1]
-    listed = [f"a{i}" for i in range(table.arity)]
-    out.line("int64_t cell = cell_of(tape.pops[t]);")
-    context.unpack(table)
-    out.line(f"const int64_t within = (int64_t)a{last} - {name}.range[{table.arity - 1}].low;")
-    out.line("cell -= within & 63;")
-    out.line(f"const int32_t first = a{last} - (int32_t)(within & 63);")
-    listed[last] = "first"
-    out.line(f"const int64_t left = {name}.row_length() - (within & ~63ll);")
-    out.line("const uint64_t length = left < 64 ? (uint64_t)left : 64;")
-    out.line("uint64_t cells = 0;")
-    out.line("adjoint_t updates[64] = {};")
-    out.open("for (;;)")
-    out.line("const int64_t here = cell_of(tape.pops[t]), i = here - cell;")
-    out.line("cells |= 1ull << i;")
-    alone = [join for join in drives if not goes_back_in_rows(context, join)]
-    if alone:
-        out.line(f"const value_t now = {name}.value[here];")
-        out.line("const value_t &update = now, &old = now;")
-        out.line("adjoint_t gold = {};")
-        out.line(f"position = (uint32_t)(t + 1 - tape.begins[{n}]);")
-    arguments = "".join(f", {x} + (int32_t)i" if x == "first" else f", {x}" for x in listed)
-    for join in alone:
-        out.line(f"{_name(context, join)}(here{arguments}, update, old, now, true, updates[i], gold);")
-    if rolls_back(stage):
-        out.open("")
-        out.line("const int64_t cell = here;")
-        _forget(context, table)
-        out.close()
-    out.line(f"if (halt || t == tape.begins[{n}]) break;")
-    out.line("const Handle before = tape.pops[t - 1];")
-    out.line(f"if (table_of(before) != {table.number} || (uint64_t)(cell_of(before) - cell) >= length) break;")
-    out.line("t--;")
-    out.close()
-    if any(goes_back_together(context.plan, join) for join in alone):
-        out.line("back_together.end();")
-    for join in drives:
-        if goes_back_in_rows(context, join):
-            _back_row(context, table, join, listed)
-    over = f", h_{name}.data + cell, {name}.value.data + cell" if posteriors(context.plan) else ""
-    out.line(f"if (complete_row(cells, g_{name}.data + cell, updates{over})) return t;")
-    out.open("for (; cells && !halt; cells &= cells - 1)")
-    out.line("const int64_t here = cell + __builtin_ctzll(cells);")
-    out.line(f"if (!back::sound(g_{name}[here])) lose(bad_adjoint, {table.number}, here);")
-    out.close()
-    out.line("return t;")
-    out.close()
-    out.line()
-
-
-def _back_row(context: ClassContext, table: TableLayout, join: Join, listed: Sequence[str]) -> None:
-    """In `undo_row_...`: goes back over a join of all items of a row."""
-    out, call = context.out, _name(context, join, "back_rows")
-    if (join.rule.number, join.driver) in context.along:
-        out.line(f"{call}(cell, {', '.join(listed)}, cells, updates);")
-        return
-    out.open("")
-    out.line("bool done = false;")
-    out.line(f"{call}(cell, {', '.join(listed)}, cells, done, updates);")
-    out.open("for (uint64_t left = cells; left && !done && !halt; left &= left - 1)")
-    out.line("const int32_t i = __builtin_ctzll(left);")
-    out.line(f"const value_t now = {context.names.table[table.key]}.value[cell + i];")
-    out.line("adjoint_t gold = {};")
-    each = ", ".join(f"{text} + i" if text == "first" else text for text in listed)
-    out.line(f"{_name(context, join)}(cell + i, {each}, now, now, now, true, updates[i], gold);")
-    out.close()
-    if goes_back_together(context.plan, join):
-        out.line("back_together.end();")
-    out.close()
-
-
-def _forget(context: ClassContext, table: TableLayout) -> None:
-    """Removes the item at `cell`, the last one entered, from the chart and its indexes."""
-    out, name = context.out, context.names.table[table.key]
-    out.line(f"{name}.popped.clear(cell);")
-    context.enter(table, "remove(key)")
 
 
 def _undo_begin(context: ClassContext, stage: Stage) -> None:
@@ -455,7 +376,7 @@ def _undo_rounds(context: ClassContext, stage: Stage) -> None:
         out.depth += 1
         if context.by_key.get(table.key):
             context.unpack(table)
-        _forget(context, table)
+        forget(context, table)
         out.close()
         out.line("break;")
         out.close()

@@ -90,3 +90,10 @@ def improves(context: ClassContext, table: TableLayout, where: str) -> str:
     if not sign:
         return "false"
     return f"semiring::primal(x) {'>' if sign > 0 else '<'} semiring::primal({where})"
+
+
+def forget(context: ClassContext, table: TableLayout) -> None:
+    """Removes the item at `cell`, the last one entered, from the chart and its indexes."""
+    out, name = context.out, context.names.table[table.key]
+    out.line(f"{name}.popped.clear(cell);")
+    context.enter(table, "remove(key)")

@@ -2,5 +2,5 @@
 
 - `along.py`: drivers and heads stand side by side, one to one.
 - `matrix.py`: a row of drivers is multiplied by a matrix of facts.
-- `back.py`: the same on the way back.
+- `back.py`: the same on the way back; `undo.py`: how pops of a row are undone.
 """

@@ -22,49 +22,52 @@ struct RowsAlong {
   DYNAGRAD_ALWAYS int64_t at(int64_t i) const { return even ? first + i * step : (int64_t)row[i]; }
 };
 
-// Those of the `wanted` ones that there are; of the arguments, that at `Place` is the first code.
-template <int Place, class F, class... A>
-DYNAGRAD_ALWAYS void rows_along(const F& facts, RowsAlong& found, uint64_t wanted, A... a) {
-  const auto& by = facts.by_all;
-  const int32_t args[] = {a...};
-  int64_t c = 0;
-  for (int k = 0; k < F::arity; k++) {
-    const int64_t x = (int64_t)args[k] - by.low[k];
-    if (__builtin_expect(!by.dense, 0)) break;
-    c += x * by.stride[k];
-    if (k != Place && (uint64_t)x >= (uint64_t)by.extent[k]) return;
-  }
-  const int64_t before = by.low[Place] - (int64_t)args[Place], after = before + by.extent[Place];  // in range
-  if (__builtin_expect(by.dense, 1)) {
-    if (before >= 64 || after <= 0) return;
-    if (before > 0) wanted &= ~0ull << before;
-    if (after < 64) wanted &= (1ull << after) - 1;
-    found.first = c, found.step = by.stride[Place];
-    if (by.full) {
-      found.there = wanted, found.even = true;
-      return;
-    }
-    const int64_t* const start = by.start.data + c;
-    uint64_t there = 0;
-    for (; wanted; wanted &= wanted - 1) {  // without a jump, as nobody can foresee which facts there are
-      const int64_t i = __builtin_ctzll(wanted), begin = start[i * found.step];
-      there |= (uint64_t)(begin != start[i * found.step + 1]) << i;
-      found.row[i] = (uint32_t)begin;
-    }
-    found.there = there;
-    for (; there && !by.identity; there &= there - 1) {
-      const int64_t i = __builtin_ctzll(there);
-      found.row[i] = by.rows[found.row[i]];
+// Those of the `wanted` ones that there are; of the arguments, that at `place` is the first
+// code, and means nothing afterwards.
+DYNAGRAD_ONCE void find_rows(const FactTable& facts, RowsAlong& found, uint64_t wanted, int32_t* a, int place) {
+  const Groups& by = *facts.points;
+  if (__builtin_expect(!by.dense, 0)) {
+    const int32_t first = a[place];
+    for (; wanted; wanted &= wanted - 1) {
+      const int i = __builtin_ctzll(wanted);
+      a[place] = first + i;
+      const int64_t row = facts.row(a);
+      if (row >= 0) found.there |= 1ull << i, found.row[i] = (uint32_t)row;
     }
     return;
   }
-  for (; wanted; wanted &= wanted - 1) {
-    const int i = __builtin_ctzll(wanted);
-    int32_t own[] = {a...};
-    own[Place] += i;
-    const int64_t row = facts.row(own);
-    if (row >= 0) found.there |= 1ull << i, found.row[i] = (uint32_t)row;
+  int64_t c = 0;
+  for (int k = 0; k < facts.arity; k++) {
+    const int64_t x = (int64_t)a[k] - by.lows[k];
+    c += x * by.strides[k];
+    if (k != place && (uint64_t)x >= (uint64_t)by.extents[k]) return;
   }
+  const int64_t before = by.lows[place] - (int64_t)a[place], after = before + by.extents[place];  // in range
+  if (before >= 64 || after <= 0) return;
+  if (before > 0) wanted &= ~0ull << before;
+  if (after < 64) wanted &= (1ull << after) - 1;
+  found.first = c, found.step = by.strides[place];
+  if (by.full) {
+    found.there = wanted, found.even = true;
+    return;
+  }
+  const int64_t* const start = by.start.data + c;
+  uint64_t there = 0;
+  for (; wanted; wanted &= wanted - 1) {  // without a jump, as nobody can foresee which facts there are
+    const int64_t i = __builtin_ctzll(wanted), begin = start[i * found.step];
+    there |= (uint64_t)(begin != start[i * found.step + 1]) << i;
+    found.row[i] = (uint32_t)begin;
+  }
+  found.there = there;
+  for (; there && !by.identity; there &= there - 1) {
+    const int64_t i = __builtin_ctzll(there);
+    found.row[i] = by.rows[found.row[i]];
+  }
+}
+template <int Place, class F, class... A>
+DYNAGRAD_ALWAYS void rows_along(const F& facts, RowsAlong& found, uint64_t wanted, A... a) {
+  int32_t args[] = {a...};
+  find_rows(facts, found, wanted, args, Place);
 }
 
 // A grid of facts as a matrix: a line for each of up to 64 codes of one argument, along the last one.
@@ -80,7 +83,8 @@ DYNAGRAD_ALWAYS bool grid_along(const F& facts, GridAlong& grid, uint64_t cells,
   int64_t c = 0;
   for (int k = 0; k < F::arity; k++) {
     const int64_t x = (int64_t)args[k] - by.low[k];
-    const int64_t least = k == Place ? x + __builtin_ctzll(cells) : x, most = k == Place ? x + 63 - __builtin_clzll(cells) : x;
+    const int64_t least = k == Place ? x + __builtin_ctzll(cells) : x;
+    const int64_t most = k == Place ? x + 63 - __builtin_clzll(cells) : x;
     if (least < 0 || most >= by.extent[k]) return false;
     c += x * by.stride[k];
   }
@@ -128,14 +132,16 @@ DYNAGRAD_EIGHT Words valid_eight(const Log::Value* x) {
   return (v.m - v.m == 0) & (v.e <= Log::most) & (v.e >= -Log::most);
 }
 template <class Value>
-DYNAGRAD_ALWAYS bool all_valid(const Value* x, uint64_t cells) {
+DYNAGRAD_EIGHT bool all_valid_of(const Value* x, uint64_t cells) {
   bool fine = true;
   each_eight(cells, [&](int64_t i, uint32_t lanes) { fine = fine && all(valid_eight(x + i) | ~words_of(lanes)); });
   return fine;
 }
+DYNAGRAD_ONCE bool all_valid(const double* x, uint64_t cells) { return all_valid_of(x, cells); }
+DYNAGRAD_ONCE bool all_valid(const Log::Value* x, uint64_t cells) { return all_valid_of(x, cells); }
 
 // Completes the adjoints of items of a row by those of their updates; false where one is not sound.
-DYNAGRAD_ALWAYS bool complete_row(uint64_t cells, double* g, const double* updates) {
+DYNAGRAD_ONCE bool complete_row(uint64_t cells, double* g, const double* updates) {
   bool fine = true;
   each_eight(cells, [&](int64_t i, uint32_t lanes) {
     const Doubles sum = eight(g + i) + eight(updates + i);
@@ -145,7 +151,7 @@ DYNAGRAD_ALWAYS bool complete_row(uint64_t cells, double* g, const double* updat
   return fine;
 }
 // The same for posteriors: `h` are adjoints over weights.
-DYNAGRAD_ALWAYS bool complete_row(uint64_t cells, double* g, const double* updates, Log::Value* h, const Log::Value* x) {
+DYNAGRAD_ONCE bool complete_row(uint64_t cells, double* g, const double* updates, Log::Value* h, const Log::Value* x) {
   const bool fine = complete_row(cells, g, updates);
   each_eight(cells, [&](int64_t i, uint32_t lanes) {
     const Doubles own = eight(g + i);

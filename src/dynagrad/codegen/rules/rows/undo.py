@@ -1,0 +1,89 @@
+"""Pops of a row are undone together, where some of the joins that they drove are those of a whole row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ....plan.model import Join, Stage, TableLayout
+from ..backward.adjoints import posteriors
+from ..backward.joins import goes_back_together
+from ..backward.tape import forget
+from ..context import ClassContext
+from .back import goes_back_in_rows
+
+
+def write_undo_row(
+    context: ClassContext, stage: Stage, table: TableLayout, drives: Sequence[Join], rolls: bool
+) -> None:
+    """The rest of `undo_row_...`, of up to 64 pops, as they were popped together; `rolls` says whether the chart is
+    rolled back."""
+    out, name, n = context.out, context.names.table[table.key], stage.number
+    last = table.order[-1]
+    listed = [f"a{i}" for i in range(table.arity)]
+    out.line("int64_t cell = cell_of(tape.pops[t]);")
+    context.unpack(table)
+    out.line(f"const int64_t within = (int64_t)a{last} - {name}.range[{table.arity - 1}].low;")
+    out.line("cell -= within & 63;")
+    out.line(f"const int32_t first = a{last} - (int32_t)(within & 63);")
+    listed[last] = "first"
+    out.line(f"const int64_t left = {name}.row_length() - (within & ~63ll);")
+    out.line("const uint64_t length = left < 64 ? (uint64_t)left : 64;")
+    out.line("uint64_t cells = 0;")
+    out.line("adjoint_t updates[64] = {};")
+    out.open("for (;;)")
+    out.line("const int64_t here = cell_of(tape.pops[t]), i = here - cell;")
+    out.line("cells |= 1ull << i;")
+    alone = [join for join in drives if not goes_back_in_rows(context, join)]
+    if alone:
+        out.line(f"const value_t now = {name}.value[here];")
+        out.line("const value_t &update = now, &old = now;")
+        out.line("adjoint_t gold = {};")
+        out.line(f"position = (uint32_t)(t + 1 - tape.begins[{n}]);")
+    arguments = "".join(f", {x} + (int32_t)i" if x == "first" else f", {x}" for x in listed)
+    for join in alone:
+        out.line(f"{context.drive_name(join, 'back')}(here{arguments}, update, old, now, true, updates[i], gold);")
+    if rolls:
+        out.open("")
+        out.line("const int64_t cell = here;")
+        forget(context, table)
+        out.close()
+    out.line(f"if (halt || t == tape.begins[{n}]) break;")
+    out.line("const Handle before = tape.pops[t - 1];")
+    out.line(f"if (table_of(before) != {table.number} || (uint64_t)(cell_of(before) - cell) >= length) break;")
+    out.line("t--;")
+    out.close()
+    if any(goes_back_together(context.plan, join) for join in alone):
+        out.line("back_together.end();")
+    for join in drives:
+        if goes_back_in_rows(context, join):
+            _back_row(context, table, join, listed)
+    over = f", h_{name}.data + cell, {name}.value.data + cell" if posteriors(context.plan) else ""
+    out.line(f"if (complete_row(cells, g_{name}.data + cell, updates{over})) return t;")
+    out.open("for (; cells && !halt; cells &= cells - 1)")
+    out.line("const int64_t here = cell + __builtin_ctzll(cells);")
+    out.line(f"if (!back::sound(g_{name}[here])) lose(bad_adjoint, {table.number}, here);")
+    out.close()
+    out.line("return t;")
+    out.close()
+    out.line()
+
+
+def _back_row(context: ClassContext, table: TableLayout, join: Join, listed: Sequence[str]) -> None:
+    """In `undo_row_...`: goes back over a join of all items of a row."""
+    out, call = context.out, context.drive_name(join, "back_rows")
+    if (join.rule.number, join.driver) in context.along:
+        out.line(f"{call}(cell, {', '.join(listed)}, cells, updates);")
+        return
+    out.open("")
+    out.line("bool done = false;")
+    out.line(f"{call}(cell, {', '.join(listed)}, cells, done, updates);")
+    out.open("for (uint64_t left = cells; left && !done && !halt; left &= left - 1)")
+    out.line("const int32_t i = __builtin_ctzll(left);")
+    out.line(f"const value_t now = {context.names.table[table.key]}.value[cell + i];")
+    out.line("adjoint_t gold = {};")
+    each = ", ".join(f"{text} + i" if text == "first" else text for text in listed)
+    out.line(f"{context.drive_name(join, 'back')}(cell + i, {each}, now, now, now, true, updates[i], gold);")
+    out.close()
+    if goes_back_together(context.plan, join):
+        out.line("back_together.end();")
+    out.close()
