@@ -208,6 +208,17 @@ extern "C" __attribute__((visibility("hidden"))) int seven() { return 7; }
         kept.with_suffix(".seal").write_bytes(sealed.seal(kept.name, b"no header"))
         assert answer(cache.build(self.with_header(34), prelude=self.HEADER)) == 34
 
+    @pytest.mark.parametrize("at", [0, -100])
+    def test_a_damaged_one_is_made_again(self, fresh, at):
+        cache.build(self.with_header(36), prelude=self.HEADER)
+        kept = next(fresh.glob("*.pch"))
+        data = bytearray(kept.read_bytes())
+        data[at] ^= 1
+        kept.write_bytes(data)
+        assert cache.entry(fresh, kept.stem, ".pch") is None
+        assert answer(cache.build(self.with_header(37), prelude=self.HEADER)) == 37
+        assert cache.entry(fresh, kept.stem, ".pch") == kept
+
     def test_one_that_cannot_be_read_is_left_out(self, fresh):
         assert answer(cache.build(source(35), prelude="dynagrad/nothing.hpp")) == 35
         assert [kept.stat().st_size for kept in fresh.glob("*.pch")] == [0]

@@ -28,10 +28,10 @@ def write_access(context: ClassContext) -> None:
     _copies(context, facts)
     groups = [[t for t in group if t.kind != "facts"] for group in context.groups()]
     if len(groups) == 1:
-        _locate(context, "locate", groups[0])
+        _locate(context, "locate", groups[0], "")
     else:
         for k, group in enumerate(groups):
-            _locate(context, f"locate{k}", group)
+            _locate(context, f"locate{k}", group, "DYNAGRAD_FIRED ")
         out.open("int64_t locate(int64_t table, const int32_t* a)")
         out.open("switch (table)")
         for k, group in enumerate(groups):
@@ -49,26 +49,23 @@ def write_access(context: ClassContext) -> None:
 
 
 def _copies(context: ClassContext, facts: Sequence[TableLayout]) -> None:
-    """`copies`: how those of a fact join."""
+    """`copies`: how those of a fact join, by the number of its table; one for all where these are alike."""
     out, how = context.out, {table.number: _how_copies_join(context, table) for table in facts}
     plain = ("nullptr", "nullptr", "nullptr", str(context.plan.keeps_logs).lower())
-    out.open("static const void* copies(int64_t table)")
     if all(own == plain for own in how.values()):
-        out.line(f"static constexpr Copies<semiring> all{{{', '.join(plain)}}};")
-        out.line("return &all;")
+        out.line(f"static constexpr Copies<semiring> copies[] = {{{{{', '.join(plain)}}}}};")
     else:
-        out.open("static constexpr Copies<semiring> all[] =")
+        out.open("static constexpr Copies<semiring> copies[] =")
         for number in range(max(how, default=0) + 1):
             out.line(f"{{{', '.join(how.get(number, ('nullptr',)))}}},")
         out.close("};")
-        out.line("return &all[table];")
-    out.close()
+    out.line(f"static constexpr bool copies_alike = {str(all(own == plain for own in how.values())).lower()};")
 
 
-def _locate(context: ClassContext, name: str, tables: Sequence[TableLayout]) -> None:
+def _locate(context: ClassContext, name: str, tables: Sequence[TableLayout], apart: str) -> None:
     """`locate`: the cell of an item, made if necessary; -1 where it is out of its table's range."""
     out = context.out
-    out.open(f"DYNAGRAD_FIRED int64_t {name}(int64_t table, const int32_t* a)")
+    out.open(f"{apart}int64_t {name}(int64_t table, const int32_t* a)")
     if tables:
         out.open("switch (table)")
         for table in tables:

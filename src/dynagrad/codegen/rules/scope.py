@@ -66,7 +66,7 @@ class Names:
 
     def arrive(self, key: str) -> str:
         """A pointer to the function that is called for the new items of a row operation."""
-        return f"&program::arrive_{self.table[key]}"
+        return f"arriving<program, &program::arrive_{self.table[key]}>"
 
     def functor(self, name: str, arity: int) -> int:
         return self.functors.setdefault((name, arity), len(self.functors))

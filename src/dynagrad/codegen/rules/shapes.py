@@ -92,7 +92,7 @@ class _Parameters(Names):
 
     def arrive(self, key: str) -> str:
         given = self.names.arrive(key)
-        return self.parameter(("arrive", key), lambda name: f"void (program::*{name})(int64_t, uint64_t)", given)
+        return self.parameter(("arrive", key), lambda name: f"Arrive {name}", given)
 
 
 class _Tables(Mapping[str, str]):

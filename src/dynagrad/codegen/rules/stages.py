@@ -61,8 +61,7 @@ def write_add(context: ClassContext, table: TableLayout) -> None:
             context.unpack(table)
             out.line(f"const int64_t within = {_within(table, name)};")
             level, first = context.level(stage, table), f"handle({table.number}, cell - within)"
-            out.line(f"agenda{stage.number}.push({first}, cells << within, {level});")
-            out.line(f"if (within) agenda{stage.number}.push({first} + 64, cells >> (64 - within), {level});")
+            out.line(f"agenda{stage.number}.push_from({first}, within, cells, {level});")
         else:
             _each(context, "cell", "cells")
             context.unpack(table)
@@ -115,11 +114,10 @@ def write_add(context: ClassContext, table: TableLayout) -> None:
         out.line(f"{where} = {context.plus(table, where, 'x')};")
         out.line("return;")
         out.close()
-        out.line("if (full()) return;")
-        if context.plan.adjoint:
+        if context.plan.adjoint and head_kind(context.plan, table) in ("select", "product"):
+            out.line("if (full()) return;")  # what takes memory comes before the item is there
             record_contribution(context, table, where, "true")
-        out.line(f"{name}.seen.set(cell);")
-        out.line(f"{name}.items++, report.items++;")
+        out.line(f"if (!enter({name}, cell)) return;")
         out.line(f"{where} = x;")
         if agenda:
             out.line(f"push_{name}(cell{arguments});")
@@ -199,7 +197,7 @@ def _pop(context: ClassContext, stage: Stage, table: TableLayout) -> None:
     out, name = context.out, context.names.table[table.key]
     row = context.plan.pops_rows(table.key)
     parameters = "".join(f", int32_t a{i}" for i in range(table.arity)) if row else ""
-    out.open(f"DYNAGRAD_RULE void pop_{name}(int64_t cell{parameters})")
+    out.open(f"DYNAGRAD_STEP void pop_{name}(int64_t cell{parameters})")
     if not row:
         context.unpack(table)
     if stage.final:
@@ -278,7 +276,7 @@ def _pop(context: ClassContext, stage: Stage, table: TableLayout) -> None:
 def _pop_row(context: ClassContext, stage: Stage, table: TableLayout, drives: Sequence[Join]) -> None:
     """`pop_row_...`: pops items that stand side by side; those that are left where the run has to stop wait again."""
     out, name, last = context.out, context.names.table[table.key], table.order[-1]
-    out.open(f"DYNAGRAD_RULE void pop_row_{name}(int64_t cell, uint64_t cells)")
+    out.open(f"DYNAGRAD_STEP void pop_row_{name}(int64_t cell, uint64_t cells)")
     context.unpack(table)
     together = [join for join in drives if context.in_rows(join)]
     if together:
@@ -345,9 +343,9 @@ def write_begin(context: ClassContext, stage: Stage) -> None:
     """`begin<n>`: the start of a stage: axioms, and rules whose antecedents are all of earlier stages."""
     out, n = context.out, stage.number
     out.line(f"// stage {n}: {comment(', '.join(stage.keys))[:200]}; {comment(stage.reason)}")
-    out.open(f"DYNAGRAD_FIRED void begin{n}()")
+    out.open(f"DYNAGRAD_STEP void begin{n}()")
     if context.plan.adjoint:
-        out.line("if (recording) tape.begins.push(tape.pops.size);")
+        out.line("if (recording) tape.begin();")
         out.line("position = 0;")
     if stage.strategy != "sweep" and not context.plan.resolves:
         _axioms(context, stage)

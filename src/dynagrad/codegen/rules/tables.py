@@ -159,7 +159,7 @@ def write_constructor(context: ClassContext, last: Callable[[], None] = lambda: 
     out, groups = context.out, context.groups()
     held = "".join(f", tables{k}(&account)" for k in range(len(groups)) if len(groups) > 1)
     out.open(
-        "program(World* w, FactTable* const* facts, void* const* weights, const uint64_t* numbers) : "
+        "DYNAGRAD_STEP program(World* w, FactTable* const* facts, void* const* weights, const uint64_t* numbers) : "
         f"ChartBase(w){held}"
     )
     if context.goes_back:

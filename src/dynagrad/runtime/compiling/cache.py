@@ -111,16 +111,33 @@ def _parts(tool: toolchain.Compiler, objects: Sequence[str], flags: Sequence[str
 _HEADER = ".pch"
 
 
-def _precompiled(home: Path, job: _Build) -> Path | None:
-    """The precompiled header that a source includes first; None where there is none, or the compiler cannot make it.
+def _header(job: _Build) -> _Build | None:
+    """The precompiled header that a source includes first; None where there is none.
 
     It depends on the options, except those for code generation and linking, and on the headers' place and times.
     """
     if not job.prelude or not toolchain.links(job.tool):
         return None
     mattering = (o for o in job.options if o not in ("-s", "-shared", "-fno-slp-vectorize"))
-    kept = (*mattering, f"-DDYNAGRAD_PLACE={place_of_headers()}")
-    header = _object(home, _Build(job.prelude, job.tool, kept, _HEADER))
+    return _Build(job.prelude, job.tool, (*mattering, f"-DDYNAGRAD_PLACE={place_of_headers()}"), _HEADER)
+
+
+def _call_with(home: Path, made: Path, job: _Build, header: _Build) -> None:
+    """Calls the compiler for a source and its header, whose seal is checked meanwhile: that is megabytes."""
+    objects, found = _paths(home, job.parts), home / (header.name + _HEADER)
+    if not found.exists():
+        found = _object(home, header)
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        sound = pool.submit(entry, home, header.name, _HEADER)
+        _call(home, made, job, job.source, job.options, objects, _usable(found))
+    if sound.result() is None:  # what it led to is not used
+        again = made.parent / "again" / made.name
+        _call(home, again, job, job.source, job.options, objects, _usable(_object(home, header)))
+        os.replace(again, made)
+
+
+def _usable(header: Path) -> Path | None:
+    """A header; None for the empty file of one that the compiler cannot make."""
     return header if header.stat().st_size else None
 
 
@@ -159,7 +176,11 @@ def _compile_in(home: Path, scratch: Path, job: _Build) -> Path:
             made.touch()  # so that it is not tried each time
         made.with_suffix(".cpp").write_text(job.source)
     elif all(entry(home, part.name, part.suffix) for part in job.parts):
-        _call(home, made, job, job.source, job.options, _paths(home, job.parts), _precompiled(home, job))
+        header = _header(job)
+        if header is None:
+            _call(home, made, job, job.source, job.options, _paths(home, job.parts))
+        else:
+            _call_with(home, made, job, header)
     else:  # all in parallel, and linked at the end
         own, empty = scratch / "own" / made.with_suffix(".o").name, scratch / "empty" / f"empty{job.suffix}"
         with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
@@ -202,18 +223,22 @@ def _call(
     zig = output.parent / "zig"
     archive = archive_of(home, job.tool, options) if job.suffix == toolchain.SUFFIX and "-c" not in options else None
     calls = zig_calls.load(_calls(home, job.tool, options)) if job.tool.zig else None
-    unpacked = frozenset[str]() if archive is None else unpack(archive, zig, calls.files if calls is not None else ())
-    found = toolchain.compile_source(
-        source,
-        output,
-        tool=job.tool,
-        options=options,
-        objects=objects,
-        precompiled=precompiled,
-        zig_cache=zig,
-        calls=calls,
-        keep=home / "failed" / f"{job.name}.cpp",
-    )
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        wanted = calls.files if calls is not None else ()
+        unpacking = None if archive is None else pool.submit(unpack, archive, zig, wanted)
+        found = toolchain.compile_source(
+            source,
+            output,
+            tool=job.tool,
+            options=options,
+            objects=objects,
+            precompiled=precompiled,
+            zig_cache=zig,
+            unpacking=unpacking,
+            calls=calls,
+            keep=home / "failed" / f"{job.name}.cpp",
+        )
+    unpacked = frozenset[str]() if unpacking is None else unpacking.result()
     if found is not None:
         zig_calls.save(_calls(home, job.tool, options), found)
         if archive is not None:

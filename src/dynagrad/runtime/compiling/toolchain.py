@@ -18,8 +18,10 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ...errors import CompileError, warn
 from ..disk import sealed
@@ -256,6 +258,7 @@ def compile_source(
     objects: Sequence[Path] = (),
     precompiled: Path | None = None,
     zig_cache: Path | None = None,
+    unpacking: Future[Any] | None = None,
     calls: Calls | None = None,
     keep: Path | None = None,
 ) -> Calls | None:
@@ -263,9 +266,9 @@ def compile_source(
 
     The source is written beside the library; `precompiled` is a header that it includes first, from `precompile`.
     `options` replaces the flags, those `of_object` for an object. `objects`
-    are linked to it. What zig remembers from one call to the next (the stubs of libc, 2 MB) goes to `zig_cache`. If
-    zig is not needed, as it is known what it `calls`, that is called; what it called is returned otherwise. A source
-    that does not compile is copied to `keep`.
+    are linked to it. What zig remembers from one call to the next (the stubs of libc, 2 MB) goes to `zig_cache`, where
+    it is when `unpacking` is done. If zig is not needed, as it is known what it `calls`, that is called; what it called
+    is returned otherwise. A source that does not compile is copied to `keep`.
     """
     tool = tool or compiler()
     scratch = output.parent
@@ -280,8 +283,11 @@ def compile_source(
         _linked(file, scratch / name)
     if precompiled is not None:
         _linked(precompiled, scratch / "prelude.pch")
-    if calls is not None and _call(calls, headers, text, parts, output, "" if precompiled is None else "prelude.pch"):
+    header = "" if precompiled is None else "prelude.pch"
+    if calls is not None and _call(calls, headers, text, parts, output, header, unpacking):
         return None
+    if unpacking is not None:
+        unpacking.result()
     command += [text.name, *parts, "-o", output.name]
     if not tool.zig and "-c" not in command:
         command += _LIBRARIES.get(sys.platform, ())
@@ -299,13 +305,23 @@ def compile_source(
     return zig_calls.learned(said, tool.command[0], text.name, output.name, headers)
 
 
-def _call(calls: Calls, headers: str, text: Path, parts: Sequence[str], output: Path, precompiled: str) -> bool:
+def _call(
+    calls: Calls,
+    headers: str,
+    text: Path,
+    parts: Sequence[str],
+    output: Path,
+    precompiled: str,
+    unpacking: Future[Any] | None,
+) -> bool:
     """Compiles and links by the programs that zig calls; returns whether that succeeded."""
     scratch, own = output.parent, "own.o" if calls.lld else output.name
     if text.stat().st_size:
         if _run(calls.compiles(headers, text.name, own, precompiled), scratch, None)[0] != 0:
             return False
         parts = [*parts, own]
+    if unpacking is not None:
+        unpacking.result()
     if calls.lld and _run(calls.links(parts, output.name), scratch, None)[0] != 0:
         return False
     return output.exists()

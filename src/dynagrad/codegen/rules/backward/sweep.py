@@ -180,7 +180,7 @@ def _undo_pop(context: ClassContext, stage: Stage, table: TableLayout) -> None:
     selects = head_kind(plan, table) == "select"
     if undoes_rows(plan, table):
         return _undo_row(context, stage, table)
-    out.open(f"DYNAGRAD_RULE void undo_{name}(int64_t cell, bool again)")
+    out.open(f"DYNAGRAD_STEP void undo_{name}(int64_t cell, bool again)")
     context.unpack(table)
     if stage.final:
         out.line("const bool first = true;")
@@ -253,7 +253,7 @@ def _undo_row(context: ClassContext, stage: Stage, table: TableLayout) -> None:
     out, name, n = context.out, context.names.table[table.key], stage.number
     last = table.order[-1]
     drives = list(_live(context, tuple(context.drives_of[n].get(table.key, ()))))
-    out.open(f"DYNAGRAD_RULE int64_t undo_row_{name}(int64_t t)")
+    out.open(f"DYNAGRAD_STEP int64_t undo_row_{name}(int64_t t)")
     if any(goes_back_in_rows(context, join) for join in drives):
         return write_undo_row(context, stage, table, drives, rolls_back(stage))
     out.line("static constexpr int64_t most = 64;")

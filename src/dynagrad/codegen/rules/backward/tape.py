@@ -55,13 +55,12 @@ def record_pop(context: ClassContext, stage: Stage, table: TableLayout) -> None:
     out, name = context.out, context.names.table[table.key]
     out.open("if (recording)")
     if stage.final:
-        out.line(f"tape.pops.push(handle({table.number}, cell));")
+        out.line(f"position = tape.popped({stage.number}, handle({table.number}, cell));")
     else:
-        out.line(f"tape.pops.push(handle({table.number}, cell) | (first ? 0 : tape.again));")
+        out.line(f"position = tape.popped({stage.number}, handle({table.number}, cell) | (first ? 0 : tape.again));")
         out.line("if (!first) tape.saved.push({old, update});")
         if head_kind(context.plan, table) == "select":
             out.line(f"tape.from.push(from_{name}[cell]);")
-    out.line(f"position = (uint32_t)(tape.pops.size - tape.begins[{stage.number}]);")
     out.close()
 
 

@@ -94,6 +94,7 @@ struct Levels {
   bool dense = false;
 
   DYNAGRAD_ONCE explicit Levels(Account* a) : top(a), entries(a), heap(a) {}
+  DYNAGRAD_ONCE ~Levels() noexcept {}
 
   // Levels are 0 .. levels - 1.
   DYNAGRAD_ONCE void open(Level levels) {
@@ -178,12 +179,13 @@ struct RowLevels : Levels<Level> {
   Array<Row> rows;
 
   DYNAGRAD_ONCE explicit RowLevels(Account* a) : Base(a), rows(a) {}
+  DYNAGRAD_ONCE ~RowLevels() noexcept {}
 
   DYNAGRAD_ONCE void open(Level levels) {
     Base::open(levels);
     rows.clear();
   }
-  void push(Handle first, uint64_t cells, Level level) {
+  DYNAGRAD_ONCE void push(Handle first, uint64_t cells, Level level) {
     if (!cells) return;
     if (__builtin_expect(!dense, 0)) return push_each(first, cells, level);
     const int64_t l = (int64_t)level, newest = top[l];
@@ -195,11 +197,16 @@ struct RowLevels : Levels<Level> {
       top[l] = rows.size;
     }
   }
+  // Cells from the one with this number on, counted from the first: a bit each.
+  DYNAGRAD_ONCE void push_from(Handle first, int64_t within, uint64_t cells, Level level) {
+    push(first, cells << within, level);
+    if (within) push(first + 64, cells >> (64 - within), level);
+  }
   DYNAGRAD_ONCE void push_each(Handle first, uint64_t cells, Level level) {
     for (; cells; cells &= cells - 1) count++, this->push_heap(first + __builtin_ctzll(cells), level);
   }
   // The items that are next; with `one`, only one of them.
-  bool pop(Handle& first, uint64_t& cells, bool one) {
+  DYNAGRAD_ONCE bool pop(Handle& first, uint64_t& cells, bool one) {
     if (!count) return false;
     if (__builtin_expect(!dense, 0)) {
       count--, cells = 1;

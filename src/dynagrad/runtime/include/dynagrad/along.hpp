@@ -277,7 +277,7 @@ DYNAGRAD_ALWAYS void add_along(const Value* x, uint64_t there, DenseOf<Value>& t
   if (__builtin_expect(b < 0 || (b & 7), 0)) {
     for (; there; there &= there - 1) {
       const int64_t i = __builtin_ctzll(there);
-      if (!to.seen.test(b + i) && !chart->full()) to.seen.set(b + i), (chart->*arrive)(b + i, 1);
+      if (!to.seen.test(b + i) && !chart->full()) to.seen.set(b + i), arrive(chart, b + i, 1);
       add_one_along(to.value.data + b, x, i, factors...);
     }
     return;

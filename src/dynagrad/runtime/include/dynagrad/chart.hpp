@@ -104,6 +104,7 @@ struct ChartBase : Looking {
   bool begun = false;
   bool has_zero = false;        // whether a fact weighs nothing
   bool recording = false;       // whether the run is entered into the tape: set by a class with both passes, or dg_chart_record
+  bool watched = false;         // whether pops are counted, or the clock is looked at as they go on
   int64_t halt = 0;             // a Status once the run has to stop
   int64_t failed = 0;           // ... because something went wrong, which no further run of this chart mends
   int64_t budget = 0;           // work until the next look at the clock
@@ -133,6 +134,7 @@ struct ChartBase : Looking {
   DYNAGRAD_ONCE void run_stages(const Stage* stages, int64_t count) {
     const int64_t started = clock_ns();
     halt = failed, budget = 0, report.status = done, report.partial = failed != 0;
+    watched = settings.max_pops >= 0 || settings.pause_ns >= 0;
     while (!halt && stage < count) (this->*stages[stage])(started);
     report.status = halt, report.stage = stage;
     report.bytes = account.bytes + world->account.bytes;
@@ -180,10 +182,19 @@ struct ChartBase : Looking {
   // allowed. -1 is no limit.
   DYNAGRAD_ALWAYS int64_t most_items() const { return settings.max_items + settings.max_items / 100; }
   // Whether no item more is allowed, which then ends the run. Asked before each, so that the limit is kept.
-  bool full() {
-    if (__builtin_expect((uint64_t)report.items < (uint64_t)settings.max_items, 1)) return false;
+  DYNAGRAD_ALWAYS bool full() {
+    return __builtin_expect((uint64_t)report.items >= (uint64_t)settings.max_items, 0) && full_now();
+  }
+  DYNAGRAD_ONCE bool full_now() {
     if (report.items < most_items()) return false;
     if (!halt) stop(at_items);
+    return true;
+  }
+  // An item that is new at a cell of a table; false where no item more is allowed.
+  DYNAGRAD_ONCE bool enter(Table& items, int64_t cell) {
+    if (full()) return false;
+    items.seen.set(cell);
+    items.items++, report.items++;
     return true;
   }
   // Of these cells, a bit each, those that items are allowed for.
@@ -206,14 +217,18 @@ struct ChartBase : Looking {
     budget = -1;
     return true;
   }
-  void fail(int64_t status, int64_t table, int64_t cell) {
+  DYNAGRAD_ONCE void fail(int64_t status, int64_t table, int64_t cell) {
     if (!halt) report.error_table = table, report.error_cell = cell;
     stop(status);
     if (!failed) failed = status;
     report.partial = 1;
   }
   // Between two pops: whether a limit is met. Sets `halt` only to stop for good until run is called again.
-  bool pause_here(int64_t started) {
+  DYNAGRAD_ALWAYS bool pause_here(int64_t started) {
+    if (__builtin_expect(watched || (uint64_t)report.items > (uint64_t)settings.max_items, 0)) return pause_now(started);
+    return spend(1);
+  }
+  DYNAGRAD_ONCE bool pause_now(int64_t started) {
     if (settings.max_pops >= 0 && report.pops >= settings.max_pops) return stop(at_max_pops);
     if (__builtin_expect((uint64_t)report.items > (uint64_t)settings.max_items, 0)) return stop(at_items);
     if (spend(1)) return true;

@@ -10,7 +10,8 @@ struct Entry {
   int64_t size;  // bytes of a chart
   const FactsPlan* facts;          // by table
   const ValueReader* values;
-  const void* (*copies)(int64_t table);  // how those of a fact join
+  const void* copies;              // how those of a fact join: by table, so many bytes each; one for all where that is 0
+  int64_t copies_each;
   // In zeroed memory of that size; and what gives back what it took.
   void (*chart_open)(ChartBase*, World*, FactTable* const* facts, void* const* weights, const uint64_t* constants);
   void (*chart_close)(ChartBase*);
@@ -85,6 +86,7 @@ struct Entries {
     e.size = sizeof(P);
     if constexpr (P::goes_forward) {
       e.facts = P::facts_plans, e.values = &ReaderOf<S>::reader, e.copies = P::copies;
+      e.copies_each = P::copies_alike ? 0 : sizeof P::copies[0];
       e.chart_open = chart_open, e.chart_close = chart_close;
       e.run = run, e.locate = locate;
       if constexpr (P::changes) e.change = change, e.swap = swap, e.restore = restore;

@@ -27,6 +27,8 @@
 #define DYNAGRAD_FORWARD_Log(KNOWN)                                      \
   DYNAGRAD_OF(KNOWN, Log)                                                \
   KNOWN void add_cells(Log::Value*, const Log::Value*, uint64_t, Log::Value); \
+  KNOWN void add_long(const DenseOf<Log::Value>&, int64_t, int64_t, DenseOf<Log::Value>&, int64_t, Log::Value, \
+                      ChartBase*, Arrive);                               \
   KNOWN void add_scaled(Log::Value*, Mantissas, int64_t, Log::Value);    \
   KNOWN void add_scaled(Log::Value*, Apart, int64_t, Log::Value);        \
   KNOWN struct Together<Log::Value>;                                     \

@@ -345,6 +345,14 @@ struct Array {
   DYNAGRAD_ALWAYS const T& operator[](int64_t i) const { return data[i]; }
 };
 
+#if defined(DYNAGRAD_LINKED) || defined(DYNAGRAD_RUNTIME)
+DYNAGRAD_KNOWN void Array<int32_t>::grow(int64_t);
+DYNAGRAD_KNOWN void Array<uint32_t>::grow(int64_t);
+DYNAGRAD_KNOWN void Array<int64_t>::grow(int64_t);
+DYNAGRAD_KNOWN void Array<uint64_t>::grow(int64_t);
+DYNAGRAD_KNOWN void Array<double>::grow(int64_t);
+#endif
+
 // An entry of an array that grows with a hash table.
 template <class T>
 inline T& grown(Array<T>& array, int64_t cell, T otherwise) {

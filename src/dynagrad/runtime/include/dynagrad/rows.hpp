@@ -14,14 +14,17 @@
 #include "tables.hpp"
 
 // Programs of thousands of rules are compiled with every rule a function of its own, to be done in time.
-// What is called once a stage is one in any case.
+// What is called once a stage is one in any case. A step of a stage is called in one place: it is not optimised by
+// itself before it is optimised there.
 #define DYNAGRAD_FIRED __attribute__((noinline))
 #if defined(DYNAGRAD_LARGE)
 #define DYNAGRAD_INLINE __attribute__((noinline))
 #define DYNAGRAD_RULE __attribute__((noinline))
+#define DYNAGRAD_STEP __attribute__((noinline))
 #else
 #define DYNAGRAD_INLINE inline
 #define DYNAGRAD_RULE
+#define DYNAGRAD_STEP DYNAGRAD_ALWAYS
 #endif
 #define DYNAGRAD_EIGHT DYNAGRAD_ALWAYS
 
@@ -150,7 +153,11 @@ DYNAGRAD_EIGHT void cover(uint64_t there, Many many, One one) {
 
 // What is told of items that are new, by the bits of up to 64 cells from one on: a member of the program.
 struct ChartBase;
-using Arrive = void (ChartBase::*)(int64_t first, uint64_t cells);
+using Arrive = void (*)(ChartBase*, int64_t first, uint64_t cells);
+template <class Program, void (Program::*arrive)(int64_t, uint64_t)>
+void arriving(ChartBase* chart, int64_t first, uint64_t cells) {
+  (static_cast<Program*>(chart)->*arrive)(first, cells);
+}
 
 // Those `fresh` of 64 cells from b on are items now. In a function of its own, as what follows, that is compiled once.
 template <class Value, class Chart>
@@ -158,7 +165,7 @@ __attribute__((noinline)) void arrive_new(DenseOf<Value>& to, int64_t b, uint64_
   fresh = chart->allowed(fresh);
   if (!fresh) return;
   to.seen.merge(b, fresh);
-  (chart->*arrive)(b, fresh);
+  arrive(chart, b, fresh);
 }
 // The entries `there` of 64, times w, are added. In `real` that is so little that a call would cost as much.
 DYNAGRAD_EIGHT void add_cells(double* y, const double* x, uint64_t there, double w) {
@@ -177,8 +184,29 @@ __attribute__((noinline)) void add_shifted(const DenseOf<Value>& from, int64_t a
     const int64_t c = b + (i - a);
     chart->report.updates++;
     add_one(to.value[c], from.value[i], settled(weight));
-    if (!to.seen.test(c) && !chart->full()) to.seen.set(c), (chart->*arrive)(c, 1);
+    if (!to.seen.test(c) && !chart->full()) to.seen.set(c), arrive(chart, c, 1);
   }
+}
+
+// What `add_row` does for 64 cells at most, and for more.
+template <class Value, class Program>
+DYNAGRAD_ALWAYS void add_64(const DenseOf<Value>& from, int64_t a, int64_t n, DenseOf<Value>& to, int64_t b, Value weight,
+                            Program* program, Arrive arrive) {
+  const uint64_t there = from.popped.word(a, n);
+  if (!there) return;
+  program->report.updates += __builtin_popcountll(there);
+  if (const uint64_t fresh = there & ~to.seen.word(b, 64)) arrive_new<Value, ChartBase>(to, b, fresh, program, arrive);
+  add_cells(to.value.data + b, from.value.data + a, there, settled(weight));
+}
+template <class Value, class Program>
+DYNAGRAD_ALWAYS void add_each_64(const DenseOf<Value>& from, int64_t a, int64_t length, DenseOf<Value>& to, int64_t b,
+                                 Value weight, Program* program, Arrive arrive) {
+  for (int64_t i = 0; i < length; i += 64) add_64(from, a + i, length - i, to, b + i, weight, program, arrive);
+}
+template <class Value, class Chart>
+__attribute__((noinline)) void add_long(const DenseOf<Value>& from, int64_t a, int64_t length, DenseOf<Value>& to,
+                                        int64_t b, Value weight, Chart* chart, Arrive arrive) {
+  add_each_64(from, a, length, to, b, weight, chart, arrive);
 }
 
 // Adds weight * (row of `from` at cell a) to the row of `to` at cell b, both over one argument, `shift` further right
@@ -187,19 +215,13 @@ __attribute__((noinline)) void add_shifted(const DenseOf<Value>& from, int64_t a
 // product that need not be settled, as most rows of a sparse chart are empty and all they cost is a look at their bits.
 template <class From, class Value, class Program>
 inline void add_row(const From& from, int64_t a, DenseOf<Value>& to, int64_t b, int64_t shift, Value weight,
-                    Program* program, void (Program::*arrive)(int64_t, uint64_t)) {
+                    Program* program, Arrive arrive) {
   ChartBase* const chart = program;
   const int64_t length = from.row_length();
-  if (__builtin_expect(shift != 0, 0))
-    return add_shifted(from, a, length, to, b + shift, weight, chart, static_cast<Arrive>(arrive));
-  for (int64_t base = 0; base < length; base += 64) {
-    const uint64_t there = from.popped.word(a + base, length - base);
-    if (!there) continue;
-    program->report.updates += __builtin_popcountll(there);
-    if (const uint64_t fresh = there & ~to.seen.word(b + base, 64))
-      arrive_new(to, b + base, fresh, chart, static_cast<Arrive>(arrive));
-    add_cells(to.value.data + b + base, from.value.data + a + base, there, settled(weight));
-  }
+  if (__builtin_expect(shift != 0, 0)) add_shifted(from, a, length, to, b + shift, weight, chart, arrive);
+  else if constexpr (sizeof(Value) == sizeof(double)) add_each_64(from, a, length, to, b, weight, program, arrive);
+  else if (__builtin_expect(length <= 64, 1)) add_64(from, a, length, to, b, weight, program, arrive);
+  else add_long<Value>(from, a, length, to, b, weight, chart, arrive);
 }
 
 // The n cells of `to` from b on are reached. Items that are new there arrive.
@@ -212,7 +234,7 @@ inline void reach(DenseOf<Value>& to, int64_t b, int64_t n, Chart* chart, Arrive
     if (__builtin_expect(fresh == 0, 1)) continue;
     fresh = chart->allowed(fresh);
     to.seen.merge(base, fresh);
-    (chart->*arrive)(base, fresh);
+    arrive(chart, base, fresh);
   }
 }
 // Adds weight * (the n facts from row `at` on) to the cells of `to` from b on.
@@ -226,8 +248,8 @@ __attribute__((noinline)) void add_facts(const View& x, int64_t at, int64_t n, D
 }
 template <class View, class Value, class Program>
 inline void add_stretch(const View& x, int64_t at, int64_t n, DenseOf<Value>& to, int64_t b, Value weight,
-                        Program* program, void (Program::*arrive)(int64_t, uint64_t)) {
-  add_facts(x, at, n, to, b, weight, static_cast<ChartBase*>(program), static_cast<Arrive>(arrive));
+                        Program* program, Arrive arrive) {
+  add_facts(x, at, n, to, b, weight, static_cast<ChartBase*>(program), arrive);
 }
 
 // A stretch of facts as eight of its numbers are read at a time.
@@ -303,11 +325,11 @@ struct Together {
 
   template <class View, class Program>
   DYNAGRAD_ALWAYS void add(const View& view, int64_t at, int64_t n, DenseOf<Value>& head, int64_t b, Value weight,
-                           Program* program, void (Program::*arrive)(int64_t, uint64_t)) {
+                           Program* program, Arrive arrive) {
     ChartBase* const chart = program;
     if (count == most || begin != b || length != n || to != &head) {
       if (n <= 0) return;
-      turn(head, b, n, chart, static_cast<Arrive>(arrive));
+      turn(head, b, n, chart, arrive);
     }
     x[count] = stretch(view, at), w[count] = settled(weight);
     count++;

@@ -4,6 +4,7 @@
 #include "chart.hpp"
 #include "entry.hpp"
 #include "examples.hpp"
+#include "tape.hpp"
 
 #define DYNAGRAD_EXPORT extern "C" __attribute__((visibility("default")))
 
@@ -93,7 +94,8 @@ DYNAGRAD_EXPORT void* dg_weights_new(int64_t table, const FactTable* facts, cons
                                      const Host* host, int32_t* stop) {
   const dynagrad::ValueReader& values = *dynagrad_entry.values;
   void* made = values.weights_new(failure);
-  if (made && patiently(timeout_ns, host, stop, [=] { values.weigh(*facts, words, made, dynagrad_entry.copies(table)); }))
+  const void* copies = (const char*)dynagrad_entry.copies + table * dynagrad_entry.copies_each;
+  if (made && patiently(timeout_ns, host, stop, [=] { values.weigh(*facts, words, made, copies); }))
     values.weights_free(made), made = nullptr;
   return made;
 }

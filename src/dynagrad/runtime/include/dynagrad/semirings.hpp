@@ -83,10 +83,8 @@ struct Log {
     return {m, e};
   }
   DYNAGRAD_ALWAYS static Value plus(Value a, Value b) {
-    if (__builtin_expect(a.e == b.e, 1)) {
-      const double m = a.m + b.m;  // no smaller than either, so only too large
-      return __builtin_expect(m >= big, 0) ? Value{m * small, a.e + 1} : Value{m, a.e};
-    }
+    const double m = a.m + b.m;  // no smaller than either, so only too large
+    if (__builtin_expect((a.e == b.e) & (m < big), 1)) return {m, a.e};
     return plus_apart(a, b);
   }
   DYNAGRAD_ONCE static Value plus_apart(Value a, Value b) {
@@ -95,8 +93,8 @@ struct Log {
     if (a.e < b.e) { Value t = a; a = b; b = t; }
     const int64_t gap = a.e - b.e;
     if (gap > 2) return a;
-    double m = b.m * small;
-    if (gap == 2) m *= small;
+    double m = b.m;
+    for (int64_t i = 0; i < gap; i++) m *= small;
     return norm(a.m + m, a.e);
   }
   // A product out of range by at most two more factors, to be settled before it is added to anything.

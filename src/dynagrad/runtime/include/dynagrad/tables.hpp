@@ -108,7 +108,7 @@ struct Dense : DenseOf<typename S::Value> {
   DYNAGRAD_ALWAYS int64_t locate(A... a) { return cell(a...); }
   // The cell of an item in the chart, or -1.
   template <class... A>
-  int64_t find(A... a) const {
+  DYNAGRAD_ALWAYS int64_t find(A... a) const {
     if (!inside(a...)) return -1;
     const int64_t c = cell(a...);
     return this->popped.test(c) ? c : -1;

@@ -11,29 +11,43 @@ namespace dynagrad {
 
 constexpr uint32_t nowhere = 0xFFFFFFFF;  // the place of no pop
 
-template <class S>
-struct Tape {
-  using Value = typename S::Value;
-  struct Saved { Value old, update; };
+// What does not depend on the type of values.
+struct Pops {
   static constexpr Handle again = dynagrad::again;
   Array<Handle> pops;
-  Array<Saved> saved;          // of pops with `again`, in order
   Array<uint32_t> from;        // where plus selects: of each pop, the pop that its update came from
   Array<int64_t> begins;       // of each stage that began, the pops before it
 
-  explicit Tape(Account* a) : pops(a), saved(a), from(a), begins(a) {}
+  DYNAGRAD_ONCE explicit Pops(Account* a) : pops(a), from(a), begins(a) {}
+  DYNAGRAD_ONCE ~Pops() {}
 
   // The pops of items that stand side by side: a bit for each, from the first cell on.
   void push_row(Handle first, uint64_t cells) {
     pops.reserve(pops.size + 64);
     for (; cells; cells &= cells - 1) pops.data[pops.size++] = first + __builtin_ctzll(cells);
   }
-  int64_t bytes() const {
-    return pops.size * (int64_t)sizeof(Handle) + saved.size * (int64_t)sizeof(Saved) + from.size * 4 +
-           begins.size * 8;
+  DYNAGRAD_ONCE void begin() { begins.push(pops.size); }
+  // Records a pop of a stage; its position there, from 1.
+  DYNAGRAD_ONCE uint32_t popped(int64_t stage, Handle h) {
+    pops.push(h);
+    return (uint32_t)(pops.size - begins[stage]);
   }
   // The end of the pops of a stage.
   int64_t end(int64_t stage) const { return stage + 1 < begins.size ? begins[stage + 1] : pops.size; }
+  DYNAGRAD_ONCE int64_t size_with(int64_t saved) const {
+    return pops.size * (int64_t)sizeof(Handle) + saved + from.size * 4 + begins.size * 8;
+  }
+};
+
+template <class S>
+struct Tape : Pops {
+  using Value = typename S::Value;
+  struct Saved { Value old, update; };
+  Array<Saved> saved;          // of pops with `again`, in order
+
+  explicit Tape(Account* a) : Pops(a), saved(a) {}
+
+  int64_t bytes() const { return size_with(saved.size * (int64_t)sizeof(Saved)); }
 };
 
 // Pops in a row whose items were solved for together: lines of as many items as there were columns side by side.
