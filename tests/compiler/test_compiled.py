@@ -367,6 +367,9 @@ def test_a_call_may_have_a_limit_on_time() -> None:
     with pytest.raises(dg.NotConverged, match="100 milliseconds"):
         again(1.0)
     assert dg.compile(limited) is limited and dg.compile(limited, timeout=5.0).timeout == 5.0
+    for seconds, words in ((0.0015, "1500 microseconds"), (1.0, "1 seconds")):
+        with pytest.raises(dg.NotConverged, match=f"more than {words}"):
+            dg.compile(_forever, timeout=seconds)(1.0)
     for wrong in (-1.0, math.nan, "soon"):
         with pytest.raises(dg.Error, match="timeout must be a number"):
             dg.compile(steps, timeout=wrong)

@@ -318,11 +318,11 @@ class Call {
     void leave() { --depth_; }
 
     DYNAGRAD_ONCE __attribute__((cold)) int64_t late() const {
-        constexpr int64_t kMillisecond = 1000000;
-        const bool whole = limit_ % (1000 * kMillisecond) == 0;
+        constexpr int64_t kMillisecond = 1000000, kSecond = 1000 * kMillisecond;
+        const int64_t unit = limit_ % kSecond == 0 ? kSecond : limit_ % kMillisecond == 0 ? kMillisecond : 1000;
         char said[Context::kMessage];
-        int at = number(said, say(said, 0, "a call takes more than "), limit_ / (whole ? 1000 * kMillisecond : kMillisecond));
-        at = say(said, at, whole ? " seconds" : " milliseconds");
+        int at = number(said, say(said, 0, "a call takes more than "), limit_ / unit);
+        at = say(said, at, unit == kSecond ? " seconds" : unit == kMillisecond ? " milliseconds" : " microseconds");
         said[say(said, at, ": does it end? `timeout` says how long it may take")] = 0;
         return context->fail(kLate, said);
     }
