@@ -143,16 +143,25 @@ MISTAKES = """
 (define (called x) (let ((f (if (< x 2) sin 'a))) (f x)))
 (define (added x) (let ((y (if (< x 2) x 'a))) (+ y 2)))
 (define (slope x) ((derivative (lambda (y) (if (< y 2) (* y y) (car y)))) x))
+(define (differentiated x) (if (< x 2) x ((derivative x) 1)))
+(define (to-a-pair x) (if (< x 2) x ((gradient-r (lambda (y) (cons y y))) x)))
+(define (bundled x) (if (< x 2) x (primal x x)))
 (define (in-loop x) (let ((f (if (< x 2) sin 'a))) (let loop ((i 0) (x x)) (if (< i 3) (loop (+ i 1) (f x)) x))))
 """
 """Functions of which one branch is wrong: that from 2 on."""
 
 
 def test_a_mistake_in_one_branch_is_an_error_where_it_is_taken() -> None:
-    names = ("first", "called", "added", "slope", "in-loop")
-    for name, words in zip(
-        names, ("takes a pair", "is no procedure", "two reals", "takes a pair", "is no procedure"), strict=True
-    ):
+    for name, words in {
+        "first": "takes a pair",
+        "called": "is no procedure",
+        "added": "two reals",
+        "slope": "takes a pair",
+        "differentiated": "takes a procedure",
+        "to-a-pair": "the result of the function is a real",
+        "bundled": "a tag is made by",
+        "in-loop": "is no procedure",
+    }.items():
         right = Program(f"{MISTAKES} ({name} (real 1))")
         assert right.compiled_results()[0].value == pytest.approx(right.run()[0].value, rel=1e-15)
         wrong = Program(f"{MISTAKES} ({name} (real 3))")

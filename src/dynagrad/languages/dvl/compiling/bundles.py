@@ -14,6 +14,7 @@ from ....compiler.evaluate.heap.tags import is_number, is_tag
 from ....compiler.evaluate.heap.unions import opened
 from ....compiler.evaluate.specialiser import Specialiser
 from ....compiler.evaluate.values import HostFunction, Union
+from ....compiler.frontend.source import Mistake
 from ....errors import Error
 from ....ir.ops import integers
 from ..data import Gensym, is_pair
@@ -28,7 +29,7 @@ PARTS = (tags.primal, tags.tangent)
 def tag_of(x: Any) -> Tag:
     """A tag, which is checked."""
     if not isinstance(x, Gensym) and not is_tag(x):
-        raise Error(f"a tag is made by (gensym), and {described(x)} is none")
+        raise Mistake(f"a tag is made by (gensym), and {described(x)} is none")
     found: Tag = x
     return found
 

@@ -11,6 +11,7 @@ from ....compiler.evaluate.heap.tags import is_number
 from ....compiler.evaluate.heap.unions import keys, opened
 from ....compiler.evaluate.specialiser import Enclosed, Specialiser
 from ....compiler.evaluate.values import HostFunction, Union
+from ....compiler.frontend.source import Mistake
 from ....compiler.transforms import verbs
 from ....errors import Error
 from ....ir.ops.cells import BUNDLE, TAG
@@ -23,14 +24,14 @@ from .values import Bundled, described, is_boolean, is_function, is_open, is_rea
 def derivative(s: Specialiser, f: Any) -> HostFunction:
     """`(derivative f)`."""
     if not may_be_called(f):
-        raise Error(f"(derivative f) takes a procedure, and got {described(f)}")
+        raise Mistake(f"(derivative f) takes a procedure, and got {described(f)}")
 
     def run(s: Specialiser, held: tuple[Any, ...], given: Sequence[Any], named: Any) -> Any:
         (x,) = given
         if is_open(x):
             return opened(s, x, lambda one: run(s, held, [one], named))
         if not is_real(x):
-            raise Error(
+            raise Mistake(
                 f"derivative: the argument is a real, and {described(x)} is none; there is directional-derivative"
             )
         if is_number(x):
@@ -94,7 +95,7 @@ def _nothing(x: Any) -> Any:
 def gradient(s: Specialiser, f: Any) -> HostFunction:
     """`(gradient-r f)`."""
     if not may_be_called(f):
-        raise Error(f"(gradient-r f) takes a procedure, and got {described(f)}")
+        raise Mistake(f"(gradient-r f) takes a procedure, and got {described(f)}")
 
     def run(s: Specialiser, held: tuple[Any, ...], given: Sequence[Any], named: Any) -> Any:
         (x,) = given
@@ -144,7 +145,7 @@ def _by_leaf(s: Specialiser, held: tuple[Any, ...], given: Sequence[Any], named:
 def _by_function(s: Specialiser, held: tuple[Any, ...], given: Sequence[Any], named: Any) -> Any:
     f, whole, g = held
     if not may_be_called(given[0]):
-        raise Error(
+        raise Mistake(
             f"the gradient with respect to a function is applied to a function, and {described(given[0])} is none"
         )
 
@@ -224,7 +225,7 @@ def _gradient_at(s: Specialiser, f: Any, x: Any) -> Any:
 
 
 def _no_real(y: Any) -> Error:
-    return Error(f"gradient-r: the result of the function is a real, and {described(y)} is none")
+    return Mistake(f"gradient-r: the result of the function is a real, and {described(y)} is none")
 
 
 def _of_parts(tag: Gensym, f: Any) -> HostFunction:

@@ -14,8 +14,8 @@ from ....compiler.evaluate.heap import tags
 from ....compiler.evaluate.heap.tags import is_number
 from ....compiler.evaluate.specialiser import Specialiser
 from ....compiler.evaluate.values import HostFunction, Union
+from ....compiler.frontend.source import Mistake
 from ....eager.verbs import fixed_point as plain
-from ....errors import Error
 from ....ir.operation import apply
 from ....ir.ops import scalars as ops
 from ..data import Gensym, is_pair
@@ -31,7 +31,7 @@ TOLERANCE = 1e-12
 def fixed_point(s: Specialiser, f: Any, start: Any) -> Any:
     """`(fixed-point f start)`."""
     if not may_be_called(f):
-        raise Error(f"(fixed-point f) takes a procedure, and got {described(f)}")
+        raise Mistake(f"(fixed-point f) takes a procedure, and got {described(f)}")
     start = _without_bundles(checked_start(start, is_function, described))
     if s.tags or has_unions(start):
         return _iterated(s, f, start)
