@@ -88,8 +88,8 @@ def close(
     """Closure conversion: graphs from inputs and outputs, and the captured nodes, which become inputs of all of them.
 
     A node is captured if it is not younger than `since`, if it is one of those `around`, however young, or, with
-    `hoist`, if it depends on no input and cannot fail.
-    One that raises is never captured: it may be older because the same branch was made before its derivative.
+    `hoist`, if it depends on no input and cannot fail. One that raises is never captured: it may be older because the
+    same branch was made before its derivative.
     """
     own = {v for inputs, _ in graphs for v in inputs}
     merged = iter(merge([o for _, outputs in graphs for o in outputs], since))

@@ -139,9 +139,9 @@ def _cond(s: Specialiser, test: Node, then: Callable[[], Any], otherwise: Callab
                 diverged += 1
                 results.append(UNDEFINED)
             except LiftError as problem:
-                both = wrong is not None
+                outermost = s.level == 1  # where both branches are wrong, whatever the run decides is
+                both = wrong is not None and outermost
                 wrong = mistake(problem)
-                both = both and s.level == 1  # then whatever the run decides is wrong
                 if wrong is None or both or not s.splits or keys().tags_wanted > wanted:
                     raise
                 results.append(s.apply("raise", wrong))
