@@ -3,6 +3,8 @@
 `public` decorates every function and method that a user calls with options, `public_iterator` generators. Type checkers
 and completion see the function as it is written. `strict_options` is the same without shorter tracebacks, for functions
 that call users' functions.
+
+What a single argument may be is checked in `arguments.py`; what errors are is in `errors.py`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The strongly connected components of a graph of names, of predicates as of functions."""
+"""The strongly connected components of a graph of names, of predicates as of functions.
+
+Those of ground programs and of forests are found in native code (`ground.hpp`, `forest/order.hpp`).
+"""
 
 from __future__ import annotations
 

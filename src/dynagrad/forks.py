@@ -2,7 +2,7 @@
 
 Only the thread that forks exists in the child, so nobody there would release a lock of another thread. Every lock of
 the package is registered by `renewed`. `cached` is here because `functools.cached_property` takes a lock in some
-Pythons.
+Pythons. Locks between processes are in `runtime/disk/file_lock.py`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Numbers of semirings in Python: conversion to and from native words (`Scale`), and users' semirings (`Semiring`).
 
 Native code takes and returns values as 8-byte words. A `Scale` has the number of words, the numbers that are allowed,
-and the conversions. The arithmetic of built-in semirings is C++.
+and the conversions. The arithmetic of built-in semirings is C++ (`semirings.hpp`); what planner and generator know of
+them is the table of `rules/semirings.py`.
 """
 
 from __future__ import annotations

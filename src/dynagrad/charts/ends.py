@@ -1,6 +1,7 @@
-"""How runs end: the status that native code returns, turned into errors and warnings.
+"""Termination of runs: the status that native code returns, turned into errors and warnings.
 
-There is a table for runs of charts, one for runs repeated with derivatives, and one for backward passes.
+There is a table for runs of charts, one for runs repeated with derivatives, and one for backward passes. Nothing is run
+or stopped here: limits are in `limits.py`, and the status itself is set by native code.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 A function is called once for each item of a chart. An exception cannot pass through native code: it is kept, the run
 ends, and whoever started it raises the exception.
+
+Functions of values (`:- function`) are none of this: they are compiled into the rules.
 """
 
 from __future__ import annotations

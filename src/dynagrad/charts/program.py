@@ -2,6 +2,8 @@
 
 The text is parsed and checked when a `Program` is made; `bind` gives it facts that runs share; `run` makes a chart.
 Code is generated and compiled at the first run, because storage and order depend on the facts; it is cached on disk.
+Each method is a call of another file: facts are kept and compiled for in `binding/`, charts run in `run.py`, batches in
+`batches/`, and what users do with a chart is in `chart.py`.
 
 It is long by the docstrings of its two classes, each of which makes the other.
 """

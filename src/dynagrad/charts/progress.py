@@ -1,4 +1,7 @@
-"""The progress bar of long runs, drawn with rich on standard error."""
+"""The progress bar of long runs, drawn with rich on standard error.
+
+When one is shown, and with which numbers, is decided in `run.py`; that of training is in `training/reports/`.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """The answers of `dynagrad run`, printed as text, as tab-separated rows, or as JSON.
 
 An answer is the value of an item, the items that match a pattern, or the derivatives of an item by the facts of a
-predicate. Numbers are printed with all their digits.
+predicate. Numbers are printed with all their digits. Which queries there are is settled in `commands.py`; derivations
+are printed in `derivations.py`.
 """
 
 from __future__ import annotations

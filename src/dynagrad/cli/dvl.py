@@ -1,6 +1,8 @@
 """`dynagrad dvl`: values of a program beside what it says of them, what is compiled of it, and a prompt.
 
 What runs programs is imported when it is needed, for a quick start of other commands.
+
+Nothing of the language is known here: it is in `languages/dvl`.
 """
 
 from __future__ import annotations

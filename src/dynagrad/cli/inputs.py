@@ -1,4 +1,7 @@
-"""The files that a command line names: a program, the facts of each predicate, and functions."""
+"""The files that a command line names: a program, the facts of each predicate, and functions.
+
+How a file is read depends on its format, which is for `facts/files.py`; settings of `train` are in `settings.py`.
+"""
 
 from __future__ import annotations
 

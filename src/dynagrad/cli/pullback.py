@@ -1,6 +1,8 @@
 """`dynagrad pullback`: a term, its type and what it reduces to; the steps as text or as a page; its machine code run.
 
 What reduces terms is imported when it is needed, for a quick start of other commands.
+
+Nothing of the terms is known here: they are in `languages/pullback`.
 """
 
 from __future__ import annotations

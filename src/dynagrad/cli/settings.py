@@ -1,4 +1,7 @@
-"""Settings of `dynagrad train`, from a TOML file and from options, and the model that they describe."""
+"""Settings of `dynagrad train`, from a TOML file and from options, and the model that they describe.
+
+The model is trained in `training.py`, and its files are written by `training/storage/`.
+"""
 
 from __future__ import annotations
 

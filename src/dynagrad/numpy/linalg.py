@@ -1,4 +1,7 @@
-"""The names of `numpy.linalg`, as `dynagrad.numpy` has them."""
+"""The names of `numpy.linalg`, as `dynagrad.numpy` has them.
+
+The functions behind them are in `eager/names/numpy_names.py`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""`Batch`, what a batch of examples gave: values, charts, errors, derivations and gradients, by example."""
+"""`Batch`, what a batch of examples gave: values, charts, errors, derivations and gradients, by example.
+
+Nothing is run here: results come from `one_by_one.py` and `parts.py`, sums of gradients from `objective.py`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""`run_examples` runs a batch: what is asked for, which way its examples run, and its result."""
+"""`run_examples` runs a batch: checks what is asked for, chooses how its examples run, and puts the result together.
+
+How examples run is in `one_by_one.py` and `parts.py`, their threads in `threads.py`; how the result looks is in
+`result.py`.
+"""
 
 from __future__ import annotations
 

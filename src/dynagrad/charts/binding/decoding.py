@@ -1,4 +1,7 @@
-"""Decoding: codes of a chart as Python values and texts, and Python values as codes that the chart already has."""
+"""Decoding: codes of a chart as Python values and texts, and Python values as codes that the chart already has.
+
+Facts become codes in `encoding.py`. Values of items are no codes: the scale (`semirings.py`) converts them.
+"""
 
 from __future__ import annotations
 
