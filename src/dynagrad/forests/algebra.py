@@ -1,4 +1,4 @@
-"""What the weight of a derivation is, by semiring: how weights multiply, which are better, and what they sum up to.
+"""The algebra of weights of derivations, by semiring: how they multiply, which are better, and what they sum up to.
 
 A weight is a number as it is outside, in the semiring's own scale. Native code ranks by doubles: `number` says which.
 Nothing here knows forests.

@@ -1,4 +1,8 @@
-"""A packed forest as its users see it: items and instances, and what can be asked of it."""
+"""`Forest`: the packed forest as its users see it, with a method for each question about its derivations.
+
+Each method checks what it is given and calls the file that answers: the flat arrays are in `packed.py`, their files in
+`storage.py`, and who collects a forest from a chart is `charts/derivations.py`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The algorithms on a packed forest, which are native: `dynagrad/forest/forest.hpp`, compiled once on a machine."""
+"""The algorithms on a packed forest, which are native: `dynagrad/forest/forest.hpp`, compiled once on a machine.
+
+Here are ctypes and arrays alone: what users ask is put to a `Walk` by `ranking/` and `sums/`, which also do what is
+done in Python.
+"""
 
 from __future__ import annotations
 

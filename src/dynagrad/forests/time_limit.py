@@ -1,4 +1,7 @@
-"""Limits on the time of an answer: a deadline, at which native code stops and loops in Python raise."""
+"""Limits on the time of an answer: a deadline, at which native code stops and loops in Python raise.
+
+Limits of runs are in `charts/limits.py`, and how native code is stopped in `runtime/library.py`.
+"""
 
 from __future__ import annotations
 

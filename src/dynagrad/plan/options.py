@@ -1,4 +1,7 @@
-"""The options of a plan: what it depends on besides rules and facts."""
+"""The options of a plan: what it depends on besides rules and facts.
+
+What comes out is in `model.py`; limits of runs change no plan, and are in `charts/limits.py`.
+"""
 
 from __future__ import annotations
 

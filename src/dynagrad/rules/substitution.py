@@ -1,4 +1,7 @@
-"""Variables of terms and rules: occurrences, fresh names, substitution, unification (Robinson 1965)."""
+"""Variables of terms and rules: occurrences, fresh names, substitution, unification (Robinson 1965).
+
+Terms here are syntax: values of facts are matched in `forests/terms.py`, and in generated code.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """The abstract syntax of programs: immutable trees, whose nodes have their spans in the text.
 
-Terms stand in argument positions, expressions on right sides, conditions after `for`. Syntactic sugar is gone:
-`[n,pp]` is `cons(n,cons(pp,nil))` here, and `X/Y` is `slash(X,Y)`.
+Terms stand in argument positions, expressions on right sides, conditions after `for`. Syntactic sugar is gone: `[n,pp]`
+is `cons(n,cons(pp,nil))` here, and `X/Y` is `slash(X,Y)`. Rules after desugaring are in `normal.py`, the text of trees
+is written by `show.py`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Unfolding of transient predicates: each use is replaced by the bodies of their rules (Tamaki and Sato 1984).
 
-The aggregator must distribute over the use, or the program is refused.
+The aggregator must distribute over the use, or the program is refused. All else of the normal form is made by
+`normalise.py`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is missing for an item that was not derived, as it is told: attempts at it, rule by rule, down to the facts.
+"""Explanations of an item that was not derived: attempts at it, rule by rule, down to the facts that are missing.
 
 How they are found is said in `searching.py`.
 """

@@ -1,4 +1,7 @@
-"""Logic variables: values that may be unknown, and what makes two of them equal."""
+"""Logic variables: values that may be unknown, and what makes two of them equal.
+
+Matching of rules with known values only is in `forests/terms.py`, the search that binds these in `searching.py`.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """What is drawn of a derivation: a box for each step, or for those steps that the program shows.
 
 `:- show` says which items are kept, and under which text. What is left out hands its antecedents up to the nearest box
-above it.
+above it. How a box looks, and where it is placed, is for `pictures.py`.
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
-"""Pictures of boxes: SVG, a tree in a terminal (rich), plain text, and text for Graphviz. Only places are worked out
-here."""
+"""Pictures of boxes: SVG, a tree in a terminal (rich), plain text, and text for Graphviz.
+
+Which boxes there are, and what stands in them, was decided in `boxes.py`: here they are only placed and written.
+"""
 
 from __future__ import annotations
 

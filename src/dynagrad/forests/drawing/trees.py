@@ -1,4 +1,7 @@
-"""Derivations in the notations of other programs: nested tuples, brackets, `nltk.Tree`, and LaTeX."""
+"""Derivations in the notations of other programs: nested tuples, brackets, `nltk.Tree`, and LaTeX.
+
+Pictures are in `pictures.py`.
+"""
 
 from __future__ import annotations
 

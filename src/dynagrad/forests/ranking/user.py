@@ -2,7 +2,8 @@
 
 The algorithms are those of `runtime/include/dynagrad/forest/best.hpp` and of
 `runtime/include/dynagrad/forest/kbest.hpp`, which say more of them: label correcting for the best derivation of each
-item, and Huang and Chiang (2005), algorithm 3, for those after it.
+item, and Huang and Chiang (2005), algorithm 3, for those after it. Built-in semirings are ranked by native code
+(`k_best.py`).
 """
 
 from __future__ import annotations

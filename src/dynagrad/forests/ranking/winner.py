@@ -1,4 +1,7 @@
-"""The best derivation in plain arithmetic: where items have one instance each, or `max=` and `min=` choose one."""
+"""The best derivation in plain arithmetic: where items have one instance each, or `max=` and `min=` choose one.
+
+Semirings, where every derivation has a weight, are ranked in `k_best.py` and `user.py`.
+"""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 They come from the forest of the item, with items under `SIDE` opened too: one set by deletion, starting from the facts
 of one derivation; all of them by carrying sets of facts through the forest, smaller ones absorbing larger
 (why-provenance: Buneman, Khanna and Tan 2001), which ends within a budget or falls back on deletion from derivation
-after derivation.
+after derivation. How much each instance adds to a value is told by `why.py`.
 """
 
 from __future__ import annotations

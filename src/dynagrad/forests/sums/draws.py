@@ -1,4 +1,7 @@
-"""Draws from the derivations of an item, in proportion to their weight."""
+"""Draws from the derivations of an item, in proportion to their weight.
+
+Native code draws; the sums that it draws by come from `totals.py`.
+"""
 
 from __future__ import annotations
 

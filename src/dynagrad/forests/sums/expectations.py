@@ -1,4 +1,7 @@
-"""Expectations of functions that are sums over the rule instances of a derivation, and their covariances."""
+"""Expectations of functions that are sums over the rule instances of a derivation, and their covariances.
+
+What the derivations add up to is found first, by `totals.py`; counts of derivations are in `counting.py`.
+"""
 
 from __future__ import annotations
 

@@ -3,6 +3,8 @@
 Native code adds up components without a cycle. What a cyclic component adds up to is the least solution of its
 equations: the chart has it, where its plus adds up derivations; else it is found here by Newton's method (Esparza,
 Kiefer and Luttenberger 2010, "Newtonian program analysis").
+
+How many derivations there are is for `counting.py`.
 """
 
 from __future__ import annotations

@@ -1,5 +1,8 @@
 """Checks of declarations: semiring, kinds of predicates, agendas, solvers, types, functions, beams, distributions, and
-what drawings show."""
+what drawings show.
+
+What rules may do with what is declared is checked in `each_rule.py` and `recursion.py`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Checks of rules one by one: aggregators, right sides in a semiring, and range restriction (variables are bound)."""
+"""Checks of rules one by one: aggregators, right sides in a semiring, and range restriction (variables are bound).
+
+What several rules do together, such as cycles, is checked in `recursion.py`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Checks of recursion: strongly connected components, stratified negation, monotone cycles, priorities."""
+"""Checks of recursion: strongly connected components, stratified negation, monotone cycles, priorities.
+
+Whether a cycle may diverge is not refused: `suspicious_rules.py` warns of it. How cycles are run is settled in
+`plan/strategy.py`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What checks share: errors that show their place in the text, and suggestions for misspelt names."""
+"""What checks share: errors that show their place in the text, and suggestions for misspelt names.
+
+Errors themselves are in `errors.py`; mistakes of syntax have messages of their own, in `parsing/mistakes.py`.
+"""
 
 from __future__ import annotations
 

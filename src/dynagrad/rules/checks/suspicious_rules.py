@@ -1,4 +1,7 @@
-"""Warnings about rules: variables that occur once, and sums that may diverge (a termination analysis)."""
+"""Warnings about rules: variables that occur once, and sums that may diverge (a termination analysis).
+
+Nothing is refused here. Warnings that need the facts are in `charts/binding/suspicious_facts.py`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Messages of syntax errors: what stands there, what is allowed there, and what habits of other languages mean here."""
+"""Messages of syntax errors: what stands there, what is allowed there, and what habits of other languages mean here.
+
+Where the parser stopped is given; what is well-formed but means nothing is refused by `rules/checks/`.
+"""
 
 from __future__ import annotations
 

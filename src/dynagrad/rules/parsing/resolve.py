@@ -1,6 +1,7 @@
 """Name resolution: raw trees to syntax, once all statements are read.
 
-Only then is it known whether `h(a)` is an item, a built-in operation or a declared function of values.
+Only then is it known whether `h(a)` is an item, a built-in operation or a declared function of values. Lists and
+slashes become compound terms on the way; whether what is named may be used so is checked by `rules/check.py`.
 """
 
 from __future__ import annotations

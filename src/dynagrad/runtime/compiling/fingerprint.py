@@ -1,6 +1,7 @@
 """The fingerprint of a compiled program: a hash of all that its library depends on.
 
-That is the source, the compiler and its options, this machine's processor and the runtime headers.
+That is the source, the compiler and its options, this machine's processor and the runtime headers. Where libraries lie
+under these hashes is for `cache.py`.
 """
 
 from __future__ import annotations

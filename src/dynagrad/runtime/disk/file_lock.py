@@ -1,4 +1,7 @@
-"""A lock between processes and between threads: a locked file, which the system unlocks when its holder ends."""
+"""A lock between processes and between threads: a locked file, which the system unlocks when its holder ends.
+
+Locks that a fork may leave behind are for `forks.py`.
+"""
 
 from __future__ import annotations
 
