@@ -1,4 +1,4 @@
-"""What `dg.graph` and `dg.cpp` look at: the version of a function for arguments like these.
+"""The version of a compiled function for given arguments, as `dg.graph` and `dg.cpp` show it.
 
 Nothing is compiled here.
 """

@@ -3,6 +3,8 @@
 `operation_of` makes an operation of a graph whose outputs are reals. Its value is machine code, its tangent by an input
 is another graph, and its adjoint one graph for all inputs that are wanted; both are operations of the same kind, made
 on demand, so derivatives nest. An operation has one result: several outputs are concatenated into a vector.
+
+How a graph is differentiated is in `autodiff/`, how it is compiled in `codegen/graph/native.py`.
 """
 
 from __future__ import annotations

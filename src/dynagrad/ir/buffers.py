@@ -3,6 +3,8 @@
 The operating system clears each page that it hands out, which takes longer than the arithmetic on it, and a derivative
 makes and drops arrays of the same few sizes over and over. Memory returns to the pool when the last view of an array is
 gone; `LARGEST` and `MOST` bound what the pool holds.
+
+Here is memory of numpy's arrays alone; compiled code has its own (`graphs/call.hpp`).
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 `failure` stands in a branch that is taken when something went wrong. Its arguments are the code of the error and two
 numbers for the message, which has them in this order as `%lld` and `%.3g`, so that C++ can format it too. An error that
 a user raises has its own message, in the node, with any number of arguments.
+
+C++ formats them in `graphs/failure.hpp`. Errors of the compiler itself are raised at once, and are no operations.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Iteration spaces: what loops, comprehensions and unpacking go over, with static or dynamic length and items."""
+"""Iteration spaces: what loops, comprehensions and unpacking go over, with static or dynamic length and items.
+
+How a loop runs over one, unrolled or in the graph, is in `loops.py`; `itertools` is in `compiler/library/itertools.py`.
+"""
 
 from __future__ import annotations
 

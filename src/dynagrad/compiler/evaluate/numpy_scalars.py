@@ -3,6 +3,8 @@
 The graph has one kind of single number. The difference matters for sums of truth values, which are truth values in
 numpy and whole numbers in Python. So the graph is searched backward for an array. The state of a loop that is being
 made, and what a function of numpy makes of a Python float, count as Python's.
+
+What follows for an operator is in `operators.py`.
 """
 
 from __future__ import annotations

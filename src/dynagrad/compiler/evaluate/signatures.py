@@ -3,6 +3,9 @@
 Floats, numpy's floats and arrays are dynamic: leaves of the signature, inputs of the graph. Whole numbers, truth
 values, strings, None, functions and all other objects are static, and part of the signature. Tuples, lists, dicts and
 dataclasses are structures of these.
+
+What is compiled for a signature is kept by `compiler/versions.py`. In calls of machine code, `runtime/walking.py` takes
+structures apart natively; here they are described to it.
 """
 
 from __future__ import annotations

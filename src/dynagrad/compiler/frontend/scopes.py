@@ -3,6 +3,8 @@
 The front end asks three things: which variables some statements assign; which of them are live afterwards, and so part
 of the result of a choice or the state of a loop; and which are assigned after a nested function has captured them, and
 so are cells.
+
+What is made of the answers is for `statements.py` and `expressions.py`; what a variable holds is not known here.
 """
 
 from __future__ import annotations

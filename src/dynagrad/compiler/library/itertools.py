@@ -3,6 +3,8 @@
 Iterables have a static length, or an end that a static condition decides. What has an item at each index, such as
 `count` and `cycle`, is an `Iteration`: it may be endless, and loops of the graph may run over it. What drops or joins
 items is a tuple.
+
+`range`, `enumerate`, `zip` and `reversed` are iteration spaces themselves (`compiler/evaluate/iteration.py`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""Functions of numbers while a function is specialised: Python's built-in ones, and those of `math`."""
+"""Functions of numbers while a function is specialised: Python's built-in ones, and those of `math`.
+
+numpy's are in `compiler/numpy/calls.py`, operators in `compiler/evaluate/operators.py`; for functions that run eagerly,
+those of `math` are in `eager/names/math_names.py`.
+"""
 
 from __future__ import annotations
 

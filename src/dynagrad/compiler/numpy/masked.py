@@ -2,6 +2,8 @@
 
 A reduction runs over the whole array with its neutral element where the mask is false. Elements can be assigned to
 where the same mask chooses. All else would need their number, which is dynamic, and is refused.
+
+Elementwise operations on them, and the elements themselves, are in `compiler/evaluate/masks.py`.
 """
 
 from __future__ import annotations

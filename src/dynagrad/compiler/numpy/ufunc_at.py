@@ -1,4 +1,7 @@
-"""`np.add.at` and other `ufunc.at` while a function is specialised: unbuffered updates at indices that may repeat."""
+"""`np.add.at` and other `ufunc.at` while a function is specialised: unbuffered updates at indices that may repeat.
+
+Buffered ones, such as `x[index] += value`, are in `compiler/evaluate/arrays.py`.
+"""
 
 from __future__ import annotations
 

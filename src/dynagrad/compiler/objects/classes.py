@@ -1,4 +1,8 @@
-"""Calls of classes, methods and callable objects while a function is specialised; `super()` and `functools.partial`."""
+"""Calls of classes, methods and callable objects while a function is specialised; `super()` and `functools.partial`.
+
+What objects hold, and their attributes, are in `containers.py`; functions in Python are called by the specialiser
+itself.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Attributes and methods of arrays while a function is specialised; most methods are functions of numpy."""
+"""Attributes and methods of arrays while a function is specialised; most methods are functions of numpy.
+
+Those of lists, dicts and objects are in `containers.py`.
+"""
 
 from __future__ import annotations
 

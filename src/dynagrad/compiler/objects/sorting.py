@@ -2,6 +2,8 @@
 
 With static keys the order is static. With dynamic keys the graph computes it with `argsort`, and each number of an item
 is gathered by it, so the items must have one structure.
+
+`np.sort` and `np.argsort` are functions of numpy like others.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Linear functionals on functions inside compiled functions: `dg.Dual`, their sums and multiples, and pairings.
 
 They are the cotangents of functions. A functional is a host function of the kind "dual", and is called like others.
+Those that exist outside of compiled code, and `dg.Dual` itself, are in `eager/closures.py`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Jacobians inside compiled functions: a tangent for each input (`jacfwd`), or an adjoint for each output (`jacrev`).
 
-Up to `UNROLLED` columns are computed one by one, more by a loop of the graph.
+Up to `UNROLLED` columns are computed one by one, more by a loop of the graph. Those of functions that run eagerly are
+in `eager/verbs/jacobians.py`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
 """Elementwise operations with a parameter, such as an order or exponent; each is constructed on demand.
 
-`sinc(n)` is the n-th derivative of `np.sinc`. The derivatives of S(t) = sin(t) / t follow from the recurrence
-t S_n + n S_(n-1) = sin(t + n pi / 2), which is stable upwards for n < |t| and downwards (as Miller's algorithm) for
-larger n; each is used where it is stable. `scaled_root(p)` is the last step of a norm.
+`sinc(n)` is the n-th derivative of `np.sinc`. The derivatives of S(t) = sin(t) / t follow from the recurrence t S_n + n
+S_(n-1) = sin(t + n pi / 2), which is stable upwards for n < |t| and downwards (as Miller's algorithm) for larger n;
+each is used where it is stable. `scaled_root(p)` is the last step of a norm.
+
+Operations without one are in `scalars.py`.
 """
 
 from __future__ import annotations

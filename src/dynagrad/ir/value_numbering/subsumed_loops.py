@@ -3,6 +3,8 @@
 Derivatives make loops that compute the primal values again, together with tangents or with residuals. Two loops of a
 graph are compared: they must run equally often, and each state of the first must correspond to a state of the second
 with the same initial value and the same update under this correspondence. Then the second loop serves for both.
+
+States that are equal to each other within one loop are found in `congruent_states.py`.
 """
 
 from __future__ import annotations

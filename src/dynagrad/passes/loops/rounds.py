@@ -1,4 +1,4 @@
-"""What is known of a loop's rounds: words pushed and popped on each stack, whether rounds are independent.
+"""Facts about the rounds of a loop: words pushed and popped on each stack, whether rounds are independent.
 
 Loops are looked at here, not changed.
 """
