@@ -8,6 +8,9 @@ confusion (Manzyuk et al. 2019).
 As an input, in forward mode: the tangent of a function is a function (`paired`). In reverse mode: the cotangent of a
 function is a `Dual`, a linear functional on functions. A call of the function at x whose result has the adjoint c
 contributes the functional h -> <c, h(x)>; a result that is a function is such an input again, with a Dual as adjoint.
+
+Structures are taken apart by `pytree.py`, numbers by `splitting.py`; sums of functions are in `combinations.py`. Before
+a result is returned to a user, `unescaped`, `finite_choice` and `finite_pullback` check it.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 A pass is open while its verb runs; the tag of a function that a derivative returned is open during calls of it. A
 number of a closed pass in a result is an error of the user, who kept it. Here is also which line of the user's is
 running, for messages of errors.
+
+The numbers themselves are in `numbers.py`.
 """
 
 from __future__ import annotations

@@ -3,6 +3,10 @@
 Tuples (named ones too), lists, dicts, dataclasses and registered classes are nodes. Reals, arrays of reals and numbers
 with derivatives are leaves; functions are leaves of another kind. Integers, strings, None and all other objects in a
 structure are constants.
+
+Other structures have walks of their own: values of the specialiser, which have identities and nodes in them
+(`compiler/evaluate/joins.py`), and arguments of compiled functions, which may hold nothing else
+(`compiler/evaluate/signatures.py`). Values become one vector in `ir/ops/ravelling.py`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The functions of `dynagrad.math`: those of Python's `math`, on numbers with derivatives too.
 
 On floats they are Python's own. On a number with derivatives Python's function computes the value, so that values and
-errors are the same; the derivative is that of the function of numpy or of this package in the tables here. Compiled
-functions use these tables too.
+errors are the same; the derivative is that of the function of numpy or of this package in the tables here. No
+derivative is declared here. Compiled functions use these tables too (`compiler/library/math.py`).
 """
 
 from __future__ import annotations

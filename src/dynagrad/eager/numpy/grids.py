@@ -1,4 +1,7 @@
-"""Handlers of numpy's functions that make ranges, grids and tables of powers; their ends may carry derivatives."""
+"""Handlers of numpy's functions that make ranges, grids and tables of powers; their ends may carry derivatives.
+
+Handlers that arrange what is there, such as that of `tile`, are in `arranging.py`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Handlers of numpy's products and of `np.linalg`."""
+"""Handlers of numpy's products and of `np.linalg`.
+
+Inverses and decompositions are operations of `ir/ops/matrices.py`, with their derivatives; least squares are in
+`fitting.py`.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 The derivative of an order statistic is that of the elements it is computed from; at ties, of those that a stable sort
 puts there.
+
+Extrema, sums and means are in `reductions.py`.
 """
 
 from __future__ import annotations

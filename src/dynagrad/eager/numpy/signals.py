@@ -1,6 +1,8 @@
 """Handlers of numpy's functions on samples: convolutions, windows, interpolation, differences and integrals.
 
 Which interval of an interpolation a point lies in is piecewise constant.
+
+Sliding windows and convolutions are operations of `ir/ops/windows.py`.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 The counts of a histogram are piecewise constant in the data and linear in the weights; its edges depend on the extrema
 of the data where numpy takes them from there.
+
+Means and variances are in `reductions.py`, quantiles in `quantiles.py`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Checks derivatives: forward and reverse mode against extrapolated finite differences (Ridders 1982)."""
+"""Checks derivatives: forward and reverse mode against extrapolated finite differences (Ridders 1982).
+
+The verbs are called as users call them; nothing here knows how they compute.
+"""
 
 from __future__ import annotations
 

@@ -5,6 +5,8 @@ reaches it, steps are processed from the last to the first in strides, each as m
 state before a stride is recomputed from the nearest snapshot, its steps are recorded, swept and dropped. The schedule
 is that of revolve: c snapshots and r recomputations are enough for binomial(c + r, c) strides (Griewank and Walther
 2000, "Algorithm 799: revolve").
+
+In compiled functions, `autodiff/rematerialisation.py` does the same to a loop of the graph.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 A function with a rule becomes an operation. One rule is enough for both modes, since a derivative is a linear map: the
 other mode is its transpose, which is computed as the pullback of the rule in its tangents (or its cotangent).
+
+In compiled functions they are traced by `compiler/transforms/custom_rule.py`.
 """
 
 from __future__ import annotations
