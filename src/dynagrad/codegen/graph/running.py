@@ -1,4 +1,7 @@
-"""Compiles, loads and runs graphs; computes in Python the operations that native code calls back for."""
+"""Compiles, loads and runs graphs; computes in Python the operations that native code calls back for.
+
+The source is written by `emit.py`; `native.py` puts all of this off until a graph is called.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 `RUNTIME` and `HEADERS` have the functions by family of `Operation.code`. Other operations call back into Python, which
 computes them on the arrays in memory: slow, but right.
+
+Which function computes a family is in `calls/`, and what it does in `runtime/include/dynagrad/graphs`.
 """
 
 from __future__ import annotations

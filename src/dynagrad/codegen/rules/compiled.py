@@ -1,4 +1,7 @@
-"""From a plan to running code: its C++ source, the library from the compiler or the cache, and the engine over it."""
+"""From a plan to running code: its C++ source, the library from the compiler or the cache, and the engine over it.
+
+What the source says is for `program.py`; how it is compiled and kept is for `runtime/compiling/`.
+"""
 
 from __future__ import annotations
 

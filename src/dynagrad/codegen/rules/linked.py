@@ -1,6 +1,7 @@
 """Objects that are compiled once and linked with generated classes: the runtime, its templates, solvers of components.
 
-An object is identified by its source; see `dynagrad/linked.hpp`.
+An object is identified by its source; see `dynagrad/linked.hpp`. How they are compiled and kept is for
+`runtime/compiling/`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Agenda policies as C++: priorities, declared or by default, pruning and beams."""
+"""Agenda policies as C++: priorities, declared or by default, pruning and beams.
+
+The agendas themselves are C++ (`agenda.hpp`), and which one a stage has was settled in `plan/strategy.py`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""`generate`: the C++ source of a plan, one class put together from the writers of the other files."""
+"""`generate`: the C++ source of a plan, one class put together from the writers of the other files.
+
+Here is the order of the parts, and no statement of any algorithm. It is compiled in `compiled.py`; a header for C++
+users is put together by `header/program.py`.
+"""
 
 from __future__ import annotations
 

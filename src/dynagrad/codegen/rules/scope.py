@@ -1,4 +1,7 @@
-"""Names and slots of constants in a class (`Names`), and terms matched, built and compared as C++ (`RuleScope`)."""
+"""Names and slots of constants in a class (`Names`), and terms matched, built and compared as C++ (`RuleScope`).
+
+Nothing is looked up or joined here: `statements.py` does, with the scopes of this file.
+"""
 
 from __future__ import annotations
 

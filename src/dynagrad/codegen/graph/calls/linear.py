@@ -1,7 +1,7 @@
 """Calls for linear algebra: which function of which header, with which sizes.
 
 A rule gives a C++ statement, a `Status`, or None for a case that is left to Python: stacks of matrices that broadcast
-in both operands.
+in both operands. The loops themselves are C++ (`graphs/products.hpp`, `graphs/factors.hpp`, `graphs/determinants.hpp`).
 """
 
 from __future__ import annotations

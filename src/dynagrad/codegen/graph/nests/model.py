@@ -3,6 +3,9 @@
 A nest has perfectly nested loops. What is computed has a level: the number of loops around it. At level n, `before`
 stands at the beginning of the n-th loop's body (at 0 before all loops) and `after` at its end; `stores` are the body of
 the innermost loop, after everything that a round reads.
+
+Nothing is decided or written here: nests are made by `build.py`, changed by `collapse.py` and `chunks.py`, and become
+text in `write.py`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The terms, axioms and weights of a program's text as constant C++ arrays, which `interface/base.hpp` reads."""
+"""The terms, axioms and weights of a program's text as constant C++ arrays, which `interface/base.hpp` reads.
+
+Facts that users give are none of this: they come in through the interface.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Joins of a whole row of drivers on the way back: each driver and each factor gets the adjoint of its update.
 
-Those of drivers are added to `updates`, one for each bit of `cells`.
+Those of drivers are added to `updates`, one for each bit of `cells`. The order in which pops are undone is in
+`undo.py`.
 """
 
 from __future__ import annotations

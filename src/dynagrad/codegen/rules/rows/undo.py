@@ -1,4 +1,7 @@
-"""Pops of a row are undone together, where some of the joins that they drove are those of a whole row."""
+"""Pops of a row are undone together, where some of the joins that they drove are those of a whole row.
+
+Pops one by one are undone in `codegen/rules/backward/sweep.py`.
+"""
 
 from __future__ import annotations
 
