@@ -1,6 +1,7 @@
 """The procedures that every DVL program has: a table of names, numbers of arguments, and functions of Python.
 
-Those that call procedures are written in DVL, in `prelude.dvl`.
+Those that call procedures are written in DVL, in `prelude.dvl`. What they do in compiled programs is in
+`compiling/builtins.py`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How values are printed, and whether a value is what a program says that it is. Nothing is computed here."""
+"""Values of DVL printed, and compared with what a program says that they are. Nothing is computed here."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What a DVL program computes with besides numbers: symbols, pairs, tags, and the class of procedures.
+"""The data of DVL besides numbers: symbols, pairs, tags, and the class of procedures.
 
-A pair is a Python tuple of two, the empty list is `()`, a number is one of `eager/numbers.py`. Nothing is
-computed here.
+A pair is a Python tuple of two, the empty list is `()`, a number is one of `eager/numbers.py`. Nothing is computed
+here.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The procedures that are written in DVL: those of every program, and those that the compiler calls."""
+"""The procedures that are written in DVL: those of every program, and those that the compiler calls.
+
+Here they are only read and lowered: what they do is said in `prelude.dvl` and `vectors.dvl`.
+"""
 
 from __future__ import annotations
 

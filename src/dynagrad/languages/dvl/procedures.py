@@ -1,4 +1,4 @@
-"""What can be called while a program runs, and the trampoline that calls it.
+"""Procedures of a running program, and the trampoline that calls them.
 
 A call is a pair of a procedure and its argument; calls that return are frames on a stack of our own, so a tail call
 takes no room, and no depth of calls is too much for Python. A frame is a function and what it holds: it gets the value

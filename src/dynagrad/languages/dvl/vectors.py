@@ -2,6 +2,8 @@
 
 What a sum of functions is, the one who computes says: `functions` makes it, of the name of the operation and its
 arguments. The evaluator has procedures there, the compiler functions of its own.
+
+Derivatives are not known here: numbers bring theirs.
 """
 
 from __future__ import annotations

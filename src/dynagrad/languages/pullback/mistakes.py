@@ -1,4 +1,4 @@
-"""What is said of a text that is no term: what stands where, and what should stand there. No term is made here."""
+"""Messages of syntax errors: what stands where in a text, and what should stand there. No term is made here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Terms whose bound variables all have names of their own, and names that nobody has."""
+"""Terms whose bound variables all have names of their own, and names that nobody has.
+
+What is free in a term, and when two are α-equal, is in `terms.py`.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""What the builtins of DVL do as a program is specialised; how one comes to that is in `program.py`.
+"""The builtins of DVL as a program is specialised: what each does with values of which some are not known.
 
-Pairs are tuples and vanish, as closures and tags do, arithmetic becomes operations of the graph.
+Pairs are tuples and vanish, as closures and tags do, arithmetic becomes operations of the graph. How the specialiser
+comes to them is in `program.py`.
 """
 
 from __future__ import annotations

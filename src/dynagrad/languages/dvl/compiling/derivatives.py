@@ -1,4 +1,7 @@
-"""`derivative` and `gradient-r` as a program is specialised, by `compiler/transforms`, or with tags of the run."""
+"""`derivative` and `gradient-r` as a program is specialised, by `compiler/transforms`, or with tags of the run.
+
+How a graph is differentiated is for `autodiff/`; how a running program is, for `procedures.py`.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Numbers, functions and vectors of DVL as a program is specialised.
 
 A number is a float, a node, a number on the heap, or a bundle whose tag the program made itself. Pairs are tuples.
+Values whose kind the run decides are in `unions.py`.
 """
 
 from __future__ import annotations

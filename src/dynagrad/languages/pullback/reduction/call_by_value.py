@@ -1,7 +1,7 @@
 """Evaluation by call-by-value contexts, from left to right: rules 1 to 4, sums, and duals that are applied.
 
 Substitutions are environments, so a binding costs the same however long the term is. What cannot be reduced, because a
-free variable stands in its way, gets a name.
+free variable stands in its way, gets a name. Rules 7 and 8, which reduce pullbacks, are in `pullbacks.py`.
 """
 
 from __future__ import annotations

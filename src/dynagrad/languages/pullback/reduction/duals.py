@@ -1,4 +1,7 @@
-"""Duals as values: added up, taken apart, scaled, read as coefficients, and put together for what a pattern binds."""
+"""Duals as values: added up, taken apart, scaled, read as coefficients, and put together for what a pattern binds.
+
+How a dual is found for each elementary term is in `rules.py` and `transpose.py`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What the parts of the machine share: its state, the steps it leaves, the names it gives, and what each part is asked.
+"""The state of the abstract machine, which its parts share: steps, names, and an abstract method for what each part is
+asked.
 
 No rule is here, but for A. `call_by_value.py` evaluates, `pullbacks.py` has the forward phase, `premises.py` the
 Jacobians of bodies, `transpose.py` the reverse phase and `duals.py` what it computes with; each calls the others by

@@ -5,6 +5,8 @@ applied with the values that it binds (19b), and a pullback with names for all t
 comes out can be differentiated once more. Where a name for a function stands in the way, the Jacobian is deferred: its
 dual is found in the reverse phase, when it is known what its value was applied to. Reals can always have names. A
 function on which a deferred pullback depends is moved along a tangent instead: its dual is left unread.
+
+The rules that ask are in `rules.py`.
 """
 
 from __future__ import annotations

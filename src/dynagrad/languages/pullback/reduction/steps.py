@@ -1,4 +1,4 @@
-"""What reduction leaves behind: a tree of steps, made as it is looked at.
+"""The tree of steps of a reduction, made as it is looked at.
 
 A step has the number of its rule, the redex and what it becomes, and the steps of its premises. The terms of a step are
 made when they are asked for. How they look is in `stepper.py`.

@@ -1,4 +1,7 @@
-"""Tuples as terms, as patterns and as coefficients: pairs that are nested to the right."""
+"""Tuples as terms, as patterns and as coefficients: pairs that are nested to the right.
+
+Trees of Python's own tuples, which values are made of, are in `trees.py`.
+"""
 
 from __future__ import annotations
 
