@@ -1,4 +1,8 @@
-"""`Model`: a program that learns, for its users; and `fit`, `load_model`."""
+"""`Model`, a program that learns: what users call to train it, to score data, to predict; and `fit`, `load_model`.
+
+Here what they give is checked and handed on: what is trained is a `specification.py`, a training run is in `fit.py`,
+and models in files are in `storage/models.py`.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 `Dirichlet` is of the probabilities of a distribution, and for EM a pseudo-count of each; the others are of free
 parameters. Constants of densities are left out.
+
+What is made large of the data is in `objectives/`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""A training problem: a specification, data, workers, and what is done about examples that fail."""
+"""A training problem: a specification, data, workers, and what is done about examples that fail.
+
+What is evaluated is a `specification.py`, who works it out `workers.py`; how parameters are improved is for `methods/`.
+"""
 
 from __future__ import annotations
 

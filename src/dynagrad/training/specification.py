@@ -1,4 +1,4 @@
-"""What is trained: a program, its parametrisations, priors and an objective, as one immutable value.
+"""`Specification`, what is trained: a program, its parametrisations, priors and an objective, as one immutable value.
 
 It maps parameters (`Theta`) to a program with weights, and a pass over data to the objective and its gradient by the
 parameters. How parameters are improved is for `methods/`.

@@ -1,4 +1,8 @@
-"""What a method tells of each of its steps, and what it is told in return."""
+"""`TrainingStep`, which a method hands to its observer after each step, and `Trace`, for what only grows.
+
+Which steps there are is for `methods/`, what becomes of them for `fit.py`; what users read of them is in
+`reports/records.py`.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 Sums have a fixed order: examples in a shard, then shards. So they are the same to the last bit, however many workers
 there are.
+
+They are worked out by `objectives/`, and pulled back to free parameters by `specification.py`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Who works out the totals of shards: threads of this process, or an executor with processes or machines.
+"""Workers, which evaluate shards: threads of this process, or an executor with processes or machines.
 
 Shards are fixed by the numbers of examples, and their totals come in their order; so what is added up is the same for
 any number of workers. What a worker needs of the model is sent once, the weights of now once a pass, and with each

@@ -1,4 +1,7 @@
-"""Examples from tables that have all of them, told apart by a column."""
+"""Examples from tables that have all of them, told apart by a column.
+
+Facts of all examples alike are given to the model; files of examples are read by `training/examples.py`.
+"""
 
 from __future__ import annotations
 

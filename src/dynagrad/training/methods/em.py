@@ -4,6 +4,8 @@ The E step is a pass over the data, whose gradient by log weights is the expecte
 takes relative frequencies of the counts, with those of the prior. Dempster, Laird and Rubin 1977; Liang and Klein 2009,
 "Online EM for unsupervised models", for the stepwise one; Neal and Hinton 1998 for the incremental one; Kurihara and
 Sato 2006 for the variational one; Ueda and Nakano 1998 for annealing.
+
+Counts come from `problem.py`; gradient methods, which need no best parameters in closed form, are in the other files.
 """
 
 from __future__ import annotations

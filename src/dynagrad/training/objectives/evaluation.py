@@ -2,6 +2,9 @@
 
 A `Task` has a bound program with the weights of now, and says what is asked; `Scores` are the goals of a shard, with
 the gradient of their sum by the log weights of parameters.
+
+Which number of them is made large is in the files beside this one; how parameters give weights is in
+`training/parameters/`.
 """
 
 from __future__ import annotations

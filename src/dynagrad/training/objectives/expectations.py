@@ -1,6 +1,8 @@
 """Objectives that are expectations over derivations: expected loss, and entropy.
 
 Each is a derivative of log Z along a direction, and its gradient a product with a Hessian.
+
+Expectations under the derivations of one item are in `forests/sums/expectations.py`.
 """
 
 from __future__ import annotations

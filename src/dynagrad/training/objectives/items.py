@@ -1,4 +1,7 @@
-"""Any differentiable function of the values of items."""
+"""Objectives that users write: any differentiable function of the values of items.
+
+Likelihoods, risk and entropy are in `likelihood.py` and `expectations.py`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The likelihood, of all derivations or of the best, and the conditional likelihood with its large-margin kin."""
+"""The likelihood, of all derivations or of the best, and the conditional likelihood with its large-margin kin.
+
+Priors are no part of them; they are in `training/priors.py`.
+"""
 
 from __future__ import annotations
 

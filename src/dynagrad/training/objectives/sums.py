@@ -1,4 +1,4 @@
-"""Sums of objectives."""
+"""Sums of objectives, each times a number."""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The groups that a program declares: `:- distribution rewrite(X,...) given X.`"""
+"""The groups that a program declares: `:- distribution rewrite(X,...) given X.`
+
+Other groups come as a function of rows (`groups.py`); whether a declaration means something is checked in
+`rules/checks/declarations.py`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Weights that any differentiable function of a user gives, and its derivatives by the calculus of the package."""
+"""Weights that any differentiable function of a user gives, and its derivatives by the calculus of the package.
+
+Here are only calls of `dg.vjp` and its kin; for modules of PyTorch there is `network.py`.
+"""
 
 from __future__ import annotations
 

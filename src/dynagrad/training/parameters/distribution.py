@@ -1,4 +1,7 @@
-"""Probabilities that sum to one in groups: free log weights, normalised as they are used (softmax)."""
+"""Probabilities that sum to one in groups: free log weights, normalised as they are used (softmax).
+
+Which rows sum to one together is for `groups.py`; priors on them are in `training/priors.py`.
+"""
 
 from __future__ import annotations
 

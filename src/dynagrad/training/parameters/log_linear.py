@@ -1,4 +1,8 @@
-"""Weights that are log-linear in features: free ones, or normalised in groups (maximum entropy)."""
+"""Weights that are log-linear in features: free ones, or normalised in groups (maximum entropy).
+
+Which rows are normalised together is for `groups.py`; iterative scaling of the weights is in
+`training/methods/scaling.py`.
+"""
 
 from __future__ import annotations
 

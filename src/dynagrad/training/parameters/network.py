@@ -1,4 +1,7 @@
-"""Weights that a module of PyTorch gives, such as a neural network. PyTorch is imported when one is made."""
+"""Weights that a module of PyTorch gives, such as a neural network, and their derivatives by PyTorch.
+
+PyTorch is imported when one is made. PyTorch's optimisers are in `training/methods/stochastic.py`.
+"""
 
 from __future__ import annotations
 

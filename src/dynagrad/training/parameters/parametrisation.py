@@ -1,4 +1,7 @@
-"""What a parametrisation is: a differentiable map from free parameters to the log weights of rows."""
+"""`Parametrisation`: a differentiable map from free parameters to the log weights of rows, and its derivatives.
+
+Each kind of it is a file beside this one.
+"""
 
 from __future__ import annotations
 

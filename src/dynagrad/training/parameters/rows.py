@@ -1,4 +1,7 @@
-"""The facts whose weights are parameters: rows of several predicates, one after another."""
+"""The facts whose weights are parameters: rows of several predicates, one after another.
+
+How their weights depend on parameters is for the parametrisations.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The log of a training run: its records in a file as they are made."""
+"""The log of a training run: its records in a file as they are made.
+
+What a record says, and how it is written as a line, is in `records.py`; checkpoints are in `training/storage/`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The progress bar of training, drawn with rich on standard error."""
+"""The progress bar of training, drawn with rich on standard error.
+
+When a step is shown is decided by `training/fit.py`; the bar of a chart's run is in `charts/progress.py`.
+"""
 
 from __future__ import annotations
 

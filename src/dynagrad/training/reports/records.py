@@ -1,4 +1,7 @@
-"""What a training run was: a record for each of its steps, why it ended, and tables and pictures of these."""
+"""The history of a training run: a record for each of its steps, why it ended, and tables and pictures of these.
+
+Files that grow while a run goes on are in `logs.py`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Files and folders that are replaced as a whole: each is new, or as it was before, whatever happens in between."""
+"""Files and folders that are replaced as a whole: each is new, or as it was before, whatever happens in between.
+
+What is in them is for `models.py` and `checkpoint.py`.
+"""
 
 from __future__ import annotations
 
