@@ -9,7 +9,6 @@ The numbers themselves are in `numbers.py`.
 
 from __future__ import annotations
 
-import gc
 import itertools
 import linecache
 import os
@@ -31,8 +30,6 @@ _OURS = tuple(os.path.join(_PACKAGE, part) + os.sep for part in ("eager", "compi
 _lock = renewed(threading.RLock())
 _open: dict[int, int] = {}
 _inside: ContextVar[tuple[Any, ...]] = ContextVar("_inside", default=())
-_taping = 0
-_collected = False
 
 
 class opened:
@@ -161,22 +158,3 @@ def _locate(error: object, trace: TracebackType | None) -> None:
 
 
 _LOCATED = (Error, NotDifferentiable, NotConverged)
-
-
-class taping:
-    """A context that pauses Python's garbage collector, which would traverse a growing tape again and again."""
-
-    def __enter__(self) -> None:
-        global _taping, _collected
-        with _lock:
-            if not _taping:
-                _collected = gc.isenabled()
-                gc.disable()
-            _taping += 1
-
-    def __exit__(self, *_: object) -> None:
-        global _taping
-        with _lock:
-            _taping -= 1
-            if not _taping and _collected:
-                gc.enable()

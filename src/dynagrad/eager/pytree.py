@@ -27,6 +27,7 @@ from ..errors import Error, shown
 from ..ir import Node
 from ..ir.operation import Operation, apply
 from ..ir.ops import scalars as ops
+from ..ir.ops.ravelling import unravel
 from .combinations import Combination
 from .kinds import LIFTS, is_complex, plain, shape_of
 from .numbers import Number
@@ -341,6 +342,16 @@ def leaves(x: Any) -> Iterator[Any]:
                 yield from leaves(part)
     elif is_function(x):
         yield x
+
+
+def unravelled(x: Any, vector: Any) -> Any:
+    """A structure like x, with the numbers of a vector in place of its reals.
+
+    >>> unravelled((1.0, {"a": np.zeros(2)}), np.array([1.0, 2.0, 3.0]))
+    (1.0, {'a': array([2., 3.])})
+    """
+    numbers = iter(unravel(vector, [shape_of(leaf) for leaf in leaves(x)]))
+    return transform(x, lambda _: next(numbers))
 
 
 def _described(x: Any) -> str:

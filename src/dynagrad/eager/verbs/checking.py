@@ -16,10 +16,9 @@ import numpy as np
 from ...arguments import whole_number
 from ...calls import strict_options
 from ...errors import Error, shown
-from ...ir.ops.arrays import shape_of
-from ...ir.ops.ravelling import ravel, size, unravel
+from ...ir.ops.ravelling import ravel, size
 from ..kinds import plain, real_part
-from ..pytree import float_of, is_function, leaves, of_result, transform
+from ..pytree import float_of, is_function, leaves, of_result, unravelled
 from .gradients import argument, jvp, own, vjp
 
 Function = Callable[..., Any]
@@ -105,8 +104,8 @@ def _check(
                     place, found[i][j], float(slopes[i, j]), float(errors[i, j]), tolerance, float(np.abs(c) @ sizes)
                 )
     if order > 1:
-        along = _structured(inputs, random.standard_normal(sum(map(size, leaves(inputs)))))
-        by = _structured(value, random.standard_normal(sum(map(size, leaves(value)))))
+        along = unravelled(inputs, random.standard_normal(sum(map(size, leaves(inputs)))))
+        by = unravelled(value, random.standard_normal(sum(map(size, leaves(value)))))
         for mode in modes:
             derivative = _DERIVATIVES[mode](f, along, by)
             _check(derivative, inputs, order - 1, modes, tolerance, f" over {mode}{over}", random)
@@ -170,26 +169,20 @@ def _result_names(value: Any) -> list[str]:
 # -- derivatives in both modes -----------------------------------------------------------------------------------------
 
 
-def _structured(x: Any, vector: Any) -> Any:
-    """A vector, unravelled to the structure of x."""
-    parts = iter(unravel(vector, [shape_of(leaf) for leaf in leaves(x)]))
-    return transform(x, lambda _: next(parts))
-
-
 def _vector(x: Any) -> Any:
     return ravel([real_part(plain(leaf)) for leaf in leaves(x)])
 
 
 def _forward_table(f: Function, inputs: Any, value: Any, directions: Any, covectors: Any) -> list[list[float]]:
 
-    pushed = [_vector(jvp(f, inputs, _structured(inputs, u))[1]) for u in directions]
+    pushed = [_vector(jvp(f, inputs, unravelled(inputs, u))[1]) for u in directions]
     return [[float(c @ d) for c in covectors] for d in pushed]
 
 
 def _reverse_table(f: Function, inputs: Any, value: Any, directions: Any, covectors: Any) -> list[list[float]]:
 
     back = vjp(f, *inputs)[1]
-    pulled = [_vector(back(_structured(value, c))) for c in covectors]
+    pulled = [_vector(back(unravelled(value, c))) for c in covectors]
     return [[float(u @ d) for d in pulled] for u in directions]
 
 
@@ -226,7 +219,7 @@ def _differences(f: Function, inputs: Any, u: Any, value: Any) -> tuple[Any, Any
         """The central difference with step h; None where the function is not defined, or its result changes shape."""
         try:
             with np.errstate(all="ignore"):
-                ahead, behind = (_vector(_value(f, _structured(inputs, x + s * u))) for s in (h, -h))
+                ahead, behind = (_vector(_value(f, unravelled(inputs, x + s * u))) for s in (h, -h))
                 fits = ahead.shape == behind.shape == (width,)
                 change = ahead - behind if fits else math.nan
         except (Error, ArithmeticError, ValueError, IndexError):

@@ -32,10 +32,10 @@ from ..closures import Entry
 from ..copies import kept
 from ..kinds import fresh, plain, real_part
 from ..numbers import Number, Tape, TapeCell
-from ..perturbations import inside, located, opened, sealed, taping
+from ..perturbations import inside, located, opened, sealed
 from ..pytree import leaves, transform
 from ..sweep import plus, sweep
-from ..tape import Recorded
+from ..tape import Recorded, taping
 
 Step = Callable[[Any], Any]
 Piece = tuple[int, int, int, Any]  # (a, b, snapshots, state): strides a to b, the snapshots for them, the state at a

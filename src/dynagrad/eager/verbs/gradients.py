@@ -39,9 +39,10 @@ from ..copies import kept
 from ..kinds import fresh, plain, real_part, shape_of, zero_like
 from ..masks import Masks
 from ..numbers import Bundle, Tape, TapeCell
-from ..perturbations import opened, place, taping
+from ..perturbations import opened, place
 from ..pytree import is_exact, is_function, is_real, leaves, no_hidden_numbers, parts, together, transform
 from ..sweep import sweep
+from ..tape import taping
 from ..taylor import derivative_n
 from .returned import calls_differentiated, calls_undifferentiated, snapshot
 
