@@ -23,9 +23,11 @@ from ...facts.table import Table, make_table
 from ...facts.terms import item_text
 from ...rules.checks.report import nearest
 from ...semirings import Scale
+from ..binding.context import ProgramContext
 from ..binding.decoding import code, place_text
 from ..binding.loading import Prepared, jet_words
 from ..ends import End, check_backward, first_going_backward, use_log
+from ..lookup import find, place_of, table_of
 from ..replay import Replay
 
 Array = npt.NDArray[Any]
@@ -209,13 +211,11 @@ class Gradient(Mapping[str, Table]):
         self,
         request: GradientRequest,
         value: Any,
-        locate: Callable[[Any], tuple[str, list[int] | None]],
-        items: Callable[[Prepared, str, Any, Array], Table],
         counts: float | None = None,
         stop: Stop | None = None,
         keep: Callable[[Gradient], tuple[Any, ...]] | None = None,
     ) -> None:
-        self._request, self._locate, self._items, self._keep = request, locate, items, keep
+        self._request, self._keep = request, keep
         self._counts = counts  # the value of the goal, where these are expected counts in `real`
         self._pops = request.prepared.chart.report.pops
         self._tables: dict[str, Table] = {}
@@ -281,7 +281,7 @@ class Gradient(Mapping[str, Table]):
         numbers = _finite(prepared, key, codes, words.view(np.float64))
         if self._counts is not None:  # of `real`
             numbers = numbers * held.view(np.float64) / self._counts
-        return self._items(prepared, key, codes, numbers)
+        return table_of(self._request.replay.facts.context, prepared, key, codes, numbers.view(np.uint64))
 
     def __reduce__(self) -> tuple[Any, ...]:
         assert self._keep is not None
@@ -298,7 +298,7 @@ class Gradient(Mapping[str, Table]):
         """
         self._check_current()
         scale = self._request.replay.scale
-        key, codes = self._locate(item)
+        key, codes = place_of(self._request.replay.facts.context, self._request.prepared, item)
         words = self._request.item(key, codes)
         if words is None or codes is None:
             return (0.0, scale.zero[1]) if scale.shape == "expectation" else 0.0
@@ -352,14 +352,11 @@ class Tangents:
 
     def __init__(
         self,
-        scale: Scale,
+        context: ProgramContext,
         prepared: Prepared,
-        locate: Callable[[Any], tuple[str, list[int] | None]],
-        query: Callable[[Any, Callable[[str], tuple[npt.NDArray[np.int32], Words]]], Table],
         keep: Callable[[Tangents], tuple[Any, ...]],
     ) -> None:
-        self._scale, self._prepared, self._locate, self._query = scale, prepared, locate, query
-        self._keep = keep
+        self._context, self._prepared, self._keep = context, prepared, keep
 
     def __reduce__(self) -> tuple[Any, ...]:
         return self._keep(self)
@@ -377,8 +374,8 @@ class Tangents:
     @public
     def __getitem__(self, item: Any) -> Any:
         """The tangent of an item; zero where it was not derived."""
-        scale = self._scale
-        key, codes = self._locate(item)
+        scale = self._context.scale
+        key, codes = place_of(self._context, self._prepared, item)
         table = self._prepared.compiled.plan.tables.get(key)
         words = None
         if table is not None and codes is not None:
@@ -392,11 +389,11 @@ class Tangents:
     @public
     def query(self, pattern: Any) -> Table:
         """The tangents of all items that match a pattern, as `chart.query` finds them."""
-        return self._query(pattern, self._read)
+        return find(self._context, self._prepared, pattern, self._read)
 
     def _read(self, key: str) -> tuple[npt.NDArray[np.int32], Words]:
-        table = self._prepared.compiled.plan.tables[key]
-        codes, words = self._prepared.chart.items(table.number, table.arity, 2 * self._scale.width)
-        tangents = np.ascontiguousarray(words[:, self._scale.width :])
+        table, width = self._prepared.compiled.plan.tables[key], self._context.scale.width
+        codes, words = self._prepared.chart.items(table.number, table.arity, 2 * width)
+        tangents = np.ascontiguousarray(words[:, width:])
         _finite(self._prepared, key, codes, tangents.view(np.float64), "derivative of")
         return codes, tangents

@@ -24,7 +24,7 @@ from ...plan.right_sides import numbers
 from ...rules.semirings import COUNT, ENTROPY, MARGINAL, OUTSIDE, SEMIRINGS
 from ..binding.context import ProgramContext
 from ..binding.loading import Directions
-from ..lookup import find, place_of, table_of, value_of, words_at, words_of, zero_of
+from ..lookup import place_of, value_of, words_at, words_of, zero_of
 from ..replay import differentiable
 from ..run import Run
 from .detached import kept_gradient, kept_tangents
@@ -67,8 +67,6 @@ def gradient(ran: FinishedRun, items: Sequence[tuple[Any, Any]], counts: float |
     return Gradient(
         request,
         value,
-        lambda item: place_of(context, request.prepared, item),
-        lambda prepared, key, codes, numbers: table_of(context, prepared, key, codes, numbers.view(np.uint64)),
         counts,
         ran.stop,
         lambda gradient: kept_gradient(gradient, context, request.prepared),
@@ -107,13 +105,7 @@ def tangents(ran: FinishedRun, direction: Any) -> Tangents:
     replay = ran.run.replay()
     given = read_directions(replay, ran.run.ready(), direction)
     prepared = replay.rerun(False, Directions((given,), (None,)), stop=ran.stop)
-    return Tangents(
-        replay.scale,
-        prepared,
-        lambda item: place_of(ran.context, prepared, item),
-        lambda pattern, items: find(ran.context, prepared, pattern, items),
-        lambda tangents: kept_tangents(tangents, ran.context, prepared),
-    )
+    return Tangents(ran.context, prepared, lambda tangents: kept_tangents(tangents, ran.context, prepared))
 
 
 def _request(ran: FinishedRun, items: Sequence[tuple[Any, Any]], *, whole: bool = False) -> GradientRequest:
