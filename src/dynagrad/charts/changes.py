@@ -14,11 +14,10 @@ from collections.abc import Collection, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from ..codegen.rules.compiled import STATUS, Settings
 from ..facts.relation import Relation, matching, take
 from ..plan.model import Plan
 from ..rules.syntax import Negation
-from ..runtime.engine import Change
+from ..runtime.engine import STATUS, Change, Settings
 from .binding.context import ProgramContext
 from .binding.database import Database
 from .binding.decoding import decode

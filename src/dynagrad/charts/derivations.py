@@ -15,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arguments import real_number, whole_number
-from ..codegen.rules.compiled import Settings, Stop
 from ..codegen.rules.forest.collecting import merged
 from ..errors import Error, NotConverged, QueryError, RoomError
 from ..facts.relation import take
@@ -35,7 +34,8 @@ from ..plan.right_sides import numbers, to_node
 from ..rules.normal import NormalRule
 from ..rules.show import show
 from ..rules.syntax import AntecedentValue, Application, Expression, ItemValue, Numeral, Side, Source
-from ..runtime.engine import Collecting
+from ..runtime.engine import Collecting, Settings
+from ..runtime.library import Stop
 from . import lookup
 from .binding.decoding import column, place_text, ranks
 from .binding.loading import Prepared, coded

@@ -10,11 +10,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..codegen.rules.compiled import Failure, out_of_memory
 from ..codegen.rules.solving.convergence import QUIET
 from ..errors import Error, NotConverged, ProgramError, RoomError, ValueRangeError, cut, warn
 from ..ir import Node
 from ..ir.interpret import evaluate
+from ..runtime.engine import Failure, out_of_memory
 from ..semirings import Scale
 from .binding.decoding import place_text, reported
 from .binding.loading import Prepared
@@ -22,7 +22,7 @@ from .binding.loading import Prepared
 
 @dataclass(frozen=True)
 class End:
-    """How a run ended: a name of `codegen.rules.compiled.STATUS`, and the chart to say more about it."""
+    """How a run ended: a name of `STATUS` in `runtime/engine.py`, and the chart to say more about it."""
 
     status: str
     prepared: Prepared

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..codegen.rules.compiled import Settings, Stop
 from ..errors import Error, QueryError, shown
+from ..runtime.engine import Settings
+from ..runtime.library import Stop
 from .machine import memory
 
 MAX_ITEMS = 200_000_000

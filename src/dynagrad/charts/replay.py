@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from ..codegen.rules.compiled import STATUS, Settings, Stop
 from ..errors import Error, NotDifferentiable
 from ..plan.model import Derivatives
 from ..rules.semirings import SEMIRINGS
+from ..runtime.engine import STATUS, Settings
+from ..runtime.library import Stop
 from ..semirings import Scale
 from .binding.database import Database
 from .binding.decoding import reported_item

@@ -15,11 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ..codegen.rules.backward.resting import resting
-from ..codegen.rules.compiled import STATUS, Stop
 from ..errors import Error, NotConverged, QueryError, RoomError, shown
 from ..facts.relation import Relation
 from ..plan.model import Derivatives
 from ..rules.syntax import Item
+from ..runtime.engine import STATUS
+from ..runtime.library import Stop
 from . import lookup
 from .binding.context import ProgramContext
 from .binding.database import Database

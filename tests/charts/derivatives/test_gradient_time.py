@@ -14,7 +14,7 @@ import dynagrad as dg
 from dynagrad.charts.chart import run_of
 from dynagrad.charts.derivatives import queries
 from dynagrad.charts.limits import Limits
-from dynagrad.codegen.rules.compiled import Stop
+from dynagrad.runtime.library import Stop
 from interrupts import ctrl_c
 
 # One join of nine million instances, in its one stage: what is long is neither a pop nor a rule, but a loop.

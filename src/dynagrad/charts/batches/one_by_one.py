@@ -11,11 +11,11 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...codegen.rules.compiled import Stop
 from ...errors import Said, collected, refused
 from ...facts.table import Table
 from ...forests.derivation import Derivation
 from ...forests.sums.draws import Samples
+from ...runtime.library import Stop
 from ..binding.binding import Binding
 from ..binding.example_cache import CachedBatch
 from ..binding.loading import LoadedRun

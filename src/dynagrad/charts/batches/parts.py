@@ -13,9 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from ...codegen.rules.compiled import Settings, WeightTable
 from ...errors import Error
-from ...runtime.engine import Ending
+from ...runtime.engine import Ending, Settings, WeightTable
 from .. import lookup
 from ..binding.binding import Binding
 from ..binding.groups import GradientRows, Group, LoadedExample, groups

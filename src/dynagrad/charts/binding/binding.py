@@ -21,16 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from ...codegen.rules.compiled import (
-    CompiledPlan,
-    Compiler,
-    Stop,
-    WeightTable,
-    compile_backward,
-    compile_plan,
-    compiler,
-    extends,
-)
+from ...codegen.rules.compiled import CompiledPlan, compile_backward, compile_plan, extends
 from ...errors import NotConverged, say
 from ...facts.relation import Codes, Relation, TextColumn, concatenate
 from ...forks import cached, held, renewed
@@ -38,6 +29,9 @@ from ...plan.model import Derivatives, Summary
 from ...plan.options import Options
 from ...plan.planner import make_plan
 from ...rules import undefined
+from ...runtime.compiling.toolchain import Compiler, compiler
+from ...runtime.engine import WeightTable
+from ...runtime.library import Stop
 from .background import Jobs
 from .background import until as left
 from .context import ProgramContext, axiom_relations

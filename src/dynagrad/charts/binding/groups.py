@@ -13,12 +13,11 @@ from itertools import accumulate
 import numpy as np
 import numpy.typing as npt
 
-from ...codegen.rules.compiled import Settings, Stop, WeightTable
 from ...facts.relation import Codes
 from ...forks import cached
 from ...plan.model import Plan
-from ...runtime.engine import Ending, Examples
-from ...runtime.library import host
+from ...runtime.engine import Ending, Examples, Settings, WeightTable
+from ...runtime.library import Stop, host
 from .loading import LoadedRun, Words
 
 Doubles = npt.NDArray[np.float64]

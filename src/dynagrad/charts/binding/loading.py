@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...codegen.rules.compiled import CompiledPlan, FactTable, NativeChart, Stop, WeightTable, World
+from ...codegen.rules.compiled import CompiledPlan
 from ...facts.relation import Array, Codes, Relation
+from ...runtime.engine import FactTable, NativeChart, WeightTable, World
+from ...runtime.library import Stop
 from ...semirings import Scale
 from .context import ProgramContext
 from .encoding import Encoding, TermCodes, data_value, flat_terms

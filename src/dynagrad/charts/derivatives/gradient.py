@@ -16,12 +16,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ...calls import public
-from ...codegen.rules.compiled import Stop
 from ...errors import QueryError, ValueRangeError, cut, shown
 from ...facts.relation import IntColumn, Relation, fact_text, row_numbers
 from ...facts.table import Table, make_table
 from ...facts.terms import item_text
 from ...rules.checks.report import nearest
+from ...runtime.library import Stop
 from ...semirings import Scale
 from ..binding.context import ProgramContext
 from ..binding.decoding import code, place_text

@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...codegen.rules.compiled import Stop
 from ...errors import NotDifferentiable, QueryError, shown
 from ...facts.readers import read
 from ...facts.relation import Relation
 from ...facts.table import Table
 from ...plan.right_sides import numbers
 from ...rules.semirings import COUNT, ENTROPY, MARGINAL, OUTSIDE, SEMIRINGS
+from ...runtime.library import Stop
 from ..binding.context import ProgramContext
 from ..binding.loading import Directions
 from ..lookup import place_of, value_of, words_at, words_of, zero_of
