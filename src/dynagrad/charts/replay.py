@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -40,17 +40,25 @@ def class_of(order: int, adjoint: bool) -> Derivatives | None:
     return Derivatives(order, adjoint) if order or adjoint else None
 
 
+class Segment(NamedTuple):
+    """A part of a run: from where it was started or resumed to where it stopped."""
+
+    pops: int | None
+    """The number of pops when it stopped; None: it came to its end."""
+    tolerance: float
+    refine: bool
+    """Whether the tolerance could be lowered."""
+
+
 @dataclass(frozen=True)
 class Replay:
-    """A run as a value: its facts, and its stopping history.
+    """A run as a value: its facts, and its stopping history, segment by segment.
 
-    `history` has an entry for each time that the run was started or resumed: the number of pops when it stopped (None:
-    it came to its end), the tolerance, and whether the tolerance could be lowered. `stopped` is the stage in which the
-    run stopped, from one, and 0 where it came to its end.
+    `stopped` is the stage in which the run stopped, from one, and 0 where it came to its end.
     """
 
     facts: Database
-    history: tuple[tuple[int | None, float, bool], ...]
+    history: tuple[Segment, ...]
     until: str | None
     max_bytes: int
     stopped: int = 0
@@ -95,11 +103,11 @@ class Replay:
         return prepared
 
     def _runs(self, prepared: Prepared, stop: Stop | None) -> Iterator[Settings]:
-        for pops, tolerance, refine in self.history:
-            most = -1 if pops is None else pops
+        for segment in self.history:
+            most = -1 if segment.pops is None else segment.pops
             left = -1 if stop is None else stop.nanoseconds
             until = left if left < 0 else prepared.chart.report.nanoseconds + left
-            yield Settings(most, until, -1, self.max_bytes, -1, -1, -1, tolerance, self.stopped, refine)
+            yield Settings(most, until, -1, self.max_bytes, -1, -1, -1, segment.tolerance, self.stopped, segment.refine)
 
     def first_non_finite(self, key: str, row: int, stop: Stop | None = None) -> tuple[str, list[Any]] | None:
         """The first item in pop order whose derivative with respect to a fact is not finite.

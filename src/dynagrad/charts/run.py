@@ -31,7 +31,7 @@ from .ends import UNUSABLE, End, check_end
 from .externals import connect
 from .limits import PAUSE, Limits
 from .progress import Progress
-from .replay import Replay, differentiable
+from .replay import Replay, Segment, differentiable
 
 Codes = npt.NDArray[np.int32]
 Words = npt.NDArray[np.uint64]
@@ -56,7 +56,7 @@ class Run:
         self._complete = False
         self._raised: list[BaseException] = []  # by functions behind external predicates, in this run
         self._columns: dict[str, tuple[Codes, Words]] = {}  # items of predicates that were read, until it runs on
-        self._history: list[tuple[int | None, float, bool]] = []  # where and how it stopped, see `replay.Replay`
+        self._history: list[Segment] = []
 
     @property
     def context(self) -> ProgramContext:
@@ -108,7 +108,7 @@ class Run:
         if after is None:
             return False
         self.prepared, self.stale, self.limits = after, False, limits
-        self._history, self.taped = [(None, settings.tolerance, bool(settings.refine))], None
+        self._history, self.taped = [Segment(None, settings.tolerance, bool(settings.refine))], None
         self._after(after.chart.report, chart)
         return True
 
@@ -147,7 +147,7 @@ class Run:
         limited = limits.max_pops is not None or limits.tolerance is not None
         self.iterate = limited if iterate is None else iterate
         self._started = (limits, progress, began, derivatives, directions)
-        prepared = self._again(limits, directions) or binding.prepare(
+        prepared = self._over_kept_facts(limits, directions) or binding.prepare(
             self.facts.run,
             None if limits.until is None else self.item(limits.until).key,
             Progress.compiling if progress else None,
@@ -164,18 +164,18 @@ class Run:
         self._history = []
         return binding.compiling - compiling if self.patient else 0.0
 
-    def _again(self, limits: Limits, directions: Directions | None) -> Prepared | None:
-        """A chart over facts that an earlier run left, if there are such."""
+    def _over_kept_facts(self, limits: Limits, directions: Directions | None) -> Prepared | None:
+        """A chart over facts that were kept from an earlier run, if there are such."""
         if self.loaded is None or limits.until is not None or directions is not None or self.facts.overrides:
             return None
-        return self.facts.binding.again(self.loaded, self.iterate, limits.room)
+        return self.facts.binding.set_up_again(self.loaded, self.iterate, limits.room)
 
-    def leaves(self) -> LoadedRun | None:
-        """What a later run may use again of this one, once it is set up; None for nothing, or nothing new."""
+    def kept_facts(self) -> LoadedRun | None:
+        """The loaded facts of this run, for a later one; None where they cannot be kept, or are kept already."""
         prepared = self.require()
         if self.loaded is not None and prepared.chart.world is self.loaded.world:
             return None
-        return self.facts.binding.left_by(prepared, self.facts.run, self.iterate)
+        return self.facts.binding.kept_facts(prepared, self.facts.run, self.iterate)
 
     def set_up(self, progress: bool = False) -> None:
         """Prepares the first run, up to its native part; `bring_up` is to follow. Its limit on time leaves out
@@ -218,8 +218,8 @@ class Run:
         if STATUS[report.status] == "cyclic" and self.context.can_iterate:
             began += self.start(*self._started, iterate=True)
             return self.resume(limits, chart, progress, stop, began)
-        ran = None if report.status == 0 else report.pops
-        self._history.append((ran, settings.tolerance, bool(settings.refine)))
+        pops = None if report.status == 0 else report.pops
+        self._history.append(Segment(pops, settings.tolerance, bool(settings.refine)))
         self._after(report, chart)
 
     def _after(self, report: Any, chart: Any) -> None:

@@ -159,7 +159,7 @@ def _loaded(work: Work, chart: Chart) -> LoadedExample | None:
     table = prepared.compiled.plan.tables.get(key)
     if table is None or codes is None:
         return None
-    loaded = run.leaves()
+    loaded = run.kept_facts()
     return None if loaded is None else LoadedExample(loaded, table.number, tuple(codes))
 
 

@@ -106,13 +106,13 @@ class Binding:
         self._plans = _Plans() if plans is None else plans  # shared by the bindings that are made from this one
         self._kinds: tuple[str, ...] | None = None  # of the domains, where there are no facts but the shared ones
         self._lock = renewed(threading.RLock())
-        self._looked_at = self._said = False  # whether warnings about the facts, and about a plan, were issued
+        self._warned_of_facts = self._warned_of_plan = False
         self.compiling = 0.0  # seconds that runs waited for a compiler
         self.derivatives: Derivatives | None = None  # of later runs, once a gradient was asked for
         self.kept: set[tuple[int, bool, str | None]] = set()  # classes that functions ran in: order, adjoint, until
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"setting": self.context, "given": self.given}
+        return {"setting": self.context, "given": self.given}  # the names are those of old pickles
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(state["setting"], state["given"])  # type: ignore[misc]  # the lock and what is kept are made anew
@@ -121,7 +121,7 @@ class Binding:
         """This binding with new values for the same rows of `changed`; nothing is encoded again."""
         made = self.with_relations(relations)
         made._kinds = self._kinds
-        made._looked_at, made._said = self._looked_at, self._said
+        made._warned_of_facts, made._warned_of_plan = self._warned_of_facts, self._warned_of_plan
         with self._lock:
             for chosen, base in self._bases.items():
                 fresh = replace(base, loaded={})
@@ -144,7 +144,7 @@ class Binding:
 
     def quiet(self) -> Binding:
         """This binding without further warnings: they were issued for another one of its kind."""
-        self._looked_at = self._said = True
+        self._warned_of_facts = self._warned_of_plan = True
         return self
 
     def settled(self) -> Binding:
@@ -211,8 +211,8 @@ class Binding:
             chosen = kinds(context.rules, context.domains, relations)
             if not mixed and all(relations[key] is relation for key, relation in self.relations.items()):
                 self._kinds = chosen
-        if not self._looked_at:
-            self._looked_at = True
+        if not self._warned_of_facts:
+            self._warned_of_facts = True
             warn(context, relations)
         superior = until is not None and is_superior(context, relations)
         stop = until if superior else None
@@ -255,14 +255,14 @@ class Binding:
 
     # -- facts of runs that are run again
 
-    def left_by(self, prepared: Prepared, run: Mapping[str, Relation], iterate: bool) -> LoadedRun | None:
+    def kept_facts(self, prepared: Prepared, run: Mapping[str, Relation], iterate: bool) -> LoadedRun | None:
         """The facts of a run, to be run again with other values of the shared facts; None where they cannot be kept."""
         same = all(prepared.relations[key] is r for key, r in self.relations.items() if key not in run)
         if not same or any(key in self.given for key in run):
             return None
         return loaded_run(self.context, prepared, run, (self.derivatives, iterate))
 
-    def again(self, kept: LoadedRun, iterate: bool, room: int | None) -> Prepared | None:
+    def set_up_again(self, kept: LoadedRun, iterate: bool, room: int | None) -> Prepared | None:
         """A chart over facts that were kept, as `prepare` makes one; None where they have to be prepared anew."""
         shared = self.shared_weights(kept, iterate)
         return None if shared is None else set_up_again(kept, shared, self.relations, room)
@@ -306,8 +306,8 @@ class Binding:
         began = time.monotonic()
         compiled = self._made(base, summary, key, progress, deadline)
         self.compiling += time.monotonic() - began
-        if not self._said and not compiled.plan.changes and compiled.plan.collects is None:
-            self._said = True
+        if not self._warned_of_plan and not compiled.plan.changes and compiled.plan.collects is None:
+            self._warned_of_plan = True
             warn_of_iteration(self.context, compiled.plan)
         return compiled
 
