@@ -243,6 +243,19 @@ def _is_cons(value: object) -> bool:
     return type(value) is Term and value.functor == "cons" and len(value.arguments) == 2
 
 
+def arguments_of(value: Any, functor: str, arity: int) -> Sequence[Any] | None:
+    """The arguments of a canonical term with this functor; None for any other. A list is a `cons` of its first element.
+
+    >>> arguments_of(("a", "b"), "cons", 2), arguments_of((), "cons", 2)
+    (('a', ('b',)), None)
+    """
+    if isinstance(value, Term):
+        return value.arguments if (value.functor, len(value.arguments)) == (functor, arity) else None
+    if isinstance(value, tuple) and value and (functor, arity) == ("cons", 2):
+        return (value[0], value[1:])
+    return None
+
+
 def same_term(left: Any, right: Any) -> bool:
     """Whether two canonical terms are equal. Unlike `==` on tuples, at any depth, and 1.0 is not 1."""
     seen: set[tuple[int, int]] = set()

@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ..facts.terms import Term, canonical, same_term, term_text
+from ..facts.terms import Term, arguments_of, canonical, same_term, term_text
 from ..rules.show import show
 from ..rules.syntax import (
     Application,
@@ -124,7 +124,7 @@ class PartialMatch:
             case Symbol() | Integer() | Float():
                 return same(self.value(pattern), value)
             case Compound(functor=functor, arguments=arguments):
-                parts = _parts(value, functor, len(arguments))
+                parts = arguments_of(value, functor, len(arguments))
                 return parts is not None and all(self.match(p, v) for p, v in zip(arguments, parts, strict=True))
             case Arithmetic():
                 self.waiting.append((pattern, None, value))
@@ -327,14 +327,6 @@ def instance_text(rule: Rule, bindings: PartialMatch) -> str:
 
     head = bindings.fill_item(rule.head)
     return show(Rule(head, rule.aggregator, fill(rule.body), (), rule.text)).removesuffix(".")
-
-
-def _parts(value: Value, functor: str, arity: int) -> Sequence[Value] | None:
-    if isinstance(value, Term):
-        return value.arguments if (value.functor, len(value.arguments)) == (functor, arity) else None
-    if isinstance(value, tuple) and value and (functor, arity) == ("cons", 2):
-        return (value[0], value[1:])
-    return None
 
 
 def bind(

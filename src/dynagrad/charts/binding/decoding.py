@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...facts.relation import AtomColumn, Column, IntColumn, TermColumn, atom_column, atom_key
-from ...facts.terms import Flat, Term, item_text, same_term, term_order, unflatten
+from ...facts.terms import Flat, Term, arguments_of, item_text, same_term, term_order, unflatten
 from ...rules.syntax import Compound, Variable
 from ...rules.syntax import Term as SyntaxTerm
 from .encoding import flat_terms, syntax_value
@@ -173,7 +173,7 @@ def matches(patterns: Sequence[SyntaxTerm], values: Sequence[Any]) -> bool:
             if not same_term(known, value):
                 return False
         elif isinstance(pattern, Compound):
-            parts = _parts(value, pattern.functor, len(pattern.arguments))
+            parts = arguments_of(value, pattern.functor, len(pattern.arguments))
             if parts is None:
                 return False
             stack.extend(zip(pattern.arguments, parts, strict=True))
@@ -184,11 +184,3 @@ def matches(patterns: Sequence[SyntaxTerm], values: Sequence[Any]) -> bool:
             if type(wanted) is not type(value) or wanted != value:
                 return False
     return True
-
-
-def _parts(value: Any, functor: str, arity: int) -> Sequence[Any] | None:
-    if isinstance(value, Term):
-        return value.arguments if (value.functor, len(value.arguments)) == (functor, arity) else None
-    if isinstance(value, tuple) and value and (functor, arity) == ("cons", 2):
-        return (value[0], value[1:])
-    return None
