@@ -318,7 +318,11 @@ def _summed_to(d: Any, argument: Node) -> Any:
 
 
 def connected(series: Sequence[Node], roots: Collection[Node]) -> dict[Node, Any]:
-    """The nodes that depend differentiably on the roots; for control flow, which components of the result do."""
+    """The nodes that depend differentiably on the roots; for control flow, which components of the result do.
+
+    This is the activity analysis of nodes, by the edges of the graph. Which elements of an adjoint are active is for
+    `structural_zeros.py`.
+    """
     known: dict[Node, Any] = {}
     for node in series:
         operation = node.operation

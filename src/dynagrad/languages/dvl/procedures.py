@@ -221,8 +221,8 @@ VECTORS = Vectors(Combined, callable)
 def mapped(
     x: Any, real: Callable[[Any], Any], function: Callable[[Any], Any], done: dict[int, Any] | None = None
 ) -> Any:
-    """A structure with its reals and functions changed; lists without recursion. With `done`, parts that are shared
-    are changed once: what was made of each pair."""
+    """A structure of pairs with its reals and functions changed; lists without recursion, as they may be longer than
+    what `eager/pytree.py` takes. With `done`, parts that are shared are changed once: what was made of each pair."""
     front: list[Any] = []
     while is_pair(x):
         first = x[0]

@@ -1,6 +1,6 @@
 """Trees of pairs, as Python's tuples of two: patterns, coefficients and values. Nothing is known of their leaves here.
 
-They may be deep, so nothing here recurses on them.
+They may be deep, so nothing here recurses on them. Python's other structures are taken apart in `eager/pytree.py`.
 """
 
 from __future__ import annotations

@@ -10,6 +10,9 @@ pending update. An item that is popped once has only `g`. Where the aggregator s
 from one instance: the item waits for that instance (`wait`: the pop that made it, `aim`: its value), and the first
 instance that fits takes the adjoint. The tape is in `tape.py`, the joins are in `joins.py`; here is the order in which
 stages, pops and joins are undone.
+
+The sweep of `autodiff/accumulation.py`, over a let-series, is another algorithm: there each value is computed once,
+here items are popped again, and the chart is rolled back.
 """
 
 from __future__ import annotations

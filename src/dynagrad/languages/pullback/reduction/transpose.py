@@ -4,6 +4,8 @@
 dual of S, and gives duals of the parts of S that depend on v. A let series is gone over backward (6), with the dual of
 each variable added up from all its uses. What is not known, because a free variable stands in its way, is left as a
 dual map along one elementary term.
+
+Adjoints here are terms, added up under binders; tapes and graphs are swept in `autodiff/accumulation.py`.
 """
 
 from __future__ import annotations
