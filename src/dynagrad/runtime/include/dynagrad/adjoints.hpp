@@ -1,6 +1,8 @@
 // Adjoints of a solved component: from those of its values to those of the contributions from outside it.
 //
 // Systems have adjoints as doubles relative to their units; here they are converted from those of each semiring.
+//
+// What is solved, and how, is in `solve.hpp` and `columns.hpp`; which adjoints go in and come out, in generated code.
 #pragma once
 #include "columns.hpp"
 

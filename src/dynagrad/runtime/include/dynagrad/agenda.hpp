@@ -5,6 +5,8 @@
 // level first and within it the largest priority. `Queue` pops first in, first out, `Stack` last in, first out. Heap
 // keeps the place of an item beside the item, so that its priority can change while it waits. A priority is a number, or
 // anything else with an order: a is popped before b if `a > b`.
+//
+// What a pop does is in generated code. Nothing here knows values or semirings.
 #pragma once
 #include "memory.hpp"
 

@@ -4,6 +4,8 @@
 // stage itself, in windows of pops; their ratio is the rate at which errors shrink. At the end of the stage it
 // estimates the remainder, relative to all values, and decides whether to go on under a lower tolerance. `Gains` looks
 // for cycles among the items that improvements came from (negative cycle detection).
+//
+// Nothing is iterated or popped here: generated code tells what was popped, and asks whether to go on.
 #pragma once
 #include "chart.hpp"
 

@@ -1,6 +1,8 @@
 // Cotangents in and derivatives out: adjoints as whoever stands outside of a program sets and reads them.
 //
 // Arrays of adjoints are told by their address, as `TableView` has them. S is the semiring and Back what adjoints are of.
+//
+// How adjoints are propagated between these is in generated code, over `tape.hpp`.
 #pragma once
 #include "looking.hpp"
 #include "tape.hpp"

@@ -1,4 +1,6 @@
 // The interface between the functions that Python calls and a program: constructors and methods, as function pointers.
+//
+// The functions themselves are in `runtime.hpp`, and what they call in generated code.
 #pragma once
 #include "chart.hpp"
 #include "collected.hpp"
@@ -18,7 +20,7 @@ struct Entry {
   void (*run)(ChartBase*);
   int64_t (*locate)(ChartBase*, int64_t table, const int32_t* arguments);
   // changes of facts
-  void (*change)(ChartBase*, int64_t phase, int64_t table, const int32_t* rows, const uint64_t* words, int64_t n);
+  void (*change)(ChartBase*, int64_t step, int64_t table, const int32_t* rows, const uint64_t* words, int64_t n);
   void (*swap)(ChartBase*, int64_t table, const FactTable* facts, const void* weights, int64_t settled);
   bool (*restore)(ChartBase*, int64_t table, const int32_t* rows, const uint64_t* words, const double* bounds, int64_t n);
   // components that were solved
@@ -48,8 +50,8 @@ struct Entries {
   static void chart_close(ChartBase* c) { of(c)->~P(); }
   static void run(ChartBase* c) { of(c)->run(); }
   static int64_t locate(ChartBase* c, int64_t table, const int32_t* a) { return of(c)->locate(table, a); }
-  static void change(ChartBase* c, int64_t phase, int64_t table, const int32_t* rows, const uint64_t* words, int64_t n) {
-    of(c)->change(phase, table, rows, words, n);
+  static void change(ChartBase* c, int64_t step, int64_t table, const int32_t* rows, const uint64_t* words, int64_t n) {
+    of(c)->change(step, table, rows, words, n);
   }
   static void swap(ChartBase* c, int64_t table, const FactTable* facts, const void* weights, int64_t settled) {
     of(c)->swap(table, facts, weights, settled);

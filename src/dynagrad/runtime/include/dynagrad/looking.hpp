@@ -1,6 +1,8 @@
 // Lookups in a program from outside, by the numbers of tables: facts, items and their values.
 //
 // A program describes where each table is, and how its semiring writes a value. All else is the same for all programs.
+//
+// Items that do not exist are not made here, nor rows: `tables.hpp` and `facts.hpp` do that.
 #pragma once
 #include "facts.hpp"
 #include "tables.hpp"

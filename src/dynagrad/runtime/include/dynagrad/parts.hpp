@@ -1,4 +1,6 @@
 // Numbers of semirings as arrays of doubles, for linear systems.
+//
+// The systems are in `solve.hpp`; semirings without subtraction are solved by `closed.hpp`, without these.
 #pragma once
 #include "jets.hpp"
 

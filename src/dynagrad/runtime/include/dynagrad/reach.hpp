@@ -1,4 +1,6 @@
 // Reachability in a system of equations: the unknowns that are nonzero, from those with constants, forward.
+//
+// Components of the ground program, and the order of their items, are found by `ground.hpp`.
 #pragma once
 #include "memory.hpp"
 

@@ -1,4 +1,6 @@
 // The state of items that an incremental update removes from the chart and may put back.
+//
+// Which items these are, and how they are recomputed, is in generated code (`codegen/rules/incremental/resolving.py`).
 #pragma once
 #include "agenda.hpp"
 

@@ -119,13 +119,13 @@ DYNAGRAD_EXPORT void dg_chart_run(ChartBase* c, const Settings* settings, Report
   }
   *report = c->report;
 }
-// The phases of a change of facts; see the class.
-DYNAGRAD_EXPORT int64_t dg_chart_change(ChartBase* c, int64_t phase, int64_t table, const int32_t* rows,
+// A step of a change of facts; `Change` in `runtime/engine.py` has their numbers.
+DYNAGRAD_EXPORT int64_t dg_chart_change(ChartBase* c, int64_t step, int64_t table, const int32_t* rows,
                                         const uint64_t* words, int64_t count, const Host* host) {
   dynagrad::Unlocked unlocked(host, nullptr);
   c->unlocked = &unlocked;
   c->settings = Settings{};
-  const int64_t ended = guard(&c->account, [=] { dynagrad_entry.change(c, phase, table, rows, words, count); });
+  const int64_t ended = guard(&c->account, [=] { dynagrad_entry.change(c, step, table, rows, words, count); });
   c->unlocked = nullptr;
   return ended;
 }

@@ -4,6 +4,9 @@
 // item that is popped again also records its old value and its update. Where plus selects, `from` has the pop in which
 // the update was made that the item was popped with. The backward pass traverses the tape from its end without changing
 // it, so the chart may be resumed afterwards.
+//
+// The pass itself is in generated code (`codegen/rules/backward/sweep.py`); what users set and read, in
+// `cotangents.hpp`.
 #pragma once
 #include "chart.hpp"
 

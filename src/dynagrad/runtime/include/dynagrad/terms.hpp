@@ -3,6 +3,8 @@
 // A term is an integer, an atom (a number in the table of atoms that Python keeps) or a functor over terms. Equal terms
 // have equal numbers. A store may extend a base that other charts share: numbers below `offset` are the base's, to
 // which the chart above it never writes.
+//
+// Codes of atoms and integers are made by Python (`charts/binding/encoding.py`) or by `interface/base.hpp`.
 #pragma once
 #include "memory.hpp"
 

@@ -1,4 +1,6 @@
 // Tables as whoever stands outside of a program sees them: by the number of a predicate.
+//
+// What is read through them is in `looking.hpp`.
 #pragma once
 #include "memory.hpp"
 

@@ -1,4 +1,6 @@
 // The nodes that the root reaches, in components, antecedents first (Tarjan 1972).
+//
+// Components of a ground program, whose edges are found as it runs, are arranged by `ground.hpp`.
 #pragma once
 #include "view.hpp"
 

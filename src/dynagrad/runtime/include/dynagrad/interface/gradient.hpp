@@ -1,5 +1,6 @@
 // Derivatives of a run.
 // A program's header includes this within its own namespace, as it does `base.hpp`.
+// The backward pass is that of the generated class; here are its cotangents and derivatives in a user's words.
 
 #pragma GCC system_header
 

@@ -1,5 +1,6 @@
 // Terms, arguments and values, as a C++ user writes them.
 // A program's header includes this within its own namespace, as it does `base.hpp`.
+// They become codes and words in `base.hpp`.
 
 #pragma GCC system_header
 
