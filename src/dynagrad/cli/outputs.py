@@ -1,4 +1,8 @@
-"""Atomic writes of the files that a command makes: a file is complete, or as it was before."""
+"""Atomic writes of the files that a command makes: a file is complete, or as it was before.
+
+Links, modes and pipes are kept as a shell would. Models, logs and checkpoints, which nobody pipes, are replaced by
+`training/storage/whole.py`, which also waits until the name is on the disk.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Files and folders that are replaced as a whole: each is new, or as it was before, whatever happens in between.
 
-What is in them is for `models.py` and `checkpoint.py`.
+What is in them is for `models.py` and `checkpoint.py`. Outputs of commands, which may be pipes, are written by
+`cli/outputs.py`.
 """
 
 from __future__ import annotations
