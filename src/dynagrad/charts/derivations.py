@@ -187,12 +187,8 @@ def _user_functions(user: Any) -> tuple[Any, Any, Any]:
     def parts(value: Any) -> tuple[float, ...]:
         return (float(value),) if user.scalar else tuple(float(v) for v in value)
 
-    def at(nodes: Any, a: Any, b: Any) -> tuple[Any, ...]:
-        named = {f"{n}{i}": v for n, x in (("a", a), ("b", b)) for i, v in enumerate(parts(x))}
-        return evaluate(nodes, named)
-
     def value(nodes: Any, a: Any, b: Any) -> Any:
-        found = tuple(float(v) for v in at(nodes, a, b))
+        found = tuple(float(v) for v in user.at(nodes, parts(a), parts(b)))
         return found[0] if user.scalar else found
 
     def times(a: Any, b: Any) -> Any:
@@ -202,7 +198,7 @@ def _user_functions(user: Any) -> tuple[Any, Any, Any]:
         return value(user.plus, a, b)
 
     def less(a: Any, b: Any) -> bool:
-        return bool(at([user.less], a, b)[0])
+        return bool(user.at([user.less], parts(a), parts(b))[0])
 
     return times, plus, None if user.less is None else less
 

@@ -12,8 +12,6 @@ from typing import Any
 
 from ..codegen.rules.solving.convergence import QUIET
 from ..errors import Error, NotConverged, ProgramError, RoomError, ValueRangeError, cut, warn
-from ..ir import Node
-from ..ir.interpret import evaluate
 from ..runtime.engine import Failure, out_of_memory
 from ..semirings import Scale
 from .binding.decoding import place_text, reported
@@ -75,16 +73,13 @@ def _no_order(end: End) -> Error:
     numbers = [float.fromhex(word) for word in end.prepared.chart.message().split()]
     a, b = numbers[: user.width], numbers[user.width :]
 
-    def at(nodes: Sequence[Node], x: Sequence[float], y: Sequence[float]) -> tuple[Any, ...]:
-        return evaluate(nodes, {f"{n}{i}": v for n, part in (("a", x), ("b", y)) for i, v in enumerate(part)})
-
     def text(value: Sequence[float]) -> str:
         return repr(value[0]) if user.scalar else repr(tuple(value))
 
     pairs = [(a, b)] if a == b else [(a, b), (b, a)]
-    said = [f"less({text(x)}, {text(y)}) is {bool(at([user.less], x, y)[0])}" for x, y in pairs]
+    said = [f"less({text(x)}, {text(y)}) is {bool(user.at([user.less], x, y)[0])}" for x, y in pairs]
     if a != b:
-        said.insert(0, f"plus({text(a)}, {text(b)}) is {text(at(user.plus, a, b))}")
+        said.insert(0, f"plus({text(a)}, {text(b)}) is {text(user.at(user.plus, a, b))}")
     return Error(
         f"the semiring's plus and less do not agree, at {reported(end.prepared, end.report)}: {', '.join(said[:-1])}"
         f"{' and ' if said[:-1] else ''}{said[-1]}. plus(a, b) must be b where less(a, b), which says that b is the "

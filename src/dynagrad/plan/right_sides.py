@@ -12,6 +12,7 @@ from ..errors import Error, ProgramError
 from ..ir import Node, order
 from ..ir.builders import convert
 from ..ir.control import LOOPS, Branches, Graph, make_cond, part
+from ..ir.interpret import evaluate
 from ..ir.node import fresh, substitute
 from ..ir.types import real
 from ..passes.simplify import simplify
@@ -246,6 +247,10 @@ class TracedSemiring:
     less: Node | None
     scalar: bool = field(default=True)
     star: tuple[Node, ...] | None = None  # in variables a0..
+
+    def at(self, nodes: Sequence[Node], a: Sequence[float], b: Sequence[float]) -> tuple[Any, ...]:
+        """The values of such nodes at two values of the semiring, each as its numbers."""
+        return evaluate(nodes, {f"{n}{i}": x for n, value in (("a", a), ("b", b)) for i, x in enumerate(value)})
 
 
 def _flat(value: Any) -> tuple[float, ...]:
