@@ -22,8 +22,8 @@ from ..facts.table import Table, make_table
 from ..facts.terms import canonical, item_text, term_text
 from ..rules import parse_item
 from ..rules.aggregators import AGGREGATORS
-from ..rules.checks.report import nearest
 from ..rules.show import show
+from ..rules.suggestions import nearest
 from ..rules.syntax import Arithmetic, Compound, Float, Integer, Item, PredicateDeclaration, Symbol, Variable
 from ..rules.syntax import Term as SyntaxTerm
 from .binding.context import ProgramContext

@@ -37,8 +37,8 @@ from ..plan.explain import explain as explained
 from ..plan.model import Plan
 from ..rules import check as check_rules
 from ..rules import infer, parse, parse_item
-from ..rules.checks.report import nearest
 from ..rules.show import show_name
+from ..rules.suggestions import nearest
 from ..runtime.compiling.toolchain import INCLUDE
 from .answers import PRINTERS, Format, answer, derivatives
 from .inputs import Values, facts_of, program_of

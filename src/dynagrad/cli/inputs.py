@@ -18,7 +18,7 @@ from ..errors import Error, FactError, warn
 from ..facts.files import read_file
 from ..facts.relation import Relation, concatenate
 from ..rules import parse
-from ..rules.checks.report import nearest, resembles
+from ..rules.suggestions import nearest, resembles
 from ..rules.syntax import PredicateDeclaration
 
 

@@ -5,6 +5,7 @@
 - `normal.py`: the normal form of rules, which the planner reads; `normalise.py` rewrites syntax to it, and `unfold.py`
   unfolds transient predicates; `substitution.py` has variables, substitution and unification.
 - `check.py`: the checks of `checks/`, in order, with `integers.py` for constants out of range.
+- `suggestions.py`: what a misspelt predicate was probably meant to be.
 - `types.py`: type inference: which argument positions share a domain.
 - `semirings.py`, `aggregators.py`: a table each, with all that the package knows of one.
 - `cache.py`: checked programs on disk.

@@ -13,11 +13,12 @@ from ..errors import warn
 from .checks.declarations import check_declarations, check_semiring
 from .checks.each_rule import check_aggregators, check_bound, check_products
 from .checks.recursion import check_cycles, check_priorities, components, uses_of
-from .checks.report import Reporter, nearest
+from .checks.report import Reporter
 from .checks.suspicious_rules import collect, single_variables
 from .integers import check_integers
 from .normal import Rules
 from .normalise import normalise
+from .suggestions import nearest
 from .syntax import (
     PredicateDeclaration,
     Source,

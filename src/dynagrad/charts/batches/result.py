@@ -20,7 +20,7 @@ from ...errors import Error, ProgramWarning, QueryError, Said, shown, warn
 from ...facts.table import Table, relation_of
 from ...forests.derivation import Derivation
 from ...forests.sums.draws import Samples
-from ...rules.checks.report import nearest
+from ...rules.suggestions import nearest
 from ...semirings import Scale
 
 if TYPE_CHECKING:

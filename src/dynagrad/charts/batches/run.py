@@ -13,7 +13,7 @@ from typing import Any
 
 from ...arguments import whole_number
 from ...errors import Error, QueryError, shown
-from ...rules.checks.report import nearest
+from ...rules.suggestions import nearest
 from ..binding.binding import Binding
 from ..binding.example_cache import CachedBatch
 from ..chart import Chart

@@ -18,8 +18,8 @@ from ...facts.relation import Relation, parse_key
 from ...forks import cached
 from ...plan.options import Options
 from ...plan.order import rank_sources
-from ...rules.checks.report import nearest, resembles
 from ...rules.normal import Rules
+from ...rules.suggestions import nearest, resembles
 from ...rules.types import Domains
 from ...semirings import Scale
 from .encoding import syntax_value

@@ -28,7 +28,7 @@ from ...forks import cached, renewed
 from ...ir.operation import Operation, apply
 from ...ir.ops.ravelling import ravel, unravel
 from ...ir.types import array as array_type
-from ...rules.checks.report import nearest
+from ...rules.suggestions import nearest
 from ..binding.binding import Binding
 from ..limits import Limits
 from ..lookup import ground, read_item

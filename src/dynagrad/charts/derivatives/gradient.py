@@ -20,7 +20,7 @@ from ...errors import QueryError, ValueRangeError, cut, shown
 from ...facts.relation import IntColumn, Relation, fact_text, row_numbers
 from ...facts.table import Table, make_table
 from ...facts.terms import item_text
-from ...rules.checks.report import nearest
+from ...rules.suggestions import nearest
 from ...runtime.library import Stop
 from ...semirings import Scale
 from ..binding.context import ProgramContext

@@ -4,5 +4,5 @@
 - `each_rule.py`: rules one by one: aggregators, products, range restriction.
 - `recursion.py`: strongly connected components, stratified negation, monotone cycles.
 - `suspicious_rules.py`: warnings about what is allowed and probably not meant.
-- `report.py`: what they share: errors with a place in the text, and suggestions for misspelt names.
+- `report.py`: what they share: errors with a place in the text.
 """

@@ -13,6 +13,7 @@ from ...errors import ProgramError, Span, cut
 from ..semirings import declarable
 from ..show import show
 from ..substitution import expression_items, item_variables, term_variables
+from ..suggestions import nearest, resembles
 from ..syntax import (
     AgendaDeclaration,
     Application,
@@ -38,7 +39,7 @@ from ..syntax import (
     TypeDeclaration,
     Variable,
 )
-from .report import Reporter, nearest, resembles
+from .report import Reporter
 
 AGENDAS = ("auto", "priority", "fifo", "lifo")
 SOLVERS = ("auto", "iterate", "linear", "newton")
