@@ -45,7 +45,7 @@ from .derivatives import queries
 from .derivatives.directions import read_weighted
 from .derivatives.gradient import Gradient, Tangents
 from .limits import Limits, Statistics
-from .run import Run
+from .run import Run, Start
 
 
 class Unchanged(Enum):
@@ -684,8 +684,9 @@ class Chart:
                 there = replace(there, max_pops=state["pops"])
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ProgramWarning)
-                run.start(there, False, 0.0, iterate=state["iterate"])
-                run.resume(there, self, False, None, 0.0)
+                how = Start(there, 0.0, iterate=state["iterate"])
+                run.start(how)
+                run.resume(how, self, None)
             run.limits, run.status = limits, state["status"]
 
     def __repr__(self) -> str:

@@ -8,7 +8,7 @@ here knows `chart.py`, what users see of it; a finished run is read by `lookup.p
 from __future__ import annotations
 
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,20 @@ from .replay import Replay, Segment, differentiable
 
 Codes = npt.NDArray[np.int32]
 Words = npt.NDArray[np.uint64]
+
+
+@dataclass(frozen=True)
+class Start:
+    """How a run is started, or started once more: its limits, and the derivatives that its class computes."""
+
+    limits: Limits
+    began: float
+    """When the call began, by `time.monotonic`: the limit on time counts from there."""
+    progress: bool = False
+    derivatives: Derivatives | None = None
+    directions: Directions | None = None
+    iterate: bool | None = None
+    """Whether cycles are iterated, not solved; without, a limit on pops or a tolerance means that they are."""
 
 
 class Run:
@@ -70,7 +84,7 @@ class Run:
         wanted.check()
         if not isinstance(progress, bool):
             raise Error(f"progress must be True or False, not {shown(progress)}")
-        began, self.spent = time.monotonic() - self.spent, 0.0
+        how, self.spent = Start(wanted, time.monotonic() - self.spent, progress), 0.0
         if (
             self.prepared is None
             or self.stale
@@ -79,10 +93,10 @@ class Run:
         ):
             if self._update(wanted, chart):
                 return
-            self.start(wanted, progress, began)
+            self.start(how)
         self.limits = wanted
         try:
-            self.resume(wanted, chart, progress, stop, began)
+            self.resume(how, chart, stop)
         finally:
             self.patient = False
 
@@ -118,45 +132,38 @@ class Run:
         Where there are directions, the values in the native chart are jets, so `lookup` cannot read them.
         """
         self.limits.check()
-        began = time.monotonic()
-        self.start(self.limits, False, began, derivatives, directions)
-        self.resume(self.limits, chart, False, None, began)
+        how = Start(self.limits, time.monotonic(), False, derivatives, directions)
+        self.start(how)
+        self.resume(how, chart, None)
         prepared = self.ready()
         if directions.order and self.status != "done" and not prepared.chart.report.partial:
             # updates at rest are applied up to the stage that the run stopped in, which is known only now
             if resting(prepared.compiled.plan):
                 plan = prepared.compiled.plan
-                self.prepared = prepared = self.replay().rerun(plan.adjoint, directions, stop=self.limits.stop(began))
+                self.prepared = prepared = self.replay().rerun(
+                    plan.adjoint, directions, stop=self.limits.stop(how.began)
+                )
         return prepared
 
-    def start(
-        self,
-        limits: Limits,
-        progress: bool,
-        began: float,
-        derivatives: Derivatives | None = None,
-        directions: Directions | None = None,
-        iterate: bool | None = None,
-    ) -> float:
-        """Sets up a run; without `iterate`, a limit on pops or a tolerance means that cycles are iterated.
+    def start(self, how: Start) -> float:
+        """Sets up a run.
 
         Returns the seconds of compiling that the limit on time leaves out: none, unless the run is `patient`.
         """
-        binding = self.facts.binding
+        binding, limits, directions = self.facts.binding, how.limits, how.directions
         compiling = binding.compiling
         limited = limits.max_pops is not None or limits.tolerance is not None
-        self.iterate = limited if iterate is None else iterate
-        self._started = (limits, progress, began, derivatives, directions)
+        self.iterate = limited if how.iterate is None else how.iterate
         prepared = self._over_kept_facts(limits, directions) or binding.prepare(
             self.facts.run,
             None if limits.until is None else self.item(limits.until).key,
-            Progress.compiling if progress else None,
+            Progress.compiling if how.progress else None,
             overrides=self.facts.overrides,
-            derivatives=binding.derivatives if directions is None else derivatives,
+            derivatives=binding.derivatives if directions is None else how.derivatives,
             directions=directions,
             iterate=self.iterate,
             room=limits.room,
-            deadline=None if limits.timeout is None or self.patient else began + limits.timeout,
+            deadline=None if limits.timeout is None or self.patient else how.began + limits.timeout,
         )
         connect(self.context, prepared, self._raised)
         self.prepared = prepared
@@ -182,16 +189,16 @@ class Run:
         compiling."""
         self.patient = True
         began = time.monotonic() - self.spent
-        began += self.start(self.limits, progress, began)
+        began += self.start(Start(self.limits, began, progress))
         self.spent = max(time.monotonic() - began, 0.0)
 
-    def resume(self, limits: Limits, chart: Any, progress: bool, stop: Stop | None, began: float) -> None:
-        prepared = self.prepared
+    def resume(self, how: Start, chart: Any, stop: Stop | None) -> None:
+        prepared, limits = self.prepared, how.limits
         assert prepared is not None
         report = prepared.chart.report
         settings = limits.settings(report.pops, report.nanoseconds)
         if limits.timeout is not None:  # reading facts and compiling count as well
-            spent = int((time.monotonic() - began) * 1e9)
+            spent = int((time.monotonic() - how.began) * 1e9)
             settings.timeout_ns = max(settings.timeout_ns - spent, report.nanoseconds)
         if limits.until is not None and prepared.stops:
             item = self.item(limits.until)
@@ -205,7 +212,7 @@ class Run:
         self._complete = False
         self.taped = None
         try:
-            if progress:
+            if how.progress:
                 settings.pause_ns = PAUSE
                 with Progress() as bar:
                     while STATUS[prepared.chart.run(settings, stop).status] == "paused":
@@ -216,8 +223,8 @@ class Run:
             self.stale = True
             raise
         if STATUS[report.status] == "cyclic" and self.context.can_iterate:
-            began += self.start(*self._started, iterate=True)
-            return self.resume(limits, chart, progress, stop, began)
+            how = replace(how, iterate=True)
+            return self.resume(replace(how, began=how.began + self.start(how)), chart, stop)
         pops = None if report.status == 0 else report.pops
         self._history.append(Segment(pops, settings.tolerance, bool(settings.refine)))
         self._after(report, chart)

@@ -1,6 +1,7 @@
 """The options of a plan: what it depends on besides rules and facts.
 
-What comes out is in `model.py`; limits of runs change no plan, and are in `charts/limits.py`.
+What comes out is in `model.py`. Of the limits of a run only what makes another class is here (`until`, `iterate`); the
+others are in `charts/limits.py`.
 """
 
 from __future__ import annotations
