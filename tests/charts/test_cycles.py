@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import pickle
 import random
+import time
 
 import mpmath
 import numpy as np
@@ -318,3 +319,18 @@ def test_a_short_iteration_is_not_judged_by_its_way_up() -> None:
         chart = bound.run({"b/0": [(b,)]})
         assert chart.converged
         assert chart["p(0)"] == pytest.approx(1 / (1 - b), rel=1e-14)
+
+
+def test_a_run_that_is_resumed_iterates_within_its_own_limits() -> None:
+    """It was stopped before a cycle that cannot be solved; the limit on time of the run before is over by then."""
+    rules = "p(J) += p(I) * step(I,J). x += p(400) * n. x += x * x * w."
+    facts = {"p/1": [(0, 1.0)], "step/2": [(i, i + 1, 1.0) for i in range(400)], "n/0": 0.5, "w/0": -0.4}
+    bound = dg.Program(":- input p/1. " + rules, "real").bind(facts)
+    with pytest.raises(dg.NotConverged, match="limit on items"):
+        bound.run(max_items=100)  # the class is there
+    with pytest.raises(dg.NotConverged, match="limit on items") as stopped:
+        bound.run(max_items=100, timeout=0.5)
+    chart = stopped.value.chart
+    time.sleep(0.6)
+    chart.run(max_items=None, timeout=None)
+    assert chart["x"] == pytest.approx((math.sqrt(1.8) - 1) / 0.8)
