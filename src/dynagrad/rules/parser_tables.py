@@ -1,8 +1,7 @@
 """The LALR tables that lark makes of `grammar.lark`, cached on disk: a parser from them starts twenty times as fast.
 
 They are plain data, found by a hash of what they depend on: the grammar, lark, Python, and this file. `Lark.load` would
-unpickle them, so the functions that it calls are called here. What is parsed with them is for `parse.py` and
-`parsing/`.
+unpickle them, so the functions that it calls are called here.
 """
 
 from __future__ import annotations

@@ -1,8 +1,5 @@
 """The run of a generated class: contributions to items, joins, pops, and the loop of each stage.
 
-What a join does inside is in `statements.py`, which pop comes next in `policies.py`. Stages that find their order as
-they run are in `solving/`, and the way back is in `backward/sweep.py`.
-
 It is long because how an item is reached, waits and is popped has to agree for each strategy.
 """
 

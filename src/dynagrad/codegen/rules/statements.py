@@ -3,9 +3,6 @@
 A `JoinWriter` writes the steps of one join as nested `if`s and loops, in which a failed match leaves its block. Names
 of rule variables are kept; they start with a capital letter or an underscore, all other names in generated code with a
 small letter.
-
-The order of the steps was chosen by `plan/joins.py`; right sides are in `values.py`, and what happens to an update is
-in `stages.py`.
 """
 
 from __future__ import annotations

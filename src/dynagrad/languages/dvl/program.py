@@ -1,4 +1,4 @@
-"""`Program`, a DVL program as users hold it, and `Session`, one that grows at a prompt.
+"""What users hold: a `Program`, and a `Session`, which is a program that grows at a prompt.
 
 Included files are put in their place here, and what a program says of its values is taken out. `machine.py` runs what
 is left, `compiling/` makes machine code of it.
