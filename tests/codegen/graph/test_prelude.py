@@ -43,8 +43,8 @@ def test_it_is_taken(function: Callable[..., Any], monkeypatch: pytest.MonkeyPat
     run, with_it = toolchain._run, list[bool]()
     x = np.array([1.0, 2.5, 3.0, 0.5])
 
-    def noted(command: Sequence[str], *rest: Any) -> tuple[int, str]:
-        status, said = run(command, *rest)
+    def noted(command: Sequence[str], *rest: Any, **options: Any) -> tuple[int, str]:
+        status, said = run(command, *rest, **options)
         assert status == 0, said
         with_it.append("-include-pch" in command)
         return status, said

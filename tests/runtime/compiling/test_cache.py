@@ -139,7 +139,7 @@ class TestHits:
         names.add(fingerprint.fingerprint("a", toolchain.Compiler(tool.command, True, "another"), ("-O3",)))
         monkeypatch.setattr(fingerprint, "_processor", lambda: "another")
         names.add(fingerprint.fingerprint("a", tool, ("-O3",)))
-        monkeypatch.setattr(fingerprint, "_headers", lambda: "another")
+        monkeypatch.setattr(fingerprint, "_read_headers", lambda _: "another")
         names.add(fingerprint.fingerprint("a", tool, ("-O3",)))
         assert len(names) == 6
 
@@ -147,10 +147,10 @@ class TestHits:
         (tmp_path / "dynagrad").mkdir()
         header = tmp_path / "dynagrad" / "x.hpp"
         monkeypatch.setattr(toolchain, "INCLUDE", tmp_path)
-        seen = []
+        seen, tool = [], toolchain.compiler()
         for text in ("one", "two", "three"):
             header.write_text(text)
-            seen.append(fingerprint._headers())
+            seen.append(fingerprint.fingerprint("", tool, ()))
         assert len(set(seen)) == 3
 
 

@@ -53,6 +53,41 @@ def test_the_status_and_what_was_said(tmp_path: Path) -> None:
     assert child.run(["/bin/sh", "-c", script], os.environ, tmp_path) == (3, f"no\n{tmp_path.resolve()}\n")
 
 
+def test_a_second_program_reads_what_the_first_one_writes(tmp_path: Path) -> None:
+    """It starts as the first one runs, and after what is done meanwhile."""
+    done: list[str] = []
+
+    def meanwhile() -> None:
+        done.append("meanwhile")
+        (tmp_path / "go").touch()
+
+    first = ["/bin/sh", "-c", "while ! test -e go; do sleep 0.01; done; seq 100000; echo one >&2"]
+    second = ["/bin/sh", "-c", "sort -n | tail -1 > last; echo two >&2"]
+    assert child.run(first, os.environ, tmp_path, then=second, meanwhile=meanwhile) == (0, "one\ntwo\n")
+    assert (done, (tmp_path / "last").read_text()) == (["meanwhile"], "100000\n")
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "status"), [("exit 3", "cat", 3), ("exit 0", "exit 4", 4), ("exec seq 1000000", "exit 5", -13)]
+)
+def test_the_status_of_two_programs(first: str, second: str, status: int, tmp_path: Path) -> None:
+    commands = [["/bin/sh", "-c", script] for script in (first, second)]
+    assert child.run(commands[0], os.environ, tmp_path, then=commands[1])[0] == status
+
+
+@pytest.mark.parametrize("then", [None, ["/bin/cat"]])
+def test_an_error_meanwhile_ends_the_programs(then: list[str] | None, tmp_path: Path) -> None:
+    def fail() -> None:
+        raise ValueError
+
+    start = time.monotonic()
+    with pytest.raises(ValueError):
+        child.run(["/bin/sleep", "30"], os.environ, tmp_path, then=then, meanwhile=fail)
+    with pytest.raises(child.NotStarted):
+        child.run(["/bin/sleep", "30"], os.environ, tmp_path, then=["/no/such/program"])
+    assert time.monotonic() - start < 10
+
+
 def test_a_shell_watches_over_the_child(started: list[list[str]], tmp_path: Path) -> None:
     assert child.run([sys.executable, "-c", ""], os.environ, tmp_path) == (0, "")
     assert [command[0] for command in started] == [sys.executable, "/bin/sh"]

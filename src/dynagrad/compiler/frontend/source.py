@@ -73,7 +73,12 @@ def definition(function: types.FunctionType) -> tuple[Definition, str]:
     code = function.__code__
     try:
         file = inspect.getsourcefile(code) or code.co_filename
-        lines, _ = inspect.findsource(code)
+        # not by `inspect.findsource`, which looks through all modules for that of the code
+        linecache.checkcache(file)
+        around = function.__globals__
+        lines = linecache.getlines(file, around if around.get("__file__") == file else None)
+        if not lines:
+            raise OSError(f"there is no text of {file}")
     except (OSError, TypeError) as problem:
         raise LiftError(
             f"the source of {function.__qualname__} cannot be found, so it cannot be compiled; functions are read from "

@@ -9,6 +9,7 @@ too. Flags are not known here.
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import shutil
 import tempfile
@@ -25,7 +26,7 @@ from ..disk import sealed
 from ..disk.file_lock import file_lock
 from ..disk.folder import Temporary, temporary_folder, trusted_folder
 from . import toolchain, zig_calls
-from .fingerprint import fingerprint, machine_dependent, place_of_headers
+from .fingerprint import Headers, fingerprint, machine_dependent
 from .zig_files import archive_of, keep, unpack
 
 
@@ -54,10 +55,11 @@ def build(
     """
     tool = tool or toolchain.compiler()
     flags = toolchain.spelled(tool, flags)
-    parts = _parts(tool, objects, flags)
+    headers = Headers.now()
+    parts = _parts(tool, objects, flags, headers)
     more = toolchain.of_long(tool) if long else ()
     options = (*toolchain.flags(tool, optimise), *flags, *more, *([_LINKED] if parts else []))
-    job = _Build(source, tool, options, toolchain.SUFFIX, parts, prelude)
+    job = _Build(source, tool, options, headers, toolchain.SUFFIX, parts, prelude)
     home, reason = trusted_folder()
     for place in (home, Temporary.path):
         found = None if place is None else entry(place, job.name)
@@ -84,19 +86,23 @@ class _Build:
     source: str
     tool: toolchain.Compiler
     options: tuple[str, ...]
+    headers: Headers
     suffix: str
     parts: tuple[_Build, ...] = ()
     prelude: str = ""  # a header that it includes first
 
     @cached
     def name(self) -> str:
-        return fingerprint("".join([self.source, *(part.source for part in self.parts)]), self.tool, self.options)
+        sources = [self.source, *(part.source for part in self.parts)]
+        return fingerprint("".join(sources), self.tool, self.options, self.headers)
 
 
 _LINKED = "-DDYNAGRAD_LINKED"
 
 
-def _parts(tool: toolchain.Compiler, objects: Sequence[str], flags: Sequence[str]) -> tuple[_Build, ...]:
+def _parts(
+    tool: toolchain.Compiler, objects: Sequence[str], flags: Sequence[str], headers: Headers
+) -> tuple[_Build, ...]:
     """The objects that a library is linked with; none where the compiler cannot link them.
 
     They have one level of optimisation, whatever the library's, but its macros.
@@ -105,7 +111,7 @@ def _parts(tool: toolchain.Compiler, objects: Sequence[str], flags: Sequence[str
         return ()
     defined = [f for f in flags if f.startswith(("-D", "-fsanitize"))]
     options = toolchain.of_object((*toolchain.flags(tool, 3), _LINKED, *defined))
-    return tuple(_Build(source, tool, options, ".o") for source in objects)
+    return tuple(_Build(source, tool, options, headers, ".o") for source in objects)
 
 
 _HEADER = ".pch"
@@ -119,7 +125,8 @@ def _header(job: _Build) -> _Build | None:
     if not job.prelude or not toolchain.links(job.tool):
         return None
     mattering = (o for o in job.options if o not in ("-s", "-shared", "-fno-slp-vectorize"))
-    return _Build(job.prelude, job.tool, (*mattering, f"-DDYNAGRAD_PLACE={place_of_headers()}"), _HEADER)
+    options = (*mattering, f"-DDYNAGRAD_PLACE={job.headers.place}")
+    return _Build(job.prelude, job.tool, options, job.headers, _HEADER)
 
 
 def _call_with(home: Path, made: Path, job: _Build, header: _Build) -> None:
@@ -127,10 +134,14 @@ def _call_with(home: Path, made: Path, job: _Build, header: _Build) -> None:
     objects, found = _paths(home, job.parts), home / (header.name + _HEADER)
     if not found.exists():
         found = _object(home, header)
-    with ThreadPoolExecutor(max_workers=1) as pool:
-        sound = pool.submit(entry, home, header.name, _HEADER)
-        _call(home, made, job, job.source, job.options, objects, _usable(found))
-    if sound.result() is None:  # what it led to is not used
+    sound = False
+
+    def check() -> None:
+        nonlocal sound
+        sound = entry(home, header.name, _HEADER) is not None
+
+    _call(home, made, job, job.source, job.options, objects, _usable(found), check)
+    if not sound:  # what it led to is not used
         again = made.parent / "again" / made.name
         _call(home, again, job, job.source, job.options, objects, _usable(_object(home, header)))
         os.replace(again, made)
@@ -217,28 +228,34 @@ def _call(
     options: Sequence[str],
     objects: Sequence[Path] = (),
     precompiled: Path | None = None,
+    meanwhile: Callable[[], object] | None = None,
 ) -> None:
-    """Calls the compiler for a source of a job; what is learned of zig is kept."""
+    """Calls the compiler for a source of a job; what is learned of zig is kept. `meanwhile` is called as it runs."""
     output.parent.mkdir(exist_ok=True)
     zig = output.parent / "zig"
     archive = archive_of(home, job.tool, options) if job.suffix == toolchain.SUFFIX and "-c" not in options else None
     calls = zig_calls.load(_calls(home, job.tool, options)) if job.tool.zig else None
-    with ThreadPoolExecutor(max_workers=1) as pool:
-        wanted = calls.files if calls is not None else ()
-        unpacking = None if archive is None else pool.submit(unpack, archive, zig, wanted)
-        found = toolchain.compile_source(
-            source,
-            output,
-            tool=job.tool,
-            options=options,
-            objects=objects,
-            precompiled=precompiled,
-            zig_cache=zig,
-            unpacking=unpacking,
-            calls=calls,
-            keep=home / "failed" / f"{job.name}.cpp",
-        )
-    unpacked = frozenset[str]() if unpacking is None else unpacking.result()
+    unpacked = frozenset[str]()
+
+    def prepare() -> None:
+        nonlocal unpacked
+        if archive is not None:
+            unpacked = unpack(archive, zig) if calls is None else unpack(archive, output.parent, calls.files)
+        if meanwhile is not None:
+            meanwhile()
+
+    found = toolchain.compile_source(
+        source,
+        output,
+        tool=job.tool,
+        options=options,
+        objects=objects,
+        precompiled=precompiled,
+        zig_cache=zig,
+        meanwhile=prepare,
+        calls=calls,
+        keep=home / "failed" / f"{job.name}.cpp",
+    )
     if found is not None:
         zig_calls.save(_calls(home, job.tool, options), found)
         if archive is not None:
@@ -250,6 +267,7 @@ def _object(home: Path, job: _Build) -> Path:
     return entry(home, job.name, job.suffix) or _compile(home, job, None)
 
 
+@functools.cache  # once a process: it looks at the whole folder
 def _sweep(home: Path) -> None:
     """Removes temporary files of killed processes that are older than a day."""
     old = time.time() - 86400

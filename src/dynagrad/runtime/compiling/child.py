@@ -7,13 +7,15 @@ the children do is not known here.
 
 from __future__ import annotations
 
+import functools
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 _SHELL = "/bin/sh"
 # Waits for the end of its input, which means that the parent has died, and then kills the other child's process group.
@@ -34,28 +36,59 @@ def interpreter() -> str | None:
     return sys.executable
 
 
-def run(command: Sequence[str], environment: Mapping[str, str], place: Path) -> tuple[int, str]:
-    """Runs a command in a folder; returns its exit status and its stderr. Raises OSError where it does not start.
+class NotStarted(OSError):
+    """A program that does not start."""
 
-    An exception while waiting kills the child and its children first.
+
+def run(
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    place: Path,
+    *,
+    then: Sequence[str] | None = None,
+    meanwhile: Callable[[], object] | None = None,
+) -> tuple[int, str]:
+    """Runs a command in a folder; returns its exit status and its stderr. Raises NotStarted.
+
+    `then` is a command that reads what the first one writes, and starts at once: two programs start in the time of one.
+    Its status counts where the first one's is 0. `meanwhile` is called while the first one runs, and is over before
+    `then` starts. An exception, also while waiting, kills the children and theirs first.
     """
-    # In a process group of its own: a compiler is several processes, all of which must end.
-    group = 0 if os.name == "posix" else None
-    pipe, null = subprocess.PIPE, subprocess.DEVNULL
-    process = subprocess.Popen(
-        command, stdin=null, stdout=null, stderr=pipe, env=environment, cwd=place, process_group=group
-    )
-    with process, _watched(process.pid):
+    # In a process group of their own: a compiler is several processes, all of which must end.
+    posix, pipe, null = os.name == "posix", subprocess.PIPE, subprocess.DEVNULL
+    start = functools.partial(_started, stderr=pipe, env=environment, cwd=place)
+    first = start(command, stdin=null, stdout=null if then is None else pipe, process_group=0 if posix else None)
+    processes = [first]
+    with ExitStack() as ended:
+        ended.enter_context(first)
+        ended.enter_context(_watched(first.pid))
         try:
-            _, said = process.communicate()
+            if meanwhile is not None:
+                meanwhile()
+            if then is not None:
+                assert first.stdout is not None
+                group = first.pid if posix else None
+                processes.append(start(then, stdin=first.stdout, stdout=null, process_group=group))
+                ended.enter_context(processes[-1])
+                first.stdout.close()  # so that the first one ends where the second one does not read on
+            said = [process.communicate()[1] for process in processes]
         except BaseException:
-            if os.name == "posix":
-                os.killpg(process.pid, signal.SIGKILL)
-            else:
+            if posix:
+                with suppress(ProcessLookupError):  # all have just ended
+                    os.killpg(first.pid, signal.SIGKILL)
+            for process in processes:
                 process.kill()
-            process.wait()
+                process.wait()
             raise
-    return process.returncode, said.decode(errors="replace")
+    status = next((process.returncode for process in processes if process.returncode), 0)
+    return status, b"".join(said).decode(errors="replace")
+
+
+def _started(command: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
+    try:
+        return subprocess.Popen(command, **options)
+    except OSError as error:
+        raise NotStarted(*error.args) from error
 
 
 @contextmanager

@@ -15,6 +15,7 @@ import os
 import platform
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from . import toolchain
 
@@ -22,9 +23,10 @@ FORMAT = "4"
 """The version of files in the cache: older ones are not found."""
 
 
-def fingerprint(source: str, tool: toolchain.Compiler, options: Sequence[str]) -> str:
-    """The name of the library that `source` compiles to."""
-    return combined(FORMAT, tool.identity, repr(options), _processor(), _headers(), source)
+def fingerprint(source: str, tool: toolchain.Compiler, options: Sequence[str], headers: Headers | None = None) -> str:
+    """The name of the library that `source` compiles to, with the headers as they are now, or were."""
+    headers = headers or Headers.now()
+    return combined(FORMAT, tool.identity, repr(options), _processor(), _read_headers(headers.stats), source)
 
 
 def machine_dependent(tool: toolchain.Compiler, options: Sequence[str]) -> str:
@@ -46,23 +48,25 @@ def combined(*parts: str) -> str:
     return digest.hexdigest()[:40]
 
 
-def place_of_headers() -> str:
-    """A hash of the place of the runtime headers and of their times, on which precompiled headers depend."""
-    return combined(str(toolchain.INCLUDE), repr(_stats()))
+@dataclass(frozen=True)
+class Headers:
+    """The runtime headers at some moment: their paths, times and sizes."""
 
+    stats: tuple[tuple[str, int, int], ...]
 
-def _headers() -> str:
-    """A hash of the runtime headers."""
-    return _read_headers(_stats())
+    @classmethod
+    def now(cls) -> Headers:
+        """The headers as they are now."""
+        stats = []
+        for path in files_in(os.path.join(toolchain.INCLUDE, "dynagrad")):
+            stat = os.stat(path)
+            stats.append((path, stat.st_mtime_ns, stat.st_size))
+        return cls(tuple(stats))
 
-
-def _stats() -> tuple[tuple[str, int, int], ...]:
-    """The headers, with their times and sizes."""
-    stats = []
-    for path in files_in(os.path.join(toolchain.INCLUDE, "dynagrad")):
-        stat = os.stat(path)
-        stats.append((path, stat.st_mtime_ns, stat.st_size))
-    return tuple(stats)
+    @property
+    def place(self) -> str:
+        """A hash of their place and of their times, on which precompiled headers depend."""
+        return combined(str(toolchain.INCLUDE), repr(self.stats))
 
 
 @functools.lru_cache(maxsize=4)

@@ -17,11 +17,9 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
-from concurrent.futures import Future
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from ...errors import CompileError, warn
 from ..disk import sealed
@@ -242,10 +240,13 @@ def of_long(tool: Compiler) -> tuple[str, ...]:
 def of_object(options: Sequence[str]) -> tuple[str, ...]:
     """The flags for an object that is linked later, from those for a library.
 
+    A linker drops the sections of what is not used.
+
     >>> of_object(["-O2", "-s", "-shared", "-fPIC"])
-    ('-O2', '-fPIC', '-c')
+    ('-O2', '-fPIC', '-ffunction-sections', '-fdata-sections', '-c')
     """
-    return (*(o for o in options if o not in ("-s", "-shared")), "-c")
+    sections = "-ffunction-sections", "-fdata-sections"
+    return (*(o for o in options if o not in ("-s", "-shared")), *sections, "-c")
 
 
 def compile_source(
@@ -258,7 +259,7 @@ def compile_source(
     objects: Sequence[Path] = (),
     precompiled: Path | None = None,
     zig_cache: Path | None = None,
-    unpacking: Future[Any] | None = None,
+    meanwhile: Callable[[], object] | None = None,
     calls: Calls | None = None,
     keep: Path | None = None,
 ) -> Calls | None:
@@ -267,8 +268,9 @@ def compile_source(
     The source is written beside the library; `precompiled` is a header that it includes first, from `precompile`.
     `options` replaces the flags, those `of_object` for an object. `objects`
     are linked to it. What zig remembers from one call to the next (the stubs of libc, 2 MB) goes to `zig_cache`, where
-    it is when `unpacking` is done. If zig is not needed, as it is known what it `calls`, that is called; what it called
-    is returned otherwise. A source that does not compile is copied to `keep`.
+    it is when `meanwhile` has been called: before zig or a linker, and while a compiler runs. If zig is not needed, as
+    it is known what it `calls`, that is called; what it called is returned otherwise. A source that does not compile is
+    copied to `keep`.
     """
     tool = tool or compiler()
     scratch = output.parent
@@ -284,10 +286,11 @@ def compile_source(
     if precompiled is not None:
         _linked(precompiled, scratch / "prelude.pch")
     header = "" if precompiled is None else "prelude.pch"
-    if calls is not None and _call(calls, headers, text, parts, output, header, unpacking):
-        return None
-    if unpacking is not None:
-        unpacking.result()
+    if calls is not None:
+        if _call(calls, headers, text, parts, output, header, meanwhile):
+            return None
+    elif meanwhile is not None:
+        meanwhile()
     command += [text.name, *parts, "-o", output.name]
     if not tool.zig and "-c" not in command:
         command += _LIBRARIES.get(sys.platform, ())
@@ -312,19 +315,21 @@ def _call(
     parts: Sequence[str],
     output: Path,
     precompiled: str,
-    unpacking: Future[Any] | None,
+    meanwhile: Callable[[], object] | None,
 ) -> bool:
     """Compiles and links by the programs that zig calls; returns whether that succeeded."""
-    scratch, own = output.parent, "own.o" if calls.lld else output.name
-    if text.stat().st_size:
-        if _run(calls.compiles(headers, text.name, own, precompiled), scratch, None)[0] != 0:
-            return False
-        parts = [*parts, own]
-    if unpacking is not None:
-        unpacking.result()
-    if calls.lld and _run(calls.links(parts, output.name), scratch, None)[0] != 0:
-        return False
-    return output.exists()
+    if not text.stat().st_size:
+        if meanwhile is not None:
+            meanwhile()
+        status, _ = _run(calls.links(parts, output.name), output.parent, None)
+    elif not calls.lld:
+        compiles = calls.compiles(headers, text.name, output.name, precompiled)
+        status, _ = _run(compiles, output.parent, None, meanwhile=meanwhile)
+    else:
+        compiles = calls.compiles(headers, text.name, zig_calls.STDOUT, precompiled)
+        links = calls.links([*parts, zig_calls.STDIN], output.name)
+        status, _ = _run(compiles, output.parent, None, then=links, meanwhile=meanwhile)
+    return status == 0 and output.exists()
 
 
 def _linked(file: Path, name: Path) -> None:
@@ -349,14 +354,21 @@ def precompile(
     return _run(command, output.parent, zig_cache)[0] == 0 and output.exists()
 
 
-def _run(command: Sequence[str], scratch: Path, zig_cache: Path | None) -> tuple[int, str]:
+def _run(
+    command: Sequence[str],
+    scratch: Path,
+    zig_cache: Path | None,
+    *,
+    then: Sequence[str] | None = None,
+    meanwhile: Callable[[], object] | None = None,
+) -> tuple[int, str]:
     """Runs a compiler with messages in English, and its temporary files in `scratch`; its exit status and output."""
     zig = os.path.relpath(zig_cache, scratch) if zig_cache is not None else "zig"
     ours = {"LC_ALL": "C", "TMPDIR": ".", "ZIG_LOCAL_CACHE_DIR": "zig-local", "ZIG_GLOBAL_CACHE_DIR": zig}
     ours |= zig_calls.ENVIRONMENT
     try:
-        return child.run(command, {**os.environ, **ours}, scratch)
-    except OSError as error:
+        return child.run(command, {**os.environ, **ours}, scratch, then=then, meanwhile=meanwhile)
+    except child.NotStarted as error:
         raise CompileError(f"the C++ compiler does not start: {error}\n  {_WHERE}") from None
 
 

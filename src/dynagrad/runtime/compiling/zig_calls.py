@@ -21,6 +21,8 @@ ENVIRONMENT = {"ZIG_VERBOSE_CC": "1", "ZIG_VERBOSE_LINK": "1"}
 
 _HEADERS, _SOURCE, _OBJECTS, _OUTPUT = "@headers", "@source", "@objects", "@output"
 _CACHE = "zig/"  # the folder of zig's cache, from that of the call
+STDIN, STDOUT = "/dev/stdin", "-"
+"""What the linker reads and the compiler writes an object as, where one hands it to the other."""
 _DROPPED = ("-MF", "-o", "-include-pch")  # with the word after them
 
 
@@ -32,9 +34,13 @@ class Calls:
     lld: tuple[str, ...]  # none where nothing is linked
 
     @property
-    def files(self) -> frozenset[str]:
-        """What the linker reads of the files in zig's cache."""
-        return frozenset(word.removeprefix(_CACHE) for word in self.lld if word.startswith(_CACHE))
+    def files(self) -> dict[str, str]:
+        """What the linker reads of the files in zig's cache, and the names that it knows these by.
+
+        >>> Calls((), ("zig", "ld.lld", "zig/o/3/libm.so.6")).files
+        {'o/3/libm.so.6': 'zig-o-3-libm.so.6'}
+        """
+        return {word.removeprefix(_CACHE): _file(word) for word in self.lld if word.startswith(_CACHE)}
 
     def compiles(self, headers: str, source: str, output: str, precompiled: str) -> list[str]:
         """The command that compiles a source to an object, maybe with a precompiled header."""
@@ -46,11 +52,16 @@ class Calls:
         """The command that links objects to a library.
 
         >>> Calls((), ("zig", "ld.lld", "-o", "@output", "@objects", "zig/libm.so.6")).links(["a.o", "b.o"], "c.so")
-        ['zig', 'ld.lld', '-o', 'c.so', 'a.o', 'b.o', 'zig/libm.so.6']
+        ['zig', 'ld.lld', '-o', 'c.so', 'a.o', 'b.o', 'zig-libm.so.6']
         """
         at = self.lld.index(_OBJECTS)
         words = [*self.lld[:at], *objects, *self.lld[at + 1 :]]
-        return [output if word == _OUTPUT else word for word in words]
+        return [output if word == _OUTPUT else _file(word) for word in words]
+
+
+def _file(word: str) -> str:
+    """A word of the linker, where a file of zig's cache has a name without folders: these take time."""
+    return word.replace("/", "-") if word.startswith(_CACHE) else word
 
 
 def told(said: str) -> tuple[list[str], str]:

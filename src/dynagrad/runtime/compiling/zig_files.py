@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from ..disk import sealed
@@ -26,8 +26,8 @@ def archive_of(home: Path, tool: toolchain.Compiler, options: Sequence[str]) -> 
     return home / f"{combined(FORMAT, tool.identity, target)}.zig" if tool.zig else None
 
 
-def unpack(archive: Path, folder: Path, wanted: Collection[str] = ()) -> frozenset[str]:
-    """Unpacks an archive to a folder, or just the files that are wanted, and returns their names.
+def unpack(archive: Path, folder: Path, wanted: Mapping[str, str] | None = None) -> frozenset[str]:
+    """Unpacks an archive to a folder, or just the files that are wanted, under other names; returns their names in it.
 
     There are none where there is no valid archive.
     """
@@ -37,9 +37,9 @@ def unpack(archive: Path, folder: Path, wanted: Collection[str] = ()) -> frozens
     head, _, content = data.partition(b"\n")
     at, made, found = 0, set[str](), list[str]()
     for name, size in json.loads(head):  # relative, and ours
-        if not wanted or name in wanted:
+        if wanted is None or name in wanted:
             found.append(name)
-            path = os.path.join(folder, name)
+            path = os.path.join(folder, name if wanted is None else wanted[name])
             if (parent := os.path.dirname(path)) not in made:
                 os.makedirs(parent, exist_ok=True)
                 made.add(parent)
