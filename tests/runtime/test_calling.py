@@ -364,7 +364,7 @@ def test_no_memory_for_a_result(function):
 def test_a_body_is_not_called_for_other_leaves(made):
     with pytest.raises(CompileError, match=r"takes and returns \(real\) -> \(real\)"):
         calling.callable_of(made, "same", [TEN], [REAL])
-    with pytest.raises(CompileError, match="no function 'missing_leaves'"):
+    with pytest.raises(CompileError, match="no text 'missing_leaves'"):
         calling.callable_of(made, "missing", [], [])
 
 

@@ -144,7 +144,7 @@ def glue(name: str, inputs: Sequence[LeafType], outputs: Sequence[LeafType], giv
     lines = ["#include <dynagrad/python.hpp>", *leaves("in", inputs), *leaves("out", outputs), entry(single=False)]
     if len(outputs) == 1:
         lines.append(entry(single=True))
-    lines.append(f"DYNAGRAD_EXPORT const char* {name}_leaves() {{ return {_signature(inputs, outputs, given)}; }}")
+    lines.append(f"DYNAGRAD_EXPORT const char {name}_leaves[] = {_signature(inputs, outputs, given)};")
     return "\n" + "\n".join(lines) + "\n"
 
 
@@ -181,9 +181,9 @@ def callable_of(
     >>> callable_of(made, "twice", one, one, single=True)(1.5)
     3.0
     """
-    said = library.function(f"{symbol}_leaves", ctypes.c_char_p)()
-    if _quoted(said.decode()) != _signature(inputs, outputs, 0 if given is None else given.count):
-        raise CompileError(f"{symbol} in {library.path} takes and returns {said.decode()}, and was taken for another")
+    said = library.text(f"{symbol}_leaves")
+    if _quoted(said) != _signature(inputs, outputs, 0 if given is None else given.count):
+        raise CompileError(f"{symbol} in {library.path} takes and returns {said}, and was taken for another")
     if single and len(outputs) != 1:
         raise CompileError(f"{symbol} returns {len(outputs)} values, not a single one")
     inputs, outputs, name, failed = tuple(inputs), tuple(outputs), name or symbol, failed or failure

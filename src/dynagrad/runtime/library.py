@@ -120,6 +120,19 @@ class Library:
         found.restype, found.argtypes = result, arguments
         return found
 
+    def text(self, name: str) -> str:
+        """The exported array of characters of that name.
+
+        >>> from dynagrad.runtime.compiling.cache import build
+        >>> load(build('extern "C" __attribute__((visibility("default"))) const char said[] = "no";')).text("said")
+        'no'
+        """
+        try:
+            found = ctypes.c_char.in_dll(self._functions, name)
+        except ValueError:
+            raise CompileError(f"the compiled library {self.path} has no text {name!r}") from None
+        return ctypes.string_at(ctypes.addressof(found)).decode()
+
     def __repr__(self) -> str:
         return f"Library({str(self.path)!r})"
 

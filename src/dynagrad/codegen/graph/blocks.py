@@ -32,15 +32,17 @@ from .memory import Arena, Live, LocalVariable, Memory, Track, Value
 from .nests.build import NestBuilder, same_value, uniform
 from .nests.chunks import in_chunks
 from .nests.collapse import collapsed
+from .nests.distribute import distributed
 from .nests.outlines import outline_of
-from .nests.write import NEUTRAL, write
+from .nests.write import NEUTRAL, write, write_part
 from .unit import TranslationUnit
 
 
 class Block:
     """The statements of a prepared graph (`passes/prepare.py`).
 
-    `prefer` has the memory where arrays should be made; with `in_place`, that of inputs is better.
+    `prefer` has the memory where arrays should be made; with `in_place`, that of inputs is better. `once` says that the
+    block runs once a call.
     """
 
     def __init__(
@@ -54,6 +56,7 @@ class Block:
         in_range: Collection[tuple[Node, int]] = (),
         tracks: Mapping[Node, Track] | None = None,
         in_place: bool = False,
+        once: bool = False,
     ) -> None:
         self.program, self.code, self.arena, self.bounds = program, code, arena, bounds
         graph = self.graph = bounds.graph
@@ -77,7 +80,7 @@ class Block:
                 self.parts.setdefault(node.arguments[0], {})[node.attribute] = node
         self.sums = _sums(graph, self.uses)
         self.prefer = self._preferences(dict(prefer or {}))
-        self.in_place = in_place
+        self.in_place, self.once = in_place, once
         self.given = {v.pointer for v in inputs if isinstance(v, Memory)}
         self.busy = set(self.given)
         self.used: set[LocalVariable] = set()  # preferred memory that arrays were made in
@@ -315,6 +318,11 @@ class Block:
         builder = NestBuilder(self, Body() if outlined else self.code, domain, own, outlined)
         fill(builder)
         nest = collapsed(builder.nest(), same_use)
+        parts = distributed(nest, self.code.name) if self.once and not outlined else []
+        if parts:
+            for part in parts:
+                write_part(self.code, part)
+            return numbers
         if threads:
             nest = in_chunks(nest, builder.scratch)
             if nest.chunks is not None:

@@ -14,11 +14,12 @@ import numpy as np
 from ...errors import Error
 from ...ir.control import Graph, GraphFunction, all_nodes
 from ...ir.names import source_name
-from ...ir.node import Node
+from ...ir.node import Node, order
 from ...ir.operation import Trait
 from ...ir.types import Type
 from ...passes.bounds import GraphBounds
 from ...passes.prepare import prepare
+from ...passes.roles import holes_of, role
 from ...passes.schedule import STORE, STRETCH
 from ..cxx import INDENT, Writer, comment, literal
 from . import control, runtime_calls
@@ -41,7 +42,7 @@ OBJECTS = ("#define DYNAGRAD_RUNTIME\n#include <dynagrad/graphs/runtime.hpp>\n",
 """The source of the object that every source is linked with (see `dynagrad/linked.hpp`)."""
 
 _HEAD = """#include <dynagrad/graphs/call.hpp>
-#include <dynagrad/graphs/vector.hpp>
+#include <dynagrad/graphs/vectors.hpp>
 
 using namespace dynagrad;
 using namespace dynagrad::graphs;
@@ -181,8 +182,9 @@ class UnitWriter(TranslationUnit):
             else:
                 results.append(LocalVariable(f"*static_cast<{t}*>(outputs[{k}])"))
         arena = Arena()
-        self._statements(code, arena, graph, inputs, results)
-        code.line("return call.end();")
+        self._statements(code, arena, graph, inputs, results, once=True)
+        plain = not arena.most and not self.limited and _is_plain(graph) and not self._constant_pointers(code)
+        code.line("return kDone;" if plain else "return call.end();")
         parameters = ["const Context* context", "const void* const*", "void* const*"]
         if graph.inputs:
             parameters[1] += " inputs"
@@ -190,7 +192,8 @@ class UnitWriter(TranslationUnit):
             parameters[2] += " outputs"
         head = f"DYNAGRAD_EXPORT int64_t {symbol}({', '.join(parameters)})"
         limit = ", *static_cast<const int64_t*>(context->given[1])" if self.limited else ""
-        first = [f"Call call(context{limit});", *self._constant_pointers(code), *_rooms(code, arena)]
+        call = [] if plain else [f"Call call(context{limit});"]
+        first = [*call, *self._constant_pointers(code), *_rooms(code, arena)]
         return _function_text(head, first, code, []) + "\n"
 
     def _statements(
@@ -200,13 +203,14 @@ class UnitWriter(TranslationUnit):
         graph: Graph,
         inputs: list[Value],
         results: list[LocalVariable],
+        once: bool = False,
     ) -> None:
-        """The statements of a function, whose results go to these variables, or to where they point."""
+        """The statements of a function, whose results go to these variables, or to where they point; `once` a call."""
         prefer: dict[Node, LocalVariable] = {}
         for node, result in zip(graph.outputs, results, strict=True):
             if node.shape:
                 prefer.setdefault(node, result)
-        block = Block(self, code, arena, GraphBounds(graph), inputs, prefer)
+        block = Block(self, code, arena, GraphBounds(graph), inputs, prefer, once=once)
         arrays = []
         for k, (value, node) in enumerate(zip(block.run(), graph.outputs, strict=True)):
             if isinstance(value, Memory):
@@ -250,6 +254,16 @@ class UnitWriter(TranslationUnit):
             last.append(f"call.unslot({code.slots});")
         last += ["call.leave();", "return kDone;"]
         self.defined.append(_function_text(head, first, code, last))
+
+
+def _is_plain(graph: Graph) -> bool:
+    """Whether a graph is nothing but elements of arrays and their sums: it has no use for a `Call`, but for memory."""
+    return all(
+        node.type.kind in ("real", "integer", "boolean")
+        and role(node) in ("leaf", "each", "view", "fold")
+        and not holes_of(node)
+        for node in order(graph.outputs)
+    )
 
 
 def _spelled(type: Type) -> str:

@@ -9,6 +9,7 @@ from typing import assert_never
 
 from ...cxx import literal
 from ..body import Body
+from .distribute import ArrayCall, Part, Room
 from .model import (
     Accumulate,
     Accumulator,
@@ -66,6 +67,18 @@ def write(code: Body, nest: LoopNest) -> None:
                 code.line(statement_text(ending))
         if level:
             code.close()
+
+
+def write_part(code: Body, part: Part) -> None:
+    """Writes a part of a nest that is distributed into a function."""
+    match part:
+        case Room():
+            code.line(f"alignas(64) {part.cxx} {part.name}[{part.length}];")
+        case ArrayCall():
+            code.line(f"{part.function}({', '.join((*part.results, *part.arguments, str(part.length)))});")
+        case LoopNest():
+            code.comes_from(part.lines if part.loops else ())
+            write(code, part)
 
 
 def statement_text(s: Definition | Accumulator | ArrayAccumulator | Store | Accumulate) -> str:

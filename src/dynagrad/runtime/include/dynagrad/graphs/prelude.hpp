@@ -2,4 +2,5 @@
 #pragma once
 #include "call.hpp"
 #include "vector.hpp"
+#include "vectors.hpp"
 #include "../python.hpp"

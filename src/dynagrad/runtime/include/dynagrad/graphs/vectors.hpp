@@ -1,0 +1,100 @@
+// The functions of vector.hpp for whole arrays, compiled once (see `linked.hpp`).
+//
+// A loop over few elements that runs once a call is compiled in half the time where it calls these: their code is long,
+// and with it in the loop it would be optimised anew in each program. The results are those of vector.hpp, to the bit.
+// `to` may be `x`. Nothing here knows where these are called.
+#pragma once
+
+#include "../linked.hpp"
+#include "call.hpp"
+#include "vector.hpp"
+
+namespace dynagrad::graphs::vector {
+
+inline constexpr int64_t kWidth = 8;  // the elements that are computed together: the last ones with zeros behind them
+
+// Before a loop over the elements of one vector.
+#if defined(__clang__)
+#define DYNAGRAD_VECTOR _Pragma("clang loop vectorize(assume_safety) unroll(disable)")
+#else
+#define DYNAGRAD_VECTOR DYNAGRAD_INDEPENDENT
+#endif
+
+// A function of each element.
+template <class F>
+__attribute__((always_inline)) inline void each(double* to, const double* x, int64_t n, F f) {
+    int64_t i = 0;
+    for (; i + kWidth <= n; i += kWidth) {
+        DYNAGRAD_VECTOR
+        for (int64_t k = 0; k < kWidth; ++k) to[i + k] = f(x[i + k]);
+    }
+    if (i == n) return;
+    double part[kWidth] = {};
+    for (int64_t k = 0; k < n - i; ++k) part[k] = x[i + k];
+    DYNAGRAD_VECTOR
+    for (int64_t k = 0; k < kWidth; ++k) part[k] = f(part[k]);
+    for (int64_t k = 0; k < n - i; ++k) to[i + k] = part[k];
+}
+
+#define DYNAGRAD_OF_ARRAYS(function)                                                                    \
+    DYNAGRAD_ONCE void function(double* to, const double* x, int64_t n) {                               \
+        each(to, x, n, [](double v) __attribute__((always_inline)) { return vector::function(v); });    \
+    }
+
+DYNAGRAD_OF_ARRAYS(exp)
+DYNAGRAD_OF_ARRAYS(expm1)
+DYNAGRAD_OF_ARRAYS(log)
+DYNAGRAD_OF_ARRAYS(log1p)
+DYNAGRAD_OF_ARRAYS(tanh)
+DYNAGRAD_OF_ARRAYS(sigmoid)
+DYNAGRAD_OF_ARRAYS(sin)
+DYNAGRAD_OF_ARRAYS(cos)
+
+#undef DYNAGRAD_OF_ARRAYS
+
+// Both functions of the same angles, which are reduced once.
+DYNAGRAD_ONCE void sin_cos(double* sines, double* cosines, const double* x, int64_t n) {
+    for (int64_t i = 0; i < n; i += kWidth) {
+        const int64_t count = n - i < kWidth ? n - i : kWidth;
+        double s[kWidth] = {}, c[kWidth] = {};
+        if (count == kWidth) {
+            for (int64_t k = 0; k < kWidth; ++k) s[k] = x[i + k];
+        } else {
+            for (int64_t k = 0; k < count; ++k) s[k] = x[i + k];
+        }
+        DYNAGRAD_VECTOR
+        for (int64_t k = 0; k < kWidth; ++k) {
+            const double v = s[k];
+            const Angle angle = any_angle(v);
+            s[k] = sin_of(v, angle);
+            c[k] = cos_of(v, angle);
+        }
+        if (count == kWidth) {
+            for (int64_t k = 0; k < kWidth; ++k) sines[i + k] = s[k], cosines[i + k] = c[k];
+        } else {
+            for (int64_t k = 0; k < count; ++k) sines[i + k] = s[k], cosines[i + k] = c[k];
+        }
+    }
+}
+
+// Powers of arrays, of arrays and a number, and of a number and arrays.
+DYNAGRAD_ONCE void pow(double* to, const double* x, double y, int64_t n) {
+    each(to, x, n, [=](double v) __attribute__((always_inline)) { return vector::pow(v, y); });
+}
+DYNAGRAD_ONCE void pow(double* to, double x, const double* y, int64_t n) {
+    each(to, y, n, [=](double v) __attribute__((always_inline)) { return vector::pow(x, v); });
+}
+DYNAGRAD_ONCE void pow(double* to, const double* x, const double* y, int64_t n) {
+    for (int64_t i = 0; i < n; i += kWidth) {
+        const int64_t count = n - i < kWidth ? n - i : kWidth;
+        double a[kWidth] = {}, b[kWidth] = {};
+        for (int64_t k = 0; k < count; ++k) a[k] = x[i + k], b[k] = y[i + k];
+        DYNAGRAD_VECTOR
+        for (int64_t k = 0; k < kWidth; ++k) a[k] = vector::pow(a[k], b[k]);
+        for (int64_t k = 0; k < count; ++k) to[i + k] = a[k];
+    }
+}
+
+#undef DYNAGRAD_VECTOR
+
+}  // namespace dynagrad::graphs::vector
