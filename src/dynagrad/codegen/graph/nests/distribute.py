@@ -32,8 +32,10 @@ from .model import (
     Triangle,
 )
 
-SHORT = 256
+SHORT = 64
 """The most elements of a nest that is distributed."""
+VECTOR = 8
+"""The numbers of a vector, `kWidth` of `graphs/vectors.hpp`."""
 ROOM = 1 << 14
 """The most bytes of the arrays that are handed on, which are on the stack."""
 
@@ -42,11 +44,13 @@ _SIN, _COS, _BOTH = "vector::sin", "vector::cos", "vector::sin_cos"
 
 @dataclass(frozen=True)
 class Room:
-    """An array for one value of each round of a nest."""
+    """An array for one value of each round of a nest, made of whole vectors; `open`: it has more than the rounds fill,
+    and begins as zeros."""
 
     cxx: str
     name: str
     length: int
+    open: bool
 
 
 @dataclass(frozen=True)
@@ -85,6 +89,7 @@ class _Distribution:
     ) -> None:
         self.nest, self.own, self.calls, self.length, self.fresh = nest, own, calls, length, fresh
         self.inner = len(nest.loops)
+        self.padded = -(-length // VECTOR) * VECTOR
         self.place = flat(tuple(name(counter) for counter, _ in nest.loops), tuple(n for _, n in nest.loops))
         self.stage: dict[str, int] = {}  # of each value; of a call the one after its arguments'
         for value, definition in own.items():
@@ -107,7 +112,8 @@ class _Distribution:
     def room(self, value: str) -> str:
         """The array that a value is handed on in."""
         if value not in self.rooms:
-            self.rooms[value] = Room(self.own[value].cxx, self.fresh("m"), self.length)
+            filled = value in self.calls or self.padded == self.length
+            self.rooms[value] = Room(self.own[value].cxx, self.fresh("m"), self.padded, not filled)
         return self.rooms[value].name
 
     def pointer(self, value: str) -> str | None:
@@ -188,12 +194,15 @@ class _Distribution:
                 to = result.pointer if result is not None and result.value == value else self.room(value)
                 found[_function(made), arguments] = to
         out: list[ArrayCall] = []
+        rooms = {room.name for room in self.rooms.values()}
         for (function, arguments), to in found.items():
+            # of what is behind the rounds, too, where there is memory for that
+            length = self.padded if {to, *arguments} <= rooms else self.length
             both = (_SIN, arguments) in found and (_COS, arguments) in found
             if function == _SIN and both:
-                out.append(ArrayCall(_BOTH, (to, found[_COS, arguments]), arguments, self.length))
+                out.append(ArrayCall(_BOTH, (to, found[_COS, arguments]), arguments, length))
             elif function != _COS or not both:
-                out.append(ArrayCall(function, (to,), arguments, self.length))
+                out.append(ArrayCall(function, (to,), arguments, length))
         return out
 
     def argument(self, operand: Operand) -> str:

@@ -73,7 +73,7 @@ def write_part(code: Body, part: Part) -> None:
     """Writes a part of a nest that is distributed into a function."""
     match part:
         case Room():
-            code.line(f"alignas(64) {part.cxx} {part.name}[{part.length}];")
+            code.line(f"alignas(64) {part.cxx} {part.name}[{part.length}]{' = {}' if part.open else ''};")
         case ArrayCall():
             code.line(f"{part.function}({', '.join((*part.results, *part.arguments, str(part.length)))});")
         case LoopNest():

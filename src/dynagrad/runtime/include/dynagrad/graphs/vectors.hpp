@@ -52,29 +52,24 @@ DYNAGRAD_OF_ARRAYS(cos)
 
 #undef DYNAGRAD_OF_ARRAYS
 
-// Both functions of the same angles, which are reduced once.
+// Both functions of the same angles, which are reduced once. The angles may be in the memory of either.
 DYNAGRAD_ONCE void sin_cos(double* sines, double* cosines, const double* x, int64_t n) {
-    for (int64_t i = 0; i < n; i += kWidth) {
-        const int64_t count = n - i < kWidth ? n - i : kWidth;
-        double s[kWidth] = {}, c[kWidth] = {};
-        if (count == kWidth) {
-            for (int64_t k = 0; k < kWidth; ++k) s[k] = x[i + k];
-        } else {
-            for (int64_t k = 0; k < count; ++k) s[k] = x[i + k];
-        }
+    const auto eight = [](double* s, double* c, const double* angles) __attribute__((always_inline)) {
         DYNAGRAD_VECTOR
         for (int64_t k = 0; k < kWidth; ++k) {
-            const double v = s[k];
+            const double v = angles[k];
             const Angle angle = any_angle(v);
             s[k] = sin_of(v, angle);
             c[k] = cos_of(v, angle);
         }
-        if (count == kWidth) {
-            for (int64_t k = 0; k < kWidth; ++k) sines[i + k] = s[k], cosines[i + k] = c[k];
-        } else {
-            for (int64_t k = 0; k < count; ++k) sines[i + k] = s[k], cosines[i + k] = c[k];
-        }
-    }
+    };
+    int64_t i = 0;
+    for (; i + kWidth <= n; i += kWidth) eight(sines + i, cosines + i, x + i);
+    if (i == n) return;
+    double s[kWidth] = {}, c[kWidth];
+    for (int64_t k = 0; k < n - i; ++k) s[k] = x[i + k];
+    eight(s, c, s);
+    for (int64_t k = 0; k < n - i; ++k) sines[i + k] = s[k], cosines[i + k] = c[k];
 }
 
 // Powers of arrays, of arrays and a number, and of a number and arrays.
