@@ -19,7 +19,7 @@ import numpy as np
 
 from ..errors import Error, Place, raised, shown
 from .columns import Coded, Raw, finish
-from .relation import IntColumn, Relation, ValueShape, parse_key
+from .relation import IntColumn, Relation, ValueShape, parse_key, relation_of
 from .terms import INTEGER_MAX, Term
 from .values import MISSING, as_array, check_matrix, has_width, is_array, is_missing, read_values
 
@@ -58,9 +58,8 @@ def read(
     """
     name, arity = parse_key(key)
     place = Place(f"{name}/{arity}", arity)
-    with place.reading():
-        given = rows if isinstance(rows, Relation) else getattr(rows, "_relation", None)
-    if isinstance(given, Relation):
+    given = relation_of(rows)
+    if given is not None:
         return _read_relation(place, given, value_shape, finite)
     with place.reading():
         raw = _raw(place, rows, value_shape)

@@ -298,3 +298,19 @@ def matching(here: Relation, gone: Relation, one: Any) -> tuple[npt.NDArray[np.b
         among[row] = bool(same)
         found[same] = True
     return among, found
+
+
+class RelationHolder:
+    """What holds a relation, and may be given as facts again: a table."""
+
+    __slots__ = ()
+
+    def __dynagrad_relation__(self) -> Relation:
+        raise NotImplementedError
+
+
+def relation_of(facts: object) -> Relation | None:
+    """The relation that facts are, or hold; None for facts of other forms."""
+    if isinstance(facts, RelationHolder):
+        return facts.__dynagrad_relation__()
+    return facts if isinstance(facts, Relation) else None

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from ..calls import maker, public
 from ..errors import FactError, QueryError, cut, shown
 from .readers import import_module
-from .relation import AtomColumn, Column, IntColumn, Relation, take
+from .relation import AtomColumn, Column, IntColumn, Relation, RelationHolder, take
 from .terms import Interner, canonical, float_text, symbol_text, term_text
 
 ROWS_SHOWN = 20
@@ -25,7 +25,7 @@ SCANS = 8  # lookups by a scan of all rows, before an index is built
 CANDIDATES = 500  # rows that are compared to find the nearest one for an error
 
 
-class Table:
+class Table(RelationHolder):
     """Rows `(arguments..., value)` of one predicate; symbols are `str`, lists tuples, other terms `dg.Term`.
 
     Queries make them, and they may be given as facts. A lookup of a row that is not there raises `QueryError`, which
@@ -121,6 +121,9 @@ class Table:
             return False
         columns = zip(self._relation.columns, other._relation.columns, strict=True)
         return all(_same_column(left, right) for left, right in columns)
+
+    def __dynagrad_relation__(self) -> Relation:
+        return self._relation
 
     __hash__ = None  # type: ignore[assignment]  # as for any container that compares by what it holds
 
