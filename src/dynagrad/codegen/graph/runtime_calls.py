@@ -15,10 +15,10 @@ from ...ir.code import code_of
 from ...ir.node import Node
 from .blocks import Block
 from .calls import along, failing, linear
-from .calls.status import Status
+from .calls.status import Status, Written
 
-Call = Callable[..., str]
-"""(node, result, *arguments) -> a statement of C++, or a `Status`."""
+Call = Callable[..., Written]
+"""(node, result, *arguments) -> what computes the result."""
 
 
 def _cumsum(node: Node, out: str, x: str) -> str:
@@ -73,6 +73,6 @@ def write(block: Block, node: Node) -> None:
         return
     if isinstance(text, Status):
         status = code.name("status")
-        code.line(f"if (const int64_t {status} = {text}; {status} != kDone) return {status};")
+        code.line(f"if (const int64_t {status} = {text.call}; {status} != kDone) return {status};")
     else:
         code.line(text)

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from ....ir.code import code_of
 from ....ir.node import Node
 from ....ir.types import Shape
-from .status import Status
+from .status import Status, Written
 
-Rule = Callable[..., str | None]  # (node, result, *arguments); pointers, in C++
+Rule = Callable[..., Written | None]  # (node, result, *arguments); pointers, in C++
 
 
 def split(shape: Shape, axes: tuple[int, ...]) -> tuple[int, int, int] | None:
@@ -51,7 +51,7 @@ def _symmetric(node: Node, out: str, x: str) -> str:
 def _along(name: str) -> Rule:
     """The rule of `take_along` and `put_along`, which gather from and scatter to an axis of an array."""
 
-    def rule(node: Node, out: str, x: str, order: str) -> str | None:
+    def rule(node: Node, out: str, x: str, order: str) -> Written | None:
         axis = code_of(node)[1]
         places = node.arguments[1].shape
         whole, part = (node.arguments[0].shape, node.shape) if name == "take_along" else (node.shape, places)
@@ -70,7 +70,7 @@ def _along(name: str) -> Rule:
     return rule
 
 
-def _sort(node: Node, out: str, x: str) -> str | None:
+def _sort(node: Node, out: str, x: str) -> Written | None:
     code = code_of(node)
     parts = split(node.shape, (code[1],))
     if parts is None or node.type.kind != ("real" if code[0] == "sort" else "integer"):

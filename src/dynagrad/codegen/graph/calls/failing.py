@@ -9,7 +9,7 @@ from ....ir.code import code_of
 from ....ir.failures import FAILURES, RAISED
 from ....ir.node import Node
 from ...cxx import string
-from .status import Status
+from .status import Status, Written
 
 FIRST = 80  # `kFailure` in failure.hpp
 
@@ -17,21 +17,21 @@ ERRORS = {FIRST + code: kind for code, (kind, _) in FAILURES.items()} | {FIRST +
 """The exception for each status."""
 
 
-def _write(node: Node, out: str, code: str, steps: str, change: str) -> str:
+def _write(node: Node, out: str, code: str, steps: str, change: str) -> Written:
     text = '""'
     for number, (_, words) in FAILURES.items():
         text = f'*{code} == {number} ? "{words}" : {text}'
     return Status(f"failure(call, *{code}, {text}, *{steps}, *{change})")
 
 
-def _raise(node: Node, out: str, token: str, test: str, *numbers: str) -> str:
+def _raise(node: Node, out: str, token: str, test: str, *numbers: str) -> Written:
     text = string(code_of(node)[1])
     casts = ["" if a.type.kind == "real" else "(long long)" for a in node.arguments[2:]]
     given = "".join(f", {cast}*{number}" for cast, number in zip(casts, numbers, strict=True))
     return Status(f"raised(call, {RAISED}, {text}{given})")
 
 
-def rule_of(node: Node) -> Callable[..., str] | None:
+def rule_of(node: Node) -> Callable[..., Written] | None:
     """The rule for a node that raises an error; None for others."""
     tag = code_of(node)
     if tag and tag[0] == "raise":

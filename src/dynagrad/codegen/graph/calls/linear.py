@@ -12,9 +12,9 @@ from collections.abc import Callable
 from ....ir.code import code_of
 from ....ir.node import Node
 from ....ir.types import Shape
-from .status import Status
+from .status import Status, Written
 
-Rule = Callable[..., str | None]  # (node, result, *arguments); pointers, in C++
+Rule = Callable[..., Written | None]  # (node, result, *arguments); pointers, in C++
 
 
 def _steps(out: Shape, left: Shape, right: Shape) -> tuple[bool, bool] | None:
@@ -43,7 +43,7 @@ def _matmul(node: Node, out: str, a: str, b: str) -> str | None:
     return f"matmul({math.prod(stack)}, {out}, {a}, {steps[0]}, {b}, {steps[1]}, {m}, {k}, {n});"
 
 
-def _solve(node: Node, out: str, a: str, b: str) -> str | None:
+def _solve(node: Node, out: str, a: str, b: str) -> Written | None:
     left, right = (x.shape for x in node.arguments)
     single = len(right) == 1
     n, m = left[-1], 1 if single else right[-1]
@@ -56,7 +56,7 @@ def _solve(node: Node, out: str, a: str, b: str) -> str | None:
     return Status(f"solve(call, {math.prod(stack)}, {out}, {a}, {n * n * moves[0]}, {b}, {n * m * moves[1]}, {n}, {m})")
 
 
-def _solve_lower(node: Node, out: str, a: str, b: str) -> str | None:
+def _solve_lower(node: Node, out: str, a: str, b: str) -> Written | None:
     left, right = (x.shape for x in node.arguments)
     n, m = right[-2:]
     moves = _steps(node.shape[:-2], left[:-2], right[:-2])
@@ -77,7 +77,7 @@ def _lower_product(node: Node, out: str, a: str, b: str) -> str | None:
 
 
 def _of_matrices(name: str) -> Rule:
-    def rule(node: Node, out: str, a: str) -> str:
+    def rule(node: Node, out: str, a: str) -> Written:
         shape = node.arguments[0].shape
         text = f"{name}(call, {math.prod(shape[:-2])}, {out}, {a}, {shape[-1]})"
         strict = name == "inverse" and code_of(node)[1:] == (True,)
@@ -87,7 +87,7 @@ def _of_matrices(name: str) -> Rule:
 
 
 def _of_determinant(place: int) -> Rule:
-    def rule(node: Node, out: str, a: str) -> str:
+    def rule(node: Node, out: str, a: str) -> Written:
         shape = node.arguments[0].shape
         places = ", ".join(out if i == place else "nullptr" for i in range(3))
         return Status(f"determinant(call, {math.prod(shape[:-2])}, {places}, {a}, {shape[-1]})")

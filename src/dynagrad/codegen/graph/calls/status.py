@@ -1,9 +1,16 @@
-"""Calls of the runtime library that may fail: C++ expressions of a status."""
+"""What rules write for calls of the runtime library: statements, or calls that may fail."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 
-class Status(str):
-    """A call that may fail: the function that makes it returns any status but `kDone` at once."""
 
-    __slots__ = ()
+@dataclass(frozen=True, slots=True)
+class Status:
+    """A call that may fail, as C++: the function that makes it returns any status but `kDone` at once."""
+
+    call: str
+
+
+Written = str | Status
+"""A statement of C++, or a call that may fail."""
