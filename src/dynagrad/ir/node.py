@@ -5,7 +5,8 @@ value numbering by construction): structurally equal nodes are one object, in al
 common subexpressions are computed once, and nodes are keys of dicts. `==` between nodes makes a node, as `<` does.
 Nothing here rewrites or differentiates.
 
-It is long because a node has Python's operators, which make nodes.
+It is long because what a node is and how one is made cannot be apart: Python's operators, numpy's functions,
+conversions and pickles are methods of the class, and all of them make nodes.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from ..errors import Error
 from ..forks import renewed
 from .constants import once
 from .names import carry, note_line
-from .operation import Operation, apply, as_number
+from .operation import Operation, apply, as_number, result_type
 from .ops import integers
 from .ops import scalars as ops
 from .ops.arrays import matmul
@@ -311,47 +312,6 @@ def _distinct(operation: Operation, attribute: Any) -> Any:
     if isinstance(attribute, np.ndarray):
         return (attribute.shape, attribute.dtype.str, attribute.tobytes())
     return attribute if isinstance(attribute, int) and not isinstance(attribute, bool) else struct.pack("<d", attribute)
-
-
-_types: dict[tuple[Operation, tuple[Type, ...]], Type] = {}
-
-
-def result_type(operation: Operation, types: tuple[Type, ...]) -> Type:
-    """The type of the result of an operation on arguments of these types.
-
-    >>> result_type(ops.add, (arrays(real, (3, 1)), arrays(real, (2,))))
-    Type(name='real[3, 2]', cxx='double', kind='real', shape=(3, 2))
-    """
-    if operation.array is not None or (operation.result is not array and not any(t.shape for t in types)):
-        try:
-            return arrays(operation.result, np.broadcast_shapes(*(t.shape for t in types)))
-        except ValueError:
-            shapes = " and ".join(str(t.shape) for t in types)
-            raise Error(f"{operation.name}: arrays of shapes {shapes} do not broadcast") from None
-    found = _types.get((operation, types))
-    if found is None:
-        found = _types[operation, types] = _by_trial(operation, types)
-    return found
-
-
-def _by_trial(operation: Operation, types: tuple[Type, ...]) -> Type:
-    """Type inference by running an operation on samples: no zeros, distinct elements, positive definite matrices."""
-    samples: list[Any] = []
-    for i, t in enumerate(types):
-        if i == 1 and operation.name in ("take_along_axis", "put_along_axis"):  # positions, which may be reals
-            samples.append(np.zeros(t.shape, DTYPES[t.kind]))
-            continue
-        if not t.shape:
-            samples.append({"integer": 0, "boolean": False}.get(t.kind, 1.0))
-            continue
-        sample = np.zeros(t.shape, DTYPES[t.kind])
-        if t.kind == "real":
-            n = t.shape[-1]
-            sample += np.arange(1.0, n + 1.0) / (n * n + 1.0) + (np.eye(t.shape[-2], n) if t.ndim > 1 else 1.0)
-        samples.append(sample)
-    result = operation.value(*samples)
-    kind = KINDS[{"b": "boolean", "i": "integer"}.get(np.asarray(result).dtype.kind, "real")]
-    return arrays(kind, np.shape(result))
 
 
 def variable(name: str, type: Type = real) -> Node:

@@ -1,4 +1,4 @@
-"""Primitive operations: their declaration, and their application by dispatch on the types of arguments.
+"""Primitive operations: their declaration, their application by dispatch on the types of arguments, and their types.
 
 An operation is declared once, with its value, derivatives, C++ text and traits. `apply` computes on plain numbers and
 arrays; arguments of other types (nodes of a graph, numbers that carry derivatives) handle an operation themselves,
@@ -18,7 +18,7 @@ import numpy as np
 from ..errors import Error
 from .buffers import SMALLEST, empty
 from .ops.spelling import Spelling, occurrences
-from .types import Type, array, boolean, real
+from .types import DTYPES, KINDS, Type, array, arrays, boolean, real
 
 LinearMap = Callable[..., Any]  # (d, result, *arguments) -> a value that is linear in d
 Series = Callable[..., list[Any] | None]  # (order, first coefficient, list of each argument...); see ir/ops/series.py
@@ -232,3 +232,47 @@ def _number(operation: Operation, index: int, argument: object) -> float | bool:
     if not isinstance(number, bool):
         raise Error(f"{operation.name}: argument {index + 1} should be a truth value such as x > 0, and is {number}")
     return number
+
+
+# -- types of results --------------------------------------------------------------------------------------------------
+
+_types: dict[tuple[Operation, tuple[Type, ...]], Type] = {}
+
+
+def result_type(operation: Operation, types: tuple[Type, ...]) -> Type:
+    """The type of the result of an operation on arguments of these types.
+
+    >>> from dynagrad.ir.ops.scalars import add
+    >>> result_type(add, (arrays(real, (3, 1)), arrays(real, (2,))))
+    Type(name='real[3, 2]', cxx='double', kind='real', shape=(3, 2))
+    """
+    if operation.array is not None or (operation.result is not array and not any(t.shape for t in types)):
+        try:
+            return arrays(operation.result, np.broadcast_shapes(*(t.shape for t in types)))
+        except ValueError:
+            shapes = " and ".join(str(t.shape) for t in types)
+            raise Error(f"{operation.name}: arrays of shapes {shapes} do not broadcast") from None
+    found = _types.get((operation, types))
+    if found is None:
+        found = _types[operation, types] = _by_trial(operation, types)
+    return found
+
+
+def _by_trial(operation: Operation, types: tuple[Type, ...]) -> Type:
+    """Type inference by running an operation on samples: no zeros, distinct elements, positive definite matrices."""
+    samples: list[Any] = []
+    for i, t in enumerate(types):
+        if i == 1 and operation.name in ("take_along_axis", "put_along_axis"):  # positions, which may be reals
+            samples.append(np.zeros(t.shape, DTYPES[t.kind]))
+            continue
+        if not t.shape:
+            samples.append({"integer": 0, "boolean": False}.get(t.kind, 1.0))
+            continue
+        sample = np.zeros(t.shape, DTYPES[t.kind])
+        if t.kind == "real":
+            n = t.shape[-1]
+            sample += np.arange(1.0, n + 1.0) / (n * n + 1.0) + (np.eye(t.shape[-2], n) if t.ndim > 1 else 1.0)
+        samples.append(sample)
+    result = operation.value(*samples)
+    kind = KINDS[{"b": "boolean", "i": "integer"}.get(np.asarray(result).dtype.kind, "real")]
+    return arrays(kind, np.shape(result))
