@@ -17,7 +17,7 @@ import numpy as np
 
 import dynagrad as dg
 import dynagrad.languages.dvl as languages
-from dynagrad.languages.dvl import Program
+from dynagrad.languages.dvl import DVLProgram
 
 from .common import Row, growth, medians, megabytes, megabytes_of_compiler, python, timed
 from .compiled import in_turn
@@ -110,12 +110,12 @@ CASES = {
 
 
 def made(text: str) -> Any:
-    return dg.compile(Program(text)["function"])
+    return dg.compile(DVLProgram(text)["function"])
 
 
 def seconds_to_compile(name: str) -> float:
     """Reading, specialising and compiling, where nothing is in the cache but another program."""
-    dg.compile(Program("(define (f x) (* x x))")["f"])(1.0)
+    dg.compile(DVLProgram("(define (f x) (* x x))")["f"])(1.0)
     if name == "prolog":
         return timed(lambda: made(prolog())(0.5, 0.5))
     return timed(lambda: made(CASES[name].text())(*CASES[name].arguments))
@@ -151,7 +151,7 @@ def gradient_of_lines(n: int) -> list[float]:
 
     def gradient(lines: int) -> Any:
         bound = " ".join(f"(x (* 0.9 x (sin (+ x {i}))))" for i in range(lines))
-        return dg.grad(Program(f"(define (f x) (let* ({bound}) x))")["f"])
+        return dg.grad(DVLProgram(f"(define (f x) (let* ({bound}) x))")["f"])
 
     dg.compile(gradient(1))(0.9)
     seconds = timed(lambda: dg.compile(gradient(n))(0.9))
@@ -172,7 +172,7 @@ LISTS = """
 
 def on_a_heap() -> list[Row]:
     """What only the run knows, beside the same where it is known, or is kept in no list."""
-    program = Program(LISTS)
+    program = DVLProgram(LISTS)
 
     def timed_pair(one: str, other: str, n: float, gradient: bool) -> tuple[float, float]:
         made = [dg.compile(dg.grad(program[name], 1) if gradient else program[name]) for name in (one, other)]
@@ -196,7 +196,7 @@ def forward_gradient() -> Row:
     """How long it takes to specialise a forward gradient along a list whose length the run decides, in time of the
     processor."""
     halves = "(define (halves x) (if (< x 1) '() (cons x (halves (/ x 2)))))"
-    f = Program(f"{halves} (define (f x) ((gradient-f (lambda (l) (dot l l))) (halves x)))")["f"]
+    f = DVLProgram(f"{halves} (define (f x) ((gradient-f (lambda (l) (dot l l))) (halves x)))")["f"]
     start = time.process_time()
     dg.graph(f, 100.0)
     return Row("DVL, gradient-f along a list of the run: specialised", time.process_time() - start, "s", target=1.0)
@@ -206,7 +206,7 @@ def dvl() -> list[Row]:
     """All rows of DVL."""
     table = [row for case in CASES.values() for row in rows(case)]
     f = made(prolog())
-    g = dg.compile(dg.grad(Program(prolog())["function"], (0, 1)))
+    g = dg.compile(dg.grad(DVLProgram(prolog())["function"], (0, 1)))
     value, gradient = medians(in_turn([lambda: f(0.5, 0.4)]), in_turn([lambda: g(0.5, 0.4)]))
     table.append(Row("DVL, Prolog: gradient", gradient, "s", "its value", value))
     table.append(Row("DVL, Prolog: specialised and compiled", first("prolog"), "s", target=3.0))

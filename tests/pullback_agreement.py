@@ -6,7 +6,7 @@ import random
 
 from dynagrad.languages.pullback.evaluate import evaluate
 from dynagrad.languages.pullback.reduction.reduce import reduce
-from dynagrad.languages.pullback.terms import Covector, Term, Zero
+from dynagrad.languages.pullback.terms import Covector, PullbackTerm, Zero
 from pullback_oracle import meaning
 from pullback_strangers import stranger
 from pullback_terms import Source
@@ -19,19 +19,19 @@ def near(a: float, b: float) -> bool:
     return abs(a - b) <= 1e-12 * max(abs(a), abs(b)) + 1e-15
 
 
-def oracle(program: Term) -> tuple[float, float]:
+def oracle(program: PullbackTerm) -> tuple[float, float]:
     dual = meaning(program, {})
     first, second = (0.0 if dual is None else dual(u) or 0.0 for u in BASIS)
     return first, second
 
 
-def evaluated(program: Term) -> tuple[float, float]:
+def evaluated(program: PullbackTerm) -> tuple[float, float]:
     dual = evaluate(program)
     first, second = (0.0 if dual == 0.0 else dual(u) for u in BASIS)
     return first, second
 
 
-def reduced(of: Term) -> tuple[float, float]:
+def reduced(of: PullbackTerm) -> tuple[float, float]:
     match reduce(of).result:
         case Covector((float() as a, float() as b)):
             return a, b
@@ -41,7 +41,7 @@ def reduced(of: Term) -> tuple[float, float]:
             raise AssertionError(f"stuck: {of} is {other}")
 
 
-def agree(program: Term) -> None:
+def agree(program: PullbackTerm) -> None:
     """Raises AssertionError where reduction or the evaluator gives another dual than the oracle."""
     wanted = oracle(program)
     for found in (evaluated(program), reduced(program)):
@@ -55,7 +55,7 @@ def agree_with_stranger(seed: int) -> None:
         assert abs(found - wanted) <= 1e-9 * max(1.0, abs(wanted)), (text, found, wanted)
 
 
-def drawn(kind: type[Source], seed: int) -> Term:
+def drawn(kind: type[Source], seed: int) -> PullbackTerm:
     """A program by its number."""
     pick = random.Random(seed)
     return kind(pick).program(pick.randrange(1, 12))

@@ -17,6 +17,7 @@ from dynagrad.languages.pullback.terms import (
     App,
     Covector,
     DualMap,
+    FormPullback,
     Jac,
     Lam,
     Num,
@@ -24,9 +25,8 @@ from dynagrad.languages.pullback.terms import (
     Pattern,
     Prim,
     Proj,
-    Pullback,
-    Sum,
-    Term,
+    PullbackTerm,
+    TermSum,
     Var,
     Zero,
 )
@@ -102,7 +102,7 @@ def scaled(e: Any, u: Any) -> Any:
     return (lambda a: scaled(e, u(a))) if callable(u) else e * u
 
 
-def meaning(of: Term, scope: Scope) -> Any:
+def meaning(of: PullbackTerm, scope: Scope) -> Any:
     """The value of a term; None for 0."""
     match of:
         case Var(name):
@@ -121,7 +121,7 @@ def meaning(of: Term, scope: Scope) -> Any:
             return apply(meaning(function, scope), meaning(argument, scope))
         case Pair(first, second):
             return (meaning(first, scope), meaning(second, scope))
-        case Sum(first, second):
+        case TermSum(first, second):
             return add(meaning(first, scope), meaning(second, scope))
         case Proj(index, inner):
             whole = meaning(inner, scope)
@@ -137,7 +137,7 @@ def meaning(of: Term, scope: Scope) -> Any:
         case DualMap(pattern, body, functional):
             t = meaning(functional, scope)
             return lambda v: apply(t, meaning(body, bind(scope, pattern, v)))
-        case Pullback(pattern, body, form):
+        case FormPullback(pattern, body, form):
             w = meaning(form, scope)
 
             def pulled(v: Any) -> Any:
@@ -192,7 +192,7 @@ def directional(f: Callable[..., Any], at: list[Any], along: list[Any]) -> Any:
 # -- differential substitution -----------------------------------------------------------------------------------------
 
 
-def substituted(of: Term, scope: dict[str, Term]) -> Term:
+def substituted(of: PullbackTerm, scope: dict[str, PullbackTerm]) -> PullbackTerm:
     """The term with functions applied and bindings carried out; its bound variables all have names of their own."""
     match of:
         case Var(name):
@@ -206,8 +206,8 @@ def substituted(of: Term, scope: dict[str, Term]) -> Term:
             return Lam(pattern, substituted(body, scope))
         case Pair(first, second):
             return Pair(substituted(first, scope), substituted(second, scope))
-        case Sum(first, second):
-            return Sum(substituted(first, scope), substituted(second, scope))
+        case TermSum(first, second):
+            return TermSum(substituted(first, scope), substituted(second, scope))
         case Proj(index, inner):
             whole = substituted(inner, scope)
             if isinstance(whole, Pair):
@@ -218,14 +218,14 @@ def substituted(of: Term, scope: dict[str, Term]) -> Term:
     return of
 
 
-def matched(pattern: Pattern, a: Term) -> list[tuple[str, Term]]:
+def matched(pattern: Pattern, a: PullbackTerm) -> list[tuple[str, PullbackTerm]]:
     if isinstance(pattern, str):
         return [(pattern, a)]
     first, second = (a.first, a.second) if isinstance(a, Pair) else (Proj(1, a), Proj(2, a))
     return matched(pattern[0], first) + matched(pattern[1], second)
 
 
-def along(of: Term, tangents: dict[str, Term]) -> Term:
+def along(of: PullbackTerm, tangents: dict[str, PullbackTerm]) -> PullbackTerm:
     """The derivative of a term whose functions are applied: each linear occurrence of a variable becomes its tangent,
     in turn."""
     match of:
@@ -235,8 +235,8 @@ def along(of: Term, tangents: dict[str, Term]) -> Term:
             return Zero()
         case Pair(first, second):
             return Pair(along(first, tangents), along(second, tangents))
-        case Sum(first, second):
-            return Sum(along(first, tangents), along(second, tangents))
+        case TermSum(first, second):
+            return TermSum(along(first, tangents), along(second, tangents))
         case Proj(index, inner):
             return Proj(index, along(inner, tangents))
         case Prim(name, argument):

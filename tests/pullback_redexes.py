@@ -11,14 +11,14 @@ from dynagrad.languages.pullback.reduction.tuples import matched
 from dynagrad.languages.pullback.terms import (
     App,
     DualMap,
+    FormPullback,
     Jac,
     Lam,
     Pair,
     Prim,
     Proj,
-    Pullback,
-    Sum,
-    Term,
+    PullbackTerm,
+    TermSum,
     Var,
     Zero,
     children,
@@ -27,17 +27,19 @@ from dynagrad.languages.pullback.terms import (
 )
 
 
-def whole(of: Term) -> Term:
+def whole(of: PullbackTerm) -> PullbackTerm:
     """A term in which rules 8 and 7 are taken back: a pullback is along one let series, whose last binding is open."""
     if not of.parts:
         return of
     of = rebuilt(of, [whole(part) for part in children(of)])
-    while is_link(of) and isinstance(of, Pullback) and isinstance(of.form, Pullback) and isinstance(of.body, Pair):
+    while (
+        is_link(of) and isinstance(of, FormPullback) and isinstance(of.form, FormPullback) and isinstance(of.body, Pair)
+    ):
         assert isinstance(of.form.pattern, tuple) and isinstance(of.form.pattern[1], str)
-        of = Pullback(of.pattern, App(Lam(of.form.pattern[1], of.form.body), of.body.second), of.form.form)
-    if not isinstance(of, Pullback):
+        of = FormPullback(of.pattern, App(Lam(of.form.pattern[1], of.form.body), of.body.second), of.form.form)
+    if not isinstance(of, FormPullback):
         return of
-    bindings: list[tuple[object, Term]] = []
+    bindings: list[tuple[object, PullbackTerm]] = []
     body = of.body
     while isinstance(body, App) and isinstance(body.function, Lam):
         bindings.append((body.function.pattern, body.argument))
@@ -46,24 +48,24 @@ def whole(of: Term) -> Term:
         body = bindings.pop()[1]
     for name, bound in reversed(bindings):
         body = App(Lam(name, body), bound)  # type: ignore[arg-type]  # a pattern
-    return Pullback(of.pattern, body, of.form)
+    return FormPullback(of.pattern, body, of.form)
 
 
-def is_link(of: Term) -> bool:
+def is_link(of: PullbackTerm) -> bool:
     """Whether a term is `(Ω λx. <x, E>) . S`, which rule 8 makes, for a pullback S of what starts with x."""
     return (
-        isinstance(of, Pullback)
+        isinstance(of, FormPullback)
         and isinstance(of.body, Pair)
         and of.body.first == matched(of.pattern)
-        and isinstance(of.form, Pullback)
+        and isinstance(of.form, FormPullback)
         and isinstance(of.form.pattern, tuple)
         and of.form.pattern[0] == of.pattern
     )
 
 
-def is_part(of: Term) -> bool:
+def is_part(of: PullbackTerm) -> bool:
     """Whether a term is the dual of a part, `(λ<x, y>. x)^ . T`, or a sum of such, which rule 5 makes."""
-    if isinstance(of, Sum):
+    if isinstance(of, TermSum):
         return is_part(of.first) and is_part(of.second)
     return isinstance(of, DualMap) and isinstance(of.body, Var) and of.body.name in variables_of(of.pattern)
 
@@ -76,21 +78,21 @@ def _is_value_of_functions(of: DualMap) -> bool:
     return False
 
 
-def _is_series(body: Term) -> bool:
+def _is_series(body: PullbackTerm) -> bool:
     """Whether a body is a let series, in which values may stand for variables from outside; not one elementary term."""
     if series_of(body) is not None:
         return True
     last = None
     while isinstance(body, App) and isinstance(body.function, Lam):
         bound = body.argument
-        parts = [] if isinstance(bound, Lam) else children(bound)[isinstance(bound, DualMap | Pullback) :]
-        if not all(isinstance(part, Pullback) or not redexes(part, set()) for part in parts):
+        parts = [] if isinstance(bound, Lam) else children(bound)[isinstance(bound, DualMap | FormPullback) :]
+        if not all(isinstance(part, FormPullback) or not redexes(part, set()) for part in parts):
             return False
         last, body = body.function.pattern, body.function.body
     return isinstance(body, Var) and body.name == last
 
 
-def redexes(of: Term, taken: set[Term], parts: bool = True) -> list[Term]:
+def redexes(of: PullbackTerm, taken: set[PullbackTerm], parts: bool = True) -> list[PullbackTerm]:
     """The redex of each way to write a term as a context and a redex; `taken` are the pullbacks, `whole`, that rules 8
     and 7 have taken apart, which are values. So are duals of parts, unless they are what the last rule gave."""
     match of:
@@ -101,7 +103,7 @@ def redexes(of: Term, taken: set[Term], parts: bool = True) -> list[Term]:
             return inner or ([] if isinstance(first, Var) else [of])
         case Pair(first, second):
             return redexes(first, taken, parts) or redexes(second, taken, parts)
-        case Sum(first, second):
+        case TermSum(first, second):
             return (
                 [] if parts and is_part(of) else redexes(first, taken, parts) or redexes(second, taken, parts) or [of]
             )
@@ -114,7 +116,7 @@ def redexes(of: Term, taken: set[Term], parts: bool = True) -> list[Term]:
             if inner or (parts and (is_part(of) or _is_value_of_functions(of))):
                 return inner
             return [of]
-        case Pullback(_, body, form):
+        case FormPullback(_, body, form):
             if is_link(of):
                 return redexes(form, taken, parts)
             if whole(of) in taken:

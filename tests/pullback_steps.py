@@ -7,7 +7,7 @@ import itertools
 
 from dynagrad.errors import Error
 from dynagrad.languages.pullback import covector, infer, reduce, show
-from dynagrad.languages.pullback.terms import Pullback, Sum, Term, Zero
+from dynagrad.languages.pullback.terms import FormPullback, PullbackTerm, TermSum, Zero
 from pullback_agreement import BASIS, near
 from pullback_oracle import meaning
 from pullback_redexes import is_part, redexes, whole
@@ -16,14 +16,14 @@ LONGEST = 2500
 """Characters of a term that is looked at."""
 
 
-def is_long(of: Term, most: int = LONGEST) -> bool:
+def is_long(of: PullbackTerm, most: int = LONGEST) -> bool:
     return len(show(of, limit=most)) > most
 
 
-def without_its_redex(program: Term) -> str:
+def without_its_redex(program: PullbackTerm) -> str:
     """The first step whose redex is not the one that the grammar of contexts gives."""
     reduction = reduce(program)
-    taken: set[Term] = set()
+    taken: set[PullbackTerm] = set()
     for step in reduction:
         before, redex = step.before, step.redex
         if not is_long(before):
@@ -32,7 +32,7 @@ def without_its_redex(program: Term) -> str:
                 taken - {whole(redex)} if step.rule in ("7", "8") else taken,
                 not (step.rule == "5" and is_part(redex)),
             )
-            if step.rule == "A" and [each.body for each in found if isinstance(each, Pullback)] == [redex]:
+            if step.rule == "A" and [each.body for each in found if isinstance(each, FormPullback)] == [redex]:
                 continue  # values that stand in the program are named; by the term alone they may have been put in
             if [whole(each) for each in found] != [whole(redex)]:
                 return f"{step.rule}: {redex} in {before}, and by the grammar {found}"
@@ -42,7 +42,7 @@ def without_its_redex(program: Term) -> str:
     return f"{reduction.result} has the redexes {left}" if left else ""
 
 
-def apart_from_the_next(program: Term) -> str:
+def apart_from_the_next(program: PullbackTerm) -> str:
     """The first step that does not end where the next one begins, or where the reduction ends."""
     reduction = reduce(program)
     steps = list(reduction)
@@ -54,7 +54,7 @@ def apart_from_the_next(program: Term) -> str:
     return ""
 
 
-def changed(program: Term, longest: int = 1200) -> str:
+def changed(program: PullbackTerm, longest: int = 1200) -> str:
     """The first step before which the term has another type or meaning than the program, or after the last."""
     wanted = values(program)
     reduction = reduce(program)
@@ -62,7 +62,7 @@ def changed(program: Term, longest: int = 1200) -> str:
         if is_long(of, longest):  # what it means takes long to find out through nested derivatives
             continue
         try:
-            type = str(infer(Sum(of, covector(1, 1))).type)
+            type = str(infer(TermSum(of, covector(1, 1))).type)
         except Error as error:
             if "a function takes it as an argument" not in str(error):
                 return str(error)
@@ -73,7 +73,7 @@ def changed(program: Term, longest: int = 1200) -> str:
     return ""
 
 
-def values(of: Term) -> list[float]:
+def values(of: PullbackTerm) -> list[float]:
     """The coefficients of a dual of R^2, by what it means."""
     dual = None if isinstance(of, Zero) else meaning(of, {})
     return [0.0 if dual is None else dual(u) or 0.0 for u in BASIS]

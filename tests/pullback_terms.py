@@ -11,15 +11,15 @@ from random import Random
 from dynagrad.languages.pullback.terms import (
     App,
     DualMap,
+    FormPullback,
     Jac,
     Lam,
     Num,
     Pair,
     Prim,
     Proj,
-    Pullback,
-    Sum,
-    Term,
+    PullbackTerm,
+    TermSum,
     Var,
     Zero,
     covector,
@@ -27,7 +27,7 @@ from dynagrad.languages.pullback.terms import (
     omega,
 )
 from dynagrad.languages.pullback.terms import pair as pair_of
-from dynagrad.languages.pullback.types import Arrow, Dual, Product, R, Type, resolved
+from dynagrad.languages.pullback.types import Arrow, DualType, Product, R, TermType, resolved
 
 FUNCTION = Arrow(R, R)
 FUNCTIONAL = Arrow(FUNCTION, R)
@@ -45,7 +45,7 @@ class Source:
         self.count += 1
         return f"{like}{self.count}"
 
-    def term(self, type: Type, scope: dict[str, Type], fuel: int) -> Term:
+    def term(self, type: TermType, scope: dict[str, TermType], fuel: int) -> PullbackTerm:
         """A term of a type, over variables of the types given."""
         pick, fits = self.random, [name for name, other in scope.items() if other == type]
         type = resolved(type)
@@ -69,7 +69,7 @@ class Source:
         choice = pick.randrange(14 if self.derivatives else 10)
         half = fuel // 2
         if choice < 2:
-            return Sum(self.term(R, scope, half), self.term(R, scope, half))
+            return TermSum(self.term(R, scope, half), self.term(R, scope, half))
         if choice < 4:
             return Prim("mult", Pair(self.term(R, scope, half), self.term(R, scope, half)))
         if choice < 6:
@@ -90,40 +90,40 @@ class Source:
             return App(DualMap(name, linear, covector(2.0)), self.term(R, scope, half))
         if choice == 12:
             return App(self.pullback(scope, half), self.term(R, scope, half))
-        return Sum(self.term(R, scope, half), Zero())
+        return TermSum(self.term(R, scope, half), Zero())
 
-    def smallest(self, type: Type, scope: dict[str, Type]) -> Term:
+    def smallest(self, type: TermType, scope: dict[str, TermType]) -> PullbackTerm:
         type = resolved(type)
         if isinstance(type, Product):
             return Pair(self.smallest(type.first, scope), self.smallest(type.second, scope))
         if isinstance(type, Arrow):
             return Lam(self.name("a"), self.smallest(type.target, scope))
-        if isinstance(type, Dual):
+        if isinstance(type, DualType):
             return covector(1.0)
         return Num(self.random.choice([0.5, -0.75, 1.25, 2.0]))
 
-    def linear(self, name: str, scope: dict[str, Type], fuel: int) -> Term:
+    def linear(self, name: str, scope: dict[str, TermType], fuel: int) -> PullbackTerm:
         """A real that is linear in a variable."""
         pick = self.random
         if fuel <= 0 or pick.random() < 0.3:
             return Var(name)
         if pick.random() < 0.5:
-            return Sum(self.linear(name, scope, fuel // 2), self.linear(name, scope, fuel // 2))
+            return TermSum(self.linear(name, scope, fuel // 2), self.linear(name, scope, fuel // 2))
         return App(
             Jac(pick.choice(["sin", "tanh"]), self.linear(name, scope, fuel - 1)), self.term(R, scope, fuel // 2)
         )
 
-    def pullback(self, scope: dict[str, Type], fuel: int) -> Term:
+    def pullback(self, scope: dict[str, TermType], fuel: int) -> PullbackTerm:
         """A dual of the reals: a pullback applied to a value."""
         name = self.name("x")
         body = self.term(R, {**scope, name: R}, fuel)
-        return App(Pullback(name, body, ONE_FORM), self.term(R, scope, fuel // 2))
+        return App(FormPullback(name, body, ONE_FORM), self.term(R, scope, fuel // 2))
 
-    def program(self, fuel: int) -> Term:
+    def program(self, fuel: int) -> PullbackTerm:
         """A closed pullback that is applied to a point of R^2."""
         x, y = self.name("x"), self.name("y")
         point = pair_of(*(self.random.choice([0.5, 1.5, -0.75, 0.25]) for _ in range(2)))
-        scope: dict[str, Type] = {x: R, y: R}
+        scope: dict[str, TermType] = {x: R, y: R}
         if self.random.random() < 0.3:  # several outputs
             body = self.term(Product(R, R), scope, fuel)
             return App(omega((x, y), body, lam("_", covector(1.0, -0.5))), point)
@@ -131,14 +131,14 @@ class Source:
 
 
 PAIR = Product(R, R)
-BOUND: list[Type] = [R, R, PAIR, FUNCTION, FUNCTION, FUNCTIONAL, Dual(R), Dual(PAIR), Dual(FUNCTION)]
+BOUND: list[TermType] = [R, R, PAIR, FUNCTION, FUNCTION, FUNCTIONAL, DualType(R), DualType(PAIR), DualType(FUNCTION)]
 """The types of what binders bind."""
 
 
 class HigherSource(Source):
     """A source of terms in which derivatives are taken along values of any type, of bodies of any type."""
 
-    def term(self, type: Type, scope: dict[str, Type], fuel: int) -> Term:
+    def term(self, type: TermType, scope: dict[str, TermType], fuel: int) -> PullbackTerm:
         pick, fits = self.random, [name for name, other in scope.items() if other == type]
         if fuel <= 0:
             return Var(pick.choice(fits)) if fits and pick.random() < 0.8 else self.smallest(type, scope)
@@ -155,15 +155,15 @@ class HigherSource(Source):
             case Arrow(source, target):
                 name = self.name("a")
                 return Lam(name, self.term(target, {**scope, name: source}, fuel - 1))
-            case Dual(of):
+            case DualType(of):
                 return self.dual(of, scope, fuel)
         return self.real(scope, fuel)
 
-    def real(self, scope: dict[str, Type], fuel: int) -> Term:
+    def real(self, scope: dict[str, TermType], fuel: int) -> PullbackTerm:
         pick, half = self.random, fuel // 2
         match pick.randrange(12):
             case 0 | 1:
-                return Sum(self.term(R, scope, half), self.term(R, scope, half))
+                return TermSum(self.term(R, scope, half), self.term(R, scope, half))
             case 2 | 3:
                 return Prim("mult", Pair(self.term(R, scope, half), self.term(R, scope, half)))
             case 4:
@@ -171,36 +171,38 @@ class HigherSource(Source):
             case 5:
                 return Proj(pick.randrange(1, 3), self.term(PAIR, scope, half))
             case 6 | 7:
-                source = pick.choice([R, R, FUNCTION, Dual(R)])
+                source = pick.choice([R, R, FUNCTION, DualType(R)])
                 return App(self.term(Arrow(source, R), scope, half), self.term(source, scope, half))
             case 8:
                 return App(Jac(pick.choice(["sin", "cos"]), self.term(R, scope, half)), self.term(R, scope, half))
             case _:
                 along = pick.choice(BOUND)
-                return App(self.term(Dual(along), scope, fuel - 1), self.term(along, scope, half))
+                return App(self.term(DualType(along), scope, fuel - 1), self.term(along, scope, half))
 
-    def dual(self, of: Type, scope: dict[str, Type], fuel: int) -> Term:
+    def dual(self, of: TermType, scope: dict[str, TermType], fuel: int) -> PullbackTerm:
         """A dual: a sum, a dual map, or a pullback that is applied to a point."""
         pick, half = self.random, fuel // 2
         match pick.randrange(8):
             case 0:
-                return Sum(self.dual(of, scope, half), self.dual(of, scope, half))
+                return TermSum(self.dual(of, scope, half), self.dual(of, scope, half))
             case 1 | 2:
-                target = pick.choice([R, PAIR, FUNCTION, Dual(R)])
+                target = pick.choice([R, PAIR, FUNCTION, DualType(R)])
                 name = self.name("v")
                 linear = self.linear_into(target, name, of, scope, half)
-                return DualMap(name, linear, self.term(Dual(target), scope, half))
+                return DualMap(name, linear, self.term(DualType(target), scope, half))
             case 3:
-                return self.smallest(Dual(of), scope)
-        target = pick.choice([R, R, R, PAIR, FUNCTION, Dual(R)])
+                return self.smallest(DualType(of), scope)
+        target = pick.choice([R, R, R, PAIR, FUNCTION, DualType(R)])
         point = self.name("p") if of != PAIR or pick.random() < 0.5 else (self.name("p"), self.name("p"))
         inner = {**scope, point: of} if isinstance(point, str) else {**scope, point[0]: R, point[1]: R}
         body = self.term(target, inner, fuel - 2)
         at = self.name("w")
-        form = Lam(at, self.term(Dual(target), {**scope, at: target} if pick.random() < 0.3 else scope, half))
-        return App(Pullback(point, body, form), self.term(of, scope, half))
+        form = Lam(at, self.term(DualType(target), {**scope, at: target} if pick.random() < 0.3 else scope, half))
+        return App(FormPullback(point, body, form), self.term(of, scope, half))
 
-    def linear_into(self, target: Type, name: str, of: Type, scope: dict[str, Type], fuel: int) -> Term:
+    def linear_into(
+        self, target: TermType, name: str, of: TermType, scope: dict[str, TermType], fuel: int
+    ) -> PullbackTerm:
         """A term of the type `target` that is linear in a variable of the type `of`, and depends on it."""
         pick, half = self.random, fuel // 2
         if target == of and pick.random() < 0.4:
@@ -213,19 +215,19 @@ class HigherSource(Source):
             case Arrow(source, end):
                 bound = self.name("a")
                 return Lam(bound, self.linear_into(end, name, of, {**scope, bound: source}, half))
-            case Dual(inner):
+            case DualType(inner):
                 bound = self.name("v")
                 return DualMap(bound, self.bilinear(bound, inner, name, of, scope), covector(1.0))
         if fuel > 0 and pick.random() < 0.4:
             if pick.random() < 0.5:
-                return Sum(self.linear_into(R, name, of, scope, half), self.linear_into(R, name, of, scope, half))
+                return TermSum(self.linear_into(R, name, of, scope, half), self.linear_into(R, name, of, scope, half))
             return App(
                 Jac(pick.choice(["sin", "tanh"]), self.linear_into(R, name, of, scope, half)),
                 self.term(R, scope, half),
             )
         return self.read(Var(name), of, scope, half)
 
-    def read(self, of: Term, type: Type, scope: dict[str, Type], fuel: int) -> Term:
+    def read(self, of: PullbackTerm, type: TermType, scope: dict[str, TermType], fuel: int) -> PullbackTerm:
         """A real that is linear in a term."""
         match type:
             case Product(first, second):
@@ -233,26 +235,26 @@ class HigherSource(Source):
                 return self.read(Proj(index, of), first if index == 1 else second, scope, fuel)
             case Arrow(source, target):
                 return self.read(App(of, self.term(source, scope, fuel)), target, scope, fuel)
-            case Dual(inner):
+            case DualType(inner):
                 return App(of, self.term(inner, scope, fuel))
         return of
 
-    def bilinear(self, one: str, type: Type, other: str, of: Type, scope: dict[str, Type]) -> Term:
+    def bilinear(self, one: str, type: TermType, other: str, of: TermType, scope: dict[str, TermType]) -> PullbackTerm:
         """A real that is linear in each of two variables: the product of what is read of them, as a second
         derivative."""
         left, right = self.read(Var(one), type, scope, 0), self.read(Var(other), of, scope, 0)
         return Prim("mult''", pair_of(Pair(left, Zero()), Pair(Zero(), right), Pair(Num(1.0), Num(1.0))))
 
-    def smallest(self, type: Type, scope: dict[str, Type]) -> Term:
-        if isinstance(type, Dual) and type.of not in (R, PAIR):
+    def smallest(self, type: TermType, scope: dict[str, TermType]) -> PullbackTerm:
+        if isinstance(type, DualType) and type.of not in (R, PAIR):
             name = self.name("v")
             return DualMap(name, self.read(Var(name), type.of, scope, 0), covector(1.0))
-        if type == Dual(PAIR):
+        if type == DualType(PAIR):
             return covector(1.0, -0.5)
         return super().smallest(type, scope)
 
-    def program(self, fuel: int) -> Term:
+    def program(self, fuel: int) -> PullbackTerm:
         x, y = self.name("x"), self.name("y")
         point = pair_of(*(self.random.choice([0.5, 1.5, -0.75, 0.25]) for _ in range(2)))
-        scope: dict[str, Type] = {x: R, y: R}
+        scope: dict[str, TermType] = {x: R, y: R}
         return App(omega((x, y), self.term(R, scope, fuel), ONE_FORM), point)

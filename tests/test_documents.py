@@ -179,7 +179,7 @@ def test_the_programs_check(block: Block) -> None:
 
 @pytest.mark.parametrize("block", ours("dvl"), ids=str)
 def test_the_programs_in_dvl_have_the_values_that_they_say(block: Block) -> None:
-    program = dvl.Program(block.text)
+    program = dvl.DVLProgram(block.text)
     for result in (*program.run(), *program.compiled_results()):
         assert result.expected is not None and result.holds, f"{block}: {result}"
 

@@ -82,3 +82,11 @@ def test_functions_of_the_package_stay_what_they_are() -> None:
         assert callable(dg.graph) and callable(dg.gradient)
         with pytest.raises(AttributeError):
             _ = sys.modules["dynagrad.graph"].__file__
+
+
+def test_names_of_languages_before_lead_to_the_classes_of_now() -> None:
+    from dynagrad.languages import dvl, pullback
+
+    for module, old, new in [(dvl, "Program", dvl.DVLProgram), (pullback, "Term", pullback.PullbackTerm)]:
+        with pytest.warns(DeprecationWarning, match=rf"{old} is dynagrad\.{module.__name__[9:]}\.{new.__name__} now"):
+            assert getattr(module, old) is new

@@ -68,6 +68,11 @@ RENAMED = {
     "charts.lookup": {"Items": "ItemPairs", "Names": "ItemTexts"},
     "ir.control": {"Function": "GraphFunction", "Rule": "CustomDerivatives"},
     "ir.show": {"Block": "LetSeries"},
+    "languages.dvl": {"Program": "DVLProgram"},
+    "languages.dvl.program": {"Program": "DVLProgram"},
+    "languages.pullback": {"Term": "PullbackTerm"},
+    "languages.pullback.terms": {"Pullback": "FormPullback", "Sum": "TermSum", "Term": "PullbackTerm"},
+    "languages.pullback.types": {"Dual": "DualType", "Type": "TermType"},
     "rules.syntax": {"Apply": "Application", "Number": "Numeral"},
 }
 """Classes that were renamed, by module: from old names to new ones."""

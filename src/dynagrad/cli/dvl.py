@@ -53,9 +53,9 @@ def dvl(
 
 def run_dvl(file: Path, compiled: bool, max_steps: int | None, timeout: float | None) -> bool:
     """Prints the values of a program; whether they are what it says."""
-    from ..languages.dvl.program import HOUR, Program  # for a quick start
+    from ..languages.dvl.program import HOUR, DVLProgram  # for a quick start
 
-    program = Program(file)
+    program = DVLProgram(file)
     limit = HOUR if timeout is None else timeout
     wrong = 0
     for result in program.compiled_results(limit) if compiled else program.results(max_steps):
@@ -69,12 +69,12 @@ def run_dvl(file: Path, compiled: bool, max_steps: int | None, timeout: float | 
 def show_dvl(file: Path, what: str) -> None:
     """Prints the graph of a program, or its C++."""
     from ..languages.dvl.compiling.program import Whole  # for a quick start
-    from ..languages.dvl.program import Program  # for a quick start
+    from ..languages.dvl.program import DVLProgram  # for a quick start
 
     shown = {"graph": graph, "c++": cpp, "cpp": cpp}.get(what)
     if shown is None:
         raise Error(f"--show takes graph or c++, and got {what!r}")
-    program = Program(file)
+    program = DVLProgram(file)
     typer.echo(str(shown(Whole(program.items, program.foreign))))
 
 

@@ -15,7 +15,7 @@ EXAMPLES = sorted((Path(dvl.__file__).parent / "examples").glob("*.dvl"))
 
 def values(text: str) -> list[Any]:
     """The values of the expressions of a program."""
-    return [result.value for result in dvl.Program(text).run()]
+    return [result.value for result in dvl.DVLProgram(text).run()]
 
 
 def value(text: str) -> Any:
@@ -30,7 +30,7 @@ def shown(text: str) -> str:
 
 def compiled(text: str) -> list[Any]:
     """The values by machine code."""
-    return [result.value for result in dvl.Program(text).compiled_results()]
+    return [result.value for result in dvl.DVLProgram(text).compiled_results()]
 
 
 def close(a: Any, b: Any, within: float = 1e-12) -> bool:

@@ -17,7 +17,7 @@ from dynagrad.ir.failures import FAILURES, failure
 from dynagrad.ir.interpret import run
 from dynagrad.languages.dvl import procedures
 from dynagrad.languages.dvl.builtins import of_fixed_point
-from dynagrad.languages.dvl.program import Program
+from dynagrad.languages.dvl.program import DVLProgram
 from languages.dvl.running import values
 
 BAD = [
@@ -90,7 +90,7 @@ BAD = [
 @pytest.mark.parametrize(("text", "line", "column", "words"), BAD)
 def test_errors_have_their_place(text: str, line: int | None, column: int | None, words: str) -> None:
     with pytest.raises(dg.SourceError, match=words) as caught:
-        Program(text).run()
+        DVLProgram(text).run()
     span = caught.value.span
     assert span is not None
     if line is not None:
@@ -128,7 +128,7 @@ def test_errors_have_their_place(text: str, line: int | None, column: int | None
 )
 def test_what_cannot_be_compiled_says_so(text: str, words: str) -> None:
     with pytest.raises(dg.Error, match=words):
-        Program(text).compiled_results()
+        DVLProgram(text).compiled_results()
 
 
 @pytest.mark.parametrize("code", FAILURES)
@@ -162,21 +162,21 @@ def test_a_mistake_in_one_branch_is_an_error_where_it_is_taken() -> None:
         "bundled": "a tag is made by",
         "in-loop": "is no procedure",
     }.items():
-        right = Program(f"{MISTAKES} ({name} (real 1))")
+        right = DVLProgram(f"{MISTAKES} ({name} (real 1))")
         assert right.compiled_results()[0].value == pytest.approx(right.run()[0].value, rel=1e-15)
-        wrong = Program(f"{MISTAKES} ({name} (real 3))")
+        wrong = DVLProgram(f"{MISTAKES} ({name} (real 3))")
         with pytest.raises(dg.RunError, match=words):
             wrong.compiled_results()
         with pytest.raises(dg.SourceError, match=words):
             wrong.run()
     with pytest.raises(dg.LiftError, match="takes a pair"):
-        Program("(if (< (real 1) 2) (car 2) (car 3))").compiled_results()
+        DVLProgram("(if (< (real 1) 2) (car 2) (car 3))").compiled_results()
 
 
 def test_a_mistake_in_a_branch_stays_there_in_derivatives() -> None:
     """Its error was computed outside of the branch, where the same one was made before its derivative."""
     for verb in ("derivative", "gradient-r"):
-        function = Program(f"(define (f x y) (({verb} (lambda (w) (if (< w 0) (car x) (* w w)))) y))")["f"]
+        function = DVLProgram(f"(define (f x y) (({verb} (lambda (w) (if (< w 0) (car x) (* w w)))) y))")["f"]
         graph = specialised(function, (1.0, 0.2)).graph
         assert run(graph, [1.0, 0.2]) == (0.4,)
         with pytest.raises(dg.RunError, match="takes a pair"):
@@ -193,7 +193,7 @@ def test_what_follows_an_error_in_a_branch_is_compiled_and_the_error_is_that_of_
                                (odd (lambda (n) (if (< n 0) (car n) (+ 1 (even (- n 1)))))))
                         even) y))
             (else y))"""
-    program = Program(f"(define (f x y) {body})")
+    program = DVLProgram(f"(define (f x y) {body})")
     plain, fast = program["f"], dg.compile(program["f"])
     assert fast(5.0, 7.0) == plain(5.0, 7.0) == 7.0 and fast(3.5, 1.5) == plain(3.5, 1.5) == 4.0
     for x, y, words in (
@@ -208,25 +208,25 @@ def test_what_follows_an_error_in_a_branch_is_compiled_and_the_error_is_that_of_
 
 def test_what_a_run_finds_is_an_error_of_the_run() -> None:
     with pytest.raises(dg.RunError, match="too small"):
-        Program('(let ((x (real 1))) (if (> x 0) (error "too small") x))').compiled_results()
+        DVLProgram('(let ((x (real 1))) (if (> x 0) (error "too small") x))').compiled_results()
 
 
 def test_a_run_can_be_stopped() -> None:
     with pytest.raises(dg.SourceError, match=r"stopped after .* steps, as `f` was called"):
-        Program("(define (f x) (f x)) (f 1)").run(max_steps=100_000)
+        DVLProgram("(define (f x) (f x)) (f 1)").run(max_steps=100_000)
 
 
 def test_a_run_has_a_bound_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(procedures, "MOST_STEPS", 200_000)
     with pytest.raises(dg.SourceError, match=r"stopped after 200,000 steps, as `f` was called; allow more") as caught:
-        Program("1\n(define (f x) (f x))\n(f 1)").run()
+        DVLProgram("1\n(define (f x) (f x))\n(f 1)").run()
     assert caught.value.span is not None and caught.value.span.line == 3
 
 
 def test_a_run_has_a_bound_on_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(procedures, "memory", lambda: 100_000_000)
     with pytest.raises(dg.SourceError, match=r"takes more than 0.05 GB of memory, as `f` is called") as caught:
-        Program("1\n(define (f x) (f (cons x x)))\n(f 1)").run()
+        DVLProgram("1\n(define (f x) (f (cons x x)))\n(f 1)").run()
     assert isinstance(caught.value, dg.RoomError)
     assert caught.value.span is not None and caught.value.span.line == 3
 
@@ -236,7 +236,7 @@ def test_derivatives_that_nest_without_end(verb: str, monkeypatch: pytest.Monkey
     """Each level doubles what a number holds, so that no bound on calls would be reached."""
     monkeypatch.setattr(procedures, "MOST_PARTS", 500)
     with pytest.raises(dg.SourceError, match=r"more than 500 parts, as `lambda` is differentiated") as caught:
-        Program(f"(define (f x)\n (({verb} (lambda (y) (f (* x y)))) x))\n(f 1)").run()
+        DVLProgram(f"(define (f x)\n (({verb} (lambda (y) (f (* x y)))) x))\n(f 1)").run()
     assert isinstance(caught.value, dg.RoomError)
 
 
@@ -261,13 +261,13 @@ def test_shared_parts_are_gone_through_once() -> None:
 def test_compiled_programs_may_share_parts_too(depth: str) -> None:
     share = f"(define (f n x) (if (= n 0) x (let ((y (f (- n 1) x))) (cons y y)))) (define shared (f {depth} 1))"
     depths = "(define (depth x) (if (pair? x) (+ 1 (depth (car x))) 0))"
-    program = Program(f"{share} {depths} shared (depth shared)")
+    program = DVLProgram(f"{share} {depths} shared (depth shared)")
     assert [str(result) for result in program.compiled_results()] == [str(result) for result in program.run()]
 
 
 def test_comparing_shared_parts_that_are_known_as_a_program_is_compiled() -> None:
     share = "(define (f n x) (if (= n 0) x (let ((y (f (- n 1) x))) (cons y y))))"
-    program = Program(
+    program = DVLProgram(
         f"{share} (equal? (f 60 1) (f 60 1)) (equal? (f 60 (real 1)) (f 60 1)) (equal? (f 60 1) (f 60 2))"
     )
     assert [result.value for result in program.compiled_results()] == [True, True, False]
@@ -281,8 +281,8 @@ def test_a_compiled_program_has_a_bound_on_time() -> None:
         f"{share} (equal? (f (real 60)) (f (real 60)))",
     ):
         with pytest.raises(dg.NotConverged, match=r"program: a call takes more than 500 milliseconds: does it end\?"):
-            Program(text).compiled_results(timeout=0.5)
-    assert inspect.signature(Program.compiled_results).parameters["timeout"].default == 3600.0
+            DVLProgram(text).compiled_results(timeout=0.5)
+    assert inspect.signature(DVLProgram.compiled_results).parameters["timeout"].default == 3600.0
 
 
 def test_a_gradient_by_more_reals_than_can_be_counted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -294,21 +294,21 @@ def test_a_gradient_by_more_reals_than_can_be_counted(monkeypatch: pytest.Monkey
 
 def test_text_may_be_nested_deeply() -> None:
     deep = 3_000
-    assert Program("(+ 1 " * deep + "0" + ")" * deep).run()[0].value == deep
+    assert DVLProgram("(+ 1 " * deep + "0" + ")" * deep).run()[0].value == deep
     with pytest.raises(dg.SyntaxError, match="nested too deep"):
-        Program("(+ 1 " * 200_000 + "0" + ")" * 200_000)
+        DVLProgram("(+ 1 " * 200_000 + "0" + ")" * 200_000)
 
 
 DEEP = "(define (f n x g) (if (= n 0) x (f (- n 1) (g x) g)))"
 
 
 def test_values_may_be_nested_deeply_or_share_their_parts() -> None:
-    deep = str(Program(DEEP + "(f 50000 0 (lambda (x) (cons x 1)))").run()[0])
+    deep = str(DVLProgram(DEEP + "(f 50000 0 (lambda (x) (cons x 1)))").run()[0])
     assert deep == "(" * 50_000 + "0" + " . 1)" * 50_000
-    shared = str(Program(DEEP + "(f 60 0 (lambda (x) (cons x x)))").run()[0])
+    shared = str(DVLProgram(DEEP + "(f 60 0 (lambda (x) (cons x x)))").run()[0])
     assert len(shared) < 10**6 and "..." in shared
     with pytest.raises(dg.Error, match="a value is nested too deep"):
-        Program(DEEP + "(let ((x (f 50000 0 (lambda (x) (cons x 1))))) (+ x x))").run()
+        DVLProgram(DEEP + "(let ((x (f 50000 0 (lambda (x) (cons x 1))))) (+ x x))").run()
 
 
 @pytest.mark.parametrize("name", ["round.dvl", "a\0b", "x" * 5000, ".", "/dev/zero"])
@@ -316,7 +316,7 @@ def test_what_is_included_is_a_file(name: str, tmp_path: Path) -> None:
     (tmp_path / "round.dvl").symlink_to("round.dvl")
     (tmp_path / "main.dvl").write_text(f'1\n (include "{name}")')
     with pytest.raises(dg.SourceError, match="there is no file") as caught:
-        Program(tmp_path / "main.dvl")
+        DVLProgram(tmp_path / "main.dvl")
     assert caught.value.span is not None
     assert (caught.value.span.line, caught.value.span.column) == (2, 2)
 
@@ -324,12 +324,12 @@ def test_what_is_included_is_a_file(name: str, tmp_path: Path) -> None:
 @pytest.mark.skipif(not Path("/dev/zero").exists(), reason="there is no such device")
 def test_a_device_without_an_end() -> None:
     with pytest.raises(dg.Error, match="larger than"):
-        Program(Path("/dev/zero"))
+        DVLProgram(Path("/dev/zero"))
 
 
 def test_a_mark_of_the_order_of_bytes_is_no_symbol(tmp_path: Path) -> None:
     (tmp_path / "marked.dvl").write_bytes(b"\xef\xbb\xbf(+ 1 2)\r\n(car 3)")
-    results = Program(tmp_path / "marked.dvl").results()
+    results = DVLProgram(tmp_path / "marked.dvl").results()
     assert next(results).value == 3.0
     with pytest.raises(dg.SourceError, match="line 2, column 1"):
         next(results)
@@ -337,9 +337,9 @@ def test_a_mark_of_the_order_of_bytes_is_no_symbol(tmp_path: Path) -> None:
 
 def test_a_file_that_is_none(tmp_path: Path) -> None:
     with pytest.raises(dg.Error, match="cannot be read"):
-        Program(tmp_path / "nothing.dvl")
+        DVLProgram(tmp_path / "nothing.dvl")
     (tmp_path / "bytes.dvl").write_bytes(b"\xff\xfe")
     with pytest.raises(dg.Error, match="is not UTF-8"):
-        Program(tmp_path / "bytes.dvl")
+        DVLProgram(tmp_path / "bytes.dvl")
     with pytest.raises(dg.Error, match="is no function"):
-        Program("1", functions={"f": 3})  # type: ignore[dict-item]
+        DVLProgram("1", functions={"f": 3})  # type: ignore[dict-item]

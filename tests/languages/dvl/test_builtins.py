@@ -15,7 +15,7 @@ import dynagrad as dg
 from dynagrad.languages.dvl.builtins import BUILTINS
 from dynagrad.languages.dvl.checks import printed
 from dynagrad.languages.dvl.prelude import prelude
-from dynagrad.languages.dvl.program import Program
+from dynagrad.languages.dvl.program import DVLProgram
 
 KINDS = {
     "real": "1/2",
@@ -144,7 +144,7 @@ def test_a_value_or_an_error_with_its_place(way: str, monkeypatch: pytest.Monkey
             name, given = text[1:-1].partition(" ")[::2]
             call = f"(let ((f {name})) (f {given}))"
         try:
-            program = Program(tag + call)
+            program = DVLProgram(tag + call)
             got = printed((program.compiled_results() if way == "compiled" else program.run())[0].value)
         except dg.Error as problem:
             if has_value or problem.span is None or problem.span.line != 2:  # type: ignore[attr-defined]

@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 import dynagrad as dg
-from dynagrad.languages.dvl.program import Program
+from dynagrad.languages.dvl.program import DVLProgram
 from languages.dvl.running import close
 
 RULES = """
@@ -29,10 +29,10 @@ SETTLE = """
 def test_a_program_of_rules_calls_a_function_of_dvl() -> None:
     """Natively, with its derivatives: where a particle comes to rest is the cube root of the force."""
     facts = {"force/1": [("p", 8.0), ("q", 1.0)], "weight/1": [("p", 1.0), ("q", 3.0)]}
-    chart = dg.Program(RULES, functions={"settle": dg.compile(Program(SETTLE)["settle"])}).run(facts)
+    chart = dg.Program(RULES, functions={"settle": dg.compile(DVLProgram(SETTLE)["settle"])}).run(facts)
     assert abs(chart["total"] - 5.0) < 1e-9
     assert np.allclose(chart.gradient("total")["force/1"].values, [1 / 12, 1.0])
-    squash = Program("(define (squash v) (/ v (+ 1 (* v v))))")["squash"]  # as it is, where it does not branch
+    squash = DVLProgram("(define (squash v) (/ v (+ 1 (* v v))))")["squash"]  # as it is, where it does not branch
     found = dg.Program(":- function squash/1. a += squash(b).", functions={"squash": squash}).run({"b/0": [(3.0,)]})
     assert abs(found["a"] - 0.3) < 1e-15
 
@@ -59,7 +59,7 @@ def test_dvl_calls_a_program_of_rules() -> None:
     ((derivative (gradient-r paths)) 0.5)
     ((gradient-r (derivative paths)) 0.5)
     """
-    found = [result.value for result in Program(text, functions={"paths": paths}).run()]
+    found = [result.value for result in DVLProgram(text, functions={"paths": paths}).run()]
     h = 1e-4
     first = (by_hand(0.5 + h) - by_hand(0.5 - h)) / (2 * h)
     second = (by_hand(0.5 + h) - 2 * by_hand(0.5) + by_hand(0.5 - h)) / (h * h)
@@ -69,7 +69,7 @@ def test_dvl_calls_a_program_of_rules() -> None:
 
 
 def test_compiled_functions_of_python_call_dvl_and_are_called() -> None:
-    program = Program("(define (f x) (let loop ((x x)) (if (> x 10) x (loop (g x x)))))", {"g": lambda a, b: a + b})
+    program = DVLProgram("(define (f x) (let loop ((x x)) (if (> x 10) x (loop (g x x)))))", {"g": lambda a, b: a + b})
     f = program["f"]
 
     @dg.compile
@@ -78,5 +78,5 @@ def test_compiled_functions_of_python_call_dvl_and_are_called() -> None:
 
     assert f(3.0) == 12.0 and through(3.0) == 24.0
     assert dg.compile(dg.grad(through))(3.0) == dg.grad(f)(3.0) * 2.0 == 8.0
-    pair = Program("(define (swap a b) (list b a))")["swap"]
+    pair = DVLProgram("(define (swap a b) (list b a))")["swap"]
     assert dg.compile(pair)(1.0, 2.0) == pair(1.0, 2.0) == (2.0, (1.0, ()))

@@ -15,7 +15,7 @@ import sympy
 
 import dynagrad as dg
 from dynagrad.languages.dvl.checks import printed
-from dynagrad.languages.dvl.program import Program
+from dynagrad.languages.dvl.program import DVLProgram
 from languages.dvl.running import close, compiled, shown, value, values
 
 MODES = {"forward": "derivative", "reverse": "gradient-r"}
@@ -124,7 +124,7 @@ def test_reverse_mode_keeps_sharing() -> None:
 
 def test_the_time_of_reverse_mode_is_linear() -> None:
     def seconds(n: int) -> float:
-        program = Program(f"(define (f x) (let loop ((i 0) (x x)) (if (< i {n}) (loop (+ i 1) (sin (+ x x))) x)))")
+        program = DVLProgram(f"(define (f x) (let loop ((i 0) (x x)) (if (< i {n}) (loop (+ i 1) (sin (+ x x))) x)))")
         f = program["f"]
         best = math.inf
         for _ in range(3):
@@ -152,7 +152,7 @@ def test_a_gradient_through_a_loop_of_unknown_length() -> None:
 
 def test_numbers_of_python_go_through() -> None:
     """A pass of Python's around one of DVL, and one of DVL around one of Python's."""
-    program = Program(
+    program = DVLProgram(
         "(define (f x) ((derivative (lambda (y) (* x y y))) 3)) ((derivative (lambda (x) (* x (g x)))) 2)",
         functions={"g": dg.grad(lambda x: x**3 / 3.0 * 2.0)},
     )

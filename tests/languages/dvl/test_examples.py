@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 from dynagrad import cli
-from dynagrad.languages.dvl.program import Program
+from dynagrad.languages.dvl.program import DVLProgram
 from languages.dvl.running import EXAMPLES, close
 
 
@@ -28,7 +28,7 @@ def test_all_are_there() -> None:
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_run_and_compiled(path: Path) -> None:
-    program = Program(path)
+    program = DVLProgram(path)
     run, made = program.run(), program.compiled_results()
     assert len(run) == len(made)
     for a, b in zip(run, made, strict=True):
@@ -38,7 +38,7 @@ def test_run_and_compiled(path: Path) -> None:
 
 
 def test_the_saddle_is_at_the_origin_by_both_modes() -> None:
-    program = Program(next(path for path in EXAMPLES if path.stem == "saddle"))
+    program = DVLProgram(next(path for path in EXAMPLES if path.stem == "saddle"))
     for name in ("by-reverse", "by-forward"):
         (x1, (x2, _)), ((y1, (y2, _)), _) = program[name]
         assert max(map(abs, (x1, x2, y1, y2))) < 1e-4

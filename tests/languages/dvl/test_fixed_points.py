@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 import dynagrad as dg
-from dynagrad.languages.dvl.program import Program
+from dynagrad.languages.dvl.program import DVLProgram
 from languages.dvl.oracle import meaning
 from languages.dvl.running import close, compiled, values
 
@@ -74,6 +74,6 @@ def test_shapes_that_differ_are_errors(text: str, words: str, way: object) -> No
 def test_one_that_does_not_settle_is_an_error() -> None:
     text = TEXT.partition("((nth")[0] + "((nth (real 1) (lambda (a) (fixed-point (lambda (x) (+ a x)) 3))) 2)"
     with pytest.raises(dg.NotConverged, match="fixed-point: no fixed point was reached"):
-        Program(text).run()
+        DVLProgram(text).run()
     with pytest.raises(dg.RunError, match="still changes after 10000 steps"):
         compiled(text)

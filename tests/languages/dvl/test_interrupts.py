@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 import dynagrad as dg
-from dynagrad.languages.dvl.program import Program
+from dynagrad.languages.dvl.program import DVLProgram
 from interrupts import ctrl_c
 
 LONG = "(define (f x) (f (+ x 1))) (f 1)"
@@ -32,16 +32,16 @@ def _stopped_within_a_second(run: object, after: float) -> None:
 
 @pytest.mark.parametrize("text", [LONG, SHARED])
 def test_a_run(text: str) -> None:
-    _stopped_within_a_second(Program(text).run, 0.5)
+    _stopped_within_a_second(DVLProgram(text).run, 0.5)
 
 
 def test_the_compiler() -> None:
-    _stopped_within_a_second(Program(_many(200)).compiled_results, 1.0)
+    _stopped_within_a_second(DVLProgram(_many(200)).compiled_results, 1.0)
 
 
 def test_machine_code() -> None:
     """A loop of which no one knows when it ends, once it has been compiled for a short one."""
     text = "(define (f n) (let loop ((i 0) (x 1)) (if (< i n) (loop (+ i 1) (+ (sin x) 1)) x)))"
-    fast = dg.compile(Program(text)["f"])
+    fast = dg.compile(DVLProgram(text)["f"])
     fast(10.0)
     _stopped_within_a_second(lambda: fast(1e13), 0.5)

@@ -9,7 +9,7 @@ import resource
 import pytest
 
 import dynagrad as dg
-from dynagrad.languages.dvl.program import Program
+from dynagrad.languages.dvl.program import DVLProgram
 from languages.dvl.running import close, compiled, values
 
 KINDS = """
@@ -39,7 +39,7 @@ def test_choices_of_functions_lists_and_symbols() -> None:
 
 
 def test_as_functions_of_unknown_arguments() -> None:
-    program = Program(KINDS)
+    program = DVLProgram(KINDS)
     fast, slow = dg.compile(program["outer"]), program["outer"]
     for x in (-3.0, 0.5, 1.5, 2.0, 4.0, 9.0):
         assert fast(x) == slow(x)
@@ -63,7 +63,7 @@ def test_streams() -> None:
 def test_a_million_rounds_take_no_room() -> None:
     """Compiled and run, with few kilobytes more than for a thousand rounds; mutual recursion too, as it is run."""
     rounds = "(define (f n) (let loop ((i 0) (x 1)) (if (< i n) (loop (+ i 1) (+ x (/ 1 (+ 1 i)))) x)))"
-    program = Program(rounds)
+    program = DVLProgram(rounds)
     f, fast = program["f"], dg.compile(program["f"])
     assert close(f(1000.0), fast(1000.0))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -72,7 +72,7 @@ def test_a_million_rounds_take_no_room() -> None:
 
 
 def test_a_recursion_that_is_no_loop_is_compiled_to_calls() -> None:
-    program = Program(
+    program = DVLProgram(
         "(define (fib n) (if (< n 2) n (+ (fib (- n 1)) (fib (- n 2)))))"
         "(define (g x n) (if (< n 1) x (sin (g (* x x) (- n 1)))))"
     )

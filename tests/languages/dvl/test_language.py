@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import dynagrad as dg
-from dynagrad.languages.dvl.program import Incomplete, Program, Session
+from dynagrad.languages.dvl.program import DVLProgram, Incomplete, Session
 from languages.dvl.running import shown, value, values
 
 
@@ -87,7 +87,7 @@ def test_what_a_program_means(text: str, expected: str) -> None:
 
 
 def test_expectations_are_checked_by_structure_and_digits() -> None:
-    program = Program(
+    program = DVLProgram(
         "(/ 1 3) ===> 0.333\n(/ 1 3) ===> 1/3\n(/ 1 3) ===> 0.334\n'(a (1 . #t)) ===> (a (1 . #t))\n"
         "(let ((e (gensym))) (list e (make-bundle e 1 2))) ===> (#[gensym 7] (bundle #[gensym 7] 1 2))\n"
         "(list (gensym) (gensym)) ===> (#[gensym 1] #[gensym 1])\ncar ===> #[procedure car]\n(list 1 2) ===> (1 _)\n"
@@ -135,7 +135,7 @@ def test_and_and_or_may_be_long(name: str) -> None:
     asked = {"and": "(if (= i x) #f i)", "or": "(if (= i x) i #f)"}[name]
     text = f"(define (asked x i) (let ((j (count i))) {asked})) (define (f x) ({name} {arms})) (f 4321) (f 7000)"
     seen: list[float] = []
-    found = Program(text, {"count": lambda i: seen.append(i) or i}).run()
+    found = DVLProgram(text, {"count": lambda i: seen.append(i) or i}).run()
     assert [result.value for result in found] == {"and": [False, 5_999.0], "or": [4_321.0, False]}[name]
     assert seen == [*range(4_322), *range(6_000)]
     again = "(and #t x (f (- x 1)))" if name == "and" else "(or #f #f #f (f (- x 1)))"
@@ -147,19 +147,19 @@ def test_files_include_others_once(tmp_path: Path) -> None:
     (tmp_path / "inner" / "square.dvl").write_text("(define (square x) (* x x))")
     (tmp_path / "inner" / "cube.dvl").write_text('(include "square.dvl") (define (cube x) (* x (square x)))')
     (tmp_path / "main.dvl").write_text('(include "inner/square.dvl") (include "inner/cube.dvl") (cube (square 2))')
-    assert Program(tmp_path / "main.dvl").run()[0].value == 64.0
+    assert DVLProgram(tmp_path / "main.dvl").run()[0].value == 64.0
     (tmp_path / "a.dvl").write_text('(include "b.dvl")')
     (tmp_path / "b.dvl").write_text('(include "a.dvl")')
     with pytest.raises(dg.ProgramError, match="includes itself") as caught:
-        Program(tmp_path / "a.dvl")
+        DVLProgram(tmp_path / "a.dvl")
     assert caught.value.filename.endswith("b.dvl")
     (tmp_path / "self.dvl").write_text('1\n  (include "self.dvl")')
     with pytest.raises(dg.ProgramError, match="includes itself") as caught:
-        Program(tmp_path / "self.dvl")
+        DVLProgram(tmp_path / "self.dvl")
     assert caught.value.span is not None and (caught.value.span.line, caught.value.span.column) == (2, 3)
     (tmp_path / "c.dvl").write_text('\n(include "nowhere.dvl")')
     with pytest.raises(dg.ProgramError, match="there is no file"):
-        Program(tmp_path / "c.dvl")
+        DVLProgram(tmp_path / "c.dvl")
 
 
 def test_reading_and_writing_reals(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -173,7 +173,7 @@ def test_reading_and_writing_reals(monkeypatch: pytest.MonkeyPatch, capsys: pyte
 
 
 def test_procedures_are_functions_of_python() -> None:
-    program = Program(
+    program = DVLProgram(
         "(define (f x y) (* x y y)) (define ((g a) b) (+ a b)) (define l '(1 2)) (define (h (list a b)) (- a b))"
     )
     assert program["f"](2, 3.0) == 18.0

@@ -14,12 +14,12 @@ import pytest
 import dynagrad as dg
 from dynagrad.compiler.evaluate.specialiser import Specialiser
 from dynagrad.eager.numbers import Bundle, TapeCell
-from dynagrad.languages.dvl.program import Program
+from dynagrad.languages.dvl.program import DVLProgram
 from languages.dvl.running import EXAMPLES, close, compiled, shown, value, values
 
 
-def example(name: str) -> Program:
-    return Program(next(path for path in EXAMPLES if path.stem == name))
+def example(name: str) -> DVLProgram:
+    return DVLProgram(next(path for path in EXAMPLES if path.stem == name))
 
 
 # -- the text ----------------------------------------------------------------------------------------------------------
@@ -32,7 +32,7 @@ def test_what_a_number_holds_has_smaller_tags() -> None:
         seen.append(x)
         return x
 
-    program = Program(
+    program = DVLProgram(
         "(define (f x) ((gradient-r (lambda (y) ((derivative (lambda (z) (look (* x y z)))) 2))) 3))((derivative f) 5)",
         functions={"look": look},
     )
@@ -122,7 +122,7 @@ def test_vectors_are_pairs_and_functions() -> None:
 def test_tags_vanish_where_the_nesting_is_known() -> None:
     """The conjecture: nothing but operations on reals is left of a nested derivative, and it is what is left of the
     derivative that was taken by hand."""
-    program = Program(
+    program = DVLProgram(
         "(define (f x) ((derivative (lambda (y) ((gradient-r (lambda (z) (* x y y z z z))) y))) x))"
         "(define (by-hand x) (* 12 x x x x))"
     )
@@ -142,7 +142,7 @@ def test_the_specialiser_is_that_of_python_functions(monkeypatch: pytest.MonkeyP
         return enter(self, function, *rest)
 
     monkeypatch.setattr(Specialiser, "enter", told)
-    dg.graph(Program("(define (cube x) (* x x x))")["cube"], 2.0)
+    dg.graph(DVLProgram("(define (cube x) (* x x x))")["cube"], 2.0)
     dg.graph(lambda x: x * x * x, 2.0)
     assert any("cube" in name for name in seen) and any("lambda" in name for name in seen)
 
@@ -182,7 +182,7 @@ def test_issue_3_reverse_mode_keeps_sharing_in_time_and_in_what_is_compiled() ->
 
     sizes = {}
     for n in (8, 16, 32):
-        program = Program(source(n))
+        program = DVLProgram(source(n))
         f = program["f"]
         sizes[n] = len(str(dg.graph(dg.grad(f), 0.9)).splitlines())
     assert sizes[32] < 2.5 * sizes[16] < 6 * sizes[8]
@@ -198,7 +198,7 @@ def test_issue_4_reverse_agrees_with_forward() -> None:
     (distance ((gradient-r f) v) ((gradient-f f) v))
     """
     assert value(text) < 1e-14 and compiled(text)[-1] < 1e-14
-    f = Program("(define (f v) (sum (map (lambda (x) (* (sin x) (exp x))) v)))")["f"]
+    f = DVLProgram("(define (f v) (sum (map (lambda (x) (* (sin x) (exp x))) v)))")["f"]
 
     def lines(function: object, n: int) -> int:
         return len(str(dg.graph(function, [0.1 * i for i in range(n)])).splitlines())
@@ -214,7 +214,7 @@ def test_issue_5_gradients_with_respect_to_functions() -> None:
 
 
 def test_issue_6_reverse_mode_through_a_loop_of_unknown_length() -> None:
-    program = Program(
+    program = DVLProgram(
         "(define (fall drag) (let loop ((v 0) (h 100))"
         " (if (> h 0) (loop (+ v (* 0.01 (- 9.81 (* drag v v)))) (- h (* 0.01 v))) v)))"
     )

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dynagrad as dg
-from dynagrad.languages.dvl.program import Program
+from dynagrad.languages.dvl.program import DVLProgram
 from dynagrad.languages.dvl.reader import SourceText, read, shown
 
 
@@ -86,4 +86,4 @@ def test_any_text_is_read_or_is_an_error(text: str) -> None:
     ],
 )
 def test_a_text_is_no_mark_and_no_keyword(text: str, value: str) -> None:
-    assert [str(result) for result in Program(text).run()] == [value]
+    assert [str(result) for result in DVLProgram(text).run()] == [value]

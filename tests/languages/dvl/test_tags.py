@@ -9,7 +9,7 @@ import pytest
 
 import dynagrad as dg
 from dynagrad.errors import LiftError, RunError
-from dynagrad.languages.dvl.program import Program
+from dynagrad.languages.dvl.program import DVLProgram
 from languages.dvl.running import close, compiled, values
 
 UPTO = "(define (upto n) (let loop ((i n) (l '())) (if (= i 0) l (loop (- i 1) (cons i l)))))\n"
@@ -318,5 +318,5 @@ def test_procedures_of_the_prelude_take_bundles_where_a_function_is_compiled_by_
       (define (f x)
         (let ((e (gensym)))
           (tangent e (let ((v (make-bundle e x 1))) (* 3 (dot (map (lambda (a) (* a v)) (list 1 v)) (list v 2)))))))"""
-    program = Program(text)
+    program = DVLProgram(text)
     assert dg.compile(program["f"])(2.0) == program["f"](2.0) == 36.0

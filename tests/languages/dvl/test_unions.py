@@ -11,7 +11,7 @@ import pytest
 
 import dynagrad as dg
 from dynagrad.errors import DepthError, RoomError
-from dynagrad.languages.dvl.program import Program
+from dynagrad.languages.dvl.program import DVLProgram
 from languages.dvl.running import close, compiled, values
 
 UPTO = "(define (upto n) (let loop ((i n) (l '())) (if (= i 0) l (loop (- i 1) (cons i l)))))\n"
@@ -194,7 +194,7 @@ def test_more_choices_than_continuations() -> None:
     names = [f"v{i}" for i in range(12)]
     bound = "".join(f"(let (({v} (if (> (sin (+ x {i})) 0) x 'no))) " for i, v in enumerate(names))
     text = f"(define (f x) {bound} (+ 0 {' '.join(f'(if (real? {v}) {v} 1)' for v in names)}){')' * 12})"
-    f = Program(text)["f"]
+    f = DVLProgram(text)["f"]
     fast = dg.compile(f)
     for x in (0.3, 1.7, 4.2):
         assert close(f(x), fast(x)) and close(dg.grad(f)(x), dg.grad(fast)(x))
@@ -234,13 +234,15 @@ def test_a_list_without_end_stops() -> None:
 
 
 def test_results_are_structures_of_python() -> None:
-    program = Program(
+    program = DVLProgram(
         "(define (halves n) (if (< n 1) '() (cons n (halves (/ n 2))))) (define (self n) (if (< n 1) 'no n))"
     )
     halves, kind = dg.compile(program["halves"]), dg.compile(program["self"])
     assert halves(3.0) == program["halves"](3.0) == (3.0, (1.5, ()))
     assert halves(0.5) == ()
-    deep = dg.compile(Program("(define (f n) (let loop ((i 0) (l 1)) (if (< i n) (loop (+ i 1) (cons l i)) l)))")["f"])
+    deep = dg.compile(
+        DVLProgram("(define (f n) (let loop ((i 0) (l 1)) (if (< i n) (loop (+ i 1) (cons l i)) l)))")["f"]
+    )
     found, at = deep(1e6), 1e6
     while at > 0:
         found, last = found
@@ -252,7 +254,7 @@ def test_results_are_structures_of_python() -> None:
 def test_forward_gradients_by_lists_of_the_run_are_little_code() -> None:
     """The kinds of values that an `and` asks for are known where it holds."""
     halves = "(define (halves x) (if (< x 1) '() (cons x (halves (/ x 2)))))"
-    program = Program(f"{halves} (define (f x) ((gradient-f (lambda (l) (dot l l))) (halves x)))")
+    program = DVLProgram(f"{halves} (define (f x) ((gradient-f (lambda (l) (dot l l))) (halves x)))")
     assert len(str(dg.graph(program["f"], 100.0)).splitlines()) < 300
     found = compiled(f"{halves} ((gradient-f (lambda (l) (dot l l))) (halves (real 7)))")
     assert found == values(f"{halves} (* 2 (halves 7))")

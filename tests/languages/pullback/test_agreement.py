@@ -27,7 +27,7 @@ from dynagrad.languages.pullback.evaluate import evaluate
 from dynagrad.languages.pullback.infer import infer
 from dynagrad.languages.pullback.reduction.reduce import reduce
 from dynagrad.languages.pullback.rename import apart
-from dynagrad.languages.pullback.terms import App, Covector, Lam, Num, Pullback, Term
+from dynagrad.languages.pullback.terms import App, Covector, FormPullback, Lam, Num, PullbackTerm
 from pullback_agreement import BASIS, agree, agree_with_stranger, drawn, evaluated, near, oracle, reduced
 from pullback_oracle import along, substituted
 from pullback_strangers import stranger
@@ -76,7 +76,7 @@ OPERATIONS = {
 }
 
 
-def exactly(program: Term) -> tuple[list[mpmath.mpf], mpmath.mpf]:
+def exactly(program: PullbackTerm) -> tuple[list[mpmath.mpf], mpmath.mpf]:
     """The coefficients in 50 digits by the graph that is compiled, and the largest number on the way."""
     made = compile(program)
     graph = made.graph
@@ -107,7 +107,7 @@ def test_digits_are_lost_where_sums_cancel_and_nowhere_else(
 @given(st.randoms(use_true_random=False), st.integers(1, 10))
 def test_differential_substitution_agrees(pick: random.Random, fuel: int) -> None:
     program = apart(Source(pick, derivatives=False).program(fuel))
-    assert isinstance(program, App) and isinstance(program.function, Pullback)
+    assert isinstance(program, App) and isinstance(program.function, FormPullback)
     (x, y), body, form = program.function.pattern, program.function.body, program.function.form
     plain = substituted(body, {})
     found = reduced(program)

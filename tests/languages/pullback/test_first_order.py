@@ -14,7 +14,7 @@ import pytest
 from dynagrad.autodiff import sweep
 from dynagrad.ir import Node, variable
 from dynagrad.languages.pullback import reduce
-from dynagrad.languages.pullback.primitives import BASE, Primitive
+from dynagrad.languages.pullback.primitives import BASE, PrimitiveFunction
 from dynagrad.languages.pullback.reduction.reduce import Reducer
 from dynagrad.languages.pullback.terms import Covector, Num, Prim
 
@@ -87,9 +87,9 @@ def by_the_graph(lines: list[Line]) -> Sweeps:
 
 def by_reduction(lines: list[Line], monkeypatch: pytest.MonkeyPatch) -> Sweeps:
     reverse, additions = [], 0
-    slopes, plus = Primitive.slopes, Reducer.add
+    slopes, plus = PrimitiveFunction.slopes, Reducer.add
 
-    def seen(self: Primitive, given: list[float], which: slice = slice(None)) -> list[float]:
+    def seen(self: PrimitiveFunction, given: list[float], which: slice = slice(None)) -> list[float]:
         reverse.append((self.name, given, slopes(self, given, which)))
         return reverse[-1][2]
 
@@ -99,7 +99,7 @@ def by_reduction(lines: list[Line], monkeypatch: pytest.MonkeyPatch) -> Sweeps:
         return plus(self, u, v, of)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Primitive, "slopes", seen)
+        patch.setattr(PrimitiveFunction, "slopes", seen)
         patch.setattr(Reducer, "add", counted)
         reduction = reduce(text_of(lines))
         steps = list(reduction)

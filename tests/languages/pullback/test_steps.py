@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dynagrad.languages.pullback import evaluate, parse, reduce
-from dynagrad.languages.pullback.primitives import Primitive
+from dynagrad.languages.pullback.primitives import PrimitiveFunction
 from dynagrad.languages.pullback.reduction.rules import ELEMENTARY, NAMES
 from dynagrad.languages.pullback.reduction.steps import Reduction, Step
 from dynagrad.languages.pullback.terms import App, DualMap, Num
@@ -120,13 +120,13 @@ def test_the_two_irreducible_forms(text: str) -> None:
 
 def test_evaluation_computes_the_values_of_reduction_in_the_same_order(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[tuple[str, list[float]]] = []
-    value = Primitive.value
+    value = PrimitiveFunction.value
 
-    def noted(self: Primitive, given: list[float]) -> float:
+    def noted(self: PrimitiveFunction, given: list[float]) -> float:
         seen.append((self.name, given))
         return value(self, given)
 
-    monkeypatch.setattr(Primitive, "value", noted)
+    monkeypatch.setattr(PrimitiveFunction, "value", noted)
     longest = 0
     for seed in range(100):
         term = Source(random.Random(seed), derivatives=False).term(R, {}, 14)

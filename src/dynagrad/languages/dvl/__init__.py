@@ -8,6 +8,9 @@ arithmetic, `prelude.py` those that are written in DVL. `compiling/` hands it to
 have. `checks.py` compares values with what a program says of them. `data.py` is what all of these compute with.
 """
 
-from .program import Program, Session
+from ...moved import renamed
+from .program import DVLProgram, Session
 
-__all__ = ["Program", "Session"]
+__all__ = ["DVLProgram", "Session"]
+
+__getattr__ = renamed(__name__)

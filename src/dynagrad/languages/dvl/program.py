@@ -1,4 +1,4 @@
-"""What users hold: a `Program`, and a `Session`, which is a program that grows at a prompt.
+"""What users hold: a `DVLProgram`, and a `Session`, which is a program that grows at a prompt.
 
 Included files are put in their place here, and what a program says of its values is taken out. `machine.py` runs what
 is left, `compiling/` makes machine code of it.
@@ -17,6 +17,7 @@ from typing import Any
 from ...charts.sources import file_text
 from ...compiler.compiled import Compiled
 from ...errors import Error, SyntaxError, cut, shown
+from ...moved import renamed
 from .builtins import of_fixed_point
 from .checks import agrees, printed
 from .data import QuotedSymbol
@@ -26,6 +27,8 @@ from .machine import Machine
 from .prelude import prelude
 from .reader import ARROW, Atom, Datum, SourceText, is_symbol, read
 from .reader import shown as datum_text
+
+__getattr__ = renamed(__name__)
 
 HOUR = 3600.0
 """The seconds that a compiled program may run for, unless told."""
@@ -113,12 +116,12 @@ class Incomplete(Error):
     """A text that ends inside of a list."""
 
 
-class Program:
+class DVLProgram:
     """A DVL program: its text, or the path of a file of it.
 
     `functions` has functions of Python, by the names that the program knows them by.
 
-    >>> program = Program("(define (f x) (* x x x)) ((derivative f) 2) ===> 12")
+    >>> program = DVLProgram("(define (f x) (* x x x)) ((derivative f) 2) ===> 12")
     >>> print(program.run()[0], program["f"](3.0))
     12 27.0
     """

@@ -8,6 +8,7 @@ the values of `cells.py`; `compile.py` hands the evaluator nodes of a graph, and
 Terms may be deep. What recurses on them is written for `trampoline.py`, and `trees.py` has what patterns need of it.
 """
 
+from ...moved import renamed
 from .compile import compile
 from .evaluate import evaluate
 from .infer import infer
@@ -19,7 +20,7 @@ from .stepper import StepView, html, lines
 from .terms import (
     Lam,
     Num,
-    Term,
+    PullbackTerm,
     Var,
     covector,
     dual_map,
@@ -33,10 +34,10 @@ from .terms import (
 __all__ = [
     "Lam",
     "Num",
+    "PullbackTerm",
     "Reduction",
     "Step",
     "StepView",
-    "Term",
     "Var",
     "compile",
     "covector",
@@ -54,3 +55,5 @@ __all__ = [
     "reduce",
     "show",
 ]
+
+__getattr__ = renamed(__name__)

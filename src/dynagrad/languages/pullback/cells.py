@@ -39,7 +39,7 @@ class Traced:
 
     __slots__ = ("primal", "tape")
 
-    def __init__(self, tape: Tape, primal: Any) -> None:
+    def __init__(self, tape: CellTape, primal: Any) -> None:
         self.tape, self.primal = tape, primal
 
     @staticmethod
@@ -71,7 +71,7 @@ def unbounded(value: Any) -> bool:
     return type(value) is float and value - value != 0.0
 
 
-class Tape:
+class CellTape:
     """The tape of a pullback: the backward step of each cell, the first first. `where` says which term is evaluated."""
 
     __slots__ = ("steps", "tag", "where")
@@ -182,7 +182,7 @@ def _sum(a: Any, b: Any) -> Any:
     return add(a, b)
 
 
-def stripped(value: Any, tape: Tape) -> Any:
+def stripped(value: Any, tape: CellTape) -> Any:
     """A value without the cells of a tape."""
 
     def leaf(of: Any) -> Any:

@@ -20,11 +20,11 @@ from .cells import ZERO, Coefficients, applied, mapped
 from .evaluate import Evaluator, by_type, value_in
 from .infer import infer
 from .rename import FreshNames, names_of
-from .terms import Num, Term, Var, children, rebuilt
+from .terms import Num, PullbackTerm, Var, children, rebuilt
 from .trampoline import Call
 from .trampoline import run as run_call
 from .trees import checked_steps, leaves
-from .types import Arrow, Dual, Type, flat, resolved, show
+from .types import Arrow, DualType, TermType, flat, resolved, show
 
 MOST_STEPS = 2_000_000
 """How many steps of evaluation may go into a graph: each primitive on the way is a line of C++."""
@@ -56,7 +56,7 @@ class CompiledTerm:
         return mapped(lambda _: next(each), self.shape)
 
 
-def compile(of: Term | str, *, filename: str = "", max_steps: int = MOST_STEPS) -> CompiledTerm:
+def compile(of: PullbackTerm | str, *, filename: str = "", max_steps: int = MOST_STEPS) -> CompiledTerm:
     """A term of reals, or a function of reals to reals or their duals, as machine code.
 
     More than `max_steps` small steps of making the graph are an error.
@@ -91,16 +91,16 @@ def _variable(inputs: list[Node]) -> Node:
     return inputs[-1]
 
 
-def _is_result(type: Type) -> bool:
+def _is_result(type: TermType) -> bool:
     type = resolved(type)
-    return flat(type.of if isinstance(type, Dual) else type)
+    return flat(type.of if isinstance(type, DualType) else type)
 
 
-def _made(inputs: list[Node], value: Any, type: Type, numerals: list[float] | None) -> CompiledTerm:
+def _made(inputs: list[Node], value: Any, type: TermType, numerals: list[float] | None) -> CompiledTerm:
     type = resolved(type)
     if isinstance(value, Coefficients):
         value = value.tree
-    shape = by_type(type.of if isinstance(type, Dual) else type, value, lambda _, leaf: _node(leaf))
+    shape = by_type(type.of if isinstance(type, DualType) else type, value, lambda _, leaf: _node(leaf))
     return CompiledTerm(Graph(tuple(inputs), tuple(leaves(shape))), shape, numerals)
 
 
@@ -124,11 +124,11 @@ def _numbers(value: Any) -> list[float]:
     return found
 
 
-def _lifted(of: Term) -> tuple[Term, dict[str, float]]:
+def _lifted(of: PullbackTerm) -> tuple[PullbackTerm, dict[str, float]]:
     """The term with a variable for each numeral, and their values."""
     names, values = FreshNames(names_of(of)), {}
 
-    def walk(here: Term) -> Call[Term]:
+    def walk(here: PullbackTerm) -> Call[PullbackTerm]:
         if isinstance(here, Num):
             name = names.fresh("c")
             values[name] = here.value

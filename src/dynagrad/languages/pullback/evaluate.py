@@ -16,10 +16,10 @@ from ...ir import multiply
 from ...ir.operation import as_number
 from .cells import (
     ZERO,
+    CellTape,
     Coefficients,
     Continue,
     FunctionValue,
-    Tape,
     Traced,
     applied,
     dot,
@@ -30,12 +30,13 @@ from .cells import (
     unbounded,
 )
 from .infer import Typed, infer
-from .primitives import Primitive, computed, finite, known
+from .primitives import PrimitiveFunction, computed, finite, known
 from .show import show
 from .terms import (
     App,
     Covector,
     DualMap,
+    FormPullback,
     Jac,
     Lam,
     Num,
@@ -43,15 +44,14 @@ from .terms import (
     Pattern,
     Prim,
     Proj,
-    Pullback,
-    Sum,
-    Term,
+    PullbackTerm,
+    TermSum,
     Var,
     Zero,
 )
 from .trampoline import collecting_later
 from .trees import checked_steps, counted, folded, leaves, nested_right
-from .types import Arrow, Dual, Product, R, Real, Type, TypeVariable, fits, flat, resolved
+from .types import Arrow, DualType, Product, R, Real, TermType, TypeVariable, fits, flat, resolved
 
 Environment = dict[str, Any]
 MOST_STEPS = 20_000_000
@@ -65,7 +65,7 @@ class Evaluator:
 
     def __init__(self, typed: Typed, max_steps: int = MOST_STEPS) -> None:
         self.typed, self.max_steps = typed, max_steps
-        self.applied: Term = typed.term  # last
+        self.applied: PullbackTerm = typed.term  # last
 
     def run(self, step: Any) -> None:
         """Takes this step, then the one that it returns, until one returns None."""
@@ -84,7 +84,7 @@ class Evaluator:
                 + self.typed.where(self.applied)
             )
 
-    def of(self, term: Term, environment: Environment, k: Continue) -> Any:
+    def of(self, term: PullbackTerm, environment: Environment, k: Continue) -> Any:
         """The next step towards handing the value of a term to a continuation."""
         match term:
             case Var(name):
@@ -111,7 +111,7 @@ class Evaluator:
                 )
             case Pair(first, second):
                 return self.both(first, second, environment, lambda a, b: lambda: k((a, b)))
-            case Sum(first, second):
+            case TermSum(first, second):
                 return self.both(first, second, environment, lambda a, b: lambda: k(self.sum(term, a, b)))
             case Proj(index, inner):
                 return lambda: self.of(inner, environment, lambda v: lambda: k(ZERO if v is ZERO else v[index - 1]))
@@ -127,7 +127,7 @@ class Evaluator:
                 return lambda: self.of(
                     functional, environment, lambda t: self.dual_map(pattern, body, t, environment, k)
                 )
-            case Pullback(pattern, body, form):
+            case FormPullback(pattern, body, form):
                 return lambda: self.of(
                     form,
                     environment,
@@ -153,14 +153,14 @@ class Evaluator:
         self.applied = of
         return self.of(of.body, bind(_Scope(environment), of.pattern, u), k)
 
-    def sum(self, of: Term, a: Any, b: Any) -> Any:
+    def sum(self, of: PullbackTerm, a: Any, b: Any) -> Any:
         """The sum of two values; an error where it is too large."""
         made = plus(a, b)
         if unbounded(made):
             self.placed(of, lambda: finite(made, "the sum"))
         return made
 
-    def placed(self, of: Term, compute: Callable[[], Any]) -> Any:
+    def placed(self, of: PullbackTerm, compute: Callable[[], Any]) -> Any:
         """What is computed for a term: where there is no value, the error says where."""
         try:
             return compute()
@@ -171,7 +171,7 @@ class Evaluator:
         given = known(of.name)
         return self.computed(of, given, _reals(value, given))
 
-    def computed(self, of: Prim | Jac, given: Primitive, reals: list[Any]) -> Any:
+    def computed(self, of: Prim | Jac, given: PrimitiveFunction, reals: list[Any]) -> Any:
         """A primitive at reals of any kind; at floats that have no value there, an error."""
         if all(type(x) is float for x in reals):
             return self.placed(of, lambda: given.value(reals))
@@ -204,17 +204,17 @@ class Evaluator:
 
         return FunctionValue(lambda at, k: lambda: k(derivative(at)))
 
-    def slope(self, of: Jac, given: Primitive, along: list[Any], at: list[Any]) -> Any:
+    def slope(self, of: Jac, given: PrimitiveFunction, along: list[Any], at: list[Any]) -> Any:
         """The derivative of a primitive at a point, along a tangent of all that it is given."""
         total: Any = ZERO
         for part, slope in zip(along, computed(given.inputs, given.partials, at), strict=True):
             total = plus(total, multiply(part, slope))
         return self.placed(of, lambda: finite(total, "the derivative")) if type(total) is float else total
 
-    def both(self, first: Term, second: Term, environment: Environment, k: Callable[[Any, Any], Any]) -> Any:
+    def both(self, first: PullbackTerm, second: PullbackTerm, environment: Environment, k: Callable[..., Any]) -> Any:
         return lambda: self.of(first, environment, lambda a: lambda: self.of(second, environment, lambda b: k(a, b)))
 
-    def dual_map(self, pattern: Pattern, body: Term, t: Any, environment: Environment, k: Continue) -> Any:
+    def dual_map(self, pattern: Pattern, body: PullbackTerm, t: Any, environment: Environment, k: Continue) -> Any:
         """`(λx. S)^ . T`: the derivative of a linear map is the map, so it is that at 0, if x is a tuple of reals."""
         type = self.pattern_type(pattern)
         if flat(type):
@@ -226,17 +226,17 @@ class Evaluator:
             )
         )
 
-    def pattern_type(self, pattern: Pattern) -> Type:
+    def pattern_type(self, pattern: Pattern) -> TermType:
         return folded(pattern, self.typed.of_variable.__getitem__, Product)
 
     def pulled_back(
-        self, pattern: Pattern, body: Term, form: Any, value: Any, environment: Environment, k: Continue
+        self, pattern: Pattern, body: PullbackTerm, form: Any, value: Any, environment: Environment, k: Continue
     ) -> Any:
         """`((Ω λx. P) . w) V`: one sweep gives the adjoints of the reals of V; along the functions and duals of V the
         derivative is found when the dual is applied to a tangent."""
         if form is ZERO:
             return lambda: k(ZERO)
-        tape = Tape()
+        tape = CellTape()
         point = _cells(self.pattern_type(pattern), value, tape)
 
         def forward(out: Any) -> Any:
@@ -264,12 +264,12 @@ class Evaluator:
         return lambda: self.of(body, bind(_Scope(environment), pattern, point), forward)
 
     def along(
-        self, pattern: Pattern, body: Term, t: Any, at: Any, u: Any, environment: Environment, k: Continue
+        self, pattern: Pattern, body: PullbackTerm, t: Any, at: Any, u: Any, environment: Environment, k: Continue
     ) -> Any:
         """The derivative of T(P) along the functions and duals of u: that by e at V + e u, where e is 0."""
         if u is ZERO:
             return lambda: k(ZERO)
-        tape = Tape()
+        tape = CellTape()
         e = Traced(tape, 0.0)
 
         def swept(result: Any) -> Any:
@@ -318,10 +318,10 @@ def bind(scope: Environment, pattern: Pattern, value: Any) -> Environment:
     return scope
 
 
-def by_type(type: Type, value: Any, of: Callable[[Type, Any], Any]) -> Any:
+def by_type(type: TermType, value: Any, of: Callable[[TermType, Any], Any]) -> Any:
     """Pairs of what a function gives of the leaves of a type and of a value of it."""
     done: list[Any] = []
-    todo: list[tuple[Type, Any] | None] = [(type, value)]
+    todo: list[tuple[TermType, Any] | None] = [(type, value)]
     count = 0
     while todo:
         item = todo.pop()
@@ -341,18 +341,18 @@ def by_type(type: Type, value: Any, of: Callable[[Type, Any], Any]) -> Any:
     return done[0]
 
 
-def _cells(type: Type, value: Any, tape: Tape) -> Any:
+def _cells(type: TermType, value: Any, tape: CellTape) -> Any:
     """What a pullback's body is given: cells for reals; functions and duals as they are."""
 
-    def leaf(type: Type, given: Any) -> Any:
-        if isinstance(type, Arrow | Dual) or isinstance(given, FunctionValue):
+    def leaf(type: TermType, given: Any) -> Any:
+        if isinstance(type, Arrow | DualType) or isinstance(given, FunctionValue):
             return given
         return Traced(tape, 0.0 if given is ZERO else given)
 
     return by_type(type, value, leaf)
 
 
-def _reals(value: Any, given: Primitive) -> list[Any]:
+def _reals(value: Any, given: PrimitiveFunction) -> list[Any]:
     """The numbers of the argument of a primitive: its tangents, and the point."""
     found: list[Any] = []
     for index in range(given.order + 1):
@@ -366,7 +366,7 @@ def _reals(value: Any, given: Primitive) -> list[Any]:
 # -- from Python -------------------------------------------------------------------------------------------------------
 
 
-def evaluate(of: Term | str, /, *, max_steps: int = MOST_STEPS, **values: Any) -> Any:
+def evaluate(of: PullbackTerm | str, /, *, max_steps: int = MOST_STEPS, **values: Any) -> Any:
     """The value of a term: a float, tuples of values, or a function or dual that Python can call.
 
     `values` are those of its free variables: numbers, nested tuples, or functions, which a pullback does not go
@@ -393,10 +393,10 @@ def value_in(evaluator: Evaluator, environment: Environment) -> Any:
     return found[0]
 
 
-def inside(value: Any, type: Type, evaluator: Evaluator) -> Any:
+def inside(value: Any, type: TermType, evaluator: Evaluator) -> Any:
     """A value of Python, as the evaluator has it; an error where it is not of the type."""
     done: list[Any] = []
-    todo: list[tuple[Any, Type] | None] = [(value, type)]
+    todo: list[tuple[Any, TermType] | None] = [(value, type)]
     while todo:
         item = todo.pop()
         if item is None:
@@ -417,7 +417,7 @@ def inside(value: Any, type: Type, evaluator: Evaluator) -> Any:
     return done[0]
 
 
-def _leaf_inside(given: Any, wanted: Type, evaluator: Evaluator) -> Any:
+def _leaf_inside(given: Any, wanted: TermType, evaluator: Evaluator) -> Any:
     number = as_number(given)
     if number is not None or hasattr(given, "__apply_operation__"):
         if not isinstance(wanted, Real | TypeVariable):
@@ -425,7 +425,7 @@ def _leaf_inside(given: Any, wanted: Type, evaluator: Evaluator) -> Any:
         return given if number is None else float(number)
     if not callable(given):
         raise Error(f"a number, a tuple or a function is needed, and {shown(given)} is none")
-    if not isinstance(wanted, Arrow | Dual | TypeVariable):
+    if not isinstance(wanted, Arrow | DualType | TypeVariable):
         raise _of_another_type(given, wanted)
     if isinstance(given, CallableValue):
         if not fits(given.type, wanted):
@@ -435,16 +435,16 @@ def _leaf_inside(given: Any, wanted: Type, evaluator: Evaluator) -> Any:
     return FunctionValue(lambda u, k: lambda: k(inside(given(outside(u, source, evaluator)), target, evaluator)))
 
 
-def _of_another_type(given: Any, wanted: Type) -> Error:
+def _of_another_type(given: Any, wanted: TermType) -> Error:
     return Error(f"a value of the type {wanted} is needed, and {shown(given)} is none")
 
 
-def _ends(type: Type) -> tuple[Type, Type]:
+def _ends(type: TermType) -> tuple[TermType, TermType]:
     """What a function or a dual takes and gives; unknown types, where its own is."""
     match type:
         case Arrow(source, target):
             return source, target
-        case Dual(of):
+        case DualType(of):
             return of, R
     return TypeVariable(0), TypeVariable(0)
 
@@ -452,7 +452,7 @@ def _ends(type: Type) -> tuple[Type, Type]:
 class CallableValue:
     """A function or a dual, as Python calls it."""
 
-    def __init__(self, function: FunctionValue, type: Type, evaluator: Evaluator) -> None:
+    def __init__(self, function: FunctionValue, type: TermType, evaluator: Evaluator) -> None:
         self.function, self.type, self._evaluator = function, type, evaluator
 
     @property
@@ -486,10 +486,10 @@ def nested_text(value: Any) -> str:
     return "".join(made)
 
 
-def outside(value: Any, type: Type, evaluator: Evaluator) -> Any:
+def outside(value: Any, type: TermType, evaluator: Evaluator) -> Any:
     """A value of the evaluator, for Python."""
 
-    def leaf(type: Type, given: Any) -> Any:
+    def leaf(type: TermType, given: Any) -> Any:
         if isinstance(given, FunctionValue):
             return CallableValue(given, type, evaluator)
         if isinstance(given, Traced):

@@ -21,6 +21,7 @@ from .terms import (
     App,
     Covector,
     DualMap,
+    FormPullback,
     Jac,
     Lam,
     Num,
@@ -28,9 +29,8 @@ from .terms import (
     Pattern,
     Prim,
     Proj,
-    Pullback,
-    Sum,
-    Term,
+    PullbackTerm,
+    TermSum,
     Var,
     Zero,
     free_variables,
@@ -39,30 +39,32 @@ from .terms import (
 )
 from .trampoline import Call, collecting_later, run
 from .trees import counted, folded
-from .types import Arrow, Dual, Product, R, Real, Type, TypeVariable, reals, resolved
+from .types import Arrow, DualType, Product, R, Real, TermType, TypeVariable, reals, resolved
 
 
 @dataclass(frozen=True, eq=False)
 class Typed:
     """A term with names of its own for all binders, its type, and those of its parts and free variables."""
 
-    term: Term
-    type: Type
-    free: Mapping[str, Type]
-    of_part: Mapping[int, Type]
+    term: PullbackTerm
+    type: TermType
+    free: Mapping[str, TermType]
+    of_part: Mapping[int, TermType]
     """By the identity of a part."""
-    of_variable: dict[str, Type]
+    of_variable: dict[str, TermType]
     source: str = ""
     filename: str = ""
 
-    def where(self, of: Term) -> str:
+    def where(self, of: PullbackTerm) -> str:
         """The end of a message that says where a part of the term is."""
         if self.source and of.span is not None:
             return at(self.source, of.span, self.filename)
         return f"\n  in {show(of, limit=200)}"
 
 
-def infer(of: Term | str, source: str = "", filename: str = "", free: Mapping[str, Type] | None = None) -> Typed:
+def infer(
+    of: PullbackTerm | str, source: str = "", filename: str = "", free: Mapping[str, TermType] | None = None
+) -> Typed:
     """The types of a term or of the text of one; `free` has those of free variables, as far as they are known.
 
     `source` is the text that a term was parsed from, for errors.
@@ -79,7 +81,7 @@ def infer(of: Term | str, source: str = "", filename: str = "", free: Mapping[st
     """
     if isinstance(of, str):
         source, written = of, parse(of, filename)
-    elif isinstance(of, Term):
+    elif isinstance(of, PullbackTerm):
         written = of
     else:
         raise Error(f"a term or the text of one is needed, and {shown(of)} is neither")
@@ -89,7 +91,7 @@ def infer(of: Term | str, source: str = "", filename: str = "", free: Mapping[st
         return _TypeInference(source, filename, free or {}).whole(apart(written))
 
 
-def _check_written(of: Term) -> None:
+def _check_written(of: PullbackTerm) -> None:
     """Raises an error where a term that was built has a name or a numeral that no text can have."""
     names: set[str] = set()
     for count, part in enumerate(subterms(of)):
@@ -107,16 +109,16 @@ _NAMES = "names are of letters, digits, `_` and `'`, and not those of primitives
 
 
 class _TypeInference:
-    def __init__(self, source: str, filename: str, free: Mapping[str, Type]) -> None:
+    def __init__(self, source: str, filename: str, free: Mapping[str, TermType]) -> None:
         self.source, self.filename = source, filename
-        self.free: dict[str, Type] = dict(free)
-        self.variables: dict[str, Type] = {}
-        self.types: dict[int, Type] = {}
+        self.free: dict[str, TermType] = dict(free)
+        self.variables: dict[str, TermType] = {}
+        self.types: dict[int, TermType] = {}
         self.count = 0
-        self.open: list[tuple[App, TypeVariable, Type, Type]] = []
+        self.open: list[tuple[App, TypeVariable, TermType, TermType]] = []
         self.duals: list[DualMap] = []
 
-    def whole(self, of: Term) -> Typed:
+    def whole(self, of: PullbackTerm) -> Typed:
         type = run(self.type_of(of))
         while self.open:
             todo, self.open = self.open, []
@@ -127,7 +129,7 @@ class _TypeInference:
             Degrees(self.types, self.error).check(dual)
         return Typed(of, type, self.free, self.types, {**self.free, **self.variables}, self.source, self.filename)
 
-    def error(self, message: str, of: Term) -> ProgramError:
+    def error(self, message: str, of: PullbackTerm) -> ProgramError:
         if self.source and of.span is not None:
             return ProgramError(message, self.source, of.span, self.filename)
         return ProgramError(f"{message}\n  in {show(of, limit=200)}")
@@ -136,17 +138,17 @@ class _TypeInference:
         self.count += 1
         return TypeVariable(self.count)
 
-    def pattern(self, pattern: Pattern) -> Type:
+    def pattern(self, pattern: Pattern) -> TermType:
         """The type of a pattern, whose variables get new unknown ones."""
 
-        def of_variable(name: str) -> Type:
+        def of_variable(name: str) -> TermType:
             made = self.variables[name] = self.unknown()
             return made
 
         return folded(pattern, of_variable, Product)
 
-    def type_of(self, of: Term) -> Call[Type]:
-        made: Type
+    def type_of(self, of: PullbackTerm) -> Call[TermType]:
+        made: TermType
         match of:
             case Var(name):
                 known = self.variables.get(name)
@@ -160,7 +162,7 @@ class _TypeInference:
             case Zero():
                 made = self.unknown()
             case Covector(coefficients):
-                made = Dual(folded(coefficients, lambda _: R, Product))
+                made = DualType(folded(coefficients, lambda _: R, Product))
             case App(Lam(pattern, body) as function, bound):
                 given = yield self.type_of(bound)
                 source = self.pattern(pattern)
@@ -197,16 +199,16 @@ class _TypeInference:
                 source = self.pattern(pattern)
                 target = yield self.type_of(body)
                 given = yield self.type_of(functional)
-                self.unify(given, Dual(target), functional, "a dual of what the map gives")
+                self.unify(given, DualType(target), functional, "a dual of what the map gives")
                 self.duals.append(of)
-                made = Dual(source)
-            case Pullback(pattern, body, form):
+                made = DualType(source)
+            case FormPullback(pattern, body, form):
                 source = self.pattern(pattern)
                 target = yield self.type_of(body)
                 given = yield self.type_of(form)
-                self.unify(given, Arrow(target, Dual(target)), form, "a 1-form on what the map gives")
-                made = Arrow(source, Dual(source))
-            case Sum(first_part, second_part):
+                self.unify(given, Arrow(target, DualType(target)), form, "a 1-form on what the map gives")
+                made = Arrow(source, DualType(source))
+            case TermSum(first_part, second_part):
                 left = yield self.type_of(first_part)
                 right = yield self.type_of(second_part)
                 self.unify(right, left, second_part, "like the other summand")
@@ -216,7 +218,7 @@ class _TypeInference:
         self.types[id(of)] = made
         return made
 
-    def applied(self, of: App, function: Type, argument: Type, result: Type | None = None) -> Type:
+    def applied(self, of: App, function: TermType, argument: TermType, result: TermType | None = None) -> TermType:
         """The type of an application. It is an unknown one while that of the function is, which it waits for."""
         function = resolved(function)
         match function:
@@ -226,7 +228,7 @@ class _TypeInference:
                     return target
                 self.unify(result, target, of, "what the function gives")
                 return result
-            case Dual(inner):
+            case DualType(inner):
                 self.unify(argument, inner, of.argument, "a tangent, which this dual applies to")
                 if result is None:
                     return R
@@ -239,7 +241,7 @@ class _TypeInference:
                 return made
         raise self.error(f"What is applied should be a function or a dual, and has the type {function}.", of.function)
 
-    def unify(self, given: Type, wanted: Type, at: Term, what: str) -> None:
+    def unify(self, given: TermType, wanted: TermType, at: PullbackTerm, what: str) -> None:
         """Makes two types one, and tells those that waited for it; an error at a term where they differ."""
         todo = [(given, wanted)]
         seen: set[tuple[int, int]] = set()
@@ -267,13 +269,13 @@ class _TypeInference:
             match one, other:
                 case (Product(a, b), Product(c, d)) | (Arrow(a, b), Arrow(c, d)):
                     todo += ((b, d), (a, c))
-                case Dual(a), Dual(b):
+                case DualType(a), DualType(b):
                     todo.append((a, b))
                 case _:
                     raise self.error(f"This has the type {given}, and {wanted} is expected: {what}.", at)
 
 
-def argument_type(name: str) -> Type:
+def argument_type(name: str) -> TermType:
     """What a primitive takes: a tuple of reals; of a derivative, tangents and a point."""
     found = known(name)
     point = made = reals(found.width)
@@ -282,9 +284,9 @@ def argument_type(name: str) -> Type:
     return made
 
 
-def slots(name: str, argument: Term) -> list[Term] | None:
+def slots(name: str, argument: PullbackTerm) -> list[PullbackTerm] | None:
     """The tangents that a derivative of a primitive is given and its point, where they stand in the term."""
-    made: list[Term] = []
+    made: list[PullbackTerm] = []
     for _ in range(known(name).order):
         if not isinstance(argument, Pair):
             return None
@@ -293,7 +295,7 @@ def slots(name: str, argument: Term) -> list[Term] | None:
     return [*made, argument]
 
 
-def _occurs(unknown: TypeVariable, type: Type) -> bool:
+def _occurs(unknown: TypeVariable, type: TermType) -> bool:
     todo = [type]
     seen: set[int] = set()  # a type may have parts more than once
     while todo:
@@ -306,7 +308,7 @@ def _occurs(unknown: TypeVariable, type: Type) -> bool:
         match here:
             case Product(a, b) | Arrow(a, b):
                 todo += (a, b)
-            case Dual(a):
+            case DualType(a):
                 todo.append(a)
     return False
 
@@ -321,11 +323,11 @@ may be anything."""
 class Degrees:
     """The degree of some variables in terms whose types are known."""
 
-    def __init__(self, types: Mapping[int, Type], error: Callable[[str, Term], Exception]) -> None:
+    def __init__(self, types: Mapping[int, TermType], error: Callable[[str, PullbackTerm], Exception]) -> None:
         self.types, self.error = types, error
         self.scope: dict[str, str] = {}
         self.constant: set[str] = set()
-        self.culprit: tuple[str, Term] | None = None
+        self.culprit: tuple[str, PullbackTerm] | None = None
 
     def check(self, of: DualMap) -> None:
         """Raises the error where what a dual map binds is not linear in its body."""
@@ -339,16 +341,16 @@ class Degrees:
             why, at = self.culprit or ("it is not linear", of.body)
             raise self.error(f"{what} not linear in the body of this dual map: {why}.", at)
 
-    def more(self, reason: str, at: Term) -> str:
+    def more(self, reason: str, at: PullbackTerm) -> str:
         if self.culprit is None:
             self.culprit = (reason, at)
         return MORE
 
-    def argument(self, degree: str, reason: str, at: Term) -> str:
+    def argument(self, degree: str, reason: str, at: PullbackTerm) -> str:
         """The degree of a function's value, from that of its argument, on which it may depend in any way."""
         return ABSENT if degree in (ANY, ABSENT) else self.more(reason, at)
 
-    def product(self, one: str, other: str, at: Term) -> str:
+    def product(self, one: str, other: str, at: PullbackTerm) -> str:
         """The degree of what is linear in each of two parts."""
         if ANY in (one, other):
             return ANY
@@ -358,7 +360,7 @@ class Degrees:
             return self.more("both factors depend on it", at)
         return LINEAR if LINEAR in (one, other) else ABSENT
 
-    def agree(self, one: str, other: str, at: Term) -> str:
+    def agree(self, one: str, other: str, at: PullbackTerm) -> str:
         """The degree of a pair or a sum, whose parts must have the same one; 0 has any."""
         if one == ANY:
             return other
@@ -368,13 +370,13 @@ class Degrees:
             return self.more("one operand depends on it and the other does not", at)
         return MORE
 
-    def is_constant(self, form: Term) -> bool:
+    def is_constant(self, form: PullbackTerm) -> bool:
         """Whether a 1-form is seen to be the same everywhere: a pullback of it is linear in what it is taken along."""
         if isinstance(form, Lam):
             return not any(name in variables_of(form.pattern) for name in free_variables(form.body))
         return isinstance(form, Var) and form.name in self.constant
 
-    def degree(self, of: Term) -> Call[str]:
+    def degree(self, of: PullbackTerm) -> Call[str]:
         inner: str
         match of:
             case Var(name):
@@ -397,7 +399,7 @@ class Degrees:
             case App(function, argument):
                 first = yield self.degree(function)
                 second = yield self.degree(argument)
-                if not isinstance(resolved(self.types[id(function)]), Dual):
+                if not isinstance(resolved(self.types[id(function)]), DualType):
                     second = self.argument(second, "a function takes it as an argument", argument)
                 return self.product(first, second, of)
             case Proj(_, inner_term) | Jac(_, inner_term):
@@ -412,7 +414,7 @@ class Degrees:
                         whole = self.product((yield self.degree(tangent)), whole, of)
                     return whole
                 return self.argument(inner, "a primitive takes it as an argument", of)
-            case Pair(first_part, second_part) | Sum(first_part, second_part):
+            case Pair(first_part, second_part) | TermSum(first_part, second_part):
                 first = yield self.degree(first_part)
                 second = yield self.degree(second_part)
                 return self.agree(first, second, of)
@@ -420,7 +422,7 @@ class Degrees:
                 first = yield self.degree(body)
                 second = yield self.degree(functional)
                 return self.product(first, second, of)
-            case Pullback(_, body, form):
+            case FormPullback(_, body, form):
                 first = yield self.degree(body)
                 second = yield self.degree(form)
                 if not self.is_constant(form):

@@ -26,6 +26,7 @@ from .terms import (
     Coefficients,
     Covector,
     DualMap,
+    FormPullback,
     Jac,
     Lam,
     Num,
@@ -33,9 +34,8 @@ from .terms import (
     Pattern,
     Prim,
     Proj,
-    Pullback,
-    Sum,
-    Term,
+    PullbackTerm,
+    TermSum,
     Var,
     Zero,
     variables_of,
@@ -46,7 +46,7 @@ from .trees import nested_right
 _NUMERAL = re.compile(r"\d+(?:\.\d+)?(?:[eE][+-]?\d+)?").fullmatch
 
 
-def parse(text: str, filename: str = "") -> Term:
+def parse(text: str, filename: str = "") -> PullbackTerm:
     """The term that a text is; `filename` is named in errors.
 
     >>> parse("let y = x + 1 in sin(y)")
@@ -63,7 +63,7 @@ def parse(text: str, filename: str = "") -> Term:
         raise Error(f"the text of a term is needed, and {shown(text)} is none")
     try:
         with collecting_later():
-            made: Term = _plain(_parser().parse(text))
+            made: PullbackTerm = _plain(_parser().parse(text))
     except UnexpectedCharacters as error:
         raise unknown_character(text, error.pos_in_stream or 0, filename) from None
     except UnexpectedToken as error:
@@ -174,18 +174,18 @@ def _over(first: Any, last: Any) -> Span:
     return Span(a.start, max(a.end, b.end), a.line, a.column)
 
 
-def _plain(part: Any) -> Term:
+def _plain(part: Any) -> PullbackTerm:
     """A primitive that stands alone is the function that it is."""
     if isinstance(part, _Name):
         several = known(part.name).width > 1 or part.name.endswith("'")
         name = "p" if several else "x"
         return Lam(name, Prim(part.name, Var(name, span=part.span), span=part.span), span=part.span)
-    made: Term = part
+    made: PullbackTerm = part
     return made
 
 
-def _binary(name: str) -> Callable[[Any, list[Any]], Term]:
-    def make(_: Any, parts: list[Any]) -> Term:
+def _binary(name: str) -> Callable[[Any, list[Any]], PullbackTerm]:
+    def make(_: Any, parts: list[Any]) -> PullbackTerm:
         left, right = map(_plain, parts)
         span = _over(left, right)
         return Prim(name, Pair(left, right, span=span), span=span)
@@ -228,37 +228,37 @@ class _Builder(Transformer[Token, Any]):
         made: _Bound = nested_right(inner, lambda a, b: _Bound((a.pattern, b.pattern), _over(a, b)))
         return made
 
-    def let(self, parts: list[Any]) -> Term:
+    def let(self, parts: list[Any]) -> PullbackTerm:
         word, pattern, bound, body = parts
         body = _plain(body)
         span = _over(word, body)
         return App(Lam(_binder([pattern]), body, span=span), _plain(bound), span=span)
 
-    def _lambda(self, parts: list[Any], word: Any) -> Term:
+    def _lambda(self, parts: list[Any], word: Any) -> PullbackTerm:
         *patterns, _, body = parts
         made = _plain(body)
         for pattern in reversed(patterns):
             made = Lam(_binder([pattern]), made, span=_over(word, made))
         return made
 
-    def lam(self, parts: list[Any]) -> Term:
+    def lam(self, parts: list[Any]) -> PullbackTerm:
         return self._lambda(parts[1:], parts[0])
 
-    def add(self, parts: list[Any]) -> Term:
+    def add(self, parts: list[Any]) -> PullbackTerm:
         left, right = map(_plain, parts)
-        return Sum(left, right, span=_over(left, right))
+        return TermSum(left, right, span=_over(left, right))
 
-    def subtract(self, parts: list[Any]) -> Term:
+    def subtract(self, parts: list[Any]) -> PullbackTerm:
         left, right = map(_plain, parts)
-        return Sum(left, self.negative([right]), span=_over(left, right))
+        return TermSum(left, self.negative([right]), span=_over(left, right))
 
     multiply, divide = _binary("mult"), _binary("div")
 
-    def negative(self, parts: list[Any]) -> Term:
+    def negative(self, parts: list[Any]) -> PullbackTerm:
         of = _plain(parts[-1])
         return Num(-of.value, span=of.span) if isinstance(of, Num) else Prim("neg", of, span=of.span)
 
-    def apply(self, parts: list[Any]) -> Term:
+    def apply(self, parts: list[Any]) -> PullbackTerm:
         function, argument = parts[0], _plain(parts[1])
         span = _over(function, argument)
         return (
@@ -267,11 +267,11 @@ class _Builder(Transformer[Token, Any]):
             else App(function, argument, span=span)
         )
 
-    def project(self, parts: list[Any]) -> Term:
+    def project(self, parts: list[Any]) -> PullbackTerm:
         word, of = parts[0], _plain(parts[1])
         return Proj(1 if word[-1] in "1₁" else 2, of, span=_over(word, of))
 
-    def dual_map(self, parts: list[Any]) -> Term:
+    def dual_map(self, parts: list[Any]) -> PullbackTerm:
         of, functional = parts[0], _plain(parts[-1])
         if not isinstance(of, Lam):
             raise _Refused(
@@ -282,11 +282,11 @@ class _Builder(Transformer[Token, Any]):
     def omega(self, parts: list[Any]) -> Any:
         return self._lambda(parts[2:], parts[0])
 
-    def pullback(self, parts: list[Any]) -> Term:
+    def pullback(self, parts: list[Any]) -> PullbackTerm:
         of, form = parts[0], _plain(parts[-1])
-        return Pullback(of.pattern, of.body, form, span=_over(of, form))
+        return FormPullback(of.pattern, of.body, form, span=_over(of, form))
 
-    def jacobian(self, parts: list[Any]) -> Term:
+    def jacobian(self, parts: list[Any]) -> PullbackTerm:
         word, along = parts[0], _plain(parts[-1])
         name = str(word)[1:].removeprefix("_")
         if not _primitive(name, word):
@@ -297,7 +297,7 @@ class _Builder(Transformer[Token, Any]):
         word = parts[0]
         return _Name(str(word), _at(word)) if _primitive(str(word), word) else Var(str(word), span=_at(word))
 
-    def number(self, parts: list[Any]) -> Term:
+    def number(self, parts: list[Any]) -> PullbackTerm:
         word = parts[0]
         if word == "0":
             return Zero(span=_at(word))
@@ -308,11 +308,11 @@ class _Builder(Transformer[Token, Any]):
             raise _Refused("The number is too large for a double.", _at(word))
         return Num(value, span=_at(word))
 
-    def covector(self, parts: list[Any]) -> Term:
+    def covector(self, parts: list[Any]) -> PullbackTerm:
         of = _plain(parts[0])
         return Covector(_coefficients(of), span=of.span)
 
-    def square(self, parts: list[Any]) -> Term:
+    def square(self, parts: list[Any]) -> PullbackTerm:
         of = _plain(parts[0])
         return Prim("square", of, span=of.span)
 
@@ -324,9 +324,9 @@ class _Builder(Transformer[Token, Any]):
         return nested_right(inner, lambda a, b: Pair(a, b, span=_over(a, b)))
 
 
-def _coefficients(of: Term) -> Coefficients:
+def _coefficients(of: PullbackTerm) -> Coefficients:
     done: list[Coefficients] = []
-    todo: list[Term | None] = [of]
+    todo: list[PullbackTerm | None] = [of]
     while todo:
         here = todo.pop()
         match here:

@@ -42,7 +42,7 @@ _ALL = slice(None)
 
 
 @dataclass(frozen=True, eq=False)
-class Primitive:
+class PrimitiveFunction:
     """A function from reals to a real, as a graph."""
 
     name: str
@@ -144,7 +144,7 @@ def _partials(output: Node, inputs: Sequence[Node]) -> list[Node]:
 
 
 @functools.cache
-def primitive(name: str) -> Primitive | None:
+def primitive(name: str) -> PrimitiveFunction | None:
     """The primitive of that name: of the table, or a derivative of one, which has a prime for each order.
 
     The second takes f''(u, v, p), and so on: it is linear in each tangent, and the point comes last.
@@ -170,15 +170,15 @@ def primitive(name: str) -> Primitive | None:
             output = add(output, multiply(part, slope))
         if len(order([output])) > MOST_NODES:
             raise NotConverged(f"the derivative of order {count} of {base} takes more than {MOST_NODES:,} operations")
-        return Primitive(name, inner.inputs[:-width] + along + point, output, inner.order + 1)
+        return PrimitiveFunction(name, inner.inputs[:-width] + along + point, output, inner.order + 1)
     operation = BASE.get(name)
     if operation is None:
         return None
     inputs = tuple(fresh() for _ in operation.arguments)
-    return Primitive(name, inputs, operation(*inputs), 0, operation)
+    return PrimitiveFunction(name, inputs, operation(*inputs), 0, operation)
 
 
-def known(name: str) -> Primitive:
+def known(name: str) -> PrimitiveFunction:
     """The primitive of a name that is known to be one."""
     found = primitive(name)
     assert found is not None

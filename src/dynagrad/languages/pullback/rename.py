@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Iterator
 from typing import Any
 
-from .terms import BINDERS, Pattern, Term, Var, children, free_variables, rebuilt, subterms, variables_of
+from .terms import BINDERS, Pattern, PullbackTerm, Var, children, free_variables, rebuilt, subterms, variables_of
 from .trampoline import Call, run
 from .trees import counted, relabelled
 
@@ -47,7 +47,7 @@ class FreshNames:
         return name
 
 
-def names_of(of: Term) -> list[str]:
+def names_of(of: PullbackTerm) -> list[str]:
     """All names in a term."""
     found: dict[str, None] = {}
     for part in subterms(of):
@@ -64,7 +64,7 @@ def renamed_pattern(pattern: Pattern, new: dict[str, str]) -> Pattern:
     return made
 
 
-def apart(of: Term) -> Term:
+def apart(of: PullbackTerm) -> PullbackTerm:
     """An α-equal term whose binders bind different names, none of them free in it; no two places share a value.
 
     >>> from .parse import parse
@@ -79,7 +79,7 @@ def apart(of: Term) -> Term:
     return run(_renamed(of, names, now, itertools.count()))
 
 
-def _is_apart(of: Term, free: Collection[str]) -> bool:
+def _is_apart(of: PullbackTerm, free: Collection[str]) -> bool:
     """Whether a term is already what `apart` makes."""
     bound = set(free)
     places: set[int] = set()
@@ -99,7 +99,9 @@ def _is_apart(of: Term, free: Collection[str]) -> bool:
     return True
 
 
-def _renamed(here: Term, names: FreshNames, now: dict[str, list[str]], count: Iterator[int]) -> Call[Term]:
+def _renamed(
+    here: PullbackTerm, names: FreshNames, now: dict[str, list[str]], count: Iterator[int]
+) -> Call[PullbackTerm]:
     counted(next(count))
     if isinstance(here, Var):
         return Var(now[here.name][-1], span=here.span)

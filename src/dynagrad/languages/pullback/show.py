@@ -13,6 +13,7 @@ from .terms import (
     Coefficients,
     Covector,
     DualMap,
+    FormPullback,
     Jac,
     Lam,
     Num,
@@ -20,9 +21,8 @@ from .terms import (
     Pattern,
     Prim,
     Proj,
-    Pullback,
-    Sum,
-    Term,
+    PullbackTerm,
+    TermSum,
     Var,
     Zero,
 )
@@ -38,7 +38,9 @@ BEGIN, END = "\x02", "\x03"
 """What stands around a subterm that is marked; no term has them in its text."""
 
 
-def show(of: Term, *, unicode: bool = True, limit: int | None = None, marked: Term | None = None) -> str:
+def show(
+    of: PullbackTerm, *, unicode: bool = True, limit: int | None = None, marked: PullbackTerm | None = None
+) -> str:
     """The text of a term; with `limit` it ends in dots after about as many characters.
 
     `marked` is a subterm, the object itself, that has BEGIN and END around it where it is written as one piece: a
@@ -48,12 +50,12 @@ def show(of: Term, *, unicode: bool = True, limit: int | None = None, marked: Te
     >>> show(parse(r"((W \\<x,y>. square((x+1) * (2*x+y*y))) . (\\_. 1^)) <1,3>"))
     '((Ω λ<x, y>. square((x + 1) * (2 * x + y * y))) . (λ_. 1^)) <1, 3>'
     """
-    if not isinstance(of, Term):
+    if not isinstance(of, PullbackTerm):
         raise Error(f"a term is needed, and {shown(of)} is none")
     signs = _UNICODE if unicode else _PLAIN
     made: list[str] = []
     length = count = 0
-    todo: list[tuple[Term, int] | str] = [(of, _TERM)]
+    todo: list[tuple[PullbackTerm, int] | str] = [(of, _TERM)]
     while todo:
         item = todo.pop()
         if isinstance(item, str):
@@ -128,10 +130,10 @@ def coefficients_text(of: Coefficients) -> str:
     return "".join(made)
 
 
-_Parts = list[tuple[Term, int] | str]
+_Parts = list[tuple[PullbackTerm, int] | str]
 
 
-def _written(of: Term, signs: dict[str, str]) -> tuple[_Parts, int]:
+def _written(of: PullbackTerm, signs: dict[str, str]) -> tuple[_Parts, int]:
     """The pieces of a term, and how tight it is."""
     match of:
         case Var(name):
@@ -147,7 +149,7 @@ def _written(of: Term, signs: dict[str, str]) -> tuple[_Parts, int]:
         case Lam(pattern, body):
             return [signs["λ"], pattern_text(pattern), ". ", (body, _TERM)], _TERM
         case App(function, argument):
-            place = _ATOM if isinstance(function, DualMap | Pullback | Jac) else _FUNCTION
+            place = _ATOM if isinstance(function, DualMap | FormPullback | Jac) else _FUNCTION
             return [(function, place), " ", (argument, _OPERAND)], _FUNCTION
         case Proj(index, inner):
             return [f"{signs['π']}{index} ", (inner, _OPERAND)], _OPERAND
@@ -168,19 +170,19 @@ def _written(of: Term, signs: dict[str, str]) -> tuple[_Parts, int]:
                 *("(", signs["λ"], pattern_text(pattern), ". ", (body, _TERM), ")^ . "),
                 (functional, _OPERAND),
             ], _OPERAND
-        case Pullback(pattern, body, form):
+        case FormPullback(pattern, body, form):
             return [
                 *("(", signs["Ω"], signs["λ"], pattern_text(pattern), ". ", (body, _TERM), ") . "),
                 (form, _OPERAND),
             ], _OPERAND
-        case Sum(first, second):
+        case TermSum(first, second):
             return [(first, _SUMMAND), " + ", (second, _FACTOR)], _SUMMAND
     raise AssertionError(type(of))
 
 
 def _tuple(of: Pair) -> _Parts:
     made: _Parts = ["<"]
-    here: Term = of
+    here: PullbackTerm = of
     while isinstance(here, Pair):
         made += [(here.first, _TERM), ", "]
         here = here.second

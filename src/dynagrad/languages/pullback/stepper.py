@@ -13,7 +13,7 @@ from html import escape
 
 from .reduction.steps import Reduction, Step
 from .show import BEGIN, END, show
-from .terms import Term
+from .terms import PullbackTerm
 from .trampoline import Call, run
 
 WIDTH = 100
@@ -41,7 +41,7 @@ def lines(reduction: Reduction, *, width: int | None = WIDTH, unicode: bool = Tr
     = 6^
     """
 
-    def cut(of: Term) -> str:
+    def cut(of: PullbackTerm) -> str:
         return show(of, unicode=unicode, limit=width)
 
     arrow = "→" if unicode else "->"
@@ -132,7 +132,7 @@ def html(reduction: Reduction, *, max_steps: int = MOST_IN_HTML, title: str = "R
     )
 
 
-def _code(of: Term) -> str:
+def _code(of: PullbackTerm) -> str:
     return escape(show(of, limit=_MOST_OF_A_TERM))
 
 
@@ -144,7 +144,7 @@ class _Room:
     characters: int
 
 
-def _marked(step: Step, read: Callable[[int | None], Term], kind: str, room: _Room) -> str:
+def _marked(step: Step, read: Callable[[int | None], PullbackTerm], kind: str, room: _Room) -> str:
     """A redex, or what it becomes: in the whole term, or by itself where there is no room."""
     before, inside, after = "", show(read(_MOST_OF_A_TERM), limit=_MOST_OF_A_TERM), ""
     if room.characters > 0 and len(inside) < _MOST_OF_A_TERM:

@@ -1,7 +1,7 @@
 """The terms of the language as immutable values: what they are, what is free in them, and when they are one.
 
 Terms may be deep, so nothing here recurses on them. They know nothing of types, of text or of reduction. `x + y` is
-`Sum(x, y)`, `x * y` a primitive, `f(x)` an application.
+`TermSum(x, y)`, `x * y` a primitive, `f(x)` an application.
 
 It is long because a term's operators, its free variables and α-equality are one subject.
 """
@@ -15,8 +15,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from ...errors import Error, Span, shown
 from ...ir.operation import as_number
+from ...moved import renamed
 from .primitives import primitive
 from .trees import counted, folded, leaves, relabelled
+
+__getattr__ = renamed(__name__)
 
 Pattern: TypeAlias = "str | tuple[Pattern, Pattern]"
 """What a binder binds: a variable, or a pair of patterns."""
@@ -26,8 +29,8 @@ TEXT: dict[str, Callable[[Any], Any]] = {}
 """The printer and the parser, which stand above terms and enter themselves here."""
 
 
-def _parsed(text: str) -> Term:
-    made: Term = TEXT["parse"](text)
+def _parsed(text: str) -> PullbackTerm:
+    made: PullbackTerm = TEXT["parse"](text)
     return made
 
 
@@ -41,7 +44,7 @@ def variables_of(pattern: Pattern) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Term:
+class PullbackTerm:
     """A pullback term. Equal terms are those that differ in the names of bound variables alone.
 
     >>> x, y = Var("x"), Var("y")
@@ -56,45 +59,45 @@ class Term:
         @property
         def span(self) -> Span | None: ...
 
-    def __add__(self, other: Any) -> Term:
-        return Sum(self, term(other))
+    def __add__(self, other: Any) -> PullbackTerm:
+        return TermSum(self, term(other))
 
-    def __radd__(self, other: Any) -> Term:
-        return Sum(term(other), self)
+    def __radd__(self, other: Any) -> PullbackTerm:
+        return TermSum(term(other), self)
 
-    def __sub__(self, other: Any) -> Term:
-        return Sum(self, -term(other))
+    def __sub__(self, other: Any) -> PullbackTerm:
+        return TermSum(self, -term(other))
 
-    def __rsub__(self, other: Any) -> Term:
-        return Sum(term(other), -self)
+    def __rsub__(self, other: Any) -> PullbackTerm:
+        return TermSum(term(other), -self)
 
-    def __mul__(self, other: Any) -> Term:
+    def __mul__(self, other: Any) -> PullbackTerm:
         return Prim("mult", Pair(self, term(other)))
 
-    def __rmul__(self, other: Any) -> Term:
+    def __rmul__(self, other: Any) -> PullbackTerm:
         return Prim("mult", Pair(term(other), self))
 
-    def __truediv__(self, other: Any) -> Term:
+    def __truediv__(self, other: Any) -> PullbackTerm:
         return Prim("div", Pair(self, term(other)))
 
-    def __rtruediv__(self, other: Any) -> Term:
+    def __rtruediv__(self, other: Any) -> PullbackTerm:
         return Prim("div", Pair(term(other), self))
 
-    def __neg__(self) -> Term:
+    def __neg__(self) -> PullbackTerm:
         return Num(-self.value) if isinstance(self, Num) else Prim("neg", self)
 
     __array_ufunc__ = None  # an array is no term, nor are its parts
 
-    def __call__(self, *arguments: Any) -> Term:
+    def __call__(self, *arguments: Any) -> PullbackTerm:
         return App(self, pair(*arguments))
 
-    def __getitem__(self, index: int) -> Term:
+    def __getitem__(self, index: int) -> PullbackTerm:
         if type(index) is not int or index not in (0, 1):  # `for` would never end otherwise
             raise IndexError("a pair has the parts 0 and 1")
         return Proj(index + 1, self)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Term) and (self is other or same(self, other))
+        return isinstance(other, PullbackTerm) and (self is other or same(self, other))
 
     def __hash__(self) -> int:
         return hash(tuple(_tokens(self)))
@@ -111,7 +114,7 @@ class Term:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class WrittenTerm(Term):
+class WrittenTerm(PullbackTerm):
     """A term that a text can have; `span` is where it stands there."""
 
     span: Span | None = field(default=None, kw_only=True)
@@ -130,7 +133,7 @@ class Lam(WrittenTerm):
 
     parts = ("body",)
     pattern: Pattern
-    body: Term
+    body: PullbackTerm
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -138,8 +141,8 @@ class App(WrittenTerm):
     """`S P`: a function or a dual, and its argument"""
 
     parts = ("function", "argument")
-    function: Term
-    argument: Term
+    function: PullbackTerm
+    argument: PullbackTerm
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -148,7 +151,7 @@ class Proj(WrittenTerm):
 
     parts = ("of",)
     index: int
-    of: Term
+    of: PullbackTerm
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -156,8 +159,8 @@ class Pair(WrittenTerm):
     """`<S, T>`"""
 
     parts = ("first", "second")
-    first: Term
-    second: Term
+    first: PullbackTerm
+    second: PullbackTerm
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -173,7 +176,7 @@ class Prim(WrittenTerm):
 
     parts = ("argument",)
     name: str
-    argument: Term
+    argument: PullbackTerm
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -182,7 +185,7 @@ class Jac(WrittenTerm):
 
     parts = ("along",)
     name: str
-    along: Term
+    along: PullbackTerm
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -191,18 +194,18 @@ class DualMap(WrittenTerm):
 
     parts = ("body", "functional")
     pattern: Pattern
-    body: Term
-    functional: Term
+    body: PullbackTerm
+    functional: PullbackTerm
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Pullback(WrittenTerm):
+class FormPullback(WrittenTerm):
     """`(Ω λx.P) . S`, the pullback of the 1-form S along P"""
 
     parts = ("body", "form")
     pattern: Pattern
-    body: Term
-    form: Term
+    body: PullbackTerm
+    form: PullbackTerm
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -218,15 +221,15 @@ class Zero(WrittenTerm):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Sum(WrittenTerm):
+class TermSum(WrittenTerm):
     """`S + P`"""
 
     parts = ("first", "second")
-    first: Term
-    second: Term
+    first: PullbackTerm
+    second: PullbackTerm
 
 
-BINDERS = (Lam, DualMap, Pullback)
+BINDERS = (Lam, DualMap, FormPullback)
 """Terms whose `pattern` is bound in their `body`."""
 ZERO = Zero()
 
@@ -234,13 +237,13 @@ ZERO = Zero()
 # -- terms in Python ---------------------------------------------------------------------------------------------------
 
 
-def term(value: Any) -> Term:
+def term(value: Any) -> PullbackTerm:
     """A number as a numeral, a tuple as pairs, a term as it is."""
     return folded(value, _term, Pair)
 
 
-def _term(value: Any) -> Term:
-    if isinstance(value, Term):
+def _term(value: Any) -> PullbackTerm:
+    if isinstance(value, PullbackTerm):
         return value
     if isinstance(value, bool) or as_number(value) is None:
         raise Error(f"a term, a number or a tuple of these is needed, and {shown(value)} is none")
@@ -254,7 +257,7 @@ def _finite(value: Any) -> float:
     return float(number)
 
 
-def pair(*parts: Any) -> Term:
+def pair(*parts: Any) -> PullbackTerm:
     """`<a, <b, c>>` for three.
 
     >>> pair(1, 2, 3)
@@ -265,7 +268,7 @@ def pair(*parts: Any) -> Term:
     return term(parts)
 
 
-def lam(pattern: Any, body: Any) -> Term:
+def lam(pattern: Any, body: Any) -> PullbackTerm:
     """`λx. S`; the pattern is a name or a tuple of names.
 
     >>> lam(("x", "y"), Var("x") * Var("y"))
@@ -274,26 +277,26 @@ def lam(pattern: Any, body: Any) -> Term:
     return Lam(_pattern(pattern), term(body))
 
 
-def let(pattern: Any, bound: Any, body: Any) -> Term:
+def let(pattern: Any, bound: Any, body: Any) -> PullbackTerm:
     """`let x = E in L`, which is `(λx. L) E`."""
     return App(lam(pattern, body), term(bound))
 
 
-def omega(pattern: Any, body: Any, form: Any) -> Term:
+def omega(pattern: Any, body: Any, form: Any) -> PullbackTerm:
     """`(Ω λx. P) . S`
 
     >>> omega("x", Var("x") * Var("x"), lam("_", covector(1)))(3)
     ((Ω λx. x * x) . (λ_. 1^)) 3
     """
-    return Pullback(_pattern(pattern), term(body), term(form))
+    return FormPullback(_pattern(pattern), term(body), term(form))
 
 
-def dual_map(pattern: Any, body: Any, functional: Any) -> Term:
+def dual_map(pattern: Any, body: Any, functional: Any) -> PullbackTerm:
     """`(λx. S)^ . T`"""
     return DualMap(_pattern(pattern), term(body), term(functional))
 
 
-def covector(*coefficients: Any) -> Term:
+def covector(*coefficients: Any) -> PullbackTerm:
     """`(c1,...,cn)^`, from numbers or tuples of them.
 
     >>> covector(1, 2, 3) == covector(1, (2, 3))
@@ -304,7 +307,7 @@ def covector(*coefficients: Any) -> Term:
     return Covector(relabelled(coefficients, _finite))
 
 
-def primitive_call(name: str, *arguments: Any) -> Term:
+def primitive_call(name: str, *arguments: Any) -> PullbackTerm:
     """`f(P)`
 
     >>> primitive_call("sin", Var("x") + 1)
@@ -326,12 +329,12 @@ def _pattern(given: Any) -> Pattern:
 # -- walks -------------------------------------------------------------------------------------------------------------
 
 
-def children(of: Term) -> list[Term]:
+def children(of: PullbackTerm) -> list[PullbackTerm]:
     """The subterms right below, from left to right."""
     return [getattr(of, name) for name in of.parts]
 
 
-def rebuilt(of: Term, parts: list[Term]) -> Term:
+def rebuilt(of: PullbackTerm, parts: list[PullbackTerm]) -> PullbackTerm:
     """The term with other subterms.
 
     >>> rebuilt(Proj(1, Var("x")), [Var("y")])
@@ -346,7 +349,7 @@ def rebuilt(of: Term, parts: list[Term]) -> Term:
     )
 
 
-def subterms(of: Term) -> Iterator[Term]:
+def subterms(of: PullbackTerm) -> Iterator[PullbackTerm]:
     """The term and all below, each before its parts, from left to right."""
     todo = [of]
     while todo:
@@ -355,11 +358,11 @@ def subterms(of: Term) -> Iterator[Term]:
         todo += reversed(children(here))
 
 
-def _tokens(of: Term) -> Iterator[Any]:
+def _tokens(of: PullbackTerm) -> Iterator[Any]:
     """The term as a line of what tells it from others, with numbers for bound variables."""
     scopes: dict[str, list[int]] = {}
     count = 0
-    todo: list[Term | Callable[[], None]] = [of]
+    todo: list[PullbackTerm | Callable[[], None]] = [of]
 
     def bind(pattern: Pattern) -> None:
         nonlocal count
@@ -376,7 +379,7 @@ def _tokens(of: Term) -> Iterator[Any]:
 
     while todo:
         here = todo.pop()
-        if not isinstance(here, Term):
+        if not isinstance(here, PullbackTerm):
             here()
             continue
         yield type(here).__name__
@@ -393,7 +396,7 @@ def _tokens(of: Term) -> Iterator[Any]:
             case Prim(name, inner) | Jac(name, inner):
                 yield name
                 todo.append(inner)
-            case Lam() | DualMap() | Pullback():
+            case Lam() | DualMap() | FormPullback():
                 yield _shape(here.pattern)
                 if not isinstance(here, Lam):
                     todo.append(here.functional if isinstance(here, DualMap) else here.form)
@@ -431,7 +434,7 @@ def _shape(pattern: Pattern) -> str:
 _END = object()
 
 
-def same(one: Term, other: Term) -> bool:
+def same(one: PullbackTerm, other: PullbackTerm) -> bool:
     """Whether two terms are α-equal."""
     left, right = _tokens(one), _tokens(other)
     while True:
@@ -440,11 +443,11 @@ def same(one: Term, other: Term) -> bool:
             return a is b
 
 
-def free_variables(of: Term) -> dict[str, None]:
+def free_variables(of: PullbackTerm) -> dict[str, None]:
     """The free variables, in the order in which they stand first."""
     found: dict[str, None] = {}
     bound: dict[str, int] = {}
-    todo: list[Term | list[str]] = [of]
+    todo: list[PullbackTerm | list[str]] = [of]
     count = 0
     while todo:
         here = todo.pop()

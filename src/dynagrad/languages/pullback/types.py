@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from ...moved import renamed
 
-class Type:
+__getattr__ = renamed(__name__)
+
+
+class TermType:
     """A type; values are equal where their structure is. Types are as deep as a person writes them."""
 
     __slots__ = ()
@@ -15,71 +19,71 @@ class Type:
 
 
 @dataclass(frozen=True, slots=True)
-class Real(Type):
+class Real(TermType):
     """`R`"""
 
-    __str__ = Type.__str__
+    __str__ = TermType.__str__
 
 
 @dataclass(frozen=True, slots=True)
-class Product(Type):
+class Product(TermType):
     """`s × t`"""
 
-    first: Type
-    second: Type
-    __str__ = Type.__str__
+    first: TermType
+    second: TermType
+    __str__ = TermType.__str__
 
 
 @dataclass(frozen=True, slots=True)
-class Arrow(Type):
+class Arrow(TermType):
     """`s ⇒ t`"""
 
-    source: Type
-    target: Type
-    __str__ = Type.__str__
+    source: TermType
+    target: TermType
+    __str__ = TermType.__str__
 
 
 @dataclass(frozen=True, slots=True)
-class Dual(Type):
+class DualType(TermType):
     """`s^`, the linear functionals on `s`"""
 
-    of: Type
-    __str__ = Type.__str__
+    of: TermType
+    __str__ = TermType.__str__
 
 
 @dataclass(slots=True, eq=False)
-class TypeVariable(Type):
+class TypeVariable(TermType):
     """A type that inference has not found, or that nothing decides. `waiting` is what to do when it is found."""
 
     number: int
-    found: Type | None = None
+    found: TermType | None = None
     waiting: list[object] = field(default_factory=list)
-    __str__ = Type.__str__
+    __str__ = TermType.__str__
 
 
 R = Real()
 
 
-def reals(count: int) -> Type:
+def reals(count: int) -> TermType:
     """`R^n`, nested to the right.
 
     >>> print(reals(3))
     R × (R × R)
     """
-    made: Type = R
+    made: TermType = R
     for _ in range(count - 1):
         made = Product(R, made)
     return made
 
 
-def resolved(type: Type) -> Type:
+def resolved(type: TermType) -> TermType:
     """The type that stands behind an unknown one, as far as it was found."""
     while isinstance(type, TypeVariable) and type.found is not None:
         type = type.found
     return type
 
 
-def flat(type: Type) -> bool:
+def flat(type: TermType) -> bool:
     """Whether it is made of reals and products alone."""
     todo = [type]
     seen: set[int] = set()  # a type may have parts more than once
@@ -98,10 +102,10 @@ def flat(type: Type) -> bool:
     return True
 
 
-def fits(one: Type, other: Type) -> bool:
+def fits(one: TermType, other: TermType) -> bool:
     """Whether two types are one where both are known.
 
-    >>> fits(Arrow(R, TypeVariable(0)), Arrow(R, Dual(R))), fits(Dual(R), Arrow(R, R))
+    >>> fits(Arrow(R, TypeVariable(0)), Arrow(R, DualType(R))), fits(DualType(R), Arrow(R, R))
     (True, False)
     """
     todo = [(one, other)]
@@ -116,7 +120,7 @@ def fits(one: Type, other: Type) -> bool:
                 pass
             case (Product(a, b), Product(c, d)) | (Arrow(a, b), Arrow(c, d)):
                 todo += ((a, c), (b, d))
-            case Dual(a), Dual(b):
+            case DualType(a), DualType(b):
                 todo.append((a, b))
             case _:
                 return False
@@ -126,15 +130,17 @@ def fits(one: Type, other: Type) -> bool:
 _TOO_LONG = 400
 
 
-def show(type: Type) -> str:
+def show(type: TermType) -> str:
     """The type as text; what nothing decides is `a`, `b`, ...
 
-    >>> show(Arrow(Product(R, R), Dual(Arrow(R, R))))
+    >>> show(Arrow(Product(R, R), DualType(Arrow(R, R))))
     'R × R ⇒ (R ⇒ R)^'
     """
     parts: list[str] = []
     names: dict[TypeVariable, str] = {}
-    todo: list[tuple[Type, int] | str] = [(type, 0)]  # how tight the place is: 0 any, 1 left of ⇒, 2 in ×, 3 before ^
+    todo: list[tuple[TermType, int] | str] = [
+        (type, 0)
+    ]  # how tight the place is: 0 any, 1 left of ⇒, 2 in ×, 3 before ^
     while todo and len(parts) < _TOO_LONG:
         item = todo.pop()
         if isinstance(item, str):
@@ -142,13 +148,13 @@ def show(type: Type) -> str:
             continue
         inner, place = item
         inner = resolved(inner)
-        made: list[tuple[Type, int] | str]
+        made: list[tuple[TermType, int] | str]
         match inner:
             case Product(first, second):
                 made, own = [(first, 2), " × ", (second, 2)], 1
             case Arrow(source, target):
                 made, own = [(source, 1), " ⇒ ", (target, 0)], 0
-            case Dual(of):
+            case DualType(of):
                 made, own = [(of, 3), "^"], 3
             case TypeVariable():
                 made, own = [names.setdefault(inner, f"{chr(97 + len(names) % 26)}{len(names) // 26 or ''}")], 3

@@ -20,6 +20,7 @@ from ....errors import Error
 from ....ir.ops.cells import BUNDLE, TAG
 from ..data import Gensym, is_pair
 from .bundles import bundle, part, youngest
+from .tags import Tagged
 from .unions import call_on_unions, has_unions, may_be_called
 from .values import Bundled, described, is_boolean, is_function, is_open, is_real, on_heap, result_of
 
@@ -182,14 +183,6 @@ def _has_tags(x: Any) -> bool:
     return isinstance(x, Union) and (TAG in (every := x.kinds.roots.union(*x.kinds.parts.values())) or BUNDLE in every)
 
 
-class _Tagged(Exception):
-    """The result of a function that is differentiated holds a tag of the program's."""
-
-    def __init__(self, tag: Gensym) -> None:
-        super().__init__()
-        self.tag = tag
-
-
 def _gradient_at(s: Specialiser, f: Any, x: Any) -> Any:
     """The gradient of a function; of p + tag t it is g + tag h, with g and h those of the tangent of the result by t
     and by p."""
@@ -213,7 +206,7 @@ def _gradient_at(s: Specialiser, f: Any, x: Any) -> Any:
             if isinstance(y, Union):
                 return opened(s, y, real_result)
             if isinstance(y, Bundled):
-                raise _Tagged(y.tag)
+                raise Tagged(y.tag)
             if not is_real(y):
                 raise _no_real(y)
             return y
@@ -222,7 +215,7 @@ def _gradient_at(s: Specialiser, f: Any, x: Any) -> Any:
 
     try:
         return verbs.value_and_grad(s, HostFunction(("dvl", "a function"), checked, (f,)), 0, False, [x], {})[1]
-    except _Tagged as found:
+    except Tagged as found:
         first, second = (_gradient_at(s, _result_part(found.tag, which, f), x) for which in (0, 1))
         return bundle(s, found.tag, first, second)
 

@@ -22,6 +22,7 @@ from ..data import Gensym, is_pair
 from ..vectors import checked_start, checked_step
 from .bundles import bundle, part, youngest
 from .derivatives import with_tags
+from .tags import Tagged
 from .unions import call_on_unions, has_unions, may_be_called
 from .values import described, is_function, is_real, on_heap, result_of, without_bundles
 
@@ -37,18 +38,10 @@ def fixed_point(s: Specialiser, f: Any, start: Any) -> Any:
         return _iterated(s, f, start)
     try:
         return s.call(plain.fixed_point, [HostFunction(("dvl", "a step"), _step, (f,)), start])
-    except _Tagged as found:
+    except Tagged as found:
         return _by_parts(s, found.tag, f, start)
     except _OfRun:
         return _iterated(s, f, start)
-
-
-class _Tagged(Exception):
-    """The result of a step has a tag that the program made."""
-
-    def __init__(self, tag: Gensym) -> None:
-        super().__init__()
-        self.tag = tag
 
 
 class _OfRun(Exception):
@@ -61,7 +54,7 @@ def _step(s: Specialiser, held: tuple[Any, ...], given: Sequence[Any], named: An
         raise _OfRun
     tag = youngest(y)
     if tag is not None:
-        raise _Tagged(tag)
+        raise Tagged(tag)
     return checked_step(given[0], y, is_real, described)
 
 

@@ -19,6 +19,14 @@ Tag = Gensym | Union
 """A tag that is known, or one of the graph."""
 
 
+class Tagged(Exception):
+    """The result of a function holds a tag that the program made, and is to be computed by its parts."""
+
+    def __init__(self, tag: Gensym) -> None:
+        super().__init__()
+        self.tag = tag
+
+
 def gensym(s: Specialiser) -> Tag:
     """A new tag of the program. It is known where no tag of the graph can have been made before it."""
     if s.tags or keys().own_tags:

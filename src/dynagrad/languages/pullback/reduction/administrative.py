@@ -14,40 +14,40 @@ from ..rename import FreshNames, names_of
 from ..terms import (
     App,
     DualMap,
+    FormPullback,
     Jac,
     Lam,
     Pair,
     Pattern,
     Prim,
     Proj,
-    Pullback,
-    Sum,
-    Term,
+    PullbackTerm,
+    TermSum,
     Var,
 )
 from ..trampoline import Call, run
 from ..trees import nested_right
-from ..types import Type
+from ..types import TermType
 
-Binding = tuple[str, Term]
+Binding = tuple[str, PullbackTerm]
 LEFT_OUT = Var("…")
 """What stands for the rest of a term in an abbreviation."""
 
 
 @dataclass(frozen=True, eq=False)
-class LetSeries:
+class TermSeries:
     """A let series: variables and elementary terms. Its value is that of the last variable."""
 
     bindings: tuple[Binding, ...]
 
-    def term(self, start: int = 0, most: int | None = None) -> Term:
+    def term(self, start: int = 0, most: int | None = None) -> PullbackTerm:
         """The series from a binding on as nested `let`; after `most` of them the rest is left out."""
         if most is not None and start + most < len(self.bindings):
             return lets(self.bindings[start : start + most], LEFT_OUT)
         return lets(self.bindings[start:], Var(self.bindings[-1][0]))
 
 
-def lets(bindings: list[Binding] | tuple[Binding, ...], body: Term) -> Term:
+def lets(bindings: list[Binding] | tuple[Binding, ...], body: PullbackTerm) -> PullbackTerm:
     """`let y1 = E1 in ... in body`"""
     for name, bound in reversed(bindings):
         body = App(Lam(name, body), bound)
@@ -59,17 +59,19 @@ class _Supply:
     """New names for subterms, and the types of what they stand for."""
 
     names: FreshNames
-    of_part: Mapping[int, Type]
-    of_variable: dict[str, Type]
+    of_part: Mapping[int, TermType]
+    of_variable: dict[str, TermType]
 
-    def fresh(self, of: Term | None = None) -> str:
+    def fresh(self, of: PullbackTerm | None = None) -> str:
         name = self.names.fresh("t")
         if of is not None and id(of) in self.of_part:
             self.of_variable[name] = self.of_part[id(of)]
         return name
 
 
-def reduce_administratively(of: Term, names: FreshNames | None = None, typed: Typed | None = None) -> LetSeries:
+def reduce_administratively(
+    of: PullbackTerm, names: FreshNames | None = None, typed: Typed | None = None
+) -> TermSeries:
     """The let series of a term whose binders bind different names.
 
     >>> from ..parse import parse
@@ -82,15 +84,15 @@ def reduce_administratively(of: Term, names: FreshNames | None = None, typed: Ty
     return run(_series(of, _Supply(names, parts, variables)))
 
 
-def _series(of: Term, names: _Supply) -> Call[LetSeries]:
+def _series(of: PullbackTerm, names: _Supply) -> Call[TermSeries]:
     bindings: list[Binding] = []
     last = yield _elementary(of, bindings, names)
     if not (isinstance(last, Var) and bindings and bindings[-1][0] == last.name):
         bindings.append((names.fresh(of), last))
-    return LetSeries(tuple(bindings))
+    return TermSeries(tuple(bindings))
 
 
-def _named(of: Term, bindings: list[Binding], names: _Supply) -> Call[Term]:
+def _named(of: PullbackTerm, bindings: list[Binding], names: _Supply) -> Call[PullbackTerm]:
     """A variable that stands for the term."""
     if isinstance(of, Var):
         return of
@@ -120,7 +122,7 @@ def unpacked(pattern: Pattern, of: str, names: _Supply) -> list[Binding]:
     return made
 
 
-def _elementary(of: Term, bindings: list[Binding], names: _Supply) -> Call[Term]:
+def _elementary(of: PullbackTerm, bindings: list[Binding], names: _Supply) -> Call[PullbackTerm]:
     while isinstance(of, App) and isinstance(of.function, Lam):
         pattern = of.function.pattern
         bound = yield _elementary(of.argument, bindings, names)
@@ -135,9 +137,9 @@ def _elementary(of: Term, bindings: list[Binding], names: _Supply) -> Call[Term]
             bindings += unpacked(pattern, name, names)
         of = of.function.body
     match of:
-        case Sum(first, second):
+        case TermSum(first, second):
             left = yield _named(first, bindings, names)
-            return Sum(left, (yield _named(second, bindings, names)), span=of.span)
+            return TermSum(left, (yield _named(second, bindings, names)), span=of.span)
         case Pair(first, second):
             left = yield _named(first, bindings, names)
             return Pair(left, (yield _named(second, bindings, names)), span=of.span)
@@ -158,13 +160,13 @@ def _elementary(of: Term, bindings: list[Binding], names: _Supply) -> Call[Term]
         case DualMap(pattern, body, functional):
             inside = (yield _series(body, names)).term()
             return DualMap(pattern, inside, (yield _named(functional, bindings, names)), span=of.span)
-        case Pullback(pattern, body, form):
+        case FormPullback(pattern, body, form):
             inside = (yield _series(body, names)).term()
-            return Pullback(pattern, inside, (yield _named(form, bindings, names)), span=of.span)
+            return FormPullback(pattern, inside, (yield _named(form, bindings, names)), span=of.span)
     return of
 
 
-def series_of(of: Term) -> LetSeries | None:
+def series_of(of: PullbackTerm) -> TermSeries | None:
     """The let series that a term is already; None if it is none."""
     bindings: list[Binding] = []
     while type(of) is App and type(of.function) is Lam:
@@ -173,10 +175,10 @@ def series_of(of: Term) -> LetSeries | None:
             return None
         bindings.append((function.pattern, bound))
         of = function.body
-    return LetSeries(tuple(bindings)) if bindings and isinstance(of, Var) and of.name == bindings[-1][0] else None
+    return TermSeries(tuple(bindings)) if bindings and isinstance(of, Var) and of.name == bindings[-1][0] else None
 
 
-def elementary(of: Term) -> bool:
+def elementary(of: PullbackTerm) -> bool:
     """Whether a term is elementary, bodies aside."""
     match of:
         case Prim(_, Var()) | Lam():
@@ -185,6 +187,6 @@ def elementary(of: Term) -> bool:
             return False
         case Prim(name, argument):
             return all(isinstance(slot, Var) for slot in slots(name, argument) or [argument])
-        case DualMap(_, _, inner) | Pullback(_, _, inner):
+        case DualMap(_, _, inner) | FormPullback(_, _, inner):
             return isinstance(inner, Var)
     return all(isinstance(getattr(of, name), Var) for name in of.parts)

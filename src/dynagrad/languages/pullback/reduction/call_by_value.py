@@ -14,6 +14,7 @@ from ..terms import (
     App,
     Covector,
     DualMap,
+    FormPullback,
     Jac,
     Lam,
     Num,
@@ -21,23 +22,22 @@ from ..terms import (
     Pattern,
     Prim,
     Proj,
-    Pullback,
-    Sum,
-    Term,
+    PullbackTerm,
+    TermSum,
     Var,
     Zero,
 )
 from ..trampoline import Call
-from .administrative import LetSeries
+from .administrative import TermSeries
 from .machine import AbstractMachine
 from .numbering import rule
 from .values import (
     Activation,
     Along,
     Chain,
-    Closure,
     Deferred,
     Evaluation,
+    MachineClosure,
     MachineValue,
     Split,
     Unread,
@@ -52,11 +52,11 @@ from .values import (
 class CallByValue(AbstractMachine):
     """The part of the machine that evaluates."""
 
-    def evaluate(self, of: Term, frame: Activation) -> Call[Term]:
+    def evaluate(self, of: PullbackTerm, frame: Activation) -> Call[PullbackTerm]:
         """The value of a term."""
         outer = self.context
-        a: Term
-        b: Term
+        a: PullbackTerm
+        b: PullbackTerm
         while True:
             match of:
                 case Var(name):
@@ -82,11 +82,11 @@ class CallByValue(AbstractMachine):
                     self.context = (lambda inner, f=a: App(read_back(f), inner), outer)
                     b = yield self.evaluate(second, frame)
                     self.context = outer
-                    if not isinstance(a, Closure):
-                        value: Term = yield self.apply(a, b)
+                    if not isinstance(a, MachineClosure):
+                        value: PullbackTerm = yield self.apply(a, b)
                         return value
                     frame, of = self.entered(a, b), a.function.body
-                case Pair(first, second) | Sum(first, second):
+                case Pair(first, second) | TermSum(first, second):
                     kind = type(of)
                     self.context = (lambda inner, s=second, e=frame, k=kind: k(inner, read_back(s, e)), outer)
                     a = yield self.evaluate(first, frame)
@@ -121,7 +121,7 @@ class CallByValue(AbstractMachine):
                     self.context = outer
                     value = yield self.dual_map(of, frame, a)
                     return value
-                case Pullback():
+                case FormPullback():
                     value = yield self.pullback(of, frame)
                     return value
                 case Deferred():
@@ -137,19 +137,19 @@ class CallByValue(AbstractMachine):
                 case _:
                     raise AssertionError(of)
 
-    def pullback(self, of: Pullback, frame: Activation) -> Call[Term]:
+    def pullback(self, of: FormPullback, frame: Activation) -> Call[PullbackTerm]:
         """A pullback of a value: A-reduction in its body, then its 1-form, then rules 8 and 7."""
         outer = self.context
-        self.context = (lambda inner: Pullback(of.pattern, inner, of.form), outer)
-        series: LetSeries = yield self.series_of(of.body)
+        self.context = (lambda inner: FormPullback(of.pattern, inner, of.form), outer)
+        series: TermSeries = yield self.series_of(of.body)
 
-        def around(inner: Term) -> Term:
+        def around(inner: PullbackTerm) -> PullbackTerm:
             whole = read_back(Lam(of.pattern, series.term()), frame)
             assert isinstance(whole, Lam)
-            return Pullback(of.pattern, whole.body, inner)
+            return FormPullback(of.pattern, whole.body, inner)
 
         self.context = (around, outer)
-        form: Term = yield self.evaluate(of.form, frame)
+        form: PullbackTerm = yield self.evaluate(of.form, frame)
         self.context = outer
         if isinstance(form, Zero):
             self.step("sum", lambda: around(ZERO), lambda: ZERO)
@@ -158,7 +158,9 @@ class CallByValue(AbstractMachine):
         return chain
 
     @rule("1", "application of an abstraction")
-    def application(self, function: Lam, environment: Mapping[str, Term], a: Term, frame: Activation) -> None:
+    def application(
+        self, function: Lam, environment: Mapping[str, PullbackTerm], a: PullbackTerm, frame: Activation
+    ) -> None:
         """`(λx. S) V` becomes S with V for x, which is a binding of the frame."""
         pattern: Pattern = function.pattern
         self.step(
@@ -171,7 +173,7 @@ class CallByValue(AbstractMachine):
         else:
             self.bind(pattern, a, frame)
 
-    def entered(self, f: Closure, a: Term) -> Activation:
+    def entered(self, f: MachineClosure, a: PullbackTerm) -> Activation:
         """The frame of a function's body, by rule 1."""
         frame = Activation(f.environment)
         self.applied = f.function
@@ -179,7 +181,7 @@ class CallByValue(AbstractMachine):
         return frame
 
     @rule("2", "projection of a pair")
-    def projection(self, index: int, a: Term) -> Term:
+    def projection(self, index: int, a: PullbackTerm) -> PullbackTerm:
         """`πi <V1, V2>` becomes Vi."""
         part = self.project(index, a)
         if not isinstance(a, Var):
@@ -187,7 +189,7 @@ class CallByValue(AbstractMachine):
         return part
 
     @rule("3", "value of a primitive")
-    def primitive(self, of: Prim, a: Term) -> Term:
+    def primitive(self, of: Prim, a: PullbackTerm) -> PullbackTerm:
         """`f(r)` becomes a numeral."""
         given = reals(a, known(of.name))
         if given is None:
@@ -197,7 +199,7 @@ class CallByValue(AbstractMachine):
         return value
 
     @rule("4", "Jacobian of a primitive")
-    def jacobian(self, f: Jac, a: Term) -> Term:
+    def jacobian(self, f: Jac, a: PullbackTerm) -> PullbackTerm:
         """`(Jf . r) r'` becomes a numeral."""
         at, ds = reals(a, known(f.name)), reals(f.along, known(f.name))
         if at is None or ds is None:
@@ -207,16 +209,16 @@ class CallByValue(AbstractMachine):
         return value
 
     @rule("sum", "sums")
-    def summed(self, of: Term, a: Term, b: Term) -> Call[Term]:
+    def summed(self, of: PullbackTerm, a: PullbackTerm, b: PullbackTerm) -> Call[PullbackTerm]:
         """`r + r'` becomes a numeral; values of other types are added part by part. What is linear in 0 is 0."""
-        made: Term = yield self.add(a, b, of)
-        self.step("sum", lambda: Sum(read_back(a), read_back(b)), lambda: read_back(made))
+        made: PullbackTerm = yield self.add(a, b, of)
+        self.step("sum", lambda: TermSum(read_back(a), read_back(b)), lambda: read_back(made))
         return made
 
     @rule("dual", "application of a dual")
-    def dual_applied(self, f: Term, a: Term) -> Call[Term]:
+    def dual_applied(self, f: PullbackTerm, a: PullbackTerm) -> Call[PullbackTerm]:
         """A dual of R^n multiplies and adds; those of other types apply their tangents, which are premises."""
-        made: Term
+        made: PullbackTerm
         if isinstance(f, Covector):
             total = dot(f.coefficients, a)
             if total is None:
@@ -246,11 +248,11 @@ class CallByValue(AbstractMachine):
         self.close(step, lambda: read_back(made))
         return made
 
-    def apply(self, f: Term, a: Term) -> Call[Term]:
+    def apply(self, f: PullbackTerm, a: PullbackTerm) -> Call[PullbackTerm]:
         """The value of a function or a dual at a value."""
-        made: Term
+        made: PullbackTerm
         match f:
-            case Closure():
+            case MachineClosure():
                 frame = self.entered(f, a)
                 made = yield self.evaluate(f.function.body, frame)
             case Chain():
@@ -264,7 +266,7 @@ class CallByValue(AbstractMachine):
                 made = yield self.derivative(f, a)
             case Covector() | Split() | Evaluation() | Along() | Unread():
                 made = yield self.dual_applied(f, a)
-            case Sum(first, second):
+            case TermSum(first, second):
                 step = self.step("sum", lambda: App(read_back(f), read_back(a)), None)
                 outer, self.context = self.context, None
                 one = yield self.apply(first, a)
@@ -276,7 +278,7 @@ class CallByValue(AbstractMachine):
                 made = self.emit(App(f, a))
         return made
 
-    def add(self, u: Term, v: Term, of: Term | None = None) -> Call[Term]:
+    def add(self, u: PullbackTerm, v: PullbackTerm, of: PullbackTerm | None = None) -> Call[PullbackTerm]:
         """The sum of two values, as which a term is computed."""
         match u, v:
             case Zero(), _:
@@ -284,26 +286,26 @@ class CallByValue(AbstractMachine):
             case _, Zero():
                 return u
             case Num(x), Num(y):
-                return Num(self.at(of or Sum(u, v), lambda: finite(x + y, "the sum")))
+                return Num(self.at(of or TermSum(u, v), lambda: finite(x + y, "the sum")))
             case (Var(), _) | (_, Var()):
-                return self.emit(Sum(u, v))
+                return self.emit(TermSum(u, v))
             case Pair(a, b), Pair(c, d):
-                first: Term = yield self.add(a, c, of)
-                second: Term = yield self.add(b, d, of)
+                first: PullbackTerm = yield self.add(a, c, of)
+                second: PullbackTerm = yield self.add(b, d, of)
                 return Pair(first, second)
             case Covector(float() as one), Covector(float() as other):
                 total = one + other
-                return Covector(self.at(of or Sum(u, v), lambda: finite(total, "the sum")))
+                return Covector(self.at(of or TermSum(u, v), lambda: finite(total, "the sum")))
         if isinstance(u, Covector | Split) and isinstance(v, Covector | Split):
             left, right = halves(u), halves(v)
             assert left is not None and right is not None
             first = yield self.add(left[0], right[0], of)
             second = yield self.add(left[1], right[1], of)
             return joined(first, second)
-        return Sum(u, v)
+        return TermSum(u, v)
 
 
-def dual_of(of: DualMap, environment: Activation, inner: Term) -> Term:
+def dual_of(of: DualMap, environment: Activation, inner: PullbackTerm) -> PullbackTerm:
     """A dual map under an environment, with another functional."""
     function = read_back(Lam(of.pattern, of.body), environment)
     assert isinstance(function, Lam)

@@ -21,15 +21,15 @@ from ..terms import (
     Pair,
     Pattern,
     Prim,
-    Sum,
-    Term,
+    PullbackTerm,
+    TermSum,
     Var,
     Zero,
     variables_of,
 )
 from ..trampoline import Call
 from ..trees import nested_right, relabelled
-from ..types import Product, Type, flat, resolved
+from ..types import Product, TermType, flat, resolved
 from .machine import AbstractMachine, Adjoints
 from .rules import total
 from .tuples import nested, tuple_of
@@ -39,15 +39,15 @@ from .values import Along, Evaluation, Split, Unread, halves, joined, reals, zer
 class Duals(AbstractMachine):
     """The part of the machine that computes with duals."""
 
-    def put(self, name: str, t: Term, adjoints: Adjoints) -> Call[None]:
+    def put(self, name: str, t: PullbackTerm, adjoints: Adjoints) -> Call[None]:
         before = adjoints.get(name)
         adjoints[name] = t if before is None else (yield self.add(before, t))
 
-    def coefficients(self, t: Term) -> Call[Term]:
+    def coefficients(self, t: PullbackTerm) -> Call[PullbackTerm]:
         """A dual of reals as `c^`, where it can be read."""
-        if not isinstance(t, Sum | Along | Unread | Split):
+        if not isinstance(t, TermSum | Along | Unread | Split):
             return t
-        slope: Term = yield self.apply(t, Num(1.0))
+        slope: PullbackTerm = yield self.apply(t, Num(1.0))
         match slope:
             case Num(value):
                 return Covector(value)
@@ -56,11 +56,11 @@ class Duals(AbstractMachine):
         fresh = self.fresh("u")
         return self.emit(DualMap(fresh, App(Jac("mult", Pair(Var(fresh), ZERO)), Pair(ZERO, slope)), Covector(1.0)))
 
-    def halves(self, t: Term) -> tuple[Term, Term]:
+    def halves(self, t: PullbackTerm) -> tuple[PullbackTerm, PullbackTerm]:
         found = halves(t)
         if found is not None:
             return found
-        if isinstance(t, Sum):
+        if isinstance(t, TermSum):
             (a, b), (c, d) = self.halves(t.first), self.halves(t.second)
             return total(a, c), total(b, d)
         left, right = self.fresh("u"), self.fresh("u")
@@ -69,7 +69,7 @@ class Duals(AbstractMachine):
             return Along(left, first, {}, t), Along(right, second, {}, t)
         return self.emit(DualMap(left, first, t)), self.emit(DualMap(right, second, t))
 
-    def slope(self, of: Jac, at: Term, t: Term) -> Call[Term]:
+    def slope(self, of: Jac, at: PullbackTerm, t: PullbackTerm) -> Call[PullbackTerm]:
         """The dual of a primitive's argument, from that of its value."""
         t = yield self.coefficients(t)
         if isinstance(t, Zero):
@@ -80,7 +80,7 @@ class Duals(AbstractMachine):
             return self.emit(DualMap(fresh, App(Jac(of.name, Var(fresh)), at), t))
         return self.along_slopes(of, given, slice(None), t)
 
-    def along_slopes(self, of: Jac | Prim, given: list[float], which: slice, t: Covector) -> Term:
+    def along_slopes(self, of: Jac | Prim, given: list[float], which: slice, t: Covector) -> PullbackTerm:
         """The dual of some arguments of a primitive, whose value has the dual `c^`."""
         count = t.coefficients
         assert not isinstance(count, tuple)
@@ -91,9 +91,9 @@ class Duals(AbstractMachine):
             self.at(of, lambda: known(of.name).check_slopes(given, slopes))
         return Covector(tuple_of(self.at(of, lambda: [finite(slope * count, "the derivative") for slope in slopes])))
 
-    def _by_parts(self, of: Jac, at: list[float], slopes: list[float], t: Covector, count: float) -> Term:
+    def _by_parts(self, of: Jac, at: list[float], slopes: list[float], t: Covector, count: float) -> PullbackTerm:
         """The same where a partial derivative is not there: its dual is read where something depends on it."""
-        parts: list[Term] = []
+        parts: list[PullbackTerm] = []
         for index, slope in enumerate(slopes):
             if math.isfinite(slope):
                 parts.append(Covector(self.at(of, partial(finite, slope * count, "the derivative"))))
@@ -104,13 +104,13 @@ class Duals(AbstractMachine):
                 parts.append(Along(name, body, {}, t))
         return nested_right(parts, joined)
 
-    def scaled(self, dual: Term, t: Term) -> Call[Term]:
+    def scaled(self, dual: PullbackTerm, t: PullbackTerm) -> Call[PullbackTerm]:
         """`v -> T(D v)` for a dual D."""
         t = yield self.coefficients(t)
-        made: Term = self._scaled(dual, t)
+        made: PullbackTerm = self._scaled(dual, t)
         return made
 
-    def _scaled(self, dual: Term, t: Term) -> Term:
+    def _scaled(self, dual: PullbackTerm, t: PullbackTerm) -> PullbackTerm:
         match dual:
             case Zero():
                 return ZERO
@@ -118,8 +118,8 @@ class Duals(AbstractMachine):
                 return joined(self._scaled(first, t), self._scaled(second, t))
             case Evaluation(argument, functional):
                 return Evaluation(argument, self._scaled(functional, t))
-            case Sum(first, second):
-                return Sum(self._scaled(first, t), self._scaled(second, t))
+            case TermSum(first, second):
+                return TermSum(self._scaled(first, t), self._scaled(second, t))
             case Covector(coefficients) if isinstance(t, Covector):
                 return Covector(_times(coefficients, t.coefficients))
             case Along() | Unread():
@@ -128,12 +128,12 @@ class Duals(AbstractMachine):
         fresh = self.fresh("u")
         return self.emit(DualMap(fresh, App(dual, Var(fresh)), t))
 
-    def assembled(self, pattern: Pattern, value: Term | None, adjoints: Adjoints) -> Call[Term]:
+    def assembled(self, pattern: Pattern, value: PullbackTerm | None, adjoints: Adjoints) -> Call[PullbackTerm]:
         """The dual of what a pattern binds, from those of its variables."""
         if not any(name in adjoints for name in variables_of(pattern)):
             return ZERO
-        done: list[Term] = []
-        todo: list[tuple[Pattern, Term | None] | None] = [(pattern, value)]
+        done: list[PullbackTerm] = []
+        todo: list[tuple[Pattern, PullbackTerm | None] | None] = [(pattern, value)]
         while todo:
             item = todo.pop()
             if item is None:
@@ -152,20 +152,20 @@ class Duals(AbstractMachine):
                 todo += (None, (part[1], inner[1]), (part[0], inner[0]))
         return done[0]
 
-    def zero(self, name: str) -> Term:
+    def zero(self, name: str) -> PullbackTerm:
         """The zero dual of a variable's type, with coefficients if it is made of reals."""
         type = self.types.get(name)
         if type is None or not flat(resolved(type)):
             return ZERO
         return Covector(_zeros(type))
 
-    def filled(self, dual: Term, zero: Term) -> Call[Term]:
+    def filled(self, dual: PullbackTerm, zero: PullbackTerm) -> Call[PullbackTerm]:
         """A dual with coefficients for its parts that are 0, or that can be read, where the type has them."""
         if not isinstance(zero, Covector) or isinstance(dual, Covector):
             return dual
         if isinstance(dual, Zero):
             return zero
-        made: Term
+        made: PullbackTerm
         if not isinstance(zero.coefficients, tuple):
             made = yield self.coefficients(dual)
             return zero if isinstance(made, Zero) else made
@@ -178,13 +178,13 @@ class Duals(AbstractMachine):
         return joined(first, second)
 
 
-def summands(t: Term) -> list[Term]:
+def summands(t: PullbackTerm) -> list[PullbackTerm]:
     """The parts of a sum of duals."""
-    found: list[Term] = []
+    found: list[PullbackTerm] = []
     todo = [t]
     while todo:
         match todo.pop():
-            case Sum(first, second):
+            case TermSum(first, second):
                 todo += (second, first)
             case Zero():
                 pass
@@ -198,6 +198,6 @@ def _times(coefficients: Coefficients, by: Any) -> Coefficients:
     return made
 
 
-def _zeros(type: Type) -> Coefficients:
+def _zeros(type: TermType) -> Coefficients:
     type = resolved(type)
     return (_zeros(type.first), _zeros(type.second)) if isinstance(type, Product) else 0.0

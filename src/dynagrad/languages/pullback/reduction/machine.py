@@ -28,27 +28,27 @@ from ..terms import (
     Pattern,
     Prim,
     Proj,
-    Sum,
-    Term,
+    PullbackTerm,
+    TermSum,
     Var,
     Zero,
     free_variables,
 )
 from ..trampoline import Call, collecting_later, pause
 from ..trees import folded
-from ..types import Arrow, Dual, Product, R, Type, TypeVariable, resolved
-from .administrative import LetSeries, lets, reduce_administratively, series_of
+from ..types import Arrow, DualType, Product, R, TermType, TypeVariable, resolved
+from .administrative import TermSeries, lets, reduce_administratively, series_of
 from .numbering import rule
 from .steps import Context, Step
-from .values import Activation, Along, Chain, Closure, Deferred, Evaluation, Split, Unread, read_back
+from .values import Activation, Along, Chain, Deferred, Evaluation, MachineClosure, Split, Unread, read_back
 
 Active = Mapping[str, str]
 """The variables that depend on x, and what their tangents are called."""
-Outcome = tuple[Term, Term | None]
+Outcome = tuple[PullbackTerm, PullbackTerm | None]
 """S, and the value of E if a premise found it."""
-Adjoints = dict[str, Term]
+Adjoints = dict[str, PullbackTerm]
 """The dual of each variable, as far as it was added up."""
-Linear = list[tuple[str, Term]]
+Linear = list[tuple[str, PullbackTerm]]
 """A let series of tangents."""
 
 
@@ -68,30 +68,30 @@ class AbstractMachine(ABC):
         self.names = FreshNames(names_of(typed.term))
         self.events: list[Any] = []
         self.context: Context = None
-        self.residual: list[tuple[str, Term]] = []
-        self.applied: Term = typed.term  # last
+        self.residual: list[tuple[str, PullbackTerm]] = []
+        self.applied: PullbackTerm = typed.term  # last
         self.depth = 0  # of open steps
         self.premises = 0  # that are under way
         self.phase = ""
         self.left = max_steps
         self.max_steps = max_steps
         # by the identity of a term, which is kept beside what is known of it, so that its identity stays its own
-        self.series: dict[int, tuple[Term, LetSeries]] = {}
-        self.captured: dict[int, tuple[Term, list[str]]] = {}
-        self.body_types: dict[int, tuple[Term, Type]] = {}
+        self.series: dict[int, tuple[PullbackTerm, TermSeries]] = {}
+        self.captured: dict[int, tuple[PullbackTerm, list[str]]] = {}
+        self.body_types: dict[int, tuple[PullbackTerm, TermType]] = {}
 
     # -- what the parts ask of each other ------------------------------------------------------------------------------
 
     @abstractmethod
-    def evaluate(self, of: Term, frame: Activation) -> Call[Term]:
+    def evaluate(self, of: PullbackTerm, frame: Activation) -> Call[PullbackTerm]:
         """The value of a term."""
 
     @abstractmethod
-    def apply(self, f: Term, a: Term) -> Call[Term]:
+    def apply(self, f: PullbackTerm, a: PullbackTerm) -> Call[PullbackTerm]:
         """The value of a function or a dual at a value."""
 
     @abstractmethod
-    def add(self, u: Term, v: Term, of: Term | None = None) -> Call[Term]:
+    def add(self, u: PullbackTerm, v: PullbackTerm, of: PullbackTerm | None = None) -> Call[PullbackTerm]:
         """The sum of two values, as which a term is computed."""
 
     @abstractmethod
@@ -99,66 +99,72 @@ class AbstractMachine(ABC):
         """A pullback along each elementary term of a let series in turn."""
 
     @abstractmethod
-    def pulled_back(self, chain: Chain, value: Term) -> Call[Term]:
+    def pulled_back(self, chain: Chain, value: PullbackTerm) -> Call[PullbackTerm]:
         """`((Ω λx. L) . w) V`"""
 
     @abstractmethod
-    def jacobian_of(self, of: Term, frame: Activation, active: Active) -> Call[Outcome]:
+    def jacobian_of(self, of: PullbackTerm, frame: Activation, active: Active) -> Call[Outcome]:
         """The Jacobian of an elementary term, by its rule."""
 
     @abstractmethod
-    def series_jacobian(self, body: Term, frame: Activation, active: dict[str, str]) -> Call[tuple[Linear, Term, Term]]:
+    def series_jacobian(
+        self, body: PullbackTerm, frame: Activation, active: dict[str, str]
+    ) -> Call[tuple[Linear, PullbackTerm, PullbackTerm]]:
         """The Jacobian of a body as a let series of tangents, the tangent of its value, and the value."""
 
     @abstractmethod
-    def curried(self, of: Lam, frame: Activation, active: Active) -> Call[Term]:
+    def curried(self, of: Lam, frame: Activation, active: Active) -> Call[PullbackTerm]:
         """The Jacobian of a body under its binder, as an abstraction of the tangent; or 0."""
 
     @abstractmethod
-    def inside(self, function: Closure, argument: Term, along: Term) -> Call[Outcome]:
+    def inside(self, function: MachineClosure, argument: PullbackTerm, along: PullbackTerm) -> Call[Outcome]:
         """The Jacobian of a function's body at an argument, along a tangent, and the value there."""
 
     @abstractmethod
-    def unfolded(self, of: Term, frame: Activation, active: Active) -> Call[Term]:
+    def unfolded(self, of: PullbackTerm, frame: Activation, active: Active) -> Call[PullbackTerm]:
         """A pullback as an abstraction, by reducing its application to a fresh variable; or one that is deferred."""
 
     @abstractmethod
     def deferred(
-        self, pattern: Pattern | None, body: Term, frame: Activation, active: Active, type: Type | None
+        self, pattern: Pattern | None, body: PullbackTerm, frame: Activation, active: Active, type: TermType | None
     ) -> Deferred:
         """The Jacobian of the application of a pullback, of which there is none before its argument is known."""
 
     @abstractmethod
-    def found(self, of: Deferred, at: Term | None, t: Term) -> Call[list[Term]]:
+    def found(self, of: Deferred, at: PullbackTerm | None, t: PullbackTerm) -> Call[list[PullbackTerm]]:
         """The duals of the roots of a deferred Jacobian, at a value of what it binds; T is the dual of its value."""
 
     @abstractmethod
-    def derivative(self, of: Deferred, at: Term | None) -> Call[Term]:
+    def derivative(self, of: Deferred, at: PullbackTerm | None) -> Call[PullbackTerm]:
         """A deferred Jacobian whose tangents are known, at a value of what it binds."""
 
     @abstractmethod
-    def read(self, dual: Unread, along: Term) -> Call[Term]:
+    def read(self, dual: Unread, along: PullbackTerm) -> Call[PullbackTerm]:
         """An unread dual, applied to a tangent."""
 
     @abstractmethod
-    def transpose(self, of: Term, t: Term, scope: Activation, names: dict[str, None], adjoints: Adjoints) -> Call[None]:
+    def transpose(
+        self, of: PullbackTerm, t: PullbackTerm, scope: Activation, names: dict[str, None], adjoints: Adjoints
+    ) -> Call[None]:
         """Adds to the duals of the names what T, the dual of a term that is linear in them, gives for each."""
 
     @abstractmethod
-    def dual_map(self, of: DualMap, frame: Activation, t: Term) -> Call[Term]:
+    def dual_map(self, of: DualMap, frame: Activation, t: PullbackTerm) -> Call[PullbackTerm]:
         """`(λx. S)^ . T` for a value T."""
 
     @abstractmethod
-    def back(self, chain: Chain, value: Term, linear: Linear, last: Term, t: Term, outer: Context) -> Call[Term]:
+    def back(
+        self, chain: Chain, value: PullbackTerm, linear: Linear, last: PullbackTerm, t: PullbackTerm, outer: Context
+    ) -> Call[PullbackTerm]:
         """The reverse phase of a pullback: the dual of what its pattern binds."""
 
     @abstractmethod
-    def assembled(self, pattern: Pattern, value: Term | None, adjoints: Adjoints) -> Call[Term]:
+    def assembled(self, pattern: Pattern, value: PullbackTerm | None, adjoints: Adjoints) -> Call[PullbackTerm]:
         """The dual of what a pattern binds, from those of its variables."""
 
     # -- steps ---------------------------------------------------------------------------------------------------------
 
-    def step(self, rule: str, redex: Callable[[], Term], contractum: Callable[[], Term] | None) -> Step:
+    def step(self, rule: str, redex: Callable[[], PullbackTerm], contractum: Callable[[], PullbackTerm] | None) -> Step:
         """Leaves a step; without its contractum it is open until `close`."""
         self.left -= 1
         if self.left < 0:
@@ -174,7 +180,7 @@ class AbstractMachine(ABC):
             self.depth += 1
         return made
 
-    def close(self, step: Step, contractum: Callable[[], Term]) -> None:
+    def close(self, step: Step, contractum: Callable[[], PullbackTerm]) -> None:
         step._contractum = contractum
         self.depth -= 1
         self.events.append(self.depth)
@@ -190,7 +196,7 @@ class AbstractMachine(ABC):
             del self.residual[residual:]
             return None
 
-    def premise(self, call: Call[Any]) -> Call[tuple[Any, list[tuple[str, Term]]]]:
+    def premise(self, call: Call[Any]) -> Call[tuple[Any, list[tuple[str, PullbackTerm]]]]:
         """What a call gives, and residual bindings of its own. A pullback that is stuck in it stops it."""
         (residual, self.residual), outer = (self.residual, []), self.context
         self.context = None
@@ -202,7 +208,7 @@ class AbstractMachine(ABC):
             self.premises -= 1
             self.residual, self.context = residual, outer
 
-    def at(self, of: Term, compute: Callable[[], Computed]) -> Computed:
+    def at(self, of: PullbackTerm, compute: Callable[[], Computed]) -> Computed:
         """What is computed for a term: where there is no value, the error says where."""
         try:
             return compute()
@@ -211,20 +217,20 @@ class AbstractMachine(ABC):
 
     # -- names, variables and types ------------------------------------------------------------------------------------
 
-    def fresh(self, like: str, type: Type | None = None) -> str:
+    def fresh(self, like: str, type: TermType | None = None) -> str:
         """A new name, of a type if it is known."""
         name = self.names.fresh(like)
         if type is not None:
             self.types[name] = type
         return name
 
-    def emit(self, of: Term) -> Term:
+    def emit(self, of: PullbackTerm) -> PullbackTerm:
         """A name for what cannot be reduced."""
         name = self.fresh("n", self.type_of(of))
         self.residual.append((name, of))
         return Var(name)
 
-    def type_of(self, value: Term) -> Type | None:
+    def type_of(self, value: PullbackTerm) -> TermType | None:
         """The type of a value, or of what cannot be reduced, as far as it is seen at once."""
         match value:
             case Var(name):
@@ -233,13 +239,13 @@ class AbstractMachine(ABC):
             case Num() | Prim():
                 return R
             case Covector() | Split() | Evaluation() | Unread() | Along():
-                return Dual(TypeVariable(0))
+                return DualType(TypeVariable(0))
             case DualMap(pattern, _, _):
-                return Dual(self.type_of_pattern(pattern))
+                return DualType(self.type_of_pattern(pattern))
             case Chain(pattern):
                 source = self.type_of_pattern(pattern)
-                return Arrow(source, Dual(source))
-            case Sum(first, second):
+                return Arrow(source, DualType(source))
+            case TermSum(first, second):
                 return self.type_of(second) if isinstance(first, Zero) else self.type_of(first)
             case Jac():
                 return Arrow(TypeVariable(0), R)
@@ -251,17 +257,17 @@ class AbstractMachine(ABC):
                 whole = self.type_of(function)
                 if isinstance(whole, Arrow):
                     return resolved(whole.target)
-                if isinstance(whole, Dual):
+                if isinstance(whole, DualType):
                     return R
         return None
 
-    def type_of_pattern(self, pattern: Pattern) -> Type:
+    def type_of_pattern(self, pattern: Pattern) -> TermType:
         return folded(pattern, lambda name: self.types.get(name) or TypeVariable(0), Product)
 
-    def is_dual(self, value: Term) -> bool:
-        return isinstance(self.type_of(value), Dual)
+    def is_dual(self, value: PullbackTerm) -> bool:
+        return isinstance(self.type_of(value), DualType)
 
-    def bind(self, pattern: Pattern, value: Term, frame: Activation) -> None:
+    def bind(self, pattern: Pattern, value: PullbackTerm, frame: Activation) -> None:
         todo = [(pattern, value)]
         while todo:
             part, given = todo.pop()
@@ -274,7 +280,7 @@ class AbstractMachine(ABC):
             else:
                 todo += ((part[1], self.project(2, given)), (part[0], self.project(1, given)))
 
-    def project(self, index: int, value: Term) -> Term:
+    def project(self, index: int, value: PullbackTerm) -> PullbackTerm:
         match value:
             case Pair(first, second):
                 return first if index == 1 else second
@@ -288,7 +294,7 @@ class AbstractMachine(ABC):
 
     # -- bodies --------------------------------------------------------------------------------------------------------
 
-    def series_of(self, body: Term) -> Call[LetSeries]:
+    def series_of(self, body: PullbackTerm) -> Call[TermSeries]:
         """The let series of a body; it is made once."""
         found = self.series.get(id(body))
         if found is None:
@@ -299,7 +305,7 @@ class AbstractMachine(ABC):
         return found[1]
 
     @rule("A", "administrative reduction")
-    def administrative(self, body: Term) -> Call[LetSeries]:
+    def administrative(self, body: PullbackTerm) -> Call[TermSeries]:
         """A body becomes a let series of elementary terms. The step is there before the series is made."""
         step = self.step("A", lambda: body, None)
         yield pause()
@@ -308,20 +314,20 @@ class AbstractMachine(ABC):
         self.close(step, lambda: made.term())
         return made
 
-    def free(self, of: Term) -> list[str]:
+    def free(self, of: PullbackTerm) -> list[str]:
         """What is free in an abstraction or a body; it is found once."""
         found = self.captured.get(id(of))
         if found is None:
             found = self.captured[id(of)] = of, list(free_variables(of))
         return found[1]
 
-    def needed(self, of: Term, environment: Mapping[str, Term]) -> dict[str, Term]:
+    def needed(self, of: PullbackTerm, environment: Mapping[str, PullbackTerm]) -> dict[str, PullbackTerm]:
         """The values of what is free in a term."""
         if not environment:
             return {}
         return {name: environment[name] for name in self.free(of) if name in environment}
 
-    def needed_in(self, of: Term, frame: Activation) -> Activation:
+    def needed_in(self, of: PullbackTerm, frame: Activation) -> Activation:
         """The part of a frame that a term may look at: its free variables, and those of their definitions."""
         made = Activation()
         todo = list(self.free(of))
@@ -335,14 +341,14 @@ class AbstractMachine(ABC):
                     todo += self.free(definition)
         return made
 
-    def closure(self, of: Lam, environment: Mapping[str, Term]) -> Term:
-        return Closure(of, self.needed(of, environment))
+    def closure(self, of: Lam, environment: Mapping[str, PullbackTerm]) -> PullbackTerm:
+        return MachineClosure(of, self.needed(of, environment))
 
-    def with_residual(self, inner: Term) -> Term:
+    def with_residual(self, inner: PullbackTerm) -> PullbackTerm:
         """A term under the residual bindings."""
         return lets([(name, read_back(bound)) for name, bound in self.residual], inner)
 
     @staticmethod
-    def value_of(of: Term, environment: Mapping[str, Term]) -> Term:
+    def value_of(of: PullbackTerm, environment: Mapping[str, PullbackTerm]) -> PullbackTerm:
         """The value of a variable; a value as it is."""
         return environment.get(of.name, of) if isinstance(of, Var) else of

@@ -8,7 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..terms import ZERO, App, DualMap, Jac, Lam, Pair, Pullback, Term, Var, Zero, free_variables, variables_of
+from ..terms import (
+    ZERO,
+    App,
+    DualMap,
+    FormPullback,
+    Jac,
+    Lam,
+    Pair,
+    PullbackTerm,
+    Var,
+    Zero,
+    free_variables,
+    variables_of,
+)
 from ..trampoline import Call, pause
 from .administrative import LEFT_OUT, lets
 from .machine import AbstractMachine, Active, Linear, Outcome, Stuck
@@ -47,10 +60,10 @@ class Pullbacks(AbstractMachine):
         """`(Ω λx. let y = E in y) . w` becomes `(Ω λx. E) . w`."""
         self.step("7", lambda: read_back(here), lambda: last(here, read_back(here.form)))
 
-    def pulled_back(self, chain: Chain, value: Term) -> Call[Term]:
+    def pulled_back(self, chain: Chain, value: PullbackTerm) -> Call[PullbackTerm]:
         """`((Ω λx. L) . w) V`: forward along the elementary terms, through w, and back."""
         before = self.phase
-        found: Term | None = yield self.attempted(self._there_and_back(chain, value))
+        found: PullbackTerm | None = yield self.attempted(self._there_and_back(chain, value))
         self.phase = before
         if found is None:
             if self.premises:
@@ -58,20 +71,20 @@ class Pullbacks(AbstractMachine):
             return self.emit(App(chain, value))
         return found
 
-    def _there_and_back(self, chain: Chain, value: Term) -> Call[Term]:
+    def _there_and_back(self, chain: Chain, value: PullbackTerm) -> Call[PullbackTerm]:
         frame, outer = Activation(chain.environment), self.context
         self.bind(chain.pattern, value, frame)
         self.phase = "forward"
         linear, last, made = yield self.forward(chain, value, frame, {n: n for n in variables_of(chain.pattern)})
-        t: Term = yield self.apply(chain.form, made)
+        t: PullbackTerm = yield self.apply(chain.form, made)
         self.phase = "reverse"
-        dual: Term = yield self.back(chain, value, linear, last, t, outer)
+        dual: PullbackTerm = yield self.back(chain, value, linear, last, t, outer)
         self.context = outer
         return dual
 
     def forward(
-        self, chain: Chain, value: Term, frame: Activation, active: dict[str, str]
-    ) -> Call[tuple[Linear, Term, Term]]:
+        self, chain: Chain, value: PullbackTerm, frame: Activation, active: dict[str, str]
+    ) -> Call[tuple[Linear, PullbackTerm, PullbackTerm]]:
         """The Jacobians of the elementary terms at their values, the tangent of the last, and its value."""
         linear: Linear = []
         here, given, made = chain, value, ZERO
@@ -87,17 +100,19 @@ class Pullbacks(AbstractMachine):
             here, given = next_of(here), Pair(given, made)
         return linear, tangent(Var(chain.series.bindings[-1][0]), active), made
 
-    def _link(self, here: Chain, of: Term, given: Term, frame: Activation, active: Active) -> Call[tuple[Term, Term]]:
+    def _link(
+        self, here: Chain, of: PullbackTerm, given: PullbackTerm, frame: Activation, active: Active
+    ) -> Call[tuple[PullbackTerm, PullbackTerm]]:
         """The Jacobian of one elementary term and its value. All but the last stand in a pair with what was there
         before, so rule 20 has that of the term as its premise."""
         context, final = self.context, here.start == len(here.series.bindings) - 1
-        found: Term | None
+        found: PullbackTerm | None
 
-        def back(jacobian: Term, inner: Term) -> Term:
+        def back(jacobian: PullbackTerm, inner: PullbackTerm) -> PullbackTerm:
             body = read_back(jacobian)
             return DualMap(here.pattern, body if final else Pair(matched(here.pattern), body), inner)
 
-        def forward(jacobian: Term, inner: Term) -> Term:
+        def forward(jacobian: PullbackTerm, inner: PullbackTerm) -> PullbackTerm:
             if final:
                 return back(jacobian, App(read_back(here.form), inner))
             return back(jacobian, App(unrolled(next_of(here)), Pair(read_back(given), inner)))
@@ -119,11 +134,11 @@ class Pullbacks(AbstractMachine):
 
     def jacobian_of(
         self,
-        of: Term,
+        of: PullbackTerm,
         frame: Activation,
         active: Active,
-        whole: Callable[[], Term] | None = None,
-        becomes: Callable[[Term, Term], Term] | None = None,
+        whole: Callable[[], PullbackTerm] | None = None,
+        becomes: Callable[[PullbackTerm, PullbackTerm], PullbackTerm] | None = None,
     ) -> Call[Outcome]:
         """The Jacobian of an elementary term, by its rule. That of the last of a pullback is the `whole` redex, and
         becomes what `becomes` says of the Jacobian and the value."""
@@ -138,12 +153,12 @@ class Pullbacks(AbstractMachine):
         names = [name for name in free if name in active] or [next(iter(active), "_")]
         values = {name: frame[name] for name in free if name in frame}
 
-        def redex() -> Term:
+        def redex() -> PullbackTerm:
             fixed = {name: value for name, value in values.items() if name not in names}
             function = read_back(Lam(nested_pattern(names), of), fixed)
             assert isinstance(function, Lam)
             at = nested([read_back(values.get(name, ZERO)) for name in names])
-            return App(Pullback(function.pattern, function.body, Var("ω")), at)
+            return App(FormPullback(function.pattern, function.body, Var("ω")), at)
 
         outer = self.context
         if whole is None:
@@ -155,7 +170,7 @@ class Pullbacks(AbstractMachine):
             step.rule = "19c"
         self.context = outer
 
-        def contractum() -> Term:
+        def contractum() -> PullbackTerm:
             value = read_back(of, values) if found is None else read_back(found)
             if becomes is not None:
                 return becomes(jacobian, value)
@@ -176,29 +191,29 @@ def next_of(chain: Chain) -> Chain:
     return Chain(bound, chain.series, chain.environment, chain.form, chain.start + 1)
 
 
-def link(chain: Chain, inner: Term) -> Term:
+def link(chain: Chain, inner: PullbackTerm) -> PullbackTerm:
     """`(Ω λx. <x, E>) . inner` for the first elementary term of a chain."""
     return _along(chain, Pair(matched(chain.pattern), chain.series.bindings[chain.start][1]), inner)
 
 
-def last(chain: Chain, inner: Term) -> Term:
+def last(chain: Chain, inner: PullbackTerm) -> PullbackTerm:
     """`(Ω λx. E) . inner` for the last."""
     return _along(chain, chain.series.bindings[-1][1], inner)
 
 
-def _along(chain: Chain, body: Term, inner: Term) -> Term:
+def _along(chain: Chain, body: PullbackTerm, inner: PullbackTerm) -> PullbackTerm:
     function = read_back(Lam(chain.pattern, body), chain.environment)
     assert isinstance(function, Lam)
-    return Pullback(function.pattern, function.body, inner)
+    return FormPullback(function.pattern, function.body, inner)
 
 
-def unrolled(chain: Chain) -> Term:
+def unrolled(chain: Chain) -> PullbackTerm:
     """A chain with each of its links, as it is after rules 8 and 7."""
     links, count = [chain], len(chain.series.bindings) - chain.start
     shown = min(count, _SHOWN) if is_abbreviated() else count
     while len(links) < shown:
         links.append(next_of(links[-1]))
-    made: Term = LEFT_OUT
+    made: PullbackTerm = LEFT_OUT
     if shown == count:
         made = last(links.pop(), read_back(chain.form))
     for each in reversed(links):
@@ -206,7 +221,7 @@ def unrolled(chain: Chain) -> Term:
     return made
 
 
-def _only_function(of: App, jacobian: Term, active: Active) -> bool:
+def _only_function(of: App, jacobian: PullbackTerm, active: Active) -> bool:
     """Whether the tangent of an application is that of its function alone."""
     if isinstance(of.function, Jac) or isinstance(jacobian, Zero):
         return isinstance(jacobian, Zero)

@@ -12,12 +12,12 @@ from collections.abc import Callable
 
 from ..infer import slots
 from ..primitives import known
-from ..terms import ZERO, App, DualMap, Jac, Lam, Pair, Prim, Proj, Pullback, Sum, Term, Var, Zero
+from ..terms import ZERO, App, DualMap, FormPullback, Jac, Lam, Pair, Prim, Proj, PullbackTerm, TermSum, Var, Zero
 from ..trampoline import Call, pause
 from ..trees import nested_right
 from .machine import AbstractMachine, Active, Outcome, Stuck
 from .numbering import NAMES, rule
-from .values import Activation, Chain, Closure, Deferred, closed, depends, unreduced
+from .values import Activation, Chain, Deferred, MachineClosure, closed, depends, unreduced
 
 Rule = Callable[..., Call[Outcome]]
 ELEMENTARY: dict[str, Rule] = {}
@@ -33,29 +33,29 @@ def elementary(number: str, name: str) -> Callable[[Rule], Rule]:
     return enter
 
 
-def tangent(of: Term, active: Active) -> Term:
+def tangent(of: PullbackTerm, active: Active) -> PullbackTerm:
     """The tangent of a variable."""
     return Var(active[of.name]) if isinstance(of, Var) and of.name in active else ZERO
 
 
-def is_active(of: Term, active: Active) -> bool:
+def is_active(of: PullbackTerm, active: Active) -> bool:
     return isinstance(of, Var) and of.name in active
 
 
-def total(first: Term, second: Term) -> Term:
+def total(first: PullbackTerm, second: PullbackTerm) -> PullbackTerm:
     if isinstance(first, Zero):
         return second
-    return first if isinstance(second, Zero) else Sum(first, second)
+    return first if isinstance(second, Zero) else TermSum(first, second)
 
 
-def choose(of: Term, active: Active) -> str:
+def choose(of: PullbackTerm, active: Active) -> str:
     """The number of the rule for an elementary term."""
     if not depends(of, active):
         return "9"
     match of:
         case Var():
             return "10"
-        case Sum():
+        case TermSum():
             return "11"
         case Proj():
             return "12"
@@ -67,7 +67,7 @@ def choose(of: Term, active: Active) -> str:
             if not depends(Lam(pattern, body), active):
                 return "16a"
             return "16c" if is_active(functional, active) else "16b"
-        case Pullback():
+        case FormPullback():
             return "17"
         case Lam():
             return "18"
@@ -79,7 +79,7 @@ def choose(of: Term, active: Active) -> str:
 
 
 @elementary("9", "constant")
-def constant(machine: AbstractMachine, of: Term, frame: Activation, active: Active) -> Call[Outcome]:
+def constant(machine: AbstractMachine, of: PullbackTerm, frame: Activation, active: Active) -> Call[Outcome]:
     yield from pause()
     return ZERO, None
 
@@ -91,7 +91,7 @@ def variable(machine: AbstractMachine, of: Var, frame: Activation, active: Activ
 
 
 @elementary("11", "linear: a sum")
-def summed(machine: AbstractMachine, of: Sum, frame: Activation, active: Active) -> Call[Outcome]:
+def summed(machine: AbstractMachine, of: TermSum, frame: Activation, active: Active) -> Call[Outcome]:
     yield from pause()
     return total(tangent(of.first, active), tangent(of.second, active)), None
 
@@ -124,7 +124,7 @@ def primitive(machine: AbstractMachine, of: Prim, frame: Activation, active: Act
     if not given:
         return App(Jac(of.name, tangent(point, active), span=of.span), machine.value_of(point, frame)), None
     values = [machine.value_of(part, frame) for part in [*given, point]]
-    made: Term = ZERO
+    made: PullbackTerm = ZERO
     for index, part in enumerate(given):
         if is_active(part, active):
             made = total(made, call(of, of.name, [*values[:index], tangent(part, active), *values[index + 1 :]]))
@@ -133,7 +133,7 @@ def primitive(machine: AbstractMachine, of: Prim, frame: Activation, active: Act
     return made, None
 
 
-def call(of: Term, name: str, parts: list[Term]) -> Term:
+def call(of: PullbackTerm, name: str, parts: list[PullbackTerm]) -> PullbackTerm:
     """A primitive of several arguments, for a term that stands where `of` does."""
     return Prim(name, nested_right(parts, Pair), span=of.span)
 
@@ -148,7 +148,7 @@ def dual_of_variable(machine: AbstractMachine, of: DualMap, frame: Activation, a
 
 @elementary("16b", "dual map: along what depends on the variable")
 def dual_along(machine: AbstractMachine, of: DualMap, frame: Activation, active: Active) -> Call[Outcome]:
-    function: Term = yield machine.curried(Lam(of.pattern, of.body), frame, active)
+    function: PullbackTerm = yield machine.curried(Lam(of.pattern, of.body), frame, active)
     functional = machine.value_of(of.functional, frame)
     match function:
         case Zero():
@@ -167,12 +167,12 @@ def dual_both(machine: AbstractMachine, of: DualMap, frame: Activation, active: 
 
 
 @elementary("17", "pullback of a variable")
-def pullback(machine: AbstractMachine, of: Pullback, frame: Activation, active: Active) -> Call[Outcome]:
+def pullback(machine: AbstractMachine, of: FormPullback, frame: Activation, active: Active) -> Call[Outcome]:
     """The pullback applied to a fresh variable is reduced to some S, and the abstraction of S stands in its place.
 
     Where it gets stuck, because the variable is a function, the Jacobian is deferred until its value is known.
     """
-    function: Term = yield machine.unfolded(of, frame, active)
+    function: PullbackTerm = yield machine.unfolded(of, frame, active)
     if isinstance(function, Deferred):
         return function, None
     outcome: Outcome = yield machine.jacobian_of(function, frame, active)
@@ -181,7 +181,7 @@ def pullback(machine: AbstractMachine, of: Pullback, frame: Activation, active: 
 
 @elementary("18", "abstraction (D-curry)")
 def abstraction(machine: AbstractMachine, of: Lam, frame: Activation, active: Active) -> Call[Outcome]:
-    jacobian: Term = yield machine.curried(of, frame, active)
+    jacobian: PullbackTerm = yield machine.curried(of, frame, active)
     return jacobian, None
 
 
@@ -195,7 +195,7 @@ def applied(machine: AbstractMachine, of: App, frame: Activation, active: Active
 def evaluation(machine: AbstractMachine, of: App, frame: Activation, active: Active) -> Call[Outcome]:
     """Of a function's Jacobian a premise says what it is; where it vanishes, this is 19c."""
     function, argument = machine.value_of(of.function, frame), machine.value_of(of.argument, frame)
-    first: Term = App(tangent(of.function, active), argument) if is_active(of.function, active) else ZERO
+    first: PullbackTerm = App(tangent(of.function, active), argument) if is_active(of.function, active) else ZERO
     inner, value = yield from _along(machine, function, of.argument, frame, active)
     return total(first, inner), value
 
@@ -203,7 +203,9 @@ def evaluation(machine: AbstractMachine, of: App, frame: Activation, active: Act
 NAMES["19c"] = "application: of what is constant"
 
 
-def _along(machine: AbstractMachine, function: Term, point: Term, frame: Activation, active: Active) -> Call[Outcome]:
+def _along(
+    machine: AbstractMachine, function: PullbackTerm, point: PullbackTerm, frame: Activation, active: Active
+) -> Call[Outcome]:
     """The Jacobian of a function that is known at a value, along its tangent, and its value there."""
     argument, along = machine.value_of(point, frame), tangent(point, active)
     if isinstance(function, Deferred):
@@ -211,7 +213,7 @@ def _along(machine: AbstractMachine, function: Term, point: Term, frame: Activat
     match function:
         case Zero():
             return ZERO, ZERO
-        case Sum(first, second):
+        case TermSum(first, second):
             left, one = yield from _along(machine, first, point, frame, active)
             right, other = yield from _along(machine, second, point, frame, active)
             value = (yield machine.add(one, other)) if one is not None and other is not None else None
@@ -222,13 +224,13 @@ def _along(machine: AbstractMachine, function: Term, point: Term, frame: Activat
     if machine.is_dual(function):
         return App(function, along), None
     if isinstance(function, Chain):
-        reduced: Term = yield machine.unfolded(function, Activation(), {})
+        reduced: PullbackTerm = yield machine.unfolded(function, Activation(), {})
         if isinstance(reduced, Deferred):
             name = machine.fresh("t")
             only = Activation({**frame, name: function}, frame.definitions)
             return machine.deferred(None, App(Var(name), point), only, active, reduced.type), None
-        function = Closure(reduced, {}) if isinstance(reduced, Lam) else reduced
-    if not isinstance(function, Closure):
+        function = MachineClosure(reduced, {}) if isinstance(reduced, Lam) else reduced
+    if not isinstance(function, MachineClosure):
         raise Stuck
     outcome: Outcome = yield machine.inside(function, argument, along)
     return outcome

@@ -10,14 +10,14 @@ from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
 from ....errors import Error
-from ..terms import Term
+from ..terms import PullbackTerm
 from ..trampoline import collecting_later
 from .numbering import NAMES
 from .values import abbreviated
 
 _AT_ONCE = 20_000
 """How many events are taken between two searches for garbage."""
-Plug = Callable[[Term], Term]
+Plug = Callable[[PullbackTerm], PullbackTerm]
 Context = tuple[Plug, Any] | None
 """What stands around a redex, from the inside out."""
 
@@ -31,9 +31,9 @@ class Step:
 
     __slots__ = ("_contractum", "_pull", "_redex", "closed", "context", "keep", "made", "phase", "rule")
 
-    def __init__(self, rule: str, redex: Callable[[], Term], context: Context, phase: str) -> None:
+    def __init__(self, rule: str, redex: Callable[[], PullbackTerm], context: Context, phase: str) -> None:
         self.rule, self._redex, self.context, self.phase = rule, redex, context, phase
-        self._contractum: Callable[[], Term] | None = None
+        self._contractum: Callable[[], PullbackTerm] | None = None
         self.made: list[Step] = []
         self.closed, self.keep = False, True
         self._pull: Callable[[], bool] = _nothing
@@ -51,21 +51,21 @@ class Step:
         return NAMES[self.rule]
 
     @property
-    def redex(self) -> Term:
+    def redex(self) -> PullbackTerm:
         """What is reduced."""
         return self.read_redex()
 
     @property
-    def contractum(self) -> Term:
+    def contractum(self) -> PullbackTerm:
         """What the redex becomes. Its premises are reduced first."""
         return self.read_contractum()
 
-    def read_redex(self, most: int | None = None) -> Term:
+    def read_redex(self, most: int | None = None) -> PullbackTerm:
         """The redex, with about so many parts."""
         with abbreviated(most):
             return self._redex()
 
-    def read_contractum(self, most: int | None = None) -> Term:
+    def read_contractum(self, most: int | None = None) -> PullbackTerm:
         """The contractum, with about so many parts."""
         while not self.closed and self._pull():
             pass
@@ -88,7 +88,7 @@ class Step:
             else:
                 del self.made[index]
 
-    def whole(self, inner: Term) -> Term:
+    def whole(self, inner: PullbackTerm) -> PullbackTerm:
         """A term in the place of the redex, with all that stands around it."""
         context = self.context
         while context is not None:
@@ -97,12 +97,12 @@ class Step:
         return inner
 
     @property
-    def before(self) -> Term:
+    def before(self) -> PullbackTerm:
         """The whole term before the step; of a step in a premise, the term that the premise is about."""
         return self.whole(self.redex)
 
     @property
-    def after(self) -> Term:
+    def after(self) -> PullbackTerm:
         """The whole term after it."""
         return self.whole(self.contractum)
 
@@ -120,12 +120,14 @@ class Reduction:
     3
     """
 
-    def __init__(self, term: Term, type: Any, events: Generator[Any, None, Term], keep: bool = True) -> None:
+    def __init__(
+        self, term: PullbackTerm, type: Any, events: Generator[Any, None, PullbackTerm], keep: bool = True
+    ) -> None:
         self.term, self.type, self._keep = term, type, keep
         self._events = events
         self._open: list[Step] = []
         self._made: list[Step] = []
-        self._result: Term | None = None
+        self._result: PullbackTerm | None = None
 
     def _pull(self) -> bool:
         """Goes on by one event; False at the end."""
@@ -163,7 +165,7 @@ class Reduction:
                 del self._made[index]
 
     @property
-    def result(self) -> Term:
+    def result(self) -> PullbackTerm:
         """The value that the term reduces to."""
         while self._result is None:
             with collecting_later():

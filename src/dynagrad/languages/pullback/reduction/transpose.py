@@ -20,22 +20,22 @@ from ..terms import (
     App,
     Covector,
     DualMap,
+    FormPullback,
     Jac,
     Lam,
     Pair,
     Pattern,
     Prim,
     Proj,
-    Pullback,
-    Sum,
-    Term,
+    PullbackTerm,
+    TermSum,
     Var,
     Zero,
     free_variables,
     variables_of,
 )
 from ..trampoline import Call
-from .administrative import LetSeries
+from .administrative import TermSeries
 from .call_by_value import dual_of
 from .duals import Duals, summands
 from .machine import Adjoints, Linear
@@ -43,7 +43,19 @@ from .numbering import rule
 from .rules import call
 from .steps import Context
 from .tuples import matched, nested, nested_pattern
-from .values import Activation, Along, Chain, Closure, Deferred, Evaluation, Unread, depends, joined, numbers, read_back
+from .values import (
+    Activation,
+    Along,
+    Chain,
+    Deferred,
+    Evaluation,
+    MachineClosure,
+    Unread,
+    depends,
+    joined,
+    numbers,
+    read_back,
+)
 
 
 class Reverse(Duals):
@@ -51,47 +63,51 @@ class Reverse(Duals):
 
     # -- dual maps -----------------------------------------------------------------------------------------------------
 
-    def dual_map(self, of: DualMap, frame: Activation, t: Term) -> Call[Term]:
+    def dual_map(self, of: DualMap, frame: Activation, t: PullbackTerm) -> Call[PullbackTerm]:
         """`(λx. S)^ . T` for a value T: rule 5, or rule 6 where S is a let series."""
         if isinstance(t, Zero):
             self.step("sum", lambda: dual_of(of, frame, ZERO), lambda: ZERO)
             return ZERO
         if isinstance(t, Var):
             return self.emit(dual_of(of, frame, t))
-        series: LetSeries = yield self.series_of(of.body)
+        series: TermSeries = yield self.series_of(of.body)
         if len(series.bindings) > 1:
-            made: Term = yield self.contravariant(of, series.term(), frame, t)
+            made: PullbackTerm = yield self.contravariant(of, series.term(), frame, t)
         else:
             made = yield self.dual_along(of, series.term(), frame, t)
         return made
 
     @rule("5", "dual along an elementary linear map")
-    def dual_along(self, of: DualMap, body: Term, frame: Activation, t: Term) -> Call[Term]:
+    def dual_along(self, of: DualMap, body: PullbackTerm, frame: Activation, t: PullbackTerm) -> Call[PullbackTerm]:
         """`(λx. S)^ . T` becomes the dual that takes u to T(S[u/x])."""
-        made: Term = yield self._dual("5", of, body, frame, t)
+        made: PullbackTerm = yield self._dual("5", of, body, frame, t)
         return made
 
     @rule("6", "contravariance of dual maps")
-    def contravariant(self, of: DualMap, body: Term, frame: Activation, t: Term) -> Call[Term]:
+    def contravariant(self, of: DualMap, body: PullbackTerm, frame: Activation, t: PullbackTerm) -> Call[PullbackTerm]:
         """`(λx. let y = E in L)^ . T` becomes `(λx. <x, E>)^ . ((λ<x, y>. L)^ . T)`; 5 for each E is its premise."""
-        made: Term = yield self._dual("6", of, body, frame, t)
+        made: PullbackTerm = yield self._dual("6", of, body, frame, t)
         return made
 
-    def _dual(self, number: str, of: DualMap, body: Term, frame: Activation, t: Term) -> Call[Term]:
+    def _dual(
+        self, number: str, of: DualMap, body: PullbackTerm, frame: Activation, t: PullbackTerm
+    ) -> Call[PullbackTerm]:
         adjoints: Adjoints = {}
         step = self.step(number, lambda: dual_of(of, frame, read_back(t)), None)
         outer, self.context = self.context, None
         names = dict.fromkeys(variables_of(of.pattern))
         yield self.transpose(body, t, Activation(self.needed(of, frame)), names, adjoints)
         self.context = outer
-        made: Term = yield self.assembled(of.pattern, None, adjoints)
+        made: PullbackTerm = yield self.assembled(of.pattern, None, adjoints)
         self.close(step, lambda: read_back(made))
         return made
 
-    def back(self, chain: Chain, value: Term, linear: Linear, last: Term, t: Term, outer: Context) -> Call[Term]:
+    def back(
+        self, chain: Chain, value: PullbackTerm, linear: Linear, last: PullbackTerm, t: PullbackTerm, outer: Context
+    ) -> Call[PullbackTerm]:
         """The reverse phase of a pullback: the dual of what its pattern binds, by rule 5 for each link."""
         adjoints: Adjoints = {}
-        made: Term = ZERO
+        made: PullbackTerm = ZERO
         if isinstance(last, Var) and not isinstance(t, Zero):
             adjoints[last.name] = t
         bound = dict.fromkeys(variables_of(chain.pattern))
@@ -119,11 +135,13 @@ class Reverse(Duals):
 
     # -- one linear term -----------------------------------------------------------------------------------------------
 
-    def transpose(self, of: Term, t: Term, scope: Activation, names: dict[str, None], adjoints: Adjoints) -> Call[None]:
+    def transpose(
+        self, of: PullbackTerm, t: PullbackTerm, scope: Activation, names: dict[str, None], adjoints: Adjoints
+    ) -> Call[None]:
         """Adds to the duals of the names what T, the dual of a term that is linear in them, gives for each."""
         if isinstance(t, Zero):
             return
-        at: Term
+        at: PullbackTerm
         match of:
             case Zero():
                 return
@@ -132,7 +150,7 @@ class Reverse(Duals):
                     yield self.put(name, t, adjoints)
             case App(Lam(), _):
                 yield self.series_back(of, t, scope, names, adjoints)
-            case Sum(first, second):
+            case TermSum(first, second):
                 yield self.transpose(first, t, scope, names, adjoints)
                 yield self.transpose(second, t, scope, names, adjoints)
             case Pair(first, second):
@@ -146,7 +164,7 @@ class Reverse(Duals):
                 at = yield self.evaluate(point, scope)
                 yield self.transpose(jacobian.along, (yield self.slope(jacobian, at, t)), scope, names, adjoints)
             case App(function, argument) if depends(argument, names):
-                dual: Term = yield self.evaluate(function, scope)
+                dual: PullbackTerm = yield self.evaluate(function, scope)
                 if isinstance(dual, Zero):
                     return
                 if self.is_dual(dual) or isinstance(dual, Var):
@@ -171,7 +189,13 @@ class Reverse(Duals):
                             yield self.apart(of, part, scope, names, adjoints)
 
     def function(
-        self, of: Term, at: Term, t: Term, scope: Activation, names: dict[str, None], adjoints: Adjoints
+        self,
+        of: PullbackTerm,
+        at: PullbackTerm,
+        t: PullbackTerm,
+        scope: Activation,
+        names: dict[str, None],
+        adjoints: Adjoints,
     ) -> Call[None]:
         """The same of a term that is a function or a dual, where its dual is `h -> T(h A)`."""
         inner = Activation(scope)
@@ -183,13 +207,13 @@ class Reverse(Duals):
                 yield self.transpose(along, (yield self.slope(of, at, t)), scope, names, adjoints)
             case DualMap(pattern, body, functional) if depends(functional, names):
                 self.bind(pattern, at, inner)
-                value: Term = yield self.evaluate(body, inner)
+                value: PullbackTerm = yield self.evaluate(body, inner)
                 yield self.transpose(functional, Evaluation(value, t), scope, names, adjoints)
             case DualMap(pattern, body, functional):
-                dual: Term = yield self.evaluate(functional, scope)
+                dual: PullbackTerm = yield self.evaluate(functional, scope)
                 self.bind(pattern, at, inner)
                 yield self.transpose(body, (yield self.scaled(dual, t)), inner, _without(names, pattern), adjoints)
-            case Pullback(pattern, body, form):
+            case FormPullback(pattern, body, form):
                 if depends(Lam(pattern, body), names) or any(not isinstance(part, Evaluation) for part in summands(t)):
                     yield self.along_at_zero(App(of, at), t, scope, names, adjoints)
                     return
@@ -202,7 +226,7 @@ class Reverse(Duals):
                     self.bind(renamed_pattern(pattern, active), part.argument, tangents)
                     for name, bound in linear:
                         tangents[name] = yield self.evaluate(bound, tangents)
-                    tangent: Term = yield self.evaluate(last, tangents)
+                    tangent: PullbackTerm = yield self.evaluate(last, tangents)
                     yield self.transpose(
                         form, Evaluation(value, Evaluation(tangent, part.functional)), scope, names, adjoints
                     )
@@ -212,11 +236,11 @@ class Reverse(Duals):
                 raise AssertionError(of)
 
     def series_back(
-        self, of: Term, t: Term, scope: Activation, names: dict[str, None], adjoints: Adjoints
+        self, of: PullbackTerm, t: PullbackTerm, scope: Activation, names: dict[str, None], adjoints: Adjoints
     ) -> Call[None]:
         """A whole let series: forward along what is constant, and backward along what is not."""
         names, scope = dict(names), Activation(scope)
-        steps: list[tuple[Pattern, Term]] = []
+        steps: list[tuple[Pattern, PullbackTerm]] = []
         while isinstance(of, App) and isinstance(of.function, Lam):
             pattern, bound = of.function.pattern, of.argument
             if depends(bound, names):
@@ -230,17 +254,17 @@ class Reverse(Duals):
         yield self.transpose(of, t, scope, names, adjoints)
         for pattern, bound in reversed(steps):
             own = {name: adjoints.pop(name) for name in variables_of(pattern) if name in adjoints}
-            dual: Term = yield self.assembled(pattern, None, own)
+            dual: PullbackTerm = yield self.assembled(pattern, None, own)
             if not isinstance(dual, Zero):
                 self.step("5", _thunk(pattern, bound, dual, scope), lambda: ZERO)
                 yield self.transpose(bound, dual, scope, names, adjoints)
 
     def derivative_back(
-        self, of: Prim, t: Term, scope: Activation, names: dict[str, None], adjoints: Adjoints
+        self, of: Prim, t: PullbackTerm, scope: Activation, names: dict[str, None], adjoints: Adjoints
     ) -> Call[None]:
         """The same of a derivative of a primitive, which is linear in each of its tangents."""
         parts = slots(of.name, of.argument) or []
-        values: list[Term] = []
+        values: list[PullbackTerm] = []
         for part in parts:
             values.append(ZERO if depends(part, names) else (yield self.evaluate(part, scope)))
         given = known(of.name)
@@ -252,7 +276,7 @@ class Reverse(Duals):
                 continue
             if all(value is not None for value in fixed) and isinstance(t, Covector):
                 reals = [number for value in fixed for number in value or ()]
-                dual: Term = self.along_slopes(of, reals, slice(at * width, (at + 1) * width), t)
+                dual: PullbackTerm = self.along_slopes(of, reals, slice(at * width, (at + 1) * width), t)
             else:
                 fresh = self.fresh("u")
                 dual = self.emit(DualMap(fresh, call(of, of.name, [*values[:at], Var(fresh), *values[at + 1 :]]), t))
@@ -261,33 +285,39 @@ class Reverse(Duals):
     # -- where a value is not enough -----------------------------------------------------------------------------------
 
     def deferred_back(
-        self, of: Deferred, at: Term | None, t: Term, scope: Activation, names: dict[str, None], adjoints: Adjoints
+        self,
+        of: Deferred,
+        at: PullbackTerm | None,
+        t: PullbackTerm,
+        scope: Activation,
+        names: dict[str, None],
+        adjoints: Adjoints,
     ) -> Call[None]:
         """A Jacobian that was deferred, now that it is known what its value is applied to."""
-        values: Term = yield self.evaluate(of.values, scope)
+        values: PullbackTerm = yield self.evaluate(of.values, scope)
         now = Deferred(of.pattern, of.body, of.names, of.roots, of.type, of.symbolic, values, of.tangents)
         tangents = of.tangent_of()
-        duals: list[Term] = yield self.found(now, at, t)
+        duals: list[PullbackTerm] = yield self.found(now, at, t)
         for root, dual in zip(of.names, duals, strict=False):
             yield self.transpose(tangents[root], dual, scope, names, adjoints)
 
     def along_at_zero(
-        self, of: Term, t: Term, scope: Activation, names: dict[str, None], adjoints: Adjoints
+        self, of: PullbackTerm, t: PullbackTerm, scope: Activation, names: dict[str, None], adjoints: Adjoints
     ) -> Call[None]:
         """The dual map of what is linear through a pullback: the pullback along it at 0, for a linear map is its own
         derivative."""
         used = [name for name in free_variables(of) if name in names]
-        series: LetSeries = yield self.series_of(of)
+        series: TermSeries = yield self.series_of(of)
         environment = {name: value for name, value in self.needed(of, scope).items() if name not in used}
-        chain = Chain(nested_pattern(used), series, environment, Closure(Lam("_", t), {}))
-        dual: Term = yield self.pulled_back(chain, nested([ZERO] * len(used)))
+        chain = Chain(nested_pattern(used), series, environment, MachineClosure(Lam("_", t), {}))
+        dual: PullbackTerm = yield self.pulled_back(chain, nested([ZERO] * len(used)))
         for index, name in enumerate(used):
             first, dual = self.halves(dual) if index < len(used) - 1 else (dual, ZERO)
             if not isinstance(first, Zero):
                 yield self.put(name, first, adjoints)
 
     def unread_along(
-        self, of: Term, t: Term, scope: Activation, names: dict[str, None], adjoints: Adjoints
+        self, of: PullbackTerm, t: PullbackTerm, scope: Activation, names: dict[str, None], adjoints: Adjoints
     ) -> Call[None]:
         """A dual that is read by applying it, along each name in turn with the others zero."""
         used = [name for name in free_variables(of) if name in names]
@@ -296,7 +326,9 @@ class Reverse(Duals):
             environment = {other: value for other, value in fixed.items() if other != name}
             yield self.put(name, Along(name, of, environment, t), adjoints)
 
-    def apart(self, of: Term, t: Term, scope: Activation, names: dict[str, None], adjoints: Adjoints) -> Call[None]:
+    def apart(
+        self, of: PullbackTerm, t: PullbackTerm, scope: Activation, names: dict[str, None], adjoints: Adjoints
+    ) -> Call[None]:
         """A dual that is not known, along each name in turn with the others zero."""
         used = [name for name in free_variables(of) if name in names]
         for name in used:
@@ -310,11 +342,11 @@ def _without(names: dict[str, None], pattern: Pattern) -> dict[str, None]:
     return {name: None for name in names if name not in bound} if bound & names.keys() else names
 
 
-def _thunk(pattern: Pattern, bound: Term, dual: Term, scope: dict[str, Term]) -> Any:
+def _thunk(pattern: Pattern, bound: PullbackTerm, dual: PullbackTerm, scope: dict[str, PullbackTerm]) -> Any:
     return lambda: DualMap(pattern, read_back(bound, scope), read_back(dual))
 
 
-def _reading(value: Term) -> Any:
+def _reading(value: PullbackTerm) -> Any:
     return lambda: read_back(value)
 
 
@@ -345,13 +377,13 @@ class _Log:
             now.update(changed)
         return now
 
-    def _dual(self, index: int, count: int) -> Term:
+    def _dual(self, index: int, count: int) -> PullbackTerm:
         """The dual of what is bound before the binding of that index."""
         pattern = self.chain.pattern
         for name, _ in self.chain.series.bindings[:index]:
             pattern = (pattern, name)
         now = self.at(count)
-        parts: list[Term] = []
+        parts: list[PullbackTerm] = []
         for name in variables_of(pattern):
             if name in now:
                 parts.append(
@@ -361,13 +393,13 @@ class _Log:
                 )
         made = parts[0] if parts else ZERO
         for part in parts[1:]:
-            made = Sum(made, part)
+            made = TermSum(made, part)
         return made
 
-    def redex(self, index: int, of: Term, dual: Term, final: bool) -> Any:
+    def redex(self, index: int, of: PullbackTerm, dual: PullbackTerm, final: bool) -> Any:
         count = len(self.entries)
 
-        def made() -> Term:
+        def made() -> PullbackTerm:
             pattern = self.chain.pattern
             for name, _ in self.chain.series.bindings[:index]:
                 pattern = (pattern, name)

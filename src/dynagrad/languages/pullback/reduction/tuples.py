@@ -7,18 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..terms import ZERO, Coefficients, Pair, Pattern, Term, Var, Zero
+from ..terms import ZERO, Coefficients, Pair, Pattern, PullbackTerm, Var, Zero
 from ..trees import folded, nested_right
 
 
-def nested(parts: Sequence[Term]) -> Term:
+def nested(parts: Sequence[PullbackTerm]) -> PullbackTerm:
     """The parts as a tuple; one as it is."""
     return nested_right(parts, Pair) if parts else ZERO
 
 
-def unnested(whole: Term, count: int) -> list[Term]:
+def unnested(whole: PullbackTerm, count: int) -> list[PullbackTerm]:
     """The parts of a tuple."""
-    found: list[Term] = []
+    found: list[PullbackTerm] = []
     while len(found) < count - 1:
         if isinstance(whole, Pair):
             found.append(whole.first)
@@ -35,7 +35,7 @@ def nested_pattern(names: Sequence[str]) -> Pattern:
     return nested_right(parts, lambda a, b: (a, b))
 
 
-def matched(pattern: Pattern) -> Term:
+def matched(pattern: Pattern) -> PullbackTerm:
     """The term that a pattern matches."""
     return folded(pattern, Var, Pair)
 

@@ -15,7 +15,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 
 from ....errors import Span
-from ..primitives import Primitive
+from ..primitives import PrimitiveFunction
 from ..terms import (
     BINDERS,
     ZERO,
@@ -23,14 +23,14 @@ from ..terms import (
     Coefficients,
     Covector,
     DualMap,
+    FormPullback,
     Lam,
     Num,
     Pair,
     Pattern,
     Proj,
-    Pullback,
-    Sum,
-    Term,
+    PullbackTerm,
+    TermSum,
     Var,
     Zero,
     children,
@@ -40,14 +40,14 @@ from ..terms import (
 )
 from ..trampoline import Call, run
 from ..trees import counted
-from ..types import Arrow, Dual, Product, Type, resolved
-from .administrative import LEFT_OUT, LetSeries, lets
+from ..types import Arrow, DualType, Product, TermType, resolved
+from .administrative import LEFT_OUT, TermSeries, lets
 from .tuples import nested, nested_pattern, unnested
 
-Environment = dict[str, Term]
+Environment = dict[str, PullbackTerm]
 
 
-class MachineValue(Term):
+class MachineValue(PullbackTerm):
     """A value that is no plain term."""
 
     __slots__ = ()
@@ -59,11 +59,11 @@ class MachineValue(Term):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Closure(MachineValue):
+class MachineClosure(MachineValue):
     """An abstraction under an environment."""
 
     function: Lam
-    environment: Mapping[str, Term]
+    environment: Mapping[str, PullbackTerm]
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -71,9 +71,9 @@ class Chain(MachineValue):
     """A pullback of a value along a let series, taken apart from `start` on. `form` is its 1-form."""
 
     pattern: Pattern
-    series: LetSeries
-    environment: Mapping[str, Term]
-    form: Term
+    series: TermSeries
+    environment: Mapping[str, PullbackTerm]
+    form: PullbackTerm
     start: int = 0
 
 
@@ -81,16 +81,16 @@ class Chain(MachineValue):
 class Split(MachineValue):
     """The dual of a product: one of each part."""
 
-    first: Term
-    second: Term
+    first: PullbackTerm
+    second: PullbackTerm
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Evaluation(MachineValue):
     """The dual `(λh. h A)^ . T` of functions, or of duals."""
 
-    argument: Term
-    functional: Term
+    argument: PullbackTerm
+    functional: PullbackTerm
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -98,7 +98,7 @@ class Unread(MachineValue):
     """The dual `((Ω λx. L) . w) V` of a function V, which is read by applying it to tangents."""
 
     chain: Chain
-    point: Term
+    point: PullbackTerm
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -106,13 +106,13 @@ class Along(MachineValue):
     """The dual map `(λv. S)^ . T` for a T that is read by applying it to tangents."""
 
     pattern: Pattern
-    body: Term
-    environment: Mapping[str, Term]
-    functional: Term
+    body: PullbackTerm
+    environment: Mapping[str, PullbackTerm]
+    functional: PullbackTerm
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Deferred(Term):
+class Deferred(PullbackTerm):
     """The Jacobian of `λy. L`, or of L where `pattern` is None, along the tangents of its roots, which L depends on.
 
     It waits for the value of y: before, a function that y binds stands in the way. `names` are the free variables of L,
@@ -121,44 +121,44 @@ class Deferred(Term):
 
     parts = ("values", "tangents")
     pattern: Pattern | None
-    body: Term
+    body: PullbackTerm
     names: tuple[str, ...]
     roots: int
-    type: Type | None
+    type: TermType | None
     """The type of L."""
     symbolic: bool
-    values: Term
-    tangents: Term
+    values: PullbackTerm
+    tangents: PullbackTerm
     span: Span | None = field(default=None, kw_only=True)
 
     def __repr__(self) -> str:
         return repr(read_back(self))
 
-    def environment(self) -> dict[str, Term]:
+    def environment(self) -> dict[str, PullbackTerm]:
         """The values of what is free in L."""
         return dict(zip(self.names, unnested(self.values, len(self.names)), strict=True))
 
-    def tangent_of(self) -> dict[str, Term]:
+    def tangent_of(self) -> dict[str, PullbackTerm]:
         """The tangent of each root."""
         return dict(zip(self.names, unnested(self.tangents, self.roots), strict=False))
 
 
-class Activation(dict[str, Term]):
+class Activation(dict[str, PullbackTerm]):
     """The values of variables in one activation of a body, and the elementary terms that some were bound to."""
 
     __slots__ = ("definitions",)
 
-    def __init__(self, values: Mapping[str, Term] = (), definitions: Mapping[str, Term] = ()) -> None:  # type: ignore[assignment]  # nothing is an empty mapping, too
+    def __init__(self, values: Mapping[str, PullbackTerm] = (), definitions: Mapping[str, PullbackTerm] = ()) -> None:  # type: ignore[assignment]  # nothing is an empty mapping, too
         super().__init__(values)
-        self.definitions: dict[str, Term] = dict(definitions)
+        self.definitions: dict[str, PullbackTerm] = dict(definitions)
 
 
-def depends(of: Term, names: Mapping[str, object]) -> bool:
+def depends(of: PullbackTerm, names: Mapping[str, object]) -> bool:
     """Whether one of the names is free in a term; values have none of them."""
     match of:
         case Var(name):
             return name in names
-        case Lam() | DualMap() | Pullback() | App(Lam(), _):
+        case Lam() | DualMap() | FormPullback() | App(Lam(), _):
             return any(name in names for name in free_variables(of))
     todo = children(of)
     while todo:
@@ -174,7 +174,7 @@ def depends(of: Term, names: Mapping[str, object]) -> bool:
     return False
 
 
-def floats(value: Term) -> list[float] | None:
+def floats(value: PullbackTerm) -> list[float] | None:
     """The numbers of a value that is made of them; None where one is not known."""
     found: list[float] = []
     todo = [value]
@@ -192,14 +192,14 @@ def floats(value: Term) -> list[float] | None:
     return found
 
 
-def numbers(value: Term, width: int) -> list[float] | None:
+def numbers(value: PullbackTerm, width: int) -> list[float] | None:
     """The numbers of a value of R^n, which may be the term 0."""
     if isinstance(value, Zero):
         return [0.0] * width
     return floats(value)
 
 
-def dot(coefficients: Coefficients, value: Term) -> float | None:
+def dot(coefficients: Coefficients, value: PullbackTerm) -> float | None:
     """The value of a dual of R^n at a tangent, in which 0 may stand for any part; None where a number is not known."""
     total = 0.0
     todo = [(coefficients, value)]
@@ -217,7 +217,7 @@ def dot(coefficients: Coefficients, value: Term) -> float | None:
     return total
 
 
-def reals(value: Term, given: Primitive) -> list[float] | None:
+def reals(value: PullbackTerm, given: PrimitiveFunction) -> list[float] | None:
     """The numbers that a primitive is given: its tangents, and the point, each of which may be the term 0."""
     found: list[float] = []
     for index in range(given.order + 1):
@@ -234,7 +234,7 @@ def reals(value: Term, given: Primitive) -> list[float] | None:
     return found
 
 
-def halves(dual: Term) -> tuple[Term, Term] | None:
+def halves(dual: PullbackTerm) -> tuple[PullbackTerm, PullbackTerm] | None:
     """The duals of the two parts of a product."""
     match dual:
         case Covector((first, second)):
@@ -246,7 +246,7 @@ def halves(dual: Term) -> tuple[Term, Term] | None:
     return None
 
 
-def joined(first: Term, second: Term) -> Term:
+def joined(first: PullbackTerm, second: PullbackTerm) -> PullbackTerm:
     """The dual of a product that has these parts."""
     if isinstance(first, Covector) and isinstance(second, Covector):
         return Covector((first.coefficients, second.coefficients))
@@ -255,12 +255,12 @@ def joined(first: Term, second: Term) -> Term:
     return Split(first, second)
 
 
-def zeros_like(value: Term) -> Term:
+def zeros_like(value: PullbackTerm) -> PullbackTerm:
     """The zero dual of where a value lives: with coefficients, if it is made of numbers."""
     if floats(value) is None or isinstance(value, Zero):
         return ZERO
     done: list[Coefficients] = []
-    todo: list[Term | None] = [value]
+    todo: list[PullbackTerm | None] = [value]
     while todo:
         match todo.pop():
             case None:
@@ -278,7 +278,7 @@ def zeros_like(value: Term) -> Term:
 # -- as plain terms ----------------------------------------------------------------------------------------------------
 
 
-def read_back(of: Term, environment: Mapping[str, Term] | None = None) -> Term:
+def read_back(of: PullbackTerm, environment: Mapping[str, PullbackTerm] | None = None) -> PullbackTerm:
     """The plain term that a term under an environment stands for."""
     return run(_read(of, environment or {}, {}, Count()))
 
@@ -309,7 +309,12 @@ def is_abbreviated() -> bool:
     return _most.get() is not None
 
 
-def _read(of: Term, environment: Mapping[str, Term], seen: dict[int, tuple[Term, Term]], count: Count) -> Call[Term]:
+def _read(
+    of: PullbackTerm,
+    environment: Mapping[str, PullbackTerm],
+    seen: dict[int, tuple[PullbackTerm, PullbackTerm]],
+    count: Count,
+) -> Call[PullbackTerm]:
     """Environments hold values, which are closed but for names that no environment has; so nothing is captured."""
     count.parts = counted(count.parts)
     if count.most is not None and count.parts > count.most:
@@ -317,25 +322,25 @@ def _read(of: Term, environment: Mapping[str, Term], seen: dict[int, tuple[Term,
     found = seen.get(id(of)) if isinstance(of, MachineValue) else None
     if found is not None:
         return found[1]
-    made: Term
+    made: PullbackTerm
     match of:
         case Var(name):
             value = environment.get(name)
             if value is None:
                 return of
             made = yield _read(value, {}, seen, count)
-        case Closure(function, inner):
+        case MachineClosure(function, inner):
             made = yield _read(function, inner, seen, count)
         case Chain(pattern, series, inner, form, start):
             body = yield _read(series.term(start, count.most), _without(inner, pattern), seen, count)
-            made = Pullback(pattern, body, (yield _read(form, {}, seen, count)))
+            made = FormPullback(pattern, body, (yield _read(form, {}, seen, count)))
         case Split(first, second):
             name, other = "a", "b"
             parts = []
             for at, part in ((name, first), (other, second)):
                 if not isinstance(part, Zero):
                     parts.append(DualMap((name, other), Var(at), (yield _read(part, {}, seen, count))))
-            made = Sum(parts[0], parts[1]) if len(parts) == 2 else parts[0]
+            made = TermSum(parts[0], parts[1]) if len(parts) == 2 else parts[0]
         case Evaluation(argument, functional):
             given = yield _read(argument, {}, seen, count)
             taken = yield _read(functional, {}, seen, count)
@@ -352,7 +357,7 @@ def _read(of: Term, environment: Mapping[str, Term], seen: dict[int, tuple[Term,
             made = DualMap(pattern, body, (yield _read(functional, {}, seen, count)))
         case Deferred():
             made = yield _read(unreduced(of), environment, seen, count)
-        case Lam() | DualMap() | Pullback():
+        case Lam() | DualMap() | FormPullback():
             body = yield _read(of.body, _without(environment, of.pattern), seen, count)
             others = []
             for part in children(of)[1:]:
@@ -373,14 +378,14 @@ def _read(of: Term, environment: Mapping[str, Term], seen: dict[int, tuple[Term,
     return made
 
 
-def _without(environment: Mapping[str, Term], pattern: Pattern) -> Mapping[str, Term]:
+def _without(environment: Mapping[str, PullbackTerm], pattern: Pattern) -> Mapping[str, PullbackTerm]:
     if isinstance(pattern, str) and pattern not in environment:
         return environment
     bound = [name for name in variables_of(pattern) if name in environment]
     return {name: value for name, value in environment.items() if name not in bound} if bound else environment
 
 
-def unreduced(of: Deferred) -> Term:
+def unreduced(of: Deferred) -> PullbackTerm:
     """A deferred Jacobian as a term: a pullback, applied to the tangent; by the type of L.
 
     It is `((Ω λx. L) . (λ_. 1^)) V v` for a real L, and for a dual the functional that takes e to the same of `L e`.
@@ -400,37 +405,37 @@ def unreduced(of: Deferred) -> Term:
         taken.add(name)
         return name
 
-    def made(type: Type | None, inner: Term) -> Term:
+    def made(type: TermType | None, inner: PullbackTerm) -> PullbackTerm:
         match resolved(type) if type is not None else None:
             case Product(first, second):
                 return Pair(made(first, Proj(1, inner)), made(second, Proj(2, inner)))
             case Arrow(_, target):
                 name = fresh("e")
                 return Lam(name, made(target, App(inner, Var(name))))
-            case Dual():
+            case DualType():
                 name, dual = fresh("e"), fresh("d")
                 form = Lam("_", DualMap(dual, App(Var(dual), Var(name)), Covector(1.0)))
-                return DualMap(name, App(App(Pullback(body.pattern, inner, form), at), along), Covector(1.0))
-        return App(App(Pullback(body.pattern, inner, Lam("_", Covector(1.0))), at), along)
+                return DualMap(name, App(App(FormPullback(body.pattern, inner, form), at), along), Covector(1.0))
+        return App(App(FormPullback(body.pattern, inner, Lam("_", Covector(1.0))), at), along)
 
     whole = made(of.type, body.body)
     return whole if of.pattern is None else Lam(of.pattern, whole)
 
 
-def settled(of: Term, names: Collection[str]) -> Term:
+def settled(of: PullbackTerm, names: Collection[str]) -> PullbackTerm:
     """A term in which values that mention one of the names, which the term binds, are plain terms."""
     memo: dict[int, bool] = {}
 
-    def mentions(value: Term) -> Call[bool]:
+    def mentions(value: PullbackTerm) -> Call[bool]:
         known = memo.get(id(value))
         if known is not None:
             return known
         memo[id(value)] = False
-        inner: list[Term]
+        inner: list[PullbackTerm]
         match value:
             case Var(name):
                 inner, found = [], name in names
-            case Closure(function, environment):
+            case MachineClosure(function, environment):
                 inner = list(environment.values())
                 found = any(name in names and name not in environment for name in free_variables(function))
             case Chain(_, series, environment, form):
@@ -450,7 +455,7 @@ def settled(of: Term, names: Collection[str]) -> Term:
         memo[id(value)] = found
         return found
 
-    def walk(here: Term) -> Call[Term]:
+    def walk(here: PullbackTerm) -> Call[PullbackTerm]:
         if isinstance(here, MachineValue):
             return read_back(here) if (yield mentions(here)) else here
         if not here.parts:
@@ -463,10 +468,10 @@ def settled(of: Term, names: Collection[str]) -> Term:
     return run(walk(of))
 
 
-def closed(of: Term, environment: Mapping[str, Term]) -> Term:
+def closed(of: PullbackTerm, environment: Mapping[str, PullbackTerm]) -> PullbackTerm:
     """A term in which the values of an environment stand for its free variables; they stay values."""
 
-    def walk(here: Term, hidden: Mapping[str, Term]) -> Call[Term]:
+    def walk(here: PullbackTerm, hidden: Mapping[str, PullbackTerm]) -> Call[PullbackTerm]:
         if isinstance(here, Var):
             return hidden.get(here.name, here)
         if not here.parts:
@@ -487,6 +492,6 @@ def closed(of: Term, environment: Mapping[str, Term]) -> Term:
     return run(walk(of, needed)) if needed else of
 
 
-def residual_term(residual: list[tuple[str, Term]], value: Term) -> Term:
+def residual_term(residual: list[tuple[str, PullbackTerm]], value: PullbackTerm) -> PullbackTerm:
     """A value under the bindings that it needs."""
     return lets([(name, read_back(bound)) for name, bound in residual], read_back(value))
