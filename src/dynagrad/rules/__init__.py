@@ -1,7 +1,7 @@
 """The front end of the rule language: text -> syntax -> normal form -> checks. Facts and storage are not known here.
 
 - `syntax.py`: the syntax of programs; `parse.py` makes it from text, by the steps of `parsing/` (`parser_tables.py`
-  keeps lark's tables on disk), and `show.py` is the pretty-printer.
+  has the tables of the parser, which lark makes of the grammar), and `show.py` is the pretty-printer.
 - `normal.py`: the normal form of rules, which the planner reads; `normalise.py` rewrites syntax to it, and `unfold.py`
   unfolds transient predicates; `substitution.py` has variables, substitution and unification.
 - `check.py`: the checks of `checks/`, in order, with `integers.py` for constants out of range.

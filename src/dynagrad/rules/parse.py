@@ -1,16 +1,15 @@
 """The parser: `parse` for programs, `parse_item` for queries, `parse_term` for terms in files.
 
-Two steps, in `parsing/`: lark's parser of `grammar.lark` makes raw trees (`parsing/raw.py`), and when all statements
-are read, name resolution turns these into the syntax of `syntax.py` (`parsing/resolve.py`). Only syntax errors are
-raised here; `parsing/mistakes.py` writes their messages.
+Two steps, in `parsing/`: an LALR parser (`parsing/driver.py`) makes raw trees (`parsing/raw.py`), and when all
+statements are read, name resolution turns these into the syntax of `syntax.py` (`parsing/resolve.py`). Only syntax
+errors are raised here; `parsing/mistakes.py` writes their messages.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from lark.exceptions import UnexpectedInput
-
+from .parsing.driver import Misplaced
 from .parsing.mistakes import explain_mistake
 from .parsing.raw import raw_parser
 from .parsing.resolve import Resolver
@@ -56,6 +55,6 @@ def parse_term(text: str) -> Term:
 
 def _run(text: str, filename: str, start: str) -> Any:
     try:
-        return raw_parser().parse(text, start=start)
-    except UnexpectedInput as error:
-        raise explain_mistake(error, text, filename, start) from None
+        return raw_parser().parse(text, start)
+    except Misplaced as mistake:
+        raise explain_mistake(mistake, text, filename, start) from None

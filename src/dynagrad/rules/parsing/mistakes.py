@@ -7,12 +7,9 @@ from __future__ import annotations
 
 import re
 from difflib import get_close_matches
-from typing import Any
-
-from lark import Token
-from lark.exceptions import UnexpectedInput, UnexpectedToken
 
 from ...errors import Span, SyntaxError
+from .driver import END, Misplaced, Token
 
 _DECLARATIONS: tuple[str, ...] = (
     "semiring",
@@ -130,12 +127,10 @@ class BeforeError:
                 self.tokens = 0
 
 
-def explain_mistake(error: UnexpectedInput, text: str, filename: str, start: str) -> SyntaxError:
-    token = error.token if isinstance(error, UnexpectedToken) else None
-    at_end = token is not None and token.type == "$END"
-    position = len(text.rstrip()) if at_end else (error.pos_in_stream or 0)
-    parser: Any = error.interactive_parser
-    accepts: set[str] = parser.accepts()
+def explain_mistake(mistake: Misplaced, text: str, filename: str, start: str) -> SyntaxError:
+    token, accepts = mistake.token, mistake.accepted
+    at_end = token is not None and token.type == END
+    position = len(text.rstrip()) if at_end else mistake.position
     context = BeforeError(text, len(text) if at_end else position)
     if at_end:
         position = context.end

@@ -1,7 +1,7 @@
 """Raw parse trees, in which arguments and right sides look the same, and the semantic actions that build them.
 
-The parser is lark's (LALR), which does not recurse; each rule of `grammar.lark` has a method here. Variables, symbols,
-short integers and floats are final already.
+The parser (`driver.py`) does not recurse; each rule of `grammar.lark` has a method here. Variables, symbols, short
+integers and floats are final already.
 """
 
 from __future__ import annotations
@@ -12,16 +12,15 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-from lark import Lark, Token, Transformer
-
 from ...errors import Span
-from ..parser_tables import parser
+from ..parser_tables import tables
 from ..syntax import (
     Float,
     Integer,
     Symbol,
     Variable,
 )
+from .driver import Parser, Token
 
 
 class RawShape:
@@ -80,7 +79,7 @@ class RawStatement(RawShape):
 
 
 def span_of(token: Token) -> Span:
-    return Span(token.start_pos or 0, token.end_pos or 0, token.line or 1, token.column or 1)
+    return Span(token.start_pos, token.end_pos, token.line, token.column)
 
 
 def span_over(first: Span, last: Span) -> Span:
@@ -126,7 +125,7 @@ def _atom(text: str, span: Span) -> Any:
     return Symbol(text, span)
 
 
-class Builder(Transformer[Token, Any]):
+class Builder:
     """The parser's semantic actions, called at each reduction, bottom up; stateless, so threads share one."""
 
     def start(self, children: list[Any]) -> list[RawStatement]:
@@ -289,6 +288,6 @@ for _kind in _STATEMENTS:
 
 
 @lru_cache(maxsize=1)
-def raw_parser() -> Lark:
+def raw_parser() -> Parser:
     """The parser of programs, items and terms, built when first needed."""
-    return parser(Builder())
+    return Parser(tables(), Builder())

@@ -11,8 +11,6 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from lark import Token
-
 from ...errors import Span, SyntaxError
 from ..syntax import (
     COMPARISONS,
@@ -53,6 +51,7 @@ from ..syntax import (
     Variable,
     VariableValue,
 )
+from .driver import Token
 from .raw import (
     SPELLINGS,
     RawAnonymous,
