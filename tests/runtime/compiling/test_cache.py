@@ -137,7 +137,7 @@ class TestHits:
             fingerprint.fingerprint("a", tool, ("-O1",)),
         }
         names.add(fingerprint.fingerprint("a", toolchain.Compiler(tool.command, True, "another"), ("-O3",)))
-        monkeypatch.setattr(fingerprint, "_processor", lambda: "another")
+        monkeypatch.setattr(fingerprint, "_machine", lambda: "another")
         names.add(fingerprint.fingerprint("a", tool, ("-O3",)))
         monkeypatch.setattr(fingerprint, "_read_headers", lambda _: "another")
         names.add(fingerprint.fingerprint("a", tool, ("-O3",)))
@@ -379,7 +379,7 @@ class TestFolders:
         finally:
             os.umask(before)
         made = [tmp_path / "made" / "cache", *(tmp_path / "made" / "cache").rglob("*")]
-        assert {path.suffix for path in made} >= {".so", ".cpp", ".seal", ".rules", ".zig"}
+        assert {path.suffix for path in made} >= {".so", ".cpp", ".seal", ".rules", ".calls"}
         assert not [path for path in made if path.name != "locks" and path.stat().st_mode & 0o077]
 
     @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from ...plan.model import Plan
 from ...rules.semirings import SEMIRINGS
 
 _RUNTIME = "#define DYNAGRAD_RUNTIME\n#include <dynagrad/runtime.hpp>\n"
+_FACTS = "#define DYNAGRAD_RUNTIME_FACTS\n#include <dynagrad/looking.hpp>\n"
 _SOLVED = "#define DYNAGRAD_RUNTIME_SOLVED\n#include <dynagrad/solved.hpp>\n"
 
 
@@ -23,7 +24,7 @@ _NUMBERS = {"float": "Real", "count": "Count", "boolean": "Boolean", "expectatio
 
 def objects(plan: Plan, semiring: str, *, goes_back: bool) -> tuple[str, ...]:
     """The sources of the objects that the class of a plan is linked with."""
-    found = [_RUNTIME]
+    found = [_RUNTIME, _FACTS]
     if plan.semiring != "user" and SEMIRINGS[plan.semiring].source:  # its tables are those of plain numbers
         found.append(_known("FORWARD", _NUMBERS[SEMIRINGS[plan.semiring].shape]))
     if semiring in _FORWARD:

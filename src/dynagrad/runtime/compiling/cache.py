@@ -16,7 +16,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +56,7 @@ def build(
     tool = tool or toolchain.compiler()
     flags = toolchain.spelled(tool, flags)
     headers = Headers.now()
-    parts = _parts(tool, objects, flags, headers)
+    parts = _parts(tool, objects, flags, headers, prelude)
     more = toolchain.of_long(tool) if long else ()
     options = (*toolchain.flags(tool, optimise), *flags, *more, *([_LINKED] if parts else []))
     job = _Build(source, tool, options, headers, toolchain.SUFFIX, parts, prelude)
@@ -101,37 +101,47 @@ _LINKED = "-DDYNAGRAD_LINKED"
 
 
 def _parts(
-    tool: toolchain.Compiler, objects: Sequence[str], flags: Sequence[str], headers: Headers
+    tool: toolchain.Compiler, objects: Sequence[str], flags: Sequence[str], headers: Headers, prelude: str
 ) -> tuple[_Build, ...]:
     """The objects that a library is linked with; none where the compiler cannot link them.
 
-    They have one level of optimisation, whatever the library's, but its macros.
+    They have one level of optimisation, whatever the library's, but its macros; and its prelude, unless they define
+    macros of their own before they include anything.
     """
     if not toolchain.links(tool):
         return ()
     defined = [f for f in flags if f.startswith(("-D", "-fsanitize"))]
     options = toolchain.of_object((*toolchain.flags(tool, 3), _LINKED, *defined))
-    return tuple(_Build(source, tool, options, headers, ".o") for source in objects)
+    first = [("" if source.startswith("#define") else prelude) for source in objects]
+    return tuple(
+        _Build(source, tool, options, headers, ".o", prelude=header)
+        for source, header in zip(objects, first, strict=True)
+    )
 
 
 _HEADER = ".pch"
+_NOT_OF_HEADERS = ("-s", "-shared", "-c", "-ffunction-sections", "-fdata-sections", "-fno-slp-vectorize")
 
 
 def _header(job: _Build) -> _Build | None:
     """The precompiled header that a source includes first; None where there is none.
 
-    It depends on the options, except those for code generation and linking, and on the headers' place and times.
+    It depends on the options, except those for code generation and linking, and on the headers' place and times. What
+    has one is compiled with it from the first time on: it is made in less time than several sources take to read it.
     """
     if not job.prelude or not toolchain.links(job.tool):
         return None
-    mattering = (o for o in job.options if o not in ("-s", "-shared", "-fno-slp-vectorize"))
+    mattering = (o for o in job.options if o not in _NOT_OF_HEADERS)
     options = (*mattering, f"-DDYNAGRAD_PLACE={job.headers.place}")
     return _Build(job.prelude, job.tool, options, job.headers, _HEADER)
 
 
-def _call_with(home: Path, made: Path, job: _Build, header: _Build) -> None:
-    """Calls the compiler for a source and its header, whose seal is checked meanwhile: that is megabytes."""
-    objects, found = _paths(home, job.parts), home / (header.name + _HEADER)
+def _call_for(home: Path, made: Path, job: _Build) -> None:
+    """Calls the compiler for a job, with its header, whose seal is checked meanwhile: that is megabytes."""
+    header, objects = _header(job), _paths(home, job.parts)
+    if header is None:
+        return _call(home, made, job, job.source, job.options, objects)
+    found = home / (header.name + _HEADER)
     if not found.exists():
         found = _object(home, header)
     sound = False
@@ -162,12 +172,14 @@ def entry(home: Path, name: str, suffix: str = toolchain.SUFFIX) -> Path | None:
     return library if data is not None and given == sealed.seal(library.name, data) else None
 
 
+_LOCKS = {toolchain.SUFFIX: "", ".o": "object-", _HEADER: "header-"}
+
+
 def _compile(home: Path, job: _Build, progress: Callable[[str], None] | None) -> Path:
     """Makes the entry, unless another thread or process did so while this one waited."""
     sealed.make(home)
-    # Names with the same prefix share a lock, so that there are few. Libraries wait for objects, objects for nothing.
-    kind = "" if job.suffix == toolchain.SUFFIX else "object-"
-    with file_lock(home / "locks" / f"{kind}{job.name[:2]}"):
+    # Names with the same prefix share a lock, so that there are few. Libraries wait for objects, and these for headers.
+    with file_lock(home / "locks" / f"{_LOCKS[job.suffix]}{job.name[:2]}"):
         found = entry(home, job.name, job.suffix)
         if found is not None:
             return found
@@ -187,18 +199,14 @@ def _compile_in(home: Path, scratch: Path, job: _Build) -> Path:
             made.touch()  # so that it is not tried each time
         made.with_suffix(".cpp").write_text(job.source)
     elif all(entry(home, part.name, part.suffix) for part in job.parts):
-        header = _header(job)
-        if header is None:
-            _call(home, made, job, job.source, job.options, _paths(home, job.parts))
-        else:
-            _call_with(home, made, job, header)
+        _call_for(home, made, job)
     else:  # all in parallel, and linked at the end
         own, empty = scratch / "own" / made.with_suffix(".o").name, scratch / "empty" / f"empty{job.suffix}"
         with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
             others: list[Future[Any]] = [pool.submit(_object, home, part) for part in job.parts]
-            if job.tool.zig and not _calls(home, job.tool, job.options).exists():  # it makes what it links with
+            if archive_of(home, job.tool, job.options) is not None:  # zig makes what it links with
                 others.append(pool.submit(_call, home, empty, job, "", job.options))
-            _call(home, own, job, job.source, toolchain.of_object(job.options))
+            _call_for(home, own, replace(job, options=toolchain.unlinked(job.options), parts=()))
             for other in others:
                 other.result()
         _call(home, made, job, "", job.options, [own, *_paths(home, job.parts)])
@@ -233,14 +241,23 @@ def _call(
     """Calls the compiler for a source of a job; what is learned of zig is kept. `meanwhile` is called as it runs."""
     output.parent.mkdir(exist_ok=True)
     zig = output.parent / "zig"
-    archive = archive_of(home, job.tool, options) if job.suffix == toolchain.SUFFIX and "-c" not in options else None
-    calls = zig_calls.load(_calls(home, job.tool, options)) if job.tool.zig else None
+    object_ = "-c" in options
+    linker = () if object_ else toolchain.linker(job.tool, options)
+    place = _calls(home, job.tool, options if object_ else toolchain.unlinked(options))
+    calls = zig_calls.load(place) if job.tool.zig and source and (object_ or linker) else None
+    if source and linker and calls is None:  # zig says what it calls for an object
+        own = output.with_name("own.o")
+        _call(home, own, job, source, toolchain.unlinked(options), (), precompiled, meanwhile)
+        _call(home, output, job, "", options, [*objects, own])
+        os.replace(own.with_suffix(".cpp"), output.with_suffix(".cpp"))
+        return
+    archive = None if object_ else archive_of(home, job.tool, options)
     unpacked = frozenset[str]()
 
     def prepare() -> None:
         nonlocal unpacked
         if archive is not None:
-            unpacked = unpack(archive, zig) if calls is None else unpack(archive, output.parent, calls.files)
+            unpacked = unpack(archive, zig)
         if meanwhile is not None:
             meanwhile()
 
@@ -254,12 +271,13 @@ def _call(
         zig_cache=zig,
         meanwhile=prepare,
         calls=calls,
+        linker=linker,
         keep=home / "failed" / f"{job.name}.cpp",
     )
     if found is not None:
-        zig_calls.save(_calls(home, job.tool, options), found)
-        if archive is not None:
-            keep(archive, zig, unpacked, found.files)
+        zig_calls.save(place, found)
+    if archive is not None:
+        keep(archive, zig, unpacked)
 
 
 def _object(home: Path, job: _Build) -> Path:

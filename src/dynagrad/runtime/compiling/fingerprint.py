@@ -19,19 +19,19 @@ from dataclasses import dataclass
 
 from . import toolchain
 
-FORMAT = "4"
+FORMAT = "5"
 """The version of files in the cache: older ones are not found."""
 
 
 def fingerprint(source: str, tool: toolchain.Compiler, options: Sequence[str], headers: Headers | None = None) -> str:
     """The name of the library that `source` compiles to, with the headers as they are now, or were."""
     headers = headers or Headers.now()
-    return combined(FORMAT, tool.identity, repr(options), _processor(), _read_headers(headers.stats), source)
+    return combined(FORMAT, tool.identity, repr(options), _machine(), _read_headers(headers.stats), source)
 
 
 def machine_dependent(tool: toolchain.Compiler, options: Sequence[str]) -> str:
     """A hash of what a compiler's calls depend on, beside the files that it is given."""
-    return combined(FORMAT, tool.identity, repr(tool.command), repr(options), _processor())
+    return combined(FORMAT, tool.identity, repr(tool.command), repr(options), _machine())
 
 
 def combined(*parts: str) -> str:
@@ -96,9 +96,14 @@ def hash_of(paths: Sequence[str], folder: str) -> str:
 
 
 @functools.cache
-def _processor() -> str:
-    """The identity of this machine's processor: libraries are compiled for it (-march=native)."""
+def _machine() -> str:
+    """The identity of this machine: libraries are compiled for its processor (-march=native), and linked
+    with its C library.
+    """
     machine = f"{sys.platform} {platform.machine()} "
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError, ValueError):
+            machine += f"{os.confstr('CS_GNU_LIBC_VERSION')} "
     if sys.platform == "darwin":
         with contextlib.suppress(OSError, AttributeError):
             library, size = (ctypes.CDLL(ctypes.util.find_library("c")), ctypes.c_size_t(256))

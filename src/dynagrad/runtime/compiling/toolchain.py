@@ -23,7 +23,7 @@ from pathlib import Path
 
 from ...errors import CompileError, warn
 from ..disk import sealed
-from . import child, zig_calls
+from . import child, linking, zig_calls
 from .zig_calls import Calls
 
 INCLUDE = Path(__file__).parent.parent / "include"
@@ -184,7 +184,7 @@ def flags(tool: Compiler, optimise: int = 3) -> tuple[str, ...]:
     zig: tuple[str, ...] = (f"-O{level}", "-Xclang", f"-O{optimise}", *few, "-fno-sanitize=undefined", "-nostdlib++")
     if sys.platform == "linux":
         zig += ("-rtlib=none", "-include", "dynagrad/builtins.hpp", *_target())
-    return (*zig, "-ferror-limit=20", *_COMMON)
+    return (*zig, "-ferror-limit=20", "-fno-ident", *_COMMON)
 
 
 @functools.cache
@@ -238,15 +238,25 @@ def of_long(tool: Compiler) -> tuple[str, ...]:
 
 
 def of_object(options: Sequence[str]) -> tuple[str, ...]:
-    """The flags for an object that is linked later, from those for a library.
+    """The flags for an object that several libraries share, from those for a library.
 
     A linker drops the sections of what is not used.
 
     >>> of_object(["-O2", "-s", "-shared", "-fPIC"])
-    ('-O2', '-fPIC', '-ffunction-sections', '-fdata-sections', '-c')
+    ('-O2', '-fPIC', '-c', '-ffunction-sections', '-fdata-sections')
     """
-    sections = "-ffunction-sections", "-fdata-sections"
-    return (*(o for o in options if o not in ("-s", "-shared")), *sections, "-c")
+    return (*unlinked(options), "-ffunction-sections", "-fdata-sections")
+
+
+def unlinked(options: Sequence[str]) -> tuple[str, ...]:
+    """The flags for an object that is linked later, from those for a library."""
+    return (*(o for o in options if o not in ("-s", "-shared")), "-c")
+
+
+def linker(tool: Compiler, options: Sequence[str]) -> tuple[str, ...]:
+    """The command that links objects, named after it, to a library with such flags; none where the compiler does so."""
+    known = tool.zig and "-target" in options and not any(option.startswith("-fsanitize=") for option in options)
+    return linking.linker(tool.command) if known else ()
 
 
 def compile_source(
@@ -261,16 +271,17 @@ def compile_source(
     zig_cache: Path | None = None,
     meanwhile: Callable[[], object] | None = None,
     calls: Calls | None = None,
+    linker: Sequence[str] = (),
     keep: Path | None = None,
 ) -> Calls | None:
     """Compiles `source` to the shared library `output`. Raises `CompileError`.
 
     The source is written beside the library; `precompiled` is a header that it includes first, from `precompile`.
-    `options` replaces the flags, those `of_object` for an object. `objects`
-    are linked to it. What zig remembers from one call to the next (the stubs of libc, 2 MB) goes to `zig_cache`, where
-    it is when `meanwhile` has been called: before zig or a linker, and while a compiler runs. If zig is not needed, as
-    it is known what it `calls`, that is called; what it called is returned otherwise. A source that does not compile is
-    copied to `keep`.
+    `options` replaces the flags, those of `unlinked` for an object. `objects` are linked to it, all that there is where
+    the source is empty. What zig remembers from one call to the next (the stubs of libc, 2 MB) goes to `zig_cache`,
+    where it is when `meanwhile` has been called: before zig, and while another program runs. If zig is not needed, as
+    it is known what it `calls` and how to link (`linker`), that is called; what zig called is returned otherwise. A
+    source that does not compile is copied to `keep`.
     """
     tool = tool or compiler()
     scratch = output.parent
@@ -286,8 +297,8 @@ def compile_source(
     if precompiled is not None:
         _linked(precompiled, scratch / "prelude.pch")
     header = "" if precompiled is None else "prelude.pch"
-    if calls is not None:
-        if _call(calls, headers, text, parts, output, header, meanwhile):
+    if calls is not None or (linker and not source):
+        if _call(calls, linker, headers, text, parts, output, header, meanwhile):
             return None
     elif meanwhile is not None:
         meanwhile()
@@ -298,18 +309,19 @@ def compile_source(
         quicker = [*command[:before], "-include-pch", "prelude.pch", *command[before:]]
         status, said = _run(quicker, scratch, zig_cache)
         if status == 0 and output.exists():
-            return zig_calls.learned(said, tool.command[0], text.name, output.name, headers)
+            return zig_calls.learned(said, tool.command[0], text.name, headers)
         # a precompiled header that fails (other system headers?) is no error of the source
     status, said = _run(command, scratch, zig_cache)
     if status != 0 or not output.exists():
         if _FULL.search(said):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(scratch))
         raise CompileError(_message(status, zig_calls.told(said)[1], command, text, keep))
-    return zig_calls.learned(said, tool.command[0], text.name, output.name, headers)
+    return zig_calls.learned(said, tool.command[0], text.name, headers)
 
 
 def _call(
-    calls: Calls,
+    calls: Calls | None,
+    linker: Sequence[str],
     headers: str,
     text: Path,
     parts: Sequence[str],
@@ -318,16 +330,14 @@ def _call(
     meanwhile: Callable[[], object] | None,
 ) -> bool:
     """Compiles and links by the programs that zig calls; returns whether that succeeded."""
-    if not text.stat().st_size:
-        if meanwhile is not None:
-            meanwhile()
-        status, _ = _run(calls.links(parts, output.name), output.parent, None)
-    elif not calls.lld:
+    links = [*linker, "-o", output.name, *parts]
+    if calls is None:
+        status, _ = _run(links, output.parent, None, meanwhile=meanwhile)
+    elif not linker:
         compiles = calls.compiles(headers, text.name, output.name, precompiled)
         status, _ = _run(compiles, output.parent, None, meanwhile=meanwhile)
     else:
-        compiles = calls.compiles(headers, text.name, zig_calls.STDOUT, precompiled)
-        links = calls.links([*parts, zig_calls.STDIN], output.name)
+        compiles, links = calls.compiles(headers, text.name, "-", precompiled), [*links, linking.STDIN]
         status, _ = _run(compiles, output.parent, None, then=links, meanwhile=meanwhile)
     return status == 0 and output.exists()
 

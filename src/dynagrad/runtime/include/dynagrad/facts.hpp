@@ -22,7 +22,7 @@ struct Patience {
 inline constinit thread_local const Patience* patience = nullptr;  // null where nobody would end it
 
 // Ends the guarded call where patience does.
-DYNAGRAD_ONCE void heed_now() {
+DYNAGRAD_ONCE_FACTS void heed_now() {
   if (!patience) return;
   const Patience* const waits = patience;
   patience = nullptr;  // not that of what the handler of a signal loads
@@ -37,7 +37,7 @@ inline void heed(int64_t row) {
 }
 
 // Stable sort of `order` by the numbers column[order[i]], radix 2^11 on what the range needs.
-DYNAGRAD_ONCE void sort_by(const int32_t* column, Array<uint32_t>& order, Array<uint32_t>& spare, int32_t low, int64_t count) {
+DYNAGRAD_ONCE_FACTS void sort_by(const int32_t* column, Array<uint32_t>& order, Array<uint32_t>& spare, int32_t low, int64_t count) {
   const int64_t n = order.size;
   spare.resize(n, 0);
   for (int shift = 0; (count - 1) >> shift > 0; shift += 11) {
@@ -68,17 +68,17 @@ struct Groups {
   bool full = false;           // every cell of the key's ranges has one row, in order: row number = linear key
 
   // The arrays of a key's columns come behind it, as in `Grouping`.
-  DYNAGRAD_ONCE Groups(Account* a, int n)
+  DYNAGRAD_ONCE_FACTS Groups(Account* a, int n)
       : width(n), lows((int32_t*)((int64_t*)(this + 1) + 2 * places(n))), extents((int64_t*)(this + 1)),
         strides((int64_t*)(this + 1) + places(n)), start(a), rows(a), keys(a), slots(a) {}
-  DYNAGRAD_ONCE ~Groups() {}
+  DYNAGRAD_ONCE_FACTS ~Groups() {}
   static constexpr int places(int n) { return n ? n : 1; }
   static constexpr int64_t bytes(int n) {
     return (int64_t)sizeof(Groups) + 16 * places(n) + (4 * places(n) + 7) / 8 * 8;
   }
 
   // `key` has the columns, of n numbers each; rows whose `keep` is zero are left out (keep may be null).
-  DYNAGRAD_ONCE void build(const int32_t* const* key, const uint8_t* keep, int64_t n) {
+  DYNAGRAD_ONCE_FACTS void build(const int32_t* const* key, const uint8_t* keep, int64_t n) {
     rows.clear();
     rows.reserve(n);
     for (int64_t i = 0; i < n; i++)
@@ -108,7 +108,7 @@ struct Groups {
     if (dense) build_dense(key, m);
     else build_hashed(key, m);
   }
-  DYNAGRAD_ONCE void build_dense(const int32_t* const* key, int64_t m) {
+  DYNAGRAD_ONCE_FACTS void build_dense(const int32_t* const* key, int64_t m) {
     int64_t step = 1;
     for (int k = width - 1; k >= 0; k--) strides[k] = step, step *= extents[k];
     start.zeros(step + 1);
@@ -122,7 +122,7 @@ struct Groups {
     full = identity && step == m;
     for (int64_t c = 0; full && c < step; c++) full = start[c] == c;
   }
-  DYNAGRAD_ONCE void build_hashed(const int32_t* const* key, int64_t m) {
+  DYNAGRAD_ONCE_FACTS void build_hashed(const int32_t* const* key, int64_t m) {
     int64_t count = 0;
     for (int64_t i = 0; i < m; i++) {
       heed(i);
@@ -150,7 +150,7 @@ struct Groups {
     return identity && s.begin < s.end && free[s.end - 1] - (int64_t)free[s.begin] == s.end - s.begin - 1;
   }
   // The group of a key.
-  DYNAGRAD_ONCE Stretch at(const int32_t* args) const {
+  DYNAGRAD_ONCE_FACTS Stretch at(const int32_t* args) const {
     if (!dense) return hashed(args, width);
     int64_t c = 0;
     for (int k = 0; k < width; k++) {
@@ -172,11 +172,11 @@ struct Groups {
     return {0, 0};
   }
 };
-#if defined(DYNAGRAD_LINKED) || defined(DYNAGRAD_RUNTIME)
-DYNAGRAD_KNOWN Groups::Stretch Groups::at_hashed<1>(const int32_t*) const;
-DYNAGRAD_KNOWN Groups::Stretch Groups::at_hashed<2>(const int32_t*) const;
-DYNAGRAD_KNOWN Groups::Stretch Groups::at_hashed<3>(const int32_t*) const;
-DYNAGRAD_KNOWN Groups::Stretch Groups::at_hashed<4>(const int32_t*) const;
+#if defined(DYNAGRAD_LINKED)
+DYNAGRAD_KNOWN_FACTS Groups::Stretch Groups::at_hashed<1>(const int32_t*) const;
+DYNAGRAD_KNOWN_FACTS Groups::Stretch Groups::at_hashed<2>(const int32_t*) const;
+DYNAGRAD_KNOWN_FACTS Groups::Stretch Groups::at_hashed<3>(const int32_t*) const;
+DYNAGRAD_KNOWN_FACTS Groups::Stretch Groups::at_hashed<4>(const int32_t*) const;
 #endif
 
 // The same for keys of K columns.
@@ -276,13 +276,13 @@ struct FactTable {
   bool in_order = false;       // rows are the given ones, as they came
   Array<uint32_t> row_of{&account};  // given row -> row
 
-  DYNAGRAD_ONCE explicit FactTable(const FactsPlan& p)
+  DYNAGRAD_ONCE_FACTS explicit FactTable(const FactsPlan& p)
       : plan(p), arity(p.arity), columns((Array<int32_t>*)(this + 1)), points((Groups*)(columns + places(p.arity))) {
     for (int k = 0; k < places(arity); k++) new (columns + k, Here{}) Array<int32_t>(&account);
     for (int g = 0; g <= plan.count; g++) new (grouping(g), Here{}) Groups(&account, key_width(g));
   }
   FactTable(const FactTable&) = delete;
-  DYNAGRAD_ONCE ~FactTable() {
+  DYNAGRAD_ONCE_FACTS ~FactTable() {
     for (int g = 0; g <= plan.count; g++) grouping(g)->~Groups();
     for (int k = 0; k < places(arity); k++) columns[k].release();
   }
@@ -295,7 +295,7 @@ struct FactTable {
     return (Groups*)at;
   }
 
-  DYNAGRAD_ONCE void load(const int32_t* const* from, int64_t n) {
+  DYNAGRAD_ONCE_FACTS void load(const int32_t* const* from, int64_t n) {
     given = n;
     Array<uint32_t> order, spare;
     order.reserve(n);
@@ -330,18 +330,18 @@ struct FactTable {
     points->build(keys.data, nullptr, rows);
   }
   // Groups rows by columns of theirs.
-  DYNAGRAD_ONCE void group(Groups& groups, const int32_t* by) {
+  DYNAGRAD_ONCE_FACTS void group(Groups& groups, const int32_t* by) {
     Array<const int32_t*> keys;
     for (int k = 0; k < groups.width; k++) keys.push(columns[by[k]].data);
     groups.build(keys.data, nullptr, rows);
   }
   // The row of a fact, or -1.
-  DYNAGRAD_ONCE int64_t row(const int32_t* arguments) const {
+  DYNAGRAD_ONCE_FACTS int64_t row(const int32_t* arguments) const {
     const auto s = points->at(arguments);
     return s.begin < s.end ? (points->identity ? s.begin : (int64_t)points->rows[s.begin]) : -1;
   }
   // The log of each row's weight, to the last digit also where that is near zero. A number is `width` words.
-  DYNAGRAD_ONCE void keep_logs(Array<double>& logs, const uint64_t* words, int width) const {
+  DYNAGRAD_ONCE_FACTS void keep_logs(Array<double>& logs, const uint64_t* words, int width) const {
     logs.filled(rows, -INFINITY);
     for (int64_t g = 0; g < given; g++) {
       double a = words ? as_double(words[g * width]) : 0, b = logs[row_of[g]];
@@ -352,7 +352,7 @@ struct FactTable {
 };
 
 // A table without rows. Null where there is no room for it.
-DYNAGRAD_ONCE FactTable* new_facts(const FactsPlan& plan, Failure& failure) {
+DYNAGRAD_ONCE_FACTS FactTable* new_facts(const FactsPlan& plan, Failure& failure) {
   int64_t bytes = (int64_t)sizeof(FactTable) + (int64_t)sizeof(Array<int32_t>) * FactTable::places(plan.arity);
   bytes += Groups::bytes(plan.arity);
   for (int g = 0; g < plan.count; g++) bytes += Groups::bytes(plan.groupings[g].width);
@@ -360,9 +360,12 @@ DYNAGRAD_ONCE FactTable* new_facts(const FactsPlan& plan, Failure& failure) {
   failure = place ? none : exhausted;
   return place ? new (place, Here{}) FactTable(plan) : nullptr;
 }
+#if defined(DYNAGRAD_LINKED)
+DYNAGRAD_KNOWN_FACTS void dispose(FactTable*);
+#endif
 
 // Fills a table that is new, in the world that its codes come from.
-DYNAGRAD_ONCE void load(FactTable* facts, World* world, const int32_t* const* columns, int64_t rows) {
+DYNAGRAD_ONCE_FACTS void load(FactTable* facts, World* world, const int32_t* const* columns, int64_t rows) {
   facts->load(columns, rows);
   for (int g = 0; g < facts->plan.count; g++)
     if (const int32_t* by = facts->plan.groupings[g].columns) facts->group(*facts->grouping(g + 1), by);

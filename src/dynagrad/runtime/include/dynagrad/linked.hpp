@@ -6,34 +6,43 @@
 //
 // DYNAGRAD_ONCE marks what is in the object of `runtime.hpp`, which every program is linked with, or in that of
 // `graphs/runtime.hpp`, which every compiled graph is linked with: functions that are no templates, and members of
-// templates that `runtime.hpp` instantiates, with DYNAGRAD_KNOWN before each instance. Templates over semirings are in
-// `known.hpp`, an object for each semiring. DYNAGRAD_ONCE_SOLVED marks what is in that of `solved.hpp`, for programs that
-// solve components. In a program such functions have no code: they are known to be elsewhere (gnu_inline) and are copied
-// nowhere (noinline). A header that is written for C++ programs is linked with nothing, and has them all.
+// templates that `runtime.hpp` instantiates, with DYNAGRAD_KNOWN before each instance. DYNAGRAD_ONCE_FACTS and
+// DYNAGRAD_KNOWN_FACTS do so for the object of `looking.hpp`, of tables and facts: two objects are compiled at once.
+// Templates over semirings are in `known.hpp`, an object for each semiring. DYNAGRAD_ONCE_SOLVED marks what is in that of
+// `solved.hpp`, for programs that solve components. In a program such functions have no code: they are known to be
+// elsewhere (gnu_inline) and are copied nowhere (noinline). A header that is written for C++ programs is linked with
+// nothing, and has them all.
 #pragma once
 
-#if defined(DYNAGRAD_RUNTIME)  // the runtime itself: whole, whoever calls it
-#define DYNAGRAD_ONCE __attribute__((noinline, used)) inline
-#elif defined(DYNAGRAD_LINKED)  // a program that the runtime is linked to: known by name
+#define DYNAGRAD_HERE __attribute__((noinline, used)) inline  // whole, whoever calls it
+#if defined(DYNAGRAD_LINKED)  // a program that such an object is linked to: known by name
 #pragma clang diagnostic ignored "-Wgnu-inline-cpp-without-extern"
-#define DYNAGRAD_ONCE __attribute__((noinline, gnu_inline)) inline
+#define DYNAGRAD_ELSEWHERE __attribute__((noinline, gnu_inline)) inline
 #else
-#define DYNAGRAD_ONCE __attribute__((noinline)) inline
+#define DYNAGRAD_ELSEWHERE __attribute__((noinline)) inline
+#endif
+
+// KNOWN stands before an instance of a template that is compiled once.
+#if defined(DYNAGRAD_RUNTIME)
+#define DYNAGRAD_ONCE DYNAGRAD_HERE
+#define DYNAGRAD_KNOWN template
+#else
+#define DYNAGRAD_ONCE DYNAGRAD_ELSEWHERE
+#define DYNAGRAD_KNOWN extern template
+#endif
+
+#if defined(DYNAGRAD_RUNTIME_FACTS)
+#define DYNAGRAD_ONCE_FACTS DYNAGRAD_HERE
+#define DYNAGRAD_KNOWN_FACTS template
+#else
+#define DYNAGRAD_ONCE_FACTS DYNAGRAD_ELSEWHERE
+#define DYNAGRAD_KNOWN_FACTS extern template
 #endif
 
 #if defined(DYNAGRAD_RUNTIME_SOLVED)
-#define DYNAGRAD_ONCE_SOLVED __attribute__((noinline, used)) inline
-#elif defined(DYNAGRAD_LINKED)
-#define DYNAGRAD_ONCE_SOLVED __attribute__((noinline, gnu_inline)) inline
+#define DYNAGRAD_ONCE_SOLVED DYNAGRAD_HERE
 #else
-#define DYNAGRAD_ONCE_SOLVED __attribute__((noinline)) inline
-#endif
-
-// Before an instance of a template that is compiled once.
-#if defined(DYNAGRAD_RUNTIME)
-#define DYNAGRAD_KNOWN template
-#else
-#define DYNAGRAD_KNOWN extern template
+#define DYNAGRAD_ONCE_SOLVED DYNAGRAD_ELSEWHERE
 #endif
 
 // What is worth its code wherever it is called: also small functions, which are then not optimised by themselves first.

@@ -20,11 +20,11 @@ struct Looking {
   const ValueReader* reader = nullptr;
 
   // The row of a fact, or the cell of an item in the chart; -1 where there is none.
-  DYNAGRAD_ONCE int64_t place(int64_t table, const int32_t* a) const {
+  DYNAGRAD_ONCE_FACTS int64_t place(int64_t table, const int32_t* a) const {
     const TableView& t = views[table];
     return t.items ? find_item(*t.items, t.order, a) : t.facts ? t.facts->table->row(a) : -1;
   }
-  DYNAGRAD_ONCE int64_t get(int64_t table, const int32_t* a, uint64_t* words) const {
+  DYNAGRAD_ONCE_FACTS int64_t get(int64_t table, const int32_t* a, uint64_t* words) const {
     const TableView& t = views[table];
     const int64_t at = place(table, a);
     if (at < 0) return 0;
@@ -33,19 +33,19 @@ struct Looking {
     return 1;
   }
   // As it was given.
-  DYNAGRAD_ONCE int64_t fact(int64_t table, const int32_t* a, uint64_t* words) const {
+  DYNAGRAD_ONCE_FACTS int64_t fact(int64_t table, const int32_t* a, uint64_t* words) const {
     const TableView& t = views[table];
     const int64_t at = t.facts ? t.facts->table->row(a) : -1;
     if (at >= 0) reader->write_row(t.view, at, words);
     return at >= 0;
   }
-  DYNAGRAD_ONCE void arguments(int64_t table, int64_t at, int32_t* out) const {
+  DYNAGRAD_ONCE_FACTS void arguments(int64_t table, int64_t at, int32_t* out) const {
     const TableView& t = views[table];
     if (t.items) return arguments_of(*t.items, t.order, at, out);
     for (int k = 0; k < t.width; k++) out[k] = t.facts->table->columns[k].data[at];
   }
   // All of a table, `room` at most: arguments row by row, and values. Returns how many there are.
-  DYNAGRAD_ONCE int64_t items(int64_t table, int32_t* arguments, uint64_t* words, int64_t room) const {
+  DYNAGRAD_ONCE_FACTS int64_t items(int64_t table, int32_t* arguments, uint64_t* words, int64_t room) const {
     const TableView& t = views[table];
     if (!t.items) {
       const int64_t rows = t.facts ? t.facts->rows() : 0;
@@ -65,7 +65,7 @@ struct Looking {
     return count;
   }
   // The items with an update that was not propagated: arguments and the update.
-  DYNAGRAD_ONCE int64_t waiting(int64_t table, int32_t* arguments, uint64_t* words, int64_t room) const {
+  DYNAGRAD_ONCE_FACTS int64_t waiting(int64_t table, int32_t* arguments, uint64_t* words, int64_t room) const {
     const TableView& t = views[table];
     const int64_t bound = t.items ? bound_of(*t.items) : 0;
     int64_t count = 0;

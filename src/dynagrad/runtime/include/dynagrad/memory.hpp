@@ -251,7 +251,7 @@ T* create(Failure& failure, A... arguments) {
   return (T*)create(failure, sizeof(T), open, [](void* place) { ((T*)place)->~T(); });
 }
 template <class T>
-void dispose(T* object) {
+__attribute__((noinline)) void dispose(T* object) {
   if (!object) return;
   object->~T();
   discard((void*)object);

@@ -20,8 +20,8 @@ struct Table {
   Bits seen, popped;
   Array<uint32_t> place;       // in the agenda, where that needs one
 
-  DYNAGRAD_ONCE Table(Account* a, bool d, int n) : dense(d), width(n), seen(a), popped(a), place(a) {}
-  DYNAGRAD_ONCE ~Table() {}
+  DYNAGRAD_ONCE_FACTS Table(Account* a, bool d, int n) : dense(d), width(n), seen(a), popped(a), place(a) {}
+  DYNAGRAD_ONCE_FACTS ~Table() {}
 };
 
 struct DenseTable : Table {
@@ -31,7 +31,7 @@ struct DenseTable : Table {
 
   DenseTable(Account* a, int n, Range* r, int64_t* s) : Table(a, true, n), ranges(r), strides(s) {}
 
-  DYNAGRAD_ONCE void lay_out(const Range* domains, const Extent* extents, bool places) {
+  DYNAGRAD_ONCE_FACTS void lay_out(const Range* domains, const Extent* extents, bool places) {
     int64_t step = 1;
     for (int i = width - 1; i >= 0; i--) {
       ranges[i] = extents[i].of(domains);
@@ -140,7 +140,7 @@ struct HashedTable : Table {
 
   HashedTable(Account* a, int n) : Table(a, false, n), keys(a), slots(a) {}
 
-  DYNAGRAD_ONCE void clear(bool with_updates, bool with_places) {
+  DYNAGRAD_ONCE_FACTS void clear(bool with_updates, bool with_places) {
     updates = with_updates, places = with_places;
     keys.clear(), place.clear();
     items = cells = room = 0;
@@ -149,7 +149,7 @@ struct HashedTable : Table {
     seen.zeros(64);
     popped.zeros(64);
   }
-  DYNAGRAD_ONCE void grow() {
+  DYNAGRAD_ONCE_FACTS void grow() {
     const uint64_t wider = mask * 2 + 1;
     slots.zeros_safely((int64_t)wider + 1);
     mask = wider;
@@ -161,7 +161,7 @@ struct HashedTable : Table {
   }
   // Room for one more item, and the slot of that, where there is room for its values, `most` of them. What there is is
   // read also where there was none.
-  DYNAGRAD_ONCE uint64_t widen(const int32_t* args, int64_t most) {
+  DYNAGRAD_ONCE_FACTS uint64_t widen(const int32_t* args, int64_t most) {
     const int64_t n = cells + 1;
     keys.reserve(n * width);
     if (places) place.reserve(n);
@@ -251,7 +251,7 @@ struct Hashed : HashedOf<typename S::Value> {
 // Tables as they are looked at from outside: `order` says which argument is stored at each place of a dense one.
 
 // The cell of an item in the chart, or -1.
-DYNAGRAD_ONCE int64_t find_item(const Table& table, const int32_t* order, const int32_t* args) {
+DYNAGRAD_ONCE_FACTS int64_t find_item(const Table& table, const int32_t* order, const int32_t* args) {
   const int n = table.width;
   if (table.dense) {
     const auto& t = static_cast<const DenseTable&>(table);
@@ -272,7 +272,7 @@ DYNAGRAD_ONCE int64_t find_item(const Table& table, const int32_t* order, const 
   }
   return -1;
 }
-DYNAGRAD_ONCE void arguments_of(const Table& table, const int32_t* order, int64_t cell, int32_t* out) {
+DYNAGRAD_ONCE_FACTS void arguments_of(const Table& table, const int32_t* order, int64_t cell, int32_t* out) {
   const int n = table.width;
   if (!table.dense) {
     memcpy(out, static_cast<const HashedTable&>(table).keys.data + cell * n, n * sizeof(int32_t));
@@ -302,17 +302,17 @@ struct IndexTable {
   uint64_t mask = 0;
   int64_t known = 0;           // keys
 
-  DYNAGRAD_ONCE IndexTable(Account* a, int n) : width(n), keys(a), slots(a), first(a), count(a), entries(a) {}
-  DYNAGRAD_ONCE ~IndexTable() {}
+  DYNAGRAD_ONCE_FACTS IndexTable(Account* a, int n) : width(n), keys(a), slots(a), first(a), count(a), entries(a) {}
+  DYNAGRAD_ONCE_FACTS ~IndexTable() {}
 
-  DYNAGRAD_ONCE void open() {
+  DYNAGRAD_ONCE_FACTS void open() {
     known = 0;
     keys.clear(), first.clear(), count.clear(), entries.clear();
     slots.zeros(16);
     mask = 15;
   }
   // A new key, and its number.
-  DYNAGRAD_ONCE int64_t enter(const int32_t* args) {
+  DYNAGRAD_ONCE_FACTS int64_t enter(const int32_t* args) {
     const int64_t k = known++;
     for (int i = 0; i < width; i++) keys.push(args[i]);
     first.push(0);
