@@ -17,7 +17,8 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from ..errors import ProgramWarning, Span, warn
-from ..runtime.compiling.fingerprint import combined, files_in, hash_of
+from ..runtime.compiling.fingerprint import combined
+from ..runtime.disk.contents import files_in, hash_of, stats_of
 from ..runtime.disk.records import recall, remember
 from . import check, normal, parse, syntax
 from .normal import Rules
@@ -54,7 +55,7 @@ def _front_end() -> str:
     """A hash of the front end's source: older entries are not found after a change of it."""
     here, package = os.path.dirname(__file__), os.path.dirname(os.path.dirname(__file__))
     # of contents: where files are installed, their times may all be the same
-    digest = hash_of([*files_in(here), os.path.join(package, "errors.py")], package)
+    digest = hash_of(stats_of([*files_in(here), os.path.join(package, "errors.py")]), package)
     return f"{sys.version_info[:2]} {digest}"
 
 

@@ -17,6 +17,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ..disk.contents import Stat, files_in, hash_of, stats_of
 from . import toolchain
 
 FORMAT = "5"
@@ -52,16 +53,12 @@ def combined(*parts: str) -> str:
 class Headers:
     """The runtime headers at some moment: their paths, times and sizes."""
 
-    stats: tuple[tuple[str, int, int], ...]
+    stats: tuple[Stat, ...]
 
     @classmethod
     def now(cls) -> Headers:
         """The headers as they are now."""
-        stats = []
-        for path in files_in(os.path.join(toolchain.INCLUDE, "dynagrad")):
-            stat = os.stat(path)
-            stats.append((path, stat.st_mtime_ns, stat.st_size))
-        return cls(tuple(stats))
+        return cls(stats_of(files_in(os.path.join(toolchain.INCLUDE, "dynagrad"))))
 
     @property
     def place(self) -> str:
@@ -70,29 +67,9 @@ class Headers:
 
 
 @functools.lru_cache(maxsize=4)
-def _read_headers(stats: tuple[tuple[str, int, int], ...]) -> str:
+def _read_headers(stats: tuple[Stat, ...]) -> str:
     """The hash of these headers, read again only when a time or a size has changed."""
-    return hash_of([path for path, _, _ in stats], str(toolchain.INCLUDE))
-
-
-def files_in(folder: str) -> list[str]:
-    """The paths of the files in a folder and in those below it, sorted, without what Python compiled."""
-    found = []
-    for home, folders, names in os.walk(folder):
-        folders[:] = [name for name in folders if name != "__pycache__"]
-        found += [os.path.join(home, name) for name in names]
-    return sorted(found)
-
-
-def hash_of(paths: Sequence[str], folder: str) -> str:
-    """The hash of some files: of their paths below a folder, and of what they contain."""
-    digest = hashlib.sha256()
-    for path in paths:
-        with open(path, "rb", buffering=0) as file:
-            data = file.read()
-        digest.update(f"{path[len(folder) :]}:{len(data)}:".encode())
-        digest.update(data)
-    return digest.hexdigest()
+    return hash_of(stats, str(toolchain.INCLUDE))
 
 
 @functools.cache

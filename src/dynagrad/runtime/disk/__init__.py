@@ -1,5 +1,5 @@
 """Files that several processes share.
 
 `sealed.py`: files that are intact and not another user's; `folder.py`: the cache folder; `file_lock.py`: locks between
-processes; `records.py`: small records by name.
+processes; `records.py`: small records by name; `contents.py`: hashes of files that did not change.
 """
