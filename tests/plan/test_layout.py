@@ -10,7 +10,7 @@ import pytest
 import dynagrad as dg
 from dynagrad.charts.chart import run_of
 from dynagrad.plan import planner
-from dynagrad.plan.layout import cells, extents
+from dynagrad.plan.layout import SMALL, Occupancy, cells, dense_tables, extents, still_dense
 from dynagrad.plan.model import DomainSummary, Extent, FactSummary, Scan, Summary
 from dynagrad.rules import check, infer, parse
 from plan.planned import planned
@@ -196,3 +196,75 @@ class TestWhatIsKept:
 
     def test_without_an_output_nothing_is_left_out(self) -> None:
         assert planned(CKY + "spare(X) += constit(X,_,_).", CKY_FACTS).omitted == {}
+
+
+class TestOccupancy:
+    """Large tables are dense only where enough of their cells would be filled."""
+
+    N = 300
+    """So many places give a table of three of them 27 million cells."""
+
+    def kinds(self, source: str, facts: Mapping[str, Any]) -> dict[str, str]:
+        return {key: table.kind for key, table in planned(source, facts).tables.items()}
+
+    def items(self, source: str, key: str, facts: Mapping[str, Any]) -> float:
+        """The estimate, of facts whose arguments are all of integers, beside the number of items that there are."""
+        rules = check(parse(source))
+        values = {x for rows in facts.values() for row in rows for x in row}
+
+        def count(fact: str, i: int, j: int) -> float:
+            return float(len({(row[i], row[j]) for row in facts.get(fact, ())}))
+
+        return Occupancy(rules, rules.rules, lambda *_: float(len(values)), count).items(key)
+
+    def test_an_estimate_of_facts_is_their_number(self) -> None:
+        rows = [(n, (7 * n) % 50) for n in range(50)]
+        assert self.items("p(X,Y) += e(X,Y).", "p/2", {"e/2": rows}) == 50
+        assert self.items("p(X,Y,Z) += e(X,Y) * e(Y,Z).", "p/3", {"e/2": rows}) == 50
+
+    def test_what_shares_nothing_is_multiplied(self) -> None:
+        assert self.items("p(X,Y) += a(X) * a(Y).", "p/2", {"a/1": [(n,) for n in range(40)]}) == 1600
+
+    def test_a_join_is_estimated_over_what_two_share(self) -> None:
+        """Of 60 heads, each of one of 6 kinds, and 60 places with a kind each: 10 of each kind on either side."""
+        facts = {"head/2": [(n, n % 6) for n in range(60)], "tag/2": [(n, n % 6) for n in range(60)]}
+        found = self.items("part(F,H) += head(F,U) * tag(H,U).", "part/2", facts)
+        assert found == 60 * 60 / 6
+
+    def test_what_several_rules_derive_is_added(self) -> None:
+        facts = {"a/1": [(1,), (2,)], "b/1": [(n,) for n in range(10, 20)]}
+        assert self.items("p(X) += a(X). p(X) += b(X).", "p/1", facts) == 12
+
+    def test_what_grows_round_by_round_may_have_all_values(self) -> None:
+        arcs = [(n, (n + k) % 200) for n in range(200) for k in (1, 2)]
+        assert self.items("path(X,Y) += arc(X,Y). path(X,Y) += path(X,Z) * arc(Z,Y).", "path/2", {"arc/2": arcs}) == 4e4
+
+    def test_a_rule_that_keeps_arguments_adds_none(self) -> None:
+        facts = {"start/2": [(n, n) for n in range(100)], "step/1": [(n,) for n in range(100)]}
+        source = "at(X,Y,0) += start(X,Y). at(X,Y,K) += at(X,Y,J) * step(K) * step(J)."
+        assert self.items(source, "at/3", facts) == 100 * 100
+
+    def test_a_large_table_that_would_be_nearly_empty_is_hashed(self) -> None:
+        every = [(n,) for n in range(self.N)]
+        facts = {"near/2": [(n, n // 2) for n in range(self.N)], "any/1": every}
+        assert self.kinds("p(X,Y,Z) += near(X,Y) * any(Z). q(X) += p(X,_,_).", facts)["p/3"] == "hashed"
+        assert self.kinds("p(X,Y,Z) += any(X) * any(Y) * any(Z). q(X) += p(X,_,_).", facts)["p/3"] == "dense"
+        few = {"near/2": facts["near/2"][:100], "any/1": every[:100]}  # a million cells, whatever is in them
+        assert self.kinds("p(X,Y,Z) += near(X,Y) * any(Z). q(X) += p(X,_,_).", few)["p/3"] == "dense"
+
+    def test_all_dense_tables_share_a_budget(self) -> None:
+        sizes = {"a/2": 30, "b/2": 50, "c/2": 30, "d/2": None, "e/2": 1000}
+        assert dense_tables(sizes, 100, lambda: None) == {"a/2", "c/2"}
+        assert still_dense({"a/2": 30, "c/2": 70}, {"a/2": 30, "c/2": 30}, 100)
+        assert not still_dense({"a/2": 31, "c/2": 70}, {"a/2": 30, "c/2": 30}, 100)
+        assert not still_dense({"a/2": None}, {"a/2": 30}, 100)
+        assert not still_dense({"a/2": SMALL + 1}, {"a/2": SMALL}, 1 << 60)
+        assert still_dense({"a/2": SMALL + 2}, {"a/2": SMALL + 1}, 1 << 60)
+
+    def test_a_plan_of_few_facts_is_not_taken_for_many_that_fill_little(self) -> None:
+        program = dg.Program("p(X,Y,Z) += near(X,Y) * any(Z). goal += p(X,Y,Z) * ask(X,Y,Z).")
+        for n, kind in ((20, "dense"), (self.N, "hashed")):
+            facts = {"near/2": [(k, k // 2) for k in range(n)], "any/1": [(k,) for k in range(n)], "ask/3": [(5, 2, 3)]}
+            chart = program.run(facts)
+            assert run_of(chart).require().compiled.plan.tables["p/3"].kind == kind
+            assert chart["goal"] == 1.0

@@ -13,7 +13,7 @@ from ..rules.show import show
 from ..rules.syntax import Equation, Item, Term, Variable
 from .assume import Assumed
 from .joins import rough
-from .layout import DENSE_CELLS
+from .layout import DENSE_CELLS, SMALL
 from .model import (
     Absent,
     DomainSummary,
@@ -149,6 +149,8 @@ def _why_hashed(plan: Plan, table: TableLayout) -> str:
         return "the number of items is unknown without facts"
     if table.cells > DENSE_CELLS:
         return f"an array would need {_count(table.cells, 'cell')}, more than {DENSE_CELLS:,}"
+    if table.cells > SMALL:
+        return f"an array of {_count(table.cells, 'cell')} would be nearly empty, or too large beside those of others"
     return "an array would be larger than its budget"
 
 

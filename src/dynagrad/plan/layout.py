@@ -2,20 +2,31 @@
 
 An integer argument of a derived predicate is *bounded* if every rule computes it from bounded ones; its interval is
 then the range of the facts in its domain, extended by constants. A predicate with bounded arguments over small domains
-is stored as a dense array, any other in a hash table. Indexes follow from joins, and are chosen in `planner.py`.
+is stored as a dense array, any other in a hash table; and so is one whose large array would be nearly empty, by an
+estimate of its items. Indexes follow from joins, and are chosen in `planner.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import combinations
+from math import inf, prod
 
 from ..rules.normal import NormalRule, Rules
-from ..rules.syntax import Arithmetic, Comparison, Equation, Integer, Term, Variable
+from ..rules.syntax import Arithmetic, Comparison, Compound, Equation, Integer, Term, Variable
 from ..rules.types import Domains
 from .model import DomainSummary, Extent, Summary
 
 DENSE_CELLS = 1 << 26
-"""The most cells of a dense table."""
+"""The most cells of all dense tables of a plan."""
+SMALL = 1 << 22
+"""A table of at most so many cells is dense whatever the number of its items."""
+LEAST_SHARE = 1 / 8
+"""The least share of the cells of a larger table that has to be filled, as is estimated: a hash table then needs no
+more memory than the array."""
+
+PairCount = Callable[[str, int, int], float]
+"""How many different pairs of values facts of a predicate have in two arguments; of values, in one argument twice."""
 
 Interval = tuple[int | None, int | None]  # relative to the domain's low and high; None is unbounded
 WHOLE: Interval = (0, 0)
@@ -179,3 +190,178 @@ def cells(
             count = max(0, count - extent.below + extent.above)
         total *= (count + 7) // 8 * 8 if place == arity - 1 else count
     return total
+
+
+# -- how full a table would be -----------------------------------------------------------------------------------------
+
+MOST_RULES = 1000
+"""With more rules than this, no estimate is made."""
+ROUNDS = 8
+"""So often estimates of recursive predicates are improved; what grows on may have all values that its domains have."""
+
+
+class Occupancy:
+    """The estimated number of items of each predicate, from the numbers of values of its arguments and of their pairs.
+
+    Those of facts are counted. Those of rules are of joins, as query optimisers estimate them (Selinger et al. 1979):
+    a pair of variables that share no antecedent is joined over a variable that both stand beside. What several rules
+    derive is added up. Items are then estimated from the pairs that say most, as if all else were independent (Chow
+    and Liu 1968). It is rather too large: it knows neither of order nor of three arguments that belong together.
+    """
+
+    def __init__(
+        self, rules: Rules, live: Sequence[NormalRule], most: Callable[[str, int], float], count: PairCount
+    ) -> None:
+        """`most` is how many values an argument of a predicate may have, `count` the pairs of those with facts."""
+        self._rules, self._most = rules, most
+        self._known: dict[tuple[str, int, int], float] = {}
+        by_head: dict[str, list[_Sources]] = {}
+        for rule in live:
+            by_head.setdefault(rule.head.key, []).append(_Sources(rule))
+        for key, predicate in rules.predicates.items():
+            for i, j in _pairs(predicate.arity):
+                self._known[key, i, j] = inf if predicate.external else min(count(key, i, j), self._cap(key, i, j))
+        given = dict(self._known)
+        for component in rules.components:
+            keys = [key for key in component if key in by_head]
+            rounds, growing = 0, True
+            while growing:
+                rounds, growing = rounds + 1, False
+                for key in keys:
+                    for i, j in _pairs(rules.predicates[key].arity):
+                        before, cap = self._known[key, i, j], self._cap(key, i, j)
+                        found = min(given[key, i, j] + sum(s.values(self._known, i, j) for s in by_head[key]), cap)
+                        if found > 1.01 * before:
+                            self._known[key, i, j] = found if rounds <= ROUNDS else cap
+                            growing = True
+
+    def _cap(self, key: str, i: int, j: int) -> float:
+        return self._most(key, i) * (self._most(key, j) if i != j else 1.0)
+
+    def items(self, key: str) -> float:
+        """How many items a predicate may have."""
+        arity = self._rules.predicates[key].arity
+        one = [max(1.0, self._known[key, i, i]) for i in range(arity)]
+        share = {(i, j): self._known[key, i, j] / (one[i] * one[j]) for i, j in combinations(range(arity), 2)}
+        total, tree = prod(one), list(range(arity))
+        for i, j in sorted(share, key=lambda pair: share[pair]):
+            if share[i, j] < 1 and tree[i] != tree[j]:
+                total *= share[i, j]
+                tree = [tree[i] if t == tree[j] else t for t in tree]
+        return max(total, 1.0)
+
+
+class _Sources:
+    """Where the values of the arguments of a rule's head come from."""
+
+    def __init__(self, rule: NormalRule) -> None:
+        self._rule = rule
+        self._places: dict[str, list[tuple[int, int]]] = {}
+        for n, antecedent in enumerate(rule.antecedents):
+            for i, term in enumerate(antecedent.item.arguments):
+                for name in _names(term):
+                    self._places.setdefault(name, []).append((n, i))
+        self._equal: dict[str, Term] = {}
+        for condition in rule.conditions:
+            if isinstance(condition, Equation):
+                for a, b in ((condition.left, condition.right), (condition.right, condition.left)):
+                    if isinstance(a, Variable) and a.name not in self._places:
+                        self._equal.setdefault(a.name, b)
+        self._of = [self._roots(t) for t in rule.head.arguments]
+
+    def _roots(self, term: Term) -> frozenset[str]:
+        """The variables of antecedents that a term is made of; the term's own where these are not known."""
+        found: set[str] = set()
+        waiting, seen = list(_names(term)), set[str]()
+        while waiting:
+            name = waiting.pop()
+            if name in self._equal and name not in seen:
+                waiting.extend(_names(self._equal[name]))
+            else:
+                found.add(name)
+            seen.add(name)
+        return frozenset(found)
+
+    def values(self, known: Mapping[tuple[str, int, int], float], i: int, j: int) -> float:
+        """How many pairs of values the rule gives two arguments of its head; none that the same item had already."""
+        names = sorted(self._of[i] | self._of[j])
+        for antecedent in self._rule.antecedents:
+            if antecedent.item.key == self._rule.head.key and all(
+                self._rule.head.arguments[k] == antecedent.item.arguments[k] and isinstance(term, Variable)
+                for k in {i, j}
+                for term in [antecedent.item.arguments[k]]
+            ):
+                return 0.0
+            if any(known[antecedent.item.key, k, k] == 0 for k in range(len(antecedent.item.arguments))):
+                return 0.0  # nothing is derived yet
+        if len(names) == 2:
+            return self._pair(known, *names)
+        return prod((self._single(known, name) for name in names), start=1.0)
+
+    def _single(self, known: Mapping[tuple[str, int, int], float], name: str) -> float:
+        at = self._places.get(name, ())
+        return min((known[self._rule.antecedents[n].item.key, i, i] for n, i in at), default=inf)
+
+    def _pair(self, known: Mapping[tuple[str, int, int], float], x: str, y: str) -> float:
+        """How many pairs of values two variables have: in an antecedent with both, or in two that share a third."""
+        best = self._single(known, x) * self._single(known, y)
+        for n, i in self._places.get(x, ()):
+            for m, j in self._places.get(y, ()):
+                a, b = self._rule.antecedents[n].item, self._rule.antecedents[m].item
+                if n == m:
+                    best = min(best, known[a.key, min(i, j), max(i, j)])
+                    continue
+                for k, term in enumerate(a.arguments):
+                    for h, other in enumerate(b.arguments):
+                        if isinstance(term, Variable) and term == other:
+                            left, right = known[a.key, min(i, k), max(i, k)], known[b.key, min(j, h), max(j, h)]
+                            values = max(known[a.key, k, k], known[b.key, h, h], 1.0)
+                            best = min(best, left * right / values)
+        return best
+
+
+def _pairs(arity: int) -> Iterable[tuple[int, int]]:
+    return [(i, j) for i in range(arity) for j in range(i, arity)]
+
+
+def _names(term: Term) -> list[str]:
+    found: list[str] = []
+    waiting: list[Term] = [term]
+    while waiting:
+        match waiting.pop():
+            case Variable(name=name):
+                found.append(name)
+            case Compound(arguments=parts) | Arithmetic(operands=parts):
+                waiting.extend(parts)
+    return found
+
+
+def dense_tables(
+    sizes: Mapping[str, int | None], most: int, occupancy: Callable[[], Occupancy | None]
+) -> frozenset[str]:
+    """The predicates that are stored as arrays, from the numbers of cells that these would have.
+
+    >>> sorted(dense_tables({"a/1": 100, "b/2": 60, "c/1": None}, 120, lambda: None))
+    ['b/2']
+    """
+    found, left, estimate = set[str](), most, None
+    for key, size in sorted(sizes.items(), key=lambda pair: (pair[1] or 0, pair[0])):
+        if size is None or size > left:
+            continue
+        if size > SMALL:
+            estimate = estimate or occupancy()
+            if estimate is not None and estimate.items(key) < LEAST_SHARE * size:
+                continue
+        found.add(key)
+        left -= size
+    return frozenset(found)
+
+
+def still_dense(now: Mapping[str, int | None], planned: Mapping[str, int], most: int) -> bool:
+    """Whether tables that are dense in a plan, with so many cells there, may be with as many as they have now."""
+    total = 0
+    for key, size in now.items():
+        if size is None or (size > SMALL and planned[key] <= SMALL):
+            return False  # how full it would be was never asked
+        total += size
+    return total <= most

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from math import inf
 
 from ..rules.normal import NormalRule, Rules
 from ..rules.semirings import SEMIRINGS
 from ..rules.syntax import Item, Term, Variable
 from ..rules.types import Domains
 from .joins import JoinPlanner, item_variables, scan_pattern, step_variables, term_variables
-from .layout import cells
+from .layout import MOST_RULES, Occupancy, PairCount, cells, dense_tables
 from .model import (
     Absent,
     Changes,
@@ -36,8 +37,8 @@ from .strategy import Draft, StrategyChoice
 class _Planner:
     """Joins, storage and indexes for the stages that were chosen."""
 
-    def __init__(self, choice: StrategyChoice) -> None:
-        self.choice = choice
+    def __init__(self, choice: StrategyChoice, count: PairCount | None) -> None:
+        self.choice, self.count = choice, count
 
     def plan(self) -> Plan:
         drafts = self.choice.drafts()
@@ -169,6 +170,13 @@ class _Planner:
             for key, position, weight in self._row_votes(join):
                 votes = last.setdefault(key, {})
                 votes[position] = votes.get(position, 0.0) + weight
+        orders = {
+            key: self._order(key, p.arity, drafts[stage_of[key]], last.get(key, {}))
+            for key, p in self.choice.rules.predicates.items()
+            if key in stage_of and key not in self.choice.omitted and not p.external
+        }
+        sizes = {key: self._cells(key, order) for key, order in orders.items()}
+        stored = dense_tables(sizes, self.choice.options.dense_cells, self._occupancy)
         tables: dict[str, TableLayout] = {}
         for key, predicate in self.choice.rules.predicates.items():
             if key in self.choice.omitted:
@@ -186,9 +194,6 @@ class _Planner:
                 )
                 continue
             draft = drafts[stage_of[key]]
-            order = self._order(key, arity, draft, last.get(key, {}))
-            size = cells(arity, [self.choice.summary.domains[d] for d in domains], ranges, order)
-            dense = size is not None and size <= self.choice.options.dense_cells
             held = key in self.choice.held
             sink = (
                 key not in self.choice.antecedent_keys
@@ -199,16 +204,36 @@ class _Planner:
             tables[key] = TableLayout(
                 key,
                 number,
-                "dense" if dense else "hashed",
+                "dense" if key in stored else "hashed",
                 domains,
                 ranges,
-                order if dense else tuple(range(arity)),
+                orders[key] if key in stored else tuple(range(arity)),
                 predicate.aggregator,
                 updates=not draft.final and not sink,
                 sink=sink,
-                cells=size or 0,
+                cells=sizes[key] or 0,
             )
         return tables
+
+    def _cells(self, key: str, order: Sequence[int]) -> int | None:
+        """How many cells a dense table would have."""
+        arity, domains = len(order), self.choice.domains
+        kinds = [self.choice.summary.domains[domains.of[key, i]] for i in range(arity)]
+        return cells(arity, kinds, [self.choice.extents.get((key, i)) for i in range(arity)], order)
+
+    def _occupancy(self) -> Occupancy | None:
+        """An estimate of the numbers of items, where facts can be counted."""
+        if self.count is None or len(self.choice.live) > MOST_RULES:
+            return None
+        return Occupancy(self.choice.rules, self.choice.live, self._spread, self.count)
+
+    def _spread(self, key: str, position: int) -> float:
+        """How many values an argument may have."""
+        domain = self.choice.summary.domains[self.choice.domains.of[key, position]]
+        extent = self.choice.extents.get((key, position))
+        if domain.kind == "term" or (domain.kind == "int" and extent is None):
+            return inf
+        return max(0, domain.count - (extent.below if extent else 0) + (extent.above if extent else 0))
 
     def _order(self, key: str, arity: int, draft: Draft, votes: Mapping[int, float]) -> tuple[int, ...]:
         """The storage order: the arguments in levels first, the one that rows run over last."""
@@ -345,6 +370,8 @@ def _plain_and_free(item: Item, bound: set[str]) -> bool:
     return len(names) == len(item.arguments) == len(set(names)) and not set(names) & bound
 
 
-def make_plan(rules: Rules, domains: Domains, summary: Summary, options: Options | None = None) -> Plan:
-    """The plan for checked rules and a summary of the facts."""
-    return _Planner(StrategyChoice(rules, domains, summary, options or Options())).plan()
+def make_plan(
+    rules: Rules, domains: Domains, summary: Summary, options: Options | None = None, count: PairCount | None = None
+) -> Plan:
+    """The plan for checked rules and a summary of the facts; `count` is asked where an array would be large."""
+    return _Planner(StrategyChoice(rules, domains, summary, options or Options()), count).plan()

@@ -25,6 +25,7 @@ from ...codegen.rules.compiled import CompiledPlan, compile_backward, compile_pl
 from ...errors import NotConverged, say
 from ...facts.relation import Codes, Relation, TextColumn, concatenate
 from ...forks import cached, held, renewed
+from ...plan.layout import PairCount
 from ...plan.model import Derivatives, Summary
 from ...plan.options import Options
 from ...plan.planner import make_plan
@@ -48,7 +49,7 @@ from .loading import (
     set_up_again,
     shared_weights,
 )
-from .summary import CodedFacts, Signature, fits, is_superior, rounded, signature, summarise
+from .summary import CodedFacts, Signature, fits, is_superior, pair_count, rounded, signature, summarise
 from .suspicious_facts import warn, warn_of_iteration
 
 
@@ -241,7 +242,8 @@ class Binding:
                     iterate=iterate,
                     collecting=collecting,
                 )
-                compiled = self._compiled(base, summary, present, options, progress, deadline)
+                count = pair_count(relations, {**known.codes, **fresh})
+                compiled = self._compiled(base, summary, count, present, options, progress, deadline)
                 if not mixed and like is None:
                     base.alone[stop, changing, derivatives, iterate, collecting] = ranks, compiled
             facts = RunFacts(relations, encoding, fresh, ranks, directions or Directions())
@@ -293,6 +295,7 @@ class Binding:
         self,
         base: _Base,
         summary: Summary,
+        count: PairCount,
         present: frozenset[str],
         options: Options,
         progress: Callable[[str], None] | None,
@@ -304,7 +307,7 @@ class Binding:
             say(said)
         key = base.chosen, signature(summary, present), options
         began = time.monotonic()
-        compiled = self._made(base, summary, key, progress, deadline)
+        compiled = self._made(base, summary, count, key, progress, deadline)
         self.compiling += time.monotonic() - began
         if not self._warned_of_plan and not compiled.plan.changes and compiled.plan.collects is None:
             self._warned_of_plan = True
@@ -315,6 +318,7 @@ class Binding:
         self,
         base: _Base,
         summary: Summary,
+        count: PairCount,
         key: Key,
         progress: Callable[[str], None] | None,
         deadline: float | None,
@@ -328,7 +332,7 @@ class Binding:
         def work() -> CompiledPlan:
             if ran is not None and extends(ran, options.derivatives):
                 return compile_backward(ran, progress, tool)
-            plan = make_plan(self.context.rules, self.context.domains, rough, options)
+            plan = make_plan(self.context.rules, self.context.domains, rough, options, count)
             return compile_plan(plan, progress, tool)
 
         while True:
