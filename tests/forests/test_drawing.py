@@ -94,7 +94,7 @@ def test_they_go_with_a_derivation() -> None:
     again = dg.read_forest(forest.to_json())
     for derivation in (
         pickle.loads(pickle.dumps(best())),
-        best().apart(),
+        best().detached(),
         again.best(),
         pickle.loads(pickle.dumps(forest)).best(),
         forest.decode(),

@@ -205,7 +205,7 @@ def observed() -> list[training.Example]:
     m._theta = {n: p.start(np.random.default_rng(0)) for n, p in m._spec.parametrisations.items()}
     m._theta = {n: x + np.random.default_rng(1).standard_normal(len(x)) for n, x in m._theta.items()}
     return [
-        training.Example(sentence(w), derivation=m.predict(sentence(w)).apart(), weight=1.0 + n)
+        training.Example(sentence(w), derivation=m.predict(sentence(w)).detached(), weight=1.0 + n)
         for n, w in enumerate(TREES)
     ]
 

@@ -359,7 +359,7 @@ class Wanted:
         forest = collect(held, query, None, stop)
         ranked = [] if self.best is None else list(itertools.islice(ranking(forest, lambda: stop), self.best))
         drawn = None if self.sample is None else make_samples(forest, self.sample, self.seed, stop=stop)
-        return [d.apart() for d in ranked], drawn
+        return [d.detached() for d in ranked], drawn
 
 
 # -- why not -----------------------------------------------------------------------------------------------------------

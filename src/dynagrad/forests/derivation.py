@@ -63,7 +63,7 @@ class Derivation:
             self._steps = _steps(self._forest, self.instances)
         return self._steps
 
-    def apart(self) -> Derivation:
+    def detached(self) -> Derivation:
         """The same derivation, without the forest that it came from."""
         return make_derivation(None, (), self.weight, self.log_probability, self.steps)
 

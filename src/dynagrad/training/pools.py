@@ -55,8 +55,8 @@ def unpacked(data: bytes) -> Any:
 class Handle(ABC):
     """What stands for an object that was sent."""
 
-    apart: bool = True
-    """Whether each worker has an object of its own, which it may keep more with."""
+    copied: bool = True
+    """Whether each worker has a copy of its own, which it may keep more with."""
 
     @abstractmethod
     def get(self) -> Any:
@@ -72,7 +72,7 @@ class _Here(Handle):
     """Of an object that stays where it is, as workers are threads."""
 
     thing: Any
-    apart = False
+    copied = False
 
     def get(self) -> Any:
         return self.thing

@@ -154,7 +154,7 @@ def of_shard(model: Handle, values: Handle, shard: Handle) -> Totals:
     numbers, asked = values.get()
     examples, stays = shard.get_to_stay()
     gradient, along = wanted(asked)
-    kept = _kept_with(task) if model.apart else _WorkerState(task)
+    kept = _kept_with(task) if model.copied else _WorkerState(task)
     cache = kept.cache if stays else None
     bound = kept.bound(numbers, asked if isinstance(asked, bool) else "along")
     now = replace(task, bound=bound, weights=numbers, gradient=gradient, along=along, cache=cache)

@@ -93,6 +93,31 @@ def test_a_network_is_trained_and_can_be_taken_out_again() -> None:
     assert other.parameters["net"].tobytes() == m.parameters["net"].tobytes()
 
 
+def test_a_module_is_run_once_for_weights_their_gradient_and_held_out_data() -> None:
+    ran: list[int] = []
+
+    class Counting(Scorer):
+        def forward(self, words: Any) -> Any:
+            ran.append(1)
+            return super().forward(words)
+
+    module = Counting()
+    m = dg.Model(TAGGER, {"net": training.Torch(ROWS, module, torch.arange(len(WORDS)))}, prior=training.L2(1.0))
+    asked: list[int] = []
+    fit = m.fit(
+        tagged(), tagged()[:1], method="l-bfgs", iterations=5, tolerance=0.0, callback=lambda r: asked.append(len(ran))
+    )
+    assert len(fit.history) == 5 and ran and asked[-1] < 2 * 5  # a search along a line may take a few more
+    before, count = m.score(tagged()), len(ran)
+    assert m.score(tagged()) == before and len(ran) == count
+    with torch.no_grad():  # what a user changes is seen
+        module.trans.add_(1.0)
+    assert m.score(tagged()) == before and len(ran) == count + 1  # parameters are the model's, inputs the user's
+    module.eval()
+    m.score(tagged())
+    assert len(ran) == count + 2
+
+
 class Apart(torch.nn.Module):  # type: ignore[misc]
     """A hidden layer over numbers of each row, and what may make rows depend on each other."""
 
@@ -112,7 +137,7 @@ def of_rows(between: Any, inputs: Any = None, **options: bool) -> training.Torch
     return training.Torch(ROWS, Apart(between), given, **options)
 
 
-def test_a_module_of_rows_that_are_apart_is_run_for_those_with_a_gradient_alone() -> None:
+def test_a_rowwise_module_is_run_for_those_with_a_gradient_alone() -> None:
     ran: list[int] = []
 
     class Counting(torch.nn.Identity):  # type: ignore[misc]
@@ -120,35 +145,35 @@ def test_a_module_of_rows_that_are_apart_is_run_for_those_with_a_gradient_alone(
             ran.append(len(x))
             return x
 
-    every, apart = of_rows(Counting()), of_rows(Counting(), apart=True)
+    every, rowwise = of_rows(Counting()), of_rows(Counting(), rowwise=True)
     theta = every.start(np.random.default_rng(0)) + 0.1
     cotangent = np.where(np.arange(24) % 5 == 1, np.arange(24.0), 0.0)
     ran.clear()
     expected = every.pull(theta, cotangent)
-    assert apart.pull(theta, cotangent) == pytest.approx(expected, rel=1e-12, abs=1e-12)
+    assert rowwise.pull(theta, cotangent) == pytest.approx(expected, rel=1e-12, abs=1e-12)
     assert ran == [24, 5] and np.abs(expected).max() > 1
-    assert not apart.pull(theta, np.zeros(24)).any() and len(ran) == 2
-    models = [dg.Model(TAGGER, {"net": p}, objective=training.Conditional()) for p in (every, apart)]
+    assert not rowwise.pull(theta, np.zeros(24)).any() and len(ran) == 2
+    models = [dg.Model(TAGGER, {"net": p}, objective=training.Conditional()) for p in (every, rowwise)]
     for m in models:
         m.fit(tagged(), method="sgd", size=1, iterations=5, tolerance=0.0)
     assert models[1].parameters["net"] == pytest.approx(models[0].parameters["net"], abs=1e-9)
 
 
 @pytest.mark.parametrize("between", [torch.nn.BatchNorm1d(4, dtype=torch.float64), torch.nn.LogSoftmax(0)])
-def test_rows_that_depend_on_each_other_are_not_apart(between: Any) -> None:
+def test_a_module_whose_rows_depend_on_each_other_is_not_rowwise(between: Any) -> None:
     with pytest.raises(dg.Error, match="a row depends on its own inputs alone"):
-        of_rows(between, apart=True)
+        of_rows(between, rowwise=True)
 
 
-def test_a_module_with_batch_normalisation_has_rows_apart_where_it_is_not_training() -> None:
-    assert of_rows(torch.nn.BatchNorm1d(4, dtype=torch.float64).eval(), apart=True).apart
+def test_a_module_with_batch_normalisation_is_rowwise_where_it_is_not_training() -> None:
+    assert of_rows(torch.nn.BatchNorm1d(4, dtype=torch.float64).eval(), rowwise=True).rowwise
 
 
-def test_rows_that_are_apart_need_inputs_of_their_own() -> None:
+def test_a_rowwise_module_needs_inputs_of_its_rows() -> None:
     with pytest.raises(dg.Error, match="each of the 24 rows; input 0 has not"):
-        of_rows(torch.nn.Identity(), torch.zeros((3, 5)), apart=True)
-    with pytest.raises(dg.Error, match="apart=True needs inputs"):
-        training.Torch(ROWS, Scorer(), apart=True)
+        of_rows(torch.nn.Identity(), torch.zeros((3, 5)), rowwise=True)
+    with pytest.raises(dg.Error, match="rowwise=True needs inputs"):
+        training.Torch(ROWS, Scorer(), rowwise=True)
 
 
 def linear(**options: Any) -> dg.Model:

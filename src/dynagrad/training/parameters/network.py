@@ -6,6 +6,7 @@ PyTorch is imported when one is made. PyTorch's optimisers are in `training/meth
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,16 @@ from .parametrisation import Parametrisation
 from .rows import Doubles, Rows
 
 
+@dataclass(frozen=True, eq=False)
+class _Run:
+    """What the module gave for all rows, and with what; `scores` have the graph for a gradient, until there was one."""
+
+    theta: bytes
+    state: tuple[Any, ...]
+    numbers: Doubles
+    scores: Any
+
+
 class Torch(Parametrisation):
     """Rows whose log weights are what a `torch.nn.Module` gives for `inputs`.
 
@@ -26,7 +37,7 @@ class Torch(Parametrisation):
     is: put it into `eval()` mode if it has dropout, as each pass has to find the same function. `to_module` writes
     parameters into it.
 
-    With `apart=True` the number of a row has to depend on nothing but that row of each of `inputs`, which are tensors.
+    With `rowwise=True` the number of a row has to depend on nothing but that row of each of `inputs`, which are tensors.
     A gradient then runs the module for the rows alone that it is not zero for, such as those of a minibatch.
 
     For example, with a row of inputs for each row of `emit/2`:
@@ -35,41 +46,46 @@ class Torch(Parametrisation):
 
     @strict_options
     def __init__(
-        self, rows: Mapping[str, Any], module: Any, *inputs: Any, logs: bool = True, apart: bool = False
+        self, rows: Mapping[str, Any], module: Any, *inputs: Any, logs: bool = True, rowwise: bool = False
     ) -> None:
         self._torch = import_module("torch", "torch", "training.Torch")
         if not isinstance(module, self._torch.nn.Module):
             raise Error(f"a torch.nn.Module is wanted, not {shown(module)}")
         self.rows, self.module, self.inputs, self.logs = Rows(rows), module, inputs, yes_or_no("logs", logs)
-        self.apart = yes_or_no("apart", apart)
+        self.rowwise = yes_or_no("rowwise", rowwise)
         self._named = [(name, p) for name, p in module.named_parameters() if p.requires_grad]
         if not self._named:
             raise Error("the module has no parameters that may be changed")
         self._parameters = [p for _, p in self._named]
         self.size = sum(p.numel() for p in self._parameters)
         self._start = np.concatenate([np.ravel(p.detach().cpu().double().numpy()) for p in self._parameters])
-        if self.apart:
-            self._check_apart()
+        self._last: _Run | None = None
+        if self.rowwise:
+            self._check_rowwise()
 
-    def _check_apart(self) -> None:
+    def _check_rowwise(self) -> None:
         """Raises Error for inputs without a row for each row, and where a row's number depends on other rows."""
         count = len(self.rows)
         for n, given in enumerate(self.inputs):
             if not isinstance(given, self._torch.Tensor) or given.ndim == 0 or len(given) != count:
-                raise Error(f"apart=True needs inputs with a row for each of the {count:,} rows; input {n} has not")
+                raise Error(f"rowwise=True needs inputs with a row for each of the {count:,} rows; input {n} has not")
         if not self.inputs:
-            raise Error(f"apart=True needs inputs: tensors with a row for each of the {count:,} rows")
+            raise Error(f"rowwise=True needs inputs: tensors with a row for each of the {count:,} rows")
         some = np.arange(0, count, 2)
         with self._torch.no_grad():
             among, alone = self._scores(self._start)[some], self._scores(self._start, some)
         if not self._torch.allclose(among, alone, rtol=1e-3, atol=1e-3, equal_nan=True):
             raise Error(
-                "apart=True is for modules where the number of a row depends on its own inputs alone; this one gives "
+                "rowwise=True is for modules where the number of a row depends on its own inputs alone; this one gives "
                 "others where fewer rows are run, as batch normalisation, dropout, or a sum over rows would"
             )
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_last": None}  # a graph is of this process alone
+
     def to_module(self, theta: Doubles) -> Any:
         """The module, with these parameters in it."""
+        self._last = None
         begin = 0
         with self._torch.no_grad():
             for p in self._parameters:
@@ -88,7 +104,7 @@ class Torch(Parametrisation):
             found = module(*inputs)
         except (TypeError, ValueError, RuntimeError, IndexError) as error:
             raise Error(f"the module cannot be run on its inputs: {raised(error)}") from error
-        if isinstance(found, Mapping) and not self.apart:
+        if isinstance(found, Mapping) and not self.rowwise:
             if set(found) != set(self.rows.keys):
                 given = ", ".join(map(str, found)) or "nothing"
                 raise Error(f"the module gives tensors for {given}; the rows are of {', '.join(self.rows.keys)}")
@@ -103,9 +119,27 @@ class Torch(Parametrisation):
     def start(self, random: np.random.Generator) -> Doubles:
         return self._start.copy()
 
+    def _run(self, theta: Doubles, gradient: bool) -> _Run:
+        """The module run for all rows: once for the weights of some parameters, their gradient, and held-out data."""
+        found = self._last
+        if found is None or (found.theta, found.state) != (theta.tobytes(), self._state()):
+            found = None
+        if found is None or (gradient and found.scores is None):
+            with self._torch.set_grad_enabled(not self.rowwise):
+                scores = self._scores(theta)
+            numbers = scores.detach().cpu().double().numpy()
+            found = _Run(theta.tobytes(), self._state(), numbers, None if self.rowwise else scores)
+        self._last = replace(found, scores=None) if gradient else found
+        return found
+
+    def _state(self) -> tuple[Any, ...]:
+        """What a user may change of the module and its inputs between two runs."""
+        tensors = (x for x in (*self.module.parameters(), *self.module.buffers(), *self.inputs))
+        versions = (x._version for x in tensors if isinstance(x, self._torch.Tensor))
+        return (*versions, *(part.training for part in self.module.modules()))
+
     def weights(self, theta: Doubles) -> Doubles:
-        with self._torch.no_grad():
-            found = np.asarray(self._scores(theta).cpu().double().numpy())
+        found = np.array(self._run(theta, gradient=False).numbers)
         if np.isnan(found).any():
             raise Error(f"the module gives NaN for {self.rows.text(int(np.flatnonzero(np.isnan(found))[0]))}")
         return found
@@ -123,8 +157,8 @@ class Torch(Parametrisation):
         return np.concatenate([np.ravel(g.detach().cpu().double().numpy()) for g in parts])
 
     def pull(self, theta: Doubles, cotangent: Doubles) -> Doubles:
-        if not self.apart:
-            scores = self._scores(theta)
+        if not self.rowwise:
+            scores = self._run(theta, gradient=True).scores
             return self._flat(self._grad(scores, self._like(cotangent, scores)))
         used = np.flatnonzero(cotangent)
         if not len(used):
