@@ -145,6 +145,20 @@ def test_settings_in_a_file(call: Callable[..., Any], folder: Path) -> None:
         ("[priors]\n'tag/1' = 3", "priors: tag/1 wants a table with one of add_lambda, dirichlet, gaussian, l1, l2"),
         ("[priors]\n'tog/1' = {l2 = 1.0}", "prior has 'tog/1'; the parameters are emit/2, tag/1"),
         ("l2 = 1.0\n[priors]\n'tag/1' = {l2 = 1.0}", "there can be one of both"),
+        ("[priors]\n'tag/1' = {gaussian = {varianz = 1.0}}", "Gaussian has no option varianz; did you mean variance?"),
+        ("[priors]\n'tag/1' = {l2 = {}}", "l2: L2() missing 1 required"),
+        ("[priors]\n'tag/1' = {dirichlet = {alpha = {'tag(x)' = 2.0}}}", "has no alpha for tag(d)"),
+        ("parametrisations = 3", "parametrisations is a table, not 3"),
+        ("[parametrisations]\n'tog/1' = {}", "tog/1 is none of those of this model: emit/2, tag/1"),
+        ("[parametrisations]\n'tag/1' = 3", "tag/1 wants a table, such as {initial = 'random'}, not 3"),
+        ("[parametrisations]\n'tag/1' = {kind = 'x'}", "kind is distribution or log-linear, not 'x'"),
+        ("[parametrisations]\n'tag/1' = {hashed = 3}", "tag/1 is a distribution, which has no hashed"),
+        ("[parametrisations]\n'tag/1' = {given = 0}", "which declares them: leave given away"),
+        ("[parametrisations]\n'tag/1' = {initial = 'x'}", "initial is one of given, uniform, random"),
+        ("[parametrisations]\n'tag/1' = {frozen = 'd'}", "frozen is true, or lists of first arguments"),
+        ("[parametrisations]\n'tag/1' = {kind = 'log-linear', frozen = [['d']]}", "frozen is a list of features"),
+        ("executor = 0", "executor"),
+        ("method = 'torch.optim.Adamm'", "torch"),
         ("features = 'emit.3.tsv'", "it begins with one of --parameters, such as emit/2=FILE"),
         ("[options]\nseed = 3", "options is for those of the method; seed is a setting"),
         ("[options]\nsiz = 3", "fit has no option siz"),
@@ -190,6 +204,127 @@ def test_priors_by_name(call: Callable[..., Any], folder: Path) -> None:
     assert call(*arguments(folder), *given).exit_code == 0
     priors = dg.load_model(folder / "m")._spec.priors
     assert priors == {"emit/2": training.Dirichlet(0.5), "tag/1": training.Dirichlet(3.0)}
+
+
+def trained(call: Callable[..., Any], folder: Path, settings: str, *more: Any) -> dg.Model:
+    """The model that the command trains by settings in a file."""
+    (folder / "settings.toml").write_text(settings)
+    given = ["--config", folder / "settings.toml", "--save", folder / "m", *more]
+    result = call(*arguments(folder), *given)
+    assert result.exit_code == 0, result.stderr
+    return dg.load_model(folder / "m")
+
+
+def test_priors_with_more_than_a_number(call: Callable[..., Any], folder: Path) -> None:
+    """As the same model by hand: a Gaussian around a mean of each parameter, and an alpha for each probability."""
+    saved = trained(
+        call,
+        folder,
+        """
+        method = "l-bfgs"
+        iterations = 30
+        [priors]
+        "emit/2" = {gaussian = {variance = 2.0, mean = {"emit(d,the)" = 1.0, "emit(n,dog)" = -1.0}}}
+        "tag/1" = {dirichlet = {alpha = {"tag(d)" = 2.0, "tag(n)" = 5.0}}}
+        """,
+    )
+    priors = {
+        "emit/2": training.Gaussian(2.0, {"emit(d,the)": 1.0, "emit(n,dog)": -1.0}),
+        "tag/1": training.Dirichlet({"tag(d)": 2.0, "tag(n)": 5.0}),
+    }
+    assert saved._spec.priors["tag/1"] == priors["tag/1"]
+    model, _ = by_hand(1)
+    mine = dg.Model(
+        PROGRAM,
+        {key: list(table) for key, table in by_hand_start().items()},
+        prior=priors,
+        facts={"weight/1": [("d", 1.0), ("n", 0.5)]},
+    )
+    mine.fit(folder / "train.jsonl", method="l-bfgs", iterations=30)
+    for key in model.weights:
+        assert saved.weights[key].values == pytest.approx(mine.weights[key].values, rel=1e-9)
+    assert trained(call, folder, "gaussian = {variance = 3.0, mean = 0.5}\nmethod = 'l-bfgs'")._spec.priors[
+        "tag/1"
+    ] == training.Gaussian(3.0, 0.5)
+
+
+def by_hand_start() -> dict[str, list[tuple[Any, ...]]]:
+    words = [(t, w) for t in "dn" for w in ("the", "a", "dog", "2")]
+    return {"emit/2": [(*r, 0.1 + 0.05 * n) for n, r in enumerate(words)], "tag/1": [("d", 0.5), ("n", 0.5)]}
+
+
+def test_parametrisations_by_name(call: Callable[..., Any], folder: Path) -> None:
+    saved = trained(
+        call,
+        folder,
+        """
+        iterations = 3
+        [parametrisations]
+        "tag/1" = {frozen = true}
+        "emit/2" = {initial = "uniform", frozen = [["d"]]}
+        """,
+    )
+    assert saved.weights["tag/1"].values == pytest.approx(0.5, abs=1e-15)
+    weights = saved.weights["emit/2"]
+    assert [weights["d", w] for w in ("the", "a", "dog", "2")] == pytest.approx([0.25] * 4, abs=1e-15)
+    assert weights["n", "dog"] != pytest.approx(0.25)
+    (folder / "emit.2.tsv").write_text("".join(f"{t}\t{w}\n" for t, w, _ in by_hand_start()["emit/2"]))
+    tied = trained(call, folder, 'iterations = 3\n[parametrisations]\n"emit/2" = {tied = 1}')
+    for w in ("the", "a", "dog", "2"):
+        assert tied.weights["emit/2"]["d", w] == tied.weights["emit/2"]["n", w]
+    random = [
+        trained(call, folder, f'iterations = 1\nseed = {n}\n[parametrisations]\n"emit/2" = {{initial = "random"}}')
+        for n in (1, 1, 2)
+    ]
+    first, again, other = (m.parameters["emit/2"].tobytes() for m in random)
+    assert first == again != other
+    linear = trained(
+        call,
+        folder,
+        """
+        method = "l-bfgs"
+        l2 = 0.1
+        iterations = 5
+        [parametrisations]
+        "emit/2" = {kind = "log-linear", hashed = 5, noise = 0.1}
+        """,
+    )
+    assert linear.parameters["emit/2"].shape == (5,)
+    weights = linear.weights["emit/2"]
+    assert sum(weights["d", w] for w in ("the", "a", "dog", "2")) == pytest.approx(1.0)  # as it is declared
+
+
+def test_rows_that_the_program_does_not_declare(call: Callable[..., Any], folder: Path) -> None:
+    (folder / "tags.dyna").write_text("\n".join(line for line in PROGRAM.splitlines() if "distribution" not in line))
+    result = call(*arguments(folder))
+    assert result.exit_code == 1 and "nothing says how the weights of emit/2 depend" in result.stderr
+    saved = trained(
+        call, folder, 'iterations = 4\n[parametrisations]\n"emit/2" = {given = 0}\n"tag/1" = {kind = "distribution"}'
+    )
+    model, _ = by_hand()
+    assert saved.weights["emit/2"].values == pytest.approx(model.weights["emit/2"].values, rel=1e-12)
+
+
+def test_features_of_a_part_of_a_distribution(call: Callable[..., Any], folder: Path) -> None:
+    """Rows of two arities that sum to one together have features all, or none."""
+    (folder / "g.dyna").write_text(
+        ":- semiring real. :- distribution r(X,...) given X. goal += r(X,Y) * seen(X,Y). goal += r(X) * seen(X,none)."
+    )
+    (folder / "r.2.tsv").write_text("a\tb\n")
+    (folder / "r.1.tsv").write_text("a\n")
+    (folder / "f.tsv").write_text("a\tb\ton\n")
+    given = ["-p", folder / "r.2.tsv", "-p", folder / "r.1.tsv", "--features", f"r/2={folder / 'f.tsv'}"]
+    result = call("train", folder / "g.dyna", *given, "--data", folder / "train.jsonl")
+    assert result.exit_code == 1 and "r/2 and r/1 are one distribution, so r/1 needs features too" in result.stderr
+
+
+def test_processes_and_optimisers_of_torch(call: Callable[..., Any], folder: Path) -> None:
+    plain = call(*arguments(folder), "--iterations", 2)
+    assert call(*arguments(folder), "--iterations", 2, "--executor", 1).stdout == plain.stdout
+    pytest.importorskip("torch")
+    (folder / "settings.toml").write_text("method = 'torch.optim.SGD'\niterations = 2\n[options]\nlr = 0.1")
+    result = call(*arguments(folder), "--config", folder / "settings.toml")
+    assert result.exit_code == 0 and result.stdout.startswith("torch.optim.SGD: 2 iterations")
 
 
 CRF = """

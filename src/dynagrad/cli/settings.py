@@ -6,14 +6,14 @@ The model is trained in `training.py`, and its files are written by `training/st
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 from ..calls import nearest_option
 from ..charts.binding.encoding import settle_texts
-from ..charts.program import Program, context_of
+from ..charts.program import context_of
 from ..errors import Error, FactError, shown
 from ..facts.files import read_file
 from ..facts.relation import Relation, parse_key
@@ -21,12 +21,9 @@ from ..training.model import Model
 from ..training.objectives.evaluation import Objective
 from ..training.objectives.expectations import Risk
 from ..training.objectives.likelihood import Conditional, Likelihood
-from ..training.parameters.declared import declared
-from ..training.parameters.log_linear import LogLinear
-from ..training.parameters.parametrisation import Parametrisation
-from ..training.priors import L1, L2, Dirichlet, Gaussian, Prior, add_lambda
 from .commands import check_ground
 from .inputs import Values, facts_of, program_of
+from .parametrisations import PRIORS, parametrised, priors_of
 
 
 class ObjectiveName(StrEnum):
@@ -39,15 +36,9 @@ class ObjectiveName(StrEnum):
 
 PATHS = ("data", "dev", "save", "log", "checkpoint", "functions")
 LISTS = ("parameters", "facts", "features")
-PRIORS: dict[str, Callable[[Any], Prior]] = {
-    "add_lambda": add_lambda,
-    "dirichlet": Dirichlet,
-    "gaussian": Gaussian,
-    "l1": L1,
-    "l2": L2,
-}
-"""Each from one number."""
 TEXTS = ("goal", "semiring", "method", "cost", "observed")
+TABLES = ("options", "priors", "parametrisations")
+"""Tables: with the options of the method; with a prior, or options of a parametrisation, for some parameters."""
 CHOICES: dict[str, type[StrEnum]] = {"values": Values, "objective": ObjectiveName}
 TRAINING = (
     "method",
@@ -57,12 +48,13 @@ TRAINING = (
     "seed",
     "missing",
     "threads",
+    "executor",
     "every",
     "progress",
 )
 """Those that `Model.fit` takes as they are."""
-SETTINGS = tuple(dict.fromkeys((*LISTS, *PATHS, *PRIORS, *TEXTS, *CHOICES, *TRAINING, "priors", "options")))
-"""What a file of settings may have; `options` is a table with those of the method, `priors` one by parameters."""
+SETTINGS = tuple(dict.fromkeys((*LISTS, *PATHS, *PRIORS, *TEXTS, *CHOICES, *TRAINING, *TABLES)))
+"""What a file of settings may have."""
 
 
 def settings_of(path: Path) -> dict[str, Any]:
@@ -81,7 +73,7 @@ def settings_of(path: Path) -> dict[str, Any]:
             if not isinstance(value, str):
                 raise Error(f"--config {path}: {name} is a path, not {shown(value)}")
             found[name] = path.parent / value
-        elif name in ("options", "priors") and not isinstance(value, dict):
+        elif name in TABLES and not isinstance(value, dict):
             raise Error(f"--config {path}: {name} is a table, not {shown(value)}")
         elif name in TEXTS and not isinstance(value, str):
             raise Error(f"--config {path}: {name} is a name, not {shown(value)}")
@@ -125,9 +117,9 @@ def model_of(file: Path, settings: Mapping[str, Any]) -> Model:
     check_ground("--goal", goal)
     return Model(
         program,
-        _parametrised(program, rows, features),
+        parametrised(program, rows, features, settings.get("parametrisations", {})),
         goal=goal,
-        prior=_priors(settings),
+        prior=priors_of(settings),
         objective=_objective(settings),
         facts={key: settled[key] for key in fixed},
     )
@@ -143,48 +135,6 @@ def _features(given: list[str], parameters: Mapping[str, Relation]) -> dict[str,
         name, arity = parse_key(key)
         found[key] = read_file(Path(path), f"{name}/{arity + 1}")
     return found
-
-
-def _parametrised(program: Program, rows: Mapping[str, Any], features: Mapping[str, Relation]) -> dict[str, Any]:
-    """Rows that have features as log-linear parametrisations: one for each declaration, and one for all others."""
-    declarations = context_of(program).rules.distributions
-    left = {key: r for key, r in rows.items() if key not in features}
-    found: dict[str, Parametrisation] = {}
-    free = dict(features)
-    for name, groups in declared(declarations, {k: rows[k] for k in features if _is_declared(program, k)}).items():
-        assert groups.groups is not None
-        keys = groups.rows.keys
-        of = dict(zip(groups.rows.arguments, groups.groups.group[groups.groups.parameter].tolist(), strict=True))
-        found[name] = LogLinear(
-            {key: rows[key] for key in keys},
-            {key: free.pop(key) for key in keys},
-            given=lambda *row, of=of: of[row],
-        )
-    if free:
-        found["features"] = LogLinear({key: rows[key] for key in free}, free)
-    return {**left, **found}
-
-
-def _is_declared(program: Program, key: str) -> bool:
-    name, _ = parse_key(key)
-    return any(d.item.predicate == name for d in context_of(program).rules.distributions)
-
-
-def _priors(settings: Mapping[str, Any]) -> Prior | dict[str, Prior] | None:
-    """One for all parameters, or one for each name of `priors`."""
-    of_all = [name for name in PRIORS if name in settings]
-    if len(of_all) > 1:
-        options = [f"--{name.replace('_', '-')}" for name in of_all]
-        raise Error(f"{' and '.join(options)}: there can be one prior")
-    if of_all and "priors" in settings:
-        raise Error(f"{of_all[0]} is the prior of all parameters, and priors has others: there can be one of both")
-    found: dict[str, Prior] = {}
-    for name, given in settings.get("priors", {}).items():
-        if not isinstance(given, dict) or len(given) != 1 or next(iter(given)) not in PRIORS:
-            raise Error(f"priors: {name} wants a table with one of {', '.join(PRIORS)}, not {shown(given)}")
-        ((kind, number),) = given.items()
-        found[name] = PRIORS[kind](number)
-    return found or (PRIORS[of_all[0]](settings[of_all[0]]) if of_all else None)
 
 
 def _objective(settings: Mapping[str, Any]) -> Objective:

@@ -82,12 +82,16 @@ def train(
         typer.Option(
             metavar="FILE.toml",
             help="Settings by the names of these options, with _ for -, and tables `options`, with those of the "
-            "method, and `priors`, with one for some parameters. Its paths are from its folder. The command line wins.",
+            "method, `priors`, with one for some parameters, and `parametrisations`, with options of some. Its paths "
+            "are from its folder. The command line wins.",
             show_default=False,
         ),
     ] = None,
     method: Annotated[
-        str | None, typer.Option(help="How parameters are improved: em, gis, l-bfgs, adam, and others.  [default: em]")
+        str | None,
+        typer.Option(
+            help="How parameters are improved: em, gis, l-bfgs, adam, torch.optim.AdamW, and others.  [default: em]"
+        ),
     ] = None,
     iterations: Annotated[int | None, typer.Option(min=1, help="The most steps.  [default: 100]")] = None,
     tolerance: Annotated[
@@ -145,6 +149,9 @@ def train(
     ] = None,
     functions: FunctionsOption = None,
     threads: Threads = None,
+    executor: Annotated[
+        int | None, typer.Option(metavar="COUNT", min=1, help="So many processes in place of threads.")
+    ] = None,
     log: Annotated[Path | None, typer.Option(help="A .csv or .arrow file with a row for each step.")] = None,
     checkpoint: Annotated[
         Path | None, typer.Option(help="A file that the run goes on from if it was killed.", show_default=False)

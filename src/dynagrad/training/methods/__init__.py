@@ -14,6 +14,7 @@ from typing import Any
 
 from ...calls import nearest_option
 from ...errors import Error, shown
+from ...facts.readers import import_module
 from ..specification import Theta
 from . import descent, em, scaling, stochastic
 
@@ -34,6 +35,8 @@ METHODS: dict[str, Method] = {
 SEEDED = (*stochastic.RULES,)
 TOLD = ("problem", "theta", "observe", "state", "method", "optimiser", "seed")
 """Parameters of methods that are no options of `fit`."""
+TORCH = "torch.optim."
+"""What names of classes of PyTorch begin with."""
 
 
 def method_of(given: Any, seed: int, options: Mapping[str, Any], others: Iterable[str] = ()) -> Method:
@@ -41,12 +44,16 @@ def method_of(given: Any, seed: int, options: Mapping[str, Any], others: Iterabl
 
     `others` are options of `fit` itself, which may have been meant.
     """
+    if isinstance(given, str) and given.startswith(TORCH):
+        given = _of_torch(given)
     if isinstance(given, type) and given.__module__.startswith("torch.optim"):
         return partial(stochastic.by_torch, optimiser=given, seed=seed, **options)
     if not isinstance(given, str):
         raise Error(f"a method is a name, or a class of torch.optim, not {shown(given)}")
     if given not in METHODS:
-        raise Error(f"there is no method {shown(given)}; there are {', '.join(METHODS)}, and classes of torch.optim")
+        raise Error(
+            f"there is no method {shown(given)}; there are {', '.join(METHODS)}, and classes such as torch.optim.AdamW"
+        )
     known = [name for name in inspect.signature(METHODS[given]).parameters if name not in TOLD]
     if given in stochastic.RULES:
         known = [*known[:-1], *stochastic.RULES[given].options]
@@ -57,3 +64,12 @@ def method_of(given: Any, seed: int, options: Mapping[str, Any], others: Iterabl
                 hint = nearest_option(name, known) if known else "; it has none of its own"
             raise Error(f"fit has no option {name}, nor has method={given!r}{hint}")
     return partial(METHODS[given], **({"seed": seed} if given in SEEDED else {}), **options)
+
+
+def _of_torch(name: str) -> type:
+    """The class of `torch.optim` of this name."""
+    optim = import_module("torch.optim", "torch", f"method={name!r}")
+    found = getattr(optim, name.removeprefix(TORCH), None)
+    if not isinstance(found, type) or not issubclass(found, optim.Optimizer):
+        raise Error(f"there is no method {shown(name)}: torch.optim has no optimiser of this name")
+    return found

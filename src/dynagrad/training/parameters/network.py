@@ -37,8 +37,8 @@ class Torch(Parametrisation):
     is: put it into `eval()` mode if it has dropout, as each pass has to find the same function. `to_module` writes
     parameters into it.
 
-    With `rowwise=True` the number of a row has to depend on nothing but that row of each of `inputs`, which are tensors.
-    A gradient then runs the module for the rows alone that it is not zero for, such as those of a minibatch.
+    With `rowwise=True` the number of a row has to depend on nothing but that row of each of `inputs`, which are
+    tensors. A gradient then runs the module for the rows alone that it is not zero for, such as those of a minibatch.
 
     For example, with a row of inputs for each row of `emit/2`:
     `Torch({"emit/2": rows}, torch.nn.Linear(8, 1, dtype=torch.float64), inputs)`.
