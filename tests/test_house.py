@@ -136,7 +136,17 @@ def f(): setattr(Number, "shape", 5)
 
 
 FOREIGN = {"_asdict", "_at_fork_reinit", "_fields", "_field_defaults", "_make", "_replace"}  # of named tuples, of locks
-FOREIGN |= {"_ARRAY_API", "_NoValue", "_exit", "_getframe", "_handle", "_load", "_lru_cache_wrapper", "_run_exitfuncs"}
+FOREIGN |= {
+    "_ARRAY_API",
+    "_NoValue",
+    "_exit",
+    "_getframe",
+    "_handle",
+    "_load",
+    "_lru_cache_wrapper",
+    "_run_exitfuncs",
+    "_version",
+}
 """Private names of Python and of other packages that are used."""
 
 

@@ -50,6 +50,13 @@ class Dirichlet(Prior):
     `alpha` is a number, a function of a row's arguments, or a dict from names of parameters to numbers. Above one it
     adds pseudo-counts. Below one the density has no finite maximum: only variational Bayes (`method="variational"`)
     takes that.
+
+    >>> import dynagrad as dg
+    >>> text = ":- semiring real. :- distribution toss(S). goal += toss(S) * seen(S)."
+    >>> model = dg.Model(text, {"toss/1": [("h",), ("t",)]}, prior=Dirichlet(2.0))  # one more of each
+    >>> fit = model.fit([{"seen/1": [("h",)]}, {"seen/1": [("h",)]}])
+    >>> model.weights["toss/1"]["h",]
+    0.75
     """
 
     alpha: float | Callable[..., float] | Mapping[str, float] = 1.0
@@ -118,7 +125,11 @@ def _scale(what: str, given: Any) -> float:
 
 @strict_options
 def add_lambda(amount: float) -> Dirichlet:
-    """Add-lambda smoothing: so much is added to each count, as by a Dirichlet prior of alpha = 1 + lambda."""
+    """Add-lambda smoothing: so much is added to each count, as by a Dirichlet prior of alpha = 1 + lambda.
+
+    >>> add_lambda(0.5)
+    Dirichlet(alpha=1.5)
+    """
     if not 0 <= real_number("lambda", amount) < np.inf:
         raise Error(f"lambda must be a number from 0 on, not {amount}")
     return Dirichlet(1.0 + amount)
@@ -130,6 +141,11 @@ class Gaussian(Prior):
     """A normal density around given values: minus (theta - mean)^2 / (2 variance), summed.
 
     `mean` is a number, or a dict from names of parameters to numbers (others have 0).
+
+    >>> from dynagrad import training
+    >>> weights = training.LogLinear({"weight/1": [("h",), ("t",)]})
+    >>> Gaussian(2.0, {"weight(h)": 3.0}).log_density(weights, np.zeros(2))
+    -2.25
     """
 
     variance: float = 1.0
@@ -159,14 +175,23 @@ class Gaussian(Prior):
 
 @strict_options
 def L2(strength: float) -> Gaussian:
-    """Minus strength times the sum of squares: a Gaussian around zero of variance 1 / (2 strength)."""
+    """Minus strength times the sum of squares: a Gaussian around zero of variance 1 / (2 strength).
+
+    >>> L2(0.25)
+    Gaussian(variance=2.0, mean=0.0)
+    """
     return Gaussian(1.0 / (2.0 * _scale("the strength of L2", strength)))
 
 
 @strict_options_class
 @dataclass(frozen=True)
 class L1(Prior):
-    """Minus strength times the sum of absolute values, which makes many parameters zero."""
+    """Minus strength times the sum of absolute values, which makes many parameters zero.
+
+    >>> from dynagrad import training
+    >>> L1(0.5).log_density(training.LogLinear({"weight/1": [("h",), ("t",)]}), np.array([3.0, -1.0]))
+    -2.0
+    """
 
     strength: float
     smooth: bool = field(default=False, init=False)

@@ -65,78 +65,107 @@ MOST_SENT, LEAST_SENT = 1 << 16, 16
 """So many examples at most, in shards of so many at least, are sent once and for all; others go with each call."""
 
 
-def in_pool(pool: Pool, lasting: bool = False) -> Workers:
+class PoolWorkers:
     """Shards by the workers of a pool; those of a worker that dies are run again.
 
-    With `lasting` a shard is sent once, and workers keep its examples, encoded and loaded, from pass to pass.
+    With `lasting` a shard is sent once, and workers keep its examples, encoded and loaded, from pass to pass. As a
+    context it ends the workers that were begun for it, and removes what was sent.
     """
-    sent: dict[int, tuple[Specification, Handle]] = {}
-    shards_sent: dict[tuple[Any, ...], tuple[list[Example], Handle]] = {}
-    room = MOST_SENT if lasting else 0
 
-    def handle_of(shard: list[Example]) -> Handle:
-        nonlocal room
-        follow = all(e.number == shard[0].number + n for n, e in enumerate(shard))  # and are drawn in no random order
-        if not lasting or not follow or len(shard) < LEAST_SENT:
-            return pool.enclosed(shard, "an example")
-        key = tuple((e.number, id(e.facts), id(e.observed) if e.observed else 0, id(e.derivation)) for e in shard)
-        if key not in shards_sent:
-            if len(shard) > room:
-                return pool.enclosed(shard, "an example")
-            room -= len(shard)
-            shards_sent[key] = shard, pool.send(shard, "an example")  # which holds what the key names
-        return shards_sent[key][1]
+    def __init__(self, pool: Pool, lasting: bool = False) -> None:
+        self._pool = pool
+        self._room = MOST_SENT if lasting else 0
+        self._models: dict[int, tuple[Specification, Handle]] = {}
+        self._shards: dict[tuple[Any, ...], tuple[list[Example], Handle]] = {}
 
-    def model_of(spec: Specification, weights: Mapping[str, Doubles]) -> Handle:
-        if id(spec) not in sent:  # the specification is kept with it, so that no other gets its id
-            task = spec.task(weights, False, 1)
-            sent[id(spec)] = (spec, pool.send((task, spec.objective), "the model"))
-        return sent[id(spec)][1]
+    def __enter__(self) -> PoolWorkers:
+        return self
 
-    def work(
-        spec: Specification, weights: Mapping[str, Doubles], shards: Iterable[list[Example]], gradient: bool | Along
+    def __exit__(self, *_: object) -> None:
+        self._pool.close()
+
+    def __call__(
+        self,
+        spec: Specification,
+        weights: Mapping[str, Doubles],
+        shards: Iterable[list[Example]],
+        gradient: bool | Along,
     ) -> Iterator[Totals]:
-        model, values = model_of(spec, weights), pool.send((spec.values(weights), gradient), "the weights")
-        waiting: deque[_Submitted] = deque()
-
-        def submitted(shard: Handle) -> Any:
-            for _ in range(RETRIES + 1):
-                try:
-                    return pool.submit(of_shard, model, values, shard)
-                except Died:
-                    pool.renew()
-            raise _too_often()
-
-        def first() -> Totals:
-            while True:
-                try:
-                    found: Totals = pool.result(waiting[0].pending)
-                except Died as error:
-                    waiting[0].deaths += 1
-                    if waiting[0].deaths > RETRIES:
-                        raise _too_often() from error
-                    pool.renew()
-                    for one in waiting:
-                        if pool.lost(one.pending):
-                            one.pending = submitted(one.shard)
-                else:
-                    waiting.popleft()
-                    return found
-
+        model = self._model(spec, weights)
+        values = self._pool.send((spec.values(weights), gradient), "the weights")
+        one = _Pass(self._pool, model, values)
         try:
             for shard in shards:
-                handle = handle_of(shard)
-                waiting.append(_Submitted(handle, submitted(handle)))
-                if len(waiting) >= AHEAD * pool.size:
-                    yield first()
-            while waiting:
-                yield first()
+                one.hand(self._shard(shard))
+                if len(one.waiting) >= AHEAD * self._pool.size:
+                    yield one.first()
+            while one.waiting:
+                yield one.first()
         finally:
-            for one in waiting:
-                pool.cancel(one.pending)
-            pool.drop(values)
+            one.end()
 
-    return work
+    def _model(self, spec: Specification, weights: Mapping[str, Doubles]) -> Handle:
+        """The model, which is sent once."""
+        if id(spec) not in self._models:  # the specification is kept with it, so that no other gets its id
+            task = spec.task(weights, False, 1)
+            self._models[id(spec)] = (spec, self._pool.send((task, spec.objective), "the model"))
+        return self._models[id(spec)][1]
+
+    def _shard(self, shard: list[Example]) -> Handle:
+        """The examples of a shard: sent once and for all where there is room, or to go with the call."""
+        follow = all(e.number == shard[0].number + n for n, e in enumerate(shard))  # and are drawn in no random order
+        if not follow or len(shard) < LEAST_SENT:
+            return self._pool.enclosed(shard, "an example")
+        key = tuple((e.number, id(e.facts), id(e.observed) if e.observed else 0, id(e.derivation)) for e in shard)
+        if key not in self._shards:
+            if len(shard) > self._room:
+                return self._pool.enclosed(shard, "an example")
+            self._room -= len(shard)
+            self._shards[key] = shard, self._pool.send(shard, "an example")  # which holds what the key names
+        return self._shards[key][1]
+
+
+class _Pass:
+    """One pass over data: shards that workers have, in their order."""
+
+    def __init__(self, pool: Pool, model: Handle, values: Handle) -> None:
+        self._pool, self._model, self._values = pool, model, values
+        self.waiting: deque[_Submitted] = deque()
+
+    def hand(self, shard: Handle) -> None:
+        """Hands a shard to a worker."""
+        self.waiting.append(_Submitted(shard, self._submitted(shard)))
+
+    def _submitted(self, shard: Handle) -> Any:
+        for _ in range(RETRIES + 1):
+            try:
+                return self._pool.submit(of_shard, self._model, self._values, shard)
+            except Died:
+                self._pool.renew()
+        raise _too_often()
+
+    def first(self) -> Totals:
+        """The totals of the shard that has waited longest; where a worker died, what it had is handed on."""
+        while True:
+            try:
+                found: Totals = self._pool.result(self.waiting[0].pending)
+            except Died as error:
+                self.waiting[0].deaths += 1
+                if self.waiting[0].deaths > RETRIES:
+                    raise _too_often() from error
+                self._pool.renew()
+                for one in self.waiting:
+                    if self._pool.lost(one.pending):
+                        one.pending = self._submitted(one.shard)
+            else:
+                self.waiting.popleft()
+                return found
+
+    def end(self) -> None:
+        """Forgets what is left."""
+        for one in self.waiting:
+            self._pool.cancel(one.pending)
+        self._pool.drop(self._values)
 
 
 def _too_often() -> Error:
@@ -200,8 +229,5 @@ def workers_of(threads: int | None, executor: Any, lasting: bool = False) -> Ite
     if executor is None:
         yield in_threads(threads, lasting)
         return
-    pool = pool_of(executor)
-    try:
-        yield in_pool(pool, lasting)
-    finally:
-        pool.close()
+    with PoolWorkers(pool_of(executor), lasting) as workers:
+        yield workers

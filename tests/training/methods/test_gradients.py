@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import dynagrad as dg
+from dynagrad import numpy as own
 from dynagrad import training
 from dynagrad.training.examples import DataPasses
 from dynagrad.training.problem import Problem
@@ -105,6 +106,25 @@ def of(name: str) -> tuple[dg.Model, list[training.Example]]:
         return m, [training.Example({"seen/2": [("h", "t"), ("e", "e")]}), training.Example({"seen/2": [("t", "t")]})]
     if name == "conditional":
         return crf(), tagged()
+    if name == "another item":  # the clamped run asks for a goal of its own
+        goals = TAGGER + "right += at(N,n) * end(N)."
+        m = dg.Model(goals, {"w": training.LogLinear(rows_of_tagger())}, objective=training.Conditional("right"))
+        return m, [training.Example(e.facts) for e in tagged()]
+    if name == "derivation":
+        facts = tagged()[0].facts
+        with_best = training.Example(facts, derivation=crf().predict(facts))
+        return crf(), [with_best, tagged()[1]]
+    if name == "best":
+        m = dg.Model(
+            TAGGER.replace("log", "viterbi"), {"w": training.LogLinear(rows_of_tagger())}, prior=training.L2(0.3)
+        )
+        return m, [training.Example(e.clamped) for e in tagged()]
+    if name == "perceptron":
+        return crf(semiring="viterbi"), tagged()
+    if name == "margin":
+        objective = training.Conditional(cost="cost/2")
+        m = dg.Model(COSTS.replace("log", "viterbi"), {"w": training.LogLinear(rows_of_tagger())}, objective=objective)
+        return m, [with_costs(e) for e in tagged()]
     if name == "items":
         m = crf(training.OfItems(("goal", "at(2,n)"), chance))
         return m, tagged()[:2]
@@ -117,7 +137,10 @@ def of(name: str) -> tuple[dg.Model, list[training.Example]]:
 
 
 @pytest.mark.filterwarnings("ignore::dynagrad.errors.ProgramWarning")
-@pytest.mark.parametrize("name", ["likelihood", "conditional", "items", "risk"])
+@pytest.mark.parametrize(
+    "name",
+    ["likelihood", "best", "conditional", "another item", "derivation", "perceptron", "margin", "items", "risk"],
+)
 def test_gradients_of_objectives_are_those_of_differences(name: str) -> None:
     m, data = of(name)
     for seed in range(3):
@@ -233,6 +256,74 @@ def test_bounds_and_constraints_are_scipys() -> None:
         dg.Error, match="scipy's SLSQP cannot work with what it was given: ValueError: Unknown constraint"
     ):
         m.fit(TOSSES, method="slsqp", constraints={"type": "none", "fun": sum})
+
+
+@pytest.mark.filterwarnings("ignore:delta_grad == 0.0")  # scipy's, at the optimum
+@pytest.mark.parametrize("method", ["slsqp", "trust-constr"])
+def test_the_best_place_on_a_line_is_that_of_calculus(method: str) -> None:
+    """Weights that are exp(a) and exp(b), of which one was seen three times and the other once, where a + b = 1."""
+    optimize = pytest.importorskip("scipy.optimize")
+    free = training.LogLinear({"weight/1": [("h",), ("t",)]})
+    m = dg.Model(":- semiring log. goal += weight(S) * seen(S).", {"w": free}, objective=training.Conditional())
+    data = [training.Example({"seen/1": [("h",), ("t",)]}, {"seen/1": [(s,)]}) for s in "hhht"]
+    m.fit(
+        data,
+        method=method,
+        constraints=optimize.LinearConstraint([[1.0, 1.0]], 1.0, 1.0),
+        tolerance=1e-15,
+        iterations=300,
+    )
+    a, b = m.parameters["w"]
+    assert a + b == pytest.approx(1.0, abs=1e-9)
+    assert a - b == pytest.approx(np.log(3.0), abs=1e-4)  # the ratio of the counts
+
+
+def test_a_seed_makes_a_run_what_it_is() -> None:
+    def run(seed: int) -> tuple[bytes, list[float]]:
+        m = dg.Model(COIN, {"toss": training.Distribution({"toss/1": [("h",), ("t",)]}, initial="random")})
+        fit = m.fit(TOSSES * 5, method="adam", size=3, iterations=3, seed=seed)
+        return m.parameters["toss"].tobytes(), [r.objective for r in fit.history]
+
+    assert run(1) == run(1)
+    assert run(1) != run(2)
+
+
+def test_a_compiled_function_gives_weights() -> None:
+    """Logistic weights of a slope and a bias, by `dg.compile`, as by the same function that runs in Python."""
+
+    def logits(p: Any) -> Any:
+        return own.array([p[0] * 0.5 + p[1], p[0] * -1.5 + p[1], p[1] * 0.0])
+
+    found = []
+    for function in (logits, dg.compile(logits)):
+        free = training.Differentiable({"weight/1": [("a",), ("b",), ("c",)]}, function, np.array([0.1, -0.2]))
+        objective, prior = training.Conditional(), training.L2(0.01)
+        m = dg.Model(":- semiring log. goal += weight(S) * seen(S).", {"w": free}, objective=objective, prior=prior)
+        data = [training.Example({"seen/1": [("a",), ("b",), ("c",)]}, {"seen/1": [(s,)]}) for s in "aab"]
+        m.fit(data, method="l-bfgs", tolerance=1e-14)
+        found.append(m.parameters["w"])
+    assert found[1] == pytest.approx(found[0], rel=1e-9)
+    assert np.abs(found[0]).max() > 0.1
+
+
+@pytest.mark.parametrize("method", ["l-bfgs", "sgd"])
+def test_an_objective_that_is_not_finite_ends_the_run_and_keeps_what_was_good(method: str) -> None:
+    """Infinite in example 2 from its third evaluation on."""
+    evaluated: list[float] = []
+
+    def loss(values: Any, example: training.Example) -> Any:
+        if example.name == "bad":
+            evaluated.append(0.0)
+            if len(evaluated) > 2:
+                return values[0] * float("inf")
+        return values[0]
+
+    m = dg.Model(COIN, {"toss/1": [("h",), ("t",)]}, objective=training.OfItems(["goal"], loss))
+    data = [training.Example(d, name="bad" if n == 2 else "") for n, d in enumerate(TOSSES)]
+    kept: list[np.ndarray] = []
+    with pytest.raises(dg.NotConverged, match=r"the objective is not finite: in example 2 \(bad\)"):
+        m.fit(data, method=method, iterations=9, tolerance=0.0, callback=lambda r: kept.append(m.parameters))
+    assert kept and np.isfinite(m.parameters["toss/1"]).all()
 
 
 @pytest.mark.parametrize("method", ["trust-constr", "trust-ncg", "trust-krylov"])

@@ -1,4 +1,5 @@
-"""How parameters are improved, by name: `em.py`, `scaling.py`, `descent.py` (all data), `stochastic.py` (a few).
+"""How parameters are improved, by name: `em.py`, `scaling.py`, `descent.py` (all data), `stochastic.py` (a few) and
+`torch_optimisers.py` (the same, by PyTorch).
 
 A method is a function of a problem, the parameters to begin with, an observer, and the state to go on from; it tells
 the observer of each step, stops where that says so, and gives the parameters. It knows nothing of files, clocks, or
@@ -16,7 +17,7 @@ from ...calls import nearest_option
 from ...errors import Error, shown
 from ...facts.readers import import_module
 from ..specification import Theta
-from . import descent, em, scaling, stochastic
+from . import descent, em, scaling, stochastic, torch_optimisers
 
 Method = Callable[..., Theta]
 
@@ -47,7 +48,7 @@ def method_of(given: Any, seed: int, options: Mapping[str, Any], others: Iterabl
     if isinstance(given, str) and given.startswith(TORCH):
         given = _of_torch(given)
     if isinstance(given, type) and given.__module__.startswith("torch.optim"):
-        return partial(stochastic.by_torch, optimiser=given, seed=seed, **options)
+        return partial(torch_optimisers.by_torch, optimiser=given, seed=seed, **options)
     if not isinstance(given, str):
         raise Error(f"a method is a name, or a class of torch.optim, not {shown(given)}")
     if given not in METHODS:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 import zlib
 from collections.abc import Callable, Mapping
+from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
@@ -197,107 +198,131 @@ def minimise(
         value, gradient = evaluate(vector)
         return -value, -gradient
 
-    start, whole = evaluate.shown(evaluate.start), evaluate.whole
-    return _run(optimize, negative, start, theta, evaluate, observe, method, bounds, constraints, options, whole)
+    start = evaluate.shown(evaluate.start)
+    callbacks = _Callbacks(negative, start, theta, evaluate, observe, method, evaluate.whole)
+    return _run(optimize, callbacks, start, method, bounds, constraints, options)
+
+
+def _ours(method: Callable[P, R]) -> Callable[P, R]:
+    """A method that scipy calls, whose errors are kept, to be told from scipy's."""
+
+    @wraps(method)
+    def call(*arguments: P.args, **named: P.kwargs) -> R:
+        try:
+            return method(*arguments, **named)
+        except Exception as error:
+            callbacks = arguments[0]
+            assert isinstance(callbacks, _Callbacks)
+            callbacks.failed.append(error)
+            raise
+
+    return call
+
+
+class _Callbacks:
+    """What scipy calls: `negative` is what it makes small, `step` tells the observer of its steps.
+
+    `fold` makes parameters of the numbers that scipy has: one for each, or two where there is an L1 prior. The observer
+    is told of each step that it does not know from a checkpoint.
+    """
+
+    KEPT = 4
+    """So many evaluations are kept, as a step is to a place that was evaluated before."""
+
+    def __init__(
+        self,
+        negative: Callable[[Doubles], tuple[float, Doubles]],
+        start: Doubles,
+        like: Theta,
+        evaluate: Evaluations,
+        observe: Observe,
+        method: str,
+        fold: Callable[[Doubles], Doubles],
+    ) -> None:
+        self._negative, self._like, self._evaluate, self._observe = negative, like, evaluate, observe
+        self._method, self._fold = method, fold
+        self.last = self.theta(start)
+        """The parameters after the last step."""
+        self.failed: list[Exception] = []
+        self._seen: dict[bytes, tuple[float, float, Doubles]] = {}
+        self._steps, self._rejected, self._at = 0, 0, start.tobytes()
+
+    def theta(self, vector: Doubles) -> Theta:
+        """Parameters from what scipy has."""
+        return unravelled(self._fold(vector), self._like)
+
+    @_ours
+    def objective(self, vector: Doubles) -> tuple[float, Doubles]:
+        if not np.isfinite(vector).all():
+            if not self._seen:
+                raise Error(f"{self._method} would begin with {vector.tolist()}: initial parameters must be numbers")
+            raise _Stop  # a search that has no digits left may divide by zero
+        value, gradient = self._negative(vector)
+        while len(self._seen) >= self.KEPT:
+            del self._seen[next(iter(self._seen))]
+        self._seen[np.asarray(vector).tobytes()] = (value, self._evaluate.data, gradient)
+        return value, gradient
+
+    @_ours
+    def step(self, vector: Any, *_: Any) -> None:
+        x = np.asarray(getattr(vector, "x", vector))
+        key = x.tobytes()  # once, as its hash takes longer than all else here
+        self._rejected = self._rejected + 1 if key == self._at else 0
+        self._at = key
+        if 0 < self._rejected < REJECTED:
+            return  # a region of trust that shrinks has not converged
+        if key not in self._seen:
+            self.objective(x)
+        value, data, gradient = self._seen[key]
+        self.last = self.theta(x)
+        self._steps += 1
+        evaluate = self._evaluate
+        if self._steps <= evaluate.told:
+            return  # it was told before
+        count, evaluate.count = evaluate.count, 0
+        made = {"evaluations": evaluate.trace, "start": evaluate.start, "told": self._steps}
+        if self._observe(TrainingStep(self.last, -value, data, float(np.linalg.norm(gradient)), count, made)):
+            raise _Stop
+
+    @_ours
+    def product(self, vector: Doubles, direction: Doubles) -> Doubles:
+        """The Hessian of `negative` times a vector."""
+        if not (np.isfinite(vector).all() and np.isfinite(direction).all()):
+            raise _Stop
+        return -self._evaluate.product(vector, direction)
 
 
 def _run(
     optimize: Any,
-    negative: Any,
+    callbacks: _Callbacks,
     start: Doubles,
-    like: Theta,
-    evaluate: Evaluations,
-    observe: Observe,
     method: str,
     bounds: Any,
     constraints: Any,
     options: Mapping[str, Any] | None,
-    fold: Callable[[Doubles], Doubles],
 ) -> Theta:
-    """Runs scipy's method on `negative`, and again from where it ended while that fails and still gets lower.
-
-    `fold` makes parameters of the numbers that scipy has: one for each, or two where there is an L1 prior.
-    The observer is told of each step that it does not know from a checkpoint.
-    """
-    last: list[Theta] = [unravelled(fold(start), like)]
-    seen: dict[bytes, tuple[float, float, Doubles]] = {}
-    steps, rejected, at = 0, 0, start.tobytes()
-
-    failed: list[Exception] = []
-
-    def ours(function: Callable[P, R]) -> Callable[P, R]:
-        """A function that scipy calls, whose errors are told from scipy's."""
-
-        def call(*arguments: P.args, **named: P.kwargs) -> R:
-            try:
-                return function(*arguments, **named)
-            except Exception as error:
-                failed.append(error)
-                raise
-
-        return call
-
-    @ours
-    def both(vector: Doubles) -> tuple[float, Doubles]:
-        if not np.isfinite(vector).all():
-            if not seen:
-                raise Error(f"{method} would begin with {vector.tolist()}: initial parameters must be numbers")
-            raise _Stop  # a search that has no digits left may divide by zero
-        value, gradient = negative(vector)
-        while len(seen) > 3:
-            del seen[next(iter(seen))]
-        seen[np.asarray(vector).tobytes()] = (value, evaluate.data, gradient)
-        return value, gradient
-
-    @ours
-    def step(vector: Any, *_: Any) -> None:
-        nonlocal steps, rejected, at
-        x = np.asarray(getattr(vector, "x", vector))
-        key = x.tobytes()  # once, as its hash takes longer than all else here
-        rejected = rejected + 1 if key == at else 0
-        at = key
-        if 0 < rejected < REJECTED:
-            return  # a region of trust that shrinks has not converged
-        if key not in seen:
-            both(x)
-        value, data, gradient = seen[key]
-        last[0] = unravelled(fold(x), like)
-        steps += 1
-        if steps <= evaluate.told:
-            return  # it was told before
-        count, evaluate.count = evaluate.count, 0
-        made = {"evaluations": evaluate.trace, "start": evaluate.start, "told": steps}
-        if observe(TrainingStep(last[0], -value, data, float(np.linalg.norm(gradient)), count, made)):
-            raise _Stop
-
-    @ours
-    def product(vector: Doubles, direction: Doubles) -> Doubles:
-        if not (np.isfinite(vector).all() and np.isfinite(direction).all()):
-            raise _Stop
-        return -evaluate.product(vector, direction)
-
+    """Runs scipy's method, and again from where it ended while that fails and still gets lower."""
     wanted = {**ENDLESS[method], **_checked(optimize, options, method)}
     given: dict[str, Any] = {"constraints": constraints} if method in CONSTRAINED else {}
     if method in SECOND:
-        given["hessp"] = product
+        given["hessp"] = callbacks.product
+    given |= {"jac": True, "method": SCIPY[method], "bounds": bounds, "callback": callbacks.step, "options": wanted}
     x, reached = start, np.inf
     while True:  # a search along a line may fail for want of digits; from where it ended, a fresh one goes on
         try:
             with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-                found = optimize.minimize(
-                    both, x, jac=True, method=SCIPY[method], bounds=bounds, callback=step, options=wanted, **given
-                )
+                found = optimize.minimize(callbacks.objective, x, **given)
         except _Stop:
-            return last[0]
+            return callbacks.last
         except Exception as error:
-            if any(error is own for own in failed) or (bounds is None and _none(constraints) and not options):
+            if any(error is own for own in callbacks.failed) or (bounds is None and _none(constraints) and not options):
                 raise
             raise Error(f"scipy's {SCIPY[method]} cannot work with what it was given: {raised(error)}") from error
         x = np.asarray(found.x)
         if not np.isfinite(found.fun):
             raise NotConverged(f"{method} ended at an objective that is not finite: {found.message}")
         if found.success or not found.fun < reached or found.status == OVER[method]:
-            return unravelled(fold(x), like)
+            return callbacks.theta(x)
         reached = found.fun
 
 
@@ -375,4 +400,5 @@ def _with_l1(
         )
 
     start = np.concatenate([np.maximum(first, 0.0), np.maximum(-first, 0.0)])
-    return _run(optimize, negative, start, theta, evaluate, observe, method, [(0.0, None)] * (2 * n), (), options, fold)
+    callbacks = _Callbacks(negative, start, theta, evaluate, observe, method, fold)
+    return _run(optimize, callbacks, start, method, [(0.0, None)] * (2 * n), (), options)

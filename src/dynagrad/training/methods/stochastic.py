@@ -1,4 +1,7 @@
-"""Gradient methods that step after a few examples: plain, with momentum, AdaGrad, Adam, averaged; and those of PyTorch.
+"""Gradient methods that step after a few examples: plain, with momentum, AdaGrad, Adam, averaged.
+
+`epochs` goes over the data again and again; a `Stepper` says what is done after each few examples. Those of PyTorch are
+in `torch_optimisers.py`.
 
 Examples are shuffled by the seed and the number of the epoch, within a window, so that streams need not fit in memory.
 Robbins and Monro 1951; Duchi, Hazan and Singer 2011; Kingma and Ba 2015; averages as Polyak and Juditsky 1992 and, for
@@ -9,18 +12,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from ...arguments import bounded_number, function_of, real_number, whole_number, yes_or_no
 from ...errors import Error, shown
-from ...facts.readers import import_module
 from ..examples import Example
 from ..parameters.rows import Doubles
 from ..problem import Problem
 from ..specification import Theta, ravelled, unravelled
 from ..steps import Observe, TrainingStep
+from ..totals import Totals
 
 Schedule = float | Callable[[int], float]
 State = dict[str, Doubles]
@@ -82,6 +85,90 @@ def shuffled(problem: Problem, size: int, seed: int, epoch: int) -> Iterator[lis
     problem.after_a_pass()
 
 
+class Stepper(Protocol):
+    """Parameters that move after each few examples."""
+
+    def step(self, examples: list[Example], part: float) -> tuple[Totals, Doubles]:
+        """Moves them, by a part of the priors: what the examples gave where they were, and the mean gradient there."""
+        ...
+
+    def reached(self) -> Theta:
+        """Where they are, or their mean."""
+        ...
+
+    def kept(self) -> Mapping[str, Any]:
+        """All that it needs to go on from here."""
+        ...
+
+
+def epochs(
+    problem: Problem, observe: Observe, state: Mapping[str, Any], stepper: Stepper, size: int, seed: int
+) -> Theta:
+    """Steps over the data, in another order each time, until the observer has seen enough."""
+    epoch, count = int(state.get("epoch", 0)), int(state.get("count", 0))
+    while True:
+        value, seen, counted, norms = 0.0, 0, 0, 0.0
+        for examples in shuffled(problem, size, seed, epoch):
+            part = len(examples) / max(count, seen + len(examples))  # of the data, as far as they are known
+            totals, gradient = stepper.step(examples, part)
+            value += totals.value
+            counted += totals.counted
+            seen += len(examples)
+            norms += float(gradient @ gradient)
+        if not seen:
+            raise Error("the data have no examples")
+        epoch, count = epoch + 1, seen
+        result = stepper.reached()
+        if not counted:
+            problem.must_count(result)
+        made = {**stepper.kept(), "epoch": epoch, "count": count}
+        objective = value + problem.spec.log_prior(result)
+        if observe(TrainingStep(result, objective, value, float(np.sqrt(norms)), seen, made, settled=False)):
+            return result
+
+
+def mean_gradient(problem: Problem, theta: Theta, examples: list[Example], part: float) -> tuple[Totals, Doubles]:
+    """Of some examples, with a part of the priors: what they gave, and the gradient for each unit of their weight."""
+    totals = problem.of_shard(problem.spec.weights(theta), examples)
+    return totals, ravelled(problem.spec.pull(theta, totals, part)) / max(totals.weight, 1.0)
+
+
+class _Steps:
+    """Steps along the gradient by one of our rules."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        like: Theta,
+        state: Mapping[str, Any],
+        rule: UpdateRule,
+        options: Mapping[str, float],
+        rate: Schedule,
+        averaged: bool,
+    ) -> None:
+        self._problem, self._like, self._rule, self._options = problem, like, rule, options
+        self._rate, self._averaged = rate, averaged
+        self._held: State = {k: np.asarray(x) for k, x in state.get("held", {}).items()}
+        self._vector = np.asarray(state["vector"]) if "vector" in state else ravelled(like)
+        self._total = np.asarray(state["total"]) if "total" in state else np.zeros(len(self._vector))
+        self._k = int(state.get("k", 0))
+
+    def step(self, examples: list[Example], part: float) -> tuple[Totals, Doubles]:
+        totals, gradient = mean_gradient(self._problem, unravelled(self._vector, self._like), examples, part)
+        rate = self._rate
+        now = bounded_number("a result of rate", rate(self._k), 0.0) if callable(rate) else rate
+        self._vector = self._vector + now * self._rule.update(gradient, self._held, self._k, self._options)
+        self._total = self._total + self._vector
+        self._k += 1
+        return totals, gradient
+
+    def reached(self) -> Theta:
+        return unravelled(self._total / self._k if self._averaged else self._vector, self._like)
+
+    def kept(self) -> Mapping[str, Any]:
+        return {"held": self._held, "vector": self._vector, "total": self._total, "k": self._k}
+
+
 def ascend(
     problem: Problem,
     theta: Theta,
@@ -115,120 +202,4 @@ def ascend(
         function_of("rate", at, 1, "the number of the step")
     elif not 0 < real_number("rate", at) < np.inf:
         raise Error(f"rate must be a finite number above 0, or a function of the step, not {shown(rate)}")
-    like = theta
-    held: State = {k: np.asarray(x) for k, x in state.get("held", {}).items()}
-    vector = np.asarray(state["vector"]) if "vector" in state else ravelled(theta)
-    total = np.asarray(state["total"]) if "total" in state else np.zeros(len(vector))
-    k, epoch, count = int(state.get("k", 0)), int(state.get("epoch", 0)), int(state.get("count", 0))
-    while True:
-        value, seen, counted, norms = 0.0, 0, 0, 0.0
-        for examples in shuffled(problem, size, seed, epoch):
-            here = unravelled(vector, like)
-            totals = problem.of_shard(problem.spec.weights(here), examples)
-            part = len(examples) / max(count, seen + len(examples))  # of the data, as far as they are known
-            gradient = _gradient(problem, here, totals, part) / max(totals.weight, 1.0)
-            now = bounded_number("a result of rate", at(k), 0.0) if callable(at) else at
-            vector = vector + now * rule.update(gradient, held, k, chosen)
-            total = total + vector
-            k += 1
-            value += totals.value
-            counted += totals.counted
-            seen += len(examples)
-            norms += float(gradient @ gradient)
-        if not seen:
-            raise Error("the data have no examples")
-        count, epoch = seen, epoch + 1
-        result = unravelled(total / k if averaged else vector, like)
-        if not counted:
-            problem.must_count(result)
-        made = {"held": held, "vector": vector, "total": total, "k": k, "epoch": epoch, "count": count}
-        objective = value + problem.spec.log_prior(result)
-        if observe(TrainingStep(result, objective, value, float(np.sqrt(norms)), seen, made, settled=False)):
-            return result
-
-
-def _gradient(problem: Problem, theta: Theta, totals: Any, part: float) -> Doubles:
-    """Of the data, and a part of that of the priors."""
-    return ravelled(problem.spec.pull(theta, totals, part))
-
-
-def by_torch(
-    problem: Problem,
-    theta: Theta,
-    observe: Observe,
-    state: Mapping[str, Any],
-    *,
-    optimiser: Callable[..., Any],
-    size: int = 16,
-    seed: int = 0,
-    **options: Any,
-) -> Theta:
-    """Steps of a class of `torch.optim`, such as `torch.optim.AdamW`, with its own options."""
-    torch = import_module("torch", "torch", "a torch optimiser")
-    size = whole_number("size", size, 1)
-    if "optimiser" in state and not isinstance(state["optimiser"], dict):
-        raise Error("the checkpoint is of another method")
-    vector = torch.tensor(ravelled(theta), dtype=torch.float64, requires_grad=True)
-    try:
-        stepper = optimiser([vector], **options)
-        if "optimiser" in state:
-            stepper.load_state_dict(_tensors(torch, state["optimiser"]))
-    except (TypeError, ValueError, RuntimeError, KeyError) as error:
-        raise Error(f"{optimiser.__name__} cannot be made: {error}") from None
-    epoch, count = int(state.get("epoch", 0)), int(state.get("count", 0))
-    frozen = torch.tensor(problem.spec.frozen)
-    fixed = vector.detach()[frozen].clone()
-    while True:
-        value, seen, counted, norms = 0.0, 0, 0, 0.0
-        for examples in shuffled(problem, size, seed, epoch):
-            part = len(examples) / max(count, seen + len(examples))
-            asked: list[tuple[float, Doubles, int]] = []
-
-            def closure(examples: list[Example] = examples, part: float = part, asked: Any = asked) -> Any:
-                here = unravelled(vector.detach().numpy(), theta)
-                totals = problem.of_shard(problem.spec.weights(here), examples)
-                gradient = _gradient(problem, here, totals, part) / max(totals.weight, 1.0)
-                vector.grad = torch.tensor(-gradient)
-                asked.append((totals.value, gradient, totals.counted))
-                return torch.tensor(-totals.value / max(totals.weight, 1.0))
-
-            try:
-                stepper.step(closure)
-            except (TypeError, ValueError, RuntimeError) as error:
-                raise Error(f"{optimiser.__name__} cannot step: {error}") from None
-            if not asked:
-                raise Error(f"{optimiser.__name__} asked for no gradient")
-            with torch.no_grad():
-                vector[frozen] = fixed  # which the decay of weights moves too
-            here_value, gradient, here_counted = asked[0]
-            value += here_value
-            counted += here_counted
-            seen += len(examples)
-            norms += float(gradient @ gradient)
-        if not seen:
-            raise Error("the data have no examples")
-        epoch, count = epoch + 1, seen
-        result = unravelled(vector.detach().numpy().copy(), theta)
-        if not counted:
-            problem.must_count(result)
-        objective = value + problem.spec.log_prior(result)
-        now = {"epoch": epoch, "count": count, "optimiser": _plain_of(torch, stepper.state_dict())}
-        if observe(TrainingStep(result, objective, value, float(np.sqrt(norms)), seen, now, settled=False)):
-            return result
-
-
-def _plain_of(torch: Any, x: Any) -> Any:
-    """What an optimiser of torch keeps, with arrays for its tensors."""
-    if isinstance(x, torch.Tensor):
-        return x.detach().cpu().numpy().copy()
-    if isinstance(x, dict):
-        return {k: _plain_of(torch, v) for k, v in x.items()}
-    return [_plain_of(torch, v) for v in x] if isinstance(x, list | tuple) else x
-
-
-def _tensors(torch: Any, x: Any) -> Any:
-    if isinstance(x, np.ndarray):
-        return torch.tensor(x)
-    if isinstance(x, dict):
-        return {k: _tensors(torch, v) for k, v in x.items()}
-    return [_tensors(torch, v) for v in x] if isinstance(x, list | tuple) else x
+    return epochs(problem, observe, state, _Steps(problem, theta, state, rule, chosen, at, averaged), size, seed)

@@ -36,6 +36,13 @@ class Risk:
     `cost` is a predicate whose facts are factors of rules; their values, in an example, are not weights but losses, and
     the loss of a derivation is the sum over its facts. The expected loss is the derivative of log Z along the losses,
     and its gradient a product with a Hessian, which forward over reverse mode gives exactly.
+
+    >>> import dynagrad as dg
+    >>> from dynagrad import training
+    >>> sides = {"weight": training.LogLinear({"weight/1": [("h",), ("t",)]})}
+    >>> model = dg.Model(":- semiring log. goal += weight(S) * loss(S).", sides, objective=Risk("loss/1"))
+    >>> model.score([{"loss/1": [("h", 0.0), ("t", 3.0)]}])  # each has a probability of a half
+    -1.5
     """
 
     cost: str
@@ -70,6 +77,13 @@ class Entropy:
     It is log Z less the expected log weight, which is the derivative of log Z along the log weights of all facts; its
     gradient is minus a product with a Hessian. As a part of a `Sum` it regularises: Grandvalet and Bengio 2004
     ("Semi-supervised learning by entropy minimization") take away a part of the entropy of what was not observed.
+
+    >>> import dynagrad as dg
+    >>> from dynagrad import training
+    >>> sides = {"weight": training.LogLinear({"weight/1": [("h",), ("t",)]})}
+    >>> model = dg.Model(":- semiring log. goal += weight(S) * seen(S).", sides, objective=Entropy())
+    >>> round(model.score([{"seen/1": [("h",), ("t",)]}]), 6)  # log 2
+    0.693147
     """
 
     def totals(self, task: Task, examples: Sequence[Example]) -> Totals:

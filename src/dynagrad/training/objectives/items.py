@@ -28,6 +28,13 @@ class OfItems:
     `items` is a list of items, `function` takes their values, in that order and on the semiring's scale, and the
     example, and gives a number. An item that is not derived has the semiring's zero; where the function has no finite
     value for that, the example does not count.
+
+    >>> import dynagrad as dg
+    >>> text = ":- semiring real. :- distribution toss(S). side(S) += toss(S) * seen(S). goal += side(_)."
+    >>> contrast = OfItems(["side(h)", "side(t)"], lambda values, example: values[0] - values[1] ** 2)
+    >>> model = dg.Model(text, {"toss/1": [("h",), ("t",)]}, objective=contrast)
+    >>> model.score([{"seen/1": [("h",), ("t",)]}])
+    0.25
     """
 
     items: Sequence[str]
@@ -61,13 +68,15 @@ class OfItems:
                 chart = task.bound.run(example.clamped)
                 found = [float(chart[item]) for item in self.items]
                 value, slopes = value_and_grad(lambda x, e=example: self._value(x, e))(found)
+                if not np.isfinite(float(value)):
+                    # it asks for the log of what is not derived, or the like; or else it is no objective
+                    values[n] = np.nan if zero in found else np.inf
+                    continue
                 if task.gradient:
                     table = chart.gradient(dict(zip(self.items, map(float, slopes), strict=True)))
             except (Error, ArithmeticError) as error:
                 failures[n] = error
                 continue
-            if not np.isfinite(float(value)) and zero in found:
-                continue  # it asks for the log of what is not derived, or the like
             values[n] = float(value)
             for key in gradient:
                 numbers = np.ravel(np.asarray(table[key].values, np.float64))

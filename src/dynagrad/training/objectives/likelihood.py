@@ -26,6 +26,12 @@ class Likelihood:
     """The log of the goal's value, summed over examples: in `viterbi`, of the best derivation.
 
     What an example has observed is among its facts; of an observed derivation it is its own weight.
+
+    >>> import dynagrad as dg
+    >>> text = ":- semiring real. :- distribution toss(S). goal += toss(S) * seen(S)."
+    >>> rows, either = {"toss/1": [("h", 3.0), ("t", 1.0)]}, {"seen/1": [("h",), ("t",)]}
+    >>> dg.Model(text, rows, objective=Likelihood()).score([either])  # of both sides together
+    0.0
     """
 
     def totals(self, task: Task, examples: Sequence[Example]) -> Totals:
@@ -76,6 +82,16 @@ class Conditional:
     the score of what was observed, less that of the best derivation; and with `cost` it is the max-margin one (Taskar,
     Guestrin and Koller 2003): the facts of that predicate are taken as they are in the free run, and count as the
     semiring's one in the clamped run.
+
+    >>> import dynagrad as dg
+    >>> from dynagrad import training
+    >>> weights = training.LogLinear({"weight/1": [("h",), ("t",)]}, initial={"weight(h)": 1.0})
+    >>> model = dg.Model(
+    ...     ":- semiring log. goal += weight(S) * seen(S).", {"weight": weights}, objective=Conditional()
+    ... )
+    >>> example = training.Example({"seen/1": [("h",), ("t",)]}, {"seen/1": [("h",)]})
+    >>> round(model.score([example]), 6)  # log of e / (e + 1)
+    -0.313262
     """
 
     observed: str | None = None

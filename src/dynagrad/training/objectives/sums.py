@@ -19,6 +19,15 @@ class Sum:
     """Objectives added, each times a number: `Sum((1.0, Conditional()), (-0.5, Entropy()))`.
 
     An example that one of them has no value for does not count for any.
+
+    >>> import dynagrad as dg
+    >>> from dynagrad import training
+    >>> sides = {"weight": training.LogLinear({"weight/1": [("h",), ("t",)]})}
+    >>> certain = Sum((1.0, training.Conditional()), (-0.5, training.Entropy()))
+    >>> model = dg.Model(":- semiring log. goal += weight(S) * seen(S).", sides, objective=certain)
+    >>> example = training.Example({"seen/1": [("h",), ("t",)]}, {"seen/1": [("h",)]})
+    >>> round(model.score([example]), 6)  # log of a half, and half of log 2 less
+    -1.039721
     """
 
     parts: tuple[tuple[float, Objective], ...]
