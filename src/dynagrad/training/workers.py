@@ -93,7 +93,7 @@ class PoolWorkers:
     ) -> Iterator[Totals]:
         model = self._model(spec, weights)
         values = self._pool.send((spec.values(weights), gradient), "the weights")
-        one = _Pass(self._pool, model, values)
+        one = _ShardsOut(self._pool, model, values)
         try:
             for shard in shards:
                 one.hand(self._shard(shard))
@@ -125,7 +125,7 @@ class PoolWorkers:
         return self._shards[key][1]
 
 
-class _Pass:
+class _ShardsOut:
     """One pass over data: shards that workers have, in their order."""
 
     def __init__(self, pool: Pool, model: Handle, values: Handle) -> None:
