@@ -293,6 +293,19 @@ def test_where_em_has_no_formula_it_says_so(text: str, message: str) -> None:
     assert "l-bfgs" in str(found.value)
 
 
+def test_factors_below_zero_are_errors() -> None:
+    rows = {"toss/1": [("h",), ("t",)]}
+    m = dg.Model(COIN.replace("seen(S)", "seen(S) * f(S)"), rows, facts={"f/1": [("h", -0.1), ("t", 1.0)]})
+    with pytest.raises(
+        dg.Error, match=r"the rule `goal \+= .*` has a factor below 0, as a fact of f/1 is -0.1; a grad"
+    ):
+        m.fit([{"seen/1": [("h",), ("t",)]}])
+    for method in ("em", "incremental-em", "online-em", "variational"):
+        with pytest.raises(dg.Error, match=r"the expected count of toss\(h\) is -.*: examples have facts below 0"):
+            dg.Model(COIN, rows).fit([{"seen/1": [("h", -0.5), ("t", 1.0)]}], method=method)
+    dg.Model(COIN, rows).fit([{"seen/1": [("h", -0.5), ("t", 1.0)]}], method="l-bfgs", iterations=3)
+
+
 def test_alpha_below_one_has_no_largest_value() -> None:
     with pytest.raises(dg.Error, match='method="variational"'):
         model(training.Dirichlet(0.5)).fit(DATA)

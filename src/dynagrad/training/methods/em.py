@@ -66,6 +66,11 @@ def check(spec: Specification) -> None:
             raise Error(f"the text of the program gives a value to {axiom.item.key}, which is a parameter{instead}")
         if semiring == "real" and axiom.value is not None and axiom.value < 0:
             raise Error(f"an axiom of {axiom.item.key} is below 0{instead}")
+    for key, relation in spec.fixed.items():
+        least = 0.0 if semiring != "real" or relation.values is None else np.min(relation.values, initial=0.0)
+        rule = next((r for r in rules.rules if any(a.item.key == key for a in r.antecedents)), None)
+        if least < 0 and rule is not None:
+            raise Error(f"the rule `{rule.text}` has a factor below 0, as a fact of {key} is {least:g}{instead}")
 
 
 def _least(value: Expression) -> float:
@@ -81,6 +86,19 @@ def _least(value: Expression) -> float:
 
 
 # -- the M step --------------------------------------------------------------------------------------------------------
+
+
+def _counts(p: Distribution, counts: Mapping[str, Doubles]) -> Doubles:
+    """The count of each parameter. Raises Error where one is below 0, which it cannot be where all factors are not."""
+    assert p.groups is not None
+    found = p.groups.of_parameters(p.rows.joined(counts))
+    if (found < -MAY_FALL * np.abs(found).max(initial=1.0)).any():
+        n = int(np.argmin(found))
+        raise Error(
+            f"the expected count of {p.names()[n]} is {found[n]:g}: examples have facts below 0, and EM takes factors "
+            "from 0 on; a gradient method, such as method='l-bfgs', has no such condition"
+        )
+    return np.maximum(found, 0.0)  # less is of rounding
 
 
 class Maximiser:
@@ -100,10 +118,9 @@ class Maximiser:
         found: Theta = {}
         for name, p in self._spec.parametrisations.items():
             assert isinstance(p, Distribution) and p.groups is not None
-            totals = p.groups.of_parameters(p.rows.joined(counts))
+            totals = _counts(p, counts)
             if name in self._pseudo:
                 totals = totals + scale * self._pseudo[name]
-            totals = np.maximum(totals, 0.0)  # of rounding: a count is no difference
             with np.errstate(divide="ignore"):
                 new = p.groups.normalised(np.log(totals))
             empty = p.groups.totals(totals) == 0
@@ -227,7 +244,7 @@ def variational(problem: Problem, theta: Theta, observe: Observe, state: Mapping
         new: Theta = {}
         for name, p in spec.parametrisations.items():
             assert isinstance(p, Distribution) and p.groups is not None
-            held[name] = alphas[name] + np.maximum(p.groups.of_parameters(p.rows.joined(totals.gradient)), 0.0)
+            held[name] = alphas[name] + _counts(p, totals.gradient)
             mean = np.log(held[name]) - np.log(p.groups.totals(held[name]))[p.groups.group]
             new[name] = np.where(p.frozen, p.groups.normalised(theta[name]), mean)
         now = {"held": dict(held), **before.state}
