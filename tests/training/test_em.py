@@ -16,6 +16,7 @@ import dynagrad as dg
 from dynagrad import training
 from dynagrad.training.examples import DataPasses
 from dynagrad.training.methods.em import Reached, must_not_fall
+from dynagrad.training.objectives.likelihood import Best
 from dynagrad.training.problem import Problem
 from dynagrad.training.workers import in_threads
 
@@ -170,6 +171,29 @@ def test_a_fall_of_the_free_energy_names_the_examples_of_a_shard() -> None:
 def test_a_fall_is_a_warning_where_the_program_prunes() -> None:
     Falling.passes = 0
     m = dg.Model(HMM + ":- prune alpha(S,I) < -1e9.", rows(), objective=Falling())
+    with pytest.warns(dg.ProgramWarning, match=r"fell from .*: the program prunes its items"):
+        m.fit(DATA, iterations=3, tolerance=0.0)
+
+
+def test_a_fall_of_the_best_derivations_names_the_examples(monkeypatch: Any) -> None:
+    passes = 0
+    found = Best.totals
+
+    def falling(self: Best, task: Any, examples: Any) -> Any:
+        nonlocal passes
+        passes += 1
+        totals = found(self, task, examples)
+        loss = np.where(np.arange(len(totals.values)) == 3, 40.0, 0.0) * (passes > 2)
+        return replace(totals, values=totals.values - loss, value=totals.value - float(loss.sum()))
+
+    monkeypatch.setattr(Best, "totals", falling)
+    with pytest.raises(dg.NotConverged, match=r"the weight of the best derivations .* fell .* most in example 3, "):
+        model().fit(DATA, method="viterbi-em", iterations=9)
+
+
+def test_a_fall_is_a_warning_where_a_beam_leaves_items_out() -> None:
+    Falling.passes = 0
+    m = dg.Model(HMM + ":- beam alpha(S,I) by (I) keep 2.", rows(), objective=Falling())
     with pytest.warns(dg.ProgramWarning, match=r"fell from .*: the program prunes its items"):
         m.fit(DATA, iterations=3, tolerance=0.0)
 
