@@ -36,5 +36,10 @@ def copy_kind(plan: Plan, table: TableLayout) -> str:
     return SEMIRINGS[plan.semiring].copies[table.aggregator]
 
 
+def may_excuse(plan: Plan, table: TableLayout) -> bool:
+    """Whether items of a table can be infinite though nothing overflowed, so that they need flags which say so."""
+    return plan.semiring == "plain" and table.kind in ("dense", "hashed") and not AGGREGATORS[table.aggregator].truth
+
+
 def stage_of(plan: Plan, table: TableLayout) -> Stage:
     return next(s for s in plan.stages if table.key in s.keys)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from ...plan.model import Plan, TableLayout
+from ...plan.model import TableLayout
 from ...rules.aggregators import AGGREGATORS
 from ..cxx import literal
 
@@ -26,12 +26,8 @@ def copies(kind: str, aggregator: str) -> str:
 # all its antecedents are finite overflowed, or is the log of zero: an error. An item whose value is the aggregator's
 # zero, such as a maximum over nothing possible, is not. A contribution that is infinite because an antecedent is
 # *excuses* its head: it sets bit 1 of the item's flags. Within a stage, where values still change, that antecedent has
-# to be excused in turn; if it is not, bit 2 says that the infinity came from it.
-
-
-def may_excuse(plan: Plan, table: TableLayout) -> bool:
-    """Whether items of a table can be infinite, and so have flags."""
-    return plan.semiring == "plain" and table.kind in ("dense", "hashed") and not AGGREGATORS[table.aggregator].truth
+# to be excused in turn; if it is not, bit 2 says that the infinity came from it. `may_excuse` of `plan/aggregators.py`
+# says which tables have flags.
 
 
 def not_nothing(table: TableLayout, value: str) -> str:

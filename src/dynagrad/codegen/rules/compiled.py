@@ -30,10 +30,10 @@ from ...runtime.engine import (
 from ...runtime.library import Stop
 from .program import Generated, generate
 
-LONG_SOURCE = 150_000
-"""The number of characters from which on a source has flags that save the compiler's time."""
-LARGE_SOURCE = 400_000
-"""The number of characters from which on a source is compiled with less optimisation, to limit the time."""
+LONG = 500
+"""The size (`plan/size.py`) from which on a class is compiled with flags that save the compiler's time."""
+HUGE = 1100
+"""The size from which on a class is compiled with less optimisation, to limit the time."""
 
 
 @dataclass(frozen=True)
@@ -94,9 +94,9 @@ def _may_go_back(plan: Plan) -> bool:
 def _build(generated: Generated, progress: Callable[[str], None] | None, tool: Compiler | None) -> Path:
     return build(
         generated.source,
-        optimise=effort(generated.source),
+        optimise=effort(generated.size),
         flags=generated.flags,
-        long=len(generated.source) >= LONG_SOURCE,
+        long=generated.size >= LONG,
         objects=generated.objects,
         prelude=generated.prelude,
         tool=tool,
@@ -104,13 +104,13 @@ def _build(generated: Generated, progress: Callable[[str], None] | None, tool: C
     )
 
 
-def effort(source: str) -> int:
-    """The compiler's level of optimisation: 3, or 1 for very long sources, at most what DYNAGRAD_OPTIMISE says."""
+def effort(size: int) -> int:
+    """The compiler's level of optimisation for a class of this size: 3, or 1, at most what DYNAGRAD_OPTIMISE says."""
     wished = os.environ.get("DYNAGRAD_OPTIMISE", "")
     if wished not in ("", "0", "1", "2", "3"):
         raise Error(f"the environment variable DYNAGRAD_OPTIMISE must be 0, 1, 2 or 3, not {wished[:20]!r}")
     most = int(wished or 3)
-    return min(1, most) if len(source) >= LARGE_SOURCE else most
+    return min(1, most) if size >= HUGE else most
 
 
 __all__ = [

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ...plan.aggregators import may_excuse
 from ...plan.joins import term_variables
 from ...plan.model import IndexPlan, Join, Passes, Plan, Stage, TableLayout
+from ...plan.size import is_large, shares_joins
 from ...rules.aggregators import AGGREGATORS
 from ...rules.semirings import SEMIRINGS
 from ...rules.show import show
 from ...rules.syntax import Variable
 from ..cxx import Writer, comment, literal
-from .combine import copies, may_excuse, not_nothing
+from .combine import copies, not_nothing
 from .rows.along import AlongWriter, along
 from .rows.matrix import MatrixWriter, matrix
 from .scope import IndexScope, Names
@@ -26,9 +28,6 @@ AGENDAS = {"levels": "Levels", "solve": "Levels", "heap": "Heap", "queue": "Queu
 
 GROUP = 100
 """The most tables in one function: LLVM takes more than linear time for long functions."""
-
-LARGE_PROGRAM = 500
-"""From this many rules on each becomes a function that is not inlined, so that compiling takes linear time."""
 
 
 class ClassContext:
@@ -43,9 +42,8 @@ class ClassContext:
         self.externals = [t for t in plan.tables.values() if t.kind == "external"]
         self.stage_of = {key: s for s in plan.stages for key in s.keys}
         self.plain = plan.semiring == "plain"
-        self.large = len(plan.rules.rules) >= LARGE_PROGRAM
-        shared = self.large and not any(may_excuse(plan, t) for t in plan.tables.values())
-        self.shapes = Shapes(plan, self.names, self.out) if shared else None
+        self.large = is_large(plan)
+        self.shapes = Shapes(plan, self.names, self.out) if shares_joins(plan) else None
         # Calls of joins that share a function, by rule and driver: filled as joins are written, read by pops later.
         self.calls: dict[tuple[int, int | None], str] = {}
         self.drives_of: dict[int, dict[str, list[Join]]] = {}

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...errors import Error
 from ...ir import Node, order
-from ...ir.control import Graph, GraphFunction
+from ...ir.control import Graph, GraphFunction, all_nodes
 from ...ir.types import real
 from ...passes.optimise import optimise
 from ...plan.right_sides import as_real
@@ -32,6 +32,9 @@ NAMESPACE = "rule_functions"
 
 INTEGERS = ("-fwrapv", "-fno-strict-aliasing")
 """The compiler flags of sources with functions: integers wrap around, and memory of reals may hold integers later."""
+
+STEP = 9
+"""How many operations of a function are as much to a compiler as one step of a join, the unit of `plan/size.py`."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,7 @@ class Functions:
         self._program: UnitWriter | None = None
         self._wrappers: list[str] = []
         self._once: dict[tuple[Any, ...], Any] = {}
+        self._operations = 0
 
     def once(self, key: tuple[Any, ...], make: Callable[[], T]) -> T:
         """The result of `make`, memoised by key, so that equal requests share nodes, and so a function."""
@@ -86,7 +90,10 @@ class Functions:
         inputs = sorted((n for n in order(outputs) if n.is_variable), key=lambda n: str(n.attribute))
         made = GraphFunction(name, [v.type for v in inputs], [real] * len(outputs))
         made.graph = optimise(Graph(tuple(inputs), tuple(map(as_real, outputs))))
-        inner = self._program.function(prepare_function(made))
+        prepared = prepare_function(made)
+        assert prepared.graph is not None
+        self._operations += sum(bool(node.arguments) for node in all_nodes(prepared.graph))
+        inner = self._program.function(prepared)
         self._program.definitions()  # raises here, where the rule is known, for what cannot be compiled
         if self._program.hosted:
             operation = self._program.hosted[0].operation.name
@@ -101,6 +108,11 @@ class Functions:
             "}",
         ]
         return called, inputs
+
+    @property
+    def size(self) -> int:
+        """About how large the functions are, in the unit of `plan/size.py`."""
+        return self._operations // STEP
 
     def includes(self) -> list[str]:
         """The headers that the functions need."""

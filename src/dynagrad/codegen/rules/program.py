@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...plan.model import Passes, Plan
+from ...plan.size import size
 from ...rules.semirings import SEMIRINGS
 from ..cxx import comment
 from . import linked
@@ -45,6 +46,7 @@ class Generated:
     objects: tuple[str, ...] = ()  # the sources of what is linked to it
     prelude: str = ""  # the header that it includes first, if nothing stands before that
     layout: str = ""  # the members of the class
+    size: int = 0  # about how large it is, in the unit of `plan/size.py`
     embed: bool = True  # whether Python calls it
 
     @property
@@ -80,6 +82,7 @@ def generate(
         (*linked.objects(plan, semiring_name(context), goes_back=context.goes_back), *names.functions.objects()),
         "" if context.large else "dynagrad/rules.hpp",  # where a macro stands before it
         layout,
+        size(plan, passes) + names.functions.size,
         embed,
     )
 

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...plan.aggregators import clause_defined, head_kind
+from ...plan.aggregators import clause_defined, head_kind, may_excuse
 from ...plan.model import Join, Stage, TableLayout
 from ...rules.aggregators import AGGREGATORS
 from ...rules.semirings import SEMIRINGS
 from ..cxx import comment
 from .backward import resting
 from .backward.tape import improves, record_contribution, record_pop, tape_bytes
-from .combine import may_excuse
 from .context import AGENDAS, ClassContext
 from .incremental import resolving
 from .policies import priority, prune

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from ...plan.aggregators import may_excuse
 from ...plan.joins import term_variables
 from ...plan.model import Absent, Filter, IndexPlan, Join, Lookup, Plan, Scan, Solve, Step, TableLayout, Unfold
 from ...plan.right_sides import factors, numbers, product_order
 from ...rules.semirings import SEMIRINGS
 from ...rules.syntax import Comparison, Equation, Item, Term, Variable
 from ..cxx import Writer, comment
-from .combine import may_excuse, not_nothing
+from .combine import not_nothing
 from .functions import Code
 from .scope import Names, RuleScope, local
 from .values import value_cxx

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from ...plan.aggregators import may_excuse
 from ...plan.model import IndexPlan, Stage, TableLayout
 from ...rules.syntax import Variable
 from .access import write_views
 from .backward.tape import write_table_members
-from .combine import may_excuse
 from .context import ClassContext, level_type
 
 

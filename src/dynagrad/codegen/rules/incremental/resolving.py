@@ -25,8 +25,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ....plan.aggregators import may_excuse
 from ....plan.model import Stage, TableLayout
-from ..combine import may_excuse
 from ..context import ClassContext
 from ..solving.stages import by_table, leads_out
 from .changing import write_derive, write_enter, write_reach, write_restore, write_swap
