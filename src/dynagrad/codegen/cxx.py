@@ -6,7 +6,7 @@ All generated C++ is written with these; they do not know what it is about.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 INDENT = "  "
@@ -19,20 +19,49 @@ class Writer:
         self.lines: list[str] = []
         self.depth = depth
 
-    def line(self, text: str = "") -> None:
-        self.lines.append(INDENT * self.depth + text if text else "")
+    def line(self, text: str = "", note: str = "") -> None:
+        """A line, with a comment behind it."""
+        behind = f"  // {note}" if note else ""
+        self.lines.append(INDENT * self.depth + text + behind if text else "")
 
-    def open(self, text: str) -> None:
-        self.line(f"{text} {{" if text else "{")
+    def open(self, text: str, note: str = "") -> None:
+        self.line(f"{text} {{" if text else "{", note)
         self.depth += 1
 
     def close(self, text: str = "}") -> None:
         self.depth -= 1
         self.line(text)
 
+    def otherwise(self) -> None:
+        """Closes the block of an `if`, and opens that of its `else`."""
+        self.close("} else {")
+        self.depth += 1
+
     def close_to(self, depth: int) -> None:
         while self.depth > depth:
             self.close()
+
+    def switch(
+        self, number: str, cases: Mapping[int, Sequence[str]], *, known: bool = True, returns: bool = False
+    ) -> None:
+        """Statements by a number. One that is `known` to be among the cases needs no test where there is only one.
+
+        They may `continue` a loop, but not `break`; with `returns` each of them returns.
+        """
+        if len(cases) == 1 and known:
+            for statement in next(iter(cases.values())):
+                self.line(statement)
+            return
+        self.open(f"switch ({number})")
+        for value, statements in cases.items():
+            if len(statements) == 1:
+                self.line(f"case {value}: {statements[0]}{'' if returns else ' break;'}")
+            elif statements:
+                self.open(f"case {value}:")
+                for line in [*statements, *([] if returns else ["break;"])]:
+                    self.line(line)
+                self.close()
+        self.close()
 
     @contextmanager
     def block(self, head: str, tail: str = "}") -> Iterator[None]:
@@ -41,12 +70,21 @@ class Writer:
         self.close(tail)
 
     @contextmanager
-    def aside(self) -> Iterator[list[str]]:
+    def aside(self, deeper: int = 0) -> Iterator[list[str]]:
         """Within this context, lines are written to a list of their own, which it yields."""
         kept, self.lines = self.lines, []
         written = self.lines
+        self.depth += deeper
         yield written
+        self.depth -= deeper
         self.lines = kept
+
+    def function(self, head: str, body: list[str]) -> None:
+        """A function whose body was written aside, one deeper."""
+        self.open(head)
+        self.lines += body
+        self.close()
+        self.line()
 
 
 _INTEGER_MIN = -(2**63)

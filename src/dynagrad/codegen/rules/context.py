@@ -16,10 +16,11 @@ from ...rules.semirings import SEMIRINGS
 from ...rules.show import show
 from ...rules.syntax import Variable
 from ..cxx import Writer, comment, literal
+from .calls import JoinFunction
 from .combine import copies, not_nothing
 from .rows.along import AlongWriter, along
 from .rows.matrix import MatrixWriter, matrix
-from .scope import IndexScope, Names
+from .scope import Names, PatternScope
 from .shapes import Shapes
 from .statements import JoinWriter
 
@@ -44,8 +45,8 @@ class ClassContext:
         self.plain = plan.semiring == "plain"
         self.large = is_large(plan)
         self.shapes = Shapes(plan, self.names, self.out) if shares_joins(plan) else None
-        # Calls of joins that share a function, by rule and driver: filled as joins are written, read by pops later.
-        self.calls: dict[tuple[int, int | None], str] = {}
+        # The functions of joins, by their prefix, rule and driver: filled as they are written, before they are called.
+        self.functions: dict[tuple[str, int, int | None], JoinFunction] = {}
         self.drives_of: dict[int, dict[str, list[Join]]] = {}
         # The variable of joins of a whole row of drivers, by rule and driver.
         few = [j for s in plan.stages for j in s.drives if not self.large]
@@ -108,7 +109,7 @@ class ClassContext:
         pattern = ", ".join(show(t) for t in index.pattern)
         return comment(f"{name}({pattern}) by ({', '.join(index.by)})")
 
-    def index_scope(self, table: TableLayout, index: IndexPlan) -> IndexScope:
+    def index_scope(self, table: TableLayout, index: IndexPlan) -> PatternScope:
         variables: dict[str, int | None] = {}
         for i, term in enumerate(index.pattern):
             if isinstance(term, Variable):
@@ -116,7 +117,7 @@ class ClassContext:
         for term in index.pattern:
             for v in term_variables(term):
                 variables.setdefault(v, None)
-        return IndexScope(self.plan, self.names, variables, self.out)
+        return PatternScope(self.plan, self.names, variables, self.out)
 
     @property
     def ordered(self) -> bool:
@@ -128,21 +129,35 @@ class ClassContext:
         order = table.order if table.kind == "dense" else range(table.arity)
         return ", ".join(f"a{i}" for i in order)
 
+    def waits_by(self, table: TableLayout) -> tuple[int, ...]:
+        """The arguments of an item on which it depends where it waits in its stage's agenda."""
+        stage = self.stage_of[table.key]
+        if stage.strategy in ("queue", "stack"):
+            return ()
+        if stage.priority == "declared" and any(p.item.key == table.key for p in self.plan.rules.priorities):
+            return tuple(range(table.arity))
+        found = {i for form in stage.forms for i, _ in form.coefficients.get(table.key, ())}
+        return tuple(sorted({*found, *table.order[-1:]} if self.plan.pops_rows(table.key) else found))
+
+    def push(self, table: TableLayout) -> str:
+        """The call that pushes the item at `cell`, with arguments a0, a1, ..., on the agenda."""
+        return f"push_{self.names.table[table.key]}({', '.join(['cell', *(f'a{i}' for i in self.waits_by(table))])});"
+
     def level(self, stage: Stage, table: TableLayout) -> str:
         """The level of an item with arguments a0, a1, ..."""
         text = "0"
         for f, form in enumerate(stage.forms):
             constant = form.constant.get(table.key, 0)
-            terms = []
+            terms: list[str] = []
             for i, c in form.coefficients.get(table.key, ()):
                 code = f"a{i}"
                 if self.plan.summary.domains[table.domains[i]].kind == "atom":
                     code = f"(*world->rank[{table.domains[i]}])[a{i}]"
                 times = "" if abs(c) == 1 else f"{abs(c)} * "
-                terms.append(f"{'+' if c > 0 else '-'} {times}(int64_t){code}")
+                terms.append(f"{_sign(c, not terms)}{times}(int64_t){code}")
             if constant:
-                terms.append(f"{'+' if constant > 0 else '-'} {abs(constant)}")
-            value = " ".join([*terms, f"- low{stage.number}_{f}"]).removeprefix("+ ")
+                terms.append(f"{_sign(constant, not terms)}{abs(constant)}")
+            value = " ".join([*terms, f"- low{stage.number}_{f}"])
             text = f"({value})" if f == 0 else f"({text} * span{stage.number}_{f} + ({value}))"
             if f == 0 and len(stage.forms) > 1:
                 text = f"({level_type(stage)}){text}"
@@ -155,59 +170,66 @@ class ClassContext:
         """Writes the function of a join that is driven by an antecedent; with `mark` it marks heads."""
         assert join.driver is not None
         item = join.rule.antecedents[join.driver].item
-        table = self.plan.tables[item.key]
-        listed = [
-            "int64_t cell",
-            *(f"int32_t a{i}" for i in range(table.arity)),
-            "const value_t& update",
-            "const value_t& old",
-            "const value_t& now",
-            "bool first",
-        ]
         if self.shapes is not None and prefix == "rule":
-            self.calls[join.rule.number, join.driver] = self.shapes.call(join, listed)
+            self.functions[prefix, join.rule.number, join.driver] = self.shapes.function(join)
             return
-        parameters = ", ".join(listed)
         self.join_comment(join)
         self.out.line(f"// driver: {comment(show(item))}, antecedent {join.driver + 1}")
         if self.in_rows(join) and not mark:
-            self._drive_row(join, table)
+            self._drive_row(join)
             if (join.rule.number, join.driver) in self.along:
                 return
-        self.out.open(f"DYNAGRAD_RULE void {self.drive_name(join, prefix)}({parameters})")
-        self.sums_first(join)
-        JoinWriter(self.plan, self.names, join, self.out, mark=mark).write()
-        self.out.close()
-        self.out.line()
+        self.join_function(join, prefix, JoinWriter(self.plan, self.names, join, self.out, mark=mark))
 
-    def _drive_row(self, join: Join, table: TableLayout) -> None:
+    def join_function(self, join: Join, prefix: str, writer: JoinWriter, often: str = "DYNAGRAD_RULE") -> None:
+        """The function of a join, as `writer` writes it."""
+        with self.out.aside(1) as body:
+            if prefix == "rule":
+                self.sums_first(join)
+            writer.write()
+        made, declared = writer.function(self.name_of(join, prefix))
+        self.functions[prefix, join.rule.number, join.driver] = made
+        self.out.function(f"{often} void {made.name}({', '.join(declared)})", body)
+
+    def function_of(self, join: Join, prefix: str = "rule") -> JoinFunction:
+        """The function of a join that was written."""
+        return self.functions[prefix, join.rule.number, join.driver]
+
+    def _drive_row(self, join: Join) -> None:
         """The function of a join that is driven by a row of items, `cells` of those from `cell` on."""
-        self.out.open(f"DYNAGRAD_RULE void {self.drive_name(join, 'rows')}({self.row_parameters(join, table)})")
-        self.sums_first(join)
         place = join.rule.number, join.driver
+        writer: JoinWriter
         if place in self.along:
-            AlongWriter(self.plan, self.names, join, self.out, self.along[place]).write()
+            writer = AlongWriter(self.plan, self.names, join, self.out, self.along[place])
         else:
-            MatrixWriter(self.plan, self.names, join, self.out, self.matrices[place]).write()
-        self.out.close()
-        self.out.line()
+            writer = MatrixWriter(self.plan, self.names, join, self.out, self.matrices[place])
+        with self.out.aside(1) as body:
+            self.sums_first(join)
+            writer.write()
+        self.out.function(
+            f"DYNAGRAD_RULE void {self.drive_name(join, 'rows')}({self.row_parameters(join, writer)})", body
+        )
 
-    def row_parameters(self, join: Join, table: TableLayout) -> str:
+    def row_parameters(self, join: Join, writer: JoinWriter) -> str:
         """The parameters of such a function."""
-        listed = ["int64_t cell", *(f"int32_t a{i}" for i in range(table.arity)), "uint64_t cells"]
+        listed = ["int64_t cell", *(f"int32_t {a}" for a in writer.arguments), "uint64_t cells"]
         return ", ".join([*listed, *(["bool& done"] if (join.rule.number, join.driver) in self.matrices else [])])
 
     def sums_first(self, join: Join) -> None:
         """At the beginning of a join: ends what waits to be added to the same head."""
         others = (j for stage in self.plan.stages for j in stage.drives if j.rule.head.key == join.rule.head.key)
         if not self.plan.sums_together(join) and any(map(self.plan.sums_together, others)):
-            self.out.line("together.end(this);  // sums that wait come first")
+            self.out.line("together.end(this);", "sums that wait come first")
 
     def drive_name(self, join: Join, prefix: str = "rule") -> str:
-        """The name of that function."""
+        """The name of the function of a join that an antecedent drives."""
         assert join.driver is not None
         key = join.rule.antecedents[join.driver].item.key
         return f"{prefix}{join.rule.number}_from{join.driver + 1}_{self.names.table[key]}"
+
+    def name_of(self, join: Join, prefix: str) -> str:
+        """The name of the function of a join."""
+        return f"{prefix}{join.rule.number}" if join.driver is None else self.drive_name(join, prefix)
 
     def enter(self, table: TableLayout, call: str = "insert(key, cell)") -> None:
         """Enters the item at `cell`, with arguments a0, a1, ..., into its table's indexes."""
@@ -232,9 +254,7 @@ class ClassContext:
             return
         out.line(f"int32_t arguments[{table.arity}];")
         out.line(f"{name}.arguments(cell, arguments);")
-        order = table.order if table.kind == "dense" else range(table.arity)
-        for place, i in enumerate(order):
-            out.line(f"const int32_t a{i} = arguments[{place}];")
+        out.line(f"const auto [{self.stored(table)}] = arguments;")
 
     def infinite(self, table: TableLayout, value: str) -> str:
         """A disjunct: whether the value of the item at `cell` is infinite and not excused, see `combine.py`."""
@@ -245,13 +265,13 @@ class ClassContext:
         return f" || ({' && '.join(filter(None, tests))})"
 
     def excuse(self, table: TableLayout, value: str, arguments: Sequence[str]) -> str:
-        """A statement that excuses the item of an infinite fact. `arguments` are those of the item."""
+        """A statement that excuses the item of an infinite fact, or none. `arguments` are those of the item."""
         if not may_excuse(self.plan, table):
             return ""
         name = self.names.table[table.key]
         order = table.order if table.kind == "dense" else range(table.arity)
         cell = f"{name}.locate({', '.join(arguments[i] for i in order)})"
-        return f"if (!isfinite(semiring::primal({value}))) grown(excused_{name}, {cell}, (uint8_t)0) |= 1;"
+        return f"if (!isfinite(semiring::primal({value}))) grown(excused_{name}, {cell}, (uint8_t)0) |= 1"
 
     @property
     def underflows(self) -> bool:
@@ -265,6 +285,13 @@ class ClassContext:
         out.line(f"if ({wrong}) return fail(bad_value, {table.number}, cell);")
         if self.underflows:
             out.line(f"if (semiring::tiny({value}) && ({value} != 0 || !has_zero)) report.underflow++;")
+
+
+def _sign(number: int, first: bool) -> str:
+    """The sign of a term of a sum, between it and the one before."""
+    if first:
+        return "-" if number < 0 else ""
+    return "- " if number < 0 else "+ "
 
 
 def level_type(stage: Stage) -> str:

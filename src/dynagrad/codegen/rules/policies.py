@@ -15,7 +15,7 @@ from ...rules.aggregators import AGGREGATORS
 from ...rules.semirings import SEMIRINGS
 from ...rules.syntax import Item, PriorityDeclaration, Variable
 from .context import ClassContext
-from .scope import PatternScope, RuleScope, local
+from .scope import PatternScope, RuleScope
 from .values import lifted_cxx
 
 
@@ -62,7 +62,7 @@ def declared_priority(
     base = out.depth
     for i, term in enumerate(declared.item.arguments):
         scope.match(term, f"a{i}", table.domains[i])
-    names: dict[str, str] = {v: f"(double){local(v)}" for v in scope.bound}
+    names: dict[str, str] = {v: f"(double){scope.name(v)}" for v in scope.bound}
     count = 0
 
     def item_name(item: Item) -> str:
@@ -115,6 +115,12 @@ def outside(context: ClassContext, value: str) -> str:
     return f"(double)({value})"
 
 
+def holds_back(context: ClassContext, table: TableLayout) -> bool:
+    """Whether pruning or a beam may hold items of a table back."""
+    rules = context.plan.rules
+    return table.key in {*(p.item.key for p in rules.prunes), *(b.item.key for b in rules.beams)}
+
+
 def prune(context: ClassContext, table: TableLayout) -> None:
     """In `pop`: returns early, so that the update stays pending, where pruning or a beam holds the item back."""
     out = context.out
@@ -137,7 +143,7 @@ def prune(context: ClassContext, table: TableLayout) -> None:
             scope = declared_scope(context, table, beam.item.arguments)
             for i, term in enumerate(beam.item.arguments):
                 scope.match(term, f"a{i}", table.domains[i])
-            out.line(f"const int32_t group[] = {{{', '.join([*(local(v.name) for v in beam.group), '0'])}}};")
+            out.line(f"const int32_t group[] = {{{', '.join([*(scope.name(v.name) for v in beam.group), '0'])}}};")
             if enters:
                 out.line(f"beam{n}.insert(group, cell);")
             else:

@@ -6,6 +6,7 @@ Nothing is looked up or joined here: `statements.py` does, with the scopes of th
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 
 from ...errors import ProgramError
@@ -100,12 +101,14 @@ class RuleScope:
     def __init__(self, plan: Plan, names: Names, variables: Mapping[str, int | None], writer: Writer) -> None:
         self.plan, self.names, self.variables, self.out = plan, names, variables, writer
         self.bound: set[str] = set()
+        self.read: set[str] = set()  # names in C++ of what was read
         self.number = 0  # of the rule, where it is one of the program's
-        self._fresh = 0
+        self._fresh: Counter[str] = Counter()
 
-    def fresh(self, prefix: str) -> str:
-        self._fresh += 1
-        return f"{prefix}{self._fresh}"
+    def fresh(self, what: str) -> str:
+        """A name for another local of a kind: `at`, `at2`, ..."""
+        self._fresh[what] += 1
+        return what if self._fresh[what] == 1 else f"{what}{self._fresh[what]}"
 
     def kind(self, domain: int | None) -> str:
         return "term" if domain is None else self.plan.summary.domains[domain].kind
@@ -132,14 +135,13 @@ class RuleScope:
                     self.bind(name, text)
             case Compound(functor=functor, arguments=arguments) if term_variables(term):
                 number = self.names.functor(functor, len(arguments))
-                self.out.open(f"if (world->terms.is({text}, {number}, {len(arguments)}))")
-                self.out.lines[-1] += f"  // {comment(functor)}/{len(arguments)}"
-                parts = []
-                for i in range(len(arguments)):
-                    part = self.fresh("part")
-                    self.out.line(f"const int32_t {part} = world->terms.arguments({text})[{i}];")
-                    parts.append(part)
-                for argument, part in zip(arguments, parts, strict=True):
+                note = f"{comment(functor)}/{len(arguments)}"
+                self.out.open(f"if (world->terms.is({text}, {number}, {len(arguments)}))", note)
+                for i, argument in enumerate(arguments):
+                    part = f"world->terms.arguments({text})[{i}]"
+                    if isinstance(argument, Compound) and term_variables(argument):  # it is looked at more than once
+                        whole, part = part, self.fresh("part")
+                        self.out.line(f"const int32_t {part} = {whole};")
                     self.match(argument, part, None)
             case _:
                 self.out.open(f"if ({text} == {self.literal(term, domain)})")
@@ -150,6 +152,7 @@ class RuleScope:
 
     def name(self, variable: str) -> str:
         """The code of a variable that is bound."""
+        self.read.add(local(variable))
         return local(variable)
 
     # -- building a term whose variables are bound
@@ -163,32 +166,36 @@ class RuleScope:
             raise self.error(f"only integers can stand here, not {show(term)}", term)
         return whole_literal(term.value)
 
-    def build(self, term: Term, domain: int | None, create: bool) -> str:
-        """The code of a term; unless `create`, blocks are opened that are not entered where the term does not exist."""
+    def build(self, term: Term, domain: int | None, create: bool, into: str | None = None) -> str:
+        """The code of a term; unless `create`, blocks are opened that are not entered where the term does not exist.
+
+        A number is computed `into` the local of a variable, if that is given and its code is the number.
+        """
         verb = "make" if create else "find"
         match term:
             case Variable(name=name):
                 if self.kind(domain) == "term" and self.kind(self.domain(name)) == "int":
                     boxed = self.fresh("boxed")
                     self.out.line(
-                        f"const int32_t {boxed} = world->terms.{verb}(Terms::integer, {local(name)}, nullptr, 0);"
+                        f"const int32_t {boxed} = world->terms.{verb}(Terms::integer, {self.name(name)}, nullptr, 0);"
                     )
                     if not create:
                         self.out.open(f"if ({boxed} >= 0)")
                     return boxed
-                return local(name)
+                return self.name(name)
             case Compound(functor=functor, arguments=arguments) if term_variables(term):
                 parts = [self.build(a, None, create) for a in arguments]
                 number = self.names.functor(functor, len(arguments))
                 array, made = self.fresh("parts"), self.fresh("term")
                 self.out.line(f"const int32_t {array}[] = {{{', '.join(parts)}}};")
                 call = f"world->terms.{verb}(Terms::compound, {number}, {array}, {len(arguments)})"
-                self.out.line(f"const int32_t {made} = {call};  // {comment(functor)}/{len(arguments)}")
+                self.out.line(f"const int32_t {made} = {call};", f"{comment(functor)}/{len(arguments)}")
                 if not create:
                     self.out.open(f"if ({made} >= 0)")
                 return made
             case Arithmetic():
-                made = self.fresh("number")
+                wanted = into if into is not None and self.kind(domain) != "term" else None
+                made = self.fresh("number") if wanted is None else local(wanted)
                 self.out.line(f"const int32_t {made} = arithmetic.narrow({self.whole(term)});")
                 self._stop_without_result()
                 if self.kind(domain) != "term":
@@ -205,24 +212,25 @@ class RuleScope:
             f"return fail(integer_overflow, -1 - arithmetic.overflow, {self.number});"
         )
 
-    def whole(self, term: Term) -> str:
-        """Integer arithmetic in 64 bits."""
+    def whole(self, term: Term, inside: bool = False) -> str:
+        """Integer arithmetic in 64 bits, in parentheses if it is `inside` an operator."""
         match term:
             case Variable(name=name):
-                return f"(int64_t){local(name)}"
+                return f"(int64_t){self.name(name)}"
             case Integer(value=value):
                 return whole_literal(value)
             case Arithmetic(operator="neg", operands=(inner,)) if size(inner) >= 1 << 63:
                 return f"arithmetic.difference(0, {self.whole(inner)})"
             case Arithmetic(operator="neg", operands=(inner,)):
-                return f"(-{self.whole(inner)})"
+                return f"(-{self.whole(inner, True)})" if inside else f"-{self.whole(inner, True)}"
             case Arithmetic(operator=operator, operands=operands) if operator in CALLS:
                 return f"arithmetic.{CALLS[operator]}({', '.join(map(self.whole, operands))})"
             case Arithmetic(operator=operator, operands=(left, right)):
                 if size(term) >= 1 << 63:
                     name = "sum" if operator == "+" else "difference"
                     return f"arithmetic.{name}({self.whole(left)}, {self.whole(right)})"
-                return f"({self.whole(left)} {operator} {self.whole(right)})"
+                text = f"{self.whole(left, True)} {operator} {self.whole(right, True)}"
+                return f"({text})" if inside else text
         raise self.error(f"{show(term)} is not a whole number", term)
 
     def is_whole(self, term: Term) -> bool:
@@ -249,7 +257,7 @@ class RuleScope:
         sign = {"=<": "<=", "=": "=="}.get(operator, operator)
         if self.is_whole(left) and self.is_whole(right):
             one, other = self.whole(left), self.whole(right)
-            if "arithmetic." in one + other:  # computed first, to see an overflow before the comparison decides
+            if may_fail(left) or may_fail(right):  # computed first, to see that before the comparison decides
                 name = self.fresh("holds")
                 self.out.line(f"const bool {name} = {one} {sign} {other};")
                 self._stop_without_result()
@@ -271,19 +279,19 @@ class RuleScope:
         if step.variable in self.bound:
             return
         # The sides of an equation share a domain, in which constants have codes: that of 1 need not be 1.
-        text = self.build(step.term, self.domain(step.variable), True)
-        self.out.line(f"const int32_t {local(step.variable)} = {text};")
+        text = self.build(step.term, self.domain(step.variable), True, step.variable)
+        if text != local(step.variable):
+            self.bind(step.variable, text)
         self.bound.add(step.variable)
         if step.exact is not None:
             self.compare("==", *step.exact)
 
 
 class PatternScope(RuleScope):
-    """The variables of a pattern that is matched with stored items, each with its domain."""
+    """The variables of a pattern that is matched with stored items, each with its domain.
 
-
-class IndexScope(PatternScope):
-    """Those of the pattern of an index. A key is made of them and nothing else, so they get no names of their own."""
+    Patterns are those of indexes and declarations. Variables are read once or not at all, so they get no locals.
+    """
 
     def __init__(self, plan: Plan, names: Names, variables: Mapping[str, int | None], writer: Writer) -> None:
         super().__init__(plan, names, variables, writer)
@@ -309,6 +317,14 @@ def whole_literal(value: int) -> str:
     if value in (-(2**31), -(2**63)):
         return f"({value + 1} - 1)"
     return str(value) if value >= 0 else f"({value})"
+
+
+def may_fail(term: Term) -> bool:
+    """Whether integer arithmetic may have no result in 64 bits, so that functions compute it that notice."""
+    match term:
+        case Arithmetic(operator=operator, operands=operands):
+            return operator in CALLS or size(term) >= 1 << 63 or any(map(may_fail, operands))
+    return False
 
 
 def size(term: Term) -> int:

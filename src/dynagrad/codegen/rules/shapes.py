@@ -7,12 +7,14 @@ not parameters, as each has a type of its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 
 from ...plan.model import Join, Plan
 from ...rules.normal import NormalRule
 from ...rules.syntax import Term
 from ..cxx import Writer
+from .calls import JoinFunction
 from .scope import Names
 from .statements import JoinWriter
 
@@ -24,24 +26,18 @@ class Shapes:
         self.plan, self.names, self.out = plan, names, out
         self._known: dict[tuple[str, ...], str] = {}
 
-    def call(self, join: Join, parameters: Sequence[str]) -> str:
-        """The statement that calls a join's function, which is written if it is the first of its shape.
-
-        The function has `parameters` after those of its shape; the call passes variables of the same names.
-        """
+    def function(self, join: Join) -> JoinFunction:
+        """A join's function, with what it is given for this join; it is written if it is the first of its shape."""
         names, body = _Parameters(self.plan, self.names), Writer(self.out.depth + 1)
-        JoinWriter(self.plan, names, join, body).write()
-        declared = ", ".join([*(p.declared for p in names.found.values()), *parameters])
-        own = [p.rsplit(" ", 1)[-1] for p in parameters]
+        writer = JoinWriter(self.plan, names, join, body)
+        writer.write()
+        made, own = writer.function("", [p.given for p in names.found.values()])
+        declared = ", ".join([*(p.declared for p in names.found.values()), *own])
         key = (declared, *body.lines)
         if key not in self._known:
             self._known[key] = f"shape{len(self._known) + 1}"
-            self.out.open(f"DYNAGRAD_RULE void {self._known[key]}({declared})")
-            self.out.lines.extend(body.lines)
-            self.out.close()
-            self.out.line()
-        given = ", ".join([*(p.given for p in names.found.values()), *own])
-        return f"{self._known[key]}({given});"
+            self.out.function(f"DYNAGRAD_RULE void {self._known[key]}({declared})", body.lines)
+        return replace(made, name=self._known[key])
 
 
 class _Parameter:

@@ -13,10 +13,11 @@ from ...rules.aggregators import AGGREGATORS
 from ...rules.semirings import SEMIRINGS
 from ..cxx import comment
 from .backward import resting
-from .backward.tape import improves, record_contribution, record_pop, tape_bytes
+from .backward.tape import either, improves, record_contribution, record_pop, tape_bytes
+from .calls import takes_arguments
 from .context import AGENDAS, ClassContext
 from .incremental import resolving
-from .policies import priority, prune
+from .policies import holds_back, priority, prune
 from .solving import convergence
 from .solving import stages as solving
 from .statements import JoinWriter
@@ -26,11 +27,10 @@ def write_add(context: ClassContext, table: TableLayout) -> None:
     """`add_...` and `push_...`: add a contribution to an item, and push the item on the agenda."""
     out, stage = context.out, context.stage_of[table.key]
     name = context.names.table[table.key]
-    parameters = "".join(f", int32_t a{i}" for i in range(table.arity))
-    arguments = "".join(f", a{i}" for i in range(table.arity))
     agenda = stage.strategy in AGENDAS and not table.sink
     if agenda:
         often = "DYNAGRAD_RULE" if stage.strategy not in ("levels", "solve") else "DYNAGRAD_FIRED"
+        parameters = "".join(f", int32_t a{i}" for i in context.waits_by(table))
         out.open(f"{often} void push_{name}(int64_t cell{parameters})")
         handle = f"handle({table.number}, cell)"
         if stage.strategy == "solve":
@@ -63,8 +63,9 @@ def write_add(context: ClassContext, table: TableLayout) -> None:
             out.line(f"agenda{stage.number}.push_from({first}, within, cells, {level});")
         else:
             _each(context, "cell", "cells")
-            context.unpack(table)
-            out.line(f"push_{name}(cell{arguments});")
+            if context.waits_by(table):
+                context.unpack(table)
+            out.line(context.push(table))
             out.close()
         out.close()
     leading = ", ".join([*(f"int32_t a{i}" for i in range(table.arity)), "value_t x"])
@@ -107,7 +108,7 @@ def write_add(context: ClassContext, table: TableLayout) -> None:
         if SEMIRINGS[context.plan.semiring].order == "value":  # few contributions are better: what follows is for them
             out.line(f"if (!semiring::better(x, {where})) return;")
         if context.plan.adjoint:
-            record_contribution(context, table, where, "false")
+            record_contribution(context, table, improves(context, table, where))
         agree(where, "")
         convergence.write_changed(context, table, where)
         out.line(f"{where} = {context.plus(table, where, 'x')};")
@@ -115,11 +116,11 @@ def write_add(context: ClassContext, table: TableLayout) -> None:
         out.close()
         if context.plan.adjoint and head_kind(context.plan, table) in ("select", "product"):
             out.line("if (full()) return;")  # what takes memory comes before the item is there
-            record_contribution(context, table, where, "true")
+            record_contribution(context, table, None)
         out.line(f"if (!enter({name}, cell)) return;")
         out.line(f"{where} = x;")
         if agenda:
-            out.line(f"push_{name}(cell{arguments});")
+            out.line(context.push(table))
         out.close()
         out.line()
         return
@@ -137,18 +138,18 @@ def write_add(context: ClassContext, table: TableLayout) -> None:
             f"return fail(two_values, {table.number}, cell);"
         )
     if context.plan.adjoint and stage.strategy != "sweep":
-        record_contribution(context, table, where, "fresh")
+        record_contribution(context, table, either("fresh", improves(context, table, where)))
     resting.write_rest(context, table)
     convergence.write_sent(context, table)
     if head_kind(context.plan, table) == "select":
         better = improves(context, table, where)
-        convergence.write_improved(context, table, "true" if improving else f"fresh || {better}")
+        convergence.write_improved(context, table, "" if improving else either("fresh", better))
     out.line(f"{where} = fresh ? x : {context.plus(table, where, 'x')};")
     if agenda:
         if stage.strategy in ("levels", "solve"):
-            out.line(f"if (fresh) push_{name}(cell{arguments});")
+            out.line(f"if (fresh) {context.push(table)}")
         else:
-            out.line(f"push_{name}(cell{arguments});")
+            out.line(context.push(table))
     out.close()
     out.line()
 
@@ -183,27 +184,24 @@ def write_joins(context: ClassContext, stage: Stage) -> None:
 
 def _fire(context: ClassContext, join: Join) -> None:
     if context.shapes is not None:
-        context.calls[join.rule.number, join.driver] = context.shapes.call(join, [])
+        context.functions["rule", join.rule.number, None] = context.shapes.function(join)
         return
     context.join_comment(join)
-    context.out.open(f"DYNAGRAD_FIRED void rule{join.rule.number}()")
-    JoinWriter(context.plan, context.names, join, context.out).write()
-    context.out.close()
-    context.out.line()
+    context.join_function(join, "rule", JoinWriter(context.plan, context.names, join, context.out), "DYNAGRAD_FIRED")
 
 
 def _pop(context: ClassContext, stage: Stage, table: TableLayout) -> None:
     out, name = context.out, context.names.table[table.key]
     row = context.plan.pops_rows(table.key)
+    drives = context.drives_of[stage.number].get(table.key, [])
+    alone = [join for join in drives if not context.in_rows(join)]  # those of a row are made together
+    called = [context.function_of(join) for join in alone]
     parameters = "".join(f", int32_t a{i}" for i in range(table.arity)) if row else ""
     out.open(f"DYNAGRAD_STEP void pop_{name}(int64_t cell{parameters})")
-    if not row:
+    if not row and (takes_arguments(called) or context.by_key.get(table.key) or holds_back(context, table)):
         context.unpack(table)
     if stage.final:
-        out.line("const bool first = true;")
         out.line(f"const value_t now = {name}.value[cell];")
-        out.line("const value_t& update = now;")
-        out.line("const value_t& old = now;")
         out.line("report.pops++;")
         convergence.write_popped(context, stage, table)
         out.line(f"{name}.popped.set(cell);")
@@ -256,16 +254,11 @@ def _pop(context: ClassContext, stage: Stage, table: TableLayout) -> None:
             out.open("if (first)")
             context.enter(table)
             out.close()
-    arguments = "".join(f", a{i}" for i in range(table.arity))
-    drives = context.drives_of[stage.number].get(table.key, [])
-    for join in drives:
-        if context.in_rows(join):
-            continue  # those of a row together
+    arguments = [f"a{i}" for i in range(table.arity)]
+    for join, function in zip(alone, called, strict=True):
         within = "if (leads_out) " if stage.unknowns and join in stage.inner_joins else ""
-        plain = f"{context.drive_name(join)}(cell{arguments}, update, old, now, first);"
-        out.line(f"{within}{context.calls.get((join.rule.number, join.driver), plain)}")
-    if drives:
-        out.line("if (__builtin_expect(arithmetic.overflow, 0)) fail(integer_overflow, -1, -1);")
+        update = {"update": "now"} if stage.final else {}
+        out.line(f"{within}{function.call(arguments, **update)};")
     out.close()
     if row:
         _pop_row(context, stage, table, drives)
@@ -329,13 +322,12 @@ def _join_row(context: ClassContext, table: TableLayout, joins: Sequence[Join]) 
         out.line(f"{call}({given}, done);")
         out.open("for (uint64_t left = popped; left && !done && !halt; left &= left - 1)")
         out.line("const int32_t i = __builtin_ctzll(left);")
+        each = [f"{text} + i" if text == "first" else text for text in listed]
         out.line(f"const value_t now = {name}.value[cell - within + i];")
-        each = ", ".join(f"{text} + i" if text == "first" else text for text in listed)
-        out.line(f"{context.drive_name(join)}(cell - within + i, {each}, now, now, now, true);")
+        out.line(f"{context.function_of(join).call(each, cell='cell - within + i', update='now')};")
         out.close()
         out.line("together.end(this);")
         out.close()
-    out.line("if (__builtin_expect(arithmetic.overflow, 0)) fail(integer_overflow, -1, -1);")
 
 
 def write_begin(context: ClassContext, stage: Stage) -> None:
@@ -349,9 +341,9 @@ def write_begin(context: ClassContext, stage: Stage) -> None:
     if stage.strategy != "sweep" and not context.plan.resolves:
         _axioms(context, stage)
         for join in stage.fires:
-            out.line(context.calls.get((join.rule.number, None), f"rule{join.rule.number}();"))
-            out.line("if (halt) return;")
-        out.line("if (arithmetic.overflow) fail(integer_overflow, -1, -1);")
+            out.line(f"{context.function_of(join).call(())};")
+            if join is not stage.fires[-1]:
+                out.line("if (halt) return;")
     out.close()
     for key in stage.keys:
         table = context.plan.tables[key]
@@ -369,9 +361,8 @@ def _axioms(context: ClassContext, stage: Stage) -> None:
             columns = [f"axioms_{name}.column({i})[at]" for i in range(table.arity)]
             value = f"axioms_{name}.value[at]"
             out.open(f"for (int64_t at = 0; at < axioms_{name}.rows(); at++)")
-            excuse = context.excuse(table, value, columns)
-            if excuse:
-                out.line(excuse)
+            if excuse := context.excuse(table, value, columns):
+                out.line(f"{excuse};")
             out.line(f"add_{name}({', '.join([*columns, value])});")
             out.close()
             out.line(f"report.updates += axioms_{name}.rows();")
@@ -426,7 +417,7 @@ def write_sweep(context: ClassContext, stage: Stage) -> None:
         out.line(f"if (recording) rounds{n}.push(tape.pops.size);")
     _axioms(context, stage)
     for join in stage.fires:
-        out.line(context.calls.get((join.rule.number, None), f"rule{join.rule.number}();"))
+        out.line(f"{context.function_of(join).call(())};")
         out.line("if (halt) return false;")
     for key in stage.keys:
         table = context.plan.tables[key]
@@ -502,8 +493,8 @@ def _stage(context: ClassContext, stage: Stage) -> None:
     """`stage<n>`: runs a stage to its end, or until something halts it."""
     out, plan = context.out, context.plan
     n = stage.number
-    out.open(f"DYNAGRAD_RULE void stage{n}(int64_t started)")
-    if stage.strategy in AGENDAS:
+    out.open(f"DYNAGRAD_RULE void stage{n}(int64_t{'' if stage.strategy == 'once' else ' started'})")
+    if stage.strategy in AGENDAS and stage.strategy != "solve":
         out.line("Handle next = 0;")
     out.open("if (!begun)")
     out.line(f"begin{n}();")
@@ -536,13 +527,8 @@ def _stage(context: ClassContext, stage: Stage) -> None:
         for table in (plan.tables[key] for key in stage.keys if not plan.tables[key].sink):
             name = context.names.table[table.key]
             row = rows and plan.pops_rows(table.key)
-            pops[table.number] = f"pop_row_{name}(cell_of(next), cells);" if row else f"pop_{name}(cell_of(next));"
-        if len(pops) == 1:
-            out.line(*pops.values())
-        else:
-            with out.block("switch (table_of(next))"):
-                for number, pop in pops.items():
-                    out.line(f"case {number}: {pop} break;")
+            pops[table.number] = [f"pop_row_{name}(cell_of(next), cells);" if row else f"pop_{name}(cell_of(next));"]
+        out.switch("table_of(next)", pops)
         out.line("if (halt && report.pops != pops) report.partial = 1;")
         convergence.write_check(context, stage)
         if stage.final or stage.priority == "value" or stage.priority == "declared":

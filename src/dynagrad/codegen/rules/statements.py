@@ -7,6 +7,7 @@ small letter.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from ...plan.aggregators import may_excuse
@@ -14,8 +15,9 @@ from ...plan.joins import term_variables
 from ...plan.model import Absent, Filter, IndexPlan, Join, Lookup, Plan, Scan, Solve, Step, TableLayout, Unfold
 from ...plan.right_sides import factors, numbers, product_order
 from ...rules.semirings import SEMIRINGS
-from ...rules.syntax import Comparison, Equation, Item, Term, Variable
+from ...rules.syntax import Arithmetic, Comparison, Compound, Equation, Item, Term, Variable
 from ..cxx import Writer, comment
+from .calls import PARAMETERS, JoinFunction
 from .combine import not_nothing
 from .functions import Code
 from .scope import Names, RuleScope, local
@@ -41,6 +43,47 @@ class JoinWriter(RuleScope):
         self.old: dict[int, str] = {}  # antecedent -> its value before this pop
         self.table_of: list[TableLayout] = [plan.tables[a.item.key] for a in join.rule.antecedents]
         self.stage = next(s for s in plan.stages if join.rule.head.key in s.keys)
+        self.mentions = mentions(join)
+        self.arguments: list[str] = []  # the parameters for those of the driver, or of the head that it starts from
+
+    @property
+    def _table(self) -> TableLayout:
+        """The table of the head."""
+        return self.plan.tables[self.rule.head.key]
+
+    @property
+    def once(self) -> bool:
+        """Whether the driver has no earlier value: it is popped once, or it is a fact, or values do not matter."""
+        driver = self.join.driver
+        return driver is None or self.stage.final or self.mark or self.table_of[driver].kind == "facts"
+
+    def given(self, parameter: str) -> str:
+        """A parameter of the function, one of `PARAMETERS`, which is read from now on."""
+        self.read.add(parameter)
+        return parameter
+
+    def function(self, name: str, fixed: Sequence[str] = ()) -> tuple[JoinFunction, list[str]]:
+        """The function whose body was written, and the declarations of its parameters."""
+        taken: list[tuple[int | str, str]] = [(key, text) for key, text in PARAMETERS.items() if key in self.read]
+        after = 1 if "cell" in self.read else 0  # the first of all
+        taken[after:after] = [(i, f"int32_t {a}") for i, a in enumerate(self.arguments) if a in self.read]
+        return JoinFunction(name, tuple(key for key, _ in taken), tuple(fixed)), [declared for _, declared in taken]
+
+    def bind(self, variable: str, text: str) -> None:
+        if self.mentions[variable] > 1:  # it is read later
+            super().bind(variable, text)
+
+    def _match_arguments(self, terms: Sequence[Term], domains: Sequence[int | None]) -> None:
+        """Matches the arguments that the function is given. One that is a variable has its name."""
+        for i, (term, domain) in enumerate(zip(terms, domains, strict=True)):
+            name = term.name if isinstance(term, Variable) and term.name not in self.bound else None
+            if name is None or (self.kind(self.domain(name)) == "int" and self.kind(domain) == "term"):
+                self.arguments.append(f"a{i}")
+                self.read.add(f"a{i}")
+                self.match(term, f"a{i}", domain)
+            else:
+                self.arguments.append(local(name))
+                self.bound.add(name)
 
     @property
     def in_order(self) -> bool:
@@ -62,9 +105,7 @@ class JoinWriter(RuleScope):
 
     def start(self) -> None:
         """Before any step: multiplies the constants of the rule."""
-        if self.plain:
-            return
-        if self.in_order:
+        if self.plain or self.in_order or self.mark:
             return
         for i, v in enumerate(numbers(self.rule.value)):
             self.multiply(self.names.weight(self.rule, i, v))
@@ -84,9 +125,15 @@ class JoinWriter(RuleScope):
             self.out.line(f"const value_t {name} = semiring::times({settled}, {text});")
         self.weight = name
 
+    def weighs(self, antecedent: int) -> bool:
+        """Whether the value of an antecedent is part of what is sent to the head."""
+        if self.rule.antecedents[antecedent].side or self.mark:
+            return False
+        return self.plain or self.in_order or antecedent in self.product
+
     def take(self, antecedent: int, value: str, old: str | None = None) -> None:
         """Takes the value of an antecedent that was found into the product, or into a local."""
-        if self.rule.antecedents[antecedent].side:
+        if not self.weighs(antecedent):
             return
         if self.plain or self.in_order:
             name = f"x{antecedent}"
@@ -95,7 +142,7 @@ class JoinWriter(RuleScope):
             if old is not None:
                 self.out.line(f"const value_t old{antecedent} = {old};")
                 self.old[antecedent] = f"old{antecedent}"
-        elif antecedent in self.product:
+        else:
             self.multiply(value)
 
     # -- steps
@@ -115,9 +162,7 @@ class JoinWriter(RuleScope):
                     self.out.line(f"const auto {self.finders[step.antecedent]} = {place}.finder();")
         self.start()
         if self.join.from_head:
-            head = self.plan.tables[self.rule.head.key]
-            for i, term in enumerate(self.rule.head.arguments):
-                self.match(term, f"a{i}", head.domains[i])
+            self._match_arguments(self.rule.head.arguments, self.plan.tables[self.rule.head.key].domains)
         if self.join.driver is not None:
             self._driver(self.join.driver)
         for n, step in enumerate(steps):
@@ -144,14 +189,17 @@ class JoinWriter(RuleScope):
         item = self.rule.antecedents[driver].item
         table = self.table_of[driver]
         self.cells[driver] = "cell"
-        if self.rule.antecedents[driver].side:
-            self.out.open("if (first)")
-        for i, term in enumerate(item.arguments):
-            self.match(term, f"a{i}", table.domains[i])
-        if self.plain and not self.stage.final:
-            self.take(driver, "now", "old")
+        if self.rule.antecedents[driver].side and not self.once:
+            self.out.open(f"if ({self.given('first')})")
+        self._match_arguments(item.arguments, table.domains)
+        if self.weighs(driver):
+            self.take_driver(driver)
+
+    def take_driver(self, driver: int) -> None:
+        if self.plain and not self.once:
+            self.take(driver, self.given("now"), self.given("old") if self.subtracts(self._table) else None)
         else:
-            self.take(driver, "update")
+            self.take(driver, self.given("update"))
 
     def _step(self, step: Step) -> None:
         match step:
@@ -166,7 +214,7 @@ class JoinWriter(RuleScope):
             case Solve():
                 self.solve(step)
             case Unfold(variable=variable, pattern=pattern):
-                self.match(pattern, local(variable), self.domain(variable))
+                self.match(pattern, self.name(variable), self.domain(variable))
             case Absent():
                 self._absent(step)
 
@@ -209,15 +257,15 @@ class JoinWriter(RuleScope):
         if driver is None or i not in self.join.same:
             self.take(i, value)
             return
-        if i > driver:  # to the right of the driver the same item has its old value, and none at its first pop
-            self.out.open(f"if ({at} != cell || !first)")
-            if self.rule.antecedents[i].side:
-                return
-            self.take(i, f"{at} == cell ? old : {value}")
-        elif self.plain and not self.stage.final:
-            self.take(i, value, f"{value}")
-        else:
+        if self.mark or i < driver:
+            self.take(i, value, value if self.plain and self.subtracts(self._table) else None)
+        elif self.once:  # to the right of the driver the same item has its old value, and none at its first pop
+            self.out.open(f"if ({at} != {self.given('cell')})")
             self.take(i, value)
+        else:
+            self.out.open(f"if ({at} != {self.given('cell')} || !{self.given('first')})")
+            if self.weighs(i):
+                self.take(i, f"{at} == cell ? {self.given('old')} : {value}")
 
     def _keys(self, keys: Sequence[Term], index: IndexPlan) -> list[str]:
         """The codes of a key that is looked up in an index."""
@@ -358,6 +406,8 @@ class JoinWriter(RuleScope):
                 continue
             if not may_excuse(self.plan, antecedent):
                 continue
+            if i == self.join.driver:
+                self.given("cell")
             excuses = [f"(flags_of(excused_{self.names.table[antecedent.key]}, {self.cells[i]}) & 1)"]
             nothing = not_nothing(antecedent, x)
             if nothing:
@@ -366,8 +416,10 @@ class JoinWriter(RuleScope):
             passed.append(infinite)
         if not legal:
             return value
-        x = self.fresh("contribution")
-        self.out.line(f"const value_t {x} = {value};")
+        x = value
+        if value not in self.values.values():
+            x = self.fresh("contribution")
+            self.out.line(f"const value_t {x} = {value};")
         self.out.open(f"if (__builtin_expect(!isfinite(semiring::primal({x})), 0))")
         self.out.line(
             f"uint8_t& flags = grown(excused_{name}, {name}.locate({self._stored(table, texts)}), (uint8_t)0);"
@@ -389,13 +441,13 @@ class JoinWriter(RuleScope):
         now = self.plain_value(self.values)
         if not self.subtracts(table):
             return now
-        before = self.plain_value({**self.values, **self.old}, prefix="s", unless="first")
+        before = self.plain_value({**self.values, **self.old}, prefix="s", unless=self.given("first"))
         return f"first ? {now} : semiring::minus({now}, {before})"
 
     def subtracts(self, table: TableLayout) -> bool:
         """Whether the update of a head in plain arithmetic is a new contribution minus the old one."""
         driver = self.join.driver
-        if driver is None or self.stage.final or table.aggregator != "+=":
+        if driver is None or self.once or table.aggregator != "+=":
             return False
         return not self.rule.antecedents[driver].side
 
@@ -436,7 +488,8 @@ class JoinWriter(RuleScope):
         name, row, head_name, to, shift = self._rows(step)
         self.out.line(
             f"add_row({name}, {row}, {head_name}, {to}, {shift}, {self._factors}, this, "
-            f"{self.names.arrive(self.rule.head.key)});  // side by side over {comment(variable)}"
+            f"{self.names.arrive(self.rule.head.key)});",
+            f"side by side over {comment(variable)}",
         )
 
     def _stretch_operation(self, step: Scan, variable: str, found: str) -> None:
@@ -445,8 +498,7 @@ class JoinWriter(RuleScope):
         name, head = self.names.table[item.key], self.plan.tables[self.rule.head.key]
         column = f"{name}.column({item.arguments.index(Variable(variable))})"
         place = head.order[-1]
-        self.out.open(f"if ({name}.by{step.index}().side_by_side({found}, {column}))")
-        self.out.lines[-1] += f"  // over {comment(variable)}"
+        self.out.open(f"if ({name}.by{step.index}().side_by_side({found}, {column}))", f"over {comment(variable)}")
         texts = [
             f"{column}[{found}.begin]" if i == place else self.build(term, head.domains[i], True)
             for i, term in enumerate(self.rule.head.arguments)
@@ -454,8 +506,7 @@ class JoinWriter(RuleScope):
         to = self.fresh("to")
         self.out.line(f"const int64_t {to} = {self.names.table[head.key]}.cell({self._stored(head, texts)});")
         self._write_stretch(name, found, self.names.table[head.key], to)
-        self.out.close()
-        self.out.open("else")
+        self.out.otherwise()
         self._in_turn()
 
     def _in_turn(self) -> None:
@@ -486,6 +537,34 @@ class JoinWriter(RuleScope):
         self.out.line(f"const int64_t {to} = {head_name}.cell({stored});")
         shift = "0" if name == head_name else f"{name}.range[{table.arity - 1}].low - {low}"
         return name, row, head_name, to, shift
+
+
+def mentions(join: Join) -> Counter[str]:
+    """How often each variable stands in a rule, and in the steps of a join beside its items."""
+    found: Counter[str] = Counter()
+
+    def count(*terms: Term) -> None:
+        todo = list(terms)
+        while todo:
+            match todo.pop():
+                case Variable(name=name):
+                    found[name] += 1
+                case Compound(arguments=inside) | Arithmetic(operands=inside):
+                    todo += inside
+
+    for item in (join.rule.head, *(antecedent.item for antecedent in join.rule.antecedents)):
+        count(*item.arguments)
+    for step in join.steps:
+        match step:
+            case Filter(condition=condition):
+                count(condition.left, condition.right)
+            case Solve(variable=variable, term=term, exact=exact):
+                count(Variable(variable), term, *(exact or ()))
+            case Unfold(variable=variable, pattern=pattern):
+                count(Variable(variable), pattern)
+            case Absent(item=item):
+                count(*item.arguments)
+    return found
 
 
 def key_domains(plan: Plan, index: IndexPlan) -> list[int | None]:

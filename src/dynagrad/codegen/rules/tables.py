@@ -20,7 +20,8 @@ def write_plus(context: ClassContext) -> None:
     bodies = {context.names.table[t.key]: context.own_plus(t) for t in context.plan.tables.values()}
     for name, body in bodies.items():
         if body:
-            context.out.line(f"inline value_t plus_{name}(const value_t& a, const value_t& b) {{ return {body}; }}")
+            a = "" if body == "b" else " a"
+            context.out.line(f"inline value_t plus_{name}(const value_t&{a}, const value_t& b) {{ return {body}; }}")
     if any(bodies.values()):
         context.out.line()
 
@@ -157,9 +158,11 @@ def write_table(context: ClassContext, table: TableLayout, account: str) -> None
 def write_constructor(context: ClassContext, last: Callable[[], None] = lambda: None) -> None:
     """The constructor, which opens all tables; `last` writes what a class does beside that."""
     out, groups = context.out, context.groups()
+    count = len(context.names.weight_values)
+    numbers = " numbers" if count else ""
     held = "".join(f", tables{k}(&account)" for k in range(len(groups)) if len(groups) > 1)
     out.open(
-        "DYNAGRAD_STEP program(World* w, FactTable* const* facts, void* const* weights, const uint64_t* numbers) : "
+        f"DYNAGRAD_STEP program(World* w, FactTable* const* facts, void* const* weights, const uint64_t*{numbers}) : "
         f"ChartBase(w){held}"
     )
     if context.goes_back:
@@ -170,7 +173,6 @@ def write_constructor(context: ClassContext, last: Callable[[], None] = lambda: 
     else:
         for k in range(len(groups)):
             out.line(f"open{k}(facts, weights);")
-    count = len(context.names.weight_values)
     if count:
         out.line(f"for (int64_t i = 0; i < {count}; i++) weight.push(semiring::read(numbers + i * semiring::words));")
     if count and context.plan.keeps_logs:

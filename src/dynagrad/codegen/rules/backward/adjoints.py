@@ -93,10 +93,11 @@ def write_readers(context: ClassContext) -> None:
     # for an outside value the root's adjoint is one, whatever the root's scale
     whole = "false" if plan.selective or plan.semiring == "plain" or posteriors(plan) else "whole"
     out.line("using cotangents = Cotangents<semiring, back>;")
-    out.open("int64_t seed(int64_t table, const int32_t* a, const uint64_t* cotangent, int64_t whole)")
+    parameter = "" if whole == "false" else " whole"
+    out.open(f"int64_t seed(int64_t table, const int32_t* a, const uint64_t* cotangent, int64_t{parameter})")
     out.line(f"return cotangents::seed(*this, table, a, cotangent, {whole});")
     out.close()
-    out.open("int64_t adjoint(int64_t table, const int32_t* a, uint64_t* words, int64_t whole) const")
+    out.open(f"int64_t adjoint(int64_t table, const int32_t* a, uint64_t* words, int64_t{parameter}) const")
     out.line(f"return cotangents::read(*this, table, a, words, {whole});")
     out.close()
     out.open("int64_t adjoints_of_items(int64_t table, uint64_t* words, int64_t room) const")

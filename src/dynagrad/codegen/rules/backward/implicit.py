@@ -7,14 +7,13 @@ first, the transposed system is solved for the adjoints of its items (`solve_adj
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from ....plan.aggregators import head_clause_defined
-from ....plan.model import Stage, TableLayout
+from ....plan.model import Stage
+from ..calls import takes, takes_arguments
 from ..context import ClassContext
 from ..solving.components import write_ground_all
 from ..solving.grounding import driver_of
-from ..solving.stages import by_table, line_of
+from ..solving.stages import Lines, by_table, line_of
 from .adjoints import posteriors
 
 
@@ -25,10 +24,10 @@ def write_undo_component(context: ClassContext, stage: Stage, rolls: bool) -> No
     plan, out, n = context.plan, context.out, stage.number
     exposes = rolls and stage.joins_itself  # else such a join finds items of earlier levels, or earlier pops, alone
     solver = f"columns{n}" if stage.stable else f"system{n}"
-    pop = "(tape.pops[c.begin + i] & ~tape.again)"  # all items, line after line
-    line = "(tape.pops[c.begin + i * m] & ~tape.again)"  # an item of each line, no matter which
+    pop = "tape.pops[c.begin + i] & ~tape.again"  # all items, line after line
+    line = "tape.pops[c.begin + i * m] & ~tape.again"  # an item of each line, no matter which
 
-    def each_item(lines: Callable[[TableLayout, str], list[str]], backwards: bool = False) -> None:
+    def each_item(lines: Lines, backwards: bool = False) -> None:
         order = "int64_t i = c.items; i-- > 0 && !halt;" if backwards else "int64_t i = 0; i < c.items; i++"
         out.open(f"for ({order})")
         out.line(f"const Handle h = {pop};")
@@ -50,7 +49,7 @@ def write_undo_component(context: ClassContext, stage: Stage, rolls: bool) -> No
         ],
     )
     out.line("solved_count = count;")
-    each_item(lambda _, name: [f"undo_{name}(cell_of(h), false);"], backwards=True)
+    each_item(lambda _, name: [f"undo_{name}(cell_of(h));"], backwards=True)
     out.line(f"system{n}.open(count);")
     if stage.stable:
         out.line(f"columns{n}.open();")
@@ -97,14 +96,15 @@ def write_undo_component(context: ClassContext, stage: Stage, rolls: bool) -> No
 def _share(context: ClassContext, stage: Stage, key: str) -> None:
     """`share_...`: propagates the adjoint of a solved item to the weights of the instances inside the component."""
     out, table, name = context.out, context.plan.tables[key], context.names.table[key]
+    inner = (j for j in stage.inner_joins if driver_of(j) == key and not head_clause_defined(context.plan, j))
+    called = [context.function_of(join, "back") for join in inner]
     out.open(f"DYNAGRAD_RULE void share_{name}(int64_t cell)")
-    context.unpack(table)
-    out.line("const bool first = true;")
-    out.line(f"const value_t now = {name}.value[cell];")
-    out.line("const value_t &update = now, &old = now;")
-    out.line("adjoint_t gupdate = {}, gold = {};")
-    arguments = "".join(f", a{i}" for i in range(table.arity))
-    for join in stage.inner_joins:
-        if driver_of(join) == key and not head_clause_defined(context.plan, join):
-            out.line(f"{context.drive_name(join, 'back')}(cell{arguments}, update, old, now, first, gupdate, gold);")
+    if takes_arguments(called):
+        context.unpack(table)
+    if takes(called, "gupdate"):
+        out.line("adjoint_t gupdate = {};")
+    if takes(called, "update"):
+        out.line(f"const value_t now = {name}.value[cell];")
+    for function in called:
+        out.line(f"{function.call([f'a{i}' for i in range(table.arity)], update='now')};")
     out.close()

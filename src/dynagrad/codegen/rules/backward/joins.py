@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ....plan.aggregators import head_kind
 from ....plan.model import Join, Plan, Scan, TableLayout
-from ....plan.right_sides import product_order
+from ....plan.right_sides import numbers, product_order
 from ....rules.semirings import SEMIRINGS
 from ...cxx import comment
 from ..context import ClassContext
@@ -37,6 +37,8 @@ class BackWriter(JoinWriter):
         self.raw = 0  # factors since the product was last normalised
         self.inner = (join.rule.number, join.driver) in self.stage.inner and self.stage.unknowns > 0
         self.to = ""  # the cell of the head, once it is located
+        self.factors_left = len(numbers(join.rule.value)) + len(self.product)
+        self.reads_product = join.driver is not None and rests(context.plan, self.head)  # at the head
 
     def _prologue(self) -> None:
         pass
@@ -56,28 +58,33 @@ class BackWriter(JoinWriter):
         self.targets[driver] = "gupdate"
         super()._driver(driver)
 
+    def target(self, antecedent: int) -> str | None:
+        """The adjoint of an antecedent that is found, which is added to from now on."""
+        if antecedent == self.join.driver:
+            self.given("gupdate")
+        return self.targets.get(antecedent)
+
     def _antecedent(self, i: int, at: str) -> None:
         name = self.names.table[self.rule.antecedents[i].item.key]
         self.targets[i] = f"g_{name}[{at}]"
-        if i in self.join.same and i > (self.join.driver or 0):
-            self.targets[i] = f"({at} == cell ? gold : g_{name}[{at}])"
+        if i in self.join.same and i > (self.join.driver or 0) and not self.once:
+            self.targets[i] = f"({at} == {self.given('cell')} ? {self.given('gold')} : g_{name}[{at}])"
         if self.inner and self.rule.antecedents[i].item.key in self.stage.keys:  # its adjoint is solved for already
             self.targets[i] = f"(inside && member_{name}({at}) != unsolved ? discarded : {self.targets[i]})"
         super()._antecedent(i, at)
 
     def take(self, antecedent: int, value: str, old: str | None = None) -> None:
-        if self.rule.antecedents[antecedent].side:
+        if not self.weighs(antecedent):
             return
-        target = self.targets.get(antecedent)
+        target = self.target(antecedent)
         if not self.plain and not self.in_order:
-            if antecedent in self.product:
-                self.factor(value, target)
+            self.factor(value, target)
             return
         super().take(antecedent, value, old)
         if target is not None:
             self.sums[antecedent] = self.summed(target)
             if self.plain and antecedent == self.join.driver and self.subtracts(self.head):
-                self.sums[-1] = self.summed("gold")
+                self.sums[-1] = self.summed(self.given("gold"))
 
     def summed(self, target: str) -> str:
         """A local whose sum is added to `target` when the block ends."""
@@ -87,7 +94,10 @@ class BackWriter(JoinWriter):
         return name
 
     def multiply(self, text: str) -> None:
-        self.factor(text, None)
+        if self.in_order:
+            super().multiply(text)
+        else:
+            self.factor(text, None)
 
     def posterior_factor(self, text: str, target: str | None) -> None:
         """One more factor, where adjoints are posteriors: each factor of an instance gets the instance's posterior."""
@@ -113,6 +123,10 @@ class BackWriter(JoinWriter):
         if self.posteriors:
             self.posterior_factor(text, target)
             return
+        self.factors_left -= 1
+        if self.weight is None and not self.factors_left and not self.reads_product:  # the derivative by it is one
+            self.weight, self.bar = text, None if target is None else self.summed(target)
+            return
         f = self.fresh("f")
         self.out.line(f"const value_t {f} = {text};")
         if self.weight is None:
@@ -120,7 +134,8 @@ class BackWriter(JoinWriter):
             self.bar = None if target is None else self.summed(target)
             return
         w, bar = self.fresh("w"), self.fresh("bar")
-        self.out.line(f"const value_t {w} = semiring::times({self.weight}, {f});")
+        if self.factors_left or self.reads_product:
+            self.out.line(f"const value_t {w} = semiring::times({self.weight}, {f});")
         self.out.line(f"adjoint_t {bar} = {{}};")
         parts = []
         if target is not None:
@@ -156,7 +171,7 @@ class BackWriter(JoinWriter):
             value = self._value_now()
             self.out.line(f"const value_t x = {value};")
             self.out.open(f"if (semiring::primal(x) == semiring::primal(aim_{name}[{to}]))")
-            self.out.line(f"wait_{name}[{to}] = nowhere;  // the first instance that fits")
+            self.out.line(f"wait_{name}[{to}] = nowhere;", "the first instance that fits")
         elif kind in ("product", "softmax"):
             self.out.line(f"const value_t x = {self._value_now()};")
         self.out.line(f"adjoint_t g = {adjoint};")
@@ -194,7 +209,7 @@ class BackWriter(JoinWriter):
         value = self._value_now()
         if not self.plain or not self.subtracts(self.head):
             return value
-        before = self.plain_value({**self.values, **self.old}, prefix="s", unless="first")
+        before = self.plain_value({**self.values, **self.old}, prefix="s", unless=self.given("first"))
         return f"(first ? {value} : semiring::minus({value}, {before}))"
 
     def _plain_adjoints(self) -> None:
@@ -204,7 +219,7 @@ class BackWriter(JoinWriter):
             return
         driver = self.join.driver
         assert driver is not None
-        self.out.open("if (!first)")
+        self.out.open(f"if (!{self.given('first')})")
         self.out.line("const adjoint_t minus = semiring::minus({}, g);")
         self._spread({**self.values, **self.old}, {**wanted, driver: self.sums[-1]}, "minus", "e")
         self.out.close()
@@ -236,7 +251,8 @@ class BackWriter(JoinWriter):
         name, row, head_name, to, shift = self._rows(step)
         self.out.line(
             f"{self._bar()}back_row({name}, {row}, g_{name}.data, {head_name}, {to}, {self._head_adjoints()}.data, "
-            f"{shift}, {self._factors});  // side by side over {comment(variable)}"
+            f"{shift}, {self._factors});",
+            f"side by side over {comment(variable)}",
         )
 
     def _in_turn(self) -> None:
@@ -246,7 +262,7 @@ class BackWriter(JoinWriter):
         if goes_back_together(self.plan, self.join):
             self.out.line(
                 f"back_together.add({name}.value, {found}.begin, {found}.end - {found}.begin, g_{name}.data, "
-                f"{self._head_adjoints()}.data + {to}, {self._factors}, gupdate);"
+                f"{self._head_adjoints()}.data + {to}, {self._factors}, {self.given('gupdate')});"
             )
             return
         self.out.line(

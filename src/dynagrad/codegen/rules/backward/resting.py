@@ -24,6 +24,7 @@ from collections.abc import Mapping, Sequence
 
 from ....plan.aggregators import head_kind, stage_of
 from ....plan.model import Plan, Stage, TableLayout
+from ..calls import JoinFunction, takes, takes_arguments
 from ..context import ClassContext
 from .adjoints import cells
 
@@ -147,9 +148,10 @@ def write_settle(context: ClassContext, stage: Stage) -> None:
         bound = cells(context, table)  # arrays that grow have spare elements
         out.open(f"for (int64_t cell = 0; cell < rest_{name}.size && cell < {bound}; cell++)")
         out.line(f"if (!semiring::moves(rest_{name}[cell], {name}.value[cell])) continue;")
-        context.unpack(table)
+        if context.waits_by(table):
+            context.unpack(table)
         out.line("settling = true;")
-        out.line(f"push_{name}(cell{''.join(f', a{i}' for i in range(table.arity))});")
+        out.line(context.push(table))
         out.close()
     if plan.adjoint:
         out.line(f"if (settling && recording) settles{stage.number} = tape.pops.size;")
@@ -165,6 +167,8 @@ def next_pop(plan: Plan, stage: Stage, rest: bool) -> str:
     settle = plan.order > 0 and bool(resting(plan, stage))
     more = [f"if ({'!settling && ' if settle else ''}refine{n}()) continue;"] if rest else []
     more += [f"if (settle{n}()) continue;"] if settle else []
+    if not more:
+        return f"if (!agenda{n}.pop(next)) break;"
     return f"if (!agenda{n}.pop(next)) {{ {' '.join([*more, 'break;'])} }}"
 
 
@@ -193,7 +197,7 @@ def write_undo_settling(context: ClassContext, stage: Stage, table: TableLayout)
     out.close()
 
 
-def write_solve(context: ClassContext, stage: Stage, joins: Mapping[str, Sequence[str]]) -> None:
+def write_solve(context: ClassContext, stage: Stage, joins: Mapping[str, Sequence[JoinFunction]]) -> None:
     """`solve_resting<n>`: solves for the adjoints of resting updates at the end of a stage; `joins` by driver's key.
 
     The joins are run backward from pops with a zero update. All contributions of such a pop are zero, so they rest: the
@@ -205,13 +209,17 @@ def write_solve(context: ClassContext, stage: Stage, joins: Mapping[str, Sequenc
         return
     for table in tables:
         name = context.names.table[table.key]
+        called = joins.get(table.key, ())
         out.open(f"bool resting_of_{name}(int64_t cell)")
-        context.unpack(table)
-        out.line(f"const value_t now = {name}.value[cell], update = {context.zero(table)};")
-        out.line("adjoint_t gupdate = {}, gold = {};")
-        arguments = "".join(f", a{i}" for i in range(table.arity))
-        for join in joins.get(table.key, ()):
-            out.line(f"{join}(cell{arguments}, update, now, now, false, gupdate, gold);")
+        if takes_arguments(called):
+            context.unpack(table)
+        if takes(called, "now") or takes(called, "old"):
+            out.line(f"const value_t now = {name}.value[cell];")
+        if takes(called, "update"):
+            out.line(f"const value_t update = {context.zero(table)};")
+        out.line(f"adjoint_t gupdate = {{}}{', gold = {}' if takes(called, 'gold') else ''};")
+        for join in called:
+            out.line(f"{join.call([f'a{i}' for i in range(table.arity)], old='now', first='false')};")
         out.line(f"const adjoint_t g = back::gather(g_{name}[cell], gupdate);")
         out.line(f"if (!back::sound(g)) return lose(unsettled, {table.number}, cell), true;")
         out.line(f"const bool stands = stand_still(g, resting_{name}[cell]);")
@@ -219,10 +227,8 @@ def write_solve(context: ClassContext, stage: Stage, joins: Mapping[str, Sequenc
         out.line("return stands;")
         out.close()
     out.open(f"bool resting{n}_of(Handle h)")
-    out.open("switch (table_of(h))")
-    for table in tables:
-        out.line(f"case {table.number}: return resting_of_{context.names.table[table.key]}(cell_of(h));")
-    out.close()
+    of = {t.number: [f"return resting_of_{context.names.table[t.key]}(cell_of(h));"] for t in tables}
+    out.switch("table_of(h)", of, known=False, returns=True)  # others are of other stages
     out.line("return true;")
     out.close()
     out.open(f"void solve_resting{n}()")

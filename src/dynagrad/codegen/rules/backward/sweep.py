@@ -23,6 +23,7 @@ from ....plan.aggregators import head_kind
 from ....plan.model import Join, Plan, Stage, TableLayout
 from ....rules.show import show
 from ...cxx import comment
+from ..calls import takes, takes_arguments
 from ..context import ClassContext
 from ..rows.back import goes_back_in_rows, write_back
 from ..rows.undo import write_undo_row
@@ -66,36 +67,21 @@ def write_backward(context: ClassContext) -> None:
     write_readers(context)
 
 
-def _name(context: ClassContext, join: Join, prefix: str = "back") -> str:
-    return f"{prefix}{join.rule.number}" if join.driver is None else context.drive_name(join, prefix)
-
-
 def _join(context: ClassContext, join: Join) -> None:
     out = context.out
     context.join_comment(join)
-    if join.driver is None:
-        out.open(f"DYNAGRAD_FIRED void {_name(context, join)}()")
-        BackWriter(context, join).write()
-    else:
+    if join.driver is not None:
         item = join.rule.antecedents[join.driver].item
-        table = context.plan.tables[item.key]
         out.line(f"// driver: {comment(show(item))}, antecedent {join.driver + 1}")
         if goes_back_in_rows(context, join):
-            given = context.row_parameters(join, table)
-            out.open(f"DYNAGRAD_RULE void {_name(context, join, 'back_rows')}({given}, double* updates)")
-            write_back(context, join)
-            out.close()
-            out.line()
+            with out.aside(1) as body:
+                given = context.row_parameters(join, write_back(context, join))
+            head = f"DYNAGRAD_RULE void {context.drive_name(join, 'back_rows')}({given}, double* updates)"
+            out.function(head, body)
             if (join.rule.number, join.driver) in context.along:
                 return
-        arguments = "".join(f", int32_t a{i}" for i in range(table.arity))
-        out.open(
-            f"DYNAGRAD_RULE void {_name(context, join)}(int64_t cell{arguments}, const value_t& update, "
-            "const value_t& old, const value_t& now, bool first, adjoint_t& gupdate, adjoint_t& gold)"
-        )
-        BackWriter(context, join).write()
-    out.close()
-    out.line()
+    often = "DYNAGRAD_FIRED" if join.driver is None else "DYNAGRAD_RULE"
+    context.join_function(join, "back", BackWriter(context, join), often)
 
 
 def _live(context: ClassContext, joins: tuple[Join, ...]) -> Iterator[Join]:
@@ -113,7 +99,8 @@ def _undo(context: ClassContext, stage: Stage) -> None:
             _undo_pop(context, stage, table)
     write_undo_component(context, stage, rolls_back(stage))
     drives = context.drives_of[n]
-    write_solve(context, stage, {k: [_name(context, j) for j in _live(context, tuple(js))] for k, js in drives.items()})
+    live = {key: [context.function_of(j, "back") for j in _live(context, tuple(js))] for key, js in drives.items()}
+    write_solve(context, stage, live)
     out.open(f"DYNAGRAD_FIRED void undo{n}()")
     if resting(plan, stage):
         out.line(f"solve_resting{n}();")
@@ -145,16 +132,15 @@ def _undo(context: ClassContext, stage: Stage) -> None:
                 out.line(f"undo_component{n}(solved{n}[component]);")
                 out.line("continue;")
                 out.close()
-            out.line("const Handle h = tape.pops[t];")
-            out.line(f"position = (uint32_t)(t + 1 - tape.begins[{n}]);")
-            out.open("switch (table_of(h & ~tape.again))")
+            undo = {}
             for table in popped:
                 name = context.names.table[table.key]
-                undo = f"undo_{name}(cell_of(h), h & tape.again)"
-                if undoes_rows(plan, table):
-                    undo = f"t = undo_row_{name}(t)"
-                out.line(f"case {table.number}: {undo}; break;")
-            out.close()
+                one = f"undo_{name}(cell_of(h){'' if stage.final else ', h & tape.again'});"
+                undo[table.number] = [f"t = undo_row_{name}(t);" if undoes_rows(plan, table) else one]
+            if not all(undoes_rows(plan, table) for table in popped) or len(popped) > 1:
+                out.line("const Handle h = tape.pops[t];")
+            out.line(f"position = (uint32_t)(t + 1 - tape.begins[{n}]);")
+            out.switch("table_of(h & ~tape.again)", undo)
             out.close()
         _undo_begin(context, stage)
     out.close()
@@ -183,28 +169,35 @@ def _undo_pop(context: ClassContext, stage: Stage, table: TableLayout) -> None:
     selects = head_kind(plan, table) == "select"
     if undoes_rows(plan, table):
         return _undo_row(context, stage, table)
-    out.open(f"DYNAGRAD_STEP void undo_{name}(int64_t cell, bool again)")
-    context.unpack(table)
+    drives = list(_live(context, tuple(context.drives_of[stage.number].get(table.key, ()))))
+    called = [context.function_of(join, "back") for join in drives]
+    again = "" if stage.final else ", bool again"
+    out.open(f"DYNAGRAD_STEP void undo_{name}(int64_t cell{again})")
+    if takes_arguments(called) or (rolls_back(stage) and context.by_key.get(table.key)):
+        context.unpack(table)
     if stage.final:
-        out.line("const bool first = true;")
-        out.line(f"const value_t now = {name}.value[cell];")
-        out.line("const value_t &update = now, &old = now;")
+        if takes(called, "update") or posteriors(plan) or selects:
+            out.line(f"const value_t now = {name}.value[cell];")
+        out.line("adjoint_t gupdate = {};")
     else:
         out.line("const bool first = !again;")
-        out.line(f"const value_t now = {name}.value[cell];")
-        out.line(f"value_t old = {context.zero(table)}, update = now;")
-        out.line("if (again) saved_at--, old = tape.saved[saved_at].old, update = tape.saved[saved_at].update;")
-    out.line("adjoint_t gupdate = {}, gold = {};")
-    drives = list(_live(context, tuple(context.drives_of[stage.number].get(table.key, ()))))
-    arguments = "".join(f", a{i}" for i in range(table.arity))
+        if takes(called, "now") or takes(called, "update") or selects:
+            out.line(f"const value_t now = {name}.value[cell];")
+        if takes(called, "update") or selects:
+            out.line(f"value_t old = {context.zero(table)}, update = now;")
+            out.line("if (again) saved_at--, old = tape.saved[saved_at].old, update = tape.saved[saved_at].update;")
+        else:
+            out.line(f"const value_t old = again ? tape.saved[--saved_at].old : {context.zero(table)};")
+        out.line("adjoint_t gupdate = {}, gold = {};")
     heads = {head_kind(plan, plan.tables[j.rule.head.key]) for j in drives}
     if heads == {"select"}:
         out.open("if (wanted.test(position))")
-    for join in drives:
+    for join, function in zip(drives, called, strict=True):
         within = ""
         if stage.stable and join in stage.inner_joins:  # the whole stage is one block, which still exists
             within = f"if (block{stage.number}.leads_out_at(node_{name}[{line_of(context, stage, table)}])) "
-        out.line(f"{within}{_name(context, join)}(cell{arguments}, update, old, now, first, gupdate, gold);")
+        update = {"update": "now"} if stage.final else {}
+        out.line(f"{within}{function.call([f'a{i}' for i in range(table.arity)], **update)};")
     if heads == {"select"}:
         out.close()
     if stage.final:
@@ -234,9 +227,11 @@ def _undo_pop(context: ClassContext, stage: Stage, table: TableLayout) -> None:
             out.close()
     out.line(f"if (__builtin_expect(!back::sound(g), 0)) lose(bad_adjoint, {table.number}, cell);")
     if rolls_back(stage):
-        out.open("if (first)")
+        if not stage.final:
+            out.open("if (first)")
         forget(context, table)
-        out.close()
+        if not stage.final:
+            out.close()
     out.close()
     out.line()
 
@@ -268,14 +263,15 @@ def _undo_row(context: ClassContext, stage: Stage, table: TableLayout) -> None:
     out.open("for (;;)")
     out.open("")
     out.line("const int64_t here = cells[count] = cell_of(tape.pops[t]);")
-    out.line(f"const value_t now = {name}.value[here];")
-    out.line("const value_t &update = now, &old = now;")
-    out.line("adjoint_t &gupdate = updates[count++], gold = {};")
+    out.line("adjoint_t& gupdate = updates[count++];")
     out.line("gupdate = {};")
     out.line(f"position = (uint32_t)(t + 1 - tape.begins[{n}]);")
-    arguments = "".join(f", a{i} + (int32_t)(here - cell)" if i == last else f", a{i}" for i in range(table.arity))
-    for join in drives:
-        out.line(f"{_name(context, join)}(here{arguments}, update, old, now, true, gupdate, gold);")
+    arguments = [f"a{i} + (int32_t)(here - cell)" if i == last else f"a{i}" for i in range(table.arity)]
+    called = [context.function_of(join, "back") for join in drives]
+    if takes(called, "update"):
+        out.line(f"const value_t now = {name}.value[here];")
+    for function in called:
+        out.line(f"{function.call(arguments, cell='here', update='now')};")
     if rolls_back(stage):
         out.line("const int64_t cell = here;")
         forget(context, table)
@@ -310,7 +306,7 @@ def _undo_begin(context: ClassContext, stage: Stage) -> None:
         if context.has_axioms(table):
             _undo_axioms(context, table)
     for join in _live(context, stage.fires):
-        out.line(f"if (!halt) {_name(context, join)}();")
+        out.line(f"if (!halt) {context.name_of(join, 'back')}();")
 
 
 def _undo_axioms(context: ClassContext, table: TableLayout) -> None:
@@ -375,8 +371,7 @@ def _undo_rounds(context: ClassContext, stage: Stage) -> None:
         out.open(f"case {table.number}:")
         out.open("if (h & tape.again)")
         out.line(f"{name}.value[cell] = tape.saved[--saved_at].old;")
-        out.close("} else {")
-        out.depth += 1
+        out.otherwise()
         if context.by_key.get(table.key):
             context.unpack(table)
         forget(context, table)
@@ -415,12 +410,9 @@ def _roll_forward(context: ClassContext, stage: Stage) -> None:
     out.open(f"void again{n}(int64_t begin)")
     out.open(f"for (int64_t t = begin; t < tape.end({n}); t++)")
     out.line("const Handle h = tape.pops[t];")
-    out.open("switch (table_of(h & ~tape.again))")
-    for key in stage.keys:
-        if not plan.tables[key].sink:
-            name = context.names.table[key]
-            out.line(f"case {plan.tables[key].number}: again_{name}(cell_of(h), h & tape.again); break;")
-    out.close()
+    popped = (plan.tables[key] for key in stage.keys if not plan.tables[key].sink)
+    again = {t.number: [f"again_{context.names.table[t.key]}(cell_of(h), h & tape.again);"] for t in popped}
+    out.switch("table_of(h & ~tape.again)", again)
     out.close()
     out.close()
     out.line()

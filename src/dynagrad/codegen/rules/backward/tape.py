@@ -54,14 +54,14 @@ def write_table_members(context: ClassContext, table: TableLayout, account: str)
 def record_pop(context: ClassContext, stage: Stage, table: TableLayout) -> None:
     """In `pop`: records the pop on the tape."""
     out, name = context.out, context.names.table[table.key]
-    out.open("if (recording)")
     if stage.final:
-        out.line(f"position = tape.popped({stage.number}, handle({table.number}, cell));")
-    else:
-        out.line(f"position = tape.popped({stage.number}, handle({table.number}, cell) | (first ? 0 : tape.again));")
-        out.line("if (!first) tape.saved.push({old, update});")
-        if head_kind(context.plan, table) == "select":
-            out.line(f"tape.from.push(from_{name}[cell]);")
+        out.line(f"if (recording) position = tape.popped({stage.number}, handle({table.number}, cell));")
+        return
+    out.open("if (recording)")
+    out.line(f"position = tape.popped({stage.number}, handle({table.number}, cell) | (first ? 0 : tape.again));")
+    out.line("if (!first) tape.saved.push({old, update});")
+    if head_kind(context.plan, table) == "select":
+        out.line(f"tape.from.push(from_{name}[cell]);")
     out.close()
 
 
@@ -71,24 +71,32 @@ def tape_bytes(plan: Plan) -> str:
     return f"tape.bytes(){''.join(rounds)}"
 
 
-def record_contribution(context: ClassContext, table: TableLayout, where: str, fresh: str) -> None:
-    """In `add`: records where a selected contribution `x` came from, or the factors of a product."""
+def record_contribution(context: ClassContext, table: TableLayout, selected: str | None) -> None:
+    """In `add`: records where a contribution `x` came from if it is selected, or the factors of a product.
+
+    None stands for a contribution that always is, and no test for one that never is.
+    """
     out, name = context.out, context.names.table[table.key]
     match head_kind(context.plan, table):
-        case "select":
-            out.line(f"if (__builtin_expect(recording, 0) && ({fresh} || {improves(context, table, where)}))")
-            out.line(f"  grown(from_{name}, cell, 0u) = position;")
+        case "select" if selected != "":
+            test = "" if selected is None else f" && ({selected})"
+            out.line(f"if (__builtin_expect(recording, 0){test}) grown(from_{name}, cell, 0u) = position;")
         case "product":
             out.line(f"if (recording) factors_{name}.add(cell, x);")
 
 
+def either(first: str, second: str) -> str:
+    """The test that holds where one of two does, of which the second may be empty."""
+    return f"{first} || {second}" if second else first
+
+
 def improves(context: ClassContext, table: TableLayout, where: str) -> str:
-    """The test that a contribution `x` is selected over the number `where`."""
+    """The test that a contribution `x` is selected over the number `where`; empty where none is."""
     if not context.plain:
         return f"semiring::better(x, {where})"
     sign = AGGREGATORS[table.aggregator].sign
     if not sign:
-        return "false"
+        return ""
     return f"semiring::primal(x) {'>' if sign > 0 else '<'} semiring::primal({where})"
 
 

@@ -47,8 +47,8 @@ class CollectWriter(JoinWriter):
     def start(self) -> None:
         pass  # constants are those of the rule
 
-    def take(self, antecedent: int, value: str, old: str | None = None) -> None:
-        pass  # values are those of the chart
+    def weighs(self, antecedent: int) -> bool:
+        return False  # values are those of the chart
 
     def _prologue(self) -> None:
         pass
@@ -141,14 +141,8 @@ def _write_outside(context: ClassContext, table: TableLayout) -> None:
 
 def _write_collect(context: ClassContext, join: Join) -> None:
     """All instances of a rule for one head."""
-    out = context.out
-    table = context.plan.tables[join.rule.head.key]
     context.join_comment(join)
-    parameters = ", ".join(f"int32_t a{i}" for i in range(table.arity))
-    out.open(f"DYNAGRAD_RULE void collect{join.rule.number}({parameters})")
-    CollectWriter(context.plan, context.names, join, out).write()
-    out.close()
-    out.line()
+    context.join_function(join, "collect", CollectWriter(context.plan, context.names, join, context.out))
 
 
 def _write_opening(context: ClassContext, joins: Sequence[Join], externals: Sequence[TableLayout]) -> None:
@@ -196,7 +190,8 @@ def _write_opening(context: ClassContext, joins: Sequence[Join], externals: Sequ
             out.line(f"if (row >= 0) collected.{of};")
         for join in joins:
             if join.rule.head.key == table.key:
-                out.line(f"collect{join.rule.number}({', '.join(f'a[{i}]' for i in range(table.arity))});")
+                arguments = [f"a[{i}]" for i in range(table.arity)]
+                out.line(f"{context.function_of(join, 'collect').call(arguments)};")
         out.line("break;")
         out.close()
     out.close()

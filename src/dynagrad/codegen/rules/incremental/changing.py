@@ -37,11 +37,6 @@ def write_marks(context: ClassContext) -> None:
 def write_enter(context: ClassContext) -> None:
     """`enter_...`: enters an item into its indexes, once; deleted items stay there."""
     out = context.out
-    out.open("static bool first_time(Array<uint8_t>& flags, int64_t cell)")
-    out.line("if (cell >= flags.size) flags.resize(cell + cell / 2 + 64, 0);")
-    out.line("if (flags[cell]) return false;")
-    out.line("return flags[cell] = 1;")
-    out.close()
     for table in context.derived:
         name = context.names.table[table.key]
         if context.by_key.get(table.key):
@@ -70,24 +65,57 @@ def write_changes(context: ClassContext) -> None:
 
 def write_derive(context: ClassContext, join: Join) -> None:
     """`derive...`: sends the updates of all instances of a rule to one head."""
-    out = context.out
-    table = context.plan.tables[join.rule.head.key]
     context.join_comment(join)
-    out.line("// starting from the head")
-    out.open(f"DYNAGRAD_RULE void derive{join.rule.number}({', '.join(f'int32_t a{i}' for i in range(table.arity))})")
-    JoinWriter(context.plan, context.names, join, out).write()
-    out.close()
-    out.line()
+    context.out.line("// starting from the head")
+    context.join_function(join, "derive", JoinWriter(context.plan, context.names, join, context.out))
 
 
-def _call(context: ClassContext, join: Join, table: TableLayout, prefix: str, value: str) -> str:
-    arguments = "".join(f", a{i}" for i in range(table.arity))
-    return f"{context.drive_name(join, prefix)}(-1{arguments}, {value}, {value}, {value}, true);"
-
-
-def _driven(join: Join) -> str:
+def _drives(table: TableLayout, join: Join) -> bool:
+    """Whether an item or a fact of a table drives a join."""
     assert join.driver is not None
-    return join.rule.antecedents[join.driver].item.key
+    return join.rule.antecedents[join.driver].item.key == table.key
+
+
+def _case(context: ClassContext, table: TableLayout, statements: Sequence[str]) -> None:
+    """In a switch over the numbers of tables: what is done for one of them."""
+    done = [statement for statement in statements if statement]
+    if len(done) == 1:
+        context.out.line(f"case {table.number}: {done[0]}; break;")
+    elif done:
+        context.out.line(f"case {table.number}:")
+        for statement in [*done, "break"]:
+            context.out.line(f"  {statement};")
+
+
+def write_mark_row(context: ClassContext) -> None:
+    """In `change`: marks the heads that row `n` of a table reaches, and its item."""
+    out = context.out
+    out.line("const int32_t* const row = rows + n * arity_of(table);")
+    out.line("reach((uint32_t)table, row);")
+    out.open("switch (table)")
+    for table in context.derived:
+        row = ", ".join(f"row[{i}]" for i in range(table.arity))
+        out.line(f"case {table.number}: mark_{context.names.table[table.key]}({row}); break;")
+    out.close()
+
+
+def write_rederive(context: ClassContext, table: TableLayout, heads: Sequence[Join], arguments: Sequence[str]) -> None:
+    """Adds what an item gets from its axiom, and from all instances of rules for it."""
+    out, name = context.out, context.names.table[table.key]
+    if context.has_axioms(table):
+        out.line(f"const int64_t at = axioms_{name}.find({', '.join(arguments)});")
+        value = f"axioms_{name}.value[at]"
+        add = f"add_{name}({', '.join([*arguments, value])});"
+        if excuse := context.excuse(table, value, arguments):
+            out.open("if (at >= 0)")
+            out.line(f"{excuse};")
+            out.line(add)
+            out.close()
+        else:
+            out.line(f"if (at >= 0) {add}")
+    for join in heads:
+        if join.rule.head.key == table.key:
+            out.line(f"{context.function_of(join, 'derive').call(arguments)};")
 
 
 def _steps(context: ClassContext, facts: tuple[Join, ...], drives: tuple[Join, ...], heads: tuple[Join, ...]) -> None:
@@ -105,13 +133,7 @@ def _steps(context: ClassContext, facts: tuple[Join, ...], drives: tuple[Join, .
     out.close(f"}} else if (step == {Change.MARK:d}) {{  // mark")
     out.depth += 1
     out.open("for (int64_t n = 0; n < count; n++)")
-    out.line("reach((uint32_t)table, rows + n * arity_of(table));")
-    out.open("switch (table)")
-    for table in context.derived:
-        name = context.names.table[table.key]
-        arguments = ", ".join(f"rows[n * {table.arity} + {i}]" for i in range(table.arity))
-        out.line(f"case {table.number}: mark_{name}({arguments}); break;")
-    out.close()
+    write_mark_row(context)
     out.close()
     out.open("for (int64_t m = 0; m < marks.size && !halt; m++)")
     out.line("const Handle h = marks[m];")
@@ -142,17 +164,7 @@ def _steps(context: ClassContext, facts: tuple[Join, ...], drives: tuple[Join, .
     for table in context.derived:
         name = context.names.table[table.key]
         out.open(f"case {table.number}:")
-        arguments = ", ".join(f"a[{i}]" for i in range(table.arity))
-        if context.has_axioms(table):
-            out.line(f"const int64_t at = axioms_{name}.find({arguments});")
-            value = f"axioms_{name}.value[at]"
-            out.open("if (at >= 0)")
-            out.line(context.excuse(table, value, [f"a[{i}]" for i in range(table.arity)]))
-            out.line(f"add_{name}({', '.join([*filter(None, [arguments]), value])});")
-            out.close()
-        for join in heads:
-            if join.rule.head.key == table.key:
-                out.line(f"derive{join.rule.number}({arguments});")
+        write_rederive(context, table, heads, [f"a[{i}]" for i in range(table.arity)])
         out.line("break;")
         out.close()
     out.close()
@@ -161,24 +173,15 @@ def _steps(context: ClassContext, facts: tuple[Join, ...], drives: tuple[Join, .
     out.depth += 1
     out.open("for (int64_t n = 0; n < count && !halt; n++)")
     out.line("const value_t x = semiring::read(words + n * semiring::words);")
+    out.line("const int32_t* const row = rows + n * arity_of(table);")
     out.open("switch (table)")
     for table in tables:
-        if table.kind == "external":
-            continue
-        name = context.names.table[table.key]
-        out.open(f"case {table.number}:")
-        for i in range(table.arity):
-            out.line(f"const int32_t a{i} = rows[n * {table.arity} + {i}];")
-        arguments = "".join(f"a{i}, " for i in range(table.arity))
+        row = [f"row[{i}]" for i in range(table.arity)]
         if table.kind == "facts":
-            for join in facts:
-                if _driven(join) == table.key:
-                    out.line(_call(context, join, table, "rule", "x"))
-        else:
-            out.line(context.excuse(table, "x", [f"a{i}" for i in range(table.arity)]))
-            out.line(f"add_{name}({arguments}x);")
-        out.line("break;")
-        out.close()
+            _case(context, table, [context.function_of(j).call(row, update="x") for j in facts if _drives(table, j)])
+        elif table.kind != "external":
+            add = f"add_{context.names.table[table.key]}({', '.join([*row, 'x'])})"
+            _case(context, table, [context.excuse(table, "x", row), add])
     out.close()
     out.close()
     out.close()
@@ -193,19 +196,10 @@ def write_reach(context: ClassContext, joins: Sequence[Join]) -> None:
     out = context.out
     tables = list(context.plan.tables.values())
     out.open("void reach(uint32_t table, const int32_t* a)")
-    out.line("const value_t one = semiring::one();")
     out.open("switch (table)")
     for table in tables:
-        if table.kind == "external":
-            continue
-        out.open(f"case {table.number}:")
-        for i in range(table.arity):
-            out.line(f"const int32_t a{i} = a[{i}];")
-        for join in joins:
-            if _driven(join) == table.key:
-                out.line(_call(context, join, table, "mark", "one"))
-        out.line("break;")
-        out.close()
+        a = [f"a[{i}]" for i in range(table.arity)]
+        _case(context, table, [context.function_of(j, "mark").call(a) for j in joins if _drives(table, j)])
     out.close()
     out.close()
     out.open("static int64_t arity_of(int64_t table)")
@@ -218,10 +212,9 @@ def write_reach(context: ClassContext, joins: Sequence[Join]) -> None:
 def write_restore(context: ClassContext) -> None:
     """`restore`: enters items of another chart as they are; false where there is no room for them."""
     out = context.out
-    head = (
-        "bool restore(int64_t table, const int32_t* rows, const uint64_t* words, const double* bounds, int64_t count)"
-    )
-    out.open(head)
+    bounds = " bounds" if any(map(context.plan.bounded, context.derived)) else ""
+    given = f"int64_t table, const int32_t* rows, const uint64_t* words, const double*{bounds}, int64_t count"
+    out.open(f"bool restore({given})")
     out.line("stage = 0, begun = true;")
     out.open("for (int64_t n = 0; n < count; n++)")
     out.open("switch (table)")
@@ -235,7 +228,8 @@ def write_restore(context: ClassContext) -> None:
         out.line(f"{name}.value[cell] = semiring::read(words + n * semiring::words);")
         if context.plan.bounded(table):
             out.line(f"if (bounds && bounds[n] != 0) grown({name}_bound, cell, 0.0) = bounds[n];")
-        out.line(context.excuse(table, f"{name}.value[cell]", [f"a{i}" for i in range(table.arity)]))
+        if excuse := context.excuse(table, f"{name}.value[cell]", [f"a{i}" for i in range(table.arity)]):
+            out.line(f"{excuse};")
         out.line(f"if ({name}.seen.set(cell)) {name}.items++, report.items++;")
         out.line(f"{name}.popped.set(cell);")
         if context.by_key.get(table.key):

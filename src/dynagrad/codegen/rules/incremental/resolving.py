@@ -23,13 +23,11 @@ plan hold for items from the facts before and after; `charts/changes.py` checks 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from ....plan.aggregators import may_excuse
 from ....plan.model import Stage, TableLayout
 from ..context import ClassContext
-from ..solving.stages import by_table, leads_out
-from .changing import write_derive, write_enter, write_reach, write_restore, write_swap
+from ..solving.stages import Lines, by_table, calls, leads_out
+from .changing import write_derive, write_enter, write_mark_row, write_reach, write_rederive, write_restore, write_swap
 
 
 def write_members(context: ClassContext) -> None:
@@ -76,14 +74,8 @@ def write_changes(context: ClassContext) -> None:
     out.open("void change(int64_t, int64_t table, const int32_t* rows, const uint64_t*, int64_t count)")
     out.line("halt = failed, budget = 0, stage = 0, begun = true;")
     out.open("for (int64_t n = 0; n < count && !halt; n++)")
-    out.line("reach((uint32_t)table, rows + n * arity_of(table));")
-    out.open("switch (table)")
-    for table in context.derived:
-        arguments = ", ".join(f"rows[n * {table.arity} + {i}]" for i in range(table.arity))
-        out.line(f"case {table.number}: mark_{context.names.table[table.key]}({arguments}); break;")
+    write_mark_row(context)
     out.close()
-    out.close()
-    out.line("if (arithmetic.overflow) fail(integer_overflow, -1, -1);")
     out.close()
     out.line()
     write_restore(context)
@@ -106,11 +98,11 @@ def _items(context: ClassContext, stage: Stage) -> None:
     """Functions of single items of any table of the stage."""
     out, n = context.out, stage.number
 
-    def cases(head: str, body: Callable[[TableLayout, str], list[str]], otherwise: str = "") -> None:
+    def cases(head: str, body: Lines, otherwise: str = "") -> None:
         out.open(head)
         out.line("const int64_t cell = cell_of(h);")
-        by_table(context, stage, "h", body)
-        if otherwise:
+        by_table(context, stage, "h", body, returns=otherwise != "")
+        if otherwise and len(stage.keys) > 1:
             out.line(otherwise)
         out.close()
 
@@ -180,30 +172,14 @@ def _derive(context: ClassContext, stage: Stage) -> None:
     changes = context.plan.changes
     assert changes is not None
     out, n = context.out, stage.number
-    out.open(f"void renew{n}(Handle h)")
-    out.open("switch (table_of(h))")
     for key in stage.keys:
         table, name = context.plan.tables[key], context.names.table[key]
-        out.open(f"case {table.number}:")
-        out.line("const int64_t cell = cell_of(h);")
+        out.open(f"void renew_{name}({'int64_t cell' if table.arity else 'int64_t'})")
         context.unpack(table)
-        arguments = ", ".join(f"a{i}" for i in range(table.arity))
-        if context.has_axioms(table):
-            out.line(f"const int64_t at = axioms_{name}.find({arguments});")
-            value = f"axioms_{name}.value[at]"
-            out.open("if (at >= 0)")
-            excuse = context.excuse(table, value, [f"a{i}" for i in range(table.arity)])
-            if excuse:
-                out.line(excuse)
-            out.line(f"add_{name}({', '.join([*filter(None, [arguments]), value])});")
-            out.close()
-        for join in changes.heads:
-            if join.rule.head.key == table.key:
-                out.line(f"derive{join.rule.number}({arguments});")
-        out.line("break;")
+        write_rederive(context, table, changes.heads, [f"a{i}" for i in range(table.arity)])
         out.close()
-    out.close()
-    out.line("if (__builtin_expect(arithmetic.overflow, 0)) fail(integer_overflow, -1, -1);")
+    out.open(f"void renew{n}(Handle h)")
+    by_table(context, stage, "h", calls("renew"))
     out.close()
 
 
@@ -233,7 +209,8 @@ def _gather(context: ClassContext, stage: Stage) -> None:
     out.line(f"note{n}(h);")
     if sight:
         out.line(f"expose{n}(h);")
-    out.line(f"explore{n}(h);")
+    if stage.inner_joins:
+        out.line(f"explore{n}(h);")
     out.close()
     out.line("if (halt) return false;")
     out.line(f"for (int64_t i = 0; i < {former}.size; i++) forget{n}({former}[i].item);")
@@ -248,10 +225,12 @@ def _gather(context: ClassContext, stage: Stage) -> None:
     out.close()
     out.open(f"for (; block{n}.explored < block{n}.items.size && !halt; block{n}.explored++)")
     out.line("if (spend(1)) break;")
-    out.line(f"const Handle h = block{n}.items[block{n}.explored];")
+    if stage.inner_joins:
+        out.line(f"const Handle h = block{n}.items[block{n}.explored];")
     if sight:
         out.line(f"expose{n}(h);")
-    out.line(f"explore{n}(h);")
+    if stage.inner_joins:
+        out.line(f"explore{n}(h);")
     out.close()
     if sight:
         out.line(f"for (int64_t i = block{n}.explored; i-- > 0;) hide{n}(block{n}.items[i]);")
@@ -299,11 +278,7 @@ def _step(context: ClassContext, stage: Stage) -> None:
     out.line(f"const Handle h = block{n}.items[block{n}.order[i]];")
     out.line(f"leads_out = {leads_out(stage, f'block{n}.order[i]')};")
     out.line(f"if (!touched) keep{n}(h, former_of{n}(h));")
-    out.open("switch (table_of(h))")
-    for key in stage.keys:
-        table = context.plan.tables[key]
-        out.line(f"case {table.number}: pop_{context.names.table[key]}(cell_of(h)); break;")
-    out.close()
+    by_table(context, stage, "h", calls("pop"))
     out.close()
     out.open("for (int64_t i = begin; i < end && touched && !halt; i++)")
     out.line(f"const Handle h = block{n}.items[block{n}.order[i]];")

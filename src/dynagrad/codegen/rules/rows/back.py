@@ -10,6 +10,7 @@ from ....plan.model import Join
 from ..backward.adjoints import posteriors, update_adjoint
 from ..backward.joins import goes_back_together
 from ..context import ClassContext
+from ..statements import JoinWriter
 from .along import AlongWriter
 from .matrix import MatrixWriter
 
@@ -19,13 +20,16 @@ def goes_back_in_rows(context: ClassContext, join: Join) -> bool:
     return context.in_rows(join) and (posteriors(context.plan) or context.plan.semiring == "real")
 
 
-def write_back(context: ClassContext, join: Join) -> None:
-    """The body of the function of such a join."""
+def write_back(context: ClassContext, join: Join) -> JoinWriter:
+    """The body of the function of such a join; returns its writer."""
     place = join.rule.number, join.driver
+    writer: JoinWriter
     if place in context.along:
-        BackAlongWriter(context, join, context.along[place]).write()
+        writer = BackAlongWriter(context, join, context.along[place])
     else:
-        BackMatrixWriter(context, join, context.matrices[place]).write()
+        writer = BackMatrixWriter(context, join, context.matrices[place])
+    writer.write()
+    return writer
 
 
 def head_adjoints(context: ClassContext, join: Join) -> str:

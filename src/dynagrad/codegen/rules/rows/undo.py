@@ -39,12 +39,11 @@ def write_undo_row(
     alone = [join for join in drives if not goes_back_in_rows(context, join)]
     if alone:
         out.line(f"const value_t now = {name}.value[here];")
-        out.line("const value_t &update = now, &old = now;")
-        out.line("adjoint_t gold = {};")
         out.line(f"position = (uint32_t)(t + 1 - tape.begins[{n}]);")
-    arguments = "".join(f", {x} + (int32_t)i" if x == "first" else f", {x}" for x in listed)
+    arguments = [f"{x} + (int32_t)i" if x == "first" else x for x in listed]
+    given = {"cell": "here", "update": "now", "gupdate": "updates[i]"}
     for join in alone:
-        out.line(f"{context.drive_name(join, 'back')}(here{arguments}, update, old, now, true, updates[i], gold);")
+        out.line(f"{context.function_of(join, 'back').call(arguments, **given)};")
     if rolls:
         out.open("")
         out.line("const int64_t cell = here;")
@@ -82,10 +81,10 @@ def _back_row(context: ClassContext, table: TableLayout, join: Join, listed: Seq
     out.line(f"{call}(cell, {', '.join(listed)}, cells, done, updates);")
     out.open("for (uint64_t left = cells; left && !done && !halt; left &= left - 1)")
     out.line("const int32_t i = __builtin_ctzll(left);")
+    each = [f"{text} + i" if text == "first" else text for text in listed]
     out.line(f"const value_t now = {context.names.table[table.key]}.value[cell + i];")
-    out.line("adjoint_t gold = {};")
-    each = ", ".join(f"{text} + i" if text == "first" else text for text in listed)
-    out.line(f"{context.drive_name(join, 'back')}(cell + i, {each}, now, now, now, true, updates[i], gold);")
+    given = {"cell": "cell + i", "update": "now", "gupdate": "updates[i]"}
+    out.line(f"{context.function_of(join, 'back').call(each, **given)};")
     out.close()
     if goes_back_together(context.plan, join):
         out.line("back_together.end();")

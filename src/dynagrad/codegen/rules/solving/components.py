@@ -6,12 +6,10 @@ components and pops their items; the backward pass is in `codegen/rules/backward
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from ....plan.aggregators import clause_defined
 from ....plan.model import Stage, TableLayout
 from ..context import ClassContext
-from .stages import by_table
+from .stages import Lines, by_table
 
 STOPPED = (("unsolved", "cyclic"), ("overflows", "bad_value"), ("no_tangent", "unsettled"))
 """How a system may end without a solution, and the status of the run then; divergence is handled separately."""
@@ -35,7 +33,11 @@ def write_ground_all(context: ClassContext, stage: Stage, at: str) -> None:
 def write_solve(context: ClassContext, stage: Stage) -> None:
     """`solve<n>`: the values of all items of a component at once."""
     out, n, plan = context.out, stage.number, context.plan
-    node = f"block{n}.items[block{n}.order[begin + i]]"
+
+    def item_at(i: str) -> str:
+        return f"block{n}.items[block{n}.order[{i}]]"
+
+    node = item_at("begin + i")
     out.line("// Solves a component, or fails, or, where the run is stopped, leaves it as it was.")
     out.open(f"void solve{n}(int64_t begin, int64_t count)")
     if not stage.unknowns:
@@ -53,9 +55,10 @@ def write_solve(context: ClassContext, stage: Stage) -> None:
         _open_columns(context, stage, node)
     solver = f"columns{n}" if stage.stable else f"system{n}"
     item = f"item{n}({node}, {solver}.column[j])" if stage.stable else node
+    failing = f"item{n}({item_at('begin')}, {solver}.column[{solver}.failing])" if stage.stable else item_at("begin")
     number = "i * m + j" if stage.stable else "i"
 
-    def each_item(lines: Callable[[TableLayout, str], list[str]]) -> None:
+    def each_item(lines: Lines) -> None:
         out.open("for (int64_t i = 0; i < count; i++)")
         if stage.stable:
             out.open("for (int64_t j = 0; j < m; j++)")
@@ -90,15 +93,14 @@ def write_solve(context: ClassContext, stage: Stage) -> None:
     out.close()
     out.line("solved_count = 0;")
     out.line("if (how == Solved::halted) return;")
-    out.line("const int64_t i = 0;")
-    if stage.stable:
-        out.line(f"const int64_t j = columns{n}.failing;")
-    out.line(f"const Handle here = {item};")
+    out.line(f"const Handle here = {failing};")
     for solved, status in STOPPED:
         out.line(f"if (how == Solved::{solved}) return fail({status}, table_of(here), cell_of(here));")
     out.open(f"for (int64_t k = 0; k < system{n}.cycle.size; k++)")
-    out.line(f"const int64_t i = system{n}.cycle[k];")
-    out.line(f"cycle.push({item});")
+    if stage.stable:
+        out.line(f"cycle.push(item{n}({item_at(f'begin + system{n}.cycle[k]')}, {solver}.column[{solver}.failing]));")
+    else:
+        out.line(f"cycle.push({item_at(f'begin + system{n}.cycle[k]')});")
     out.close()
     out.line(f"report.radius = system{n}.radius;")
     out.line("const Handle h = cycle.size ? cycle[0] : here;")
@@ -106,10 +108,8 @@ def write_solve(context: ClassContext, stage: Stage) -> None:
     out.close()
     if plan.order:
         out.open(f"if (how == Solved::near_critical && {solver}.has_tangent())")
-        out.line("const int64_t i = 0;")
-        if stage.stable:
-            out.line(f"const int64_t j = columns{n}.failing;")
-        out.line(f"return fail(near_critical, table_of({item}), cell_of({item}));")
+        out.line(f"const Handle here = {failing};")
+        out.line("return fail(near_critical, table_of(here), cell_of(here));")
         out.close()
     out.line("report.critical += how == Solved::near_critical;")
     out.line(f"if ({solver}.bound > report.error_bound) report.error_bound = {solver}.bound;")
@@ -118,8 +118,7 @@ def write_solve(context: ClassContext, stage: Stage) -> None:
         lambda _, name: [
             f"{name}.value[cell_of(h)] = {solver}.value[{number}];",
             f"grown({name}_bound, cell_of(h), 0.0) = bound;",
-            f"if ({name}.seen.test(cell_of(h)) || full()) break;",
-            f"{name}.seen.set(cell_of(h)), {name}.items++, report.items++;",
+            f"if (!{name}.seen.test(cell_of(h))) enter({name}, cell_of(h));",
         ]
     )
     if plan.adjoint:

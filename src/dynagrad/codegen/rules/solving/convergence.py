@@ -107,13 +107,12 @@ def write_sent(context: ClassContext, table: TableLayout) -> None:
 
 
 def write_improved(context: ClassContext, table: TableLayout, better: str) -> None:
-    """In `add`: records the item that an improvement comes from."""
+    """In `add`: records the item that a contribution comes from, if it is `better`; always where that is empty."""
     stage = stage_of(context.plan, table)
     if gains(context.plan, stage) and not table.sink:
         name = context.names.table[table.key]
-        context.out.open(f"if (gains{stage.number}.watching && ({better}))")
-        context.out.line(f"grown(parent_{name}, cell, (uint64_t)0) = driver + 1;")
-        context.out.close()
+        test = " && ".join([f"gains{stage.number}.watching", *([f"({better})"] if better else [])])
+        context.out.line(f"if ({test}) grown(parent_{name}, cell, (uint64_t)0) = driver + 1;")
 
 
 def write_popped(context: ClassContext, stage: Stage, table: TableLayout) -> None:
@@ -154,7 +153,6 @@ def write_refine(context: ClassContext, stage: Stage) -> None:
     out.line("if (!c.lower(settings, report)) return false;")
     for table in tables:
         name = context.names.table[table.key]
-        arguments = "".join(f", a{i}" for i in range(table.arity))
         out.open(f"for (int64_t cell = {name}.next(0); cell >= 0; cell = {name}.next(cell + 1))")
         old = f"{name}.value[cell]"
         new = context.plus(table, old, f"{name}.pending[cell]")
@@ -162,8 +160,9 @@ def write_refine(context: ClassContext, stage: Stage) -> None:
             f"semiring::primal({new}) == semiring::primal({old})" if context.plain else f"semiring::same({new}, {old})"
         )
         out.line(f"if ({same}) continue;")
-        context.unpack(table)
-        out.line(f"push_{name}(cell{arguments});")
+        if context.waits_by(table):
+            context.unpack(table)
+        out.line(context.push(table))
         out.close()
     out.line(f"return agenda{n}.waiting() > 0;")
     out.close()

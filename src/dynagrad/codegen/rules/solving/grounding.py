@@ -28,28 +28,29 @@ class EdgeWriter(JoinWriter):
     def _prologue(self) -> None:
         pass
 
-    def take(self, antecedent: int, value: str, old: str | None = None) -> None:
-        pass
+    def weighs(self, antecedent: int) -> bool:
+        return False
 
     def _antecedent(self, i: int, at: str) -> None:
         key = self.rule.antecedents[i].item.key
         if key in self.stage.keys:
             self.inside.append((self.names.table[key], at))
         if i in self.join.same and i > (self.join.driver or 0):
-            self.out.open(f"if ({at} != cell)")
+            self.out.open(f"if ({at} != {self.given('cell')})")
 
     def _head(self) -> None:
         table = self.plan.tables[self.rule.head.key]
         name, n = self.names.table[table.key], self.stage.number
         texts = self._arguments(self.rule.head, table, True)
         self.out.line(f"const uint32_t head = reach_{name}({', '.join(texts)});")
+        origin = self.given("from")
         if self.stage.forms:
-            self.out.line(f"if (!head) block{n}.leave(node);")
+            self.out.line(f"if (!head) block{n}.leave({origin});")
         self.out.open("if (head)")
-        self.out.line(f"block{n}.edge(node, head);")
+        self.out.line(f"block{n}.edge({origin}, head);")
         for other, at in self.inside:
-            self.out.line(f"if (const uint32_t o = grown(node_{other}, {at}, 0u); block{n}.has(o)) ")
-            self.out.lines[-1] += f"block{n}.edge(o, head);"
+            node = f"const uint32_t other = grown(node_{other}, {at}, 0u)"
+            self.out.line(f"if ({node}; block{n}.has(other)) block{n}.edge(other, head);")
 
 
 class GroundWriter(JoinWriter):
@@ -71,6 +72,11 @@ class GroundWriter(JoinWriter):
     def _driver(self, driver: int) -> None:
         self._number(driver, "cell")
         super()._driver(driver)
+
+    def take_driver(self, driver: int) -> None:
+        name = self.names.table[self.rule.antecedents[driver].item.key]
+        self.out.line(f"const value_t update = {name}.value[{self.given('cell')}];")
+        self.take(driver, "update")
 
     def _antecedent(self, i: int, at: str) -> None:
         self.at[i] = at
@@ -100,6 +106,8 @@ class GroundWriter(JoinWriter):
         if antecedent.item.key in self.keys and not antecedent.side:
             self.unknown[i] = self.fresh("u")
             name = self.names.table[antecedent.item.key]
+            if i == self.join.driver:
+                self.given("cell")
             self.out.line(f"const uint32_t {self.unknown[i]} = member_{name}({at});")
 
     def take(self, antecedent: int, value: str, old: str | None = None) -> None:
@@ -155,8 +163,7 @@ class GroundWriter(JoinWriter):
         self.out.open(f"if ({unknown} == unsolved)")
         product = f"semiring::times(semiring::times({sides[0]}, {value}), {sides[1]})"
         self.out.line(f"system{self.stage.number}.add(head, {product}, semiring::one(), unsolved);")
-        self.out.close("} else {")
-        self.out.depth += 1
+        self.out.otherwise()
         self.out.line(f"system{self.stage.number}.add(head, {sides[0]}, {sides[1]}, {unknown});")
         self.out.close()
 
@@ -183,18 +190,9 @@ def write_join(context: ClassContext, join: Join, prefix: str) -> None:
     out = context.out
     assert join.driver is not None
     item = join.rule.antecedents[join.driver].item
-    table, name = context.plan.tables[item.key], context.names.table[item.key]
-    parameters = "".join(f", int32_t a{i}" for i in range(table.arity))
     context.join_comment(join)
     out.line(f"// {prefix}, driver: {comment(show(item))}, antecedent {join.driver + 1}")
-    more = ", uint32_t node" if prefix == "edges" else ""
-    out.open(f"DYNAGRAD_RULE void {context.drive_name(join, prefix)}(int64_t cell{parameters}{more})")
-    out.line("const bool first = true;")
-    if prefix == "edges":
-        EdgeWriter(context.plan, context.names, join, out).write()
-    else:
-        out.line(f"const value_t update = {name}.value[cell];")
-        out.line("const value_t &old = update, &now = update;")
-        GroundWriter(context, join).write()
-    out.close()
-    out.line()
+    edges = prefix == "edges"
+    context.join_function(
+        join, prefix, EdgeWriter(context.plan, context.names, join, out) if edges else GroundWriter(context, join)
+    )

@@ -15,10 +15,11 @@ in this argument alone. The one with the least value of it is explored and groun
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from ....plan.aggregators import head_clause_defined
 from ....plan.model import Stage, TableLayout
+from ..calls import takes_arguments
 from ..context import ClassContext
 from .grounding import driver_of, write_join
 
@@ -32,18 +33,15 @@ def line_of(context: ClassContext, stage: Stage, table: TableLayout) -> str:
     return f"{context.names.table[table.key]}.line(cell, {table.order.index(stage.stable[table.key])})"
 
 
-def by_table(context: ClassContext, stage: Stage, handle: str, lines: Callable[[TableLayout, str], list[str]]) -> None:
-    """A switch over the tables of a stage; `lines(table, name)` has the statements for an item of one."""
-    out = context.out
-    out.open(f"switch (table_of({handle}))")
-    for key in stage.keys:
-        table = context.plan.tables[key]
-        out.open(f"case {table.number}:")
-        for line in lines(table, context.names.table[key]):
-            out.line(line)
-        out.line("break;")
-        out.close()
-    out.close()
+Lines = Callable[[TableLayout, str], Sequence[str]]
+"""The statements for an item of a table with a name."""
+
+
+def by_table(context: ClassContext, stage: Stage, handle: str, lines: Lines, *, returns: bool = False) -> None:
+    """The statements for an item of a stage; with `returns` each of them returns."""
+    tables = (context.plan.tables[key] for key in stage.keys)
+    cases = {table.number: lines(table, context.names.table[table.key]) for table in tables}
+    context.out.switch(f"table_of({handle})", cases, returns=returns)
 
 
 def write_members(context: ClassContext) -> None:
@@ -90,8 +88,8 @@ def write_items(context: ClassContext, stage: Stage) -> None:
     for key in stage.keys:
         table, name = context.plan.tables[key], context.names.table[key]
         out.open(f"uint32_t member_{name}(int64_t cell)")
-        out.line(f"const uint32_t at = grown(place_{name}, {line_of(context, stage, table)}, 0u) - ")
-        out.lines[-1] += "(uint32_t)solved_first;"
+        number = f"grown(place_{name}, {line_of(context, stage, table)}, 0u)"
+        out.line(f"const uint32_t at = {number} - (uint32_t)solved_first;")
         out.line("return at < (uint32_t)solved_count ? at : unsolved;")
         out.close()
         parameters = ", ".join(f"int32_t a{i}" for i in range(table.arity))
@@ -117,8 +115,9 @@ def write_items(context: ClassContext, stage: Stage) -> None:
         name, place = context.names.table[key], context.plan.tables[key].order.index(stage.stable[key])
         out.line(f"int64_t width{n}() const {{ return {name}.range[{place}].count; }}")
         out.open(f"Handle item{n}(Handle line, int64_t column)")
-        by_table(context, stage, "line", lambda table, name: [_item_of_line(stage, table, name)])
-        out.line("return line;")
+        by_table(context, stage, "line", lambda table, name: [_item_of_line(stage, table, name)], returns=True)
+        if len(stage.keys) > 1:
+            out.line("return line;")
         out.close()
     out.line()
 
@@ -131,7 +130,7 @@ def _item_of_line(stage: Stage, table: TableLayout, name: str) -> str:
 # -- blocks ------------------------------------------------------------------------------------------------------------
 
 
-def calls(verb: str) -> Callable[[TableLayout, str], list[str]]:
+def calls(verb: str) -> Lines:
     """An argument of `by_table`: calls the function of an item's table that starts with `verb`."""
     return lambda _, name: [f"{verb}_{name}(cell_of(h));"]
 
@@ -143,7 +142,8 @@ def write_stage(context: ClassContext, stage: Stage) -> None:
         write_join(context, join, "edges")
         if stage.unknowns and not head_clause_defined(context.plan, join):
             write_join(context, join, "ground")
-    _all_joins(context, stage, "explore", "edges")
+    if stage.inner_joins:
+        _all_joins(context, stage, "explore", "edges")
     if stage.unknowns:
         _all_joins(context, stage, "ground", "ground")
     if stage.joins_itself:
@@ -161,23 +161,24 @@ def write_stage(context: ClassContext, stage: Stage) -> None:
 def _all_joins(context: ClassContext, stage: Stage, verb: str, prefix: str) -> None:
     """`explore` or `ground`: calls all joins inside the level that an item drives."""
     out, n = context.out, stage.number
+    driving: list[str] = []  # the predicates of items that drive one
     for key in stage.keys:
         table, name = context.plan.tables[key], context.names.table[key]
         own = [j for j in stage.inner_joins if driver_of(j) == key]
         if verb == "ground":
             own = [j for j in own if not head_clause_defined(context.plan, j)]
+        called = [context.function_of(join, prefix) for join in own]
+        if not called:
+            continue
+        driving.append(key)
         out.open(f"void {verb}_{name}(int64_t cell)")
-        if own:
+        if takes_arguments(called):
             context.unpack(table)
-            if verb == "explore":
-                out.line(f"const uint32_t node = node_{name}[cell];")
-        arguments = "".join(f", a{i}" for i in range(table.arity))
-        for join in own:
-            out.line(f"{context.drive_name(join, prefix)}(cell{arguments}{', node' if verb == 'explore' else ''});")
+        for function in called:
+            out.line(f"{function.call([f'a{i}' for i in range(table.arity)], **{'from': f'node_{name}[cell]'})};")
         out.close()
     out.open(f"void {verb}{n}(Handle h)")
-    by_table(context, stage, "h", calls(verb))
-    out.line("if (__builtin_expect(arithmetic.overflow, 0)) fail(integer_overflow, -1, -1);")
+    by_table(context, stage, "h", lambda table, name: calls(verb)(table, name) if table.key in driving else [])
     out.close()
     out.line()
 
@@ -186,10 +187,11 @@ def _gather(context: ClassContext, stage: Stage) -> None:
     out, n, exposes = context.out, stage.number, stage.joins_itself
 
     def reach(table: TableLayout, name: str) -> list[str]:
-        line = line_of(context, stage, table)
+        if table.key not in stage.stable:
+            return [f"block{n}.reach(grown(node_{name}, cell_of(next), 0u), next);"]
         return [
             "const int64_t cell = cell_of(next);",
-            f"const int64_t at = {line};",
+            f"const int64_t at = {line_of(context, stage, table)};",
             f"block{n}.reach(grown(node_{name}, at, 0u), handle({table.number}, at));",
         ]
 
@@ -208,10 +210,12 @@ def _gather(context: ClassContext, stage: Stage) -> None:
     out.open(f"while (block{n}.explored < block{n}.items.size && !halt)")
     out.line("if (spend(1)) break;")
     out.line(f"const int64_t edges = block{n}.edges();")
-    out.line(f"const Handle h = block{n}.items[block{n}.explored];")
+    if stage.inner_joins:
+        out.line(f"const Handle h = block{n}.items[block{n}.explored];")
     if exposes:
         out.line(f"expose{n}(h), exposed{n}++;")
-    out.line(f"explore{n}(h);")
+    if stage.inner_joins:
+        out.line(f"explore{n}(h);")
     out.line(f"if (halt) block{n}.back_to(edges);")
     out.line(f"else block{n}.explored++;")
     out.close()

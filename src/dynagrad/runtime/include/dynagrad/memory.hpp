@@ -363,6 +363,14 @@ inline T& grown(Array<T>& array, int64_t cell, T otherwise) {
 // An entry of flags that are only there once somebody set one.
 inline uint8_t flags_of(const Array<uint8_t>& flags, int64_t cell) { return cell < flags.size ? flags[cell] : 0; }
 
+// Sets a flag of an array that grows with a hash table; whether it was not set before.
+inline bool first_time(Array<uint8_t>& flags, int64_t cell) {
+  uint8_t& flag = grown(flags, cell, (uint8_t)0);
+  const bool first = !flag;
+  flag = 1;
+  return first;
+}
+
 // A bit per cell. Rows start at multiples of eight, so that a row can be read as unaligned 64-bit words.
 struct Bits {
   Array<uint8_t> bytes;
