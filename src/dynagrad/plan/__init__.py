@@ -13,6 +13,5 @@ Nothing here writes C++, reads facts or runs anything.
 - `planner.py`: all of these put together to a plan; `assume.py`: plans made without facts.
 - `right_sides.py`: right sides, priorities and users' semirings as op graphs; `aggregators.py`: how contributions make
   the values of a plan's items.
-- `size.py`: how large the class of a plan will be.
 - `explain.py`: a plan as text.
 """

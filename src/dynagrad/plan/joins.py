@@ -8,6 +8,7 @@ scan is chosen next (greedy).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import permutations
@@ -17,7 +18,7 @@ from ..rules import substitution
 from ..rules.normal import NormalRule, Rules
 from ..rules.syntax import Arithmetic, Comparison, Compound, Equation, Integer, Item, Negation, Term, Variable
 from ..rules.types import Domains
-from .model import Absent, Filter, Lookup, Scan, Solve, Step, Summary, Unfold
+from .model import Absent, Filter, Join, Lookup, Scan, Solve, Step, Summary, Unfold
 
 DERIVED_SHARE = 0.3
 """The assumed selectivity: the share of the possible items of a predicate that is derived."""
@@ -284,3 +285,31 @@ def scan_pattern(item: Item, bound: frozenset[str]) -> tuple[tuple[Term, ...], t
 
     pattern = tuple(rename(a, True) for a in item.arguments)
     return pattern, tuple(n for n, _ in known), tuple(t for _, t in known)
+
+
+def mentions(join: Join) -> Counter[str]:
+    """How often each variable stands in a rule, and in the steps of a join beside its items."""
+    found: Counter[str] = Counter()
+
+    def count(*terms: Term) -> None:
+        todo = list(terms)
+        while todo:
+            match todo.pop():
+                case Variable(name=name):
+                    found[name] += 1
+                case Compound(arguments=inside) | Arithmetic(operands=inside):
+                    todo += inside
+
+    for item in (join.rule.head, *(antecedent.item for antecedent in join.rule.antecedents)):
+        count(*item.arguments)
+    for step in join.steps:
+        match step:
+            case Filter(condition=condition):
+                count(condition.left, condition.right)
+            case Solve(variable=variable, term=term, exact=exact):
+                count(Variable(variable), term, *(exact or ()))
+            case Unfold(variable=variable, pattern=pattern):
+                count(Variable(variable), pattern)
+            case Absent(item=item):
+                count(*item.arguments)
+    return found

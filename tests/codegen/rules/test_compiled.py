@@ -15,8 +15,8 @@ import dynagrad as dg
 from dynagrad.charts.chart import run_of
 from dynagrad.charts.program import binding_of
 from dynagrad.codegen.rules import context as class_context
+from dynagrad.codegen.rules import size as class_size
 from dynagrad.codegen.rules.program import generate
-from dynagrad.plan import size as plan_size
 from dynagrad.plan.model import Derivatives, Passes
 from dynagrad.runtime.compiling import cache
 
@@ -100,7 +100,7 @@ def cut(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None
     if request.param == "a group a table":
         monkeypatch.setattr(class_context, "GROUP", 1)
     if request.param == "rules that share functions":
-        monkeypatch.setattr(plan_size, "LARGE_PROGRAM", 1)
+        monkeypatch.setattr(class_size, "LARGE_PROGRAM", 1)
 
 
 @pytest.mark.usefixtures("cut")
@@ -128,7 +128,7 @@ def test_a_gradient_where_every_table_is_a_group(name: str, monkeypatch: pytest.
 
 
 def test_a_gradient_where_rules_of_several_stages_share_functions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plan_size, "LARGE_PROGRAM", 1)
+    monkeypatch.setattr(class_size, "LARGE_PROGRAM", 1)
     text = "far(X) += start(X).  far(Y) += far(X) * arc(X,Y).  path(X) += far(X).  path(Y) += path(X) * arc(X,Y).  "
     text += "goal += path(X) * stop(X)."
     assert np.allclose(

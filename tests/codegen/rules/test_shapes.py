@@ -10,7 +10,7 @@ import pytest
 import dynagrad as dg
 from charts.test_engine import check
 from dynagrad.codegen.rules import program as classes
-from dynagrad.plan import size as plan_size
+from dynagrad.codegen.rules import size as class_size
 from language_cases import CASES
 from plan.planned import planned
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::dynagrad.errors.ProgramWarning"
 
 @pytest.fixture(autouse=True)
 def _large(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plan_size, "LARGE_PROGRAM", 1)
+    monkeypatch.setattr(class_size, "LARGE_PROGRAM", 1)
 
 
 @pytest.mark.parametrize("semiring", ["real", "viterbi", "shifted", None])

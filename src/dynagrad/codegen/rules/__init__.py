@@ -3,12 +3,13 @@
 - `context.py`: what the writers of a class share; `scope.py`: names, slots of constants, and terms in C++.
 - `tables.py`: facts and items as members; `combine.py`: copies of facts, and infinite values in plain arithmetic.
 - `statements.py`: joins as nested loops (`JoinWriter`), with `values.py` for right sides; `shapes.py` shares one
-  function among joins of the same shape, `functions.py` has functions of values.
-- `stages.py`: the run: contributions, pops and stages; `policies.py`: priorities, pruning, beams.
+  function among joins of the same shape, `calls.py` says how functions of joins are called, and `functions.py` has
+  functions of values.
+- `running/`: the run: contributions, pops and stages; priorities, pruning, beams.
 - `solving/`: stages that find the components of their ground program at run time, and convergence of iteration.
 - `incremental/`: incremental updates of a finished chart.
 - `backward/`: the backward pass.
 - `access.py`: facts in, items and values out, by number; `header/`: the interface for C++ users.
 - `program.py`: the class put together from all of these.
-- `compiled.py`: the class compiled to a library; `linked.py`: objects that all libraries are linked with.
+- `compiled.py`: the class compiled to a library, by its `size.py`; `linked.py`: objects that all are linked with.
 """

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from ...plan.model import Passes, TableLayout
 from ...rules.aggregators import AGGREGATORS
+from .combine import own_plus_name
 from .context import ClassContext
 
 
@@ -104,7 +105,8 @@ def write_bounds(context: ClassContext) -> None:
 
 def _how_copies_join(context: ClassContext, table: TableLayout) -> tuple[str, ...]:
     """The `Copies` of a table: its plus, the conversion of each number, and a test for copies that contradict."""
-    plus = f"plus_{context.names.table[table.key]}" if context.own_plus(table) else "nullptr"
+    own = own_plus_name(context.own_plus(table))
+    plus = own or "nullptr"
     logs = str(context.plan.keeps_logs).lower()
     if context.plain and AGGREGATORS[table.aggregator].truth:
         truth = "[](const value_t& v) { return semiring::constant(semiring::primal(v) != 0); }"
@@ -113,7 +115,18 @@ def _how_copies_join(context: ClassContext, table: TableLayout) -> tuple[str, ..
         differ = "[](const value_t& a, const value_t& b) { return semiring::primal(a) != semiring::primal(b); }"
         return plus, "nullptr", differ, logs
     if context.plan.semiring in ("plain", "real"):  # what is too large as a sum
-        finite = "isfinite(semiring::primal(a)) && isfinite(semiring::primal(b))"
-        differ = f"{finite} && !isfinite(semiring::primal({context.plus(table, 'a', 'b')}))"
-        return plus, "nullptr", f"[](const value_t& a, const value_t& b) {{ return {differ}; }}", logs
+        return plus, "nullptr", f"overflows<semiring, {own or 'semiring::plus'}>", logs
     return plus, "nullptr", "nullptr", logs
+
+
+def write_external(context: ClassContext) -> None:
+    """`external`: calls the host's function for the value of an item."""
+    out = context.out
+    out.open("bool external(int table, const int32_t* arguments, value_t& value)")
+    out.line("uint64_t words[semiring::words] = {};")
+    out.line("const int32_t answer = externals[table] ? externals[table](arguments, words) : -1;")
+    out.line("if (answer < 0) fail(host_error, table, -1);")
+    out.line("if (answer > 0) value = semiring::read(words);")
+    out.line("return answer > 0;")
+    out.close()
+    out.line()

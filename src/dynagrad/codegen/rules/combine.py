@@ -20,6 +20,24 @@ def copies(kind: str, aggregator: str) -> str:
     return _COPIES.get(kind, AGGREGATORS[aggregator].jets)
 
 
+_NAMES = {
+    "+=": "sum",
+    "log+=": "log_sum",
+    "*=": "product",
+    "max=": "greatest",
+    "min=": "least",
+    "|=": "any",
+    "&=": "all",
+    "=": "last",
+}
+_OWN = {body: f"plus_{name}" for key, name in _NAMES.items() for body in (AGGREGATORS[key].plus, AGGREGATORS[key].jets)}
+
+
+def own_plus_name(body: str) -> str:
+    """The name of the function with one of the aggregators' expressions; empty for none."""
+    return _OWN[body] if body else ""
+
+
 # -- infinite values ---------------------------------------------------------------------------------------------------
 #
 # In plain arithmetic facts may be infinite, and so may be values computed from them. An item that is infinite though

@@ -31,7 +31,7 @@ from ...runtime.library import Stop
 from .program import Generated, generate
 
 LONG = 500
-"""The size (`plan/size.py`) from which on a class is compiled with flags that save the compiler's time."""
+"""The size (`size.py`) from which on a class is compiled with flags that save the compiler's time."""
 HUGE = 1100
 """The size from which on a class is compiled with less optimisation, to limit the time."""
 

@@ -10,18 +10,18 @@ from collections.abc import Sequence
 from ...plan.aggregators import may_excuse
 from ...plan.joins import term_variables
 from ...plan.model import IndexPlan, Join, Passes, Plan, Stage, TableLayout
-from ...plan.size import is_large, shares_joins
 from ...rules.aggregators import AGGREGATORS
 from ...rules.semirings import SEMIRINGS
 from ...rules.show import show
 from ...rules.syntax import Variable
 from ..cxx import Writer, comment, literal
 from .calls import JoinFunction
-from .combine import copies, not_nothing
+from .combine import copies, not_nothing, own_plus_name
 from .rows.along import AlongWriter, along
 from .rows.matrix import MatrixWriter, matrix
 from .scope import Names, PatternScope
 from .shapes import Shapes
+from .size import is_large, shares_joins
 from .statements import JoinWriter
 
 AGENDAS = {"levels": "Levels", "solve": "Levels", "heap": "Heap", "queue": "Queue", "stack": "Stack"}
@@ -89,8 +89,7 @@ class ClassContext:
         return ""
 
     def plus(self, table: TableLayout, a: str, b: str) -> str:
-        own = f"plus_{self.names.table[table.key]}" if self.own_plus(table) else "semiring::plus"
-        return f"{own}({a}, {b})"
+        return f"{own_plus_name(self.own_plus(table)) or 'semiring::plus'}({a}, {b})"
 
     def has_axioms(self, table: TableLayout) -> bool:
         """Whether a predicate that rules define may also have facts."""
@@ -129,6 +128,15 @@ class ClassContext:
         order = table.order if table.kind == "dense" else range(table.arity)
         return ", ".join(f"a{i}" for i in order)
 
+    def within(self, table: TableLayout) -> str:
+        """The place of an item among 64 of its row, which wait together."""
+        low = f"{self.names.table[table.key]}.range[{table.arity - 1}].low"
+        return f"((int64_t)a{table.order[-1]} - {low}) & 63"
+
+    def waits_in_rows(self, stage: Stage) -> bool:
+        """Whether items of a stage wait in rows, at least those of some predicates."""
+        return any(map(self.plan.pops_rows, stage.keys))
+
     def waits_by(self, table: TableLayout) -> tuple[int, ...]:
         """The arguments of an item on which it depends where it waits in its stage's agenda."""
         stage = self.stage_of[table.key]
@@ -158,9 +166,11 @@ class ClassContext:
             if constant:
                 terms.append(f"{_sign(constant, not terms)}{abs(constant)}")
             value = " ".join([*terms, f"- low{stage.number}_{f}"])
-            text = f"({value})" if f == 0 else f"({text} * span{stage.number}_{f} + ({value}))"
-            if f == 0 and len(stage.forms) > 1:
-                text = f"({level_type(stage)}){text}"
+            if f == 0:
+                text = value if len(stage.forms) == 1 else f"({level_type(stage)})({value})"
+            else:
+                before = text if f == 1 else f"({text})"
+                text = f"{before} * span{stage.number}_{f} + ({value})"
         return text
 
     def join_comment(self, join: Join) -> None:
@@ -278,13 +288,14 @@ class ClassContext:
         """Whether values may underflow, which is counted."""
         return SEMIRINGS[self.plan.semiring].underflows and not self.plan.order
 
-    def check(self, table: TableLayout, value: str) -> None:
-        """Ends the run where a value is invalid in the semiring, and counts values that underflowed."""
+    def check(self, table: TableLayout, value: str, when: str = "") -> None:
+        """Ends the run where a value is invalid in the semiring, and counts values that underflowed, `when` they do."""
         out = self.out
         wrong = f"__builtin_expect(!semiring::valid({value}), 0){self.infinite(table, value)}"
         out.line(f"if ({wrong}) return fail(bad_value, {table.number}, cell);")
         if self.underflows:
-            out.line(f"if (semiring::tiny({value}) && ({value} != 0 || !has_zero)) report.underflow++;")
+            also = f"{when} && " if when else ""
+            out.line(f"if ({also}semiring::tiny({value}) && ({value} != 0 || !has_zero)) report.underflow++;")
 
 
 def _sign(number: int, first: bool) -> str:

@@ -34,7 +34,7 @@ INTEGERS = ("-fwrapv", "-fno-strict-aliasing")
 """The compiler flags of sources with functions: integers wrap around, and memory of reals may hold integers later."""
 
 STEP = 9
-"""How many operations of a function are as much to a compiler as one step of a join, the unit of `plan/size.py`."""
+"""How many operations of a function are as much to a compiler as one step of a join, the unit of `size.py`."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ class Functions:
 
     @property
     def size(self) -> int:
-        """About how large the functions are, in the unit of `plan/size.py`."""
+        """About how large the functions are, in the unit of `size.py`."""
         return self._operations // STEP
 
     def includes(self) -> list[str]:

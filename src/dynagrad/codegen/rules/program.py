@@ -9,11 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...plan.model import Passes, Plan
-from ...plan.size import size
 from ...rules.semirings import SEMIRINGS
 from ..cxx import comment
 from . import linked
-from .access import write_access
+from .access import write_access, write_external
 from .backward import adjoints, resting
 from .backward.joins import goes_back_together
 from .backward.sweep import write_backward
@@ -22,10 +21,13 @@ from .context import AGENDAS, ClassContext, level_type
 from .forest import collecting
 from .functions import INTEGERS
 from .incremental import changing, resolving
+from .running.contributions import write_add, write_order
+from .running.pops import write_joins
+from .running.stages import write_begin, write_run, write_sweep
 from .scope import Names, python_value
+from .size import size
 from .solving import components, convergence
 from .solving import stages as solving
-from .stages import write_add, write_begin, write_external, write_joins, write_order, write_run, write_sweep
 from .tables import write_constructor, write_facts, write_facts_plans, write_group, write_plus, write_table
 from .values import semiring_cxx
 
@@ -46,7 +48,7 @@ class Generated:
     objects: tuple[str, ...] = ()  # the sources of what is linked to it
     prelude: str = ""  # the header that it includes first, if nothing stands before that
     layout: str = ""  # the members of the class
-    size: int = 0  # about how large it is, in the unit of `plan/size.py`
+    size: int = 0  # about how large it is, in the unit of `size.py`
     embed: bool = True  # whether Python calls it
 
     @property

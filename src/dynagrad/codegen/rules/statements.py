@@ -3,19 +3,20 @@
 A `JoinWriter` writes the steps of one join as nested `if`s and loops, in which a failed match leaves its block. Names
 of rule variables are kept; they start with a capital letter or an underscore, all other names in generated code with a
 small letter.
+
+It is long because the steps of a join and the update of its head share what was found on the way.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from ...plan.aggregators import may_excuse
-from ...plan.joins import term_variables
+from ...plan.joins import mentions, term_variables
 from ...plan.model import Absent, Filter, IndexPlan, Join, Lookup, Plan, Scan, Solve, Step, TableLayout, Unfold
 from ...plan.right_sides import factors, numbers, product_order
 from ...rules.semirings import SEMIRINGS
-from ...rules.syntax import Arithmetic, Comparison, Compound, Equation, Item, Term, Variable
+from ...rules.syntax import Comparison, Equation, Item, Term, Variable
 from ..cxx import Writer, comment
 from .calls import PARAMETERS, JoinFunction
 from .combine import not_nothing
@@ -537,34 +538,6 @@ class JoinWriter(RuleScope):
         self.out.line(f"const int64_t {to} = {head_name}.cell({stored});")
         shift = "0" if name == head_name else f"{name}.range[{table.arity - 1}].low - {low}"
         return name, row, head_name, to, shift
-
-
-def mentions(join: Join) -> Counter[str]:
-    """How often each variable stands in a rule, and in the steps of a join beside its items."""
-    found: Counter[str] = Counter()
-
-    def count(*terms: Term) -> None:
-        todo = list(terms)
-        while todo:
-            match todo.pop():
-                case Variable(name=name):
-                    found[name] += 1
-                case Compound(arguments=inside) | Arithmetic(operands=inside):
-                    todo += inside
-
-    for item in (join.rule.head, *(antecedent.item for antecedent in join.rule.antecedents)):
-        count(*item.arguments)
-    for step in join.steps:
-        match step:
-            case Filter(condition=condition):
-                count(condition.left, condition.right)
-            case Solve(variable=variable, term=term, exact=exact):
-                count(Variable(variable), term, *(exact or ()))
-            case Unfold(variable=variable, pattern=pattern):
-                count(Variable(variable), pattern)
-            case Absent(item=item):
-                count(*item.arguments)
-    return found
 
 
 def key_domains(plan: Plan, index: IndexPlan) -> list[int | None]:

@@ -12,17 +12,18 @@ from ...plan.model import IndexPlan, Stage, TableLayout
 from ...rules.syntax import Variable
 from .access import write_views
 from .backward.tape import write_table_members
+from .combine import own_plus_name
 from .context import ClassContext, level_type
 
 
 def write_plus(context: ClassContext) -> None:
     """The operations that join contributions, where they are not the semiring's plus."""
-    bodies = {context.names.table[t.key]: context.own_plus(t) for t in context.plan.tables.values()}
-    for name, body in bodies.items():
-        if body:
-            a = "" if body == "b" else " a"
-            context.out.line(f"inline value_t plus_{name}(const value_t&{a}, const value_t& b) {{ return {body}; }}")
-    if any(bodies.values()):
+    bodies = [b for b in dict.fromkeys(map(context.own_plus, context.plan.tables.values())) if b]
+    for body in bodies:
+        a = "" if body == "b" else " a"
+        given = f"const value_t&{a}, const value_t& b"
+        context.out.line(f"inline value_t {own_plus_name(body)}({given}) {{ return {body}; }}")
+    if bodies:
         context.out.line()
 
 
@@ -191,7 +192,6 @@ def write_constructor(context: ClassContext, last: Callable[[], None] = lambda: 
         for table in group:
             _open(context, table)
         out.close()
-    out.line()
 
 
 def _open(context: ClassContext, table: TableLayout) -> None:
@@ -259,10 +259,11 @@ def _levels(context: ClassContext, stage: Stage) -> None:
             out.line(f"levels{stage.number} = {' * '.join(spans) or '1'};")
     elif stage.strategy == "heap":
         out.line(f"agenda{stage.number}.open();")
-        for table in context.plan.tables.values():
-            held = table.key in stage.keys and not table.sink
-            place = f"&{context.names.table[table.key]}.place" if held else "nullptr"
-            out.line(f"agenda{stage.number}.places.push({place});")
+        held = [t.key in stage.keys and not t.sink for t in context.plan.tables.values()]
+        named = zip(held, context.plan.tables, strict=True)
+        places = [f"&{context.names.table[key]}.place" if there else "nullptr" for there, key in named]
+        out.line(f"Array<uint32_t>* const places{n}[] = {{{', '.join(places)}}};")
+        out.line(f"for (Array<uint32_t>* place : places{n}) agenda{n}.places.push(place);")
     elif stage.strategy in ("queue", "stack"):
         out.line(f"agenda{stage.number}.open();")
 

@@ -79,15 +79,15 @@ def record_contribution(context: ClassContext, table: TableLayout, selected: str
     out, name = context.out, context.names.table[table.key]
     match head_kind(context.plan, table):
         case "select" if selected != "":
-            test = "" if selected is None else f" && ({selected})"
+            test = "" if selected is None else f" && {selected}"
             out.line(f"if (__builtin_expect(recording, 0){test}) grown(from_{name}, cell, 0u) = position;")
         case "product":
             out.line(f"if (recording) factors_{name}.add(cell, x);")
 
 
 def either(first: str, second: str) -> str:
-    """The test that holds where one of two does, of which the second may be empty."""
-    return f"{first} || {second}" if second else first
+    """The test that holds where one of two does, of which the second may be empty; an operand of `&&`."""
+    return f"({first} || {second})" if second else first
 
 
 def improves(context: ClassContext, table: TableLayout, where: str) -> str:

@@ -15,10 +15,9 @@ from dataclasses import replace
 from ....plan.model import Join, Plan, TableLayout
 from ....rules.normal import NormalRule
 from ....rules.semirings import SEMIRINGS
-from ..access import write_access
+from ..access import write_access, write_external
 from ..context import ClassContext
 from ..incremental.changing import write_enter, write_restore
-from ..stages import write_external
 from ..statements import JoinWriter
 from ..tables import write_constructor, write_facts_plans, write_table
 

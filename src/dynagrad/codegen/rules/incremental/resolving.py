@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from ....plan.aggregators import may_excuse
 from ....plan.model import Stage, TableLayout
-from ..context import ClassContext
+from ..context import ClassContext, level_type
 from ..solving.stages import Lines, by_table, calls, leads_out
 from .changing import write_derive, write_enter, write_mark_row, write_reach, write_rederive, write_restore, write_swap
 
@@ -55,9 +55,11 @@ def write_marks(context: ClassContext) -> None:
             out.line("const bool known = flags != 0;")
             out.line("flags |= reached_change;")
             out.line("if (known) return;")
-            out.line(f"const auto level = {context.level(stage, table)};")
-            before = f"level < 0 || level >= levels{n} || stage > {n} || (stage == {n} && level < level{n})"
-            out.line(f"if ({before}) return fail(cyclic, {table.number}, cell);  // out of order")
+            out.line(f"const {level_type(stage)} level = {context.level(stage, table)};")
+            before = f"stage > {n}"
+            if stage.forms:
+                before += f" || level < 0 || level >= levels{n} || (stage == {n} && level < level{n})"
+            out.line(f"if ({before}) return fail(cyclic, {table.number}, cell);", "out of order")
             out.line(f"agenda{n}.push(handle({table.number}, cell), level);")
             out.close()
     out.line()

@@ -13,6 +13,7 @@ from ..backward.joins import goes_back_together
 from ..backward.tape import forget
 from ..context import ClassContext
 from .back import goes_back_in_rows
+from .calling import ItemRow, write_row_call
 
 
 def write_undo_row(
@@ -58,7 +59,8 @@ def write_undo_row(
         out.line("back_together.end();")
     for join in drives:
         if goes_back_in_rows(context, join):
-            _back_row(context, table, join, listed)
+            end = "back_together.end();" if goes_back_together(context.plan, join) else ""
+            write_row_call(context, join, ItemRow(table, "cell", listed, "cells"), "back_", end)
     over = f", h_{name}.data + cell, {name}.value.data + cell" if posteriors(context.plan) else ""
     out.line(f"if (complete_row(cells, g_{name}.data + cell, updates{over})) return t;")
     out.open("for (; cells && !halt; cells &= cells - 1)")
@@ -68,24 +70,3 @@ def write_undo_row(
     out.line("return t;")
     out.close()
     out.line()
-
-
-def _back_row(context: ClassContext, table: TableLayout, join: Join, listed: Sequence[str]) -> None:
-    """In `undo_row_...`: goes back over a join of all items of a row."""
-    out, call = context.out, context.drive_name(join, "back_rows")
-    if (join.rule.number, join.driver) in context.along:
-        out.line(f"{call}(cell, {', '.join(listed)}, cells, updates);")
-        return
-    out.open("")
-    out.line("bool done = false;")
-    out.line(f"{call}(cell, {', '.join(listed)}, cells, done, updates);")
-    out.open("for (uint64_t left = cells; left && !done && !halt; left &= left - 1)")
-    out.line("const int32_t i = __builtin_ctzll(left);")
-    each = [f"{text} + i" if text == "first" else text for text in listed]
-    out.line(f"const value_t now = {context.names.table[table.key]}.value[cell + i];")
-    given = {"cell": "cell + i", "update": "now", "gupdate": "updates[i]"}
-    out.line(f"{context.function_of(join, 'back').call(each, **given)};")
-    out.close()
-    if goes_back_together(context.plan, join):
-        out.line("back_together.end();")
-    out.close()

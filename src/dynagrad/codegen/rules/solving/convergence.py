@@ -111,7 +111,7 @@ def write_improved(context: ClassContext, table: TableLayout, better: str) -> No
     stage = stage_of(context.plan, table)
     if gains(context.plan, stage) and not table.sink:
         name = context.names.table[table.key]
-        test = " && ".join([f"gains{stage.number}.watching", *([f"({better})"] if better else [])])
+        test = " && ".join([f"gains{stage.number}.watching", *([better] if better else [])])
         context.out.line(f"if ({test}) grown(parent_{name}, cell, (uint64_t)0) = driver + 1;")
 
 
@@ -180,10 +180,11 @@ def write_begin(context: ClassContext, stage: Stage) -> None:
         context.out.line(f"convergence{stage.number}.begin(settings);")
     if gains(context.plan, stage):
         context.out.line(f"gains{stage.number}.parents.clear();")
-        for table in context.plan.tables.values():
-            held = table.key in stage.keys and not table.sink
-            place = f"&parent_{context.names.table[table.key]}" if held else "nullptr"
-            context.out.line(f"gains{stage.number}.parents.push({place});")
+        held = [t.key in stage.keys and not t.sink for t in context.plan.tables.values()]
+        named = zip(held, context.plan.tables, strict=True)
+        parents = [f"&parent_{context.names.table[key]}" if there else "nullptr" for there, key in named]
+        context.out.line(f"Array<uint64_t>* const parents[] = {{{', '.join(parents)}}};")
+        context.out.line(f"for (Array<uint64_t>* parent : parents) gains{stage.number}.parents.push(parent);")
 
 
 def write_check(context: ClassContext, stage: Stage) -> None:

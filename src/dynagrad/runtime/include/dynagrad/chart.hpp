@@ -223,6 +223,10 @@ struct ChartBase : Looking {
     if (!failed) failed = status;
     report.partial = 1;
   }
+  // After the pop of an item: ends the run if it was to stop there.
+  DYNAGRAD_ALWAYS void stop_after(Handle h) {
+    if (settings.until_table == (int64_t)table_of(h) && settings.until_cell == cell_of(h) && !halt) stop(at_until);
+  }
   // Between two pops: whether a limit is met. Sets `halt` only to stop for good until run is called again.
   DYNAGRAD_ALWAYS bool pause_here(int64_t started) {
     if (__builtin_expect(watched || (uint64_t)report.items > (uint64_t)settings.max_items, 0)) return pause_now(started);

@@ -402,6 +402,12 @@ struct Copies {
   bool logs = false;
 };
 
+// Whether two numbers for one fact are too large together: a `differ` of `Copies`.
+template <class S, auto Plus>
+bool overflows(const typename S::Value& a, const typename S::Value& b) {
+  return isfinite(S::primal(a)) && isfinite(S::primal(b)) && !isfinite(S::primal(Plus(a, b)));
+}
+
 // The given rows' numbers (null: all one), merged with plus where rows are equal.
 template <class S>
 void weigh(const FactTable& facts, Weights<S>& weights, const uint64_t* words, const Copies<S>& how) {

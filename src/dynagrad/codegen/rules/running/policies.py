@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...errors import ProgramError
-from ...plan.joins import term_variables
-from ...plan.model import Stage, TableLayout
-from ...plan.right_sides import called, own_value, to_node
-from ...rules.aggregators import AGGREGATORS
-from ...rules.semirings import SEMIRINGS
-from ...rules.syntax import Item, PriorityDeclaration, Variable
-from .context import ClassContext
-from .scope import PatternScope, RuleScope
-from .values import lifted_cxx
+from ....errors import ProgramError
+from ....plan.joins import term_variables
+from ....plan.model import Stage, TableLayout
+from ....plan.right_sides import called, own_value, to_node
+from ....rules.aggregators import AGGREGATORS
+from ....rules.semirings import SEMIRINGS
+from ....rules.syntax import Item, PriorityDeclaration, Variable
+from ..context import ClassContext
+from ..scope import PatternScope, RuleScope
+from ..values import lifted_cxx
 
 
 def priority(context: ClassContext, stage: Stage, table: TableLayout) -> None:

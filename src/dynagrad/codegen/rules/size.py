@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from .aggregators import may_excuse
-from .model import Join, Passes, Plan
+from ...plan.aggregators import may_excuse
+from ...plan.model import Join, Passes, Plan
 
 LARGE_PROGRAM = 500
 """From this many rules on each becomes a function that is not inlined, so that compiling takes linear time."""

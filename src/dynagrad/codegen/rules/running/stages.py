@@ -1,0 +1,230 @@
+"""The loop of each stage: how it begins, with axioms and rules that fire once, is run, and ends."""
+
+from __future__ import annotations
+
+from ....plan.aggregators import may_excuse
+from ....plan.model import Stage, TableLayout
+from ...cxx import comment
+from ..backward import resting
+from ..backward.tape import tape_bytes
+from ..context import AGENDAS, ClassContext
+from ..incremental import resolving
+from ..solving import convergence
+
+
+def write_begin(context: ClassContext, stage: Stage) -> None:
+    """`begin<n>`: the start of a stage: axioms, and rules whose antecedents are all of earlier stages."""
+    out, n = context.out, stage.number
+    out.line(f"// stage {n}: {comment(', '.join(stage.keys))[:200]}; {comment(stage.reason)}")
+    out.open(f"DYNAGRAD_STEP void begin{n}()")
+    if context.plan.adjoint:
+        out.line("if (recording) tape.begin();")
+        out.line("position = 0;")
+    if stage.strategy != "sweep" and not context.plan.resolves:
+        _axioms(context, stage)
+        for join in stage.fires:
+            out.line(f"{context.function_of(join).call(())};")
+            if join is not stage.fires[-1]:
+                out.line("if (halt) return;")
+    out.close()
+    for key in stage.keys:
+        table = context.plan.tables[key]
+        if table.sink or stage.strategy in ("once", "sweep"):
+            _seal(context, table, count=stage.strategy == "once" and not table.sink)
+    out.line()
+
+
+def _axioms(context: ClassContext, stage: Stage) -> None:
+    out = context.out
+    for key in stage.keys:
+        table = context.plan.tables[key]
+        if context.has_axioms(table):
+            name = context.names.table[key]
+            columns = [f"axioms_{name}.column({i})[at]" for i in range(table.arity)]
+            value = f"axioms_{name}.value[at]"
+            out.open(f"for (int64_t at = 0; at < axioms_{name}.rows(); at++)")
+            if excuse := context.excuse(table, value, columns):
+                out.line(f"{excuse};")
+            out.line(f"add_{name}({', '.join([*columns, value])});")
+            out.close()
+            out.line(f"report.updates += axioms_{name}.rows();")
+
+
+def _seal(context: ClassContext, table: TableLayout, count: bool) -> None:
+    """`seal_...`: makes all items of a table that were reached part of the chart; where that takes more than `seal`."""
+    out, name = context.out, context.names.table[table.key]
+    if not _seals_apart(context, table):
+        return
+    out.open(f"DYNAGRAD_FIRED void seal_{name}()")
+    out.line(f"const int64_t bound = {name}.bound();")
+    out.open(f"for (int64_t cell = {name}.seen.next(0, bound); cell >= 0; cell = {name}.seen.next(cell + 1, bound))")
+    out.line(f"const value_t now = {name}.value[cell];")
+    if count or context.by_key.get(table.key) or context.underflows:
+        out.line(f"const bool fresh = {name}.popped.set(cell);", "else it was sealed before, and may have grown")
+    else:
+        out.line(f"{name}.popped.set(cell);")
+    if count:
+        out.line("report.pops += fresh;")
+    if context.by_key.get(table.key):
+        out.open("if (fresh)")
+        context.unpack(table)
+        context.enter(table)
+        out.close()
+    context.check(table, "now", "fresh")
+    out.close()
+    out.close()
+
+
+def _seals_apart(context: ClassContext, table: TableLayout) -> bool:
+    """Whether sealing enters items into indexes, or looks at what excuses their values."""
+    return bool(context.by_key.get(table.key)) or may_excuse(context.plan, table)
+
+
+def _sealing(context: ClassContext, stage: Stage, table: TableLayout) -> str:
+    """The call that seals a table."""
+    name = context.names.table[table.key]
+    if _seals_apart(context, table):
+        return f"seal_{name}();"
+    pops = stage.strategy == "once" and not table.sink
+    options = f"{str(pops).lower()}, {str(context.underflows).lower()}"
+    return f"seal<semiring>(*this, {table.number}, {name}, {name}.value, {options});"
+
+
+def write_sweep(context: ClassContext, stage: Stage) -> None:
+    """`round<n>`: naive evaluation: all rules of the stage over the chart of the last round."""
+    out, n = context.out, stage.number
+    out.open(f"bool round{n}()")
+    out.line("bool changed = false;")
+    out.line(f"convergence{n}.begin();")
+    if context.plan.adjoint:
+        out.line(f"if (recording) rounds{n}.push(tape.pops.size);")
+    _axioms(context, stage)
+    for join in stage.fires:
+        out.line(f"{context.function_of(join).call(())};")
+        out.line("if (halt) return false;")
+    for key in stage.keys:
+        table = context.plan.tables[key]
+        name = context.names.table[key]
+        if table.sink:
+            out.open(f"for (int64_t cell = 0; cell < {name}.bound(); cell++)")
+            out.line(f"if (!{name}.place[cell]) continue;")
+            out.line(f"{name}.place[cell] = 0;")
+            out.line(f"{name}.value[cell] = {name}.pending[cell];")
+            out.close()
+            continue
+        out.open(f"for (int64_t cell = 0; cell < {name}.bound(); cell++)")
+        out.line(f"if (!{name}.place[cell]) continue;")
+        out.line(f"{name}.place[cell] = 0;")
+        out.line(f"const value_t now = {name}.pending[cell], old = {name}.value[cell];")
+        out.line(f"const bool first = {name}.popped.set(cell);")
+        if context.plan.adjoint:
+            out.open("if (recording)")
+            out.line(f"tape.pops.push(handle({table.number}, cell) | (first ? 0 : tape.again));")
+            out.line("if (!first) tape.saved.push({old, now});")
+            out.close()
+        out.open("if (first)")
+        context.unpack(table)
+        context.enter(table)
+        out.close()
+        # a value that is infinite or NaN now may be finite in the next round
+        out.line("if (first) changed = true;")
+        out.line(f"else convergence{n}.move(semiring::primal(now), semiring::primal(old));")
+        out.line(f"{name}.value[cell] = now;")
+        out.line("report.pops++;")
+        out.close()
+    out.line(f"return changed || convergence{n}.more(settings, report);")
+    out.close()
+    _finite(context, stage)
+    out.line()
+
+
+def _finite(context: ClassContext, stage: Stage) -> None:
+    """`finite<n>`: after the last round, fails for values that are NaN, or infinite and not excused; causes first."""
+    out, n = context.out, stage.number
+    out.open(f"void finite{n}()")
+    out.open("for (int later = 0; later < 2; later++)")
+    for key in stage.keys:
+        table = context.plan.tables[key]
+        name, value = context.names.table[key], f"{context.names.table[key]}.value[cell]"
+        out.open(f"for (int64_t cell = 0; cell < {name}.bound(); cell++)")
+        wrong = f"!semiring::valid({value}){context.infinite(table, value)}"
+        first = f"!(flags_of(excused_{name}, cell) & 2)" if may_excuse(context.plan, table) else "true"
+        out.line(f"if ({name}.seen.test(cell) && (later || {first}) && ({wrong}))")
+        out.line(f"  return fail(bad_value, {table.number}, cell);")
+        out.close()
+    out.close()
+    out.close()
+
+
+def write_run(context: ClassContext) -> None:
+    out = context.out
+    for stage in context.plan.stages:
+        _stage(context, stage)
+    out.open("void run()")
+    stages = ", ".join(f"static_cast<Stage>(&program::stage{stage.number})" for stage in context.plan.stages)
+    out.line(f"static constexpr Stage stages[] = {{{stages or 'nullptr'}}};")
+    out.line(f"run_stages(stages, {len(context.plan.stages)});")
+    if context.plan.resolves:
+        resolving.write_end(context)
+    if context.plan.adjoint:
+        out.line(f"report.tape = {tape_bytes(context.plan)};")
+    out.close()
+    out.line()
+
+
+def _stage(context: ClassContext, stage: Stage) -> None:
+    """`stage<n>`: runs a stage to its end, or until something halts it."""
+    out, plan = context.out, context.plan
+    n = stage.number
+    out.open(f"DYNAGRAD_RULE void stage{n}(int64_t{'' if stage.strategy == 'once' else ' started'})")
+    if stage.strategy in AGENDAS and stage.strategy != "solve":
+        out.line("Handle next = 0;")
+    out.open("if (!begun)")
+    out.line(f"begin{n}();")
+    out.line("if (halt) report.partial = 1;")
+    out.line("begun = true;")
+    out.close()
+    convergence.write_begin(context, stage)
+    if stage.strategy == "sweep":
+        out.open("while (!halt)")
+        out.line("if (pause_here(started)) break;")
+        out.line(f"if (convergence{n}.idle > Rounds::patience) {{ fail(diverges, -1, -1); break; }}")
+        out.line(f"if (!round{n}()) {{ if (halt) report.partial = 1; break; }}")
+        out.close()
+    elif stage.strategy == "solve":
+        out.open("while (!halt)")
+        out.line("if (pause_here(started)) break;")
+        out.line(f"if ((block{n}.done() || !block{n}.arranged) && !gather{n}()) break;")
+        out.line(f"step{n}();")
+        out.close()
+    elif stage.strategy != "once":
+        out.open("while (!halt)")
+        out.line("if (pause_here(started)) break;")
+        if rows := context.waits_in_rows(stage):
+            out.line("uint64_t cells = 0;")
+            out.line(f"if (!agenda{n}.pop(next, cells, one_by_one())) break;")
+        else:
+            out.line(resting.next_pop(plan, stage, convergence.estimates(plan, stage)))
+        out.line("const int64_t pops = report.pops;")
+        pops = {}
+        for table in (plan.tables[key] for key in stage.keys if not plan.tables[key].sink):
+            name = context.names.table[table.key]
+            row = rows and plan.pops_rows(table.key)
+            pops[table.number] = [f"pop_row_{name}(cell_of(next), cells);" if row else f"pop_{name}(cell_of(next));"]
+        out.switch("table_of(next)", pops)
+        out.line("if (halt && report.pops != pops) report.partial = 1;")
+        convergence.write_check(context, stage)
+        if stage.final or stage.priority == "value" or stage.priority == "declared":
+            out.line("stop_after(next);")
+        out.close()
+    if stage.strategy == "sweep":
+        out.line(f"if (!halt) finite{n}();")
+    sealed = [k for k in stage.keys if plan.tables[k].sink or stage.strategy in ("once", "sweep")]
+    for key in sealed:
+        out.line(_sealing(context, stage, plan.tables[key]))
+    waiting = f"agenda{n}.waiting()" if stage.strategy not in ("once", "sweep") else "0"
+    if stage.strategy == "solve":
+        waiting += f" + waiting{n}()"
+    out.line(f"report.pending = {waiting};")
+    out.line("if (!halt) stage++, begun = false;")
+    out.close()
