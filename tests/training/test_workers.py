@@ -86,6 +86,40 @@ def test_workers_keep_the_examples_of_a_list_and_what_was_loaded_of_them() -> No
     assert found == trained(dev=DATA[:20], steps=4) == {name: x.tobytes() for name, x in m.parameters.items()}
 
 
+TAGGED = """
+:- semiring log.
+alpha(T,0) += emit(T,W) * word(W,0) * may(0,T).
+alpha(T,J) += alpha(S,I) * trans(S,T) * emit(T,W) * word(W,J) * may(J,T) for J = I+1.
+goal += alpha(_,N) * last(N).
+"""
+
+
+def test_examples_of_one_derivation_give_the_same_bits_whichever_way_they_come(tmp_path: Path) -> None:
+    """They need not be run again: but one that is read anew, or has not been run yet, has to give the same."""
+    random = np.random.default_rng(5)
+    data = []
+    for n in range(300):
+        words = random.integers(0, 4, random.integers(2, 6)).tolist()
+        known = [random.integers(0, 2, 1 if n % 5 or i else 2).tolist() for i in range(len(words))]
+        facts = {"word/2": [(w, i) for i, w in enumerate(words)], "last/1": [(len(words) - 1,)]}
+        facts["may/2"] = [(i, t) for i in range(len(words)) for t in range(2)]
+        observed = {"may/2": [(i, t) for i, ts in enumerate(known) for t in sorted(set(ts))]}
+        data.append(training.Example(facts, observed, weight=1.0 if n % 7 else 0.3))
+
+    def fitted(data: Any = data, steps: int = 6, **options: Any) -> tuple[dict[str, bytes], list[float]]:
+        rows = {key: training.LogLinear({key: [row[:2] for row in ROWS[key]]}) for key in ("trans/2", "emit/2")}
+        m = dg.Model(TAGGED, rows, objective=training.Conditional(), prior=training.L2(1.0))
+        fit = m.fit(data, method="l-bfgs", iterations=steps, tolerance=0.0, **options)
+        return {name: x.tobytes() for name, x in m.parameters.items()}, [r.objective for r in fit.history]
+
+    expected = fitted(threads=1)
+    assert fitted(threads=2) == expected
+    assert fitted(lambda: iter(data)) == expected
+    assert fitted(executor=processes(2, "fork")) == expected
+    fitted(steps=3, checkpoint=tmp_path / "c")
+    assert fitted(checkpoint=tmp_path / "c") == expected
+
+
 def test_other_methods_use_the_workers_too() -> None:
     make = processes(2, "fork")
     for method in ("viterbi-em", "l-bfgs"):

@@ -90,6 +90,7 @@ class Examples(ctypes.Structure):
         ("keys", ctypes.c_int64),
         *((name, ctypes.c_void_p) for name in ("table", "rows", "given", "own", "total")),
         ("part", ctypes.c_int64),
+        ("single", ctypes.c_void_p),
     )
 
 

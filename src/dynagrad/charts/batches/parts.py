@@ -1,7 +1,8 @@
 """Examples of a batch in parts: native code runs those of a part in one call, and adds up their gradients.
 
 Those that are not plain (an error, a warning, an item without a log) are run one by one. Parts are fixed by the number
-of examples, so the result is the same for any number of threads.
+of examples, so the result is the same for any number of threads. Where the caller wants it, those whose goal has one
+derivation are not run at all: their gradients, which are exact, are added after all parts.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from ...errors import Error
 from ...runtime.engine import Ending, Settings, WeightTable
 from .. import lookup
 from ..binding.binding import Binding
+from ..binding.example_cache import arranged
 from ..binding.groups import GradientRows, Group, LoadedExample, groups
+from ..binding.linear_examples import LinearExamples, counts_of, joined_linear, may_be_linear
 from ..binding.loading import LoadedRun, jet_words
 from ..chart import Chart, run_of
 from .objective import MOST_WAITING, BatchObjective, Sums
@@ -36,6 +39,7 @@ class _Part:
     begin: int
     groups: Sequence[tuple[Group, Mapping[int, WeightTable]]]
     """Each with the numbers of the facts that all share, by table."""
+    linear: LinearExamples
     apart: dict[int, Chart | Exception]
 
 
@@ -47,6 +51,7 @@ class _PartResult:
     totals: Array | None
     """All rows, one predicate after another."""
     apart: dict[int, Any]
+    linear: LinearExamples
 
 
 def in_parts(work: Work, threads: int) -> Results:
@@ -56,14 +61,17 @@ def in_parts(work: Work, threads: int) -> Results:
     rows = None if work.sums is None or work.goal is None else _gradient_rows(work.binding, work.sums, work.goal)
     settings = work.limits.settings(0, 0)
     if threads == 1 and (found := _at_once(work, size, rows, settings)) is not None:
-        _add(work, found, rows)
+        _add(work, found.totals, rows)
+        if len(found.linear.places) and rows is not None:
+            _add(work, _linear_totals(work, found.linear, rows), rows)
         return found.values.tolist(), []
     begins = range(0, count, size)
     results: list[Any] = []
+    linear: list[tuple[int, LinearExamples]] = []
     ahead = MOST_WAITING if work.sums is None else work.sums.ahead
     finished = in_order(
         len(begins),
-        lambda p: _prepared(work, begins[p], min(begins[p] + size, count)),
+        lambda p: _prepared(work, begins[p], min(begins[p] + size, count), rows, settings),
         lambda p, part: _finished(work, part, min(begins[p] + size, count), rows, settings),
         threads=threads,
         ahead=max(2, ahead // size),
@@ -73,18 +81,22 @@ def in_parts(work: Work, threads: int) -> Results:
         for begin, part in zip(begins, finished, strict=True):
             if isinstance(part, Exception):
                 raise part
-            _add(work, part, rows)
+            _add(work, part.totals, rows)
             values: list[Any] = part.values.tolist()
             for n, result in part.apart.items():
                 values[n - begin] = work.taken(n, result)[0]
             results += values
+            if len(part.linear.places):
+                linear.append((begin, part.linear))
+    if linear and rows is not None:
+        _add(work, _linear_totals(work, joined_linear(linear), rows), rows)
     return results, []
 
 
-def _add(work: Work, part: _PartResult, rows: GradientRows | None) -> None:
+def _add(work: Work, totals: Array | None, rows: GradientRows | None) -> None:
     """Adds the totals of a part to those of the parts before it."""
-    if part.totals is not None and work.sums is not None and rows is not None:
-        given = zip(rows.split(part.totals), work.sums.relations, strict=True)
+    if totals is not None and work.sums is not None and rows is not None:
+        given = zip(rows.split(totals), work.sums.relations, strict=True)
         work.sums.add([numbers[: relation.count] for numbers, relation in given])
 
 
@@ -96,15 +108,23 @@ def _at_once(work: Work, size: int, rows: GradientRows | None, settings: Setting
     whole = None if work.cache is None else work.cache.whole(size)
     if whole is None or work.cache is None:
         return None
-    shared = work.binding.shared_weights(whole.examples[0].run, False)
-    if shared is None:
-        return None
-    found = _PartResult(np.full(len(work.examples), np.nan), np.zeros(0 if rows is None else rows.total), {})
-    some, left = _run_group(work, whole, shared, 0, rows, settings, size, found)
+    found = _result(len(work.examples), rows, {}, whole.linear)
+    some, left = False, list[int]()
+    for group in whole.groups:
+        shared = work.binding.shared_weights(group.examples[0].run, False)
+        if shared is None:
+            return None
+        some, left = _run_group(work, group, shared, 0, rows, settings, size, found)
     if not left:
+        _linear_values(work, found)
         return found if some and rows is not None else replace(found, totals=None)
     work.cache.put_apart()
     return None
+
+
+def _result(count: int, rows: GradientRows | None, apart: dict[int, Any], linear: LinearExamples) -> _PartResult:
+    """Nothing yet, of so many examples."""
+    return _PartResult(np.full(count, np.nan), np.zeros(0 if rows is None else rows.total), apart, linear)
 
 
 def _gradient_rows(binding: Binding, sums: Sums, goal: BatchObjective) -> GradientRows:
@@ -113,14 +133,15 @@ def _gradient_rows(binding: Binding, sums: Sums, goal: BatchObjective) -> Gradie
     return GradientRows(sums.keys, tuple(r.count for r in relations), words, goal.log)
 
 
-def _prepared(work: Work, begin: int, end: int) -> _Part:
+def _prepared(work: Work, begin: int, end: int, rows: GradientRows | None, settings: Settings) -> _Part:
     """The facts of some examples, loaded, as far as they were not kept."""
     binding, cache = work.binding, work.cache
     before = None if cache is None else cache.take_groups(begin, end)
-    ready = [(g, binding.shared_weights(g.examples[0].run, False)) for g in before or ()]
-    known = [(g, weights) for g, weights in ready if weights is not None]
-    if before is not None and len(known) == len(before):
-        return _Part(begin, known, {})
+    if before is not None:
+        ready = [(g, binding.shared_weights(g.examples[0].run, False)) for g in before.groups]
+        known = [(g, weights) for g, weights in ready if weights is not None]
+        if len(known) == len(ready):
+            return _Part(begin, known, before.linear, {})
     examples: list[LoadedExample | None] = []
     apart: dict[int, Chart | Exception] = {}
     for n in range(begin, end):
@@ -136,14 +157,48 @@ def _prepared(work: Work, begin: int, end: int) -> _Part:
                 if example is None:
                     apart[n] = chart
                 elif cache is not None:
+                    example = _counted(work, example, rows, settings) if cache.linear else example
                     cache.put(n, example)
         examples.append(example)
-    made = groups(examples) if cache is None else cache.grouped(begin, end, examples)
-    shared = [binding.shared_weights(group.examples[0].run, False) for group in made]
-    for group in (g for g, weights in zip(made, shared, strict=True) if weights is None):
+    made = arranged(examples) if cache is None else cache.grouped(begin, end, examples)
+    shared = [binding.shared_weights(group.examples[0].run, False) for group in made.groups]
+    for group in (g for g, weights in zip(made.groups, shared, strict=True) if weights is None):
         apart.update((begin + n, work.over(e.run)) for n, e in zip(group.places.tolist(), group.examples, strict=True))
-    there = [(g, weights) for g, weights in zip(made, shared, strict=True) if weights is not None]
-    return _Part(begin, there, apart)
+    there = [(g, weights) for g, weights in zip(made.groups, shared, strict=True) if weights is not None]
+    return _Part(begin, there, made.linear, apart)
+
+
+def _counted(work: Work, example: LoadedExample, rows: GradientRows | None, settings: Settings) -> LoadedExample:
+    """An example, with what the derivation of its goal uses where there is one."""
+    binding, run = work.binding, example.run
+    weights = binding.shared_weights(run, False)
+    if rows is None or weights is None or not may_be_linear(run, binding.relations):
+        return example
+    (group,), single = groups([example]), np.zeros(1, np.int64)
+    group.run(weights, settings, work.stop, None, np.ones(1), np.zeros(0), 1, single)
+    if not single[0]:
+        return example
+    return replace(example, counts=counts_of(example, group, weights, rows, binding.relations, settings, work.stop))
+
+
+def _logs(work: Work) -> Array:
+    """The weights of the rows that a gradient is by, one predicate after another, in `log`."""
+    assert work.sums is not None
+    relations = [work.binding.relations[key] for key in work.sums.keys]
+    parts = [np.zeros(r.count) if r.values is None else np.asarray(r.values, np.float64) for r in relations]
+    return np.concatenate([np.zeros(0), *parts])
+
+
+def _linear_values(work: Work, found: _PartResult) -> None:
+    """Enters the values of examples that are not run."""
+    if len(found.linear.places):
+        found.values[found.linear.places] = found.linear.values(_logs(work))
+
+
+def _linear_totals(work: Work, linear: LinearExamples, rows: GradientRows) -> Array:
+    """The gradient by all rows of examples that are not run."""
+    weights = None if work.goal is None else work.goal.cotangents
+    return linear.totals(np.ones(len(work.examples)) if weights is None else weights, rows.total)
 
 
 def _loaded(work: Work, chart: Chart) -> LoadedExample | None:
@@ -166,7 +221,8 @@ def _loaded(work: Work, chart: Chart) -> LoadedExample | None:
 def _finished(work: Work, part: _Part, end: int, rows: GradientRows | None, settings: Settings) -> _PartResult:
     """Runs a part: what native code can, and then the others."""
     count, apart = end - part.begin, dict[int, Any]()
-    found = _PartResult(np.full(count, np.nan), np.zeros(0 if rows is None else rows.total), apart)
+    found = _result(count, rows, apart, part.linear)
+    _linear_values(work, found)
     left: dict[int, LoadedRun] = {}
     some = False
     for group, shared in part.groups:

@@ -7,9 +7,11 @@ encodes and loads the facts of each once. Examples are known by the objects that
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from .groups import Group, LoadedExample, groups, joined
+from .linear_examples import LinearExamples, joined_linear, linear_examples
 
 MOST_BYTES = 1 << 28
 """About how many bytes of facts are kept."""
@@ -26,6 +28,37 @@ Name = tuple[Any, ...]
 Key = tuple[Hashable, ...]
 
 
+@dataclass(frozen=True, eq=False)
+class Arranged:
+    """Examples that follow one another in a batch: those that native code runs, and those that need not be run."""
+
+    groups: Sequence[Group]
+    linear: LinearExamples
+
+    def __bool__(self) -> bool:
+        return bool(self.groups) or len(self.linear.places) > 0
+
+
+def arranged(examples: Sequence[LoadedExample | None]) -> Arranged:
+    """Examples in groups of one class; without those that are None."""
+    counted = {n: e.counts for n, e in enumerate(examples) if e is not None and e.counts is not None}
+    run = [None if n in counted else e for n, e in enumerate(examples)]
+    return Arranged(groups(run), linear_examples(list(counted), list(counted.values())))
+
+
+def _as_one(parts: Sequence[Arranged], size: int) -> Arranged | None:
+    """Those of stretches of so many examples; None where they have more than one group, or do not go together."""
+    if any(len(part.groups) > 1 for part in parts):
+        return None
+    begins = [size * n for n in range(len(parts))]
+    run = [(begin, part.groups[0]) for begin, part in zip(begins, parts, strict=True) if part.groups]
+    group = joined(run) if run else None
+    if run and group is None:
+        return None
+    linear = joined_linear([(begin, part.linear) for begin, part in zip(begins, parts, strict=True)])
+    return Arranged([] if group is None else [group], linear)
+
+
 class ExampleCache:
     """The loaded facts of examples. The first ones stay; once the room is taken, others come and go."""
 
@@ -33,8 +66,8 @@ class ExampleCache:
         self._room = room
         # with the name: while it is held, no other object has its id
         self._held: dict[Key, tuple[Name, LoadedExample]] = {}
-        self._groups: dict[tuple[Key, ...], list[Group]] = {}
-        self._wholes: dict[tuple[Key, ...], Group | None] = {}
+        self._groups: dict[tuple[Key, ...], Arranged] = {}
+        self._wholes: dict[tuple[Key, ...], Arranged | None] = {}
         self._made_of = 0
         self._made: dict[tuple[int, Hashable], tuple[Sequence[Any], Any]] = {}
         self._grouped = 0
@@ -57,11 +90,11 @@ class ExampleCache:
             self._room -= size
             self._held[key] = name, example
 
-    def groups(self, keys: tuple[Key, ...]) -> list[Group] | None:
+    def groups(self, keys: tuple[Key, ...]) -> Arranged | None:
         """Examples of which all are kept, in groups as they were put together before."""
         return self._groups.get(keys)
 
-    def put_groups(self, keys: tuple[Key, ...], made: list[Group]) -> None:
+    def put_groups(self, keys: tuple[Key, ...], made: Arranged) -> None:
         """Keeps groups, if all of their examples are kept."""
         if not all(key in self._held for key in keys):
             return
@@ -75,15 +108,20 @@ class ExampleCache:
         self._groups.clear()
         self._wholes.clear()
 
-    def whole(self, keys: tuple[Key, ...], size: int) -> Group | None:
-        """Examples as one group, if those of each stretch of so many are kept as one, and all go together."""
+    def whole(self, keys: tuple[Key, ...], size: int) -> Arranged | None:
+        """Examples in one group at most, if those of each stretch of so many are kept so, and all go together.
+
+        In that group parts have so many examples as well, so that sums are made alike: stretches of which some examples
+        are run, and some are not, do not go together.
+        """
         found = self._wholes.get(keys, ())
         if found == ():
-            parts = [self._groups.get(keys[begin : begin + size], []) for begin in range(0, len(keys), size)]
-            if not all(parts):
+            parts = [self._groups.get(keys[begin : begin + size]) for begin in range(0, len(keys), size)]
+            there = [part for part in parts if part]
+            if len(there) < len(parts):
                 return None  # not yet
-            one = len(set(keys)) == len(keys) and all(len(part) == 1 for part in parts)
-            found = self._wholes[keys] = joined([part[0] for part in parts]) if one else None
+            one = len(set(keys)) == len(keys) and not any(part.groups and len(part.linear.places) for part in there)
+            found = self._wholes[keys] = _as_one(there, size) if one else None
         return found or None
 
     def made(self, of: Sequence[Any], what: Hashable, make: Callable[[], T]) -> T:
@@ -115,9 +153,19 @@ class CachedBatch:
     """
 
     def __init__(
-        self, cache: ExampleCache, names: Sequence[Name], how: Hashable = None, of: Sequence[Any] | None = None
+        self,
+        cache: ExampleCache,
+        names: Sequence[Name],
+        how: Hashable = None,
+        of: Sequence[Any] | None = None,
+        linear: bool = False,
     ) -> None:
-        """Where names are those of a list, `of`, their keys are made once while it is the same."""
+        """Where names are those of a list, `of`, their keys are made once while it is the same.
+
+        With `linear`, examples whose goal has one derivation are counted, and need not be run (`linear_examples.py`).
+        """
+        self.linear = linear
+        how = how, linear
         self._cache, self._names = cache, names
         self._keys = keys_of(names, how) if of is None else cache.made(of, how, lambda: keys_of(names, how))
         self._taken: set[Key] = set()
@@ -137,7 +185,7 @@ class CachedBatch:
         if n in self._mine:
             self._cache.put(self._keys[n], self._names[n], example)
 
-    def take_groups(self, begin: int, end: int) -> list[Group] | None:
+    def take_groups(self, begin: int, end: int) -> Arranged | None:
         """Examples in groups that are kept, unless a run of this batch has one of them."""
         keys = self._keys[begin:end]
         found = self._cache.groups(keys)
@@ -146,17 +194,17 @@ class CachedBatch:
         self._taken.update(keys)
         return found
 
-    def whole(self, size: int) -> Group | None:
-        """All examples as one group of stretches of so many, if they are kept, unless this batch runs one of them."""
+    def whole(self, size: int) -> Arranged | None:
+        """All examples in one group of stretches of so many, if they are kept, unless this batch runs one of them."""
         return None if self._taken else self._cache.whole(self._keys, size)
 
     def put_apart(self) -> None:
         """All examples are to be no longer one group."""
         self._cache.put_apart(self._keys)
 
-    def grouped(self, begin: int, end: int, examples: Sequence[LoadedExample | None]) -> list[Group]:
+    def grouped(self, begin: int, end: int, examples: Sequence[LoadedExample | None]) -> Arranged:
         """Examples in groups, which are kept if these examples are."""
-        made = groups(examples)
+        made = arranged(examples)
         keys = self._keys[begin:end]
         if all(e is not None and self._cache.get(k) is e for k, e in zip(keys, examples, strict=True)):
             self._cache.put_groups(keys, made)

@@ -24,6 +24,18 @@ Doubles = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
 
 
+@dataclass(frozen=True, eq=False)
+class FactCounts:
+    """How often the one derivation of an example uses each of the facts that a gradient is by."""
+
+    rows: Indices
+    """Those that it uses: their places among the rows of all predicates, one after another."""
+    counts: Doubles
+    """Whole numbers."""
+    rest: float
+    """What other facts add to the log of its weight."""
+
+
 @dataclass(frozen=True)
 class LoadedExample:
     """An example whose facts are loaded, and the item that it is asked for: table, and codes of arguments."""
@@ -31,6 +43,8 @@ class LoadedExample:
     run: LoadedRun
     goal: int
     codes: tuple[int, ...]
+    counts: FactCounts | None = None
+    """Where it was found to have one derivation, what that uses: then it need not be run."""
 
     def goes_with(self, other: LoadedExample) -> bool:
         """Whether native code can run both in one call: they are of one class."""
@@ -113,11 +127,13 @@ class Group:
         cotangents: Doubles,
         totals: Doubles,
         part: int,
+        single: Indices | None = None,
     ) -> tuple[Indices, Words]:
         """Runs them: how each ended, and the words of its value; gradients are added to `totals`.
 
         So many at a time, `part`, are added up on their own. Where there are several such parts, and one of them is out
-        of the ordinary, all end apart, and the totals mean nothing.
+        of the ordinary, all end apart, and the totals mean nothing. `single` is set to one for each example whose items
+        have one instance each.
         """
         compiled = self.examples[0].run.compiled
         engine = compiled.engine
@@ -134,6 +150,7 @@ class Group:
             ending=_address(ending),
             words=_address(words),
             part=part,
+            single=None if single is None else _address(single),
         )
         if rows is not None:
             assert engine.backward is not None
@@ -166,16 +183,16 @@ def groups(examples: Sequence[LoadedExample | None]) -> list[Group]:
     return [_group(places, [e for e in (examples[n] for n in places) if e is not None]) for places in found]
 
 
-def joined(parts: Sequence[Group]) -> Group | None:
-    """Groups of examples that stand one after another as one; None where they do not go together."""
-    first = parts[0].examples[0]
-    if not all(part.examples[0].goes_with(first) for part in parts):
+def joined(parts: Sequence[tuple[int, Group]]) -> Group | None:
+    """Groups as one, each with the place that its own places are counted from; None where they do not go together."""
+    first = parts[0][1].examples[0]
+    if not all(part.examples[0].goes_with(first) for _, part in parts):
         return None
-    begins = accumulate((len(part.examples) for part in parts[:-1]), initial=0)
+    held = [part for _, part in parts]
     return Group(
-        np.concatenate([part.places + begin for part, begin in zip(parts, begins, strict=True)]),
-        tuple(example for part in parts for example in part.examples),
-        *(np.concatenate([getattr(part, name) for part in parts]) for name in ("world", "facts", "weights", "codes")),
+        np.concatenate([part.places + begin for begin, part in parts]),
+        tuple(example for part in held for example in part.examples),
+        *(np.concatenate([getattr(part, name) for part in held]) for name in ("world", "facts", "weights", "codes")),
     )
 
 

@@ -215,14 +215,16 @@ def _run(
     if task.gradient:
         objective = "log" if task.semiring == "real" else "sum"
         asked |= {"gradient": task.keys, "objective": objective, "cotangents": np.asarray(weights, np.float64)}
-    if task.cache is None:
+    linear = task.gradient and task.semiring == "log" and all(np.isfinite(x).all() for x in task.weights.values())
+    if task.cache is None and not linear:
         return task.bound.run_batch(facts, **asked)
 
     def named() -> list[tuple[Any, ...]]:
         return [(e.facts, e.observed) if e.observed else (e.facts,) for e in examples]
 
     names = task.made(examples, "names", named)
-    cached = CachedBatch(task.cache, names, (goal, side, task.gradient), examples)
+    cache = ExampleCache(0) if task.cache is None else task.cache  # with no room, if examples do not stay as they are
+    cached = CachedBatch(cache, names, (goal, side, task.gradient), examples, linear)
     return run_cached(task.bound, facts, cached, **asked)
 
 

@@ -49,6 +49,7 @@ struct Examples {
   double* const* own;               // room for a gradient by them
   double* const* total;             // out: to which it is added
   int64_t part;                     // so many examples are added up on their own, and then to what was before them
+  int64_t* single;                  // out, or null: whether each item of the chart has one instance, so one derivation
 };
 
 inline constinit thread_local Unlocked* waiting_for = nullptr;  // of the examples that this thread runs
@@ -141,6 +142,7 @@ DYNAGRAD_ONCE bool run_example(const Examples& e, int64_t n, Lent* lent, Unlocke
   Back back = Back::fine;
   if (!guarded(&c->account, [=] { dynagrad_entry.run(c); }) && c->report.status == done && !c->report.partial &&
       !c->report.underflow) {
+    if (e.single) e.single[n] = c->report.updates == c->report.items;
     uint64_t* const words = e.words + n * c->reader->words;
     double value = 0;
     if (!c->get(e.goal, e.arguments + n * e.width, words)) {
@@ -193,6 +195,7 @@ inline Examples part_of(Examples e, int64_t begin) {
   e.count = e.count - begin < e.part ? e.count - begin : e.part;
   e.world += begin, e.facts += begin * e.tables, e.weights += begin * e.tables;
   e.arguments += begin * e.width, e.ending += begin, e.words += begin, e.cotangent += begin;
+  if (e.single) e.single += begin;
   return e;
 }
 

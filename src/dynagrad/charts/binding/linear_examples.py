@@ -1,0 +1,131 @@
+"""Examples whose goal has one derivation: in `log` its value is linear in the weights of the facts that this uses.
+
+Such examples are told by the structure of their charts, whatever the weights: each item has one instance. They are run
+once, to count how often the derivation uses each fact. Counts are whole numbers, so that what is computed from them is
+the same to the bit whenever and wherever an example was counted. Which examples are counted is decided in
+`charts/batches/parts.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+import numpy as np
+
+from ...codegen.rules.compiled import Settings, Stop, WeightTable
+from ...facts.relation import Relation
+from ...forks import cached
+from ...runtime.engine import Ending
+from .groups import Doubles, FactCounts, GradientRows, Group, Indices, LoadedExample
+from .loading import LoadedRun
+
+ROUNDING = 1e-6
+"""What a count that was computed may be away from a whole number."""
+
+
+@dataclass(frozen=True, eq=False)
+class LinearExamples:
+    """Examples that were counted: their places in a batch, and what each uses, one after another."""
+
+    places: Indices
+    example: Indices
+    """Of each count its example, as a place in `places`."""
+    rows: Indices
+    counts: Doubles
+    rest: Doubles
+    """Of each example, what facts add that no gradient is by."""
+
+    def values(self, logs: Doubles) -> Doubles:
+        """The values of their goals; `logs` are the weights of all rows that a gradient is by."""
+        return self.rest + _sums(self.example, self.counts * logs[self.rows], len(self.places))
+
+    def totals(self, cotangents: Doubles, rows: int) -> Doubles:
+        """The gradient by so many rows of the sum of their goals, each times a cotangent."""
+        weights = cotangents[self.places]
+        if (weights == 1).all():
+            return self._once[:rows] if len(self._once) >= rows else np.pad(self._once, (0, rows - len(self._once)))
+        return _sums(self.rows, self.counts * weights[self.example], rows)
+
+    @cached
+    def _once(self) -> Doubles:
+        """The sum of all counts, which is exact."""
+        return _sums(self.rows, self.counts, 0)
+
+
+def _sums(at: Indices, numbers: Doubles, size: int) -> Doubles:
+    """The sum of the numbers that are `at` each of so many places, added one after another."""
+    return np.asarray(np.bincount(at, numbers, size), np.float64)
+
+
+def linear_examples(places: Sequence[int], counted: Sequence[FactCounts]) -> LinearExamples:
+    """Those at some places of a batch."""
+    sizes = [len(c.rows) for c in counted]
+    return LinearExamples(
+        np.array(places, np.int64),
+        np.repeat(np.arange(len(counted)), sizes),
+        np.concatenate([np.zeros(0, np.int64), *(c.rows for c in counted)]),
+        np.concatenate([np.zeros(0), *(c.counts for c in counted)]),
+        np.array([c.rest for c in counted], np.float64),
+    )
+
+
+def joined_linear(parts: Sequence[tuple[int, LinearExamples]]) -> LinearExamples:
+    """Those of several parts of a batch, each with the number of its first example."""
+    sizes = accumulate((len(part.places) for _, part in parts[:-1]), initial=0)
+    return LinearExamples(
+        np.concatenate([np.zeros(0, np.int64), *(part.places + begin for begin, part in parts)]),
+        np.concatenate([np.zeros(0, np.int64), *(p.example + n for n, (_, p) in zip(sizes, parts, strict=False))]),
+        *(
+            np.concatenate([np.zeros(0, kind), *(getattr(part, name) for _, part in parts)])
+            for name, kind in (("rows", np.int64), ("counts", np.float64), ("rest", np.float64))
+        ),
+    )
+
+
+def may_be_linear(run: LoadedRun, shared: Mapping[str, Relation]) -> bool:
+    """Whether a chart in which each item has one instance has one derivation of each, a product of facts alone."""
+    plan = run.compiled.plan
+    if plan.semiring != "log" or run.compiled.generated.weights or not all(stage.final for stage in plan.stages):
+        return False
+    given = {**shared, **run.relations}
+    return all(t.kind == "facts" or key not in given or not given[key].count for key, t in plan.tables.items())
+
+
+def counts_of(
+    example: LoadedExample,
+    group: Group,
+    weights: Mapping[int, WeightTable],
+    rows: GradientRows,
+    relations: Mapping[str, Relation],
+    settings: Settings,
+    stop: Stop,
+) -> FactCounts | None:
+    """What the one derivation of an example uses; the example is a group of its own.
+
+    None where its goal is not derived, or its run ends in another way than most.
+    """
+    run, plan = example.run, example.run.compiled.plan
+    others = {
+        key: relation
+        for key, relation in {**relations, **run.relations}.items()
+        if key not in rows.keys and key in plan.tables and relation.values is not None and relation.count
+    }
+    values = {key: np.asarray(relation.values, np.float64) for key, relation in others.items()}
+    every = GradientRows(
+        (*rows.keys, *others),
+        (*rows.counts, *(relation.count for relation in others.values())),
+        (*rows.given, *(numbers.view(np.uint64) for numbers in values.values())),
+        rows.of_log,
+    )
+    found = np.zeros(every.total)
+    ending, _ = group.run(weights, settings, stop, every, np.ones(1), found, 1)
+    whole = np.rint(found)
+    if ending[0] != Ending.PLAIN or not (np.abs(found - whole) <= ROUNDING).all():
+        return None
+    mine, rest = whole[: rows.total], whole[rows.total :]
+    used = np.flatnonzero(mine)
+    logs = np.concatenate([np.zeros(0), *values.values()])
+    fixed = float(np.add.reduce(np.where(rest == 0, 0.0, logs) * rest))
+    return FactCounts(used, mine[used], fixed) if np.isfinite(fixed) else None
