@@ -68,9 +68,9 @@ def check(spec: Specification) -> None:
             raise Error(f"an axiom of {axiom.item.key} is below 0{instead}")
     for key, relation in spec.fixed.items():
         least = 0.0 if semiring != "real" or relation.values is None else np.min(relation.values, initial=0.0)
-        rule = next((r for r in rules.rules if any(a.item.key == key for a in r.antecedents)), None)
-        if least < 0 and rule is not None:
-            raise Error(f"the rule `{rule.text}` has a factor below 0, as a fact of {key} is {least:g}{instead}")
+        uses = next((r for r in rules.rules if any(a.item.key == key for a in r.antecedents)), None)
+        if least < 0 and uses is not None:
+            raise Error(f"the rule `{uses.text}` has a factor below 0, as a fact of {key} is {least:g}{instead}")
 
 
 def _least(value: Expression) -> float:
