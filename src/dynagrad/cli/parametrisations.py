@@ -1,6 +1,7 @@
 """The parametrisations and priors that settings of `dynagrad train` describe.
 
-A setting is a number or a table; what a table may have are the options of the class that it is made into.
+A setting is a number or a table; what a table may have are the options of the class that it is made into. All other
+settings, and the model that is made of them, are in `settings.py`.
 """
 
 from __future__ import annotations

@@ -14,10 +14,10 @@ from itertools import accumulate
 
 import numpy as np
 
-from ...codegen.rules.compiled import Settings, Stop, WeightTable
 from ...facts.relation import Relation
 from ...forks import cached
-from ...runtime.engine import Ending
+from ...runtime.engine import Ending, Settings, WeightTable
+from ...runtime.library import Stop
 from .groups import Doubles, FactCounts, GradientRows, Group, Indices, LoadedExample
 from .loading import LoadedRun
 

@@ -14,20 +14,8 @@ from ...errors import Error
 from ...plan.model import Derivatives, Passes, Plan
 from ...rules.semirings import SEMIRINGS
 from ...runtime.compiling.cache import build
-from ...runtime.compiling.toolchain import Compiler, compiler
-from ...runtime.engine import (
-    STATUS,
-    Engine,
-    FactTable,
-    Failure,
-    NativeChart,
-    Report,
-    Settings,
-    WeightTable,
-    World,
-    out_of_memory,
-)
-from ...runtime.library import Stop
+from ...runtime.compiling.toolchain import Compiler
+from ...runtime.engine import Engine
 from .program import Generated, generate
 
 LONG = 500
@@ -111,23 +99,3 @@ def effort(size: int) -> int:
         raise Error(f"the environment variable DYNAGRAD_OPTIMISE must be 0, 1, 2 or 3, not {wished[:20]!r}")
     most = int(wished or 3)
     return min(1, most) if size >= HUGE else most
-
-
-__all__ = [
-    "STATUS",
-    "CompiledPlan",
-    "Compiler",
-    "FactTable",
-    "Failure",
-    "NativeChart",
-    "Report",
-    "Settings",
-    "Stop",
-    "WeightTable",
-    "World",
-    "compile_backward",
-    "compile_plan",
-    "compiler",
-    "extends",
-    "out_of_memory",
-]

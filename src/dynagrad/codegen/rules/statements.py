@@ -4,6 +4,9 @@ A `JoinWriter` writes the steps of one join as nested `if`s and loops, in which 
 of rule variables are kept; they start with a capital letter or an underscore, all other names in generated code with a
 small letter.
 
+The order of the steps was chosen by `plan/joins.py`; right sides are in `values.py`, and what happens to an update is
+in `running/contributions.py`.
+
 It is long because the steps of a join and the update of its head share what was found on the way.
 """
 

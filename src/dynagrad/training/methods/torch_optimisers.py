@@ -1,4 +1,7 @@
-"""Steps of the optimisers of PyTorch, which are classes of `torch.optim`, over minibatches."""
+"""Steps of the optimisers of PyTorch, which are classes of `torch.optim`, over minibatches.
+
+Modules of PyTorch that give weights are in `training/parameters/network.py`; steps of our own, in `stochastic.py`.
+"""
 
 from __future__ import annotations
 

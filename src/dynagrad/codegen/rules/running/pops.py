@@ -1,4 +1,7 @@
-"""The joins of a stage, and pops of its items: an item becomes part of the chart, and drives its joins."""
+"""The joins of a stage, and pops of its items: an item becomes part of the chart, and drives its joins.
+
+What a join does inside is in `codegen/rules/statements.py`; which pop comes next, in `policies.py`.
+"""
 
 from __future__ import annotations
 
