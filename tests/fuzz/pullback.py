@@ -6,8 +6,8 @@ stranger's where they agree with central differences in 50 digits, to 1e-9.
 
 from __future__ import annotations
 
-from pullback_agreement import agree, agree_with_stranger, drawn
-from pullback_terms import HigherSource, Source
+from languages.pullback.agreement import agree, agree_with_stranger, drawn
+from languages.pullback.terms import HigherSource, Source
 
 
 def check(number: int) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import random
 
-from pullback_agreement import drawn
-from pullback_steps import apart_from_the_next, changed, without_its_redex
-from pullback_terms import HigherSource, Source
+from languages.pullback.agreement import drawn
+from languages.pullback.steps import apart_from_the_next, changed, without_its_redex
+from languages.pullback.terms import HigherSource, Source
 
 
 def check(number: int) -> str:

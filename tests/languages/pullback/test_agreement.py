@@ -28,10 +28,10 @@ from dynagrad.languages.pullback.infer import infer
 from dynagrad.languages.pullback.reduction.reduce import reduce
 from dynagrad.languages.pullback.rename import apart
 from dynagrad.languages.pullback.terms import App, Covector, FormPullback, Lam, Num, PullbackTerm
-from pullback_agreement import BASIS, agree, agree_with_stranger, drawn, evaluated, near, oracle, reduced
-from pullback_oracle import along, substituted
-from pullback_strangers import stranger
-from pullback_terms import HigherSource, Source
+from languages.pullback.agreement import BASIS, agree, agree_with_stranger, drawn, evaluated, near, oracle, reduced
+from languages.pullback.oracle import along, substituted
+from languages.pullback.strangers import stranger
+from languages.pullback.terms import HigherSource, Source
 
 EXACT = mpmath.mp.clone()
 EXACT.dps = 50
@@ -51,7 +51,7 @@ def test_random_programs_with_derivatives_along_functions_and_duals(pick: random
 
 @pytest.mark.parametrize("first", range(0, 300, 50))
 def test_terms_of_a_stranger_have_the_values_that_differences_in_50_digits_give(first: int) -> None:
-    """The terms are text of any type, with names that hide others; see `pullback_strangers.py`."""
+    """The terms are text of any type, with names that hide others; see `strangers.py`."""
     for seed in range(first, first + 50):
         agree_with_stranger(seed)
 

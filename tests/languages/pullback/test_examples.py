@@ -16,7 +16,7 @@ import dynagrad as dg
 from dynagrad.languages.pullback import evaluate, parse, reduce
 from dynagrad.languages.pullback.reduction.administrative import series_of
 from dynagrad.languages.pullback.terms import App, Lam, Var, subterms
-from pullback_oracle import meaning
+from languages.pullback.oracle import meaning
 
 ONE = "(λ_. 1^)"
 

@@ -20,9 +20,9 @@ from dynagrad.languages.pullback.reduction.rules import ELEMENTARY, NAMES
 from dynagrad.languages.pullback.reduction.steps import Reduction, Step
 from dynagrad.languages.pullback.terms import App, DualMap, Num
 from dynagrad.languages.pullback.types import R
-from pullback_agreement import drawn
-from pullback_steps import apart_from_the_next, changed, without_its_redex
-from pullback_terms import HigherSource, Source
+from languages.pullback.agreement import drawn
+from languages.pullback.steps import apart_from_the_next, changed, without_its_redex
+from languages.pullback.terms import HigherSource, Source
 
 PAGE = Path(__file__).parents[3] / "docs/languages/pullback.md"
 EXAMPLE = "((Ω λ<x, y>. square((x + 1) * (2 * x + y * y))) . (λ_. 1^)) <1, 3>"

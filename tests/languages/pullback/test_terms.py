@@ -31,7 +31,7 @@ from dynagrad.languages.pullback import (
     reduce,
     show,
 )
-from pullback_terms import HigherSource, Source
+from languages.pullback.terms import HigherSource, Source
 
 
 @pytest.mark.parametrize("kind", [Source, HigherSource])

@@ -7,9 +7,9 @@ import random
 from dynagrad.languages.pullback.evaluate import evaluate
 from dynagrad.languages.pullback.reduction.reduce import reduce
 from dynagrad.languages.pullback.terms import Covector, PullbackTerm, Zero
-from pullback_oracle import meaning
-from pullback_strangers import stranger
-from pullback_terms import Source
+from languages.pullback.oracle import meaning
+from languages.pullback.strangers import stranger
+from languages.pullback.terms import Source
 
 BASIS = [(1.0, 0.0), (0.0, 1.0)]
 

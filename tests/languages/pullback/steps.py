@@ -8,9 +8,9 @@ import itertools
 from dynagrad.errors import Error
 from dynagrad.languages.pullback import covector, infer, reduce, show
 from dynagrad.languages.pullback.terms import FormPullback, PullbackTerm, TermSum, Zero
-from pullback_agreement import BASIS, near
-from pullback_oracle import meaning
-from pullback_redexes import is_part, redexes, whole
+from languages.pullback.agreement import BASIS, near
+from languages.pullback.oracle import meaning
+from languages.pullback.redexes import is_part, redexes, whole
 
 LONGEST = 2500
 """Characters of a term that is looked at."""
