@@ -41,8 +41,11 @@ NEUTRAL = {
 _RANKS = {"larger": "rank<true>", "smaller": "rank<false>"}
 
 
-def write(code: Body, nest: LoopNest) -> None:
-    """Writes a nest into a function."""
+_INDEPENDENT = "DYNAGRAD_INDEPENDENT"
+
+
+def write(code: Body, nest: LoopNest, independent: str = _INDEPENDENT) -> None:
+    """Writes a nest into a function; `independent` is the pragma of an innermost loop whose rounds are that."""
     last = len(nest.loops)
     totals = nest.totals if nest.chunks else []
     for level in range(last + 1):
@@ -50,7 +53,7 @@ def write(code: Body, nest: LoopNest) -> None:
             counter, length = nest.loops[level - 1]
             first, end = ("begin", "end") if nest.chunks and level == 1 else ("0", str(length))
             if level == last and nest.independent:
-                code.line("DYNAGRAD_INDEPENDENT")
+                code.line(independent)
             code.open(f"for (int64_t {counter} = {first}; {counter} < {end}; ++{counter})")
         for statement in nest.before:
             if statement.level == level and statement not in totals:
@@ -78,7 +81,7 @@ def write_part(code: Body, part: Part) -> None:
             code.line(f"{part.function}({', '.join((*part.results, *part.arguments, str(part.length)))});")
         case LoopNest():
             code.comes_from(part.lines if part.loops else ())
-            write(code, part)
+            write(code, part, f"{_INDEPENDENT}_VECTORS")
 
 
 def statement_text(s: Definition | Accumulator | ArrayAccumulator | Store | Accumulate) -> str:

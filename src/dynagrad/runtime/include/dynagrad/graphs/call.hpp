@@ -15,12 +15,16 @@
 #include "pages.hpp"
 
 // The pragma before a loop whose rounds do not depend on each other through memory.
+// With VECTORS, of one with few rounds, which would be unrolled before it could become vectors.
 #if defined(__clang__)
 #define DYNAGRAD_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#define DYNAGRAD_INDEPENDENT_VECTORS _Pragma("clang loop vectorize(assume_safety) unroll(disable)")
 #elif defined(__GNUC__)
 #define DYNAGRAD_INDEPENDENT _Pragma("GCC ivdep")
+#define DYNAGRAD_INDEPENDENT_VECTORS _Pragma("GCC ivdep")
 #else
 #define DYNAGRAD_INDEPENDENT
+#define DYNAGRAD_INDEPENDENT_VECTORS
 #endif
 
 namespace dynagrad::graphs {

@@ -13,25 +13,18 @@ namespace dynagrad::graphs::vector {
 
 inline constexpr int64_t kWidth = 8;  // the elements that are computed together: the last ones with zeros behind them
 
-// Before a loop over the elements of one vector.
-#if defined(__clang__)
-#define DYNAGRAD_VECTOR _Pragma("clang loop vectorize(assume_safety) unroll(disable)")
-#else
-#define DYNAGRAD_VECTOR DYNAGRAD_INDEPENDENT
-#endif
-
 // A function of each element.
 template <class F>
 __attribute__((always_inline)) inline void each(double* to, const double* x, int64_t n, F f) {
     int64_t i = 0;
     for (; i + kWidth <= n; i += kWidth) {
-        DYNAGRAD_VECTOR
+        DYNAGRAD_INDEPENDENT_VECTORS
         for (int64_t k = 0; k < kWidth; ++k) to[i + k] = f(x[i + k]);
     }
     if (i == n) return;
     double part[kWidth] = {};
     for (int64_t k = 0; k < n - i; ++k) part[k] = x[i + k];
-    DYNAGRAD_VECTOR
+    DYNAGRAD_INDEPENDENT_VECTORS
     for (int64_t k = 0; k < kWidth; ++k) part[k] = f(part[k]);
     for (int64_t k = 0; k < n - i; ++k) to[i + k] = part[k];
 }
@@ -55,7 +48,7 @@ DYNAGRAD_OF_ARRAYS(cos)
 // Both functions of the same angles, which are reduced once. The angles may be in the memory of either.
 DYNAGRAD_ONCE void sin_cos(double* sines, double* cosines, const double* x, int64_t n) {
     const auto eight = [](double* s, double* c, const double* angles) __attribute__((always_inline)) {
-        DYNAGRAD_VECTOR
+        DYNAGRAD_INDEPENDENT_VECTORS
         for (int64_t k = 0; k < kWidth; ++k) {
             const double v = angles[k];
             const Angle angle = any_angle(v);
@@ -84,12 +77,10 @@ DYNAGRAD_ONCE void pow(double* to, const double* x, const double* y, int64_t n) 
         const int64_t count = n - i < kWidth ? n - i : kWidth;
         double a[kWidth] = {}, b[kWidth] = {};
         for (int64_t k = 0; k < count; ++k) a[k] = x[i + k], b[k] = y[i + k];
-        DYNAGRAD_VECTOR
+        DYNAGRAD_INDEPENDENT_VECTORS
         for (int64_t k = 0; k < kWidth; ++k) a[k] = vector::pow(a[k], b[k]);
         for (int64_t k = 0; k < count; ++k) to[i + k] = a[k];
     }
 }
-
-#undef DYNAGRAD_VECTOR
 
 }  // namespace dynagrad::graphs::vector
