@@ -98,9 +98,10 @@ def _undo(context: ClassContext, stage: Stage) -> None:
         for table in popped:
             _undo_pop(context, stage, table)
     write_undo_component(context, stage, rolls_back(stage))
-    drives = context.drives_of[n]
-    live = {key: [context.function_of(j, "back") for j in _live(context, tuple(js))] for key, js in drives.items()}
-    write_solve(context, stage, live)
+    if resting(plan, stage):
+        drives = context.drives_of[n]
+        live = {key: [context.function_of(j, "back") for j in _live(context, tuple(js))] for key, js in drives.items()}
+        write_solve(context, stage, live)
     out.open(f"DYNAGRAD_FIRED void undo{n}()")
     if resting(plan, stage):
         out.line(f"solve_resting{n}();")
