@@ -94,7 +94,8 @@ class DataPasses:
         self._path: Path | None = None
         self._first: tuple[int, _State] | None = None  # how many examples the first pass had, and of what files
         self.lasting = isinstance(data, list | tuple)  # in memory, and not to be changed while a model is trained
-        self._known: list[tuple[Any, Example]] = []  # of lasting data: what was given, and the example that it is
+        self._given: list[Any] = []  # of lasting data: what was given,
+        self._known: list[Example] = []  # the examples that it is,
         self._lists: dict[tuple[int, int], list[Example]] = {}  # and shards, by their first example and their size
         if isinstance(data, str | Path):
             path = self._path = Path(data)
@@ -127,12 +128,13 @@ class DataPasses:
         count = 0
         known, keep = self._known, self.lasting
         for given in found:
-            if count < len(known) and known[count][0] is given:
-                yield known[count][1]
+            if count < len(known) and self._given[count] is given:
+                yield known[count]
             else:
                 example = as_example(given, count)
                 if keep and count == len(known):
-                    known.append((given, example))
+                    self._given.append(given)
+                    known.append(example)
                 yield example
             count += 1
         _same(before, _state(self._path))
@@ -146,6 +148,11 @@ class DataPasses:
 
     def shards(self, size: int = SHARD) -> Iterator[list[Example]]:
         """The examples in lists of so many: where data last, in the same lists as before."""
+        if self._first is not None and self._as_before():
+            kept = [self._lists.get((begin, size)) for begin in range(0, len(self._known), size)]
+            if all(kept):
+                yield from filter(None, kept)
+                return
         examples, begin = iter(self), 0
         while shard := list(islice(examples, size)):
             before = self._lists.get((begin, size))
@@ -155,6 +162,11 @@ class DataPasses:
                 self._lists[begin, size] = shard
             yield shard
             begin += size
+
+    def _as_before(self) -> bool:
+        """Whether lasting data are the very objects of the pass before, which is quick to tell."""
+        given = self._begin() if self.lasting else None
+        return isinstance(given, list | tuple) and len(given) == len(self._given) and all(map(is_, self._given, given))
 
 
 _State = dict[str, tuple[int, int]]

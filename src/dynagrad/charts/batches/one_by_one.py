@@ -24,6 +24,7 @@ from ..derivations import Wanted
 from ..derivatives import queries
 from ..limits import Limits
 from .objective import MOST_WAITING, BatchObjective, Sums
+from .result import Array
 from .threads import in_order
 
 
@@ -92,8 +93,8 @@ class Work:
         return (value, tables) if error is None else (error, None)
 
 
-Results = tuple[list[Any], list[list[Table] | None]]
-"""By example its value, chart or error; and the tables by its own facts."""
+Results = tuple[list[Any] | Array, list[list[Table] | None]]
+"""By example its value, chart or error, or an array of values alone; and the tables by its own facts."""
 
 
 def one_by_one(work: Work, threads: int) -> Results:

@@ -64,7 +64,7 @@ def in_parts(work: Work, threads: int) -> Results:
         _add(work, found.totals, rows)
         if len(found.linear.places) and rows is not None:
             _add(work, _linear_totals(work, found.linear, rows), rows)
-        return found.values.tolist(), []
+        return found.values, []
     begins = range(0, count, size)
     results: list[Any] = []
     linear: list[tuple[int, LinearExamples]] = []

@@ -141,8 +141,12 @@ class Batch:
 make_batch = maker(Batch, "batches come from program.run_batch(examples)")
 
 
-def batch_of(results: Sequence[Any], scale: Scale, query: str | None, gradient: BatchGradient | None = None) -> Batch:
-    """From one result per example: a value, a chart, or the error that it ended with."""
+def batch_of(
+    results: Sequence[Any] | Array, scale: Scale, query: str | None, gradient: BatchGradient | None = None
+) -> Batch:
+    """From one result per example: a value, a chart, or the error that it ended with; or an array, of values alone."""
+    if isinstance(results, np.ndarray):
+        return make_batch(results, (), {}, make_batchgradient({}) if gradient is None else gradient)
     errors = {n: _of_example(n, r) for n, r in enumerate(results) if isinstance(r, Exception)}
     if query is None:
         return make_batch(np.zeros(0), tuple(None if isinstance(r, Exception) else r for r in results), errors)

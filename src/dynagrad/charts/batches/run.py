@@ -71,7 +71,8 @@ def run_examples(
         results, parts = one_by_one(work, threads)
     warn_once(work.said)
     listed = [
-        None if wanted is None or isinstance(r, Exception) else work.derived.get(n) for n, r in enumerate(results)
+        None if isinstance(r, Exception) else work.derived.get(n)
+        for n, r in enumerate(results if wanted is not None else ())
     ]
     best = () if wanted is None or wanted.best is None else tuple(None if d is None else d[0] for d in listed)
     drawn = () if wanted is None or wanted.sample is None else tuple(None if d is None else d[1] for d in listed)

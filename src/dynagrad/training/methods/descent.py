@@ -244,8 +244,8 @@ class _Callbacks:
         self.last = self.theta(start)
         """The parameters after the last step."""
         self.failed: list[Exception] = []
-        self._seen: dict[bytes, tuple[float, float, Doubles]] = {}
-        self._steps, self._rejected, self._at = 0, 0, start.tobytes()
+        self._seen: list[tuple[Doubles, float, float, Doubles]] = []  # places, with what was found there
+        self._steps, self._rejected, self._at = 0, 0, np.array(start)
 
     def theta(self, vector: Doubles) -> Theta:
         """Parameters from what scipy has."""
@@ -258,22 +258,22 @@ class _Callbacks:
                 raise Error(f"{self._method} would begin with {vector.tolist()}: initial parameters must be numbers")
             raise _Stop  # a search that has no digits left may divide by zero
         value, gradient = self._negative(vector)
-        while len(self._seen) >= self.KEPT:
-            del self._seen[next(iter(self._seen))]
-        self._seen[np.asarray(vector).tobytes()] = (value, self._evaluate.data, gradient)
+        del self._seen[: 1 - self.KEPT]
+        self._seen.append((np.array(vector), value, self._evaluate.data, gradient))
         return value, gradient
 
     @_ours
     def step(self, vector: Any, *_: Any) -> None:
         x = np.asarray(getattr(vector, "x", vector))
-        key = x.tobytes()  # once, as its hash takes longer than all else here
-        self._rejected = self._rejected + 1 if key == self._at else 0
-        self._at = key
+        self._rejected = self._rejected + 1 if np.array_equal(x, self._at) else 0
+        self._at = np.array(x)
         if 0 < self._rejected < REJECTED:
             return  # a region of trust that shrinks has not converged
-        if key not in self._seen:
+        point = next((known for known in reversed(self._seen) if np.array_equal(known[0], x)), None)
+        if point is None:
             self.objective(x)
-        value, data, gradient = self._seen[key]
+            point = self._seen[-1]
+        value, data, gradient = point[1:]
         self.last = self.theta(x)
         self._steps += 1
         evaluate = self._evaluate

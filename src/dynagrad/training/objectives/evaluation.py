@@ -98,7 +98,7 @@ def scores_of(
     if task.along is not None:
         return _curvature(task, examples, facts, weights, goal, observed, side)
     run: Sequence[int] = range(len(examples))
-    if observed and any(e.derivation is not None for e in examples):
+    if observed and task.made(examples, "derivations", lambda: any(e.derivation is not None for e in examples)):
         run = [n for n, e in enumerate(examples) if e.derivation is None]
     values = np.full(len(examples), np.nan)
     errors: dict[int, Exception] = {}
@@ -274,9 +274,11 @@ def totals_of(
     values: Doubles,
     gradient: dict[str, Doubles],
     errors: Mapping[int, Exception],
+    weights: Doubles | None = None,
 ) -> Totals:
     """The totals of a shard from what each example has, NaN where it does not count, and the gradient of their sum."""
-    weights = np.array([e.weight for e in examples], np.float64)
+    if weights is None:
+        weights = np.array([e.weight for e in examples], np.float64)
     there = ~np.isnan(values)
     value = float(np.add.reduce(np.where(there, values, 0.0) * weights))
     return Totals(value, gradient, values, float(weights[there].sum()), dict(errors))

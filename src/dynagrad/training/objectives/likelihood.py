@@ -36,8 +36,10 @@ class Likelihood:
 
     def totals(self, task: Task, examples: Sequence[Example]) -> Totals:
         """Of a shard: the values of its examples, and the gradient of their sum."""
-        found = scores_of(task, examples, [e.clamped for e in examples], [e.weight for e in examples], task.goal)
-        return totals_of(examples, found.values, found.gradient, found.errors)
+        clamped = task.made(examples, ("clamped", None), lambda: [e.clamped for e in examples])
+        weights = task.weights_of(examples)
+        found = scores_of(task, examples, clamped, weights.tolist(), task.goal)
+        return totals_of(examples, found.values, found.gradient, found.errors, weights)
 
 
 @dataclass(frozen=True)
@@ -118,10 +120,10 @@ class Conditional:
             task.goal if self.observed is None else self.observed,
             side=f"clamped {self.cost}",
         )
-        weights = np.where(np.isnan(top.values), 0.0, weights)  # what was not derived counts on neither side
-        bottom = self._free(task, examples, weights)
+        # what was not derived counts on neither side
+        bottom = self._free(task, examples, np.where(np.isnan(top.values), 0.0, weights))
         gradient = {key: x - bottom.gradient[key] for key, x in top.gradient.items()}
-        return totals_of(examples, top.values - bottom.values, gradient, {**bottom.errors, **top.errors})
+        return totals_of(examples, top.values - bottom.values, gradient, {**bottom.errors, **top.errors}, weights)
 
     def _free(self, task: Task, examples: Sequence[Example], weights: Doubles) -> Scores:
         facts = task.made(examples, ("free", self.cost), lambda: [self._with_cost(e) for e in examples])

@@ -18,6 +18,7 @@ from ...errors import Error, shown, warn
 from ...facts.readers import read
 from ...facts.relation import parse_key
 from ...facts.table import Table, relation_of
+from ...forks import cached
 from .groups import By, groups_of, numbered, part_of
 from .parametrisation import Parametrisation
 from .rows import Doubles, Flags, Indices, Rows, sums
@@ -97,9 +98,25 @@ class LogLinear(Parametrisation):
             begin = np.full(self.size, float(given))
         return begin + self._noise * random.standard_normal(self.size) if self._noise else begin
 
+    @cached
+    def _columns(self) -> list[Indices] | None:
+        """The first feature of each row, the second and so on, where all have as many, and each has the value one."""
+        rows = len(self.rows)
+        count = len(self._at) // max(1, rows)
+        if not 1 <= count <= MOST_COLUMNS or (self._values != 1).any():
+            return None
+        if not np.array_equal(self._at, np.repeat(np.arange(rows), count)):
+            return None
+        return [np.ascontiguousarray(column) for column in self._feature.reshape(rows, count).T]
+
     def scores(self, theta: Doubles) -> Doubles:
         """The sum of the weights of each row's features."""
-        return sums(self._at, self._values * theta[self._feature], len(self.rows))
+        if self._columns is None:
+            return sums(self._at, self._values * theta[self._feature], len(self.rows))
+        scores = theta[self._columns[0]]
+        for column in self._columns[1:]:
+            scores += theta[column]
+        return scores
 
     def weights(self, theta: Doubles) -> Doubles:
         scores = self.scores(theta)
@@ -122,7 +139,8 @@ class LogLinear(Parametrisation):
 
     def totals(self, numbers: Doubles) -> Doubles:
         """The total of each feature over rows that count so many times."""
-        return sums(self._feature, self._values * numbers[self._at], self.size)
+        counts = numbers[self._at]
+        return sums(self._feature, counts if self._columns is not None else self._values * counts, self.size)
 
     def row_totals(self) -> Doubles:
         """The total of features of each row, as iterative scaling needs it."""
@@ -134,6 +152,10 @@ class LogLinear(Parametrisation):
 
     def names(self) -> list[str]:
         return [f if isinstance(f, str) else str(f) for f in self.features]
+
+
+MOST_COLUMNS = 16
+"""The most features of a row whose weights are added column by column."""
 
 
 def _features(rows: Rows, features: Features | None) -> tuple[list[int], list[Any], list[float]]:
