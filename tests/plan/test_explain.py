@@ -58,6 +58,31 @@ def test_vector_operations_and_idle_drivers_are_named(cky):
     assert "from constit(Y,I,J), antecedent 2: idle, it can never be the last to arrive" in cky
 
 
+def test_joins_of_whole_rows_are_named(cky):
+    text = """
+    :- semiring log.
+    enter(T,0)   += first(T).
+    enter(T,I+1) += at(S,I) * move(S,T).
+    at(T,I)      += enter(T,I) * emit(T,X) * word(I,X).
+    goal         += at(_,N) * last(N).
+    """
+    states, words = range(20), list(enumerate([0, 1, 1, 0]))
+    facts = {
+        "first/1": [(s,) for s in states],
+        "move/2": [(s, t) for s in states for t in states],
+        "emit/2": [(t, x) for t in states for x in range(2)],
+        "word/2": words,
+        "last/1": [(len(words) - 1,)],
+    }
+    chain = dg.Program(text).bind(facts).explain()
+    whole = "; all popped items of a row, over"
+    assert f"contribute to enter(T,V1){whole} S, times a matrix where no fact is missing" in chain
+    assert f"contribute to at(T,I){whole} T, in vector operations" in chain
+    assert chain.count(whole) == 2 and whole not in cky
+    plain = dg.Program(text.replace("* word(I,X)", "* word(I,X) * odd(T,T)")).bind({**facts, "odd/2": [(1, 1)]})
+    assert plain.explain().count(whole) == 1
+
+
 def test_what_the_order_relies_on_is_said(cky):
     assert cky.endswith("what the order relies on in the facts\n  word/3: argument 3 - argument 2 >= 1")
 

@@ -29,6 +29,7 @@ from .model import (
     TableLayout,
     Unfold,
 )
+from .rows.joins import LARGE_PROGRAM, RowJoins, place
 
 WIDTH = 200
 """The length to which texts of rules are cut."""
@@ -187,20 +188,21 @@ def _columns(places: Sequence[int] | range) -> str:
 
 
 def _stages(plan: Plan) -> Iterator[str]:
-    for place, stage in enumerate(plan.stages):
+    rows = RowJoins.of(plan, len(plan.rules.rules) >= LARGE_PROGRAM)
+    for n, stage in enumerate(plan.stages):
         strategy = _STRATEGIES[stage.strategy]
         if stage.strategy == "heap":
             strategy = _PRIORITIES.get(stage.priority, "by level" if stage.forms else "in any order")
             if stage.forms and stage.priority:
                 strategy = f"by level, then {strategy}"
-        yield from ([""] if place else [])
-        yield f"  {place + 1}. {', '.join(stage.keys)}: {strategy}"
+        yield from ([""] if n else [])
+        yield f"  {n + 1}. {', '.join(stage.keys)}: {strategy}"
         yield f"     why: {stage.reason}"
         for form in stage.forms:
             for key, coefficients in form.coefficients.items():
                 if coefficients:
                     yield f"     {form.name} of {key}: {_form(coefficients)}"
-        yield from _rules(plan, stage)
+        yield from _rules(plan, stage, rows)
 
 
 def _form(coefficients: Sequence[tuple[int, int]]) -> str:
@@ -212,7 +214,7 @@ def _form(coefficients: Sequence[tuple[int, int]]) -> str:
     return text
 
 
-def _rules(plan: Plan, stage: Stage) -> Iterator[str]:
+def _rules(plan: Plan, stage: Stage, rows: RowJoins) -> Iterator[str]:
     """Every rule of a stage with its joins, in the order of the text."""
     joins: dict[int, list[Join]] = {}
     for join in (*stage.fires, *stage.drives):
@@ -222,7 +224,7 @@ def _rules(plan: Plan, stage: Stage) -> Iterator[str]:
         yield ""
         yield f"     rule {number}: {_cut(rule.text)}"
         for join in sorted(joins[number], key=lambda j: -1 if j.driver is None else j.driver):
-            yield from _join(plan, stage, join)
+            yield from _join(plan, stage, join, rows)
         driven = {j.driver for j in joins[number]}
         for i, antecedent in enumerate(rule.antecedents):
             if antecedent.item.key in stage.keys and i not in driven and None not in driven:
@@ -230,7 +232,7 @@ def _rules(plan: Plan, stage: Stage) -> Iterator[str]:
                 yield f"       from {item}, antecedent {i + 1}: idle, it can never be the last to arrive"
 
 
-def _join(plan: Plan, stage: Stage, join: Join) -> Iterator[str]:
+def _join(plan: Plan, stage: Stage, join: Join, rows: RowJoins) -> Iterator[str]:
     rule = join.rule
     cost = f"estimated cost {_estimate(join.cost)}"
     if join.driver is None:
@@ -239,15 +241,24 @@ def _join(plan: Plan, stage: Stage, join: Join) -> Iterator[str]:
     else:
         item = rule.antecedents[join.driver].item
         yield f"       from each popped {_item(item)}, antecedent {join.driver + 1} ({cost}):"
-    for place, step in enumerate(join.steps):
+    for n, step in enumerate(join.steps):
         text = _step(plan, rule, step)
         if isinstance(step, Lookup | Scan) and step.antecedent in join.same:
             text += "; where it is the popped item itself, with its old value"
-        if join.vector is not None and place == len(join.steps) - 1:
+        if join.vector is not None and n == len(join.steps) - 1:
             text += f", over all {join.vector} as one vector operation"
             text += " where no fact is missing" if isinstance(step, Scan) and step.via == "index" else ""
         yield f"         - {text}"
-    yield f"         - contribute to {_item(rule.head)}"
+    yield f"         - contribute to {_item(rule.head)}{_in_rows(rows, join)}"
+
+
+def _in_rows(rows: RowJoins, join: Join) -> str:
+    """How a whole row of popped items contributes at once."""
+    if (name := rows.along.get(place(join))) is not None:
+        return f"; all popped items of a row, over {name}, in vector operations"
+    if (name := rows.matrices.get(place(join))) is not None:
+        return f"; all popped items of a row, over {name}, times a matrix where no fact is missing"
+    return ""
 
 
 def _step(plan: Plan, rule: NormalRule, step: Step) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from ...plan.aggregators import may_excuse
 from ...plan.joins import term_variables
 from ...plan.model import IndexPlan, Join, Passes, Plan, Stage, TableLayout
+from ...plan.rows.joins import RowJoins
 from ...rules.aggregators import AGGREGATORS
 from ...rules.semirings import SEMIRINGS
 from ...rules.show import show
@@ -17,8 +18,8 @@ from ...rules.syntax import Variable
 from ..cxx import Writer, comment, literal
 from .calls import JoinFunction
 from .combine import copies, not_nothing, own_plus_name
-from .rows.along import AlongWriter, along
-from .rows.matrix import MatrixWriter, matrix
+from .rows.along import AlongWriter
+from .rows.matrix import MatrixWriter
 from .scope import Names, PatternScope
 from .shapes import Shapes
 from .size import is_large, shares_joins
@@ -48,10 +49,8 @@ class ClassContext:
         # The functions of joins, by their prefix, rule and driver: filled as they are written, before they are called.
         self.functions: dict[tuple[str, int, int | None], JoinFunction] = {}
         self.drives_of: dict[int, dict[str, list[Join]]] = {}
-        # The variable of joins of a whole row of drivers, by rule and driver.
-        few = [j for s in plan.stages for j in s.drives if not self.large]
-        self.along = {(j.rule.number, j.driver): name for j in few if (name := along(plan, j)) is not None}
-        self.matrices = {(j.rule.number, j.driver): name for j in few if (name := matrix(plan, j)) is not None}
+        row_joins = RowJoins.of(plan, self.large)
+        self.along, self.matrices = row_joins.along, row_joins.matrices
         rows = (j for s in plan.stages for j in s.drives if j.vector is not None or self.in_rows(j))
         self.row_heads = {j.rule.head.key for j in rows}
         for stage in plan.stages:

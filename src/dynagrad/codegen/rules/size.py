@@ -9,9 +9,7 @@ from collections.abc import Iterable
 
 from ...plan.aggregators import may_excuse
 from ...plan.model import Join, Passes, Plan
-
-LARGE_PROGRAM = 500
-"""From this many rules on each becomes a function that is not inlined, so that compiling takes linear time."""
+from ...plan.rows.joins import LARGE_PROGRAM
 
 BOTH_ENDS = 2
 """What every join has beside its steps: its driver and its head."""

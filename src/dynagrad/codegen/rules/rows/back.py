@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from ....plan.model import Join
 from ..backward.adjoints import posteriors, update_adjoint
-from ..backward.joins import goes_back_together
 from ..context import ClassContext
 from ..statements import JoinWriter
 from .along import AlongWriter
@@ -70,15 +69,8 @@ class BackMatrixWriter(MatrixWriter):
     def __init__(self, context: ClassContext, join: Join, variable: str) -> None:
         super().__init__(context.plan, context.names, join, context.out, variable)
         self.adjoints = head_adjoints(context, join)
-        self.together = goes_back_together(context.plan, join)
 
-    def update(self, facts: str, to: str, value: str) -> None:
-        given = f"{facts}.value, at, grid.length, g_{facts}.data, {self.adjoints}.data + {to}, {value}"
-        if self.together:
-            self.out.line(f"back_together.add({given}, updates[i]);")
-        else:
-            self.out.line(f"updates[i] += back_stretch({given});")
-
-    def end(self) -> None:
-        if self.together:
-            self.out.line("back_together.end();")
+    def update(self, facts: str, to: str, drivers: str) -> None:
+        self.out.line(
+            f"back_matrix({facts}.value, grid, cells, g_{facts}.data, {self.adjoints}.data + {to}, {drivers}, updates);"
+        )

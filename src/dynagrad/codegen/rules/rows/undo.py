@@ -34,27 +34,31 @@ def write_undo_row(
     out.line("const uint64_t length = left < 64 ? (uint64_t)left : 64;")
     out.line("uint64_t cells = 0;")
     out.line("adjoint_t updates[64] = {};")
-    out.open("for (;;)")
-    out.line("const int64_t here = cell_of(tape.pops[t]), i = here - cell;")
-    out.line("cells |= 1ull << i;")
     alone = [join for join in drives if not goes_back_in_rows(context, join)]
-    if alone:
-        out.line(f"const value_t now = {name}.value[here];")
-        out.line(f"position = (uint32_t)(t + 1 - tape.begins[{n}]);")
-    arguments = [f"{x} + (int32_t)i" if x == "first" else x for x in listed]
-    given = {"cell": "here", "update": "now", "gupdate": "updates[i]"}
-    for join in alone:
-        out.line(f"{context.function_of(join, 'back').call(arguments, **given)};")
-    if rolls:
-        out.open("")
-        out.line("const int64_t cell = here;")
-        forget(context, table)
+    if not alone and not rolls:
+        first = f"handle({table.number}, cell)"
+        out.line(f"t = tape.row_before(t, tape.begins[{n}], {first}, length, cells);")
+    else:
+        out.open("for (;;)")
+        out.line("const int64_t here = cell_of(tape.pops[t]), i = here - cell;")
+        out.line("cells |= 1ull << i;")
+        if alone:
+            out.line(f"const value_t now = {name}.value[here];")
+            out.line(f"position = (uint32_t)(t + 1 - tape.begins[{n}]);")
+        arguments = [f"{x} + (int32_t)i" if x == "first" else x for x in listed]
+        given = {"cell": "here", "update": "now", "gupdate": "updates[i]"}
+        for join in alone:
+            out.line(f"{context.function_of(join, 'back').call(arguments, **given)};")
+        if rolls:
+            out.open("")
+            out.line("const int64_t cell = here;")
+            forget(context, table)
+            out.close()
+        out.line(f"if (halt || t == tape.begins[{n}]) break;")
+        out.line("const Handle before = tape.pops[t - 1];")
+        out.line(f"if (table_of(before) != {table.number} || (uint64_t)(cell_of(before) - cell) >= length) break;")
+        out.line("t--;")
         out.close()
-    out.line(f"if (halt || t == tape.begins[{n}]) break;")
-    out.line("const Handle before = tape.pops[t - 1];")
-    out.line(f"if (table_of(before) != {table.number} || (uint64_t)(cell_of(before) - cell) >= length) break;")
-    out.line("t--;")
-    out.close()
     if any(goes_back_together(context.plan, join) for join in alone):
         out.line("back_together.end();")
     for join in drives:

@@ -70,28 +70,6 @@ DYNAGRAD_ALWAYS void rows_along(const F& facts, RowsAlong& found, uint64_t wante
   find_rows(facts, found, wanted, args, Place);
 }
 
-// A grid of facts as a matrix: a line for each of up to 64 codes of one argument, along the last one.
-struct GridAlong { int64_t first = 0, step = 0, length = 0; };
-
-// False where facts are no full grid, or there is none for one of the codes; of the arguments, that at `Place` is the
-// first code, and the last one the least there is.
-template <int Place, class F, class... A>
-DYNAGRAD_ALWAYS bool grid_along(const F& facts, GridAlong& grid, uint64_t cells, A... a) {
-  const auto& by = facts.by_all;
-  if (!by.full || !cells) return false;
-  const int32_t args[] = {a...};
-  int64_t c = 0;
-  for (int k = 0; k < F::arity; k++) {
-    const int64_t x = (int64_t)args[k] - by.low[k];
-    const int64_t least = k == Place ? x + __builtin_ctzll(cells) : x;
-    const int64_t most = k == Place ? x + 63 - __builtin_clzll(cells) : x;
-    if (least < 0 || most >= by.extent[k]) return false;
-    c += x * by.stride[k];
-  }
-  grid.first = c, grid.step = by.stride[Place], grid.length = by.extent[F::arity - 1];
-  return true;
-}
-
 // Calls what(i, lanes) for each eight of 64 of which some are there: the first of them, and a bit for each.
 template <class What>
 DYNAGRAD_ALWAYS void each_eight(uint64_t there, What what) {

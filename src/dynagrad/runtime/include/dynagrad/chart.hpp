@@ -11,6 +11,7 @@
 #include "facts.hpp"
 #include "host.hpp"
 #include "looking.hpp"
+#include "matrix.hpp"
 #include "memory.hpp"
 #include "rows.hpp"
 #include "semirings.hpp"

@@ -205,6 +205,7 @@ DYNAGRAD_ONCE int64_t run_examples(const Examples& e, const Host* host, int32_t*
   Unlocked unlocked(host, stop);
   Unlocked* const before = waiting_for;
   waiting_for = &unlocked;
+  const Shelf shelf;
   bool fine = lends(e) || (!e.backward && e.part < e.count);
   for (int64_t begin = 0; fine && begin < e.count; begin += e.part) {
     const Examples part = part_of(e, begin);

@@ -18,7 +18,9 @@
   KNOWN void add_shifted(const DenseOf<S::Value>&, int64_t, int64_t, DenseOf<S::Value>&, int64_t, S::Value,      \
                          ChartBase*, Arrive);                                                                    \
   KNOWN void add_facts(const Weights<S>::View&, int64_t, int64_t, DenseOf<S::Value>&, int64_t, S::Value, ChartBase*, \
-                       Arrive);
+                       Arrive);                                                                                 \
+  KNOWN void add_matrix(const Weights<S>::View&, const GridAlong&, uint64_t, const S::Value*, DenseOf<S::Value>&, \
+                        int64_t, ChartBase*, Arrive);
 #define DYNAGRAD_ROWS_BACK(KNOWN, S)                                                         \
   KNOWN double back_shifted(const DenseOf<S::Value>&, int64_t, int64_t, double*, const S::Value*, S::Value);
 

@@ -39,6 +39,7 @@ struct Account {
 
 // What stands before every array in memory. Those of arrays on the stack of a guarded call are in a ring.
 struct alignas(16) Room {
+  void* base;        // what the system gave: arrays begin where lines of the cache do, and this stands before
   int64_t bytes;     // of room, this not counted; all of them are charged, also where less was asked for
   Account* account;  // that it was charged to, or none
   Room* before;     // null outside of a ring
@@ -99,6 +100,64 @@ DYNAGRAD_ONCE void discard(void* memory) {
   ::free(memory);
 }
 
+constexpr int64_t cache_line = 64;  // bytes
+
+DYNAGRAD_ONCE Room* obtain_room(int64_t bytes, bool zeros) {
+  char* const base = (char*)obtain(sizeof(Room) + (size_t)bytes + cache_line, zeros);
+  if (!base) return nullptr;
+  Room* const b = (Room*)(((uintptr_t)base + sizeof(Room) + cache_line - 1) / cache_line * cache_line) - 1;
+  b->base = base, b->bytes = bytes;
+  return b;
+}
+DYNAGRAD_ONCE void discard_room(Room* b) {
+  if (b) discard(b->base);
+}
+
+// Blocks of up to 1 MB that a thread keeps for its next chart while it runs one after another, by their size: of the sizes
+// from one power of two to the next there are four. Nothing is taken from a shelf that was given to another thread.
+struct Shelf {
+  static constexpr int64_t least = 64, most = 1 << 20;
+  static constexpr int kinds = 4 * 14 + 1;
+  Room* rooms[kinds] = {};
+  Shelf* const outer;
+  Shelf();
+  ~Shelf();
+  Shelf(const Shelf&) = delete;
+  // The kind of blocks of at least so many bytes, and how many these have.
+  static int kind(int64_t& bytes) {
+    if (bytes <= least) return bytes = least, 0;
+    const int shift = 61 - __builtin_clzll((uint64_t)bytes - 1);  // of a quarter of the power of two below
+    const int64_t quarters = (bytes - 1) >> shift;                // 4 .. 7
+    bytes = (quarters + 1) << shift;
+    return (int)(4 * (shift - 4) + quarters - 3);
+  }
+  Room* take(int kind) {
+    Room* const b = rooms[kind];
+    if (b) rooms[kind] = b->after;
+    return b;
+  }
+  // Whether a block goes there.
+  bool put(Room* b) {
+    int64_t bytes = b->bytes;
+    if (bytes > most) return false;
+    const int k = kind(bytes);
+    if (bytes != b->bytes) return false;
+    b->after = rooms[k], rooms[k] = b;
+    return true;
+  }
+};
+inline constinit thread_local Shelf* shelf = nullptr;
+DYNAGRAD_ALWAYS Shelf::Shelf() : outer(shelf) { shelf = this; }
+DYNAGRAD_ALWAYS Shelf::~Shelf() {
+  shelf = outer;
+  for (Room* b : rooms)
+    while (b) {
+      Room* const next = b->after;
+      discard_room(b);
+      b = next;
+    }
+}
+
 // Large blocks that were given back and wait for the next chart: for fresh pages a system may charge more than the work
 // on them costs. Few, none of them huge; threads leave and take them without a lock. They go where a limit needs their room.
 struct Blocks {
@@ -107,11 +166,15 @@ struct Blocks {
   inline static Room* kept[most] = {};
   inline static int64_t waiting = 0;  // bytes of them
 
-  DYNAGRAD_ONCE static Room* fresh(int64_t bytes, bool zeros) {
-    return (Room*)obtain(sizeof(Room) + (size_t)bytes, zeros);
-  }
   DYNAGRAD_ONCE static Room* find(int64_t bytes, bool zeros, const Account* account) {
     if (fails()) out_of_memory();
+    if (shelf && bytes <= Shelf::most) {
+      const int kind = Shelf::kind(bytes);
+      if (Room* const b = shelf->take(kind)) {
+        if (zeros) memset((void*)(b + 1), 0, bytes);
+        return b;
+      }
+    }
     for (Room*& slot : kept) {
       if (bytes < least) break;
       Room* b = taken(slot);
@@ -123,13 +186,12 @@ struct Blocks {
       }
       keep(b);
     }
-    Room* b = fresh(bytes, zeros);
+    Room* b = obtain_room(bytes, zeros);
     if (!b) {
       forget();
-      b = fresh(bytes, zeros);
+      b = obtain_room(bytes, zeros);
     }
     if (!b) out_of_memory();
-    b->bytes = bytes;
     return b;
   }
   // Room for an array that lies at `owner`, charged to an account if there is one.
@@ -151,7 +213,8 @@ struct Blocks {
     Room* b = (Room*)data - 1;
     b->unlink();
     if (b->account) b->account->add(-b->bytes);
-    b->bytes >= least && b->bytes <= widest ? keep(b) : discard(b);
+    if (shelf && shelf->put(b)) return;
+    b->bytes >= least && b->bytes <= widest ? keep(b) : discard_room(b);
   }
   // The `size` elements of `each` bytes at `data` in new room, for n of them and some more where that does not meet a limit.
   DYNAGRAD_ONCE static void* regrow(void* data, int64_t size, int64_t& capacity, int64_t n, int64_t each,
@@ -180,7 +243,7 @@ struct Blocks {
     if (local) b->link(&rescue->ring);
   }
   DYNAGRAD_ONCE static void forget() {
-    for (Room*& slot : kept) discard(taken(slot));
+    for (Room*& slot : kept) discard_room(taken(slot));
   }
   DYNAGRAD_ONCE static Room* taken(Room*& slot) {
     Room* b = __atomic_exchange_n(&slot, (Room*)nullptr, __ATOMIC_ACQ_REL);
@@ -195,7 +258,7 @@ struct Blocks {
       if (__atomic_compare_exchange_n(&slot, &none, b, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) return;
       __atomic_fetch_sub(&waiting, bytes, __ATOMIC_RELAXED);
     }
-    discard(b);
+    discard_room(b);
   }
 };
 #ifdef DYNAGRAD_FAILURES

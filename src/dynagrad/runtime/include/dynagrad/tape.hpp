@@ -26,10 +26,38 @@ struct Pops {
 
   // The pops of items that stand side by side: a bit for each, from the first cell on.
   void push_row(Handle first, uint64_t cells) {
-    pops.reserve(pops.size + 64);
-    for (; cells; cells &= cells - 1) pops.data[pops.size++] = first + __builtin_ctzll(cells);
+    pops.reserve(pops.size + 64 + 8);
+    Handle* const to = pops.data + pops.size;
+    pops.size += __builtin_popcountll(cells);
+    if (cells & (cells + (cells & -cells))) {
+      for (int i = 0; cells; cells &= cells - 1) to[i++] = first + __builtin_ctzll(cells);
+    } else if (cells) {  // without a gap
+      const int n = __builtin_popcountll(cells);
+      first += __builtin_ctzll(cells);
+      for (int i = 0; i < n; i++) to[i] = first + i;
+    }
   }
-  DYNAGRAD_ONCE void begin() { begins.push(pops.size); }
+  // The cells of the pops that end with the one at t, as far as they are among `length` cells from `first` on: a bit for
+  // each. Returns the place of the first of these pops; none is before `begin`.
+  DYNAGRAD_ONCE int64_t row_before(int64_t t, int64_t begin, Handle first, uint64_t length, uint64_t& cells) const {
+    const Handle* const p = pops.data;
+    for (;;) {
+      int64_t step = 1;
+      uint64_t here = 1;
+      if (t - 7 >= begin && p[t] - first >= 7 && p[t] - p[t - 7] == 7) {  // perhaps eight in turn
+        uint64_t apart = 0;
+        for (int i = 1; i < 7; i++) apart |= p[t - i] ^ (p[t] - i);
+        if (!apart) step = 8, here = 255;
+      }
+      cells |= here << (p[t] - first - (step - 1));
+      t -= step;
+      if (t < begin || p[t] - first >= length) return t + 1;
+    }
+  }
+  DYNAGRAD_ONCE void begin() {
+    if (!pops.capacity) pops.reserve(1000);  // a tape that grows from nothing is copied again and again
+    begins.push(pops.size);
+  }
   // Records a pop of a stage; its position there, from 1.
   DYNAGRAD_ONCE uint32_t popped(int64_t stage, Handle h) {
     pops.push(h);

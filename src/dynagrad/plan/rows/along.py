@@ -1,0 +1,72 @@
+"""Joins in which drivers that stand side by side add to items of the head that stand side by side, one to one.
+
+Such are the emissions of chain models: `at(T,I) += enter(T,I) * emit(T,X) * word(I,X)` over T.
+"""
+
+from __future__ import annotations
+
+from ...rules.semirings import SEMIRINGS
+from ...rules.syntax import Item, Variable
+from ..joins import term_variables
+from ..model import Filter, Join, Lookup, Plan, Scan, Solve, Step
+from ..right_sides import factors, numbers
+
+MOST_FACTORS = 3
+"""Beside the driver: so many mantissas of `log` may be multiplied without leaving the range of a double unnoticed."""
+
+
+def along(plan: Plan, join: Join) -> str | None:
+    """The variable over which drivers and heads run side by side; None where a join is not of this kind."""
+    if join.driver is None or join.vector is not None or join.same or plan.order:
+        return None
+    if not SEMIRINGS[plan.semiring].rows or len(factors(join.rule.value)) > MOST_FACTORS + 1:
+        return None
+    driver, head = join.rule.antecedents[join.driver], join.rule.head
+    table, to = plan.tables[driver.item.key], plan.tables[head.key]
+    if driver.side or not plan.pops_rows(driver.item.key) or to.kind != "dense" or not to.arity or to.sink:
+        return None
+    term = driver.item.arguments[table.order[-1]]
+    if not isinstance(term, Variable) or head.arguments[to.order[-1]] != term or numbers(join.rule.value):
+        return None
+    name, domain = term.name, table.domains[table.order[-1]]
+    if uses(driver.item, name) != 1 or uses(head, name) != 1 or to.domains[to.order[-1]] != domain:
+        return None
+    if not alone(plan, join):
+        return None
+    return name if all(_fits(plan, join, step, name, domain) for step in join.steps) else None
+
+
+def alone(plan: Plan, join: Join) -> bool:
+    """Whether no other join has the same driver and the same head: contributions would come in another order."""
+    driven = join.rule.antecedents[join.driver or 0].item.key, join.rule.head.key
+    drives = (j for stage in plan.stages for j in stage.drives if j is not join)
+    return all(driven != (j.rule.antecedents[j.driver or 0].item.key, j.rule.head.key) for j in drives)
+
+
+def uses(item: Item, name: str) -> int:
+    """In how many arguments a variable stands."""
+    return sum(name in term_variables(term) for term in item.arguments)
+
+
+def same_for_all(step: Step, name: str) -> bool:
+    """Whether a condition or an equation is the same for all drivers of a row over a variable."""
+    match step:
+        case Filter(condition=condition):
+            return name not in term_variables(condition.left) | term_variables(condition.right)
+        case Solve(term=term):
+            return name not in term_variables(term)
+    return False
+
+
+def _fits(plan: Plan, join: Join, step: Step, name: str, domain: int | None) -> bool:
+    """Whether a step is the same for all drivers of a row, or the lookup of a fact for each."""
+    if not isinstance(step, Lookup | Scan):
+        return same_for_all(step, name)
+    item = join.rule.antecedents[step.antecedent].item
+    table = plan.tables[item.key]
+    if table.kind != "facts":
+        return False
+    if not uses(item, name):
+        return True
+    places = [k for k, term in enumerate(item.arguments) if term == Variable(name)]
+    return isinstance(step, Lookup) and uses(item, name) == len(places) == 1 and table.domains[places[0]] == domain
