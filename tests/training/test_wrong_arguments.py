@@ -239,6 +239,15 @@ def test_a_conditional_model_of_what_was_never_observed_is_told_of(method: str) 
         free(prior=training.L2(1.0)).fit([{"seen/1": SIDES}, *OBSERVED], method=method, iterations=2)
 
 
+def test_a_conditional_probability_above_one_is_told_of() -> None:
+    """What was observed is not among the facts: its weight grows, and nothing is taken away."""
+    data = [*OBSERVED, training.Example({"seen/1": SIDES[1:]}, {"seen/1": SIDES[:1]}, name="odd")]
+    m = free(prior=training.L2(1.0))
+    with pytest.warns(dg.ProgramWarning, match=r"conditional probability of example 1 \(odd\) is above one") as said:
+        m.fit(data, method="l-bfgs", iterations=5)
+    assert len(said) == 1
+
+
 def test_errors_of_users_functions_are_their_own() -> None:
     def broken(a: str) -> list[str]:
         raise ValueError("of the user's own")

@@ -20,6 +20,8 @@ from .specification import Specification, Theta, Workers
 from .totals import Totals, added
 
 MISSING = ("warn", "skip", "error")
+ABOVE = 1e-6
+"""The log of a conditional probability is above this for no want of digits."""
 NAMED = 3  # how many examples a message names
 
 
@@ -35,6 +37,8 @@ class Problem:
     _warned: bool = field(default=False, init=False)
     _observed: bool = field(default=False, init=False)
     """Whether an example says what was observed, or a warning said that none does."""
+    _above: bool = field(default=False, init=False)
+    """Whether a warning told of a conditional probability above one."""
     _fit: dict[int, list[Example]] = field(default_factory=dict, init=False)
     """Shards of lasting data that were looked through."""
 
@@ -109,6 +113,7 @@ class Problem:
                 self._warned = True
                 more = "" if len(missing) == 1 else f" ({len(missing):,} of {len(totals.values):,} examples do not)"
                 warn(f"{self._reason(totals, missing[0], weights, shard)}; it does not count{more}")
+        self._warn_above_one(totals, shard)
         infinite = np.flatnonzero(np.isinf(totals.values)).tolist()
         if infinite or not np.isfinite(totals.value):
             where = ", ".join(name_of(self._example(n, shard)) for n in infinite[:NAMED]) or "the sum"
@@ -117,6 +122,21 @@ class Problem:
             if not np.isfinite(numbers).all():
                 raise NotConverged(f"the gradient by the weights of {key} is not finite")
         return totals
+
+    def _warn_above_one(self, totals: Totals, shard: list[Example] | None) -> None:
+        """Warns, once, of what was observed and is no part of what is summed over without it."""
+        objective = self.spec.objective
+        if self._above or not isinstance(objective, Conditional) or objective.cost or objective.observed:
+            return
+        above = np.flatnonzero(totals.values > ABOVE).tolist()
+        if above:
+            self._above = True
+            name = name_of(self._example(above[0], shard))
+            warn(
+                f"the conditional probability of {name} is above one, with a log of {totals.values[above[0]]:.3g}: "
+                "what was observed is no part of what is summed over without it, so that weights may grow for ever. "
+                "Are facts of observed missing among its facts, or have other values there?"
+            )
 
     def _example(self, number: int, shard: list[Example] | None) -> Example:
         if shard is not None:

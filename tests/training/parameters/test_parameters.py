@@ -108,6 +108,28 @@ def test_ties_give_the_gradient_of_differences() -> None:
     assert p.push(theta, along) @ cotangent == pytest.approx(wanted, rel=1e-7)
 
 
+@pytest.mark.parametrize(
+    ("text", "rows", "message"),
+    [
+        (
+            "s(X,Y). :- distribution s(X,Y) given X",
+            {"s/2": [("a", "b")]},
+            r"s/2 is in two .*`s\(X,Y\)` and `s\(X,Y\) given",
+        ),
+        (
+            "s(X,Y). :- distribution s(X,...) given X",
+            {"s/2": [("a", "b")]},
+            r"and `s\(X,...\) given X`: groups may not ov",
+        ),
+        ("s(X,X)", {"s/2": [("a", "b")]}, r"s\(a,b\) is a parameter, and does not fit s\(X,X\), so it would be in no"),
+        ("s(X,Y)", {"s/2": [("a", "b")], "w/1": [("a",)]}, r"nothing says how the weights of w/1 depend on parameters"),
+    ],
+)
+def test_each_row_is_in_one_group(text: str, rows: Any, message: str) -> None:
+    with pytest.raises(dg.Error, match=message):
+        dg.Model(f":- semiring real. :- distribution {text}. goal += s(X,_) * w(X).", rows)
+
+
 # -- features ----------------------------------------------------------------------------------------------------------
 
 

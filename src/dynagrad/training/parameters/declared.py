@@ -28,12 +28,14 @@ def declared(declarations: tuple[DistributionDeclaration, ...], facts: Mapping[s
     for declaration in declarations:
         keys = [key for key in facts if _covers(declaration, key)]
         text = _text(declaration)
+        given = ", ".join(v.name for v in declaration.given)
+        whole = f"`{text} given {given}`" if given else f"`{text}`"
         if not keys:
             continue
         for key in keys:
             if key in owner:
-                raise Error(f"{key} is in two distributions, {owner[key]} and {text}: groups may not overlap")
-            owner[key] = text
+                raise Error(f"{key} is in two distributions, {owner[key]} and {whole}: groups may not overlap")
+            owner[key] = whole
         rows = {key: facts[key] for key in keys}
         parts = _parts(declaration, Rows(rows), text)
         found[declaration.item.predicate if len(keys) > 1 else keys[0]] = Distribution(rows, groups=parts)
