@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
@@ -197,7 +198,9 @@ def test_what_is_no_executor() -> None:
 @pytest.fixture(scope="module")
 def ray() -> Iterator[Any]:
     ray = pytest.importorskip("ray")
-    paths = ":".join(str(p) for p in (Path(__file__).parents[1], Path(dg.__file__).parents[1]))
+    paths = os.pathsep.join(
+        [str(Path(__file__).parents[1]), str(Path(dg.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
+    )
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, runtime_env={"env_vars": {"PYTHONPATH": paths}})
     yield ray
     ray.shutdown()
