@@ -22,6 +22,13 @@ from plan.planned import planned
 pytestmark = pytest.mark.filterwarnings("ignore::dynagrad.errors.ProgramWarning")
 
 
+CONSTANT = re.compile(
+    r"&& \((true|false)\)|(true|false) \|\||const bool \w+ = (true|false);"
+    r"|\w \* 1 \+ 0|narrow\(\([^()]*\([^()]*\)[^()]*\)\)|\{ break; \}"
+)
+"""Tests of what is known, parentheses around parentheses, and blocks of one `break`."""
+
+
 def faults(source: str) -> list[str]:
     """The lines that no person would write."""
     found, depth = [], 0
@@ -35,6 +42,8 @@ def faults(source: str) -> list[str]:
         depth -= text.startswith(("namespace", 'extern "C"')) and text.endswith("{")
         if "(void)" in text or re.search(r"\bvoid \w+\(.*\) (const )?\{ ?\}", text) or re.search(r"; \w+ < 0;", text):
             found.append(f"{number}: {line}")
+        if CONSTANT.search(text):
+            found.append(f"{number}: a constant that no person would write: {line}")
     return found
 
 

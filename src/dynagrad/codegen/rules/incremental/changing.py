@@ -221,8 +221,9 @@ def write_restore(context: ClassContext) -> None:
     for table in context.derived:
         name = context.names.table[table.key]
         out.open(f"case {table.number}:")
-        for i in range(table.arity):
-            out.line(f"const int32_t a{i} = rows[n * {table.arity} + {i}];")
+        if table.arity:
+            out.line(f"const int32_t* const row = rows + n * {table.arity};")
+            out.line(f"const int32_t {', '.join(f'a{i} = row[{i}]' for i in range(table.arity))};")
         out.line(f"if (!{name}.inside({context.stored(table)})) return false;")
         out.line(f"const int64_t cell = {name}.locate({context.stored(table)});")
         out.line(f"{name}.value[cell] = semiring::read(words + n * semiring::words);")

@@ -44,9 +44,10 @@ def _pop(context: ClassContext, stage: Stage, table: TableLayout) -> None:
     drives = context.drives_of[stage.number].get(table.key, [])
     alone = [join for join in drives if not context.in_rows(join)]  # those of a row are made together
     called = [context.function_of(join) for join in alone]
-    parameters = "".join(f", int32_t a{i}" for i in range(table.arity)) if row else ""
+    reads = takes_arguments(called) or bool(context.by_key.get(table.key)) or holds_back(context, table)
+    parameters = "".join(f", int32_t a{i}" for i in range(table.arity)) if row and reads else ""
     out.open(f"DYNAGRAD_STEP void pop_{name}(int64_t cell{parameters})")
-    if not row and (takes_arguments(called) or context.by_key.get(table.key) or holds_back(context, table)):
+    if not row and reads:
         context.unpack(table)
     if stage.final:
         out.line(f"const value_t now = {name}.value[cell];")
@@ -109,12 +110,15 @@ def _pop(context: ClassContext, stage: Stage, table: TableLayout) -> None:
         out.line(f"{within}{function.call(arguments, **update)};")
     out.close()
     if row:
-        _pop_row(context, stage, table, drives)
+        _pop_row(context, stage, table, drives, reads)
     out.line()
 
 
-def _pop_row(context: ClassContext, stage: Stage, table: TableLayout, drives: Sequence[Join]) -> None:
-    """`pop_row_...`: pops items that stand side by side; those that are left where the run has to stop wait again."""
+def _pop_row(context: ClassContext, stage: Stage, table: TableLayout, drives: Sequence[Join], reads: bool) -> None:
+    """`pop_row_...`: pops items that stand side by side; those that are left where the run has to stop wait again.
+
+    `reads` says whether the pop of one of them is given its arguments.
+    """
     out, name, last = context.out, context.names.table[table.key], table.order[-1]
     out.open(f"DYNAGRAD_STEP void pop_row_{name}(int64_t cell, uint64_t cells)")
     context.unpack(table)
@@ -131,8 +135,8 @@ def _pop_row(context: ClassContext, stage: Stage, table: TableLayout, drives: Se
         out.close()
     out.open("for (; cells && !halt; cells &= cells - 1)")
     out.line("const int32_t i = __builtin_ctzll(cells);")
-    arguments = "".join(f", a{i} + i" if i == last else f", a{i}" for i in range(table.arity))
-    out.line(f"pop_{name}(cell + i{arguments});")
+    arguments = [f"a{i} + i" if i == last else f"a{i}" for i in range(table.arity if reads else 0)]
+    out.line(f"pop_{name}({', '.join(['cell + i', *arguments])});")
     out.close()
     if any(map(context.plan.sums_together, drives)):
         out.line("together.end(this);")
