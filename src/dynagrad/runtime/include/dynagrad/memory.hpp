@@ -39,7 +39,6 @@ struct Account {
 
 // What stands before every array in memory. Those of arrays on the stack of a guarded call are in a ring.
 struct alignas(16) Room {
-  void* base;        // what the system gave: arrays begin where lines of the cache do, and this stands before
   int64_t bytes;     // of room, this not counted; all of them are charged, also where less was asked for
   Account* account;  // that it was charged to, or none
   Room* before;     // null outside of a ring
@@ -100,19 +99,6 @@ DYNAGRAD_ONCE void discard(void* memory) {
   ::free(memory);
 }
 
-constexpr int64_t cache_line = 64;  // bytes
-
-DYNAGRAD_ONCE Room* obtain_room(int64_t bytes, bool zeros) {
-  char* const base = (char*)obtain(sizeof(Room) + (size_t)bytes + cache_line, zeros);
-  if (!base) return nullptr;
-  Room* const b = (Room*)(((uintptr_t)base + sizeof(Room) + cache_line - 1) / cache_line * cache_line) - 1;
-  b->base = base, b->bytes = bytes;
-  return b;
-}
-DYNAGRAD_ONCE void discard_room(Room* b) {
-  if (b) discard(b->base);
-}
-
 // Blocks of up to 1 MB that a thread keeps for its next chart while it runs one after another, by their size: of the sizes
 // from one power of two to the next there are four. Nothing is taken from a shelf that was given to another thread.
 struct Shelf {
@@ -153,7 +139,7 @@ DYNAGRAD_ALWAYS Shelf::~Shelf() {
   for (Room* b : rooms)
     while (b) {
       Room* const next = b->after;
-      discard_room(b);
+      discard(b);
       b = next;
     }
 }
@@ -166,6 +152,9 @@ struct Blocks {
   inline static Room* kept[most] = {};
   inline static int64_t waiting = 0;  // bytes of them
 
+  DYNAGRAD_ONCE static Room* fresh(int64_t bytes, bool zeros) {
+    return (Room*)obtain(sizeof(Room) + (size_t)bytes, zeros);
+  }
   DYNAGRAD_ONCE static Room* find(int64_t bytes, bool zeros, const Account* account) {
     if (fails()) out_of_memory();
     if (shelf && bytes <= Shelf::most) {
@@ -186,12 +175,13 @@ struct Blocks {
       }
       keep(b);
     }
-    Room* b = obtain_room(bytes, zeros);
+    Room* b = fresh(bytes, zeros);
     if (!b) {
       forget();
-      b = obtain_room(bytes, zeros);
+      b = fresh(bytes, zeros);
     }
     if (!b) out_of_memory();
+    b->bytes = bytes;
     return b;
   }
   // Room for an array that lies at `owner`, charged to an account if there is one.
@@ -214,7 +204,7 @@ struct Blocks {
     b->unlink();
     if (b->account) b->account->add(-b->bytes);
     if (shelf && shelf->put(b)) return;
-    b->bytes >= least && b->bytes <= widest ? keep(b) : discard_room(b);
+    b->bytes >= least && b->bytes <= widest ? keep(b) : discard(b);
   }
   // The `size` elements of `each` bytes at `data` in new room, for n of them and some more where that does not meet a limit.
   DYNAGRAD_ONCE static void* regrow(void* data, int64_t size, int64_t& capacity, int64_t n, int64_t each,
@@ -243,7 +233,7 @@ struct Blocks {
     if (local) b->link(&rescue->ring);
   }
   DYNAGRAD_ONCE static void forget() {
-    for (Room*& slot : kept) discard_room(taken(slot));
+    for (Room*& slot : kept) discard(taken(slot));
   }
   DYNAGRAD_ONCE static Room* taken(Room*& slot) {
     Room* b = __atomic_exchange_n(&slot, (Room*)nullptr, __ATOMIC_ACQ_REL);
@@ -258,7 +248,7 @@ struct Blocks {
       if (__atomic_compare_exchange_n(&slot, &none, b, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) return;
       __atomic_fetch_sub(&waiting, bytes, __ATOMIC_RELAXED);
     }
-    discard_room(b);
+    discard(b);
   }
 };
 #ifdef DYNAGRAD_FAILURES
