@@ -1,6 +1,6 @@
 """Counts the allocations of native code, and makes them fail at will.
 
-Only libraries built and loaded inside `counted` have the counter of `memory.hpp`; those of other tests do not.
+Only libraries built and loaded inside `counted` have the counter of `base/memory.hpp`; those of other tests do not.
 """
 
 from __future__ import annotations

@@ -315,6 +315,11 @@ def test_a_folder_can_be_taken_in_at_a_glance(folder: Path) -> None:
     assert len([path for path in folder.glob("*.py") if path.name != "__init__.py"]) <= MOST_FILES
 
 
+@pytest.mark.parametrize("folder", sorted({path.parent for path in HOUSE.rglob("*.hpp")}), ids=lambda f: f.name)
+def test_a_folder_of_headers_can_be_taken_in_at_a_glance(folder: Path) -> None:
+    assert len(list(folder.glob("*.hpp"))) <= MOST_FILES
+
+
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(HOUSE)))
 def test_a_long_file_says_why_it_is_one(path: Path) -> None:
     text = path.read_text()

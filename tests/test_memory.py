@@ -45,7 +45,7 @@ def allocations(monkeypatch: pytest.MonkeyPatch) -> Iterator[Allocations]:
 
 
 LOCAL = """
-#include <dynagrad/memory.hpp>
+#include <dynagrad/base/memory.hpp>
 using namespace dynagrad;
 extern "C" __attribute__((visibility("default"))) int64_t charged(int64_t bytes) {
   Account account;
@@ -64,7 +64,7 @@ def test_arrays_on_the_stack_count(level: str, monkeypatch: pytest.MonkeyPatch) 
 
 
 KEPT = """
-#include <dynagrad/memory.hpp>
+#include <dynagrad/base/memory.hpp>
 using namespace dynagrad;
 extern "C" __attribute__((visibility("default"))) int64_t left(int32_t how, int64_t limit) {
   Blocks::forget();

@@ -1,6 +1,6 @@
 """The strongly connected components of a graph of names, of predicates as of functions.
 
-Those of ground programs and of forests are found in native code (`ground.hpp`, `forest/order.hpp`).
+Those of ground programs and of forests are found in native code (`solving/ground.hpp`, `forest/order.hpp`).
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ BODIES: dict[str, tuple[list[LeafType], list[LeafType], str]] = {
 
 def source() -> str:
     text = [
-        "#include <dynagrad/body.hpp>",
+        "#include <dynagrad/calls/body.hpp>",
         "#define IN(type, i) static_cast<const type*>(inputs[i])",
         "#define OUT(type, i) static_cast<type*>(outputs[i])",
     ]

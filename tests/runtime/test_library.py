@@ -18,7 +18,7 @@ from dynagrad.runtime import library
 from dynagrad.runtime.compiling import cache
 
 SOURCE = """
-#include <dynagrad/host.hpp>
+#include <dynagrad/base/host.hpp>
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
 // Runs for so many seconds, in units that take a few nanoseconds each, or `pause` nanoseconds.

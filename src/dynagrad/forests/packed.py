@@ -1,8 +1,8 @@
 """The packed forest of an item's derivations: items, rule instances, and which instance has which antecedents.
 
-A forest is flat arrays, see `runtime/include/dynagrad/collected.hpp`, with what is needed to say their meaning: names
-of items, rules, weights. It never changes. How it is collected is the business of who has a chart; what derivations it
-holds that of `ranking/` and `sums/`.
+A forest is flat arrays, see `runtime/include/dynagrad/running/collected.hpp`, with what is needed to say their meaning:
+names of items, rules, weights. It never changes. How it is collected is the business of who has a chart; what
+derivations it holds that of `ranking/` and `sums/`.
 """
 
 from __future__ import annotations

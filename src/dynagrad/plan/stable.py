@@ -3,7 +3,7 @@
 In `path(I,K) += path(I,J) * edge(J,K)` the argument I is stable (Aho and Ullman 1979, "Universality of data retrieval
 languages"). The ground program is a disjoint union of isomorphic parts, one for each of its values. So one part is
 explored and grounded, and all are solved as one system with many right sides
-(`runtime/include/dynagrad/columns.hpp`).
+(`runtime/include/dynagrad/solving/columns.hpp`).
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ class BuiltIn:
     """Whether numbers are logs and plus adds their exponentials. A native number is then a weight with an exponent of
     its own, several of which may be multiplied before it is normalised; gradients are with respect to logs."""
     rows: bool = False
-    """Whether two rows of numbers can be joined by one vector operation (`rows.hpp`)."""
+    """Whether two rows of numbers can be joined by one vector operation (`running/rows.hpp`)."""
     equations: bool = False
     """Whether values in a cycle solve polynomial equations, by linear algebra and Newton's method."""
     underflows: bool = False

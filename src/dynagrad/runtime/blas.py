@@ -1,7 +1,7 @@
 """scipy's BLAS and LAPACK for compiled code: pointers to functions, taken from the capsules of its Cython interface.
 
-scipy is optional. Without it, or where its functions do not take 32-bit integers as `dynagrad/graphs/blas.hpp` expects,
-compiled code uses its own loops.
+scipy is optional. Without it, or where its functions do not take 32-bit integers as `dynagrad/graphs/linalg/blas.hpp`
+expects, compiled code uses its own loops.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def attach(library: Library) -> bool:
 
     >>> from dynagrad.runtime.compiling import cache
     >>> from dynagrad.runtime import library
-    >>> attach(library.load(cache.build("#include <dynagrad/graphs/blas.hpp>"))) == (table() is not None)
+    >>> attach(library.load(cache.build("#include <dynagrad/graphs/linalg/blas.hpp>"))) == (table() is not None)
     True
     """
     pointers = table()

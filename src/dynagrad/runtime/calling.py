@@ -1,11 +1,11 @@
 """Generated functions as builtin functions of Python (a foreign function interface), with calls as cheap as its own.
 
 The numbers and arrays that a generated function takes and returns are its leaves. Its body knows nothing of Python
-(`dynagrad/body.hpp`); `glue` writes a wrapper for it in the same library, and `callable_of` makes a builtin function of
-that. The interpreter then calls the library directly, which reads floats and numpy arrays in place
-(`dynagrad/python.hpp`) through a table of pointers that is filled here, so that it is compiled without the headers of
-Python and works with every version. Where the memory layout of objects is not that of CPython, which is checked once,
-at import, `ctypes` calls the body: slower, and the same to the caller.
+(`dynagrad/calls/body.hpp`); `glue` writes a wrapper for it in the same library, and `callable_of` makes a builtin
+function of that. The interpreter then calls the library directly, which reads floats and numpy arrays in place
+(`dynagrad/calls/python.hpp`) through a table of pointers that is filled here, so that it is compiled without the
+headers of Python and works with every version. Where the memory layout of objects is not that of CPython, which is
+checked once, at import, `ctypes` calls the body: slower, and the same to the caller.
 
 Arguments that do not fit exactly (an integer for a real, a float32 or strided array, a list) are passed to a Python
 function, `otherwise`. Nested structures of leaves are for `walking.py`.
@@ -110,7 +110,7 @@ def glue(name: str, inputs: Sequence[LeafType], outputs: Sequence[LeafType], giv
 
     `given` is the number of addresses that the body gets with each call.
 
-    The source before it includes `<dynagrad/body.hpp>` and defines
+    The source before it includes `<dynagrad/calls/body.hpp>` and defines
 
         DYNAGRAD_EXPORT int64_t name(const dynagrad::Context*, const void* const* inputs, void* const* outputs)
     """
@@ -141,7 +141,12 @@ def glue(name: str, inputs: Sequence[LeafType], outputs: Sequence[LeafType], giv
             "}"
         )
 
-    lines = ["#include <dynagrad/python.hpp>", *leaves("in", inputs), *leaves("out", outputs), entry(single=False)]
+    lines = [
+        "#include <dynagrad/calls/python.hpp>",
+        *leaves("in", inputs),
+        *leaves("out", outputs),
+        entry(single=False),
+    ]
     if len(outputs) == 1:
         lines.append(entry(single=True))
     lines.append(f"DYNAGRAD_EXPORT const char {name}_leaves[] = {_signature(inputs, outputs, given)};")
@@ -172,7 +177,7 @@ def callable_of(
     >>> from dynagrad.runtime.compiling import cache
     >>> from dynagrad.runtime import library
     >>> one = [LeafType("real")]
-    >>> body = '''#include <dynagrad/body.hpp>
+    >>> body = '''#include <dynagrad/calls/body.hpp>
     ... DYNAGRAD_EXPORT int64_t twice(const dynagrad::Context*, const void* const* inputs, void* const* outputs) {
     ...     *static_cast<double*>(outputs[0]) = 2 * *static_cast<const double*>(inputs[0]);
     ...     return dynagrad::kDone;

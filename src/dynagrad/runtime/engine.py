@@ -1,7 +1,7 @@
 """The native functions of a compiled program, typed: worlds, fact tables and charts as Python objects that own them.
 
-The C++ side is `dynagrad/runtime.hpp`. Codes and 8-byte words go in and out as numpy arrays; their meaning is not known
-here. Every object frees its native part, and keeps alive what that points to.
+The C++ side is `dynagrad/outside/runtime.hpp`. Codes and 8-byte words go in and out as numpy arrays; their meaning is
+not known here. Every object frees its native part, and keeps alive what that points to.
 
 It is long because it declares every function of the runtime, with its types, in one place.
 """

@@ -1,8 +1,8 @@
 """Compiled libraries in this process: loaded, called without the interpreter lock, and interrupted by Ctrl-C.
 
 Functions are called with the interpreter lock held, and release it themselves, through the `Host` that is an argument
-(the C++ side is `dynagrad/host.hpp`). Every 50 ms they take it back to check for signals; if a handler raised, the call
-raises. What the functions compute is not known here.
+(the C++ side is `dynagrad/base/host.hpp`). Every 50 ms they take it back to check for signals; if a handler raised, the
+call raises. What the functions compute is not known here.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Pytrees of arguments and results, flattened and rebuilt in native code (`dynagrad/walk.hpp`).
+"""Pytrees of arguments and results, flattened and rebuilt in native code (`dynagrad/calls/walk.hpp`).
 
 A function of leaves becomes one of nested lists, tuples and dicts with fixed values in between. Arguments of another
 structure, or with leaves that the function does not take, are passed to a Python function. The structure of a call is
@@ -178,7 +178,7 @@ def _library() -> Library:
     functions = [ctypes.cast(ctypes.pythonapi[name], ctypes.c_void_p).value for name in _FUNCTIONS]
     pointers = [*functions, *map(id, (list, tuple, dict))]
     table = (ctypes.c_void_p * len(pointers))(*pointers)
-    library = load(cache.build("#include <dynagrad/walk.hpp>\n"))
+    library = load(cache.build("#include <dynagrad/calls/walk.hpp>\n"))
     take = library.function("dg_walking", ctypes.c_bool, ctypes.c_void_p, ctypes.c_int64)
     if not take(ctypes.addressof(table), ctypes.sizeof(table)):
         raise CompileError(f"the table of pointers is not what {library.path} expects")

@@ -16,7 +16,7 @@ from dynagrad.runtime import blas, library
 from dynagrad.runtime.compiling import cache
 
 SOURCE = """
-#include <dynagrad/graphs/determinants.hpp>
+#include <dynagrad/graphs/linalg/determinants.hpp>
 using namespace dynagrad;
 using namespace dynagrad::graphs;
 

@@ -19,7 +19,7 @@ LARGEST_ANGLE = 2.0**30
 FUSED = ("-ffp-contract=fast",)  # as the code of graphs is compiled: sums and products may be rounded once
 SOURCE = (
     """
-#include <dynagrad/body.hpp>
+#include <dynagrad/calls/body.hpp>
 #include <dynagrad/graphs/vector.hpp>
 DYNAGRAD_EXPORT void pow_all(int64_t n, const double* x, const double* y, double* __restrict z) {
     for (int64_t i = 0; i < n; ++i) z[i] = dynagrad::graphs::vector::pow(x[i], y[i]);

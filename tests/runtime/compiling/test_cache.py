@@ -60,8 +60,8 @@ def python(code: str, **environment: str) -> subprocess.Popen[str]:
 
 
 def contents(folder: Path) -> set[str]:
-    """What lies in a cache folder, apart from the locks and what is kept of zig."""
-    return {path.name for path in folder.iterdir() if path.suffix not in (".zig", ".calls")} - {"locks"}
+    """What lies in a cache folder, apart from the locks what is kept of zig, and hashes."""
+    return {path.name for path in folder.iterdir() if path.suffix not in (".zig", ".calls", ".contents")} - {"locks"}
 
 
 def slow_compiler(folder: Path, seconds: float) -> str:
@@ -191,7 +191,7 @@ extern "C" __attribute__((visibility("hidden"))) int seven() { return 7; }
             cache.build(self.text("a"), objects=["int f() { return nothing; }"])
         assert not list(fresh.glob("*.so"))
 
-    HEADER = "dynagrad/memory.hpp"
+    HEADER = "dynagrad/base/memory.hpp"
 
     def with_header(self, value: int, note: str = "") -> str:
         return f"#include <{self.HEADER}>\n{source(value, note)}"
@@ -399,7 +399,7 @@ class TestFolders:
         shutil.copytree(toolchain.INCLUDE, tmp_path / name)
         monkeypatch.setattr(toolchain, "INCLUDE", tmp_path / name)
         monkeypatch.setattr(toolchain.compile_source, "__defaults__", (tmp_path / name,))
-        path = cache.build("#include <dynagrad/memory.hpp>\n" + source(16, ascii(name)))
+        path = cache.build("#include <dynagrad/base/memory.hpp>\n" + source(16, ascii(name)))
         assert answer(path) == 16
 
     def test_a_full_disk_falls_back_and_is_an_error_at_last(self, fresh, monkeypatch, tmp_path):

@@ -1,4 +1,4 @@
-"""Examples that native code runs in one call (`dynagrad/examples.hpp`): their loaded facts as arrays, and the call.
+"""Examples that native code runs in one call (`outside/examples.hpp`): their loaded facts as arrays, and the call.
 
 Which examples go together, and what becomes of those that are not plain, is decided in `charts/batches/parts.py`.
 """

@@ -1,6 +1,6 @@
 """Emits the C++ source of a whole graph: constants, functions, and the entry point.
 
-The entry point has the signature of `dynagrad/body.hpp`: pointers to the inputs, which are read only, and to the
+The entry point has the signature of `dynagrad/calls/body.hpp`: pointers to the inputs, which are read only, and to the
 outputs.
 """
 
@@ -39,7 +39,7 @@ PRELUDE = "dynagrad/graphs/prelude.hpp"
 """The header that every source includes first, precompiled."""
 
 OBJECTS = ("#define DYNAGRAD_RUNTIME\n#include <dynagrad/graphs/runtime.hpp>\n",)
-"""The source of the object that every source is linked with (see `dynagrad/linked.hpp`)."""
+"""The source of the object that every source is linked with (see `dynagrad/base/linked.hpp`)."""
 
 _HEAD = """#include <dynagrad/graphs/call.hpp>
 #include <dynagrad/graphs/vectors.hpp>

@@ -1,7 +1,7 @@
 """Access to a generated class from outside: facts in, items and values out, by number.
 
-Python (through `runtime.hpp`) and C++ programs name a predicate by the number of its table. Lookups are the same code
-for all programs (`looking.hpp`), over a description of the program's tables, which is written here.
+Python (through `outside/runtime.hpp`) and C++ programs name a predicate by the number of its table. Lookups are the
+same code for all programs (`storage/looking.hpp`), over a description of the program's tables, which is written here.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def write_views(context: ClassContext) -> None:
 
 
 def write_access(context: ClassContext) -> None:
-    """The members that `abi.hpp` and the C++ header call, other than `Looking`."""
+    """The members that `outside/abi.hpp` and the C++ header call, other than `Looking`."""
     out, plan = context.out, context.plan
     facts = [*context.facts, *(t for t in context.derived if context.has_axioms(t))]
     _copies(context, facts)

@@ -2,7 +2,7 @@
 
 A right side that calls a function with branches, loops, recursion or arrays becomes a graph with control flow, and so
 do its adjoints and its components over jets. Such a graph becomes a function of its own in the source of a program,
-over `dynagrad/functions.hpp`. Graphs of scalar operations alone are expressions in the rules
+over `dynagrad/running/functions.hpp`. Graphs of scalar operations alone are expressions in the rules
 (`codegen/expression.py`).
 """
 
@@ -118,7 +118,7 @@ class Functions:
         """The headers that the functions need."""
         if self._program is None:
             return []
-        return ["functions.hpp", *(f"graphs/{header}.hpp" for header in sorted(self._program.uses))]
+        return ["running/functions.hpp", *(f"graphs/{header}.hpp" for header in sorted(self._program.uses))]
 
     def objects(self) -> tuple[str, ...]:
         """The sources of objects that the functions are linked with."""

@@ -1,6 +1,6 @@
 """Objects that are compiled once and linked with generated classes: the runtime, its templates, solvers of components.
 
-An object is identified by its source; see `dynagrad/linked.hpp`. How they are compiled and kept is for
+An object is identified by its source; see `dynagrad/base/linked.hpp`. How they are compiled and kept is for
 `runtime/compiling/`.
 """
 
@@ -9,13 +9,13 @@ from __future__ import annotations
 from ...plan.model import Plan
 from ...rules.semirings import SEMIRINGS
 
-_RUNTIME = "#define DYNAGRAD_RUNTIME\n#include <dynagrad/runtime.hpp>\n"
-_FACTS = "#define DYNAGRAD_RUNTIME_FACTS\n#include <dynagrad/looking.hpp>\n"
-_SOLVED = "#define DYNAGRAD_RUNTIME_SOLVED\n#include <dynagrad/solved.hpp>\n"
+_RUNTIME = "#define DYNAGRAD_RUNTIME\n#include <dynagrad/outside/runtime.hpp>\n"
+_FACTS = "#define DYNAGRAD_RUNTIME_FACTS\n#include <dynagrad/storage/looking.hpp>\n"
+_SOLVED = "#define DYNAGRAD_RUNTIME_SOLVED\n#include <dynagrad/solving/solved.hpp>\n"
 
 
 _FORWARD = frozenset({"Real", "Plain", "Log", "Viterbi", "Tropical", "Boolean", "Count"})
-"""The types whose instances of the runtime's templates are compiled once (`dynagrad/known.hpp`)."""
+"""The types whose instances of the runtime's templates are compiled once (`dynagrad/outside/known.hpp`)."""
 
 
 _NUMBERS = {"float": "Real", "count": "Count", "boolean": "Boolean", "expectation": "Real"}
@@ -37,7 +37,7 @@ def objects(plan: Plan, semiring: str, *, goes_back: bool) -> tuple[str, ...]:
 
 
 def _known(which: str, semiring: str) -> str:
-    return f"#include <dynagrad/known.hpp>\nnamespace dynagrad {{\nDYNAGRAD_{which}_{semiring}(template)\n}}\n"
+    return f"#include <dynagrad/outside/known.hpp>\nnamespace dynagrad {{\nDYNAGRAD_{which}_{semiring}(template)\n}}\n"
 
 
 def declarations(plan: Plan, semiring: str) -> list[str]:
@@ -60,7 +60,7 @@ def _solvers(plan: Plan, semiring: str) -> dict[str, str]:
 
 
 def _instantiated(name: str, uses: str) -> str:
-    headers = ["ground", "columns", "closed", *(["jets"] if "Jets" in name else [])]
+    headers = ["solving/ground", "solving/columns", "solving/closed", *(["jets"] if "Jets" in name else [])]
     includes = "".join(f"#include <dynagrad/{header}.hpp>\n" for header in headers)
     inside = f"extern template struct {uses};\n" if uses else ""
     return f"{includes}namespace dynagrad {{\n{inside}template struct {name};\n}}\n"

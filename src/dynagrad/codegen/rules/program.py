@@ -55,7 +55,7 @@ class Generated:
     def source(self) -> str:
         """The source as one text."""
         namespace = ["namespace {", *self.body, "}  // namespace"]
-        abi = ["", "#include <dynagrad/abi.hpp>"] if self.embed else []
+        abi = ["", "#include <dynagrad/outside/abi.hpp>"] if self.embed else []
         return "\n".join([*self.rules, "", *self.includes, "", *self.shared, *namespace, *abi, ""])
 
 
@@ -82,7 +82,7 @@ def generate(
         tuple(names.weight_values),
         INTEGERS if names.functions else (),
         (*linked.objects(plan, semiring_name(context), goes_back=context.goes_back), *names.functions.objects()),
-        "" if context.large else "dynagrad/rules.hpp",  # where a macro stands before it
+        "" if context.large else "dynagrad/outside/rules.hpp",  # where a macro stands before it
         layout,
         size(plan, passes) + names.functions.size,
         embed,
@@ -105,19 +105,23 @@ def semiring(context: ClassContext) -> list[str]:
 def _includes(context: ClassContext, embed: bool) -> list[str]:
     """The headers of the class, and macros before them; called last, when the needs of the class are known."""
     plan = context.plan
-    headers = ["rules.hpp" if embed else "chart.hpp"]
+    headers = ["outside/rules.hpp" if embed else "running/chart.hpp"]
     if any(convergence.watches(plan, s) for s in plan.stages):
-        headers.append("convergence.hpp")
+        headers.append("solving/convergence.hpp")
     if any(s.strategy == "solve" for s in plan.stages):
-        headers += ["ground.hpp", "adjoints.hpp" if plan.adjoint else "columns.hpp", "closed.hpp"]
+        headers += [
+            "solving/ground.hpp",
+            f"solving/{'adjoints' if plan.adjoint else 'columns'}.hpp",
+            "solving/closed.hpp",
+        ]
     if plan.resolves:
-        headers.append("resolve.hpp")
+        headers.append("running/resolve.hpp")
     if plan.order:
         headers.append("jets.hpp")
     if plan.adjoint:
-        headers.append("cotangents.hpp" if context.goes_back else "tape.hpp")
+        headers.append("outside/cotangents.hpp" if context.goes_back else "running/tape.hpp")
     if plan.collects is not None:
-        headers.append("collected.hpp")
+        headers.append("running/collected.hpp")
     headers += context.names.functions.includes()
     large = ["#define DYNAGRAD_LARGE"] if context.large else []
     printing = ["#include <stdio.h>"] if context.ordered else []

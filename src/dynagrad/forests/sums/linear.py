@@ -1,6 +1,7 @@
 """Linear systems x = right + M x of what goes around a cycle, with M sparse.
 
-Which systems there are is for `expectations.py` and `totals.py`. Those of charts are solved in C++ (`linear.hpp`).
+Which systems there are is for `expectations.py` and `totals.py`. Those of charts are solved in C++
+(`solving/linear.hpp`).
 """
 
 from __future__ import annotations

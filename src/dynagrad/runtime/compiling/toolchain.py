@@ -183,7 +183,7 @@ def flags(tool: Compiler, optimise: int = 3) -> tuple[str, ...]:
     level = max(optimise, 1)  # with -O0, zig makes a debugging build
     zig: tuple[str, ...] = (f"-O{level}", "-Xclang", f"-O{optimise}", *few, "-fno-sanitize=undefined", "-nostdlib++")
     if sys.platform == "linux":
-        zig += ("-rtlib=none", "-include", "dynagrad/builtins.hpp", *_target())
+        zig += ("-rtlib=none", "-include", "dynagrad/base/builtins.hpp", *_target())
     return (*zig, "-ferror-limit=20", "-fno-ident", *_COMMON)
 
 
@@ -220,7 +220,7 @@ def spelled(tool: Compiler, options: Sequence[str]) -> tuple[str, ...]:
 
 def links(tool: Compiler) -> bool:
     """Whether libraries are linked with objects of the runtime: whether this is clang, which emits no code for
-    functions that are defined elsewhere (see `dynagrad/linked.hpp`).
+    functions that are defined elsewhere (see `dynagrad/base/linked.hpp`).
 
     >>> links(compiler())
     True

@@ -1,7 +1,7 @@
 """Calls for linear algebra: which function of which header, with which sizes.
 
 A rule gives a C++ statement, a `Status`, or None for a case that is left to Python: stacks of matrices that broadcast
-in both operands. The loops themselves are C++ (`graphs/products.hpp`, `graphs/factors.hpp`, `graphs/determinants.hpp`).
+in both operands. The loops themselves are C++ (`graphs/linalg/`).
 """
 
 from __future__ import annotations
@@ -96,15 +96,15 @@ def _of_determinant(place: int) -> Rule:
 
 
 RULES: dict[str, dict[str, Rule]] = {
-    "products": {"matmul": _matmul},
-    "factors": {
+    "linalg/products": {"matmul": _matmul},
+    "linalg/factors": {
         "solve": _solve,
         "solve_lower": _solve_lower,
         "lower_product": _lower_product,
         "inv": _of_matrices("inverse"),
         "cholesky": _of_matrices("cholesky"),
     },
-    "determinants": {
+    "linalg/determinants": {
         "cofactors": _of_matrices("cofactors"),
         "slogdet_sign": _of_determinant(0),
         "logabsdet": _of_determinant(1),

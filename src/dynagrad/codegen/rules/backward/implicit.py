@@ -2,7 +2,7 @@
 
 It differs from that of other stages with final items inside a component: adjoints from heads outside it are gathered
 first, the transposed system is solved for the adjoints of its items (`solve_adjoints` in
-`runtime/include/dynagrad/adjoints.hpp`), and these are propagated to the antecedents in the system's weights.
+`runtime/include/dynagrad/solving/adjoints.hpp`), and these are propagated to the antecedents in the system's weights.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 An entry is a pop. Items that can be popped several times have their earlier values saved, and where the aggregator
 selects, an update says in which pop it was made. The pass that reads the tape is in `sweep.py`, the C++ of the tape
-itself in `tape.hpp`.
+itself in `running/tape.hpp`.
 """
 
 from __future__ import annotations

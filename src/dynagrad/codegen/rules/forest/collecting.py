@@ -2,9 +2,9 @@
 
 Items are opened one after the other, from the one that is asked for. All instances of the rules for an item are found
 by joins that start from their head, as when a chart changes; where an update would go out, an instance is entered into
-`collected` (`runtime/include/dynagrad/collected.hpp`), and its antecedents are opened later. So only what the item
-reaches is looked at, in whatever order the chart was made. What weighs nothing by itself (conditions, negated items) is
-not entered: who reads the instance can work it out from the rule.
+`collected` (`runtime/include/dynagrad/running/collected.hpp`), and its antecedents are opened later. So only what the
+item reaches is looked at, in whatever order the chart was made. What weighs nothing by itself (conditions, negated
+items) is not entered: who reads the instance can work it out from the rule.
 """
 
 from __future__ import annotations

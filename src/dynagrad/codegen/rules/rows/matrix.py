@@ -2,7 +2,7 @@
 
 Which these are is decided in `plan/rows/matrix.py`. Where the facts are a full grid in the order that the join wants,
 their lines are found without looking for each, and the product is one operation
-(`runtime/include/dynagrad/matrix.hpp`); where they are not, the join is made for one driver after the other.
+(`runtime/include/dynagrad/running/matrix.hpp`); where they are not, the join is made for one driver after the other.
 """
 
 from __future__ import annotations

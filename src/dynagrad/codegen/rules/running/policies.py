@@ -1,6 +1,6 @@
 """Agenda policies as C++: priorities, declared or by default, pruning and beams.
 
-The agendas themselves are C++ (`agenda.hpp`), and which one a stage has was settled in `plan/strategy.py`.
+The agendas themselves are C++ (`running/agenda.hpp`), and which one a stage has was settled in `plan/strategy.py`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Cyclic components of the ground program: grounded as a system of equations, solved, and put into the chart.
 
-The system is that of `solve.hpp`, or of `columns.hpp` where the stage has a stable argument. `stages.py` orders the
-components and pops their items; the backward pass is in `codegen/rules/backward/implicit.py`.
+The system is that of `solving/solve.hpp`, or of `solving/columns.hpp` where the stage has a stable argument.
+`stages.py` orders the components and pops their items; the backward pass is in `codegen/rules/backward/implicit.py`.
 """
 
 from __future__ import annotations

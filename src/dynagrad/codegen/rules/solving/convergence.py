@@ -56,7 +56,7 @@ def gains(plan: Plan, stage: Stage) -> bool:
 
 
 def watches(plan: Plan, stage: Stage) -> bool:
-    """Whether the stage needs `convergence.hpp`."""
+    """Whether the stage needs `solving/convergence.hpp`."""
     return stage.strategy == "sweep" or estimates(plan, stage) or gains(plan, stage)
 
 

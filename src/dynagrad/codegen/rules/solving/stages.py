@@ -2,10 +2,10 @@
 
 Such a stage takes the items of one level together, a *block*. First it explores: from each item it runs the joins whose
 heads may be on the same level, without values, and records the edges between items
-(`runtime/include/dynagrad/ground.hpp`). Then it pops the items by strongly connected components in topological order,
-so that each item has all its contributions when it is popped, once, by the same functions as in a stage with a static
-order. Cyclic components are solved before that (`components.py`); contributions from within a solved component are
-ignored, as they are part of the solution.
+(`runtime/include/dynagrad/solving/ground.hpp`). Then it pops the items by strongly connected components in topological
+order, so that each item has all its contributions when it is popped, once, by the same functions as in a stage with a
+static order. Cyclic components are solved before that (`components.py`); contributions from within a solved component
+are ignored, as they are part of the solution.
 
 Where a stage has a stable argument (`plan/stable.py`), a node of the graph stands for a *line*: all items that differ
 in this argument alone. The one with the least value of it is explored and grounded for all.

@@ -18,7 +18,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "semirings.hpp"
+#include <dynagrad/semirings.hpp>
 
 namespace dynagrad {
 

@@ -16,7 +16,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "linked.hpp"
+#include <dynagrad/base/linked.hpp>
 
 namespace dynagrad {
 

@@ -3,7 +3,7 @@
 // Where rules make something better (a probability above one, a negative cost), items are not final in the order of
 // Dijkstra: the component is gone through again and again, and one that gets better without end has no best derivation.
 #pragma once
-#include "order.hpp"
+#include <dynagrad/forest/order.hpp>
 
 namespace dynagrad {
 

@@ -3,8 +3,8 @@
 // All return 0 where they did what was asked, 2 where they were interrupted or came to the end of `limit` nanoseconds, -1
 // where memory ended, and else what the function in the header of its concern returns.
 #pragma once
-#include "kbest.hpp"
-#include "sums.hpp"
+#include <dynagrad/forest/kbest.hpp>
+#include <dynagrad/forest/sums.hpp>
 
 #define DYNAGRAD_FOREST extern "C" __attribute__((visibility("default"))) int64_t
 

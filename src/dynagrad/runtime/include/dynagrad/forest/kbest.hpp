@@ -7,7 +7,7 @@
 // asked for. The next derivation of a node that is at work is never asked for, also in cycles: what is asked for stands
 // inside a derivation that the node has already, so it has one more.
 #pragma once
-#include "best.hpp"
+#include <dynagrad/forest/best.hpp>
 
 namespace dynagrad {
 

@@ -1,8 +1,8 @@
 // The nodes that the root reaches, in components, antecedents first (Tarjan 1972).
 //
-// Components of a ground program, whose edges are found as it runs, are arranged by `ground.hpp`.
+// Components of a ground program, whose edges are found as it runs, are arranged by `solving/ground.hpp`.
 #pragma once
-#include "view.hpp"
+#include <dynagrad/forest/view.hpp>
 
 namespace dynagrad {
 

@@ -4,7 +4,7 @@
 // elsewhere. Where the sums of all nodes are known, nothing has to be found. A node is divided among its instances when it
 // is drawn from for the first time.
 #pragma once
-#include "order.hpp"
+#include <dynagrad/forest/order.hpp>
 
 namespace dynagrad {
 

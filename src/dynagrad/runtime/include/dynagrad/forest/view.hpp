@@ -1,13 +1,13 @@
 // A packed forest as the algorithms on it see it: arrays that somebody else owns, and the weights of derivations.
 //
-// Nodes are items, and an instance of a rule has its antecedents side by side; see `dynagrad/collected.hpp`. A weight is
+// Nodes are items, and an instance of a rule has its antecedents side by side; see `dynagrad/running/collected.hpp`. A weight is
 // a product of constants of rules and of given facts. It is a double with an exponent of its own, so that no product
 // leaves its range; where weights are added (logs, costs), the exponent is zero.
 #pragma once
 #include <math.h>
 
-#include "../host.hpp"
-#include "../memory.hpp"
+#include <dynagrad/base/host.hpp>
+#include <dynagrad/base/memory.hpp>
 
 namespace dynagrad {
 

@@ -3,7 +3,7 @@
 // As in numpy, NaN is larger than all numbers where things are sorted and wins where one is chosen; equals stay in order.
 #pragma once
 
-#include "call.hpp"
+#include <dynagrad/graphs/call.hpp>
 
 namespace dynagrad::graphs {
 

@@ -1,6 +1,6 @@
 // How much memory can still be taken: what the system has, and what the limits of containers and jobs leave.
 //
-// How much of it a call takes is decided in `call.hpp`; limits of charts are in `memory.hpp`.
+// How much of it a call takes is decided in `call.hpp`; limits of charts are in `base/memory.hpp`.
 #pragma once
 
 #include <stdint.h>

@@ -9,10 +9,10 @@
 #include <pthread.h>
 #endif
 
-#include "../body.hpp"
-#include "available.hpp"
-#include "elements.hpp"
-#include "pages.hpp"
+#include <dynagrad/calls/body.hpp>
+#include <dynagrad/graphs/available.hpp>
+#include <dynagrad/graphs/elements.hpp>
+#include <dynagrad/graphs/pages.hpp>
 
 // The pragma before a loop whose rounds do not depend on each other through memory.
 // With VECTORS, of one with few rounds, which would be unrolled before it could become vectors.

@@ -3,7 +3,7 @@
 // Nothing here knows of memory or of a call.
 #pragma once
 
-#include "../body.hpp"
+#include <dynagrad/calls/body.hpp>
 
 namespace dynagrad::graphs {
 

@@ -4,7 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "call.hpp"
+#include <dynagrad/graphs/call.hpp>
 
 namespace dynagrad::graphs {
 

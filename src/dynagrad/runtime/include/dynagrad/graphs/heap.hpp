@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-#include "call.hpp"
+#include <dynagrad/graphs/call.hpp>
 
 namespace dynagrad::graphs {
 

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../memory.hpp"
+#include <dynagrad/base/memory.hpp>
 
 #if defined(__linux__)
 #include <sys/mman.h>

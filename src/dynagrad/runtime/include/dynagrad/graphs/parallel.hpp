@@ -12,7 +12,7 @@
 
 #include <stdint.h>
 
-#include "../body.hpp"
+#include <dynagrad/calls/body.hpp>
 
 #if !defined(_WIN32)
 #include <pthread.h>

@@ -1,13 +1,13 @@
-// The functions of vector.hpp for whole arrays, compiled once (see `linked.hpp`).
+// The functions of vector.hpp for whole arrays, compiled once (see `base/linked.hpp`).
 //
 // A loop over few elements that runs once a call is compiled in half the time where it calls these: their code is long,
 // and with it in the loop it would be optimised anew in each program. The results are those of vector.hpp, to the bit.
 // `to` may be `x`. Nothing here knows where these are called.
 #pragma once
 
-#include "../linked.hpp"
-#include "call.hpp"
-#include "vector.hpp"
+#include <dynagrad/base/linked.hpp>
+#include <dynagrad/graphs/call.hpp>
+#include <dynagrad/graphs/vector.hpp>
 
 namespace dynagrad::graphs::vector {
 

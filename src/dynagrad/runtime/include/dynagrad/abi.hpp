@@ -1,9 +1,0 @@
-// The entry of a program (`entry.hpp`), by which the functions that Python calls reach it: included at the end of
-// generated code, which defines `program`, a class derived from ChartBase. The functions are in `runtime.hpp`.
-#pragma once
-#include "entry.hpp"
-
-constinit const dynagrad::Entry dynagrad_entry = dynagrad::Entries<program, semiring>::entry();
-#ifndef DYNAGRAD_LINKED
-#include "runtime.hpp"
-#endif

@@ -1,0 +1,143 @@
+// Convergence of an iteration: its remainder, estimated from the rate of convergence, and divergence.
+//
+// `Convergence` watches a stage that iterates sums: the mass that is popped and the mass that these pops send to the
+// stage itself, in windows of pops; their ratio is the rate at which errors shrink. At the end of the stage it
+// estimates the remainder, relative to all values, and decides whether to go on under a lower tolerance. `Gains` looks
+// for cycles among the items that improvements came from (negative cycle detection).
+//
+// Nothing is iterated or popped here: generated code tells what was popped, and asks whether to go on.
+#pragma once
+#include <dynagrad/running/chart.hpp>
+
+namespace dynagrad {
+
+// Sizes are numbers, or with `logs` the logs of numbers.
+template <bool logs>
+struct Convergence {
+  double tolerance = 1e-12;
+  double popped = 0, sent = 0, rate = 0;
+  double worst = 0;                   // at the end of the stage, the most that an item holds back, relative to it
+  bool more = false;                  // ... and whether any holds back what its value could show
+  int64_t pops = 0, window = 64;
+  bool begun = false, again = false;  // again: what was popped last had been popped before
+  static constexpr int64_t patience = 1 << 20, visits = 4096;
+
+  void begin(const Settings& settings) {
+    if (!begun || !settings.refine) tolerance = settings.tolerance;
+    begun = true;
+  }
+  // Masses are relative to the values of their items, which may be of any size; at most one. The first
+  // update of an item, and what that sends, is on its way up, and says nothing of a rate.
+  static double mass(double size, double value) {
+    const double relative = logs ? ::exp(size - value) : size / value;
+    return relative < 1 ? relative : size == (logs ? -INFINITY : 0) ? 0 : 1;
+  }
+  void send(double size, double value) {
+    if (again) sent += mass(size, value);
+  }
+  void pop(double size, double value, bool first) {
+    if (pops >= window) {  // the window is over; the next is wider, up to the last half of all pops
+      if (popped > 0) rate = sent / popped;
+      popped = sent = 0, pops = 1, window += window / 2;
+    }
+    pops++;
+    again = !first;
+    if (again) popped += mass(size, value);
+  }
+  // Whether what is popped sends as much again, and has done so for long: while values are on their way up, too.
+  bool no_nearer(int64_t items) const {
+    return __builtin_expect(rate >= 1 - 1e-12, 0) && window > patience && window > visits * items;
+  }
+  void add(double pending, double value) {
+    const double relative = logs ? ::exp(pending - value) : pending == 0 ? 0 : pending / value;
+    if (pending == (logs ? -INFINITY : 0)) return;
+    if (!(relative <= worst)) worst = relative;
+    more = more || relative > 2.220446049250313e-16;
+  }
+
+  // Whether the tolerance was lowered. If not, the chart is as good as it gets, and the report says how good that is.
+  bool lower(const Settings& settings, Report& report) {
+    if (popped > 0 && (rate == 0 || pops * 2 > window)) rate = sent / popped;
+    const double rest = worst == 0 ? 0 : rate < 1 ? worst / (1 - rate) : INFINITY;
+    if (settings.refine && !(rest <= settings.tolerance) && more && tolerance > 1e-30) {
+      tolerance *= 1e-3;
+      return true;
+    }
+    if (!(rest <= report.error_bound)) report.error_bound = rest;
+    if (!(rest <= (settings.tolerance > 1e-14 ? settings.tolerance : 1e-14))) report.unfinished++;
+    return false;
+  }
+};
+
+// The same for a stage of rounds, from the largest relative change of a value in this round and in the last.
+struct Rounds {
+  double moved = 0, before = 0, rate = 0;
+  int64_t idle = 0;                   // rounds in a row that came no nearer
+  static constexpr int64_t patience = 20000;
+
+  void begin() { before = moved, moved = 0; }
+  void move(double now, double old) {
+    const double change = now == old || (isnan(now) && isnan(old)) ? 0 : fabs(now - old) / fabs(now);
+    if (!(change <= moved)) moved = change <= 1 ? change : 1;
+  }
+  bool more(const Settings& settings, Report& report) {
+    if (moved > 1e-15 && before > 1e-13) rate = moved / before;  // below, changes are rounding
+    idle = moved > 1e-15 && rate >= 1 - 1e-12 ? idle + 1 : 0;
+    const double rest = moved <= 4e-16 && rate < 0.9 ? 0 : rate < 1 ? moved * rate / (1 - rate) : INFINITY;
+    const bool enough = moved <= settings.tolerance && (!settings.refine || rest <= settings.tolerance);
+    if (moved > 4e-16 && !enough) return true;
+    if (rest > report.error_bound) report.error_bound = rest;
+    if (rest > (settings.tolerance > 1e-14 ? settings.tolerance : 1e-14)) report.unfinished++;
+    return false;
+  }
+};
+
+struct Gains {
+  Array<Array<uint64_t>*> parents;    // per table; of each item the one that its value came from, + 1
+  int64_t next = 4096;                // pops at the next look
+  bool watching = false;
+
+  explicit Gains(Account* a) : parents(a) {}
+
+  // Whether there is a cycle; it goes from each item to the one that it came from.
+  bool look(const Report& report, Array<Handle>& cycle) {
+    const int64_t wait = report.items + 1024;
+    if (!watching) {
+      if (report.pops > 4 * report.items) watching = true;
+      next = report.pops + 2 * wait;
+      return false;
+    }
+    next = report.pops + 4 * wait;
+    Array<Handle> path;
+    Array<Array<uint32_t>> seen;
+    seen.zeros(parents.size);
+    uint32_t stamp = 0;
+    bool found = false;
+    for (int64_t t = 0; t < parents.size; t++)
+      if (parents[t]) seen[t].zeros(parents[t]->size);
+    for (int64_t t = 0; t < parents.size && !found; t++)
+      for (int64_t c = 0; parents[t] && c < parents[t]->size && !found; c++) {
+        Handle h = handle((uint32_t)t, c);
+        for (stamp++; parents[table_of(h)] && cell_of(h) < parents[table_of(h)]->size;) {
+          uint32_t& mark = seen[table_of(h)][cell_of(h)];
+          if (mark) {
+            found = mark == stamp;
+            break;
+          }
+          mark = stamp;
+          const uint64_t from = (*parents[table_of(h)])[cell_of(h)];
+          if (!from) break;
+          h = from - 1;
+        }
+        if (!found) continue;
+        const Handle first = h;
+        cycle.clear();
+        do cycle.push(h), h = (*parents[table_of(h)])[cell_of(h)] - 1;
+        while (h != first);
+      }
+    for (int64_t t = 0; t < seen.size; t++) seen[t].release();
+    return found;
+  }
+};
+
+}  // namespace dynagrad
