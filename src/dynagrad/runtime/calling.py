@@ -1,11 +1,11 @@
 """Generated functions as builtin functions of Python (a foreign function interface), with calls as cheap as its own.
 
 The numbers and arrays that a generated function takes and returns are its leaves. Its body knows nothing of Python
-(`dynagrad/calls/body.hpp`); `glue` writes a wrapper for it in the same library, and `callable_of` makes a builtin
-function of that. The interpreter then calls the library directly, which reads floats and numpy arrays in place
-(`dynagrad/calls/python.hpp`) through a table of pointers that is filled here, so that it is compiled without the
-headers of Python and works with every version. Where the memory layout of objects is not that of CPython, which is
-checked once, at import, `ctypes` calls the body: slower, and the same to the caller.
+(`calls/body.hpp`); `glue` writes a wrapper for it in the same library, and `callable_of` makes a builtin function of
+that. The interpreter then calls the library directly, which reads floats and numpy arrays in place (`calls/python.hpp`)
+through a table of pointers that is filled here, so that it is compiled without the headers of Python and works with
+every version. Where the memory layout of objects is not that of CPython, which is checked once, at import, `ctypes`
+calls the body: slower, and the same to the caller.
 
 Arguments that do not fit exactly (an integer for a real, a float32 or strided array, a list) are passed to a Python
 function, `otherwise`. Nested structures of leaves are for `walking.py`.
