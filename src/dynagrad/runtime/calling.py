@@ -9,6 +9,8 @@ calls the body: slower, and the same to the caller.
 
 Arguments that do not fit exactly (an integer for a real, a float32 or strided array, a list) are passed to a Python
 function, `otherwise`. Nested structures of leaves are for `walking.py`.
+
+It is long because the wrappers, written in C++, and the tables that they read have to agree.
 """
 
 from __future__ import annotations
