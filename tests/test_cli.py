@@ -360,7 +360,7 @@ def test_cpp_writes_a_header(call, tmp_path, cky):
 
 def test_cpp_knows_its_include_folder(call):
     folder = Path(call("cpp", "--include").stdout.strip())
-    assert (folder / "dynagrad" / "chart.hpp").exists()
+    assert (folder / "dynagrad" / "semirings.hpp").exists()
 
 
 def test_cpp_that_cannot_be_written(call, tmp_path, cky):

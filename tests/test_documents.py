@@ -90,12 +90,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_every_block_is_of_a_kind_that_is_tested() -> None:
-    """C++ is run by `codegen/rules/test_cpp.py`, and `text` is what the block before it prints."""
+    """C++ is run by `codegen/rules/test_cpp.py`, `text` is what the block before it prints; settings in TOML are like those
+    of `test_cli_training.py`."""
     for block in BLOCKS:
         if block.language.startswith("{"):  # a directive of Sphinx, such as a list of pages
             continue
         if block.owner == OURS:
-            assert block.language in {"", "python", "dyna", "dvl", "console", "sh", "text", "cpp"}, str(block)
+            assert block.language in {"", "python", "dyna", "dvl", "console", "sh", "text", "cpp", "toml"}, str(block)
             assert block.language != "cpp" or block.page == "docs/tools/cpp.md", str(block)
         else:
             assert block.owner in PEERS, f"{block}: whose is it?"

@@ -27,6 +27,7 @@ from dynagrad.codegen.graph.native import Native
 from dynagrad.compiler import specialised as lifting
 from dynagrad.compiler.evaluate.heap import tags
 from dynagrad.eager import perturbations as passes
+from dynagrad.eager import tape
 from dynagrad.facts import files
 from dynagrad.ir import buffers, node
 from dynagrad.ir.control import Graph
@@ -156,6 +157,8 @@ def made(name: str, folder: Path) -> tuple[Any, Callable[[], Any]]:
             return trampoline._switch, lambda: str(reduce("((Ω λx. x * x) . (λ_. 1^)) 3").result) == "6^"
         case "tags":
             return tags._lock, lambda: tags._function(ops.sin) is tags._function(ops.sin)
+        case "taping":
+            return tape._lock, lambda: dg.grad(squares)(X).tolist() == [6.0, 8.0]
         case _:
             assert name == "passes"
             return passes._lock, lambda: dg.grad(squares)(X).tolist() == [6.0, 8.0]
@@ -164,7 +167,7 @@ def made(name: str, folder: Path) -> tuple[Any, Callable[[], Any]]:
 NAMES = [
     *("background", "binding", "buffers", "cache", "cache, private", "compiled", "derivations", "files"),
     *("forest", "function", "jets", "library", "lifting", "native", "node", "observed", "parallel"),
-    *("passes", "pullback", "tags"),
+    *("passes", "pullback", "tags", "taping"),
 ]
 
 
