@@ -87,6 +87,12 @@ class Writer:
         self.line()
 
 
+def paragraphs(definitions: Sequence[Sequence[str]]) -> list[str]:
+    """Definitions as lines, with an empty one between them."""
+    first, *others = definitions
+    return [*first, *(line for lines in others for line in ["", *lines])]
+
+
 _INTEGER_MIN = -(2**63)
 
 

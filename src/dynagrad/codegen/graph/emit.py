@@ -21,7 +21,7 @@ from ...passes.bounds import GraphBounds
 from ...passes.prepare import prepare
 from ...passes.roles import holes_of, role
 from ...passes.schedule import STORE, STRETCH
-from ..cxx import INDENT, Writer, comment, literal
+from ..cxx import INDENT, Writer, comment, literal, paragraphs
 from . import control, runtime_calls
 from .blocks import Block
 from .body import Body
@@ -102,7 +102,7 @@ class UnitWriter(TranslationUnit):
     def __init__(self, limited: bool = False) -> None:
         super().__init__({"control": control.write, "stack": control.stack, "whole": runtime_calls.write})
         self.declared: list[str] = []
-        self.defined: list[str] = []
+        self.defined: list[list[str]] = []
         self.used: set[Node] = set()  # the constants that functions use
         self.saves = False
         self.limited = limited
@@ -119,8 +119,8 @@ class UnitWriter(TranslationUnit):
         inner = self.definitions()
         parts = ["".join(f"#include <dynagrad/graphs/{name}.hpp>\n" for name in sorted(self.uses)) + _HEAD]
         if inner:
-            parts.append("namespace {\n\n" + "\n\n".join(inner) + "\n\n}  // namespace\n")
-        parts.append(body)
+            parts.append("\n".join(["namespace {", "", *paragraphs(inner), "", "}  // namespace", ""]))
+        parts.append("\n".join([*body, ""]))
         operations = [node.operation for node in all_nodes(graph) if node.arguments]
         return Text(
             "\n".join(parts),
@@ -133,8 +133,8 @@ class UnitWriter(TranslationUnit):
             self.limited,
         )
 
-    def definitions(self) -> list[str]:
-        """The constants and functions that are used, directly or by other functions."""
+    def definitions(self) -> list[list[str]]:
+        """The lines of each constant and function that is used, directly or by other functions."""
         while self.waiting:
             self._function(self.waiting.pop())
         constants = [
@@ -142,7 +142,8 @@ class UnitWriter(TranslationUnit):
             for node, name in self.constants.items()
             if node in self.used and not self._passed_in(node)
         ]
-        return [*constants, *self.outlines.definitions(), *self.declared, *self.defined]
+        declared = [[head] for head in self.declared]
+        return [*constants, *self.outlines.definitions(), *declared, *self.defined]
 
     def _passed_in(self, node: Node) -> bool:
         return self.passes_constants and node.type.size > SMALL
@@ -159,7 +160,7 @@ class UnitWriter(TranslationUnit):
             out.append(f"{text}  // {node.type.name}")
         return out
 
-    def _body(self, graph: Graph, symbol: str) -> str:
+    def _body(self, graph: Graph, symbol: str) -> list[str]:
         code = Body()
         inputs: list[Value] = []
         for k, node in enumerate(graph.inputs):
@@ -194,7 +195,7 @@ class UnitWriter(TranslationUnit):
         limit = ", *static_cast<const int64_t*>(context->given[1])" if self.limited else ""
         call = [] if plain else [f"Call call(context{limit});"]
         first = [*call, *self._constant_pointers(code), *_rooms(code, arena)]
-        return _function_text(head, first, code, []) + "\n"
+        return _function_lines(head, first, code, [])
 
     def _statements(
         self,
@@ -253,7 +254,7 @@ class UnitWriter(TranslationUnit):
         if code.slots and not any(t.kind == "stack" for t in function.results):
             last.append(f"call.unslot({code.slots});")
         last += ["call.leave();", "return kDone;"]
-        self.defined.append(_function_text(head, first, code, last))
+        self.defined.append(_function_lines(head, first, code, last))
 
 
 def _is_plain(graph: Graph) -> bool:
@@ -270,7 +271,7 @@ def _spelled(type: Type) -> str:
     return "Stack" if type.kind == "stack" else type.cxx
 
 
-def _function_text(head: str, first: Sequence[str], code: Body, last: Sequence[str]) -> str:
+def _function_lines(head: str, first: Sequence[str], code: Body, last: Sequence[str]) -> list[str]:
     """A function, with lines before and after its body."""
     out = Writer()
     out.open(head)
@@ -280,7 +281,7 @@ def _function_text(head: str, first: Sequence[str], code: Body, last: Sequence[s
     for line in last:
         out.line(line)
     out.close()
-    return "\n".join(out.lines)
+    return out.lines
 
 
 def _rooms(code: Body, arena: Arena) -> list[str]:
@@ -295,12 +296,11 @@ def _rooms(code: Body, arena: Arena) -> list[str]:
     return out
 
 
-def _constant(node: Node, name: LocalVariable) -> str:
+def _constant(node: Node, name: LocalVariable) -> list[str]:
     values = np.ravel(node.attribute)
     if not values.size:
-        return f"constexpr {node.type.cxx} {name}[1] = {{}};"
+        return [f"constexpr {node.type.cxx} {name}[1] = {{}};"]
     rows = []
     for start in range(0, values.size, 12):
         rows.append(INDENT + ", ".join(literal(v) for v in values[start : start + 12].tolist()) + ",")
-    text = "\n".join(rows)
-    return f"alignas(64) const {node.type.cxx} {name}[{values.size}] = {{\n{text}\n}};"
+    return [f"alignas(64) const {node.type.cxx} {name}[{values.size}] = {{", *rows, "};"]

@@ -19,6 +19,7 @@ from ...ir.control import Graph, GraphFunction, all_nodes
 from ...ir.types import real
 from ...passes.optimise import optimise
 from ...plan.right_sides import as_real
+from ..cxx import paragraphs
 
 if TYPE_CHECKING:
     from ..graph.emit import UnitWriter
@@ -132,8 +133,9 @@ class Functions:
         """The lines of the functions, before the class, and of the alias of their namespace, in it."""
         if self._program is None:
             return [], []
-        body = "\n\n".join(self._program.definitions()) + "\n\n" + "\n".join(self._wrappers)
-        space = f"rules_{hashlib.sha256(body.encode()).hexdigest()[:16]}"
+        body = paragraphs([*self._program.definitions(), self._wrappers])
+        content = "\n".join(body).encode()
+        space = f"rules_{hashlib.sha256(content).hexdigest()[:16]}"
         defined = [
             f"#ifndef DYNAGRAD_{space}",
             f"#define DYNAGRAD_{space}",
@@ -141,7 +143,7 @@ class Functions:
             "namespace {  // of this source alone",
             "using Call = RuleCall;",
             "",
-            *body.split("\n"),
+            *body,
             "",
             f"}}}}  // namespace dynagrad::graphs::{space}",
             "#endif",

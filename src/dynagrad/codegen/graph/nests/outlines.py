@@ -26,35 +26,32 @@ class Outline:
 
 
 class Outlines:
-    """The outlined functions of one source."""
+    """The outlined functions of one source, by what they compute: equal nests are one function. Nothing is written
+    before all are known."""
 
     def __init__(self) -> None:
-        self._made: dict[Outline, tuple[str, Body]] = {}
+        self._names: dict[Outline, str] = {}
 
     def function(self, outline: Outline) -> str:
         """The name of the function of a nest."""
-        found = self._made.get(outline)
-        if found is None:
-            body = Body()
-            write(body, outline.nest)
-            for number, (_, name) in enumerate(outline.results):
-                body.line(f"result{number} = {name};")
-            found = self._made[outline] = f"loop{len(self._made)}", body
-        return found[0]
+        return self._names.setdefault(outline, f"loop{len(self._names)}")
 
-    def definitions(self) -> list[str]:
-        """The C++ of all functions."""
-        return [_definition(outline, name, body) for outline, (name, body) in self._made.items()]
+    def definitions(self) -> list[list[str]]:
+        """The lines of each function."""
+        return [_definition(outline, name) for outline, name in self._names.items()]
 
 
-def _definition(outline: Outline, name: str, body: Body) -> str:
+def _definition(outline: Outline, name: str) -> list[str]:
     parameters = [f"{cxx} const {given}" for cxx, given in outline.parameters]
     parameters += [f"{cxx}& result{number}" for number, (cxx, _) in enumerate(outline.results)]
+    body = Body()
+    write(body, outline.nest)
+    for number, (_, result) in enumerate(outline.results):
+        body.line(f"result{number} = {result};")
     out = Writer()
-    out.open(f"__attribute__((noinline)) void {name}({', '.join(parameters)})")
-    out.lines += body.lines
-    out.close()
-    return "\n".join(out.lines)
+    with out.block(f"__attribute__((noinline)) void {name}({', '.join(parameters)})"):
+        out.lines += body.lines
+    return out.lines
 
 
 def outline_of(nest: LoopNest, parameters: Mapping[str, tuple[str, str]], results: Mapping[str, str]) -> Outline:
