@@ -230,9 +230,8 @@ class Passes(Flag):
     """The passes that a library has: forward, backward, or both.
 
     Where each has a library of its own, the backward class works on charts of the forward class, and frees what that
-    allocated. So both are generated from the same plan and derivatives, with the same members in
-    the same order (`Generated.layout`) and the same slots of constants, and compiled by the same compiler with the same
-    headers.
+    allocated. So both are generated from the same plan and derivatives, with the same members in the same order and the
+    same slots of constants (`Generated.works_on`), and compiled by the same compiler with the same headers.
     """
 
     FORWARD = auto()

@@ -16,8 +16,11 @@ from dynagrad.charts.chart import run_of
 from dynagrad.charts.program import binding_of
 from dynagrad.codegen.rules import context as class_context
 from dynagrad.codegen.rules import size as class_size
-from dynagrad.codegen.rules.program import generate
-from dynagrad.plan.model import Derivatives, Passes
+from dynagrad.codegen.rules.functions import Functions
+from dynagrad.codegen.rules.program import Generated, generate, write_members
+from dynagrad.ir import variable
+from dynagrad.plan.model import Derivatives, Passes, Plan
+from dynagrad.plan.right_sides import as_real
 from dynagrad.runtime.compiling import cache
 
 PARSING = """
@@ -103,6 +106,13 @@ def cut(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None
         monkeypatch.setattr(class_size, "LARGE_PROGRAM", 1)
 
 
+def members(plan: Plan, passes: Passes) -> list[str]:
+    """The members that are declared in a class with these passes."""
+    context = class_context.ClassContext(plan, passes)
+    write_members(context)
+    return context.out.lines
+
+
 @pytest.mark.usefixtures("cut")
 @pytest.mark.parametrize("name", CASES)
 def test_both_classes_have_the_same_members_and_slots(name: str) -> None:
@@ -111,7 +121,8 @@ def test_both_classes_have_the_same_members_and_slots(name: str) -> None:
     taped = replace(plan, derivatives=Derivatives())
     forward = generate(taped, passes=Passes.FORWARD)
     backward = generate(taped, passes=Passes.BACKWARD, like=forward)
-    assert forward.layout == backward.layout == generate(taped).layout
+    assert backward.works_on(forward) and backward.works_on(generate(taped))
+    assert members(taped, Passes.FORWARD) == members(taped, Passes.BACKWARD) == members(taped, Passes.BOTH)
     assert forward.constants == backward.constants and forward.functors == backward.functors
     assert forward.weights == backward.weights
 
@@ -167,3 +178,38 @@ def test_the_run_that_is_made_again_has_the_library_and_the_facts_of_the_run(bui
     assert before.chart.report.tape == 0 < taped.chart.report.tape
     bound.run().gradient("goal")  # keeps a tape from the start
     assert len(built) == 2
+
+
+def test_a_backward_class_has_the_functions_of_values_that_it_calls() -> None:
+    text = ":- function halved/1.  far(X) += halved(start(X)).  goal += far(X) * stop(X)."
+    facts = {"start/1": [(1, 3.0)], "stop/1": [(1, 0.5)]}
+    program = dg.Program(text, functions={"halved": dg.compile(_halved)})
+    plan = run_of(program.run(facts, max_pops=0)).ready().compiled.plan
+    taped = replace(plan, derivatives=Derivatives())
+    forward = generate(taped, passes=Passes.FORWARD)
+    backward = generate(taped, passes=Passes.BACKWARD, like=forward)
+    assert backward.works_on(forward)
+    assert defined(forward) == defined(backward) == 1, "the value, and the derivative"
+    gradient = program.run(facts).gradient("goal")
+    assert gradient["start/1"].values.tolist() == [0.125] and gradient["stop/1"].values.tolist() == [0.75]
+
+
+def defined(generated: Generated) -> int:
+    """How many functions of values have a definition that joins call."""
+    return sum(line.startswith("int64_t call") for line in generated.shared)
+
+
+def test_a_class_has_the_member_for_functions_of_the_class_that_it_is_like() -> None:
+    """Even if it calls none: it works on charts of the other. One that calls some does not, if the other has none."""
+    calling = Functions()
+    calling.call([as_real(variable("x") * 2.0)], {"x": "a"}, "t", "twice")
+    silent = Functions(calling)
+    assert silent and silent.includes() == ["running/functions.hpp"] and silent.objects() == calling.objects()
+    assert silent.write() == ([], [])
+    assert not Functions(Functions()) and not Functions().objects()
+
+
+def _halved(x: float) -> float:
+    while x > 1.0:
+        x = 0.5 * x
+    return x

@@ -62,7 +62,7 @@ def compile_backward(
     """
     plan, like = replace(forward.plan, derivatives=_ADJOINTS), forward.generated
     generated = generate(plan, passes=Passes.BACKWARD, like=like)
-    if generated.layout != like.layout or generated.names.slots != like.names.slots:
+    if not generated.works_on(like):
         return compile_plan(plan, progress, tool)
     return CompiledPlan(plan, like, Engine.at(forward.engine.path, _build(generated, progress, tool)))
 

@@ -58,9 +58,14 @@ def _place(key: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 class Functions:
-    """The functions of one source: collected while its rules are written, and written before them."""
+    """The functions of one source: collected while its rules are written, and written before them.
 
-    def __init__(self) -> None:
+    The class of a source with functions has a member for what they share. It is true that a source has functions if the
+    class that it is `like` has some, even if this one calls none.
+    """
+
+    def __init__(self, like: Functions | None = None) -> None:
+        self._member = like is not None and bool(like)
         self._program: UnitWriter | None = None
         self._wrappers: list[str] = []
         self._once: dict[tuple[Any, ...], Any] = {}
@@ -117,13 +122,12 @@ class Functions:
 
     def includes(self) -> list[str]:
         """The headers that the functions need."""
-        if self._program is None:
-            return []
-        return ["running/functions.hpp", *(f"graphs/{header}.hpp" for header in sorted(self._program.uses))]
+        uses = sorted(self._program.uses) if self._program is not None else []
+        return ["running/functions.hpp", *(f"graphs/{header}.hpp" for header in uses)] if self else []
 
     def objects(self) -> tuple[str, ...]:
         """The sources of objects that the functions are linked with."""
-        if self._program is None:
+        if not self:
             return ()
         from ..graph.emit import OBJECTS  # for a quick start
 
@@ -152,4 +156,4 @@ class Functions:
         return defined, [f"namespace {NAMESPACE} = ::dynagrad::graphs::{space};"]
 
     def __bool__(self) -> bool:
-        return self._program is not None
+        return self._member or self._program is not None

@@ -13,10 +13,9 @@ from ...rules.semirings import SEMIRINGS
 from ..cxx import comment
 from . import linked
 from .access import write_access, write_external
-from .backward import adjoints, resting
+from .backward import adjoints, resting, tape
 from .backward.joins import goes_back_together
 from .backward.sweep import write_backward
-from .backward.tape import write_members
 from .context import AGENDAS, ClassContext, level_type
 from .forest import collecting
 from .functions import INTEGERS
@@ -47,9 +46,15 @@ class Generated:
     flags: tuple[str, ...] = ()  # for the compiler
     objects: tuple[str, ...] = ()  # the sources of what is linked to it
     prelude: str = ""  # the header that it includes first, if nothing stands before that
-    layout: str = ""  # the members of the class
     size: int = 0  # about how large it is, in the unit of `size.py`
     embed: bool = True  # whether Python calls it
+
+    def works_on(self, charts: Generated) -> bool:
+        """Whether this class, generated like another one, works on its charts: it needs no further slots or members.
+
+        All other members follow from the plan alone, which is the same.
+        """
+        return self.names.slots == charts.names.slots and bool(self.names.functions) == bool(charts.names.functions)
 
     @property
     def source(self) -> str:
@@ -64,11 +69,11 @@ def generate(
 ) -> Generated:
     """The C++ source of a plan; `embed` adds the functions that Python calls.
 
-    A class of the backward pass alone is generated `like` that of the forward pass, with its slots of constants. It
-    works on charts of that class if both end up with the same `layout` and the same slots.
+    A class of the backward pass alone is generated `like` that of the forward pass, with its slots of constants.
+    `works_on` says whether it works on charts of that class.
     """
     context = ClassContext(plan, passes, None if like is None else like.names)
-    body, layout = _body(context)
+    body = _body(context)
     names = context.names
     defined, using = names.functions.write()
     return Generated(
@@ -83,7 +88,6 @@ def generate(
         INTEGERS if names.functions else (),
         (*linked.objects(plan, semiring_name(context), goes_back=context.goes_back), *names.functions.objects()),
         "" if context.large else "dynagrad/outside/rules.hpp",  # where a macro stands before it
-        layout,
         size(plan, passes) + names.functions.size,
         embed,
     )
@@ -128,8 +132,8 @@ def _includes(context: ClassContext, embed: bool) -> list[str]:
     return [*large, *printing, *(f"#include <dynagrad/{header}>" for header in headers)]
 
 
-def _body(context: ClassContext) -> tuple[list[str], str]:
-    """The lines of the class with its types and tables of facts, and the text of its members' declarations."""
+def _body(context: ClassContext) -> list[str]:
+    """The lines of the class with its types and tables of facts."""
     plan, out = context.plan, context.out
     out.lines.extend(semiring(context))
     out.line("using value_t = semiring::Value;")
@@ -143,20 +147,28 @@ def _body(context: ClassContext) -> tuple[list[str], str]:
     for table in context.derived:
         if context.has_axioms(table):
             write_facts(context, table)
-    before = list(out.lines)  # tables of facts are part of the layout
     if plan.collects is None:
-        layout = "\n".join([*before, _program(context)])
+        _program(context)
     else:
-        layout = "\n".join(before)
         collecting.write_program(context)
-    return out.lines, layout
+    return out.lines
 
 
-def _program(context: ClassContext) -> str:
-    """Writes the class, and returns its members' declarations. Constants get slots in the order of writing."""
+def _program(context: ClassContext) -> None:
+    """Writes the class. Constants get slots in the order of writing."""
+    write_members(context)
+    _functions(context)
+    out = context.out
+    if context.names.functions:
+        out.line("Functions functions{this};  // what functions of values share")
+    write_constructor(context)  # last, when all constants have slots
+    out.close("};")
+
+
+def write_members(context: ClassContext) -> None:
+    """Opens the class, and declares its members. They depend on the plan, and not on the passes that a class has."""
     out, plan = context.out, context.plan
     groups = context.groups()
-    start = len(out.lines)
     if len(groups) == 1:
         out.open("struct program : ChartBase")
         for table in groups[0]:
@@ -193,14 +205,18 @@ def _program(context: ClassContext) -> str:
         out.line(f"int32_t (*functions_of_host[{len(plan.tables)}])(const int32_t*, uint64_t*) = {{}};")
     out.line(f"TableView tables[{max(1, len(plan.tables))}] = {{}};")
     if plan.adjoint:
-        write_members(context)
+        tape.write_members(context)
     resting.write_members(context)
     solving.write_members(context)
     if plan.resolves:
         resolving.write_members(context)
     convergence.write_members(context)
-    layout = out.lines[start:]
     out.line()
+
+
+def _functions(context: ClassContext) -> None:
+    """The member functions."""
+    plan = context.plan
     if context.ordered:
         write_order(context)
     if context.externals:
@@ -213,12 +229,9 @@ def _program(context: ClassContext) -> str:
     for table in context.derived:
         write_add(context, table)
     for stage in plan.stages:
-        start = len(out.lines)
-        write_joins(context, stage)
-        # A class of the backward pass alone drops them again; they are written for the functions of values in them,
-        # which are a member. Functions that rules share stay, as another stage may call them.
-        if Passes.FORWARD not in context.passes and stage.strategy != "solve" and context.shapes is None:
-            del out.lines[start:]
+        # A class of the backward pass alone makes joins where it solves; those that rules share it may call there.
+        if Passes.FORWARD in context.passes or stage.strategy == "solve" or context.shapes is not None:
+            write_joins(context, stage)
         if stage.strategy == "solve":
             solving.write_stage(context, stage)
             components.write_solve(context, stage)
@@ -238,9 +251,3 @@ def _program(context: ClassContext) -> str:
         write_backward(context)
     write_facts_plans(context)
     write_access(context)
-    if context.names.functions:
-        layout.append("Functions functions{this};  // what functions of values share")
-        out.line(layout[-1])
-    write_constructor(context)  # last, when all constants have slots
-    out.close("};")
-    return "\n".join(layout)

@@ -45,7 +45,7 @@ class Names:
         self.functors: dict[tuple[str, int], int] = {}
         self.weights: dict[tuple[int, int], int] = {}  # (rule, which constant) -> slot
         self.weight_values: list[float | int] = []
-        self.functions = Functions()
+        self.functions: Functions = Functions(None if like is None else like.functions)
         if like is not None:
             self.constants, self.functors = dict(like.constants), dict(like.functors)
             self.weights, self.weight_values = dict(like.weights), list(like.weight_values)
