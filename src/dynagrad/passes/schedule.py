@@ -55,6 +55,10 @@ class Schedule:
     long: bool  # whether there are so many loops, or nodes, that nests are functions of their own
     cuts: frozenset[int]  # the steps after which a basic block ends, because it is long
 
+    def cut_after_result(self, number: int) -> bool:
+        """Whether a basic block ends after the numbers among the results up to this one have been stored."""
+        return not (number + 1) % (STRETCH // STORE)
+
 
 def schedule(graph: Graph) -> Schedule:
     """The steps of a graph. Constants, inputs and single results of control flow are no steps."""

@@ -20,7 +20,6 @@ from ...ir.types import Type
 from ...passes.bounds import GraphBounds
 from ...passes.prepare import prepare
 from ...passes.roles import holes_of, role
-from ...passes.schedule import STORE, STRETCH
 from ..cxx import INDENT, Writer, comment, literal, paragraphs
 from . import control, runtime_calls
 from .blocks import Block
@@ -218,7 +217,7 @@ class UnitWriter(TranslationUnit):
                 arrays.append((value, results[k], node.type))
             else:
                 code.line(f"{results[k]} = {value};")
-                if not (k + 1) % (STRETCH // STORE):
+                if block.plan.cut_after_result(k):
                     code.cut()
         block.deliver(arrays)
         self.used |= code.constants

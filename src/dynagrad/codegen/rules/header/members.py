@@ -62,7 +62,7 @@ def chart(plan: Plan, tables: Sequence[TableLayout]) -> list[str]:
     names = member_names(plan)
     counts = {(names[t.key], t.arity) for t in tables if takes_facts(plan, t)}
     if plan.adjoint:
-        out += ["", *_GRADIENT.strip("\n").splitlines()]
+        out += ["", _GRADIENT.strip("\n")]
     for table in tables:
         name, n = names[table.key], table.arity
         parameters, pack = _arguments(table)
@@ -109,7 +109,7 @@ _MEANING = """
 
 def derivatives(plan: Plan, tables: Sequence[TableLayout]) -> list[str]:
     """The lines of class `derivatives`, a gradient, with functions for the same predicates."""
-    out = [*_MEANING.strip("\n").splitlines(), "class derivatives : public derivatives_base {", " public:"]
+    out = [_MEANING.strip("\n"), "class derivatives : public derivatives_base {", " public:"]
     out.append("  using derivatives_base::derivatives_base;")
     names = member_names(plan)
     for table in tables:
