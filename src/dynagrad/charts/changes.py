@@ -24,16 +24,11 @@ from .binding.decoding import decode
 from .binding.encoding import Encoding
 from .binding.loading import Prepared, coded, intern, load
 from .binding.summary import ordered
+from .ends import STATUSES
 from .externals import connect
 
 RESOLVED = frozenset({"once", "levels", "solve"})
 """The strategies of stages that can be updated in a program that solves cycles."""
-
-NOT_MENDED = ("host_error", "interrupted")
-"""The statuses that a fresh run would end with as well."""
-
-NO_ROOM = ("items", "bytes", "no_memory")
-"""The statuses for want of memory. A fresh run may need less: it keeps no marks and no deleted items."""
 
 MOST_ROWS = 5_000
 """With more changed facts than this, a fresh run is as quick as an update."""
@@ -125,7 +120,7 @@ def change(
         chart.change(Change.DERIVE)
         status = STATUS[chart.run(settings).status]
         if status != "done":
-            return None if status in NO_ROOM else after
+            return None if STATUSES[status].no_room else after  # a fresh run keeps no marks and no deleted items
     arrived = {}
     for key in keys:
         new_table, codes = load(context, after, after.relations[key])
@@ -142,7 +137,7 @@ def change(
                 words[n] = found
         chart.change(Change.ADD, number, rows, words)
         del new_table
-    if STATUS[chart.run(settings).status] in NO_ROOM:
+    if STATUSES[STATUS[chart.run(settings).status]].no_room:
         return None
     for key, (new_table, _) in arrived.items():
         chart.swap(tables[key].number, new_table, settled=True)
@@ -182,7 +177,8 @@ def _resolve(
     for key, table in now.items():
         assert table is not None
         chart.swap(tables[key].number, table, settled=True)
-    return STATUS[chart.run(settings).status] in ("done", *NOT_MENDED)
+    status = STATUS[chart.run(settings).status]
+    return status == "done" or STATUSES[status].final
 
 
 def _resolved(plan: Plan) -> bool:

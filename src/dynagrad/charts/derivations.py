@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from ..arguments import real_number, whole_number
 from ..codegen.rules.forest.collecting import merged
-from ..errors import Error, NotConverged, QueryError, RoomError
+from ..errors import Error, QueryError
 from ..facts.relation import take
 from ..facts.terms import item_text
 from ..forests.absence.attempts import WhyNot
@@ -37,10 +37,10 @@ from ..rules.syntax import AntecedentValue, Application, Expression, ItemValue, 
 from ..runtime.engine import Collecting, Settings
 from ..runtime.library import Stop
 from . import lookup
-from .binding.decoding import column, place_text, ranks
+from .binding.decoding import column, ranks
 from .binding.loading import Prepared, coded
 from .changes import translated
-from .ends import End, check_end
+from .ends import Collected, End, Phase, check_end
 from .externals import connect
 from .run import Run
 
@@ -77,19 +77,9 @@ class Collector:
         if self.raised:
             raise self.raised[0]
         items, instances, _, _ = chart.collected()
-        if status == "items":
-            raise NotConverged(
-                f"the forest of {place_text(self.prepared, key, codes)} has more than {most:,} instances, its limit; "
-                "raise limit=, or ask for an item that fewer derive"
-            )
-        if status == "timeout":
-            raise NotConverged("the limit on time was met while derivations were collected; raise timeout")
-        if status == "bytes":
-            raise RoomError(
-                "the forest takes more than the limit on bytes that the chart was run with; raise max_bytes"
-            )
         if status != "done":
-            check_end(End(status, self.prepared, self.run.context.scale, None))
+            scale, asked = self.run.context.scale, Collected(key, codes, most)
+            check_end(End(status, self.prepared, scale, Phase.COLLECTING, collected=asked))
         return items, instances
 
 

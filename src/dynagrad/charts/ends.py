@@ -1,13 +1,14 @@
 """Termination of runs: the status that native code returns, turned into errors and warnings.
 
-There is a table for runs of charts, one for runs repeated with derivatives, and one for backward passes. Nothing is run
-or stopped here: limits are in `limits.py`, and the status itself is set by native code.
+`STATUSES` is one table of what they mean, for runs of charts, runs repeated with derivatives, backward passes, and
+collections of derivations. Nothing is run or stopped here: limits are in `limits.py`, and native code sets the status.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum, auto
 from typing import Any
 
 from ..codegen.rules.solving.convergence import QUIET
@@ -18,14 +19,34 @@ from .binding.decoding import place_text, reported
 from .binding.loading import Prepared
 
 
+class Phase(Enum):
+    """What ended."""
+
+    RUN = auto()  # a chart's own run
+    REPEATED = auto()  # a run that was repeated for its derivatives
+    BACKWARD = auto()  # a backward pass
+    COLLECTING = auto()  # the collection of an item's derivations
+
+
+@dataclass(frozen=True)
+class Collected:
+    """What was collected: the derivations of an item, by predicate and codes, and how many instances are the most."""
+
+    key: str
+    codes: Sequence[int]
+    most: int
+
+
 @dataclass(frozen=True)
 class End:
-    """How a run ended: a name of `STATUS` in `runtime/engine.py`, and the chart to say more about it."""
+    """How something ended: a name of `STATUS` in `runtime/engine.py`, and the chart to say more about it."""
 
     status: str
     prepared: Prepared
     scale: Scale
+    phase: Phase = Phase.RUN
     chart: Any = None  # what a NotConverged carries
+    collected: Collected | None = None
 
     @property
     def report(self) -> Any:
@@ -104,6 +125,14 @@ def _integer_overflow(end: End) -> ValueRangeError:
     return ValueRangeError(
         f"integer arithmetic in an argument left the range -2**31 .. 2**31-1{where}; bound the arguments with a "
         "condition, such as `for I < N`"
+    )
+
+
+def _too_many_instances(end: End) -> NotConverged:
+    assert end.collected is not None
+    return NotConverged(
+        f"the forest of {place_text(end.prepared, end.collected.key, end.collected.codes)} has more than "
+        f"{end.collected.most:,} instances, its limit; raise limit=, or ask for an item that fewer derive"
     )
 
 
@@ -200,77 +229,122 @@ def unsettled(item: str) -> str:
     )
 
 
-_Table = dict[str, Callable[[End], BaseException]]
+_Error = Callable[[End], BaseException]
 
-_ALWAYS: _Table = {
-    "function_failed": lambda end: function_failed(end.prepared, end.report),
-    "near_critical": lambda end: ValueRangeError(near_critical(reported(end.prepared, end.report))),
-    "unsettled": lambda end: ValueRangeError(unsettled(reported(end.prepared, end.report))),
-    "interrupted": lambda end: KeyboardInterrupt(),
-}
-_FORWARD: _Table = {
-    **_ALWAYS,
-    "items": _at_limit,
-    "bytes": _at_limit,
-    "bad_value": _bad_value,
-    "two_values": _two_values,
-    "no_order": _no_order,
-    "integer_overflow": _integer_overflow,
-    "host_error": _host_error,
-    "diverges": _diverges,
-    "quiet": _quiet,
-    "cyclic": _cyclic,
-    "no_memory": lambda end: RoomError(
-        f"there is no memory left after {end.report.pops:,} pops; limit the run with max_items or max_bytes, or give "
-        "it fewer facts or less to derive"
+
+def _always(error: _Error) -> dict[Phase, _Error | None]:
+    """The same error, whatever ended."""
+    return {Phase.RUN: error, Phase.REPEATED: error, Phase.BACKWARD: error}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a status means: an error, or None, by what ended, and what may be done next."""
+
+    errors: Mapping[Phase, _Error | None] = field(default_factory=dict)
+    usable: bool = True  # whether the chart can be read and resumed
+    no_room: bool = False  # whether memory was wanting, by a limit or the machine's
+    final: bool = False  # whether a fresh run would end in the same way
+
+
+STATUSES: Mapping[str, Outcome] = {
+    "done": Outcome({Phase.REPEATED: None, Phase.BACKWARD: None}),
+    "max_pops": Outcome({Phase.REPEATED: None}),
+    "until": Outcome(),
+    "paused": Outcome(),
+    "timeout": Outcome(
+        {
+            Phase.REPEATED: lambda end: out_of_time("when the run was repeated for its derivatives"),
+            Phase.BACKWARD: lambda end: out_of_time("in the backward pass"),
+            Phase.COLLECTING: lambda end: NotConverged(
+                "the limit on time was met while derivations were collected; raise timeout"
+            ),
+        }
+    ),
+    "items": Outcome({Phase.RUN: _at_limit, Phase.COLLECTING: _too_many_instances}, no_room=True),
+    "bytes": Outcome(
+        {
+            Phase.RUN: _at_limit,
+            Phase.REPEATED: lambda end: NotConverged(
+                f"the run with its derivatives needs more than {end.report.bytes:,} bytes, the limit that the chart "
+                "was run with; run it with a larger max_bytes, or stop it earlier with max_pops"
+            ),
+            Phase.BACKWARD: lambda end: out_of_memory(Failure.LIMITED),
+            Phase.COLLECTING: lambda end: RoomError(
+                "the forest takes more than the limit on bytes that the chart was run with; raise max_bytes"
+            ),
+        },
+        no_room=True,
+    ),
+    "no_memory": Outcome(
+        {
+            Phase.RUN: lambda end: RoomError(
+                f"there is no memory left after {end.report.pops:,} pops; limit the run with max_items or max_bytes, "
+                "or give it fewer facts or less to derive"
+            ),
+            Phase.REPEATED: lambda end: out_of_memory(Failure.EXHAUSTED),
+            Phase.BACKWARD: lambda end: out_of_memory(Failure.EXHAUSTED),
+        },
+        usable=False,
+        no_room=True,
+    ),
+    "interrupted": Outcome(_always(lambda end: KeyboardInterrupt()), usable=False, final=True),
+    "host_error": Outcome(
+        {
+            Phase.RUN: _host_error,
+            Phase.REPEATED: lambda end: Error(
+                "a function behind an external predicate failed when the run was repeated for its derivatives"
+            ),
+        },
+        usable=False,
+        final=True,
+    ),
+    "function_failed": Outcome(_always(lambda end: function_failed(end.prepared, end.report))),
+    "bad_value": Outcome({Phase.RUN: _bad_value}),
+    "two_values": Outcome({Phase.RUN: _two_values}),
+    "no_order": Outcome({Phase.RUN: _no_order}),
+    "integer_overflow": Outcome({Phase.RUN: _integer_overflow}),
+    "diverges": Outcome({Phase.RUN: _diverges}),
+    "quiet": Outcome({Phase.RUN: _quiet}),
+    "cyclic": Outcome({Phase.RUN: _cyclic}),
+    "near_critical": Outcome(
+        _always(lambda end: ValueRangeError(near_critical(reported(end.prepared, end.report)))),
+    ),
+    "unsettled": Outcome(_always(lambda end: ValueRangeError(unsettled(reported(end.prepared, end.report))))),
+    "bad_adjoint": Outcome(
+        {Phase.BACKWARD: lambda end: first_going_backward(end.prepared, reported(end.prepared, end.report))}
     ),
 }
-_REPLAYED: _Table = {
-    **_ALWAYS,
-    "no_memory": lambda end: out_of_memory(Failure.EXHAUSTED),
-    "timeout": lambda end: out_of_time("when the run was repeated for its derivatives"),
-    "bytes": lambda end: NotConverged(
-        f"the run with its derivatives needs more than {end.report.bytes:,} bytes, the limit that the chart was run "
-        "with; run it with a larger max_bytes, or stop it earlier with max_pops"
-    ),
-    "host_error": lambda end: Error(
-        "a function behind an external predicate failed when the run was repeated for its derivatives"
-    ),
-}
-_BACKWARD: _Table = {
-    **_ALWAYS,
-    "no_memory": lambda end: out_of_memory(Failure.EXHAUSTED),
-    "timeout": lambda end: out_of_time("in the backward pass"),
-    "bytes": lambda end: out_of_memory(Failure.LIMITED),
-    "bad_adjoint": lambda end: first_going_backward(end.prepared, reported(end.prepared, end.report)),
-}
-UNUSABLE = frozenset({"host_error", "interrupted", "no_memory"})
-"""The statuses after which a chart can be neither read nor resumed."""
+"""What each status of native code means: the one place that tells them apart."""
+
+
+def _error(end: End) -> _Error | None:
+    errors = STATUSES[end.status].errors
+    match end.phase:
+        case Phase.RUN:
+            return errors.get(Phase.RUN)
+        case Phase.REPEATED:  # it should have ended as the first time
+            return errors.get(Phase.REPEATED, _not_finite)
+        case Phase.BACKWARD:
+            return errors.get(Phase.BACKWARD, _unexpected)
+        case Phase.COLLECTING:
+            return errors.get(Phase.COLLECTING, errors.get(Phase.RUN))
 
 
 def check_end(end: End) -> None:
-    """Raises or warns for the end of a chart's own run."""
-    if end.status in _FORWARD:
-        raise _FORWARD[end.status](end)
-    if end.report.underflow:
+    """Raises or warns for the end of what native code did."""
+    error = _error(end)
+    if error is not None:
+        raise error(end)
+    if end.phase is Phase.RUN and end.report.underflow:
         warn(
             f"{end.report.underflow:,} items underflowed to zero or lost digits in the real semiring; "
             "use semiring log, which never underflows"
         )
 
 
-def check_replayed(end: End) -> None:
-    """Raises where a run that was repeated for its derivatives did not end as the first one did."""
-    if end.status not in ("done", "max_pops"):
-        raise _REPLAYED.get(end.status, _not_finite)(end)
-
-
-def check_backward(end: End) -> None:
-    """Raises where a backward pass did not complete."""
-    if end.status in _BACKWARD:
-        raise _BACKWARD[end.status](end)
-    if end.status != "done":
-        raise Error(f"the backward pass ended with {end.status}")
+def _unexpected(end: End) -> Error:
+    return Error(f"the backward pass ended with {end.status}")
 
 
 def _not_finite(end: End) -> ValueRangeError:

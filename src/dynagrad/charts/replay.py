@@ -21,7 +21,7 @@ from ..semirings import Scale
 from .binding.database import Database
 from .binding.decoding import reported_item
 from .binding.loading import Directions, Prepared
-from .ends import End, check_replayed
+from .ends import End, Phase, check_end
 from .externals import connect
 
 
@@ -78,7 +78,7 @@ class Replay:
             prepared = self._prepared(Derivatives(directions.order, adjoint, outside), directions, stop, raised)
             for settings in self._runs(prepared, stop):
                 status = STATUS[prepared.chart.run(settings, stop).status]
-                check_replayed(End(status, prepared, self.scale))
+                check_end(End(status, prepared, self.scale, Phase.REPEATED))
         except Error:
             if raised:
                 raise raised[0] from None

@@ -27,7 +27,7 @@ from .binding.database import Database
 from .binding.decoding import popped
 from .binding.loading import Directions, LoadedRun, Prepared
 from .changes import MOST_ROWS, can_change, change
-from .ends import UNUSABLE, End, check_end
+from .ends import STATUSES, End, check_end
 from .externals import connect
 from .limits import PAUSE, Limits
 from .progress import Progress
@@ -235,11 +235,11 @@ class Run:
         self._complete = self.status == "done" and not report.partial and not self._raised
         if self._complete:
             self._touched.clear()
-        if self._raised or self.status in UNUSABLE:
+        if self._raised or not STATUSES[self.status].usable:
             self.stale = True
         if self._raised:
             raise self._raised[0]
-        check_end(End(self.status, self.require(), self.context.scale, chart))
+        check_end(End(self.status, self.require(), self.context.scale, chart=chart))
 
     def require(self) -> Prepared:
         if self.prepared is None:

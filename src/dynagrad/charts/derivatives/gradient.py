@@ -26,7 +26,7 @@ from ...semirings import Scale
 from ..binding.context import ProgramContext
 from ..binding.decoding import code, place_text
 from ..binding.loading import Prepared, jet_words
-from ..ends import End, check_backward, first_going_backward, use_log
+from ..ends import End, Phase, check_end, first_going_backward, use_log
 from ..lookup import find, place_of, table_of
 from ..replay import Replay
 
@@ -60,7 +60,7 @@ def backward(
     for seed in seeds:
         chart.seed(tables[seed.key].number, seed.codes, seed.cotangent, whole=whole)
     status = chart.backward(stop)
-    check_backward(End(status, prepared, scale))
+    check_end(End(status, prepared, scale, Phase.BACKWARD))
 
 
 def row_adjoints(replay: Replay, prepared: Prepared, key: str, stop: Stop | None = None) -> Array:

@@ -32,7 +32,7 @@ from ..binding.binding import Binding
 from ..binding.database import Database
 from ..binding.loading import Directions, Prepared
 from ..chart import Chart, make_chart, run_of
-from ..ends import End, check_replayed
+from ..ends import End, Phase, check_end
 from ..limits import Limits
 from ..lookup import place_of, read_item, words_at, zero_of
 from ..replay import Replay, class_of
@@ -178,7 +178,7 @@ class Core:
                 # raises, with a message about the value, where the value itself is not finite
                 run_of(again).run_in_class(class_of(*self._class(0, False)), Directions(), again)
                 over = run_of(chart).require()
-                check_replayed(End(chart.status, over, self.binding.context.scale))
+                check_end(End(chart.status, over, self.binding.context.scale, Phase.REPEATED))
             raise
         return Pass(self, chart, prepared, order)
 
