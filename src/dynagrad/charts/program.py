@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from ..calls import maker, public
 from ..errors import Error, FactError, ProgramError, cut, shown
 from ..facts import readers
 from ..facts.relation import Relation
+from ..forks import cached
 from ..plan.explain import explain
 from ..plan.options import Options
 from ..plan.recognise import effective_semiring
@@ -38,6 +39,14 @@ from .derivations import Wanted
 from .derivatives.function import Function, function_of
 from .limits import Limits
 from .sources import check_compiled, constants_from_probabilities, program_text
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """What the numbers of a program are: weights of the semiring, or probabilities."""
+
+    given: bool  # whether those of facts are probabilities, where a call does not say
+    text: bool  # whether the constants of its text were probabilities, and have been converted
 
 
 class Program:
@@ -75,7 +84,7 @@ class Program:
     ) -> None:
         warn_without_compiler()
         text, filename = program_text(source)
-        self._probabilities = probabilities_flag(values)
+        probabilities = probabilities_flag(values)
         if functions is not None and not isinstance(functions, Mapping):
             raise Error(f"functions must be a dict from names to functions, not {shown(functions)}")
         given = dict(functions or {})
@@ -118,29 +127,22 @@ class Program:
             zero=user.zero if user is not None else 0.0,
             one=user.one if user is not None else 1.0,
         )
-        self._context = ProgramContext(
+        context = ProgramContext(
             rules, infer(rules), number_scale, Options(functions=named, user=traced), {k: given[k] for k in externals}
         )
-        self._probable: Program | None = None  # this program with its constants converted from probabilities, if needed
-        self._converted = False  # whether the constants of the text have been converted from probabilities
-        if self._probabilities:
-            self._context, self._converted = constants_from_probabilities(self._context), True
+        self._set(
+            constants_from_probabilities(context) if probabilities else context, Numbers(probabilities, probabilities)
+        )
+
+    def _set(self, context: ProgramContext, numbers: Numbers) -> None:
+        """Makes this the program of a context."""
+        self._context, self._numbers = context, numbers
         self._empty = make_bound(self, {})
 
-    def _in_probabilities(self) -> Program:
-        """This program with the constants of its text read as probabilities."""
-        if self._converted:
-            return self
-        if self._probable is None:
-            self._probable = self._copy(constants_from_probabilities(self._context), True)
-        return self._probable
-
-    def _copy(self, context: ProgramContext, converted: bool) -> Program:
-        made = Program.__new__(Program)
-        made.__dict__.update(self.__dict__)
-        made._context, made._converted, made._probable = context, converted, None
-        made._empty = make_bound(made, {})
-        return made
+    @cached
+    def _converted(self) -> Program:
+        """This program with the constants of its text converted from probabilities, for one where they are not."""
+        return _program(constants_from_probabilities(self._context), replace(self._numbers, text=True))
 
     @property
     def source(self) -> str:
@@ -155,7 +157,7 @@ class Program:
     @property
     def values(self) -> str:
         """How its numbers are given: "weights", or "probabilities"."""
-        return "probabilities" if self._probabilities else "weights"
+        return "probabilities" if self._numbers.given else "weights"
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -185,8 +187,8 @@ class Program:
         >>> program.bind({"edge/2": {("a", "b"): 2.0, ("b", "c"): 1.5}})
         <Bound: edge/2: 2>
         """
-        probabilities = probabilities_flag(values) or self._probabilities
-        program = self._in_probabilities() if probabilities else self
+        probabilities = probabilities_flag(values) or self._numbers.given
+        program = self._converted if probabilities and not self._numbers.text else self
         relations = read_facts(self._context, {} if facts is None else facts, probabilities)
         program = _shaped(program, relations.values())
         bound = make_bound(program, relations, program._empty)
@@ -279,12 +281,15 @@ class Program:
         return self._empty._explain(facts)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"setting": self._context, "probabilities": self._probabilities, "converted": self._converted}
+        given, text = self._numbers.given, self._numbers.text
+        return {
+            "setting": self._context,
+            "probabilities": given,
+            "converted": text,
+        }  # the names are those of old pickles
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self._context, self._probabilities, self._probable = state["setting"], state["probabilities"], None
-        self._converted = state["converted"]
-        self._empty = make_bound(self, {})
+        self._set(state["setting"], Numbers(state["probabilities"], state["converted"]))
 
     def __repr__(self) -> str:
         rules = self._context.rules
@@ -307,7 +312,11 @@ class Bound:
             self._binding = of._binding.with_relations(relations)
         else:
             self._binding = Binding(program._context, relations)
-        self._as_probabilities: Bound | None = None  # the same facts, with the constants of the text converted
+
+    @cached
+    def _converted(self) -> Bound:
+        """The same facts, bound to the program with the constants of its text converted from probabilities."""
+        return make_bound(self.program._converted, self._binding.given)
 
     @public
     def bind(self, facts: Mapping[str, Any], *, values: str = "weights") -> Bound:
@@ -315,7 +324,7 @@ class Bound:
         return self._bind(facts, values)
 
     def _bind(self, facts: Mapping[str, Any], values: str = "weights") -> Bound:
-        probabilities = probabilities_flag(values) or self.program._probabilities
+        probabilities = probabilities_flag(values) or self.program._numbers.given
         relations = read_facts(self.program._context, facts, probabilities)
         merged = {**self._binding.given, **relations}
         return make_bound(_shaped(self.program, merged.values()), merged, self)
@@ -332,7 +341,7 @@ class Bound:
         >>> bound.with_values({"edge/2": [1.0, 1.0]}).run({"start/1": [("a", 0.0)]})["path(c)"]
         2.0
         """
-        return self._with_values(numbers, probabilities_flag(values) or self.program._probabilities)
+        return self._with_values(numbers, probabilities_flag(values) or self.program._numbers.given)
 
     def _with_values(self, numbers: Mapping[str, Any], probabilities: bool) -> Bound:
         scale_ = self.program._context.scale
@@ -352,7 +361,7 @@ class Bound:
                 raise FactError(f"{key}: the new pairs have vectors of another length than the old ones")
             given[key] = from_probabilities(scale_, relation) if probabilities else relation
         made = Bound.__new__(Bound)
-        made.program, made._as_probabilities = self.program, None
+        made.program = self.program
         made._binding = self._binding.with_values(given, frozenset(numbers))
         return made
 
@@ -402,13 +411,9 @@ class Bound:
 
     def _chart(self, facts: Mapping[str, Any], limits: Limits, values: str) -> Chart:
         began = time.monotonic()
-        probabilities = probabilities_flag(values) or self.program._probabilities
+        probabilities = probabilities_flag(values) or self.program._numbers.given
         relations = read_facts(self.program._context, facts, probabilities)
-        bound = self
-        if probabilities and not self.program._converted:
-            if self._as_probabilities is None:
-                self._as_probabilities = make_bound(self.program._in_probabilities(), self._binding.given)
-            bound = self._as_probabilities
+        bound = self._converted if probabilities and not self.program._numbers.text else self
         shaped = _shaped(bound.program, [*self._binding.given.values(), *relations.values()])
         if shaped is not bound.program:
             bound = make_bound(shaped, self._binding.given)
@@ -548,7 +553,7 @@ class Bound:
         return self._explain(facts)
 
     def _explain(self, facts: Mapping[str, Any] | None) -> str:
-        relations = read_facts(self.program._context, {} if facts is None else facts, self.program._probabilities)
+        relations = read_facts(self.program._context, {} if facts is None else facts, self.program._numbers.given)
         return explain(self._binding.prepare(relations).compiled.plan)
 
     def __repr__(self) -> str:
@@ -568,7 +573,7 @@ def binding_of(bound: Bound) -> Binding:
 
 def in_probabilities(program: Program) -> bool:
     """Whether the numbers of a program are given as probabilities."""
-    return program._probabilities
+    return program._numbers.given
 
 
 def with_facts(program: Program, relations: Mapping[str, Relation]) -> Bound:
@@ -595,6 +600,13 @@ def run_cached(bound: Bound, examples: Sequence[Mapping[str, Any]], cache: Cache
 make_bound = maker(Bound, "bound programs come from program.bind(facts)")
 
 
+def _program(context: ProgramContext, numbers: Numbers) -> Program:
+    """The program of a context that was made from another one."""
+    made = Program.__new__(Program)
+    made._set(context, numbers)
+    return made
+
+
 def _shaped(program: Program, relations: Iterable[Relation]) -> Program:
     """The program with the vector length of `expectation` that the facts have."""
     context = program._context
@@ -607,4 +619,4 @@ def _shaped(program: Program, relations: Iterable[Relation]) -> Program:
         raise FactError(f"the pairs of expectation have vectors of different lengths: {sorted(w - 1 for w in widths)}")
     length = widths.pop() - 1
     wide = replace(context, scale=scale("expectation", vector=length), options=replace(context.options, vector=length))
-    return program._copy(wide, program._converted)
+    return _program(wide, program._numbers)
