@@ -1,11 +1,13 @@
 """Gradients and tangents as tables, without the chart that they came from: what their pickles and copies are.
 
-They have the tables of all items, and what errors of lookups need. Nothing is run or differentiated here.
+They have the tables of all items, and what errors of lookups need. `copyreg` knows from here how gradients and tangents
+of charts are pickled. Nothing is run or differentiated here.
 """
 
 from __future__ import annotations
 
 import copy
+import copyreg
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -16,12 +18,12 @@ from ...calls import public
 from ...errors import QueryError
 from ...facts.relation import take
 from ...facts.table import Table, make_table, relation_of
-from ...rules.syntax import Item, Term, Variable
+from ...rules.syntax import Term
 from ..binding.context import ProgramContext
 from ..binding.decoding import matches
 from ..binding.loading import Prepared
 from ..lookup import check_needed, constants, place, read_known, unknown
-from .gradient import Gradient, Tangents, by_items
+from .gradient import Gradient, Tangents, behind, by_items, tables_of
 
 
 @dataclass(frozen=True)
@@ -84,11 +86,15 @@ class KeptGradient(Gradient):
         return self._known.number(self._by_item, item)
 
 
-def kept_gradient(gradient: Gradient, context: ProgramContext, prepared: Prepared) -> tuple[Any, ...]:
-    """A gradient as `__reduce__` returns it."""
+def _kept_gradient(gradient: Gradient) -> tuple[Any, ...]:
+    """A gradient of a chart, as `__reduce__` returns it."""
+    context, prepared = behind(gradient)
     tables = {key: gradient[key] for key in gradient}
     items = {key: by_items(gradient, key) for key in tables if key in prepared.compiled.plan.tables}
     return KeptGradient, (tables, items, gradient.value, _known(context, prepared))
+
+
+copyreg.pickle(Gradient, _kept_gradient)
 
 
 # -- tangents ----------------------------------------------------------------------------------------------------------
@@ -102,6 +108,9 @@ class KeptTangents(Tangents):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return KeptTangents, (self._by_item, self._known)
+
+    def _tables(self) -> dict[str, Table]:
+        return self._by_item
 
     @public
     def __getitem__(self, item: Any) -> Any:
@@ -118,16 +127,9 @@ class KeptTangents(Tangents):
         return make_table(take(relation_of(table), np.array(rows, np.int64)))
 
 
-def kept_tangents(tangents: Tangents, context: ProgramContext, prepared: Prepared) -> tuple[Any, ...]:
-    """Tangents as `__reduce__` returns them."""
-    known = _known(context, prepared)
-    items = {}
-    for key in known.keys:
-        if key in prepared.compiled.plan.tables:
-            name, _, arity = key.rpartition("/")
-            arguments = []
-            for i in range(int(arity)):
-                fixed = known.fixed.get(key, {})
-                arguments.append(fixed[i] if i in fixed else Variable(f"X{i}"))
-            items[key] = tangents.query(Item(name, tuple(arguments)))
-    return KeptTangents, (items, known)
+def _kept_tangents(tangents: Tangents) -> tuple[Any, ...]:
+    """Tangents of a chart, as `__reduce__` returns them."""
+    return KeptTangents, (tables_of(tangents), _known(*behind(tangents)))
+
+
+copyreg.pickle(Tangents, _kept_tangents)

@@ -8,7 +8,7 @@ the headers of the runtime.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,6 +21,7 @@ from ...facts.relation import IntColumn, Relation, fact_text, row_numbers
 from ...facts.table import Table, make_table
 from ...facts.terms import item_text
 from ...rules.suggestions import nearest
+from ...rules.syntax import Item, Term, Variable
 from ...runtime.library import Stop
 from ...semirings import Scale
 from ..binding.context import ProgramContext
@@ -213,9 +214,8 @@ class Gradient(Mapping[str, Table]):
         value: Any,
         counts: float | None = None,
         stop: Stop | None = None,
-        keep: Callable[[Gradient], tuple[Any, ...]] | None = None,
     ) -> None:
-        self._request, self._keep = request, keep
+        self._request = request
         self._counts = counts  # the value of the goal, where these are expected counts in `real`
         self._pops = request.prepared.chart.report.pops
         self._tables: dict[str, Table] = {}
@@ -283,10 +283,6 @@ class Gradient(Mapping[str, Table]):
             numbers = numbers * held.view(np.float64) / self._counts
         return table_of(self._request.replay.facts.context, prepared, key, codes, numbers.view(np.uint64))
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        assert self._keep is not None
-        return self._keep(self)
-
     @public
     def item(self, item: Any) -> Any:
         """The derivative with respect to one item; zero where it was not derived.
@@ -350,22 +346,23 @@ class Tangents:
     (3.0, [('x', 0.0)])
     """
 
-    def __init__(
-        self,
-        context: ProgramContext,
-        prepared: Prepared,
-        keep: Callable[[Tangents], tuple[Any, ...]],
-    ) -> None:
-        self._context, self._prepared, self._keep = context, prepared, keep
+    def __init__(self, context: ProgramContext, prepared: Prepared) -> None:
+        self._context, self._prepared = context, prepared
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return self._keep(self)
+    def _tables(self) -> dict[str, Table]:
+        """The tangents of all items, by predicate."""
+        plan = self._prepared.compiled.plan
+        return {
+            key: self.query(all_items(key, plan.fixed.get(key, {})))
+            for key, predicate in self._context.rules.predicates.items()
+            if key in plan.tables and not predicate.external
+        }
 
     def __eq__(self, other: object) -> bool:
         """Whether the tangents of all items are the same."""
         if not isinstance(other, Tangents):
             return NotImplemented
-        return self is other or bool(self.__reduce__()[1][0] == other.__reduce__()[1][0])
+        return self is other or self._tables() == other._tables()
 
     __hash__ = None  # type: ignore[assignment]  # as for any container that compares by what it holds
 
@@ -397,3 +394,21 @@ class Tangents:
         tangents = np.ascontiguousarray(words[:, width:])
         _finite(self._prepared, key, codes, tangents.view(np.float64), "derivative of")
         return codes, tangents
+
+
+def tables_of(tangents: Tangents) -> dict[str, Table]:
+    """The tangents of all items, by predicate, for `detached.py`."""
+    return tangents._tables()
+
+
+def behind(derivatives: Gradient | Tangents) -> tuple[ProgramContext, Prepared]:
+    """The program and the chart that derivatives came from, for `detached.py`."""
+    if isinstance(derivatives, Tangents):
+        return derivatives._context, derivatives._prepared
+    return derivatives._request.replay.facts.context, derivatives._request.prepared
+
+
+def all_items(key: str, fixed: Mapping[int, Term]) -> Item:
+    """The pattern of all items of a predicate, where the outputs restrict some arguments."""
+    name, _, arity = key.rpartition("/")
+    return Item(name, tuple(fixed.get(i, Variable(f"X{i}")) for i in range(int(arity))))

@@ -27,7 +27,7 @@ from ..binding.loading import Directions
 from ..lookup import place_of, value_of, words_at, words_of, zero_of
 from ..replay import differentiable
 from ..run import Run
-from .detached import kept_gradient, kept_tangents
+from . import detached  # noqa: F401  # how gradients and tangents are pickled
 from .directions import read_cotangent, read_directions
 from .gradient import Gradient, GradientRequest, Seed, Tangents, adjoint_width, backward, like, row_adjoints
 
@@ -63,14 +63,7 @@ def gradient(ran: FinishedRun, items: Sequence[tuple[Any, Any]], counts: float |
             value = tuple(sum(c * pair[i] for c, pair in terms) for i in (0, 1))
         else:
             value = float(sum(c * float(v) for c, v in terms))
-    context = ran.context
-    return Gradient(
-        request,
-        value,
-        counts,
-        ran.stop,
-        lambda gradient: kept_gradient(gradient, context, request.prepared),
-    )
+    return Gradient(request, value, counts, ran.stop)
 
 
 def row_gradient(ran: FinishedRun, item: Any, keys: Sequence[str], cotangent: float) -> list[npt.NDArray[np.float64]]:
@@ -105,7 +98,7 @@ def tangents(ran: FinishedRun, direction: Any) -> Tangents:
     replay = ran.run.replay()
     given = read_directions(replay, ran.run.ready(), direction)
     prepared = replay.rerun(False, Directions((given,), (None,)), stop=ran.stop)
-    return Tangents(ran.context, prepared, lambda tangents: kept_tangents(tangents, ran.context, prepared))
+    return Tangents(ran.context, prepared)
 
 
 def _request(ran: FinishedRun, items: Sequence[tuple[Any, Any]], *, whole: bool = False) -> GradientRequest:
