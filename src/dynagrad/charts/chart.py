@@ -44,6 +44,7 @@ from .binding.loading import Prepared
 from .derivatives import queries
 from .derivatives.directions import read_weighted
 from .derivatives.gradient import Gradient, Tangents
+from .ends import check_end
 from .limits import Limits, Statistics
 from .run import Run, Start
 
@@ -120,7 +121,7 @@ class Chart:
             "max_bytes": max_bytes,
         }
         changed: dict[str, Any] = {name: limit for name, limit in given.items() if limit is not UNCHANGED}
-        self._state.bring_up(replace(self._state.limits, **changed), self, progress)
+        bring_up(self, replace(self._state.limits, **changed), progress)
         return self
 
     # -- looking
@@ -686,7 +687,7 @@ class Chart:
                 warnings.simplefilter("ignore", ProgramWarning)
                 how = Start(there, 0.0, iterate=state["iterate"])
                 run.start(how)
-                run.resume(how, self, None)
+                check_end(run.resume(how, None), self)
             run.limits, run.status = limits, state["status"]
 
     def __repr__(self) -> str:
@@ -699,6 +700,11 @@ class Chart:
 def run_of(chart: Chart) -> Run:
     """The run behind a chart, for other rooms of the package."""
     return chart._state
+
+
+def bring_up(chart: Chart, limits: Limits, progress: bool = False, stop: Stop | None = None) -> None:
+    """Brings a chart up to date within limits. Raises and warns for how that ended."""
+    check_end(chart._state.bring_up(limits, progress, stop), chart)
 
 
 make_chart = maker(Chart, "charts come from program.run(facts), or bound.run(facts)")

@@ -7,7 +7,7 @@ collections of derivations. Nothing is run or stopped here: limits are in `limit
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from typing import Any
 
@@ -39,7 +39,7 @@ class Collected:
 
 @dataclass(frozen=True)
 class End:
-    """How something ended: a name of `STATUS` in `runtime/engine.py`, and the chart to say more about it."""
+    """How something ended: a name of `STATUS` in `runtime/engine.py`, and the native chart to say more about it."""
 
     status: str
     prepared: Prepared
@@ -331,11 +331,11 @@ def _error(end: End) -> _Error | None:
             return errors.get(Phase.COLLECTING, errors.get(Phase.RUN))
 
 
-def check_end(end: End) -> None:
-    """Raises or warns for the end of what native code did."""
+def check_end(end: End, chart: Any = None) -> None:
+    """Raises or warns for the end of what native code did; a NotConverged of a run carries the `chart`."""
     error = _error(end)
     if error is not None:
-        raise error(end)
+        raise error(replace(end, chart=chart))
     if end.phase is Phase.RUN and end.report.underflow:
         warn(
             f"{end.report.underflow:,} items underflowed to zero or lost digits in the real semiring; "

@@ -34,7 +34,7 @@ from .batches.run import run_examples
 from .binding.binding import Binding
 from .binding.context import ProgramContext, from_probabilities, probabilities_flag, read_facts
 from .binding.example_cache import CachedBatch
-from .chart import Chart, make_chart, run_of
+from .chart import Chart, bring_up, make_chart
 from .derivations import Wanted
 from .derivatives.function import Function, function_of
 from .limits import Limits
@@ -406,7 +406,7 @@ class Bound:
     def _run(self, facts: Mapping[str, Any] | None, limits: Limits, progress: bool, values: str) -> Chart:
         limits.check()
         chart = self._chart({} if facts is None else facts, limits, values)
-        run_of(chart).bring_up(limits, chart, progress)
+        bring_up(chart, limits, progress)
         return chart
 
     def _chart(self, facts: Mapping[str, Any], limits: Limits, values: str) -> Chart:
@@ -587,7 +587,7 @@ def with_weights(bound: Bound, numbers: Mapping[str, Any]) -> Bound:
 
 
 def chart_of(bound: Bound, facts: Mapping[str, Any], limits: Limits) -> Chart:
-    """A chart whose run has not begun: see `run.Run.set_up` and `bring_up`."""
+    """A chart whose run has not begun: see `run.Run.set_up` and `chart.bring_up`."""
     return bound._chart(facts, limits, "weights")
 
 

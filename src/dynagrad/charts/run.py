@@ -27,7 +27,7 @@ from .binding.database import Database
 from .binding.decoding import popped
 from .binding.loading import Directions, LoadedRun, Prepared
 from .changes import MOST_ROWS, can_change, change
-from .ends import STATUSES, End, check_end
+from .ends import STATUSES, End
 from .externals import connect
 from .limits import PAUSE, Limits
 from .progress import Progress
@@ -76,10 +76,10 @@ class Run:
     def context(self) -> ProgramContext:
         return self.facts.context
 
-    def bring_up(self, wanted: Limits, chart: Any, progress: bool = False, stop: Stop | None = None) -> None:
-        """Brings the chart up to date: by an incremental update, a fresh run, or on from where the last one stopped.
+    def bring_up(self, wanted: Limits, progress: bool = False, stop: Stop | None = None) -> End:
+        """Brings the items up to date: by an incremental update, a fresh run, or on from where the last one stopped.
 
-        `chart`, here and below, is what a `NotConverged` carries.
+        How that ended, here and below, is for `check_end`, which warns and raises.
         """
         wanted.check()
         if not isinstance(progress, bool):
@@ -91,25 +91,26 @@ class Run:
             or self.prepared.chart.report.partial
             or wanted.until != self.limits.until
         ):
-            if self._update(wanted, chart):
-                return
+            updated = self._update(wanted)
+            if updated is not None:
+                return updated
             self.start(how)
         self.limits = wanted
         try:
-            self.resume(how, chart, stop)
+            return self.resume(how, stop)
         finally:
             self.patient = False
 
-    def _update(self, limits: Limits, chart: Any) -> bool:
-        """Updates a complete chart incrementally; false where only a fresh run will do."""
+    def _update(self, limits: Limits) -> End | None:
+        """Updates a complete chart incrementally; None where only a fresh run will do."""
         before = self.prepared
         free = replace(limits, tolerance=None) == Limits()
         if before is None or not self._complete or not self._touched or not free:
-            return False
+            return None
         if not can_change(self.context):
-            return False
+            return None
         if sum(r.count for rows in self._touched.values() for r in rows) > MOST_ROWS:
-            return False
+            return None
         self._complete = False
         self._columns.clear()
         self._raised.clear()
@@ -118,24 +119,26 @@ class Run:
         try:
             after = change(self.facts, before, self._touched, settings, self._raised, iterate=iterate)
         except (NotConverged, RoomError):  # it takes more than a fresh run
-            return False
+            return None
         if after is None:
-            return False
+            return None
         self.prepared, self.stale, self.limits = after, False, limits
         self._history, self.taped = [Segment(None, settings.tolerance, bool(settings.refine))], None
-        self._after(after.chart.report, chart)
-        return True
+        return self._ended(after.chart.report)
 
-    def run_in_class(self, derivatives: Derivatives | None, directions: Directions, chart: Any) -> Prepared:
-        """Runs once, from the start, in a class with these derivatives; the caller reads the native chart.
+    def run_in_class(self, derivatives: Derivatives | None, directions: Directions) -> tuple[Start, End]:
+        """Runs once, from the start, in a class with these derivatives.
 
         Where there are directions, the values in the native chart are jets, so `lookup` cannot read them.
         """
         self.limits.check()
         how = Start(self.limits, time.monotonic(), False, derivatives, directions)
         self.start(how)
-        self.resume(how, chart, None)
-        prepared = self.ready()
+        return how, self.resume(how, None)
+
+    def settled(self, how: Start) -> Prepared:
+        """The chart of a run that was started so, and has ended, with all derivatives in it."""
+        prepared, directions = self.ready(), how.directions or Directions()
         if directions.order and self.status != "done" and not prepared.chart.report.partial:
             # updates at rest are applied up to the stage that the run stopped in, which is known only now
             if resting(prepared.compiled.plan):
@@ -192,7 +195,8 @@ class Run:
         began += self.start(Start(self.limits, began, progress))
         self.spent = max(time.monotonic() - began, 0.0)
 
-    def resume(self, how: Start, chart: Any, stop: Stop | None) -> None:
+    def resume(self, how: Start, stop: Stop | None) -> End:
+        """Runs on, within the limits."""
         prepared, limits = self.prepared, how.limits
         assert prepared is not None
         report = prepared.chart.report
@@ -224,13 +228,13 @@ class Run:
             raise
         if STATUS[report.status] == "cyclic" and self.context.can_iterate:
             how = replace(how, iterate=True)
-            return self.resume(replace(how, began=how.began + self.start(how)), chart, stop)
+            return self.resume(replace(how, began=how.began + self.start(how)), stop)
         pops = None if report.status == 0 else report.pops
         self._history.append(Segment(pops, settings.tolerance, bool(settings.refine)))
-        self._after(report, chart)
+        return self._ended(report)
 
-    def _after(self, report: Any, chart: Any) -> None:
-        """Takes note of how a run ended; warns and raises accordingly."""
+    def _ended(self, report: Any) -> End:
+        """Takes note of how a run ended. Raises what a function behind an external predicate raised."""
         self.status = STATUS[report.status]
         self._complete = self.status == "done" and not report.partial and not self._raised
         if self._complete:
@@ -239,7 +243,7 @@ class Run:
             self.stale = True
         if self._raised:
             raise self._raised[0]
-        check_end(End(self.status, self.require(), self.context.scale, chart=chart))
+        return End(self.status, self.require(), self.context.scale)
 
     def require(self) -> Prepared:
         if self.prepared is None:

@@ -23,7 +23,7 @@ import typer
 from .. import __version__
 from ..charts.binding.context import read_facts
 from ..charts.binding.encoding import kinds, program_constants, settle_texts, syntax_value
-from ..charts.chart import run_of
+from ..charts.chart import bring_up, run_of
 from ..charts.limits import Limits
 from ..charts.program import Program, binding_of, chart_of, context_of
 from ..charts.replay import differentiable
@@ -239,7 +239,7 @@ def run(
     limits.check()
     chart = chart_of(bound, relations, limits)
     run_of(chart).set_up(progress)  # compiling does not count towards a timeout
-    run_of(chart).bring_up(limits, chart, progress)
+    bring_up(chart, limits, progress)
     answers = [answer(chart, text, item) for text, item in items]
     for text in grad:
         answers.extend(derivatives(chart, text, list(relations), timeout))

@@ -19,7 +19,7 @@ from ...runtime.library import Stop
 from ..binding.binding import Binding
 from ..binding.example_cache import CachedBatch
 from ..binding.loading import LoadedRun
-from ..chart import Chart, make_chart, run_of
+from ..chart import Chart, bring_up, make_chart, run_of
 from ..derivations import Wanted
 from ..derivatives import queries
 from ..limits import Limits
@@ -69,7 +69,7 @@ class Work:
     def _result_of(self, n: int, chart: Chart) -> Any:
         run, query, stop = run_of(chart), self.query, self.stop
         began = time.monotonic() - run.spent
-        run.bring_up(self.limits, chart, stop=stop)
+        bring_up(chart, self.limits, stop=stop)
         value = chart if query is None else chart[query]
         within = stop if self.limits.timeout is None else stop.until(began + self.limits.timeout)
         if self.wanted is not None:

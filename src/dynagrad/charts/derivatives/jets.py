@@ -163,7 +163,9 @@ class Core:
         directions = Directions(tangents, (None,) * order, parts)
         chart = make_chart(binding, {}, self.limits, False)
         try:
-            prepared = run_of(chart).run_in_class(derivatives, directions, chart)
+            how, end = run_of(chart).run_in_class(derivatives, directions)
+            check_end(end, chart)
+            prepared = run_of(chart).settled(how)
         except NotConverged:
             if not order or chart.status == "done":  # the run did not begin
                 raise
@@ -176,7 +178,7 @@ class Core:
             if order and chart.status == "bad_value":
                 again = make_chart(binding, {}, self.limits, False)
                 # raises, with a message about the value, where the value itself is not finite
-                run_of(again).run_in_class(class_of(*self._class(0, False)), Directions(), again)
+                check_end(run_of(again).run_in_class(class_of(*self._class(0, False)), Directions())[1], again)
                 over = run_of(chart).require()
                 check_end(End(chart.status, over, self.binding.context.scale, Phase.REPEATED))
             raise
