@@ -532,7 +532,7 @@ def test_a_header_that_cannot_be_written_leaves_what_was_there(paths, tmp_path):
     header.chmod(0o640)
     before = sorted(tmp_path.iterdir())
     done = shell("ulimit -f 4; dynagrad cpp paths.dyna -o paths.hpp", tmp_path)
-    assert done.returncode == 1 and "cannot be written: File too large" in done.stderr
+    assert done.returncode == 1 and "cannot be written, and is as it was: File too large" in done.stderr
     assert header.read_text() == "what was there\n" and sorted(tmp_path.iterdir()) == before
     done = shell("dynagrad cpp paths.dyna -o paths.dyna", tmp_path)
     assert done.returncode == 1 and "the program itself" in done.stderr

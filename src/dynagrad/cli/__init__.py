@@ -2,8 +2,8 @@
 
 Each command does what Python users can call. `commands.py` has the commands, `derivations.py` those that show
 derivations, `training.py` those that train and use models, `dvl.py` that of DVL, `pullback.py` that of pullback terms,
-`inputs.py` reads the files that they name, `answers.py` prints results, `outputs.py` writes files, and `demo.py` is the
-demo; `__main__.py` runs it all as a module.
+`inputs.py` reads the files that they name, `answers.py` prints results, and `demo.py` is the demo; `__main__.py` runs
+it all as a module.
 """
 
 from . import derivations, dvl, pullback, training  # which add their commands

@@ -40,9 +40,9 @@ from ..rules import infer, parse, parse_item
 from ..rules.show import show_name
 from ..rules.suggestions import nearest
 from ..runtime.compiling.toolchain import INCLUDE
+from ..runtime.disk.whole import replace_file
 from .answers import PRINTERS, Format, answer, derivatives
 from .inputs import Values, facts_of, program_of
-from .outputs import write_file
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -409,7 +409,7 @@ def cpp(
     if output is None:
         typer.echo(text, nl=False)
         return
-    write_file(output, text)
+    replace_file(output, text.encode())
     typer.echo(f"wrote {output}: {space}::chart; its include folder is printed by: dynagrad cpp --include", err=True)
 
 

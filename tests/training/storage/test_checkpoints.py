@@ -20,8 +20,8 @@ import pytest
 
 import dynagrad as dg
 from dynagrad import training
+from dynagrad.runtime.disk import whole
 from dynagrad.training.storage import checkpoint as checkpoints
-from dynagrad.training.storage import whole
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="runs are children by fork")
 

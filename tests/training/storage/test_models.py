@@ -17,7 +17,8 @@ import pytest
 import dynagrad as dg
 from dynagrad import numpy as own
 from dynagrad import training
-from dynagrad.training.storage import models, whole
+from dynagrad.runtime.disk import whole
+from dynagrad.training.storage import models
 
 COIN = ":- semiring real. :- distribution toss(S). goal += toss(S) * seen(S)."
 TAGGER = """

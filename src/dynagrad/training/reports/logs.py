@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ...errors import Error, shown
 from ...facts.readers import import_module
-from ..storage.whole import replace_file
+from ...runtime.disk.whole import replace_file
 from .records import Record, table_of, write_csv
 
 SUFFIXES = (".csv", ".arrow", ".feather")

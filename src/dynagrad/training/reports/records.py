@@ -15,7 +15,7 @@ from typing import Any
 from ...arguments import whole_number
 from ...errors import Error, shown
 from ...facts.readers import import_module
-from ..storage.whole import why
+from ...runtime.disk.whole import why
 
 
 @dataclass(frozen=True)

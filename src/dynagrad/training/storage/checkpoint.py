@@ -26,13 +26,13 @@ import numpy as np
 from ...errors import Error, FactError, raised, shown
 from ...facts.readers import read
 from ...facts.relation import Relation
+from ...runtime.disk.whole import replace_file, why
 from ..examples import DataPasses
 from ..parameters.log_linear import LogLinear
 from ..parameters.parametrisation import Parametrisation
 from ..parameters.rows import Doubles
 from ..specification import Specification, Theta
 from ..steps import Trace
-from .whole import replace_file, why
 
 KIND, VERSION = b"dynagrad checkpoint ", b"3"
 TRACE = b"dynagrad trace 1\n"

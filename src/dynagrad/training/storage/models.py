@@ -22,6 +22,7 @@ from ...errors import Error, FactError, raised, shown
 from ...facts.readers import import_module
 from ...facts.relation import Relation
 from ...forests.storage import term_from_json
+from ...runtime.disk.whole import replace_folder, why
 from ..objectives.evaluation import Objective
 from ..objectives.expectations import Entropy, Risk
 from ..objectives.likelihood import Best, Conditional, Likelihood
@@ -34,7 +35,6 @@ from ..parameters.rows import Rows
 from ..priors import L1, Dirichlet, Gaussian, Prior
 from ..specification import Specification, Theta, with_rows
 from .tables import arrow, columns_of, file_of, jsons, numbers, relation_of, table_of
-from .whole import replace_folder, why
 
 FORMAT, VERSION = "dynagrad model", 1
 TEXT, HEAD, SUMS = "program.dyna", "model.toml", "SHA256SUMS"

@@ -1,7 +1,7 @@
 """Files and folders that are replaced as a whole: each is new, or as it was before, whatever happens in between.
 
-What is in them is for `models.py` and `checkpoint.py`. Outputs of commands, which may be pipes, are written by
-`cli/outputs.py`.
+Outputs of commands, models, logs and checkpoints are written so; what is in them is for those who write them. Files of
+the cache carry seals, which `sealed.py` reads.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import ctypes
 import os
 import secrets
 import shutil
+import stat
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -20,19 +21,34 @@ from ...errors import Error, shown
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """A file with new contents. Raises Error where it cannot be written; it is then as it was."""
+    """A file with new contents. Raises Error where it cannot be written; it is then as it was.
+
+    A link stays a link, and a file keeps its mode; one that may not be written is not replaced. What is no file, such
+    as a pipe, is written to directly.
+    """
     try:
-        path = path.resolve()
-        beside = path.with_name(f".dynagrad-{secrets.token_hex(8)}")
-        try:
-            write(beside, data)
-            os.replace(beside, path)
-            sync(path.parent)
-        finally:
-            with contextlib.suppress(OSError):
-                beside.unlink()
+        if path.exists() and not stat.S_ISREG(path.stat().st_mode):
+            path.write_bytes(data)
+        else:
+            _replace(path.resolve(), data)
     except (OSError, ValueError, RuntimeError) as error:  # a zero in the name; a loop of links
         raise Error(f"{shown(str(path))} cannot be written, and is as it was: {why(error)}") from None
+
+
+def _replace(path: Path, data: bytes) -> None:
+    beside = path.with_name(f".dynagrad-{secrets.token_hex(8)}")
+    mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else None
+    if mode is not None:
+        os.close(os.open(path, os.O_WRONLY))  # raises where the old file may not be written
+    try:
+        write(beside, data)
+        if mode is not None:
+            beside.chmod(mode)
+        os.replace(beside, path)
+        sync(path.parent)
+    finally:
+        with contextlib.suppress(OSError):
+            beside.unlink()
 
 
 def replace_folder(folder: Path, files: Mapping[str, bytes], ours: Callable[[Path], str | None]) -> None:
