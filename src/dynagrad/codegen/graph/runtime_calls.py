@@ -14,7 +14,7 @@ from ...errors import Error
 from ...ir.code import code_of
 from ...ir.node import Node
 from .blocks import Block
-from .calls import along, failing, linear
+from .calls import axes, failing, linear
 from .calls.status import Status, Written
 
 Call = Callable[..., Written]
@@ -22,7 +22,7 @@ Call = Callable[..., Written]
 
 
 def _cumsum(node: Node, out: str, x: str) -> str:
-    parts = along.split(node.shape, (code_of(node)[1],))
+    parts = axes.split(node.shape, (code_of(node)[1],))
     assert parts is not None, "it is one axis"
     return f"cumsum({out}, {x}, {parts[0]}, {parts[1]}, {parts[2]});"
 
@@ -30,7 +30,7 @@ def _cumsum(node: Node, out: str, x: str) -> str:
 RUNTIME: dict[str, Call] = {"cumsum": _cumsum}
 HEADERS = {
     **{header: linear.rule_in(header) for header in linear.RULES},
-    "along": along.rule_of,
+    "along": axes.rule_of,
     "failure": failing.rule_of,
 }
 """Rules by the header that has their functions, which is included where one of them is called."""

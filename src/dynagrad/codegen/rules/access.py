@@ -82,7 +82,7 @@ def _locate(context: ClassContext, name: str, tables: Sequence[TableLayout], apa
 
 def write_bounds(context: ClassContext) -> None:
     """`bounds`: the error bound of each item's component, in the order of `items`, see
-    `codegen/rules/solving/stages.py`."""
+    `codegen/rules/solving/exploring.py`."""
     out = context.out
     tables = [t for t in context.derived if context.plan.bounded(t)]
     if not tables:

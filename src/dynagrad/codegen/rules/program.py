@@ -25,8 +25,7 @@ from .running.pops import write_joins
 from .running.stages import write_begin, write_run, write_sweep
 from .scope import Names, python_value
 from .size import size
-from .solving import components, convergence
-from .solving import stages as solving
+from .solving import components, convergence, exploring
 from .tables import write_constructor, write_facts, write_facts_plans, write_group, write_plus, write_table
 from .values import semiring_cxx
 
@@ -207,7 +206,7 @@ def write_members(context: ClassContext) -> None:
     if plan.adjoint:
         tape.write_members(context)
     resting.write_members(context)
-    solving.write_members(context)
+    exploring.write_members(context)
     if plan.resolves:
         resolving.write_members(context)
     convergence.write_members(context)
@@ -225,7 +224,7 @@ def _functions(context: ClassContext) -> None:
         (resolving if plan.resolves else changing).write_marks(context)
     for stage in plan.stages:
         if stage.strategy == "solve":
-            solving.write_items(context, stage)
+            exploring.write_items(context, stage)
     for table in context.derived:
         write_add(context, table)
     for stage in plan.stages:
@@ -233,7 +232,7 @@ def _functions(context: ClassContext) -> None:
         if Passes.FORWARD in context.passes or stage.strategy == "solve" or context.shapes is not None:
             write_joins(context, stage)
         if stage.strategy == "solve":
-            solving.write_stage(context, stage)
+            exploring.write_stage(context, stage)
             components.write_solve(context, stage)
             if plan.resolves:
                 resolving.write_stage(context, stage)

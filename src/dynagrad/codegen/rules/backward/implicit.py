@@ -12,8 +12,8 @@ from ....plan.model import Stage
 from ..calls import takes, takes_arguments
 from ..context import ClassContext
 from ..solving.components import write_ground_all
+from ..solving.exploring import Lines, by_table, line_of
 from ..solving.grounding import driver_of
-from ..solving.stages import Lines, by_table, line_of
 from .adjoints import posteriors
 
 

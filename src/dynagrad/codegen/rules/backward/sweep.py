@@ -27,7 +27,7 @@ from ..calls import takes, takes_arguments
 from ..context import ClassContext
 from ..rows.back import goes_back_in_rows, write_back
 from ..rows.undo import write_undo_row
-from ..solving.stages import line_of
+from ..solving.exploring import line_of
 from .adjoints import cells, keeps_total, posteriors, sums_up, update_adjoint, write_clear, write_readers
 from .implicit import write_undo_component
 from .joins import BackWriter, goes_back_together, total_of

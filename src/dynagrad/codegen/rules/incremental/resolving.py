@@ -1,7 +1,7 @@
 """Writes C++ that solves stages again after a change of facts, computing only what the change reaches.
 
-Every stage runs block by block, as `codegen/rules/solving/stages.py` describes, also those with a static order. But a
-block starts from *marked* items: those with an instance that was added, deleted, or has an antecedent with another
+Every stage runs block by block, as `codegen/rules/solving/exploring.py` describes, also those with a static order. But
+a block starts from *marked* items: those with an instance that was added, deleted, or has an antecedent with another
 value. Changed facts mark their heads first: old facts by joins with old facts, new ones by joins with new ones. Then,
 stage by stage and level by level:
 
@@ -26,7 +26,7 @@ from __future__ import annotations
 from ....plan.aggregators import may_excuse
 from ....plan.model import Stage, TableLayout
 from ..context import ClassContext, level_type
-from ..solving.stages import Lines, by_table, calls, leads_out
+from ..solving.exploring import Lines, by_table, calls, leads_out
 from .changing import write_derive, write_enter, write_mark_row, write_reach, write_rederive, write_restore, write_swap
 
 
@@ -85,7 +85,7 @@ def write_changes(context: ClassContext) -> None:
 
 
 def write_stage(context: ClassContext, stage: Stage) -> None:
-    """`gather` and `step` of a stage, in place of those of `codegen/rules/solving/stages.py`."""
+    """`gather` and `step` of a stage, in place of those of `codegen/rules/solving/exploring.py`."""
     changes = context.plan.changes
     assert changes is not None
     for join in changes.heads:

@@ -12,8 +12,7 @@ from ....rules.semirings import SEMIRINGS
 from ..backward import resting
 from ..backward.tape import either, improves, record_contribution
 from ..context import AGENDAS, ClassContext
-from ..solving import convergence
-from ..solving import stages as solving
+from ..solving import convergence, exploring
 from .policies import priority
 
 
@@ -28,7 +27,7 @@ def write_add(context: ClassContext, table: TableLayout) -> None:
         out.open(f"{often} void push_{name}(int64_t cell{parameters})")
         handle = f"handle({table.number}, cell)"
         if stage.strategy == "solve":
-            at = solving.line_of(context, stage, table)
+            at = exploring.line_of(context, stage, table)
             out.line(f"if (block{stage.number}.has(grown(node_{name}, {at}, 0u))) return;  // it has its turn")
         if context.plan.pops_rows(table.key):
             out.line(f"const int64_t within = {context.within(table)};")
@@ -75,7 +74,7 @@ def write_add(context: ClassContext, table: TableLayout) -> None:
         out.line(f"if ({name}.seen.test(cell)) return;  // it is worth one, however often it is derived")
         out.line("x = semiring::one();")
     if stage.unknowns and not table.sink:
-        at = solving.line_of(context, stage, table)
+        at = exploring.line_of(context, stage, table)
         out.line(f"if (grown(place_{name}, {at}, 0u)) return;  // it is solved, and this is part of the solution")
     improving = context.plan.selective and agenda and table.updates
 

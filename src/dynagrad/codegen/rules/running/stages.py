@@ -1,6 +1,6 @@
 """The loop of each stage: how it begins, with axioms and rules that fire once, is run, and ends.
 
-Stages that find their order as they run are in `codegen/rules/solving/stages.py`; the way back is in
+Stages that find their order as they run are in `codegen/rules/solving/exploring.py`; the way back is in
 `codegen/rules/backward/sweep.py`.
 """
 

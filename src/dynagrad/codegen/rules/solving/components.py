@@ -1,7 +1,7 @@
 """Cyclic components of the ground program: grounded as a system of equations, solved, and put into the chart.
 
 The system is that of `solving/solve.hpp`, or of `solving/columns.hpp` where the stage has a stable argument.
-`stages.py` orders the components and pops their items; the backward pass is in `codegen/rules/backward/implicit.py`.
+`exploring.py` orders the components and pops their items; the backward pass is in `codegen/rules/backward/implicit.py`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from ....plan.aggregators import clause_defined
 from ....plan.model import Stage, TableLayout
 from ..context import ClassContext
-from .stages import Lines, by_table
+from .exploring import Lines, by_table
 
 STOPPED = (("unsolved", "cyclic"), ("overflows", "bad_value"), ("no_tangent", "unsettled"))
 """How a system may end without a solution, and the status of the run then; divergence is handled separately."""

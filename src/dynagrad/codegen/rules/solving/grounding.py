@@ -1,6 +1,6 @@
 """Joins inside a level, written as edges of the ground program and as its equations.
 
-Their functions are called by those of `stages.py`, forward, and of `codegen/rules/backward/implicit.py`, backward.
+Their functions are called by those of `exploring.py`, forward, and of `codegen/rules/backward/implicit.py`, backward.
 """
 
 from __future__ import annotations
