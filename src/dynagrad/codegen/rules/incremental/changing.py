@@ -76,27 +76,16 @@ def _drives(table: TableLayout, join: Join) -> bool:
     return join.rule.antecedents[join.driver].item.key == table.key
 
 
-def _case(context: ClassContext, table: TableLayout, statements: Sequence[str]) -> None:
-    """In a switch over the numbers of tables: what is done for one of them."""
-    done = [statement for statement in statements if statement]
-    if len(done) == 1:
-        context.out.line(f"case {table.number}: {done[0]}; break;")
-    elif done:
-        context.out.line(f"case {table.number}:")
-        for statement in [*done, "break"]:
-            context.out.line(f"  {statement};")
-
-
 def write_mark_row(context: ClassContext) -> None:
     """In `change`: marks the heads that row `n` of a table reaches, and its item."""
     out = context.out
     out.line("const int32_t* const row = rows + n * arity_of(table);")
     out.line("reach((uint32_t)table, row);")
-    out.open("switch (table)")
+    cases = {}
     for table in context.derived:
         row = ", ".join(f"row[{i}]" for i in range(table.arity))
-        out.line(f"case {table.number}: mark_{context.names.table[table.key]}({row}); break;")
-    out.close()
+        cases[table.number] = [f"mark_{context.names.table[table.key]}({row});"]
+    out.switch("table", cases, known=False)
 
 
 def write_rederive(context: ClassContext, table: TableLayout, heads: Sequence[Join], arguments: Sequence[str]) -> None:
@@ -144,16 +133,15 @@ def _steps(context: ClassContext, facts: tuple[Join, ...], drives: tuple[Join, .
     out.depth += 1
     out.open("for (int64_t m = 0; m < marks.size; m++)")
     out.line("const int64_t cell = cell_of(marks[m]);")
-    out.open("switch (table_of(marks[m]))")
+    deleted = {}
     for table in context.derived:
         name = context.names.table[table.key]
-        out.open(f"case {table.number}:")
-        out.line(f"{name}.popped.clear(cell), {name}.seen.clear(cell);")
-        out.line(f"{name}.value[cell] = {name}.pending[cell] = {context.zero(table)};")
-        out.line(f"{name}.items--, report.items--;")
-        out.line("break;")
-        out.close()
-    out.close()
+        deleted[table.number] = [
+            f"{name}.popped.clear(cell), {name}.seen.clear(cell);",
+            f"{name}.value[cell] = {name}.pending[cell] = {context.zero(table)};",
+            f"{name}.items--, report.items--;",
+        ]
+    out.switch("table_of(marks[m])", deleted, known=False)
     out.close()
     out.close(f"}} else if (step == {Change.DERIVE:d}) {{  // derive")
     out.depth += 1
@@ -174,15 +162,17 @@ def _steps(context: ClassContext, facts: tuple[Join, ...], drives: tuple[Join, .
     out.open("for (int64_t n = 0; n < count && !halt; n++)")
     out.line("const value_t x = semiring::read(words + n * semiring::words);")
     out.line("const int32_t* const row = rows + n * arity_of(table);")
-    out.open("switch (table)")
+    added: dict[int, list[str]] = {}
     for table in tables:
         row = [f"row[{i}]" for i in range(table.arity)]
         if table.kind == "facts":
-            _case(context, table, [context.function_of(j).call(row, update="x") for j in facts if _drives(table, j)])
+            calls = [context.function_of(join).call(row, update="x") for join in facts if _drives(table, join)]
+            added[table.number] = [f"{call};" for call in calls]
         elif table.kind != "external":
-            add = f"add_{context.names.table[table.key]}({', '.join([*row, 'x'])})"
-            _case(context, table, [context.excuse(table, "x", row), add])
-    out.close()
+            excuse = context.excuse(table, "x", row)
+            add = f"add_{context.names.table[table.key]}({', '.join([*row, 'x'])});"
+            added[table.number] = [*([f"{excuse};"] if excuse else []), add]
+    out.switch("table", added, known=False)
     out.close()
     out.close()
     out.line("if (halt) report.partial = 1;")
@@ -196,11 +186,11 @@ def write_reach(context: ClassContext, joins: Sequence[Join]) -> None:
     out = context.out
     tables = list(context.plan.tables.values())
     out.open("void reach(uint32_t table, const int32_t* a)")
-    out.open("switch (table)")
+    cases = {}
     for table in tables:
         a = [f"a[{i}]" for i in range(table.arity)]
-        _case(context, table, [context.function_of(j, "mark").call(a) for j in joins if _drives(table, j)])
-    out.close()
+        cases[table.number] = [f"{context.function_of(j, 'mark').call(a)};" for j in joins if _drives(table, j)]
+    out.switch("table", cases, known=False)
     out.close()
     out.open("static int64_t arity_of(int64_t table)")
     out.line(f"static const int64_t arity[] = {{{', '.join(str(t.arity) for t in tables)}}};")
@@ -217,31 +207,32 @@ def write_restore(context: ClassContext) -> None:
     out.open(f"bool restore({given})")
     out.line("stage = 0, begun = true;")
     out.open("for (int64_t n = 0; n < count; n++)")
-    out.open("switch (table)")
-    for table in context.derived:
-        name = context.names.table[table.key]
-        out.open(f"case {table.number}:")
-        if table.arity:
-            out.line(f"const int32_t* const row = rows + n * {table.arity};")
-            out.line(f"const int32_t {', '.join(f'a{i} = row[{i}]' for i in range(table.arity))};")
-        out.line(f"if (!{name}.inside({context.stored(table)})) return false;")
-        out.line(f"const int64_t cell = {name}.locate({context.stored(table)});")
-        out.line(f"{name}.value[cell] = semiring::read(words + n * semiring::words);")
-        if context.plan.bounded(table):
-            out.line(f"if (bounds && bounds[n] != 0) grown({name}_bound, cell, 0.0) = bounds[n];")
-        if excuse := context.excuse(table, f"{name}.value[cell]", [f"a{i}" for i in range(table.arity)]):
-            out.line(f"{excuse};")
-        out.line(f"if ({name}.seen.set(cell)) {name}.items++, report.items++;")
-        out.line(f"{name}.popped.set(cell);")
-        if context.by_key.get(table.key):
-            out.line(f"enter_{name}(cell{''.join(f', a{i}' for i in range(table.arity))});")
-        out.line("break;")
-        out.close()
-    out.close()
+    out.switch("table", {table.number: _restored(context, table) for table in context.derived}, known=False)
     out.close()
     out.line("return true;")
     out.close()
     out.line()
+
+
+def _restored(context: ClassContext, table: TableLayout) -> list[str]:
+    """The statements that enter one item."""
+    name, listed = context.names.table[table.key], [f"a{i}" for i in range(table.arity)]
+    lines = []
+    if table.arity:
+        lines.append(f"const int32_t* const row = rows + n * {table.arity};")
+        lines.append(f"const int32_t {', '.join(f'{a} = row[{i}]' for i, a in enumerate(listed))};")
+    lines.append(f"if (!{name}.inside({context.stored(table)})) return false;")
+    lines.append(f"const int64_t cell = {name}.locate({context.stored(table)});")
+    lines.append(f"{name}.value[cell] = semiring::read(words + n * semiring::words);")
+    if context.plan.bounded(table):
+        lines.append(f"if (bounds && bounds[n] != 0) grown({name}_bound, cell, 0.0) = bounds[n];")
+    if excuse := context.excuse(table, f"{name}.value[cell]", listed):
+        lines.append(f"{excuse};")
+    lines.append(f"if ({name}.seen.set(cell)) {name}.items++, report.items++;")
+    lines.append(f"{name}.popped.set(cell);")
+    if context.by_key.get(table.key):
+        lines.append(f"enter_{name}({', '.join(['cell', *listed])});")
+    return lines
 
 
 def write_swap(context: ClassContext) -> None:
@@ -249,22 +240,18 @@ def write_swap(context: ClassContext) -> None:
     out = context.out
     out.open("void swap(int64_t table, const FactTable* facts, const void* weights, int64_t settled)")
     out.line("const auto* w = (const Weights<semiring>*)weights;")
-    out.open("switch (table)")
+    cases = {}
     for table in context.plan.tables.values():
         name = context.names.table[table.key]
         if table.kind == "facts":
-            out.open(f"case {table.number}:")
-            out.line(f"old_{name} = {name};")
-            out.line(f"{name}.open(facts, w);")
-            out.line("has_zero = has_zero || w->has_zero;")
-            out.line(f"if (settled) old_{name} = {name};")
-            out.line("break;")
-            out.close()
+            cases[table.number] = [
+                f"old_{name} = {name};",
+                f"{name}.open(facts, w);",
+                "has_zero = has_zero || w->has_zero;",
+                f"if (settled) old_{name} = {name};",
+            ]
         elif table.kind != "external" and context.has_axioms(table):
-            out.open(f"case {table.number}:")
-            out.line(f"axioms_{name}.open(facts, w);")
-            out.line("break;")
-            out.close()
-    out.close()
+            cases[table.number] = [f"axioms_{name}.open(facts, w);"]
+    out.switch("table", cases, known=False)
     out.close()
     out.line()

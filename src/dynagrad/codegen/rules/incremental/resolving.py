@@ -26,7 +26,7 @@ from __future__ import annotations
 from ....plan.aggregators import may_excuse
 from ....plan.model import Stage, TableLayout
 from ..context import ClassContext, level_type
-from ..solving.exploring import Lines, by_table, calls, leads_out
+from ..solving.exploring import Lines, by_table, calls, leads_out, visited
 from .changing import write_derive, write_enter, write_mark_row, write_reach, write_rederive, write_restore, write_swap
 
 
@@ -97,7 +97,11 @@ def write_stage(context: ClassContext, stage: Stage) -> None:
 
 
 def _items(context: ClassContext, stage: Stage) -> None:
-    """Functions of single items of any table of the stage."""
+    """Functions of single items of any table of the stage.
+
+    Each has a switch over the tables. They are called one after another, each for a whole block, so several cannot
+    share one. Where a stage has one predicate there is no switch.
+    """
     out, n = context.out, stage.number
 
     def cases(head: str, body: Lines, otherwise: str = "") -> None:
@@ -205,15 +209,7 @@ def _gather(context: ClassContext, stage: Stage) -> None:
     out.line(f"block{n}.begin();")
     out.line("Handle next = 0;")
     out.line(f"while (agenda{n}.pop_from(level{n}, next)) enter{n}(next);")
-    out.open(f"for (; block{n}.explored < block{n}.items.size && !halt; block{n}.explored++)")
-    out.line("if (spend(1)) break;")
-    out.line(f"const Handle h = block{n}.items[block{n}.explored];")
-    out.line(f"note{n}(h);")
-    if sight:
-        out.line(f"expose{n}(h);")
-    if stage.inner_joins:
-        out.line(f"explore{n}(h);")
-    out.close()
+    _explore(context, stage, f"note{n}(h);")
     out.line("if (halt) return false;")
     out.line(f"for (int64_t i = 0; i < {former}.size; i++) forget{n}({former}[i].item);")
     out.open(f"for (int64_t i = 0; i < {former}.size && !halt; i++)")
@@ -225,15 +221,7 @@ def _gather(context: ClassContext, stage: Stage) -> None:
     out.open(f"for (int64_t i = 0; i < {former}.size; i++)")
     out.line(f"if (derived{n}({former}[i].item)) enter{n}({former}[i].item);")
     out.close()
-    out.open(f"for (; block{n}.explored < block{n}.items.size && !halt; block{n}.explored++)")
-    out.line("if (spend(1)) break;")
-    if stage.inner_joins:
-        out.line(f"const Handle h = block{n}.items[block{n}.explored];")
-    if sight:
-        out.line(f"expose{n}(h);")
-    if stage.inner_joins:
-        out.line(f"explore{n}(h);")
-    out.close()
+    _explore(context, stage)
     if sight:
         out.line(f"for (int64_t i = block{n}.explored; i-- > 0;) hide{n}(block{n}.items[i]);")
     out.line("if (halt) return false;")
@@ -258,6 +246,15 @@ def _gather(context: ClassContext, stage: Stage) -> None:
     out.close()
     out.close()
     out.line()
+
+
+def _explore(context: ClassContext, stage: Stage, *first: str) -> None:
+    """Explores a block to its end; what is to be done `first` with an item."""
+    n = stage.number
+    with context.out.block(f"for (; block{n}.explored < block{n}.items.size && !halt; block{n}.explored++)"):
+        context.out.line("if (spend(1)) break;")
+        for line in visited(stage, f"expose{n}(h);", *first):
+            context.out.line(line)
 
 
 def _step(context: ClassContext, stage: Stage) -> None:

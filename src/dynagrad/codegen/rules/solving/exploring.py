@@ -183,6 +183,14 @@ def _all_joins(context: ClassContext, stage: Stage, verb: str, prefix: str) -> N
     out.line()
 
 
+def visited(stage: Stage, expose: str, *first: str) -> list[str]:
+    """The statements that explore the next item of a block: it is exposed where joins look up items of the stage, and
+    drives the joins inside the level."""
+    n = stage.number
+    lines = [*first, *([expose] if stage.joins_itself else []), *([f"explore{n}(h);"] if stage.inner_joins else [])]
+    return [f"const Handle h = block{n}.items[block{n}.explored];", *lines] if lines else []
+
+
 def _gather(context: ClassContext, stage: Stage) -> None:
     out, n, exposes = context.out, stage.number, stage.joins_itself
 
@@ -210,12 +218,8 @@ def _gather(context: ClassContext, stage: Stage) -> None:
     out.open(f"while (block{n}.explored < block{n}.items.size && !halt)")
     out.line("if (spend(1)) break;")
     out.line(f"const int64_t edges = block{n}.edges();")
-    if stage.inner_joins:
-        out.line(f"const Handle h = block{n}.items[block{n}.explored];")
-    if exposes:
-        out.line(f"expose{n}(h), exposed{n}++;")
-    if stage.inner_joins:
-        out.line(f"explore{n}(h);")
+    for line in visited(stage, f"expose{n}(h), exposed{n}++;"):
+        out.line(line)
     out.line(f"if (halt) block{n}.back_to(edges);")
     out.line(f"else block{n}.explored++;")
     out.close()
