@@ -73,3 +73,9 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def optimised(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if getattr(getattr(request.node, "module", None), "OPTIMISED", False):
         monkeypatch.setenv("DYNAGRAD_OPTIMISE", "3")
+
+
+@pytest.fixture
+def unplanned(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No plan is taken from the cache, nor kept: for tests that change how plans or sources are made."""
+    monkeypatch.setattr("dynagrad.codegen.rules.planned._name", lambda *_: None)

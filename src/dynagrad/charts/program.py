@@ -26,7 +26,7 @@ from ..plan.options import Options
 from ..plan.recognise import effective_semiring
 from ..plan.right_sides import trace_semiring
 from ..rules import infer
-from ..rules.cache import cached_rules
+from ..rules.cache import cached_rules, entry_name
 from ..runtime.compiling.toolchain import warn_without_compiler
 from ..semirings import Semiring, scale
 from .batches.result import Batch
@@ -98,7 +98,8 @@ class Program:
             if not callable(f):
                 raise Error(f"functions has {shown(f)} for {cut(name)}, which is not a function")
         named = {name: f for name, f in given.items() if "/" not in name}
-        rules = cached_rules(text, filename, chosen, named)
+        entry = entry_name(text, filename, chosen, named)
+        rules = cached_rules(text, filename, chosen, named, entry)
         check_compiled(rules, text, filename, named)
         externals = {key: p for key, p in rules.predicates.items() if p.external}
         for key in externals:  # by name alone, where that is clear
@@ -128,11 +129,16 @@ class Program:
             one=user.one if user is not None else 1.0,
         )
         context = ProgramContext(
-            rules, infer(rules), number_scale, Options(functions=named, user=traced), {k: given[k] for k in externals}
+            rules,
+            infer(rules),
+            number_scale,
+            Options(functions=named, user=traced),
+            {k: given[k] for k in externals},
+            entry,
         )
-        self._set(
-            constants_from_probabilities(context) if probabilities else context, Numbers(probabilities, probabilities)
-        )
+        if probabilities:
+            context = constants_from_probabilities(context)
+        self._set(context, Numbers(probabilities, probabilities))
 
     def _set(self, context: ProgramContext, numbers: Numbers) -> None:
         """Makes this the program of a context."""

@@ -109,4 +109,4 @@ def constants_from_probabilities(context: ProgramContext) -> ProgramContext:
         rules=tuple(replace(r, value=rewrite(r.value)) for r in rules.rules),
         axioms=tuple(replace(a, value=None if a.value is None else convert(a.value, a.span)) for a in rules.axioms),
     )
-    return replace(context, rules=new)
+    return replace(context, rules=new, entry=context.entry and f"{context.entry} from probabilities")

@@ -80,7 +80,10 @@ def facts_of(name: str) -> dict[str, list[tuple[object, ...]]]:
     }
 
 
-pytestmark = pytest.mark.filterwarnings("ignore::dynagrad.errors.ProgramWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::dynagrad.errors.ProgramWarning"),
+    pytest.mark.usefixtures("unplanned"),
+]
 
 
 @pytest.fixture

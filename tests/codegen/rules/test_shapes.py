@@ -14,7 +14,10 @@ from dynagrad.codegen.rules import size as class_size
 from language_cases import CASES
 from plan.planned import planned
 
-pytestmark = pytest.mark.filterwarnings("ignore::dynagrad.errors.ProgramWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::dynagrad.errors.ProgramWarning"),
+    pytest.mark.usefixtures("unplanned"),
+]
 
 
 @pytest.fixture(autouse=True)

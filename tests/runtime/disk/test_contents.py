@@ -22,7 +22,7 @@ def reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def hashed(folder: Path) -> str:
-    return contents.hash_of(contents.stats_of(contents.files_in(str(folder))), str(folder))
+    return contents.hash_of(contents.stats_in(str(folder)), str(folder))
 
 
 def make(folder: Path) -> Path:

@@ -22,13 +22,13 @@ from typing import Any
 import numpy as np
 
 from ...codegen.rules.compiled import CompiledPlan, compile_backward, compile_plan, extends
+from ...codegen.rules.planned import planned
 from ...errors import NotConverged, say
 from ...facts.relation import Codes, Relation, TextColumn, concatenate
 from ...forks import cached, held, renewed
 from ...plan.layout import PairCount
 from ...plan.model import Derivatives, Summary
 from ...plan.options import Options
-from ...plan.planner import make_plan
 from ...rules import undefined
 from ...runtime.compiling.toolchain import Compiler, compiler
 from ...runtime.engine import WeightTable
@@ -332,8 +332,9 @@ class Binding:
         def work() -> CompiledPlan:
             if ran is not None and extends(ran, options.derivatives):
                 return compile_backward(ran, progress, tool)
-            plan = make_plan(self.context.rules, self.context.domains, rough, options, count)
-            return compile_plan(plan, progress, tool)
+            context = self.context
+            plan, generated = planned(context.entry, context.rules, context.domains, rough, options, count)
+            return compile_plan(plan, generated, progress, tool)
 
         while True:
             for compiled, made_for in base.plans:

@@ -34,6 +34,7 @@ class ProgramContext:
     scale: Scale
     options: Options
     externals: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    entry: str = ""  # of these rules in the cache of rules; empty where they are not in it
 
     @cached
     def rank_sources(self) -> dict[int, list[tuple[str, int, int]]]:

@@ -37,18 +37,24 @@ _ADJOINTS = Derivatives()
 """The derivatives of a backward pass over plain values, without directions."""
 
 
-def compile_plan(
-    plan: Plan, progress: Callable[[str], None] | None = None, tool: Compiler | None = None
-) -> CompiledPlan:
-    """Generates and compiles the class of a plan, or takes it from the cache. `tool` is the compiler.
+def source_of(plan: Plan) -> Generated:
+    """The source of the class of a plan.
 
     A class that may need a backward pass later has members for a tape, which it fills only when told to record; its
     plan has no derivatives all the same.
     """
     if not plan.adjoint and _may_go_back(plan):
-        generated = generate(replace(plan, derivatives=_ADJOINTS), passes=Passes.FORWARD)
-    else:
-        generated = generate(plan)
+        return generate(replace(plan, derivatives=_ADJOINTS), passes=Passes.FORWARD)
+    return generate(plan)
+
+
+def compile_plan(
+    plan: Plan,
+    generated: Generated,
+    progress: Callable[[str], None] | None = None,
+    tool: Compiler | None = None,
+) -> CompiledPlan:
+    """Compiles the class of a plan, or takes it from the cache. `tool` is the compiler."""
     library = _build(generated, progress, tool)
     return CompiledPlan(plan, generated, Engine.at(library, library if plan.adjoint else None))
 
@@ -63,7 +69,7 @@ def compile_backward(
     plan, like = replace(forward.plan, derivatives=_ADJOINTS), forward.generated
     generated = generate(plan, passes=Passes.BACKWARD, like=like)
     if not generated.works_on(like):
-        return compile_plan(plan, progress, tool)
+        return compile_plan(plan, source_of(plan), progress, tool)
     return CompiledPlan(plan, like, Engine.at(forward.engine.path, _build(generated, progress, tool)))
 
 

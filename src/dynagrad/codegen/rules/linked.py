@@ -12,6 +12,7 @@ from ...rules.semirings import SEMIRINGS
 _RUNTIME = "#define DYNAGRAD_RUNTIME\n#include <dynagrad/outside/runtime.hpp>\n"
 _FACTS = "#define DYNAGRAD_RUNTIME_FACTS\n#include <dynagrad/storage/looking.hpp>\n"
 _SOLVED = "#define DYNAGRAD_RUNTIME_SOLVED\n#include <dynagrad/solving/solved.hpp>\n"
+_MATRICES = "#define DYNAGRAD_RUNTIME_MATRICES\n#include <dynagrad/running/matrix.hpp>\n"
 
 
 _FORWARD = frozenset({"Real", "Plain", "Log", "Viterbi", "Tropical", "Boolean", "Count"})
@@ -22,9 +23,12 @@ _NUMBERS = {"float": "Real", "count": "Count", "boolean": "Boolean", "expectatio
 """By the form of numbers, a type whose object has the tables of such numbers."""
 
 
-def objects(plan: Plan, semiring: str, *, goes_back: bool) -> tuple[str, ...]:
-    """The sources of the objects that the class of a plan is linked with."""
-    found = [_RUNTIME, _FACTS]
+def objects(plan: Plan, semiring: str, *, goes_back: bool, matrices: bool) -> tuple[str, ...]:
+    """The sources of the objects that the class of a plan is linked with.
+
+    `goes_back` says whether it has a backward pass, `matrices` whether rows of drivers are multiplied by matrices.
+    """
+    found = [_RUNTIME, _FACTS, *([_MATRICES] if goes_back and matrices else [])]
     if plan.semiring != "user" and SEMIRINGS[plan.semiring].source:  # its tables are those of plain numbers
         found.append(_known("FORWARD", _NUMBERS[SEMIRINGS[plan.semiring].shape]))
     if semiring in _FORWARD:

@@ -85,7 +85,10 @@ def generate(
         tuple(names.functors),
         tuple(names.weight_values),
         INTEGERS if names.functions else (),
-        (*linked.objects(plan, semiring_name(context), goes_back=context.goes_back), *names.functions.objects()),
+        (
+            *linked.objects(plan, semiring_name(context), goes_back=context.goes_back, matrices=bool(context.matrices)),
+            *names.functions.objects(),
+        ),
         "" if context.large else "dynagrad/outside/rules.hpp",  # where a macro stands before it
         size(plan, passes) + names.functions.size,
         embed,

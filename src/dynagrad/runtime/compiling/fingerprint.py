@@ -17,7 +17,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..disk.contents import Stat, files_in, hash_of, stats_of
+from ..disk.contents import Stat, hash_of, stats_in
 from . import toolchain
 
 FORMAT = "5"
@@ -58,7 +58,7 @@ class Headers:
     @classmethod
     def now(cls) -> Headers:
         """The headers as they are now."""
-        return cls(stats_of(files_in(os.path.join(toolchain.INCLUDE, "dynagrad"))))
+        return cls(stats_in(os.path.join(toolchain.INCLUDE, "dynagrad")))
 
     @property
     def place(self) -> str:

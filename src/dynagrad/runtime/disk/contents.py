@@ -20,22 +20,29 @@ Stat = tuple[str, int, int, int, int]
 """Path, times of modification and of change, size, and number of a file."""
 
 
-def files_in(folder: str) -> list[str]:
-    """The paths of the files in a folder and in those below it, sorted, without what Python compiled."""
-    found = []
-    for home, folders, names in os.walk(folder):
-        folders[:] = [name for name in folders if name != "__pycache__"]
-        found += [os.path.join(home, name) for name in names]
-    return sorted(found)
+def stats_in(*places: str) -> tuple[Stat, ...]:
+    """What is known without reading them of files, and of those in folders and below, in their order, without what
+    Python compiled."""
+    found: list[Stat] = []
+    for place in places:
+        if os.path.isdir(place):
+            _look_in(place, found)
+        else:
+            found.append(_stat(place, os.stat(place)))
+    return tuple(sorted(found))
 
 
-def stats_of(paths: Sequence[str]) -> tuple[Stat, ...]:
-    """What is known of files without reading them."""
-    found = []
-    for path in paths:
-        stat = os.stat(path)
-        found.append((path, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_size, stat.st_ino))
-    return tuple(found)
+def _look_in(folder: str, found: list[Stat]) -> None:
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if not entry.is_dir():
+                found.append(_stat(entry.path, entry.stat()))
+            elif entry.name != "__pycache__":
+                _look_in(entry.path, found)
+
+
+def _stat(path: str, stat: os.stat_result) -> Stat:
+    return path, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_size, stat.st_ino
 
 
 def hash_of(stats: Sequence[Stat], folder: str) -> str:

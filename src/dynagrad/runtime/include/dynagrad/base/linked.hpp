@@ -9,7 +9,8 @@
 // templates that `outside/runtime.hpp` instantiates, with DYNAGRAD_KNOWN before each instance. DYNAGRAD_ONCE_FACTS and
 // DYNAGRAD_KNOWN_FACTS do so for the object of `storage/looking.hpp`, of tables and facts: two objects are compiled at once.
 // Templates over semirings are in `outside/known.hpp`, an object for each semiring. DYNAGRAD_ONCE_SOLVED marks what is in that of
-// `solving/solved.hpp`, for programs that solve components. In a program such functions have no code: they are known to be
+// `solving/solved.hpp`, for programs that solve components; DYNAGRAD_ONCE_MATRICES, in that of `running/matrix.hpp`, for
+// backward passes over rows times matrices. In a program such functions have no code: they are known to be
 // elsewhere (gnu_inline) and are copied nowhere (noinline). A header that is written for C++ programs is linked with
 // nothing, and has them all.
 #pragma once
@@ -43,6 +44,12 @@
 #define DYNAGRAD_ONCE_SOLVED DYNAGRAD_HERE
 #else
 #define DYNAGRAD_ONCE_SOLVED DYNAGRAD_ELSEWHERE
+#endif
+
+#if defined(DYNAGRAD_RUNTIME_MATRICES)
+#define DYNAGRAD_ONCE_MATRICES DYNAGRAD_HERE
+#else
+#define DYNAGRAD_ONCE_MATRICES DYNAGRAD_ELSEWHERE
 #endif
 
 // What is worth its code wherever it is called: also small functions, which are then not optimised by themselves first.

@@ -224,7 +224,7 @@ DYNAGRAD_EIGHT void back_lines(const double* __restrict x, double* __restrict g,
 }
 
 // The adjoints of the facts, from g on, and of drivers, which are added to `updates`; h are those of the head.
-DYNAGRAD_ONCE void back_matrix(const Weights<Log>::View& facts, const GridAlong& grid, uint64_t cells, double* g,
+DYNAGRAD_ONCE_MATRICES void back_matrix(const Weights<Log>::View& facts, const GridAlong& grid, uint64_t cells, double* g,
                                const Log::Value* h, const Log::Value* x, double* updates) {
   Lines lines;
   take(lines, grid, cells);
@@ -250,7 +250,7 @@ DYNAGRAD_ONCE void back_matrix(const Weights<Log>::View& facts, const GridAlong&
   }
 }
 // In `real` each gets the adjoint of the head times the other.
-DYNAGRAD_ONCE void back_matrix(const double* facts, const GridAlong& grid, uint64_t cells, double* g, const double* h,
+DYNAGRAD_ONCE_MATRICES void back_matrix(const double* facts, const GridAlong& grid, uint64_t cells, double* g, const double* h,
                                const double* x, double* updates) {
   for (; cells; cells &= cells - 1) {
     const int64_t i = __builtin_ctzll(cells), at = grid.first + i * grid.step;

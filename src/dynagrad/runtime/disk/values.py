@@ -1,0 +1,76 @@
+"""Values as bytes, for records: pickles from which nothing can be made but instances of given classes.
+
+A pickle may name any function, and have it called where it is read. The reader of this file knows some classes of data
+and nothing else. Values that writer and reader share, such as a program that is there anyway, are in no pickle.
+"""
+
+from __future__ import annotations
+
+import io
+import pickle
+from collections.abc import Iterable, Sequence
+from dataclasses import fields
+from typing import Any
+
+
+def packed(value: object, classes: Iterable[type], shared: Sequence[object] = ()) -> bytes | None:
+    """The bytes of a value; None where it has a part that is neither of these classes nor plain data.
+
+    `classes` are dataclasses, whose instances are written by their fields. In place of an object of `shared`, by
+    identity, stands its number.
+    """
+    file = io.BytesIO()
+    try:
+        _Packer(file, classes, shared).dump(value)
+    except (pickle.PicklingError, RecursionError, TypeError, AttributeError):
+        return None
+    return file.getvalue()
+
+
+def unpacked(data: bytes, classes: Iterable[type], shared: Sequence[object] = ()) -> Any:
+    """The value of these bytes; None where they are not valid.
+
+    >>> from dynagrad.errors import Span
+    >>> unpacked(packed((1, Span(2, 3)), [Span]), [Span])
+    (1, Span(line=2, column=3, end_line=0, end_column=0))
+    >>> unpacked(packed((1, Span(2, 3)), [Span]), []) is None, packed(print, [Span]) is None
+    (True, True)
+    """
+    try:
+        return _Unpacker(data, classes, shared).load()
+    except Exception:  # a reader of bytes that anything may have written raises anything
+        return None
+
+
+class _Packer(pickle.Pickler):
+    def __init__(self, file: io.BytesIO, classes: Iterable[Any], shared: Sequence[object]) -> None:
+        super().__init__(file, protocol=pickle.HIGHEST_PROTOCOL)
+        self.fields = {kind: tuple(f.name for f in fields(kind)) for kind in classes}
+        self.places = {id(value): n for n, value in enumerate(shared)}
+
+    def persistent_id(self, value: object) -> int | None:
+        return self.places.get(id(value))
+
+    def reducer_override(self, value: Any) -> Any:
+        names = self.fields.get(type(value))
+        if names is not None:
+            return type(value), tuple(getattr(value, name) for name in names)
+        if isinstance(value, type) and value in self.fields:
+            return NotImplemented  # by its name
+        raise pickle.PicklingError(f"{type(value)} is not among the classes")
+
+
+class _Unpacker(pickle.Unpickler):
+    def __init__(self, data: bytes, classes: Iterable[type], shared: Sequence[object]) -> None:
+        super().__init__(io.BytesIO(data))
+        self.named = {(kind.__module__, kind.__qualname__): kind for kind in classes}
+        self.shared = shared
+
+    def find_class(self, module: str, name: str) -> type:
+        found = self.named.get((module, name))
+        if found is None:
+            raise pickle.UnpicklingError(f"{module}.{name} is not among the classes")
+        return found
+
+    def persistent_load(self, number: int) -> object:
+        return self.shared[number]
