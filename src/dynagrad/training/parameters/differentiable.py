@@ -13,7 +13,7 @@ import numpy as np
 from ... import numpy as own
 from ...arguments import function_of, yes_or_no
 from ...calls import strict_options
-from ...eager.pytree import leaves, transform
+from ...eager.pytree import leaves, unravelled
 from ...eager.verbs.gradients import jvp, vjp
 from ...errors import Error, shown
 from .parametrisation import Parametrisation
@@ -47,16 +47,7 @@ class Differentiable(Parametrisation):
 
     def structured(self, theta: Doubles) -> Any:
         """A vector as parameters of the form that the function takes."""
-        begin = 0
-
-        def part(x: Any) -> Any:
-            nonlocal begin
-            n = int(np.size(x))
-            found = theta[begin : begin + n].reshape(np.shape(x))
-            begin += n
-            return found if np.shape(x) else float(found)
-
-        return transform(self.parameters, part)
+        return unravelled(self.parameters, theta)
 
     def _values(self, parameters: Any) -> Any:
         found = self.function(parameters)
@@ -89,7 +80,7 @@ class Differentiable(Parametrisation):
     def pull(self, theta: Doubles, cotangent: Doubles) -> Doubles:
         found, pullback = vjp(self._values, self.structured(theta))
         (gradient,) = pullback(cotangent.reshape(np.shape(found)))
-        return np.concatenate([np.zeros(0), *(np.ravel(np.asarray(x, np.float64)) for x in leaves(gradient))])
+        return _vector(gradient)
 
     def push(self, theta: Doubles, tangent: Doubles) -> Doubles:
         _, moved = jvp(self._values, (self.structured(theta),), (self.structured(tangent),))
@@ -102,10 +93,15 @@ class Differentiable(Parametrisation):
             return gradient
 
         _, moved = jvp(pulled, (self.structured(theta),), (self.structured(tangent),))
-        return np.concatenate([np.zeros(0), *(np.ravel(np.asarray(x, np.float64)) for x in leaves(moved))])
+        return _vector(moved)
 
     def names(self) -> list[str]:
         return [f"parameter {n}" for n in range(self.size)]
+
+
+def _vector(structure: Any) -> Doubles:
+    """The numbers of a structure, as a vector of its own."""
+    return np.concatenate([np.zeros(0), *(np.ravel(np.asarray(x, np.float64)) for x in leaves(structure))])
 
 
 def _numbers(leaf: Any) -> Doubles:
