@@ -9,8 +9,8 @@ As an input, in forward mode: the tangent of a function is a function (`paired`)
 function is a `Dual`, a linear functional on functions. A call of the function at x whose result has the adjoint c
 contributes the functional h -> <c, h(x)>; a result that is a function is such an input again, with a Dual as adjoint.
 
-Structures are taken apart by `pytree.py`, numbers by `splitting.py`; sums of functions are in `combinations.py`. Before
-a result is returned to a user, `unescaped`, `finite_choice` and `finite_pullback` check it.
+Structures are taken apart by `pytree.py`, numbers by `splitting.py`; sums of functions are in `combinations.py`. What
+is returned to a user is checked by `verbs/result_checks.py`.
 """
 
 from __future__ import annotations
@@ -20,16 +20,15 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import Error, NotDifferentiable, shown
-from ..ir.buffers import SMALLEST
+from ..errors import Error, shown
 from ..ir.operation import apply
 from ..ir.ops import scalars as ops
-from ..ir.ops.arrays import sum_to, surely_finite
+from ..ir.ops.arrays import sum_to
 from .combinations import Combination
 from .copies import kept
-from .kinds import fresh, plain, real_part, shape_of, tag_of, zero_like
+from .kinds import fresh, plain, shape_of, tag_of, zero_like
 from .numbers import Number, Tape, TapeCell, bundle
-from .perturbations import any_younger, is_open, opened, place
+from .perturbations import any_younger, opened, place
 from .pytree import (
     float_of,
     is_exact,
@@ -43,6 +42,7 @@ from .pytree import (
     transform,
 )
 from .splitting import split
+from .verbs.result_checks import finite_choice, unescaped
 
 # -- functions as outputs ----------------------------------------------------------------------------------------------
 
@@ -110,92 +110,6 @@ def _swapped_function(a: int, b: int, f: Any) -> Any:
         return unescaped("a derivative that is a function", y)
 
     return like(f, called)
-
-
-def unescaped(verb: str, x: Any) -> Any:
-    """A result that is returned to a user; raises Error where it holds numbers of closed passes."""
-    transform(x, lambda r: check_open(verb, r), lambda f: f)
-    return x
-
-
-def check_open(verb: str, r: Any) -> Any:
-    """A real or array; raises Error where it is a number of a closed pass."""
-    number = r
-    while isinstance(number, Number):
-        if not is_open(number.tag):
-            raise Error(
-                f"{verb}: the result holds a number that escaped its derivative: one that a function kept from a "
-                f"call inside another derivative, which is over{place()}. Return it from that derivative instead"
-            )
-        number = number.primal
-    return r
-
-
-def finite_choice(verb: str, derivative: Any, value: Any) -> Any:
-    """Raises where the chain rule has no answer: the derivative of a result is NaN where the result is not.
-
-    Both have the same structure.
-    """
-    if not (type(derivative) is float and derivative == derivative):
-        _check_choice(verb, derivative, value)
-    return derivative
-
-
-def _check_choice(verb: str, derivative: Any, value: Any) -> None:
-    if is_real(value):
-        if _is_nan(derivative) and bool(np.any(np.isnan(real_part(derivative)) & ~np.isnan(real_part(value)))):
-            raise _no_answer(verb)
-        return
-    inside, beside = parts(value), parts(derivative)
-    if inside is not None and beside is not None:
-        for y, d in zip(inside[0], beside[0], strict=True):
-            _check_choice(verb, d, y)
-
-
-def finite_pullback(verb: str, gradient: Any, value: Any, cotangent: Any = 1.0) -> Any:
-    """The same for a pullback: raises where the gradient has NaN, unless a NaN of the result has a cotangent not 0."""
-    if has_nan(gradient) and not _nan_has_weight(value, cotangent):
-        raise _no_answer(verb)
-    return gradient
-
-
-def has_nan(x: Any) -> bool:
-    """Whether a structure contains NaN."""
-    return any(map(_is_nan, leaves(x)))
-
-
-def _nan_has_weight(value: Any, cotangent: Any) -> bool:
-    if is_real(value):
-        if not is_real(plain(cotangent)):
-            return False
-        return bool(np.any(np.isnan(real_part(value)) & (np.asarray(real_part(plain(cotangent))) != 0.0)))
-    inside, beside = parts(value), parts(cotangent)
-    if isinstance(value, dict):
-        return any(_nan_has_weight(y, cotangent[key]) for key, y in value.items())
-    if inside is None or beside is None:
-        return False
-    return any(_nan_has_weight(y, c) for y, c in zip(inside[0], beside[0], strict=True))
-
-
-def _no_answer(verb: str) -> NotDifferentiable:
-    return NotDifferentiable(
-        f"{verb}: the chain rule has no answer here: a derivative is 0 times infinity, or infinity less infinity, such "
-        f"as that of sqrt(x)**2 at 0; write the function so that it is smooth there, or choose with np.where{place()}"
-    )
-
-
-def _is_nan(leaf: Any) -> bool:
-    """Whether a leaf is or contains NaN."""
-    x = leaf if type(leaf) is _ndarray else real_part(leaf)
-    if type(x) is float:
-        return x != x
-    if not is_real(x) or not x.size or (x.size < SMALLEST and surely_finite(x)):
-        return False
-    least = np.minimum.reduce(x, axis=None)  # propagates NaN
-    return bool(least != least)
-
-
-_ndarray = np.ndarray
 
 
 # -- functions as inputs, forward --------------------------------------------------------------------------------------

@@ -41,7 +41,9 @@ def real_part(x: Any) -> Any:
 
 
 def shape_of(x: Any) -> tuple[int, ...]:
-    """`np.shape`, for numbers with derivatives too.
+    """`np.shape` of what users pass, lists among it, for numbers with derivatives too; not for nodes.
+
+    What operations take says its shape itself: that is for `ir/ops/arrays.py`.
 
     >>> shape_of(2.0), shape_of(np.ones((2, 3)))
     ((), (2, 3))

@@ -22,7 +22,6 @@ from ..ir.operation import Operation, apply
 from ..ir.ops import scalars as ops
 from ..ir.ops.arrays import broadcast_to
 from ..ir.ops.series import slope
-from .closures import finite_choice
 from .copies import owned
 from .kinds import LIFTS, fresh, shape_of, tag_of, zero_like
 from .numbers import Bundle, Number, TapeCell, bundle
@@ -30,6 +29,7 @@ from .perturbations import opened
 from .pytree import is_function, leaves, no_hidden_numbers, of_result, transform
 from .splitting import SPLITS, cell_at, cells_of, split
 from .tangents import quiet, tangent_part
+from .verbs.result_checks import finite_choice
 
 
 class Series(Number):

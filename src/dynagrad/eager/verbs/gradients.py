@@ -24,10 +24,6 @@ from ...ir.ops import scalars as ops
 from ..closures import (
     Dual,
     TapedFunction,
-    check_open,
-    finite_choice,
-    finite_pullback,
-    has_nan,
     inner,
     paired,
     primal,
@@ -44,6 +40,7 @@ from ..pytree import is_exact, is_function, is_real, leaves, no_hidden_numbers, 
 from ..sweep import sweep
 from ..tape import taping
 from ..taylor import derivative_n
+from .result_checks import check_open, finite_choice, finite_pullback, has_nan
 from .returned import calls_differentiated, calls_undifferentiated, snapshot
 
 Function = Callable[..., Any]

@@ -15,11 +15,12 @@ from typing import Any
 import numpy as np
 
 from ...errors import Error
-from ..closures import like, unescaped
+from ..closures import like
 from ..kinds import shape_of
 from ..mutation.arrays import MutableArray
 from ..perturbations import place
 from ..pytree import MOST, is_function, is_real, leaves, parts
+from .result_checks import unescaped
 
 Function = Callable[..., Any]
 

@@ -41,7 +41,9 @@ remember = functools.lru_cache(maxsize=4096)
 
 
 def shape_of(x: Any) -> Shape:
-    """The shape of a real, an array or a number with derivatives.
+    """The shape of what operations take: a real, an array, a node, or a number with derivatives, which says it itself.
+
+    What users pass may be lists, too: that is for `eager/kinds.py`.
 
     >>> shape_of(2.0), shape_of(np.ones((2, 3)))
     ((), (2, 3))
