@@ -19,9 +19,7 @@ class Progress:
     @staticmethod
     def compiling(text: str) -> None:
         """Says that a compiler starts."""
-        from rich.console import Console  # for a quick start
-
-        Console(stderr=True).print(f"[dim]{text}[/dim]")
+        _console().print(f"[dim]{text}[/dim]")
 
     def __enter__(self) -> Progress:
         return self
@@ -29,13 +27,10 @@ class Progress:
     def show(self, pops: int, items: int, waiting: int) -> None:
         """Draws the numbers; the line appears with the first call."""
         if self._live is None:
-            from rich.console import Console  # for a quick start
             from rich.progress import Progress as Bar  # for a quick start
             from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn  # for a quick start
 
-            self._live = Bar(
-                SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(), console=Console(stderr=True)
-            )
+            self._live = Bar(SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(), console=_console())
             self._live.start()
             self._task = self._live.add_task("running")
         self._live.update(self._task, description=f"{pops:,} pops, {items:,} items, {waiting:,} on the agenda")
@@ -45,3 +40,9 @@ class Progress:
     ) -> None:
         if self._live is not None:
             self._live.stop()
+
+
+def _console() -> Any:
+    from rich.console import Console  # for a quick start
+
+    return Console(stderr=True)

@@ -114,12 +114,14 @@ class _history:
         self.session = session
         self.file = Path.home() / ".dynagrad_dvl_history"
         self.found: list[str] = []
+        self.readline: Any = None
 
     def __enter__(self) -> None:
         try:
             import readline  # an optional part of Python
         except ImportError:
             return
+        self.readline = readline
         with contextlib.suppress(OSError):
             readline.read_history_file(self.file)
         readline.set_completer(self._complete)
@@ -132,9 +134,6 @@ class _history:
         return self.found[state] if state < len(self.found) else None
 
     def __exit__(self, *_: Any) -> None:
-        try:
-            import readline  # an optional part of Python
-        except ImportError:
-            return
-        with contextlib.suppress(OSError):
-            readline.write_history_file(self.file)
+        if self.readline is not None:
+            with contextlib.suppress(OSError):
+                self.readline.write_history_file(self.file)

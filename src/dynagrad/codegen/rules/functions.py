@@ -65,7 +65,7 @@ class Functions:
     """
 
     def __init__(self, like: Functions | None = None) -> None:
-        self._member = like is not None and bool(like)
+        self._objects: tuple[str, ...] = () if like is None else like.objects()
         self._program: UnitWriter | None = None
         self._wrappers: list[str] = []
         self._once: dict[tuple[Any, ...], Any] = {}
@@ -89,10 +89,10 @@ class Functions:
 
     def _function(self, outputs: tuple[Node, ...], name: str) -> tuple[str, list[Node]]:
         from ...passes.prepare import prepare_function  # for a quick start
-        from ..graph.emit import UnitWriter  # for a quick start
+        from ..graph.emit import OBJECTS, UnitWriter  # for a quick start
 
         if self._program is None:
-            self._program = UnitWriter()
+            self._program, self._objects = UnitWriter(), OBJECTS
         inputs = sorted((n for n in order(outputs) if n.is_variable), key=lambda n: str(n.attribute))
         made = GraphFunction(name, [v.type for v in inputs], [real] * len(outputs))
         made.graph = optimise(Graph(tuple(inputs), tuple(map(as_real, outputs))))
@@ -127,11 +127,7 @@ class Functions:
 
     def objects(self) -> tuple[str, ...]:
         """The sources of objects that the functions are linked with."""
-        if not self:
-            return ()
-        from ..graph.emit import OBJECTS  # for a quick start
-
-        return OBJECTS
+        return self._objects
 
     def write(self) -> tuple[list[str], list[str]]:
         """The lines of the functions, before the class, and of the alias of their namespace, in it."""
@@ -156,4 +152,4 @@ class Functions:
         return defined, [f"namespace {NAMESPACE} = ::dynagrad::graphs::{space};"]
 
     def __bool__(self) -> bool:
-        return self._member or self._program is not None
+        return bool(self._objects)
