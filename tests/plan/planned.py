@@ -29,7 +29,7 @@ def planned(source: str, facts: Mapping[str, Any], *, until: str | None = None, 
     own = read_facts(setting, {k: v for k, v in facts.items() if k not in bound}, False)
     with patch.object(binding, "compile_plan", stop):
         try:
-            binding.Binding(setting, shared).prepare(own, until)
+            binding.Binding(setting, shared).prepare(own, binding.Purpose(until))
         except _Planned as found:
             return found.plan
     raise AssertionError("a plan was not asked for")

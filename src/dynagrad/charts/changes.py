@@ -18,6 +18,7 @@ from ..facts.relation import Relation, matching, take
 from ..plan.model import Plan
 from ..rules.syntax import Negation
 from ..runtime.engine import STATUS, Change, Settings
+from .binding.binding import Means, Purpose
 from .binding.context import ProgramContext
 from .binding.database import Database
 from .binding.decoding import decode
@@ -74,11 +75,10 @@ def change(
     came = _rows_among(database.gathered(), changed)  # rows that are new or have another value
     after = database.binding.prepare(
         database.run,
+        Purpose(changing=True, iterate=iterate),
+        Means(settings.max_bytes),
         overrides=database.overrides,
-        changing=True,
         like=before.encoding,
-        iterate=iterate,
-        room=settings.max_bytes,
     )
     plan = after.compiled.plan
     if (

@@ -37,6 +37,7 @@ from ..rules.syntax import AntecedentValue, Application, Expression, ItemValue, 
 from ..runtime.engine import Collecting, Settings
 from ..runtime.library import Stop
 from . import lookup
+from .binding.binding import Means, Purpose
 from .binding.decoding import column, ranks
 from .binding.loading import Prepared, coded
 from .changes import translated
@@ -88,11 +89,10 @@ def collector(run: Run, stop: Stop | None = None) -> Collector:
     before, facts = run.ready(), run.facts
     after = facts.binding.prepare(
         facts.run,
+        Purpose(collecting=True),
+        Means(run.limits.room, None if stop is None else stop.deadline),
         overrides=facts.overrides,
-        collecting=True,
         like=before.encoding,
-        room=run.limits.room,
-        deadline=None if stop is None else stop.deadline,
     )
     raised: list[BaseException] = []
     connect(facts.context, after, raised)

@@ -18,6 +18,7 @@ from ..rules.semirings import SEMIRINGS
 from ..runtime.engine import STATUS, Settings
 from ..runtime.library import Stop
 from ..semirings import Scale
+from .binding.binding import Means, Purpose
 from .binding.database import Database
 from .binding.decoding import reported_item
 from .binding.loading import Directions, Prepared
@@ -91,13 +92,10 @@ class Replay:
         facts = self.facts
         prepared = facts.binding.prepare(
             facts.run,
-            self.until,
+            Purpose(self.until, derivatives=derivatives, iterate=self.iterate),
+            Means(self.max_bytes if self.max_bytes >= 0 else None, None if stop is None else stop.deadline),
             overrides=facts.overrides,
-            derivatives=derivatives,
             directions=directions,
-            iterate=self.iterate,
-            room=self.max_bytes if self.max_bytes >= 0 else None,
-            deadline=None if stop is None else stop.deadline,
         )
         connect(facts.context, prepared, raised)
         return prepared

@@ -22,6 +22,7 @@ from ..rules.syntax import Item
 from ..runtime.engine import STATUS
 from ..runtime.library import Stop
 from . import lookup
+from .binding.binding import Means, Purpose
 from .binding.context import ProgramContext
 from .binding.database import Database
 from .binding.decoding import popped
@@ -159,14 +160,18 @@ class Run:
         self.iterate = limited if how.iterate is None else how.iterate
         prepared = self._over_kept_facts(limits, directions) or binding.prepare(
             self.facts.run,
-            None if limits.until is None else self.item(limits.until).key,
-            Progress.compiling if how.progress else None,
+            Purpose(
+                None if limits.until is None else self.item(limits.until).key,
+                derivatives=binding.derivatives if directions is None else how.derivatives,
+                iterate=self.iterate,
+            ),
+            Means(
+                limits.room,
+                None if limits.timeout is None or self.patient else how.began + limits.timeout,
+                Progress.compiling if how.progress else None,
+            ),
             overrides=self.facts.overrides,
-            derivatives=binding.derivatives if directions is None else how.derivatives,
             directions=directions,
-            iterate=self.iterate,
-            room=limits.room,
-            deadline=None if limits.timeout is None or self.patient else how.began + limits.timeout,
         )
         connect(self.context, prepared, self._raised)
         self.prepared = prepared

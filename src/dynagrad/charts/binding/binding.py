@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -62,9 +62,36 @@ class _Base:
     plans: list[tuple[CompiledPlan, Signature]] = field(default_factory=list)
     loaded: dict[int, Loaded] = field(default_factory=dict)
     """By the id of the generated code: the forward and the backward class of a plan share their facts."""
-    alone: dict[Hashable, tuple[dict[int, Codes], CompiledPlan]] = field(default_factory=dict)
-    """For runs without facts of their own, by options: the ranks of atoms, and the compiled plan."""
+    alone: dict[Purpose, tuple[dict[int, Codes], CompiledPlan]] = field(default_factory=dict)
+    """For runs without facts of their own, by purpose: the ranks of atoms, and the compiled plan."""
 
+
+@dataclass(frozen=True)
+class Purpose:
+    """What the class of a chart is for; what a plan depends on beside rules and facts."""
+
+    until: str | None = None  # the predicate of the item that the run stops at
+    changing: bool = False  # incremental updates
+    derivatives: Derivatives | None = None  # what the class can differentiate
+    iterate: bool = False  # cycles are iterated even if they could be solved
+    collecting: bool = False  # it collects derivations of items, and runs nothing
+
+
+@dataclass(frozen=True)
+class Means:
+    """What preparing a chart may take.
+
+    Where compiling or loading is not done by the `deadline`, of the clock `time.monotonic`, it raises NotConverged, and
+    compiling goes on.
+    """
+
+    room: int | None = None  # the number of bytes that the chart may take
+    deadline: float | None = None
+    progress: Callable[[str], None] | None = None  # is told that a compiler starts
+
+
+ANY = Purpose()
+FREE = Means()
 
 Key = tuple[tuple[str, ...], Signature, Options]
 """What a plan is made for: the kinds of the domains, the signature of the facts, options."""
@@ -175,29 +202,19 @@ class Binding:
     def prepare(
         self,
         run: Mapping[str, Relation],
-        until: str | None = None,
-        progress: Callable[[str], None] | None = None,
+        purpose: Purpose = ANY,
+        means: Means = FREE,
         *,
         overrides: Mapping[str, Relation] | None = None,
-        changing: bool = False,
         like: Encoding | None = None,
-        derivatives: Derivatives | None = None,
         directions: Directions | None = None,
-        iterate: bool = False,
-        collecting: bool = False,
-        room: int | None = None,
-        deadline: float | None = None,
     ) -> Prepared:
         """A chart for the shared facts and those of one run, ready to run.
 
-        `overrides` replaces the facts of shared predicates that the chart changed; `changing` asks for a class for
-        incremental updates; `like` is an encoding whose codes have to stay; `derivatives` says what the class can
-        differentiate, and `directions` has the tangents of facts; with `iterate`, cycles are iterated even if they
-        could be solved; `collecting` asks for a class that collects derivations of items, and runs nothing. `room` is
-        the number of bytes that the chart may take. Where compiling or loading is not done by the `deadline`, of the
-        clock `time.monotonic`, it raises NotConverged, and compiling goes on.
+        `overrides` replaces the facts of shared predicates that the chart changed; `like` is an encoding whose codes
+        have to stay; `directions` has the tangents of facts.
         """
-        context = self.context
+        context, until, deadline = self.context, purpose.until, means.deadline
         relations = self.gathered(run, overrides or {})
         mixed = {key: relations[key] for key in {**(overrides or {}), **run}}
         chosen = None if mixed else self._kinds
@@ -216,16 +233,12 @@ class Binding:
             self._warned_of_facts = True
             warn(context, relations)
         superior = until is not None and is_superior(context, relations)
-        stop = until if superior else None
+        purpose = replace(purpose, until=until if superior else None)
         patience = None if deadline is None else Stop(deadline)
         with self._locked(deadline):
             base = self._base(chosen, {k: relations[k] for k in self.relations if k not in mixed})
             known = base.known
-            alone = (
-                None
-                if mixed or like is not None
-                else base.alone.get((stop, changing, derivatives, iterate, collecting))
-            )
+            alone = None if mixed or like is not None else base.alone.get(purpose)
             start = known.encoding if like is None or not like.keeps(known.encoding) else like
             encoding = start.extend(context.domains, mixed) if mixed else start
             fresh = {key: encoding.codes(context.domains, r) for key, r in mixed.items()}
@@ -234,24 +247,17 @@ class Binding:
             else:
                 summary, ranks = summarise(context, known, encoding, relations, fresh)
                 present = frozenset(k for k, r in relations.items() if r.count)
-                options = replace(
-                    context.options,
-                    until=stop,
-                    changing=changing,
-                    derivatives=derivatives,
-                    iterate=iterate,
-                    collecting=collecting,
-                )
+                options = replace(context.options, **vars(purpose))
                 count = pair_count(relations, {**known.codes, **fresh})
-                compiled = self._compiled(base, summary, count, present, options, progress, deadline)
+                compiled = self._compiled(base, summary, count, present, options, means)
                 if not mixed and like is None:
-                    base.alone[stop, changing, derivatives, iterate, collecting] = ranks, compiled
+                    base.alone[purpose] = ranks, compiled
             facts = RunFacts(relations, encoding, fresh, ranks, directions or Directions())
             loaded = load_shared(context, compiled, base.loaded.get(id(compiled.generated)), known, facts, patience)
             base.loaded[id(compiled.generated)] = loaded
-        prepared = set_up(context, compiled, loaded, facts, room, patience)
+        prepared = set_up(context, compiled, loaded, facts, means.room, patience)
         stops = superior or any(until in stage.keys and stage.final for stage in compiled.plan.stages)
-        if changing or collecting:  # terms that an update interns belong to its chart alone
+        if purpose.changing or purpose.collecting:  # terms that an update interns belong to its chart alone
             prepared = replace(prepared, terms=prepared.terms.copy())
         return replace(prepared, stops=stops) if stops else prepared
 
@@ -298,8 +304,7 @@ class Binding:
         count: PairCount,
         present: frozenset[str],
         options: Options,
-        progress: Callable[[str], None] | None,
-        deadline: float | None,
+        means: Means,
     ) -> CompiledPlan:
         """A compiled plan that fits the facts: one made for others, or a new one."""
         for (kind, marks, _), ready, said in self._plans.jobs.finished():
@@ -307,7 +312,7 @@ class Binding:
             say(said)
         key = base.chosen, signature(summary, present), options
         began = time.monotonic()
-        compiled = self._made(base, summary, count, key, progress, deadline)
+        compiled = self._made(base, summary, count, key, means)
         self.compiling += time.monotonic() - began
         if not self._warned_of_plan and not compiled.plan.changes and compiled.plan.collects is None:
             self._warned_of_plan = True
@@ -320,8 +325,7 @@ class Binding:
         summary: Summary,
         count: PairCount,
         key: Key,
-        progress: Callable[[str], None] | None,
-        deadline: float | None,
+        means: Means,
     ) -> CompiledPlan:
         _, marks, options = key
         rough = rounded(self.context, base.known, summary)
@@ -331,20 +335,20 @@ class Binding:
 
         def work() -> CompiledPlan:
             if ran is not None and extends(ran, options.derivatives):
-                return compile_backward(ran, progress, tool)
+                return compile_backward(ran, means.progress, tool)
             context = self.context
             plan, generated = planned(context.entry, context.rules, context.domains, rough, options, count)
-            return compile_plan(plan, generated, progress, tool)
+            return compile_plan(plan, generated, means.progress, tool)
 
         while True:
             for compiled, made_for in base.plans:
                 if made_for == marks and fits(compiled.plan, summary, options):
                     return compiled
-            if deadline is None:
+            if means.deadline is None:
                 compiled = work()
                 base.plans.append((compiled, marks))
                 return compiled
-            found = self._plans.jobs.result(key, work, deadline)
+            found = self._plans.jobs.result(key, work, means.deadline)
             if found is None:
                 raise _late()
             compiled, said = found

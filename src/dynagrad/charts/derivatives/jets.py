@@ -28,7 +28,7 @@ from ...errors import Error, NotConverged, NotDifferentiable, ValueRangeError, s
 from ...facts.relation import Relation
 from ...forks import cached, renewed
 from ...rules.semirings import SEMIRINGS
-from ..binding.binding import Binding
+from ..binding.binding import Binding, Means, Purpose
 from ..binding.database import Database
 from ..binding.loading import Directions, Prepared
 from ..chart import Chart, make_chart, run_of
@@ -142,7 +142,8 @@ class Core:
         directions = Directions(({},) * order, (None,) * order)
         stop = self.limits.stop()
         deadline = None if stop is None else stop.deadline
-        self.binding.prepare({}, until, derivatives=class_of(order, adjoint), directions=directions, deadline=deadline)
+        purpose = Purpose(until, derivatives=class_of(order, adjoint))
+        self.binding.prepare({}, purpose, Means(deadline=deadline), directions=directions)
         kept.add((order, adjoint, until))
         return order, adjoint
 
