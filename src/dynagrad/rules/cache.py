@@ -8,17 +8,14 @@ read is ignored, and decoding makes syntax and nothing else, so no code in an en
 from __future__ import annotations
 
 import functools
-import os
-import sys
 import warnings
 from collections.abc import Iterable, Mapping
-from dataclasses import is_dataclass
 
-from ..errors import ProgramWarning, Span, warn
-from ..runtime.compiling.fingerprint import combined
-from ..runtime.disk.contents import hash_of, stats_in
+from ..errors import ProgramWarning, warn
+from ..runtime.disk.contents import combined
 from ..runtime.disk.records import recall, remember
-from ..runtime.disk.values import packed, unpacked
+from ..runtime.disk.sources import sources
+from ..runtime.disk.values import dataclasses_of, packed, unpacked
 from . import check, normal, parse, syntax
 from .normal import Rules
 
@@ -33,36 +30,29 @@ def cached_rules(
 
     `entry` is the `entry_name` of these, if it is known.
     """
-    rules = None
-    name = None
-    if len(text) <= LARGE_TEXT:
-        name = f"{entry or entry_name(text, filename, semiring, functions)}.rules"
-        kept = recall(name)
-        rules = None if kept is None else decoded(kept)
+    if entry is None:
+        entry = entry_name(text, filename, semiring, functions)
+    kept = recall(f"{entry}.rules") if entry else None
+    rules = None if kept is None else decoded(kept)
     if rules is None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ProgramWarning)
             rules = check(parse(text, filename), semiring=semiring, functions=functions)
-        data = encoded(rules) if name is not None else None
-        if name is not None and data is not None:
-            remember(name, data)
+        data = encoded(rules) if entry else None
+        if data is not None:
+            remember(f"{entry}.rules", data)
     for warning in rules.warnings:
         warn(warning)
     return rules
 
 
 def entry_name(text: str, filename: str, semiring: str | None, functions: Iterable[str]) -> str:
-    """A hash of a program's text and of all else that decides its normal form."""
-    return combined(_front_end(), filename, str(semiring), *sorted(functions), text)
-
-
-@functools.cache
-def _front_end() -> str:
-    """A hash of the front end's source: older entries are not found after a change of it."""
-    here, package = os.path.dirname(__file__), os.path.dirname(os.path.dirname(__file__))
-    # of contents: where files are installed, their times may all be the same
-    digest = hash_of(stats_in(here, os.path.join(package, "errors.py")), package)
-    return f"{sys.version_info[:2]} {digest}"
+    """A hash of a program's text and of all else that decides its normal form, the package's sources included; empty
+    for what is not cached."""
+    ours = sources()
+    if ours is None or len(text) > LARGE_TEXT:
+        return ""
+    return combined(ours, filename, str(semiring), *sorted(functions), text)
 
 
 # -- as bytes ----------------------------------------------------------------------------------------------------------
@@ -71,8 +61,7 @@ def _front_end() -> str:
 @functools.cache
 def _classes() -> tuple[type, ...]:
     """The classes of which a normal form is made."""
-    named = {**vars(syntax), **vars(normal), "Span": Span}
-    return tuple(c for c in named.values() if isinstance(c, type) and is_dataclass(c))
+    return dataclasses_of(syntax, normal)
 
 
 def encoded(rules: Rules) -> bytes | None:

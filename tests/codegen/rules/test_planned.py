@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,9 @@ import dynagrad as dg
 from charts.test_engine import given_facts
 from dynagrad.charts.chart import run_of
 from dynagrad.codegen.rules import planned
+from dynagrad.rules.semirings import SEMIRINGS
+from dynagrad.runtime.disk import sealed
+from dynagrad.runtime.disk.values import packed
 from language_cases import CASES, Case
 
 pytestmark = pytest.mark.filterwarnings("ignore::dynagrad.errors.ProgramWarning")
@@ -24,11 +28,16 @@ PATHS = "path(X) += start(X).  path(Y) += 0.5 * path(X) * arc(X,Y).  goal += pat
 FACTS = {"start/1": [("a", 1.0)], "arc/2": [("a", "b", 0.5), ("b", "c", 0.25)], "stop/1": [("c", 0.5)]}
 
 
+@pytest.fixture(autouse=True)
+def sources(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of the package, of which some may be too new for records to be kept."""
+    monkeypatch.setattr("dynagrad.rules.cache.sources", lambda: "the same")
+
+
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Any]:
     """The plans that are made from here on, over an empty cache folder."""
     monkeypatch.setenv("DYNAGRAD_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(planned, "_WRITERS", ("codegen/cxx.py",))
     plans: list[Any] = []
     real: Callable[..., Any] = planned.make_plan
     monkeypatch.setattr(planned, "make_plan", lambda *given: (plans.append(given), real(*given))[1])
@@ -103,6 +112,23 @@ def test_a_damaged_record_is_none(made: list[Any], tmp_path: Path) -> None:
         record.write_bytes(broken)
         assert dg.Program(PATHS).run(FACTS)["goal"] == 0.5**2 * 0.5 * 0.25 * 0.5
     assert len(made) == 5 and record.read_bytes() == whole, "it is written again"
+
+
+@pytest.mark.parametrize("value", [1, (), ("plan", [], []), ({}, [{}, {}, {}, []], [])])
+def test_a_record_of_another_shape_is_none(made: list[Any], tmp_path: Path, value: object) -> None:
+    dg.Program(PATHS).run(FACTS)
+    (record,) = (tmp_path / "cache").glob("*.plan")
+    data = packed(value, ())
+    assert data is not None
+    sealed.save(record, data)
+    assert dg.Program(PATHS).run(FACTS)["goal"] == 0.5**2 * 0.5 * 0.25 * 0.5 and len(made) == 2
+
+
+def test_traits_of_a_semiring_decide_too(made: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    for order in ("value", "arrival"):
+        monkeypatch.setitem(SEMIRINGS, "best", replace(SEMIRINGS["viterbi"], order=order))
+        dg.Program(PATHS, "best").run({**FACTS, "arc/2": [("a", "b", 0.5), ("b", "a", 0.25)]}, max_pops=10)
+    assert len(made) == 2
 
 
 def test_what_depends_on_functions_of_the_user_is_not_kept(made: list[Any], tmp_path: Path) -> None:

@@ -133,15 +133,15 @@ class TestHits:
     def test_what_decides_the_result_decides_the_name(self, fresh, monkeypatch):
         tool = toolchain.compiler()
         names = {
-            fingerprint.fingerprint("a", tool, ("-O3",)),
-            fingerprint.fingerprint("b", tool, ("-O3",)),
-            fingerprint.fingerprint("a", tool, ("-O1",)),
+            fingerprint.fingerprint(["a"], tool, ("-O3",)),
+            fingerprint.fingerprint(["b"], tool, ("-O3",)),
+            fingerprint.fingerprint(["a"], tool, ("-O1",)),
         }
-        names.add(fingerprint.fingerprint("a", toolchain.Compiler(tool.command, True, "another"), ("-O3",)))
+        names.add(fingerprint.fingerprint(["a"], toolchain.Compiler(tool.command, True, "another"), ("-O3",)))
         monkeypatch.setattr(fingerprint, "_machine", lambda: "another")
-        names.add(fingerprint.fingerprint("a", tool, ("-O3",)))
+        names.add(fingerprint.fingerprint(["a"], tool, ("-O3",)))
         monkeypatch.setattr(fingerprint, "_read_headers", lambda _: "another")
-        names.add(fingerprint.fingerprint("a", tool, ("-O3",)))
+        names.add(fingerprint.fingerprint(["a"], tool, ("-O3",)))
         assert len(names) == 6
 
     def test_a_changed_header_is_noticed(self, tmp_path, monkeypatch):

@@ -35,7 +35,7 @@ def make(folder: Path) -> Path:
 @pytest.mark.skipif(os.name != "posix", reason="times of changes are of POSIX")
 def test_old_files_are_read_once(tmp_path, monkeypatch, reads):
     folder = make(tmp_path / "files")
-    monkeypatch.setattr(contents, "_NEW", 0)
+    monkeypatch.setattr(contents, "NEW", 0)
     first = hashed(folder)
     assert hashed(folder) == first and len(reads) == 1
     (kept,) = (tmp_path / "cache").glob("*.contents")
@@ -51,7 +51,7 @@ def test_new_files_are_read_each_time(tmp_path, reads):
 
 def test_a_change_is_seen_whatever_the_time_of_a_file_says(tmp_path, monkeypatch, reads):
     folder = make(tmp_path / "files")
-    monkeypatch.setattr(contents, "_NEW", 0)
+    monkeypatch.setattr(contents, "NEW", 0)
     first, stat = hashed(folder), (folder / "a").stat()
     time.sleep(0.02)  # several ticks of the clock of files
     (folder / "a").write_text("eno")

@@ -1,15 +1,15 @@
 """`planned`: a plan and the source of its class, from the cache on disk if both were made before.
 
-A record is found by the program's entry in the cache of rules and by all else that a plan depends on, the sources of
-the planner and of the writers included. What is compiled from it is looked up by its source as ever
-(`runtime/compiling/cache.py`), so a record saves time and decides nothing.
+A record holds the source that is compiled. So its name is a hash of all that plan and source depend on: the program's
+entry in the cache of rules, which stands for its text and for the sources of this package, the semiring, the options,
+and the summary of the facts. A plan that depends on functions of the user, or on numbers that were counted in facts, is
+not kept.
 """
 
 from __future__ import annotations
 
 import functools
-import os
-from dataclasses import fields, is_dataclass
+from dataclasses import fields
 
 from ...plan import model
 from ...plan.layout import PairCount
@@ -21,10 +21,9 @@ from ...rules import normal, syntax
 from ...rules.normal import Rules
 from ...rules.semirings import SEMIRINGS
 from ...rules.types import Domains
-from ...runtime.compiling.fingerprint import combined
-from ...runtime.disk.contents import hash_of, stats_in
+from ...runtime.disk.contents import combined
 from ...runtime.disk.records import recall, remember
-from ...runtime.disk.values import packed, unpacked
+from ...runtime.disk.values import dataclasses_of, packed, unpacked
 from .compiled import source_of
 from .program import Generated
 from .scope import Names
@@ -62,20 +61,14 @@ def _name(entry: str, rules: Rules, summary: Summary, options: Options) -> str |
     """The name of the record; None where the plan depends on functions that are not in the program's text."""
     if not entry or options.functions or options.user is not None:
         return None
-    row = SEMIRINGS[effective_semiring(rules)]  # which may be added to the table while a program runs
-    semiring = (row.cxx, row.jets, *row.source, *row.jets_source)
-    return f"{combined(_writers(), entry, repr(semiring), repr(summary), repr(options))}.plan"
+    return f"{combined(entry, _traits(effective_semiring(rules)), repr(summary), repr(options))}.plan"
 
 
-_WRITERS = ("autodiff", "codegen/cxx.py", "codegen/expression.py", "codegen/rules", "ir", "passes", "plan")
-"""Of the package, beside the rooms of rules, which an entry in their cache depends on."""
-
-
-@functools.cache
-def _writers() -> str:
-    """A hash of the sources that make plans and classes: older records are not found after a change of them."""
-    package = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
-    return hash_of(stats_in(*(os.path.join(package, place) for place in _WRITERS)), package)
+def _traits(semiring: str) -> str:
+    """All that the table says of a semiring, which may be added to it while a program runs."""
+    row = SEMIRINGS[semiring]
+    said = {f.name: getattr(row, f.name) for f in fields(row)}
+    return repr({name: sorted(x) if isinstance(x, frozenset) else x for name, x in said.items() if not callable(x)})
 
 
 # -- as bytes ----------------------------------------------------------------------------------------------------------
@@ -86,8 +79,7 @@ _SLOTS = ("constants", "functors", "weights", "weight_values")
 
 @functools.cache
 def _classes() -> tuple[type, ...]:
-    named = {**vars(syntax), **vars(normal), **vars(model)}
-    return tuple(c for c in named.values() if isinstance(c, type) and is_dataclass(c))
+    return dataclasses_of(syntax, normal, model)
 
 
 @functools.cache
@@ -102,11 +94,10 @@ def _encoded(plan: Plan, generated: Generated, shared: tuple[object, ...]) -> by
 
 
 def _decoded(data: bytes, shared: tuple[object, ...]) -> tuple[Plan, Generated] | None:
-    found = unpacked(data, _classes(), shared)
-    if found is None:
-        return None
-    plan, slots, parts = found
-    names = Names(plan)
-    for name, value in zip(_SLOTS, slots, strict=True):
-        setattr(names, name, value)
-    return plan, Generated(names=names, **dict(zip(_parts(), parts, strict=True)))
+    match unpacked(data, _classes(), shared):
+        case (Plan() as plan, [*slots], [*parts]) if len(slots) == len(_SLOTS) and len(parts) == len(_parts()):
+            names = Names(plan)
+            for name, value in zip(_SLOTS, slots, strict=True):
+                setattr(names, name, value)
+            return plan, Generated(names=names, **dict(zip(_parts(), parts, strict=True)))
+    return None

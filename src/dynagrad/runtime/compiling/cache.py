@@ -94,7 +94,7 @@ class _Build:
     @cached
     def name(self) -> str:
         sources = [self.source, *(part.source for part in self.parts)]
-        return fingerprint("".join(sources), self.tool, self.options, self.headers)
+        return fingerprint(sources, self.tool, self.options, self.headers)
 
 
 _LINKED = "-DDYNAGRAD_LINKED"

@@ -10,43 +10,31 @@ import contextlib
 import ctypes
 import ctypes.util
 import functools
-import hashlib
 import os
 import platform
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..disk.contents import Stat, hash_of, stats_in
+from ..disk.contents import Stat, combined, hash_of, stats_in
 from . import toolchain
 
 FORMAT = "5"
 """The version of files in the cache: older ones are not found."""
 
 
-def fingerprint(source: str, tool: toolchain.Compiler, options: Sequence[str], headers: Headers | None = None) -> str:
-    """The name of the library that `source` compiles to, with the headers as they are now, or were."""
+def fingerprint(
+    sources: Sequence[str], tool: toolchain.Compiler, options: Sequence[str], headers: Headers | None = None
+) -> str:
+    """The name of what the sources of a library and of its objects compile to, with the headers as they are now, or
+    were."""
     headers = headers or Headers.now()
-    return combined(FORMAT, tool.identity, repr(options), _machine(), _read_headers(headers.stats), source)
+    return combined(FORMAT, tool.identity, repr(options), _machine(), _read_headers(headers.stats), *sources)
 
 
 def machine_dependent(tool: toolchain.Compiler, options: Sequence[str]) -> str:
     """A hash of what a compiler's calls depend on, beside the files that it is given."""
     return combined(FORMAT, tool.identity, repr(tool.command), repr(options), _machine())
-
-
-def combined(*parts: str) -> str:
-    """The hash of some texts, in their order.
-
-    >>> combined("ab", "c") == combined("a", "bc")
-    False
-    """
-    digest = hashlib.sha256()
-    for part in parts:
-        data = part.encode("utf-8", "backslashreplace")
-        digest.update(b"%d:" % len(data))
-        digest.update(data)
-    return digest.hexdigest()[:40]
 
 
 @dataclass(frozen=True)

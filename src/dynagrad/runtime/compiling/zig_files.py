@@ -13,8 +13,9 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from ..disk import sealed
+from ..disk.contents import combined
 from . import toolchain
-from .fingerprint import FORMAT, combined
+from .fingerprint import FORMAT
 
 
 def archive_of(home: Path, tool: toolchain.Compiler, options: Sequence[str]) -> Path | None:

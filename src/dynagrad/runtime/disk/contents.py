@@ -1,8 +1,8 @@
-"""The hash of the contents of some files, kept in the cache folder for as long as the files are the same.
+"""Hashes: of texts, and of the contents of files, which are kept in the cache folder while the files are the same.
 
 Reading a hundred files takes longer than asking for their times. A file that was changed has another time of its last
-change (`ctime`), which no program can set, so what is kept is found by these times. Where they mean something else
-(Windows), or are so new that a further change may have the same, files are read.
+change (`ctime`), which programs cannot set on the file systems of POSIX, so what is kept is found by these times. Where
+they mean something else (Windows), or are so new that a further change may have the same, files are read.
 """
 
 from __future__ import annotations
@@ -10,44 +10,53 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from .records import recall, remember
 
-_NEW = 2_000_000_000  # nanoseconds
+NEW = 2_000_000_000
+"""The age of a file, in nanoseconds, up to which a further change may have the same time."""
 
-Stat = tuple[str, int, int, int, int]
-"""Path, times of modification and of change, size, and number of a file."""
+Stat = tuple[str, int, int, int, int, int]
+"""Path, times of modification and of change, size, and number of a file, and that of its disk."""
 
 
-def stats_in(*places: str) -> tuple[Stat, ...]:
-    """What is known without reading them of files, and of those in folders and below, in their order, without what
-    Python compiled."""
+def combined(*parts: str) -> str:
+    """The hash of some texts, in their order.
+
+    >>> combined("ab", "c") == combined("a", "bc")
+    False
+    """
+    digest = hashlib.sha256()
+    for part in parts:
+        data = part.encode("utf-8", "backslashreplace")
+        digest.update(b"%d:" % len(data))
+        digest.update(data)
+    return digest.hexdigest()[:40]
+
+
+def stats_in(folder: str, but: Collection[str] = ()) -> tuple[Stat, ...]:
+    """What is known without reading them of the files in a folder and below, in order of their paths: without those in
+    the folders `but`, and without what Python compiled."""
     found: list[Stat] = []
-    for place in places:
-        if os.path.isdir(place):
-            _look_in(place, found)
-        else:
-            found.append(_stat(place, os.stat(place)))
+    _look_in(folder, but, found)
     return tuple(sorted(found))
 
 
-def _look_in(folder: str, found: list[Stat]) -> None:
+def _look_in(folder: str, but: Collection[str], found: list[Stat]) -> None:
     with os.scandir(folder) as entries:
         for entry in entries:
             if not entry.is_dir():
-                found.append(_stat(entry.path, entry.stat()))
-            elif entry.name != "__pycache__":
-                _look_in(entry.path, found)
-
-
-def _stat(path: str, stat: os.stat_result) -> Stat:
-    return path, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_size, stat.st_ino
+                known = entry.stat()
+                times = known.st_mtime_ns, known.st_ctime_ns
+                found.append((entry.path, *times, known.st_size, known.st_ino, known.st_dev))
+            elif entry.name != "__pycache__" and entry.path not in but:
+                _look_in(entry.path, but, found)
 
 
 def hash_of(stats: Sequence[Stat], folder: str) -> str:
     """The hash of files: of their paths below a folder, and of what they contain."""
-    if os.name != "posix" or max((changed for _, _, changed, _, _ in stats), default=0) > time.time_ns() - _NEW:
+    if os.name != "posix" or max((changed for _, _, changed, *_ in stats), default=0) > time.time_ns() - NEW:
         return _read(stats, folder)
     name = f"{hashlib.sha256(repr((folder, *stats)).encode()).hexdigest()[:40]}.contents"
     kept = recall(name)

@@ -9,8 +9,15 @@ from __future__ import annotations
 import io
 import pickle
 from collections.abc import Iterable, Sequence
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
+from types import ModuleType
 from typing import Any
+
+
+def dataclasses_of(*modules: ModuleType) -> tuple[type, ...]:
+    """The dataclasses that are at hand in some modules."""
+    named = [value for module in modules for value in vars(module).values()]
+    return tuple(dict.fromkeys(value for value in named if isinstance(value, type) and is_dataclass(value)))
 
 
 def packed(value: object, classes: Iterable[type], shared: Sequence[object] = ()) -> bytes | None:
