@@ -88,7 +88,11 @@ class Writer:
 
 
 def paragraphs(definitions: Sequence[Sequence[str]]) -> list[str]:
-    """Definitions as lines, with an empty one between them."""
+    """Definitions as lines, with an empty one between them.
+
+    >>> paragraphs([["int a;"], ["int f() {", "}"]])
+    ['int a;', '', 'int f() {', '}']
+    """
     first, *others = definitions
     return [*first, *(line for lines in others for line in ["", *lines])]
 
