@@ -159,6 +159,30 @@ def test_a_row_of_drivers_is_joined_as_if_one_by_one(semiring: str, kind: str, s
             np.testing.assert_allclose(again, found["emit/2"].values, rtol=1e-11, atol=atol)
 
 
+@pytest.mark.parametrize("states, lacks", [(5, 0), (8, 0), (20, 0), (20, 3), (20, 8), (45, 2), (64, 0)])
+@pytest.mark.parametrize("gaps", [False, True])
+def test_the_adjoints_of_a_matrix_wait_for_many_rows(states: int, lacks: int, gaps: bool) -> None:
+    """So many rows go through one matrix that they do not fit in where they wait; the first drivers are lacking."""
+    random, length = np.random.default_rng(states), 70
+    there = [j for j in range(lacks, states) if not gaps or j % 3]
+    given = {
+        "start/1": [(j, 0.1 * j) for j in range(states)],
+        "emit/2": [(j, 0, float(x)) for j, x in enumerate(random.normal(size=states))],
+        "word/2": [(t, 0, 0.2) for t in range(length)],
+        "may/2": [(t, j) for t in range(length) for j in there],
+        "move/2": [(j, i, float(random.normal())) for j in range(states) for i in range(states)],
+        "end/1": [(length,)],
+    }
+    ours = dg.Program(EMIT.format(one="", other=""), "log").run(given)
+    ones = [(j, 0.0) for j in range(states)]
+    theirs = dg.Program(EMIT.format(one=" * one(J)", other=" * one(J)"), "log").run({**given, "one/1": ones})
+    assert ours["goal"] == theirs["goal"]
+    found, wanted = ours.gradient("goal"), theirs.gradient("goal")
+    for key in given:
+        np.testing.assert_allclose(found[key].values, wanted[key].values, rtol=1e-11, atol=1e-13)
+    assert sum(found["move/2"].values) == pytest.approx(length)  # each position is left once
+
+
 def test_a_row_that_is_not_valid_is_told_of() -> None:
     facts = emissions("real", 1.0, 21, "grid", np.random.default_rng(0))
     facts["emit/2"] = [(j, x, 1e300) for j, x, _ in facts["emit/2"]]

@@ -29,8 +29,8 @@ from ..rules import infer
 from ..rules.cache import cached_rules, entry_name
 from ..runtime.compiling.toolchain import warn_without_compiler
 from ..semirings import Semiring, scale
-from .batches.result import Batch
-from .batches.run import run_examples
+from .batches.result import Array, Batch
+from .batches.run import run_again, run_examples
 from .binding.binding import Binding
 from .binding.context import ProgramContext, from_probabilities, probabilities_flag, read_facts
 from .binding.example_cache import CachedBatch
@@ -601,6 +601,22 @@ def run_cached(bound: Bound, examples: Sequence[Mapping[str, Any]], cache: Cache
     """`Bound.run_batch`, with facts of examples that stay loaded from one batch to the next."""
     defaults = {"gradient": None, "objective": "sum", "cotangents": None, "threads": None, "values": "weights"}
     return bound._run_batch(examples, **{**defaults, **asked}, limits=Limits(), wanted=None, cache=cache)
+
+
+def run_cached_again(
+    bound: Bound,
+    examples: Sequence[Mapping[str, Any]],
+    cache: CachedBatch,
+    query: str,
+    keys: Sequence[str],
+    objective: str,
+    cotangents: Array,
+) -> tuple[Array, list[Array]] | None:
+    """The same on one thread, as numbers: values, and derivatives by the rows of each predicate.
+
+    None where `run_cached` has to run it: the first time, and where something is to be told of.
+    """
+    return run_again(bound._binding, examples, query, keys, objective == "log", cotangents, cache)
 
 
 make_bound = maker(Bound, "bound programs come from program.bind(facts)")

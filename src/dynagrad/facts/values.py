@@ -111,7 +111,7 @@ def read_values(place: Place, count: int, raw: Any, value_shape: ValueShape, fin
     kind = value_shape if isinstance(value_shape, str) else value_shape[0]
     width = value_shape[1] if isinstance(value_shape, tuple) else None
     values = _READERS[kind](place, raw, width)
-    if values.dtype.kind == "f":
+    if values.dtype.kind == "f" and not np.isfinite(values).all():
         bad, allowed = FORBIDDEN[finite]
         wrong = bad(values)
         if wrong.any():

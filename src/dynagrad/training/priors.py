@@ -157,17 +157,17 @@ class Gaussian(Prior):
             if not abs(real_number("mean", mean)) <= MOST:
                 raise Error(f"mean must be a finite number up to {MOST:g}, or a dict of these, not {mean}")
 
-    def means(self, of: Parametrisation) -> Doubles:
-        """Of each parameter."""
+    def means(self, of: Parametrisation) -> Doubles | float:
+        """Of each parameter, or the one of all."""
         if isinstance(self.mean, Mapping):
             return np.array([float(self.mean.get(name, 0.0)) for name in of.names()])
-        return np.full(of.size, float(self.mean))
+        return float(self.mean)
 
     def log_density(self, of: Parametrisation, theta: Doubles) -> float:
-        return float(-np.sum((theta - self.means(of)) ** 2) / (2 * self.variance))
+        return float(-np.add.reduce(np.square(theta - self.means(of))) / (2 * self.variance))
 
     def gradient(self, of: Parametrisation, theta: Doubles) -> Doubles:
-        return -(theta - self.means(of)) / self.variance
+        return (self.means(of) - theta) / self.variance
 
     def curvature(self, of: Parametrisation, theta: Doubles, tangent: Doubles) -> Doubles:
         return -tangent / self.variance

@@ -126,8 +126,7 @@ class Specification:
             found[name] = p.pull(theta[name], p.rows.joined(second.gradient))
             found[name] = found[name] + p.bend(theta[name], p.rows.joined(first.gradient), tangent[name])
             if name in self.priors:
-                moved = _free(p, tangent[name])
-                found[name] = found[name] + _free(p, self.priors[name].curvature(p, theta[name], moved))
+                found[name] = found[name] + p.free(self.priors[name].curvature(p, theta[name], p.free(tangent[name])))
         return found
 
     def pull(self, theta: Theta, totals: Totals, part: float = 1.0) -> Theta:
@@ -136,13 +135,9 @@ class Specification:
         for name, p in self.parametrisations.items():
             found[name] = p.pull(theta[name], p.rows.joined(totals.gradient))
             if name in self.priors:
-                found[name] = found[name] + part * _free(p, self.priors[name].gradient(p, theta[name]))
+                prior = p.free(self.priors[name].gradient(p, theta[name]))
+                found[name] = found[name] + (prior if part == 1 else part * prior)
         return found
-
-
-def _free(p: Parametrisation, numbers: Doubles) -> Doubles:
-    """Nothing for parameters that stay as they are, which a prior would move too."""
-    return numbers if p.frozen is None else np.where(p.frozen, 0.0, numbers)
 
 
 def wanted(gradient: bool | Along) -> tuple[bool, Along | None]:

@@ -13,7 +13,7 @@ import pytest
 import dynagrad as dg
 from dynagrad.charts.binding.example_cache import CachedBatch, ExampleCache
 from dynagrad.charts.binding.groups import Group
-from dynagrad.charts.program import run_cached
+from dynagrad.charts.program import run_cached, run_cached_again
 
 CHAIN = """
 :- semiring log.
@@ -145,3 +145,46 @@ def test_other_weights_give_what_charts_give() -> None:
         now = now.with_values({"init/1": RANDOM.normal(size=3), "move/2": RANDOM.normal(size=9)})
         cached = CachedBatch(cache, [(f,) for f in facts], linear=True)
         check(now, facts, [run_cached(now, facts, cached, query="goal", gradient=KEYS, threads=1)], np.ones(3))
+
+
+@pytest.mark.parametrize("states", [("a?b", "??", "a??c"), ("abc", "cb", "aaaa"), ("abc", "??", "aaaa")])
+@pytest.mark.parametrize("linear", [True, False])
+def test_a_batch_again_has_the_same_bits(states: tuple[str, ...], linear: bool) -> None:
+    """Where all are run, all are counted, or some of each."""
+    facts, cache, weights = [example(s) for s in states], ExampleCache(), np.array([0.5, 2.0, -1.0])
+    numbers = np.random.default_rng(0)
+
+    def again(now: dg.Bound) -> Any:
+        cached = CachedBatch(cache, [(f,) for f in facts], linear=linear)
+        return run_cached_again(now, facts, cached, "goal", KEYS, "sum", weights)
+
+    now = bound()
+    assert again(now) is None  # nothing is loaded yet
+    for _ in range(3):
+        now = now.with_values({"init/1": numbers.normal(size=3), "move/2": numbers.normal(size=9)})
+        cached = CachedBatch(cache, [(f,) for f in facts], linear=linear)
+        whole = run_cached(now, facts, cached, query="goal", gradient=KEYS, threads=2, cotangents=weights)
+        values, gradient = again(now)
+        assert values.tobytes() == whole.values.tobytes()
+        for key, found in zip(KEYS, gradient, strict=True):
+            assert found.tobytes() == whole.gradient[key].values.tobytes()
+            found[:] = 0.0  # it is no one else's
+
+
+def test_what_is_to_be_told_of_is_left_to_a_batch() -> None:
+    facts, cache = [example("a?b"), example("??")], ExampleCache()
+    now = bound()
+
+    def cached() -> CachedBatch:
+        return CachedBatch(cache, [(f,) for f in facts])
+
+    asked: dict[str, Any] = {"query": "goal", "gradient": KEYS, "threads": 1}
+    run_cached(now, facts, cached(), **asked)
+    huge = np.full(2, 1.7e308)
+    assert run_cached_again(now, facts, cached(), "goal", KEYS, "sum", np.ones(2)) is not None
+    assert run_cached_again(now, facts, cached(), "goal", KEYS, "sum", huge) is None
+    told = run_cached(now, facts, cached(), cotangents=huge, **asked).errors[0]
+    assert "infinite" in str(told)
+    others = [example("a?b"), example("??")]
+    fresh = CachedBatch(cache, [(f,) for f in others])
+    assert run_cached_again(now, others, fresh, "goal", KEYS, "sum", np.ones(2)) is None  # these were never loaded

@@ -57,7 +57,7 @@ class _PartResult:
 def in_parts(work: Work, threads: int) -> Results:
     """Most examples in native code."""
     count = len(work.examples)
-    size = max(1, min(MOST_IN_PART, -(-count // PARTS)))
+    size = _size(count)
     rows = None if work.sums is None or work.goal is None else _gradient_rows(work.binding, work.sums, work.goal)
     settings = work.limits.settings(0, 0)
     if threads == 1 and (found := _at_once(work, size, rows, settings)) is not None:
@@ -91,6 +91,31 @@ def in_parts(work: Work, threads: int) -> Results:
     if linear and rows is not None:
         _add(work, _linear_totals(work, joined_linear(linear), rows), rows)
     return results, []
+
+
+def again(work: Work) -> tuple[Array, list[Array]] | None:
+    """The values of all examples, and the sums of their gradients by the rows of each predicate: by one native call.
+
+    To the same bits as a batch has them. None where they were not loaded by an earlier batch, or where something is to
+    be told of, which is left to a batch.
+    """
+    count = len(work.examples)
+    if work.sums is None or work.goal is None:
+        return None
+    rows = _gradient_rows(work.binding, work.sums, work.goal)
+    found = _at_once(work, _size(count), rows, work.limits.settings(0, 0))
+    if found is None:
+        return None
+    totals = np.zeros(rows.total) if found.totals is None else found.totals
+    if len(found.linear.places):
+        linear = _linear_totals(work, found.linear, rows)
+        totals = linear.copy() if found.totals is None else totals + linear
+    return (found.values, [part[:, 0] for part in rows.split(totals)]) if np.isfinite(totals).all() else None
+
+
+def _size(count: int) -> int:
+    """The examples of a part, of so many."""
+    return max(1, min(MOST_IN_PART, -(-count // PARTS)))
 
 
 def _add(work: Work, totals: Array | None, rows: GradientRows | None) -> None:

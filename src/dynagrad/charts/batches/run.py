@@ -21,8 +21,8 @@ from ..derivations import Wanted
 from ..limits import Limits
 from .objective import BatchObjective, Sums
 from .one_by_one import Work, one_by_one
-from .parts import in_parts
-from .result import Batch, batch_of, make_batchgradient, warn_once, with_derivations
+from .parts import again, in_parts
+from .result import Array, Batch, batch_of, make_batchgradient, warn_once, with_derivations
 
 
 def run_examples(
@@ -82,6 +82,29 @@ def run_examples(
     found_by = {**sums.tables(), **own}
     batch = batch_of(results, scale, query, make_batchgradient({key: found_by[key] for key in keys}))
     return with_derivations(batch, best, drawn)
+
+
+def run_again(
+    binding: Binding,
+    examples: Sequence[Mapping[str, Any]],
+    query: str,
+    keys: Sequence[str],
+    log: bool,
+    cotangents: Array,
+    cache: CachedBatch,
+) -> tuple[Array, list[Array]] | None:
+    """A batch that was run before, on one thread and without limits, with other values of the facts that all share.
+
+    Its values, and the gradient by the facts of each predicate, as numbers and not as tables. None where it has to be
+    run by `run_examples`, to which it leaves everything that is out of the ordinary.
+    """
+    binding.keep_tapes()
+    goal, sums = BatchObjective(query, log, cotangents), Sums(binding.context.scale, [binding.given[k] for k in keys])
+    return again(Work(binding, _no_chart, examples, query, goal, sums, (), Limits(share=1), None, cache))
+
+
+def _no_chart(facts: Mapping[str, Any], limits: Limits) -> Chart:
+    raise AssertionError("examples that are loaded need no chart")
 
 
 def _keys_of(binding: Binding, keys: str | Sequence[str], examples: Sequence[Any]) -> list[str]:

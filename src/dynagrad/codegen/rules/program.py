@@ -20,6 +20,7 @@ from .context import AGENDAS, ClassContext, level_type
 from .forest import collecting
 from .functions import INTEGERS
 from .incremental import changing, resolving
+from .rows.back import write_waiting_members
 from .running.contributions import write_add, write_order
 from .running.pops import write_joins
 from .running.stages import write_begin, write_run, write_sweep
@@ -199,6 +200,8 @@ def write_members(context: ClassContext) -> None:
         out.line("Together<value_t> together;")
     if any(goes_back_together(plan, join) for stage in plan.stages for join in stage.drives):
         out.line("BackTogether back_together;")
+    if plan.adjoint:
+        write_waiting_members(context)
     out.line("Arithmetic arithmetic;")
     out.line("Array<value_t> weight{&account};")
     if plan.keeps_logs:

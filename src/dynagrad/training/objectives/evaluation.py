@@ -18,7 +18,7 @@ import numpy as np
 from ...calls import nearest_option
 from ...charts.batches.result import Batch
 from ...charts.binding.example_cache import CachedBatch, ExampleCache
-from ...charts.program import Bound, binding_of, run_cached
+from ...charts.program import Bound, binding_of, run_cached, run_cached_again
 from ...errors import Error, FactError, shown
 from ...facts.relation import parse_key
 from ..data.observed import Places, counts_of, fixed_weight, log_weight
@@ -89,7 +89,7 @@ def scores_of(
     task: Task,
     examples: Sequence[Example],
     facts: Sequence[Mapping[str, Any]],
-    weights: Sequence[float],
+    weights: Sequence[float] | Doubles,
     goal: str,
     observed: bool = True,
     side: str = "clamped",
@@ -100,17 +100,18 @@ def scores_of(
     run: Sequence[int] = range(len(examples))
     if observed and task.made(examples, "derivations", lambda: any(e.derivation is not None for e in examples)):
         run = [n for n, e in enumerate(examples) if e.derivation is None]
+    if len(run) == len(examples) > 0:
+        ran = _counted(task, examples, facts, weights, goal, side)
+        return Scores(_values_of(task, ran), _gradient(task, ran), ran.errors)
     values = np.full(len(examples), np.nan)
     errors: dict[int, Exception] = {}
     gradient = {key: np.zeros(len(x)) for key, x in task.weights.items()} if task.gradient else {}
     if run:
-        some, here, often = examples, facts, weights
-        if len(run) < len(examples):
-            some, here, often = [examples[n] for n in run], [facts[n] for n in run], [weights[n] for n in run]
-        batch = _counted(task, some, here, often, goal, side)
-        values[run] = _values_of(task, batch)
-        errors = {run[n]: error for n, error in batch.errors.items()}
-        gradient = _gradient(task, batch)
+        some, here, often = [examples[n] for n in run], [facts[n] for n in run], [weights[n] for n in run]
+        ran = _counted(task, some, here, often, goal, side)
+        values[run] = _values_of(task, ran)
+        errors = {run[n]: error for n, error in ran.errors.items()}
+        gradient = _gradient(task, ran)
     if len(run) < len(examples):
         gradient, numbers = {key: x.copy() for key, x in gradient.items()}, _logs(task)
         for n, e in enumerate(examples):
@@ -134,7 +135,7 @@ def _curvature(
     task: Task,
     examples: Sequence[Example],
     facts: Sequence[Mapping[str, Any]],
-    weights: Sequence[float],
+    weights: Sequence[float] | Doubles,
     goal: str,
     observed: bool,
     side: str,
@@ -202,22 +203,37 @@ def _logs(task: Task) -> Mapping[str, Doubles]:
         return {key: np.log(x) for key, x in task.weights.items()}
 
 
+@dataclass(frozen=True, eq=False)
+class _Ran:
+    """What came of runs: the values of the goals, the gradient by the facts of parameters, and what failed."""
+
+    values: Doubles
+    gradient: Mapping[str, Doubles]
+    errors: Mapping[int, Exception]
+
+    @staticmethod
+    def of(batch: Batch) -> _Ran:
+        """What a batch has."""
+        gradient = {key: np.ravel(np.asarray(table.values, np.float64)) for key, table in batch.gradient.items()}
+        return _Ran(np.asarray(batch.values, np.float64), gradient, batch.errors)
+
+
 def _run(
     task: Task,
     examples: Sequence[Example],
     facts: Sequence[Mapping[str, Any]],
-    weights: Sequence[float],
+    weights: Sequence[float] | Doubles,
     goal: str,
     side: str,
-) -> Batch:
+) -> _Ran:
     """The goal of each example, and the gradient of the weighted sum of their logs."""
+    objective, cotangents = "log" if task.semiring == "real" else "sum", np.asarray(weights, np.float64)
     asked: dict[str, Any] = {"query": goal, "threads": task.threads}
     if task.gradient:
-        objective = "log" if task.semiring == "real" else "sum"
-        asked |= {"gradient": task.keys, "objective": objective, "cotangents": np.asarray(weights, np.float64)}
+        asked |= {"gradient": task.keys, "objective": objective, "cotangents": cotangents}
     linear = task.gradient and task.semiring == "log" and all(np.isfinite(x).all() for x in task.weights.values())
     if task.cache is None and not linear:
-        return task.bound.run_batch(facts, **asked)
+        return _Ran.of(task.bound.run_batch(facts, **asked))
 
     def named() -> list[tuple[Any, ...]]:
         return [(e.facts, e.observed) if e.observed else (e.facts,) for e in examples]
@@ -225,31 +241,36 @@ def _run(
     names = task.made(examples, "names", named)
     cache = ExampleCache(0) if task.cache is None else task.cache  # with no room, if examples do not stay as they are
     cached = CachedBatch(cache, names, (goal, side, task.gradient), examples, linear)
-    return run_cached(task.bound, facts, cached, **asked)
+    if task.gradient and task.threads == 1:
+        again = run_cached_again(task.bound, facts, cached, goal, task.keys, objective, cotangents)
+        if again is not None:
+            return _Ran(again[0], dict(zip(task.keys, again[1], strict=True)), {})
+    return _Ran.of(run_cached(task.bound, facts, cached, **asked))
 
 
 def _counted(
     task: Task,
     examples: Sequence[Example],
     facts: Sequence[Mapping[str, Any]],
-    weights: Sequence[float],
+    weights: Sequence[float] | Doubles,
     goal: str,
     side: str,
-) -> Batch:
+) -> _Ran:
     """The same, where what is derived with a weight of zero does not count: in `viterbi` it has a best derivation."""
-    batch = _run(task, examples, facts, weights, goal, side)
-    dead = np.isneginf(np.asarray(batch.values, np.float64)) & (np.asarray(weights) != 0)
-    if task.semiring != "viterbi" or not task.gradient or not dead.any():
-        return batch
-    return _run(task, examples, facts, np.where(dead, 0.0, weights).tolist(), goal, side)
+    ran = _run(task, examples, facts, weights, goal, side)
+    if task.semiring != "viterbi" or not task.gradient:
+        return ran
+    dead = np.isneginf(ran.values) & (np.asarray(weights) != 0)
+    if not dead.any():
+        return ran
+    return _run(task, examples, facts, np.where(dead, 0.0, weights), goal, side)
 
 
-def _gradient(task: Task, batch: Batch) -> dict[str, Doubles]:
+def _gradient(task: Task, ran: _Ran) -> dict[str, Doubles]:
     """By log weights: in `real` the derivative by a value, times the value."""
     found: dict[str, Doubles] = {}
     for key in task.keys if task.gradient else ():
-        table = batch.gradient[key]
-        numbers = np.ravel(np.asarray(table.values, np.float64))
+        numbers = ran.gradient[key]
         if task.semiring not in LOGS and key not in task.by_value:
             numbers = numbers * task.weights[key]
         elif task.semiring in LOGS and key in task.by_value:
@@ -258,14 +279,14 @@ def _gradient(task: Task, batch: Batch) -> dict[str, Doubles]:
     return found
 
 
-def _values_of(task: Task, batch: Batch) -> Doubles:
+def _values_of(task: Task, ran: _Ran) -> Doubles:
     """The log of each example's goal, or in plain arithmetic the goal; NaN where it was not derived."""
-    values = np.asarray(batch.values, np.float64)
+    values = ran.values
     if task.semiring == "real":
         with np.errstate(divide="ignore", invalid="ignore"):
             values = np.log(values)
     found = np.where(np.isneginf(values), np.nan, values) if task.semiring != "plain" else values.copy()
-    found[list(batch.errors)] = np.nan
+    found[list(ran.errors)] = np.nan
     return found
 
 

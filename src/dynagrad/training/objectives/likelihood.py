@@ -38,7 +38,7 @@ class Likelihood:
         """Of a shard: the values of its examples, and the gradient of their sum."""
         clamped = task.made(examples, ("clamped", None), lambda: [e.clamped for e in examples])
         weights = task.weights_of(examples)
-        found = scores_of(task, examples, clamped, weights.tolist(), task.goal)
+        found = scores_of(task, examples, clamped, weights, task.goal)
         return totals_of(examples, found.values, found.gradient, found.errors, weights)
 
 
@@ -116,7 +116,7 @@ class Conditional:
             task,
             examples,
             clamped,
-            weights.tolist(),
+            weights,
             task.goal if self.observed is None else self.observed,
             side=f"clamped {self.cost}",
         )
@@ -127,7 +127,7 @@ class Conditional:
 
     def _free(self, task: Task, examples: Sequence[Example], weights: Doubles) -> Scores:
         facts = task.made(examples, ("free", self.cost), lambda: [self._with_cost(e) for e in examples])
-        return scores_of(task, examples, facts, weights.tolist(), task.goal, observed=False, side=f"free {self.cost}")
+        return scores_of(task, examples, facts, weights, task.goal, observed=False, side=f"free {self.cost}")
 
     def free(self, task: Task, examples: Sequence[Example]) -> Totals:
         """The free runs alone, of examples that count on both sides: for iterative scaling."""

@@ -113,9 +113,9 @@ class LogLinear(Parametrisation):
         """The sum of the weights of each row's features."""
         if self._columns is None:
             return sums(self._at, self._values * theta[self._feature], len(self.rows))
-        scores = theta[self._columns[0]]
+        scores = theta.take(self._columns[0])
         for column in self._columns[1:]:
-            scores += theta[column]
+            scores += theta.take(column)
         return scores
 
     def weights(self, theta: Doubles) -> Doubles:
@@ -125,7 +125,7 @@ class LogLinear(Parametrisation):
     def pull(self, theta: Doubles, cotangent: Doubles) -> Doubles:
         if self.groups is not None:
             cotangent = self.groups.pulled(self.weights(theta), cotangent)
-        return np.where(self.frozen, 0.0, self.totals(cotangent))
+        return self.free(self.totals(cotangent))
 
     def push(self, theta: Doubles, tangent: Doubles) -> Doubles:
         moved = self.scores(np.where(self.frozen, 0.0, tangent))
@@ -139,8 +139,9 @@ class LogLinear(Parametrisation):
 
     def totals(self, numbers: Doubles) -> Doubles:
         """The total of each feature over rows that count so many times."""
-        counts = numbers[self._at]
-        return sums(self._feature, counts if self._columns is not None else self._values * counts, self.size)
+        if self._columns is not None:
+            return sums(self._feature, np.repeat(numbers, len(self._columns)), self.size)
+        return sums(self._feature, self._values * numbers[self._at], self.size)
 
     def row_totals(self) -> Doubles:
         """The total of features of each row, as iterative scaling needs it."""

@@ -49,6 +49,10 @@ class Parametrisation(ABC):
         """How what `pull` gives for the same cotangent changes along a direction of the parameters."""
         raise self._first_order()
 
+    def free(self, numbers: Doubles) -> Doubles:
+        """Numbers of the parameters, with zero for those that stay as they are."""
+        return numbers if self.frozen is None or not self.frozen.any() else np.where(self.frozen, 0.0, numbers)
+
     def _first_order(self) -> Error:
         return Error(
             f"{type(self).__name__} has no second derivatives; a method that asks for gradients alone is 'l-bfgs'"

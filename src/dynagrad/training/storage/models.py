@@ -202,7 +202,7 @@ def _prior(prior: Prior, p: Parametrisation, columns: dict[str, Any], name: str)
         case Gaussian(variance=variance, mean=mean) if not isinstance(mean, Mapping):
             return {"kind": "Gaussian", "variance": float(variance), "mean": float(mean)}
         case Gaussian(variance=variance):
-            columns["mean"] = prior.means(p)
+            columns["mean"] = np.broadcast_to(prior.means(p), p.size)
             return {"kind": "Gaussian", "variance": float(variance)}
         case L1(strength=strength):
             return {"kind": "L1", "strength": float(strength)}

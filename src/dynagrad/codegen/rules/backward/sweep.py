@@ -25,7 +25,7 @@ from ....rules.show import show
 from ...cxx import comment
 from ..calls import takes, takes_arguments
 from ..context import ClassContext
-from ..rows.back import goes_back_in_rows, write_back
+from ..rows.back import begin_waiting, end_waiting, goes_back_in_rows, write_back
 from ..rows.undo import write_undo_row
 from ..solving.exploring import line_of
 from .adjoints import cells, keeps_total, posteriors, sums_up, update_adjoint, write_clear, write_readers
@@ -125,6 +125,7 @@ def _undo(context: ClassContext, stage: Stage) -> None:
         if stage.strategy != "once":
             if stage.unknowns:
                 out.line(f"int64_t component = solved{n}.size;")
+            begin_waiting(context, stage)
             out.open(f"for (int64_t t = tape.end({n}); t-- > tape.begins[{n}] && !halt;)")
             out.line("if (spend(1)) return;")
             if stage.unknowns:
@@ -143,6 +144,7 @@ def _undo(context: ClassContext, stage: Stage) -> None:
             out.line(f"position = (uint32_t)(t + 1 - tape.begins[{n}]);")
             out.switch("table_of(h & ~tape.again)", undo)
             out.close()
+            end_waiting(context, stage)
         _undo_begin(context, stage)
     out.close()
     out.line()

@@ -6,7 +6,7 @@ Those of drivers are added to `updates`, one for each bit of `cells`. The order 
 
 from __future__ import annotations
 
-from ....plan.model import Join
+from ....plan.model import Join, Stage
 from ..backward.adjoints import posteriors, update_adjoint
 from ..context import ClassContext
 from ..statements import JoinWriter
@@ -71,6 +71,44 @@ class BackMatrixWriter(MatrixWriter):
         self.adjoints = head_adjoints(context, join)
 
     def update(self, facts: str, to: str, drivers: str) -> None:
+        add = f"{waiting_rows(self.join)}->add" if posteriors(self.plan) else "back_matrix"
         self.out.line(
-            f"back_matrix({facts}.value, grid, cells, g_{facts}.data, {self.adjoints}.data + {to}, {drivers}, updates);"
+            f"{add}({facts}.value, grid, cells, g_{facts}.data, {self.adjoints}.data + {to}, {drivers}, updates);"
         )
+
+
+# -- rows that wait, where adjoints are posteriors ---------------------------------------------------------------------
+
+
+def waiting_rows(join: Join) -> str:
+    """The member that refers to what waits for the facts of such a join, while its stage is undone."""
+    assert join.driver is not None
+    return f"back_matrix{join.rule.number}_{join.driver + 1}"
+
+
+def waits(context: ClassContext, stage: Stage) -> list[Join]:
+    """The joins of a stage whose matrices of facts have rows wait for them."""
+    if not posteriors(context.plan):
+        return []
+    return [join for join in stage.drives if (join.rule.number, join.driver) in context.matrices]
+
+
+def write_waiting_members(context: ClassContext) -> None:
+    """A member for each such join."""
+    for stage in context.plan.stages:
+        for join in waits(context, stage):
+            context.out.line(f"BackMatrix* {waiting_rows(join)} = nullptr;")
+
+
+def begin_waiting(context: ClassContext, stage: Stage) -> None:
+    """At the beginning of the function that undoes a stage."""
+    for join in waits(context, stage):
+        member = waiting_rows(join)
+        context.out.line(f"BackMatrix rows_of_{member};")
+        context.out.line(f"{member} = &rows_of_{member};")
+
+
+def end_waiting(context: ClassContext, stage: Stage) -> None:
+    """Where all pops of a stage are undone."""
+    for join in waits(context, stage):
+        context.out.line(f"{waiting_rows(join)}->end();")

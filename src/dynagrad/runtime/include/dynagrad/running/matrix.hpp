@@ -4,7 +4,7 @@
 // The row of the head is read and written once, and its sums stay in registers: to the same bits as if the drivers came
 // one after the other. In `log` that is so where the numbers of all drivers have one exponent, and those of the facts
 // none; where not, the drivers do come one after the other. On the way back, adjoints are posteriors: each driver gets the
-// sum over its line, in eight parts.
+// sum over its line, in eight parts, and each fact the sum over all rows that went through it.
 #pragma once
 #include <dynagrad/running/along.hpp>
 
@@ -40,7 +40,8 @@ struct Lines {
   int64_t count = 0, length = 0;
   int64_t at[64];      // the first fact of each
   uint8_t cell[64];    // its driver, counted from the first of the row
-  double w[64 + 8];    // in `log`, mantissas of one exponent, if they have one
+  bool even = false;   // whether the drivers stand side by side, from a multiple of eight on
+  alignas(64) double w[64 + 8];  // in `log`, mantissas of one exponent, if they have one
   int64_t e = 0;
   bool alike = true;
 };
@@ -49,7 +50,7 @@ DYNAGRAD_EIGHT void take(Lines& lines, const GridAlong& grid, uint64_t cells) {
   lines.length = grid.length;
   if (!(cells & (cells + (cells & -cells)))) {  // without a gap
     const int first = __builtin_ctzll(cells);
-    lines.count = __builtin_popcountll(cells);
+    lines.count = __builtin_popcountll(cells), lines.even = first % 8 == 0;
     for (int i = 0; i < lines.count; i++)
       lines.at[i] = grid.first + (first + i) * grid.step, lines.cell[i] = (uint8_t)(first + i);
     return;
@@ -59,11 +60,24 @@ DYNAGRAD_EIGHT void take(Lines& lines, const GridAlong& grid, uint64_t cells) {
     lines.at[lines.count] = grid.first + i * grid.step, lines.cell[lines.count++] = (uint8_t)i;
   }
 }
+// Of the eight lines from s on, those that there are.
+DYNAGRAD_EIGHT Words lines_from(const Lines& lines, int64_t s) {
+  return words_of(lines.count - s < 8 ? (1u << (lines.count - s)) - 1 : 255);
+}
 DYNAGRAD_EIGHT void weigh(Lines& lines, const double* x) {
   for (int64_t s = 0; s < lines.count; s++) lines.w[s] = x[lines.cell[s]];
 }
 DYNAGRAD_EIGHT void weigh(Lines& lines, const Log::Value* x) {
   lines.e = lines.count ? x[lines.cell[0]].e : 0;
+  if (lines.even) {  // what is read eight at a time later is written so as well, or it would take long
+    Words other{};
+    for (int64_t s = 0; s < lines.count; s += 8) {
+      const Logs eight(x + lines.cell[s]);
+      write(lines.w + s, eight.m), other |= (eight.e ^ lines.e) & lines_from(lines, s);
+    }
+    lines.alike = all(other == 0);
+    return;
+  }
   int64_t other = 0;
   for (int64_t s = 0; s < lines.count; s++) {
     const Log::Value w = x[lines.cell[s]];
@@ -164,7 +178,7 @@ __attribute__((noinline)) void add_matrix(const View& facts, const GridAlong& gr
 // -- backward ----------------------------------------------------------------------------------------------------------
 
 // The sums of the eight parts of eight vectors, each as `total` has them.
-DYNAGRAD_EIGHT Doubles totals(const Doubles (&v)[8]) {
+DYNAGRAD_EIGHT Doubles totals(const Doubles* v) {
   Doubles two[4], four[2];
   for (int k = 0; k < 4; k++)
     two[k] = __builtin_shufflevector(v[2 * k], v[2 * k + 1], 0, 8, 2, 10, 4, 12, 6, 14) +
@@ -176,82 +190,122 @@ DYNAGRAD_EIGHT Doubles totals(const Doubles (&v)[8]) {
          __builtin_shufflevector(four[0], four[1], 4, 5, 6, 7, 12, 13, 14, 15);
 }
 
-// The adjoints of a row of the head, over its weights, as mantissas of one exponent.
-struct HeadRow {
-  static constexpr int64_t widest = 16;  // eights
-  Doubles m[widest];
-  Words last;         // of the last eight, those that no eight before it has
-  int64_t e = 0;
-  bool alike = true, some = false;
-  DYNAGRAD_EIGHT HeadRow(const Log::Value* h, int64_t length) {
-    alike = length >= 8 && length <= 8 * widest;
+// What the rows of heads and drivers that go through one matrix of facts have for it, in `log`. The adjoint of a fact
+// is its weight times a sum over all of them, so they wait until there are many: then each fact is read and written
+// once.
+struct BackMatrix {
+  static constexpr int64_t room = 2048, most = 32, widest = 16;  // doubles; rows; eights of a row
+  double* g = nullptr;  // adjoints of the facts
+  const double* x = nullptr;
+  GridAlong grid;
+  uint64_t cells = 0;
+  Lines lines;
+  int64_t eights = 0, size = 0, fit = 0, count = 0;  // of a row that waits: its eights, its doubles, how many fit in
+  alignas(64) double waiting[room];  // of each the adjoints of the head over its weights, then the drivers
+
+  // The adjoints of drivers are added to `updates`; h are those of the head.
+  DYNAGRAD_ONCE_MATRICES void add(const Weights<Log>::View& facts, const GridAlong& to, uint64_t which,
+                                  double* adjoints, const Log::Value* h, const Log::Value* drivers, double* updates) {
+    if (facts.m != x || adjoints != g || which != cells || to.first != grid.first || to.step != grid.step ||
+        to.length != grid.length)
+      turn(facts.m, to, which, adjoints);
     int64_t first = 0;
-    while (first < length && h[first].m == 0) first++;
-    some = first < length;
-    if (!alike || !some) return;
-    e = h[first].e;
-    Words same = ~Words{};
-    for (int64_t i = 0; 8 * i < length; i++) {
-      const Logs eight(h + begin_of(i, length));
-      m[i] = eight.m, same &= (eight.e == e) | (eight.m == 0);
+    while (first < grid.length && h[first].m == 0) first++;
+    if (first == grid.length) return;
+    weigh(lines, drivers);
+    if (facts.e || !fit || !lines.alike || h[first].e + lines.e != 0 || !hold(h, h[first].e)) {
+      for (int64_t s = 0; s < lines.count; s++)
+        updates[lines.cell[s]] +=
+            back_scaled(facts, lines.at[s], grid.length, g, h, settled(drivers[lines.cell[s]]));
+      return;
     }
-    alike = all(same);
-    last = length % 8 ? rest_of(length) : ~Words{};
+    add_sums(updates);
+    if (++count == fit) end();
+  }
+  // Nothing waits any more.
+  DYNAGRAD_ALWAYS void end() {
+    if (count) back();
+    count = 0;
+  }
+
+ private:
+  // Another matrix, or other lines of it.
+  DYNAGRAD_ONCE_MATRICES void turn(const double* facts, const GridAlong& to, uint64_t which, double* adjoints) {
+    end();
+    x = facts, g = adjoints, grid = to, cells = which;
+    lines.count = 0, lines.even = false;
+    take(lines, grid, cells);
+    eights = (grid.length + 7) / 8, size = 8 * eights + (lines.count + 7) / 8 * 8;
+    fit = grid.length < 8 || eights > widest ? 0 : room / size < most ? room / size : most;
+  }
+  // Adds a row to those that wait; false where the adjoints of its head have not all this exponent.
+  DYNAGRAD_EIGHT bool hold(const Log::Value* h, int64_t e) {
+    double* const m = waiting + count * size;
+    Words same = ~Words{};
+    for (int64_t i = 0; i < eights; i++) {
+      const Logs row(h + begin_of(i, grid.length));
+      write(m + 8 * i, row.m), same &= (row.e == e) | (row.m == 0);
+    }
+    for (int64_t s = 0; s < lines.count; s += 8) write(m + 8 * eights + s, eight(lines.w + s));
+    return all(same);
+  }
+  // The adjoints of drivers, from the row that was held last.
+  DYNAGRAD_EIGHT void add_sums(double* updates) const {
+    const double* const m = waiting + count * size;
+    Doubles sums[64];
+    each_block(grid.length, [&](int64_t i, auto number) {
+      constexpr int n = decltype(number)::value;
+      Doubles head[n];
+      int64_t at[n];
+      for (int k = 0; k < n; k++) head[k] = eight(m + 8 * (i + k)), at[k] = begin_of(i + k, grid.length);
+      if (i + n == eights && grid.length % 8) head[n - 1] = (Doubles)((Words)head[n - 1] & rest_of(grid.length));
+      for (int64_t s = 0; s < lines.count; s++) {
+        const double* const line = x + lines.at[s];
+        Doubles sum = i ? sums[s] : Doubles{};
+        for (int k = 0; k < n; k++) sum += head[k] * eight(line + at[k]);
+        sums[s] = sum;
+      }
+    });
+    for (int64_t s = lines.count; s % 8; s++) sums[s] = Doubles{};
+    for (int64_t s = 0; s < lines.count; s += 8) {
+      const Doubles found = totals(sums + s) * eight(lines.w + s);
+      double* const to = updates + lines.cell[s];
+      if (lines.even) write(to, eight(to) + (Doubles)(lines_from(lines, s) & (Words)found));
+      else for (int64_t j = s; j < s + 8 && j < lines.count; j++) updates[lines.cell[j]] += found[j - s];
+    }
+  }
+  // The adjoints of N eights of L lines, from line s and the i-th eight on.
+  template <int L, int N>
+  DYNAGRAD_EIGHT void back_block(int64_t s, int64_t i) const {
+    Doubles sum[L][N] = {};
+    for (int64_t r = 0; r < count; r++) {
+      const double* const m = waiting + r * size + 8 * i;
+      const double* const w = waiting + r * size + 8 * eights + s;
+      for (int l = 0; l < L; l++)
+        for (int k = 0; k < N; k++) sum[l][k] += eight(m + 8 * k) * w[l];
+    }
+    for (int l = 0; l < L; l++) {
+      const int64_t line = lines.at[s + l];
+      for (int k = 0; k < N; k++) {
+        const int64_t at = line + begin_of(i + k, grid.length);
+        sum[l][k] = eight(g + at) + eight(x + at) * sum[l][k];
+      }
+      for (int k = 0; k < N; k++) write(g + line + begin_of(i + k, grid.length), sum[l][k]);
+    }
+  }
+  DYNAGRAD_ONCE_MATRICES void back() const {
+    each_block(grid.length, [&](int64_t i, auto number) {
+      constexpr int n = decltype(number)::value;
+      int64_t s = 0;
+      for (; s + 2 <= lines.count; s += 2) back_block<2, n>(s, i);
+      if (s < lines.count) back_block<1, n>(s, i);
+    });
   }
 };
 
-// N eights of all lines, from the i-th on: the adjoints of the facts, and the sums of each line in eight parts.
-template <int N>
-DYNAGRAD_EIGHT void back_lines(const double* __restrict x, double* __restrict g, const Lines& lines, const HeadRow& head,
-                               int64_t i, bool ends, Doubles* __restrict sums) {
-  Doubles m[N];
-  int64_t at[N];
-  for (int k = 0; k < N; k++) m[k] = head.m[i + k], at[k] = begin_of(i + k, lines.length);
-  const Words last = ends ? head.last : ~Words{};
-  for (int64_t s = 0; s < lines.count; s++) {
-    const double* const line = x + lines.at[s];
-    double* const adjoints = g + lines.at[s];
-    const double w = lines.w[s];
-    Doubles p[N], sum = i ? sums[s] : Doubles{};
-    for (int k = 0; k < N; k++) {
-      const Doubles q = m[k] * (eight(line + at[k]) * w);
-      p[k] = eight(adjoints + at[k]) + q;
-      sum += k == N - 1 ? (Doubles)((Words)q & last) : q;
-    }
-    for (int k = 0; k < N; k++) write(adjoints + at[k], p[k]);
-    sums[s] = sum;
-  }
-}
-
-// The adjoints of the facts, from g on, and of drivers, which are added to `updates`; h are those of the head.
-DYNAGRAD_ONCE_MATRICES void back_matrix(const Weights<Log>::View& facts, const GridAlong& grid, uint64_t cells, double* g,
-                               const Log::Value* h, const Log::Value* x, double* updates) {
-  Lines lines;
-  take(lines, grid, cells);
-  weigh(lines, x);
-  const HeadRow head(h, lines.length);
-  if (head.alike && !head.some) return;
-  if (!head.alike || !lines.alike || facts.e || lines.e + head.e != 0) {
-    for (int64_t s = 0; s < lines.count; s++)
-      updates[lines.cell[s]] += back_scaled(facts, lines.at[s], lines.length, g, h, settled(x[lines.cell[s]]));
-    return;
-  }
-  Doubles sums[64];
-  const int64_t eights = (lines.length + 7) / 8;
-  each_block(lines.length, [&](int64_t i, auto count) {
-    constexpr int n = decltype(count)::value;
-    back_lines<n>(facts.m, g, lines, head, i, i + n == eights, sums);
-  });
-  for (int64_t s = 0; s < lines.count; s += 8) {
-    double found[8];
-    for (int64_t j = lines.count; j < s + 8; j++) sums[j] = Doubles{};
-    write(found, totals(*(const Doubles(*)[8])(sums + s)));
-    for (int64_t j = s; j < s + 8 && j < lines.count; j++) updates[lines.cell[j]] += found[j - s];
-  }
-}
 // In `real` each gets the adjoint of the head times the other.
-DYNAGRAD_ONCE_MATRICES void back_matrix(const double* facts, const GridAlong& grid, uint64_t cells, double* g, const double* h,
-                               const double* x, double* updates) {
+DYNAGRAD_ONCE_MATRICES void back_matrix(const double* facts, const GridAlong& grid, uint64_t cells, double* g,
+                                        const double* h, const double* x, double* updates) {
   for (; cells; cells &= cells - 1) {
     const int64_t i = __builtin_ctzll(cells), at = grid.first + i * grid.step;
     updates[i] += back_stretch(facts, at, grid.length, g, h, x[i]);

@@ -44,7 +44,13 @@ DYNAGRAD_EIGHT Doubles eight(const double* x) { Doubles v; memcpy(&v, x, sizeof 
 DYNAGRAD_EIGHT void write(double* x, const Doubles& v) { memcpy(x, &v, sizeof v); }
 // Whether a comparison holds for all eight.
 DYNAGRAD_EIGHT bool all(const Words& holds) {
-#if __has_builtin(__builtin_reduce_and)
+#if defined(__clang__) && __clang_major__ >= 16
+  typedef bool Mask __attribute__((ext_vector_type(8)));  // a mask where there are such: a tree of ANDs takes longer
+  const Mask mask = __builtin_convertvector(holds, Mask);
+  uint8_t byte;
+  memcpy(&byte, &mask, 1);
+  return byte == 255;
+#elif __has_builtin(__builtin_reduce_and)
   return __builtin_reduce_and(holds) != 0;
 #else
   int64_t each = -1;
