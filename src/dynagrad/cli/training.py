@@ -140,6 +140,14 @@ def train(
         str | None,
         typer.Option(metavar="ITEM", help="The item of the clamped run, for conditional.  [default: that of --goal]"),
     ] = None,
+    clamped: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="The program of the clamped run, for conditional, with the same parameters.  [default: that of FILE]",
+            show_default=False,
+        ),
+    ] = None,
     goal: Annotated[
         str | None, typer.Option(metavar="ITEM", help="The item whose value is made large.  [default: goal]")
     ] = None,
@@ -190,8 +198,8 @@ def train(
 
 
 def _loaded(folder: Path, functions: Path | None) -> Model:
-    text = folder / "program.dyna"
-    given = functions_of(text, functions) if functions is not None and text.is_file() else {}
+    texts = sorted(folder.glob("*.dyna"))  # its program, and another that its objective may run
+    given = {k: f for text in texts for k, f in functions_of(text, functions).items()} if functions is not None else {}
     return load_model(folder, functions=given)
 
 

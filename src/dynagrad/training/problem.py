@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from ..charts.batches.result import of_the_run
+from ..charts.program import Program
 from ..errors import Error, FactError, NotConverged, QueryError, warn
 from .examples import DataPasses, Example
 from .objectives.evaluation import LOGS
@@ -51,7 +53,7 @@ class Problem:
     def after_a_pass(self) -> None:
         """Warns where a conditional objective was zero in all examples, as nothing was observed in any."""
         objective = self.spec.objective
-        if self._observed or not isinstance(objective, Conditional) or objective.observed is not None:
+        if self._observed or not isinstance(objective, Conditional) or objective.observed or objective.clamped:
             return
         self._observed = True
         warn(
@@ -135,7 +137,11 @@ class Problem:
             warn(
                 f"the conditional probability of {name} is above one, with a log of {totals.values[above[0]]:.3g}: "
                 "what was observed is no part of what is summed over without it, so that weights may grow for ever. "
-                "Are facts of observed missing among its facts, or have other values there?"
+                + (
+                    "Are facts of observed missing among its facts, or have other values there?"
+                    if objective.clamped is None
+                    else "Does the program of the clamped run derive what that of the model does not?"
+                )
             )
 
     def _example(self, number: int, shard: list[Example] | None) -> Example:
@@ -152,19 +158,37 @@ class Problem:
     ) -> str:
         """Why an example does not count."""
         example = self._example(number, shard)
-        name, goal = name_of(example), self.spec.goal
+        name = name_of(example)
         if example.derivation is not None and number in totals.failures:  # a run tells of other derivations
             return f"{name} failed: {of_the_run(totals.failures[number])}"
+        lines = [self._lacks(run, name, weights) for run in self._runs(example)]
+        if number in totals.failures and not any(lines):
+            return f"{name} failed: {of_the_run(totals.failures[number])}"
+        return next(filter(None, lines), f"{self.spec.goal} is not derived in {name}")
+
+    def _runs(self, example: Example) -> list[tuple[Program | None, str, Mapping[str, Any]]]:
+        """The runs of an example: what program, unless it is the model's; what is asked; and facts."""
+        objective, goal = self.spec.objective, self.spec.goal
+        if not isinstance(objective, Conditional):
+            return [(None, goal, example.clamped)]
+        clamped, free = objective.facts_of(self.spec.program, example)
+        return [(objective.clamped, objective.observed or goal, clamped), (None, goal, free)]
+
+    def _lacks(
+        self, run: tuple[Program | None, str, Mapping[str, Any]], name: str, weights: Mapping[str, Doubles]
+    ) -> str | None:
+        """Why a run has no value; None where it has one, or fails."""
+        program, goal, facts = run
         try:
-            chart = self.spec.with_weights(weights).run(example.clamped)
-            if goal in chart and chart[goal] == (-np.inf if self.spec.program.semiring in LOGS else 0.0):
+            chart = self.spec.with_weights(weights, program).run(facts)
+            if goal in chart:
+                if chart[goal] != (-np.inf if self.spec.program.semiring in LOGS else 0.0):
+                    return None
                 small = ", or are too small for a double" if self.spec.program.semiring == "real" else ""
                 return f"{goal} has weight zero in {name}: all of its derivations use weights of zero{small}"
             attempts = chart.why_not(goal).attempts
-        except Error:  # it was derived, or the run fails again
-            if number in totals.failures:
-                return f"{name} failed: {of_the_run(totals.failures[number])}"
-            return f"{goal} is not derived in {name}"
+        except Error:
+            return None
         lines = "; or ".join(", ".join(attempt.missing) for attempt in attempts[:2])
         return f"{goal} is not derived in {name}" + (f", for want of {lines}" if lines else "")
 
