@@ -199,7 +199,8 @@ class Model:
         dev_passes = None if dev is None else DataPasses(dev)
         lasting = passes.lasting and (executor is None or dev_passes is None or dev_passes.lasting)
         with workers_of(threads, executor, lasting) as workers:
-            problem = Problem(self._spec, passes, workers, missing)
+            limited = any(options.get(name) is not None for name in ("bounds", "constraints"))
+            problem = Problem(self._spec, passes, workers, missing, limited)
             others = in_threads(threads) if executor is None else workers  # what is kept from pass to pass is of `data`
             held_out = None if dev_passes is None else Problem(self._spec, dev_passes, others, missing)
             return run(problem, chosen, name, start, settings, dev=held_out, checkpoint=saved, keep=keep)

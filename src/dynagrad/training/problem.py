@@ -5,7 +5,7 @@ What is evaluated is a `specification.py`, who works it out `workers.py`; how pa
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,6 +20,7 @@ from .objectives.likelihood import Conditional
 from .parameters.rows import Doubles
 from .specification import Specification, Theta, Workers
 from .totals import Totals, added
+from .unbounded import grows_for_ever, still_grows
 
 MISSING = ("warn", "skip", "error")
 ABOVE = 1e-6
@@ -36,11 +37,15 @@ class Problem:
     workers: Workers
     missing: str = "warn"
     """What is done about examples whose goal is not derived: "warn" (once), "skip", or "error"."""
+    bounded: bool = False
+    """Whether limits on parameters are among the options of the method."""
     _warned: bool = field(default=False, init=False)
     _observed: bool = field(default=False, init=False)
     """Whether an example says what was observed, or a warning said that none does."""
     _above: bool = field(default=False, init=False)
     """Whether a warning told of a conditional probability above one."""
+    _unbounded: bool = field(default=False, init=False)
+    """Whether a warning told that the objective has no finite maximum."""
     _fit: dict[int, list[Example]] = field(default_factory=dict, init=False)
     """Shards of lasting data that were looked through."""
 
@@ -116,6 +121,8 @@ class Problem:
                 more = "" if len(missing) == 1 else f" ({len(missing):,} of {len(totals.values):,} examples do not)"
                 warn(f"{self._reason(totals, missing[0], weights, shard)}; it does not count{more}")
         self._warn_above_one(totals, shard)
+        if totals.gradient and not (self._unbounded or self.bounded):
+            self._tell(grows_for_ever(self.spec, totals.gradient))
         infinite = np.flatnonzero(np.isinf(totals.values)).tolist()
         if infinite or not np.isfinite(totals.value):
             where = ", ".join(name_of(self._example(n, shard)) for n in infinite[:NAMED]) or "the sum"
@@ -124,6 +131,16 @@ class Problem:
             if not np.isfinite(numbers).all():
                 raise NotConverged(f"the gradient by the weights of {key} is not finite")
         return totals
+
+    def ended(self, theta: Theta, objectives: Sequence[float]) -> None:
+        """Warns, when a run has ended, of an objective that does not seem to have a finite maximum."""
+        if not (self._unbounded or self.bounded):
+            self._tell(still_grows(self.spec, theta, objectives))
+
+    def _tell(self, warning: str | None) -> None:
+        if warning is not None:
+            self._unbounded = True
+            warn(warning)
 
     def _warn_above_one(self, totals: Totals, shard: list[Example] | None) -> None:
         """Warns, once, of what was observed and is no part of what is summed over without it."""
