@@ -415,6 +415,15 @@ def test_a_program_for_the_clamped_run(call: Callable[..., Any], tmp_path: Path)
     assert "--clamped is for --objective conditional" in call("train", tmp_path / "free.dyna", *given).stderr
 
 
+def test_what_cannot_be_replaced_is_told_before_the_training(call: Callable[..., Any], folder: Path) -> None:
+    (folder / "mine").mkdir()
+    (folder / "mine" / "notes.txt").write_text("notes")
+    (folder / "nowhere.dyna").write_text(":- semiring real. :- distribution w(S). goal += w(S).")
+    (folder / "w.1.tsv").write_text("a\n")
+    given = ["-p", folder / "w.1.tsv", "--data", folder / "there is none.jsonl", "--save", folder / "mine"]
+    assert "is not replaced: it is no model" in call("train", folder / "nowhere.dyna", *given).stderr
+
+
 def test_maximum_entropy(call: Callable[..., Any], tmp_path: Path) -> None:
     """Features of weights that sum to one. Three of four are of class x, so the best weight of its feature is log 3."""
     (tmp_path / "c.dyna").write_text(

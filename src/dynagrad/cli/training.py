@@ -13,9 +13,11 @@ from typing import Annotated
 
 import typer
 
-from ..errors import Error, QueryError, shown
+from ..errors import Error, FactError, QueryError, shown
 from ..training.examples import DataPasses
 from ..training.model import Model, load_model
+from ..training.problem import name_of
+from ..training.storage.models import check_replaceable
 from .commands import Facts, File, FunctionsOption, SemiringName, app, check_ground, command, say
 from .inputs import Values, functions_of
 from .settings import SETTINGS, TRAINING, ObjectiveName, model_of, settings_of
@@ -178,6 +180,8 @@ def train(
     save_to = settings.get("save")
     if save_to is not None and not Path(save_to).parent.is_dir():
         raise Error(f"--save {save_to}: there is no folder {shown(str(Path(save_to).parent))} to write it in")
+    if save_to is not None:
+        check_replaceable(Path(save_to))
     asked = {k: settings[k] for k in (*TRAINING, "log", "checkpoint") if k in settings}
     options = settings.get("options", {})
     for name in options:
@@ -243,13 +247,15 @@ def predict(
     if query is not None:
         check_ground("--query", query)
     loaded = _loaded(model, functions)
-    for n, example in enumerate(DataPasses(data)):
+    for example in DataPasses(data):
         try:
             found = loaded.predict(example.facts, query)
         except QueryError as error:
-            say("note", f"example {n}{f' ({example.name})' if example.name else ''}: {error}")
+            say("note", f"{name_of(example)}: {error}")
             typer.echo("null" if format is PredictionFormat.json else "")
             continue
+        except FactError as error:
+            raise FactError(f"{name_of(example)}: {error}") from None
         weight = "" if found.weight is None else str(found.weight)
         if format is PredictionFormat.json:
             typer.echo(json.dumps(json.loads(found.to_json()), ensure_ascii=False))

@@ -23,6 +23,7 @@ from ...errors import Error, FactError, raised, shown
 from ...facts.readers import import_module
 from ...facts.relation import Relation
 from ...forests.storage import term_from_json
+from ...rules.parse import parse_item
 from ..objectives.evaluation import Objective, taken
 from ..objectives.expectations import Entropy, Risk
 from ..objectives.likelihood import Best, Conditional, Likelihood
@@ -75,6 +76,13 @@ def save(spec: Specification, theta: Theta, folder: Path) -> None:
     files[HEAD] = f"# A model of Dynagrad. Its program is in {TEXT}.\n{toml.dumps(head)}".encode()
     sums = "".join(f"{hashlib.sha256(data).hexdigest()}  {name}\n" for name, data in files.items())
     replace_folder(folder, {**files, SUMS: sums.encode()}, _objection)
+
+
+def check_replaceable(folder: Path) -> None:
+    """Raises Error where `save` would not replace what is there: to be asked before a long training."""
+    said = _objection(folder) if folder.exists() else None
+    if said is not None:
+        raise Error(f"{shown(str(folder))} is not replaced: {said}")
 
 
 def _objection(folder: Path) -> str | None:
@@ -263,7 +271,7 @@ def _opened(folder: Path) -> tuple[dict[str, Any], Files]:
         for name, wanted in _sums(folder).items():
             if name != Path(name).name:
                 raise ValueError(f"{shown(name)} is no name of a file")
-            data = text if name == HEAD else (folder / name).read_bytes()
+            data = text if name == HEAD else _bytes(folder / name)
             if hashlib.sha256(data).hexdigest() != wanted:
                 raise FactError(f"the model in {where} is damaged: {name} is not as it was written")
             files[name] = data
@@ -276,13 +284,20 @@ def _opened(folder: Path) -> tuple[dict[str, Any], Files]:
     return head, files
 
 
+def _bytes(file: Path) -> bytes:
+    """What a file has. Raises ValueError for what is there and is none: it may have no end."""
+    if file.exists() and not file.is_file():
+        raise ValueError(f"{file.name} is no file")
+    return file.read_bytes()
+
+
 _SUM = re.compile(r"([0-9a-f]{64})  (.+)\Z")
 
 
 def _sums(folder: Path) -> dict[str, str]:
     """The sum of each file. Raises ValueError where a line is none."""
     found: dict[str, str] = {}
-    text = (folder / SUMS).read_text("utf-8")
+    text = _bytes(folder / SUMS).decode()
     for line in text.removesuffix("\n").split("\n"):
         match = _SUM.match(line)
         if match is None or match[2] in found:
@@ -326,6 +341,10 @@ def _loaded(
     for name in parametrisations:
         if name not in chosen:
             raise Error(f"parametrisations has {shown(name)}; the model has {', '.join(chosen)}")
+    goal = str(head["goal"])
+    for key in (parse_item(goal).key, *(key for p in chosen.values() for key in p.rows.keys)):
+        if key not in program.predicates:
+            raise FactError(f"the model in {shown(str(folder))} is damaged: its program has no predicate {key}")
     if objective is None:
         objective = _objective_of(
             head["objective"], folder, lambda about: _read_program(folder, about, files, functions)
@@ -333,7 +352,7 @@ def _loaded(
     others = beside(objective, program, facts, chosen)
     there = {key for other in others for key in other.predicates}
     bound = with_rows(with_facts(program, taken(facts, program.predicates, there)), chosen)
-    return Specification(program, chosen, priors, objective, str(head["goal"]), bound, others), theta
+    return Specification(program, chosen, priors, objective, goal, bound, others), theta
 
 
 def _read_program(
