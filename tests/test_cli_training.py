@@ -388,6 +388,42 @@ def test_a_conditional_random_field(call: Callable[..., Any], tmp_path: Path) ->
     assert call("predict", tmp_path / "m", "--data", tmp_path / "train.jsonl").stdout.count("goal") == 4
 
 
+def test_a_program_for_the_clamped_run(call: Callable[..., Any], tmp_path: Path) -> None:
+    """Two programs with facts of their own, against the formula: of the one a fact, of the other what all sums have."""
+    (tmp_path / "free.dyna").write_text(":- semiring log. goal += w(S) * seen(S) * every(S).")
+    (tmp_path / "told.dyna").write_text(":- semiring log. :- external up/1. goal += w(S) * told(S) * up(S) * one.")
+    (tmp_path / "up.py").write_text("def up(s):\n    return 0.0\n")
+    (tmp_path / "w.1.tsv").write_text("a\nb\n")
+    (tmp_path / "every.1.tsv").write_text("a\t1\nb\t0.5\n")
+    (tmp_path / "one.0.tsv").write_text("1\n")
+    (tmp_path / "f.tsv").write_text("a\tx\t1\nb\ty\t1\n")
+    data = [{"facts": {"seen/1": [["a"], ["b"]]}, "observed": {"told/1": [[s]]}} for s in "aab"]
+    (tmp_path / "d.jsonl").write_text("\n".join(map(json.dumps, data)))
+    given = ["-p", tmp_path / "w.1.tsv", "--facts", tmp_path / "every.1.tsv", "--facts", tmp_path / "one.0.tsv"]
+    given += ["--features", f"w/1={tmp_path / 'f.tsv'}", "--data", tmp_path / "d.jsonl", "--method", "l-bfgs"]
+    given += ["--clamped", tmp_path / "told.dyna", "--functions", tmp_path / "up.py", "--save", tmp_path / "m"]
+    result = call("train", tmp_path / "free.dyna", *given, "--objective", "conditional", "--l2", "0.5")
+    assert result.exit_code == 0, result.stderr
+    saved = dg.load_model(tmp_path / "m", functions={"up": lambda s: 0.0})
+    w = dict(zip("xy", saved.parameters["features"], strict=True))
+    top, either = 2 * (w["x"] + 1) + (w["y"] + 1), np.logaddexp(w["x"] + 1, w["y"] + 0.5)
+    assert float(result.stdout.split("objective ")[1].split(",")[0]) == pytest.approx(
+        top - 3 * either - 0.5 * (w["x"] ** 2 + w["y"] ** 2), abs=1e-6
+    )
+    score = call("evaluate", tmp_path / "m", "--data", tmp_path / "d.jsonl", "--functions", tmp_path / "up.py")
+    assert float(score.stdout) == pytest.approx(top - 3 * either)
+    assert "--clamped is for --objective conditional" in call("train", tmp_path / "free.dyna", *given).stderr
+
+
+def test_what_cannot_be_replaced_is_told_before_the_training(call: Callable[..., Any], folder: Path) -> None:
+    (folder / "mine").mkdir()
+    (folder / "mine" / "notes.txt").write_text("notes")
+    (folder / "nowhere.dyna").write_text(":- semiring real. :- distribution w(S). goal += w(S).")
+    (folder / "w.1.tsv").write_text("a\n")
+    given = ["-p", folder / "w.1.tsv", "--data", folder / "there is none.jsonl", "--save", folder / "mine"]
+    assert "is not replaced: it is no model" in call("train", folder / "nowhere.dyna", *given).stderr
+
+
 def test_maximum_entropy(call: Callable[..., Any], tmp_path: Path) -> None:
     """Features of weights that sum to one. Three of four are of class x, so the best weight of its feature is log 3."""
     (tmp_path / "c.dyna").write_text(

@@ -1,4 +1,4 @@
-"""Aliases of modules and classes that were renamed: old pickles load, with a DeprecationWarning of the new name.
+"""Aliases of names that were changed: old pickles load, and old calls run, with a DeprecationWarning of the new name.
 
 The old modules are not attributes of the package, where some of these names are functions.
 """
@@ -89,6 +89,11 @@ class _Moved(ModuleType):
         now = RENAMED.get(new, {}).get(name, name)
         _warn(f"{old} is {_PACKAGE}.{new} now", 3)
         return getattr(importlib.import_module(f"{_PACKAGE}.{new}"), now)
+
+
+def warn_of_name(old: str, new: str, level: int = 1) -> None:
+    """Warns of an old name of an argument or a method: `level` calls lie between this and the user's line."""
+    warnings.warn(f"{old} is {new} now", DeprecationWarning, stacklevel=level + 2)
 
 
 def _warn(what: str, level: int) -> None:

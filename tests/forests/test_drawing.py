@@ -105,6 +105,12 @@ def test_they_go_with_a_derivation() -> None:
     assert steps[0]["shown"] is False and "label" not in steps[0] and steps[1]["label"] == "S"
 
 
+def test_detached_has_its_old_name_too() -> None:
+    with pytest.warns(DeprecationWarning, match=r"Derivation.apart\(\) is detached\(\) now") as found:
+        assert best().apart() == best()
+    assert found[0].filename == __file__
+
+
 def test_what_is_shown_below_what_is_not_moves_up() -> None:
     assert best(":- show constit('NP',I,K) as np(I,K). :- show word(W,_,_).").tree() == (
         "goal",  # it stays, because several would stand at the top

@@ -349,7 +349,7 @@ class Bound:
         """
         return self._with_values(numbers, probabilities_flag(values) or self.program._numbers.given)
 
-    def _with_values(self, numbers: Mapping[str, Any], probabilities: bool) -> Bound:
+    def _with_values(self, numbers: Mapping[str, Any], probabilities: bool, logs: bool = False) -> Bound:
         scale_ = self.program._context.scale
         shape, finite, _ = scale_.value_form(probabilities)
         given = dict(self._binding.given)
@@ -368,7 +368,7 @@ class Bound:
             given[key] = from_probabilities(scale_, relation) if probabilities else relation
         made = Bound.__new__(Bound)
         made.program = self.program
-        made._binding = self._binding.with_values(given, frozenset(numbers))
+        made._binding = self._binding.with_values(given, frozenset(numbers), logs)
         return made
 
     @public
@@ -589,7 +589,7 @@ def with_facts(program: Program, relations: Mapping[str, Relation]) -> Bound:
 
 def with_weights(bound: Bound, numbers: Mapping[str, Any]) -> Bound:
     """`with_values` on the semiring's scale, however the numbers of the program are given."""
-    return bound._with_values(numbers, False)
+    return bound._with_values(numbers, False, logs=True)
 
 
 def chart_of(bound: Bound, facts: Mapping[str, Any], limits: Limits) -> Chart:

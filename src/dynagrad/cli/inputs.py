@@ -56,14 +56,17 @@ def _fact_files(given: Sequence[str], option: str) -> Iterator[tuple[str, Path]]
             yield f"{named['name']}/{named['arity']}", at
 
 
-def facts_of(program: Program, given: Sequence[str], values: Values, *, option: str = "--facts") -> dict[str, Relation]:
-    """The facts of all files; those of several files for one predicate are concatenated."""
+def facts_of(
+    program: Program, given: Sequence[str], values: Values, *, option: str = "--facts", also: Sequence[Program] = ()
+) -> dict[str, Relation]:
+    """The facts of all files, for a program and perhaps others; those of several files for one predicate are joined."""
     shape, finite, one = context_of(program).scale.value_form(values is Values.probabilities)
     found: dict[str, Relation] = {}
+    known = tuple(dict.fromkeys(key for one in (program, *also) for key in one.predicates))
     for key, path in _fact_files(given, option):
-        if key not in program.predicates and re.fullmatch(r".+/\d+", key):
-            if resembles(key, program.predicates):
-                near = nearest(key, program.predicates)
+        if key not in known and re.fullmatch(r".+/\d+", key):
+            if resembles(key, known):
+                near = nearest(key, known)
                 raise FactError(f"{option} {key}: the program has no predicate `{key}`.{near}")
             warn(f"{option} {key}: the program does not use `{key}`, so {path} is not read")
             continue

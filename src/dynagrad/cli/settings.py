@@ -13,7 +13,7 @@ from typing import Any
 
 from ..calls import nearest_option
 from ..charts.binding.encoding import settle_texts
-from ..charts.program import context_of
+from ..charts.program import Program, context_of
 from ..errors import Error, FactError, shown
 from ..facts.files import read_file
 from ..facts.relation import Relation, parse_key
@@ -34,7 +34,7 @@ class ObjectiveName(StrEnum):
     risk = "risk"
 
 
-PATHS = ("data", "dev", "save", "log", "checkpoint", "functions")
+PATHS = ("data", "dev", "save", "log", "checkpoint", "functions", "clamped")
 LISTS = ("parameters", "facts", "features")
 TEXTS = ("goal", "semiring", "method", "cost", "observed")
 TABLES = ("options", "priors", "parametrisations")
@@ -106,12 +106,18 @@ def model_of(file: Path, settings: Mapping[str, Any]) -> Model:
     values = Values(settings.get("values", Values.weights))
     program = program_of(file, settings.get("semiring"), values, settings.get("functions"))
     parameters = facts_of(program, settings["parameters"], Values.probabilities, option="--parameters")
-    fixed = facts_of(program, settings.get("facts", []), values)
+    others = [
+        program_of(path, settings.get("semiring"), values, settings.get("functions")) for path in _clamped(settings)
+    ]
+    fixed = facts_of(program, settings.get("facts", []), values, also=others)
     both = [key for key in parameters if key in fixed]
     if both:
         raise FactError(f"{both[0]} is among --parameters and among --facts: its weights are learned, or fixed")
     features = _features(settings.get("features", []), parameters)
-    settled = settle_texts(context_of(program).domains, {**parameters, **fixed})
+    settled: dict[str, Relation] = {}
+    for one in (program, *others):
+        here = {k: r for k, r in {**parameters, **fixed, **settled}.items() if k in one.predicates}
+        settled |= settle_texts(context_of(one).domains, here)
     rows = {key: settled[key] for key in parameters}
     goal = settings.get("goal", "goal")
     check_ground("--goal", goal)
@@ -120,7 +126,7 @@ def model_of(file: Path, settings: Mapping[str, Any]) -> Model:
         parametrised(program, rows, features, settings.get("parametrisations", {})),
         goal=goal,
         prior=priors_of(settings),
-        objective=_objective(settings),
+        objective=_objective(settings, *others),
         facts={key: settled[key] for key in fixed},
     )
 
@@ -137,19 +143,27 @@ def _features(given: list[str], parameters: Mapping[str, Relation]) -> dict[str,
     return found
 
 
-def _objective(settings: Mapping[str, Any]) -> Objective:
+def _clamped(settings: Mapping[str, Any]) -> list[Path]:
+    return [Path(settings["clamped"])] if "clamped" in settings else []
+
+
+def _objective(settings: Mapping[str, Any], clamped: Program | None = None) -> Objective:
     name, cost, observed = (
         ObjectiveName(settings.get("objective", "likelihood")),
         *map(settings.get, ("cost", "observed")),
     )
-    for option, given, takers in (("cost", cost, ("conditional", "risk")), ("observed", observed, ("conditional",))):
+    for option, given, takers in (
+        ("cost", cost, ("conditional", "risk")),
+        ("observed", observed, ("conditional",)),
+        ("clamped", clamped, ("conditional",)),
+    ):
         if given is not None and name not in takers:
             raise Error(f"--{option} is for --objective {' and '.join(takers)}, not {name}")
     match name:
         case ObjectiveName.likelihood:
             return Likelihood()
         case ObjectiveName.conditional:
-            return Conditional(observed, cost)
+            return Conditional(observed, cost, clamped)
         case ObjectiveName.risk:
             if cost is None:
                 raise Error("--objective risk wants --cost KEY, the predicate whose facts are losses")

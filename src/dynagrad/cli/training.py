@@ -13,9 +13,11 @@ from typing import Annotated
 
 import typer
 
-from ..errors import Error, QueryError, shown
+from ..errors import Error, FactError, QueryError, shown
 from ..training.examples import DataPasses
 from ..training.model import Model, load_model
+from ..training.problem import name_of
+from ..training.storage.models import check_replaceable
 from .commands import Facts, File, FunctionsOption, SemiringName, app, check_ground, command, say
 from .inputs import Values, functions_of
 from .settings import SETTINGS, TRAINING, ObjectiveName, model_of, settings_of
@@ -140,6 +142,14 @@ def train(
         str | None,
         typer.Option(metavar="ITEM", help="The item of the clamped run, for conditional.  [default: that of --goal]"),
     ] = None,
+    clamped: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="The program of the clamped run, for conditional, with the same parameters.  [default: that of FILE]",
+            show_default=False,
+        ),
+    ] = None,
     goal: Annotated[
         str | None, typer.Option(metavar="ITEM", help="The item whose value is made large.  [default: goal]")
     ] = None,
@@ -170,6 +180,8 @@ def train(
     save_to = settings.get("save")
     if save_to is not None and not Path(save_to).parent.is_dir():
         raise Error(f"--save {save_to}: there is no folder {shown(str(Path(save_to).parent))} to write it in")
+    if save_to is not None:
+        check_replaceable(Path(save_to))
     asked = {k: settings[k] for k in (*TRAINING, "log", "checkpoint") if k in settings}
     options = settings.get("options", {})
     for name in options:
@@ -190,8 +202,8 @@ def train(
 
 
 def _loaded(folder: Path, functions: Path | None) -> Model:
-    text = folder / "program.dyna"
-    given = functions_of(text, functions) if functions is not None and text.is_file() else {}
+    texts = sorted(folder.glob("*.dyna"))  # its program, and another that its objective may run
+    given = {k: f for text in texts for k, f in functions_of(text, functions).items()} if functions is not None else {}
     return load_model(folder, functions=given)
 
 
@@ -235,13 +247,15 @@ def predict(
     if query is not None:
         check_ground("--query", query)
     loaded = _loaded(model, functions)
-    for n, example in enumerate(DataPasses(data)):
+    for example in DataPasses(data):
         try:
             found = loaded.predict(example.facts, query)
         except QueryError as error:
-            say("note", f"example {n}{f' ({example.name})' if example.name else ''}: {error}")
+            say("note", f"{name_of(example)}: {error}")
             typer.echo("null" if format is PredictionFormat.json else "")
             continue
+        except FactError as error:
+            raise FactError(f"{name_of(example)}: {error}") from None
         weight = "" if found.weight is None else str(found.weight)
         if format is PredictionFormat.json:
             typer.echo(json.dumps(json.loads(found.to_json()), ensure_ascii=False))

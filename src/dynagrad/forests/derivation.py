@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from ..arguments import yes_or_no
 from ..calls import maker, public
+from ..moved import warn_of_name
 from .checking import check
 from .drawing.boxes import Box, ShowPatterns, boxes
 from .drawing.pictures import drawable, graphviz, rich_tree, svg, text_tree
@@ -66,6 +67,11 @@ class Derivation:
     def detached(self) -> Derivation:
         """The same derivation, without the forest that it came from."""
         return make_derivation(None, (), self.weight, self.log_probability, self.steps)
+
+    def apart(self) -> Derivation:
+        """`detached` by its old name."""
+        warn_of_name("Derivation.apart()", "detached()")
+        return self.detached()
 
     def __iter__(self) -> Iterator[DerivationStep]:
         return iter(self.steps)

@@ -254,9 +254,14 @@ def _lines(path: Path) -> Iterator[Example]:
 def _example_of(line: str, where: str) -> Example:
     """An example as JSON: a dict of facts, or one with "facts" and perhaps "observed", "weight" and "name"."""
     try:
-        data = json.loads(line)
+        return _of_json(json.loads(line), where)
     except json.JSONDecodeError as error:
         raise FactError(f"{where}: this is not JSON: {error}") from None
+    except RecursionError:
+        raise FactError(f"{where}: its lists and objects are nested too deep to be read") from None
+
+
+def _of_json(data: Any, where: str) -> Example:
     if not isinstance(data, dict):
         raise FactError(f"{where}: an example is an object with facts by predicate")
     if "facts" not in data:

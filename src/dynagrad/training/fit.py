@@ -179,6 +179,8 @@ def run(
                 if watcher.stopped is None:
                     watcher.stopped = "method"
                     watcher.write()
+            if watcher.stopped in ("iterations", "method", "dev"):
+                problem.ended(watcher.theta, [record.objective for record in watcher.history])
         finally:
             watcher.close()
             if watcher.history:

@@ -25,14 +25,14 @@ from ..rules.parse import parse_item
 from .examples import DataPasses
 from .fit import FitSettings, run
 from .methods import method_of
-from .objectives.evaluation import Objective
+from .objectives.evaluation import Objective, programs_of, taken
 from .objectives.likelihood import Likelihood
 from .parameters.declared import check_rows, declared
 from .parameters.parametrisation import Parametrisation
 from .priors import Prior, prior_of, unknown_names
 from .problem import MISSING, Problem
 from .reports.records import Fit, path_of
-from .specification import Specification, Theta, with_rows
+from .specification import Specification, Theta, beside, with_rows
 from .storage import checkpoint as checkpoints
 from .storage import models
 from .workers import in_threads, workers_of
@@ -84,14 +84,17 @@ class Model:
         given = {name: p for name, p in parameters.items() if isinstance(p, Parametrisation)}
         rows = {name: p for name, p in parameters.items() if not isinstance(p, Parametrisation)}
         chosen: dict[str, Parametrisation] = {**declared(context_of(program).rules.distributions, rows), **given}
-        bound = program.bind(facts)
+        objective = objective or Likelihood()
+        there = {key for other in programs_of(objective) for key in other.predicates}
+        bound = program.bind(taken(facts, program.predicates, there) if isinstance(facts, Mapping) else facts)
         _check_rows(bound, chosen)
         bound = with_rows(bound, chosen)
         if isinstance(prior, Mapping) and set(prior) - set(chosen):
             raise Error(f"prior has {shown(min(set(prior) - set(chosen)))}; the parameters are {', '.join(chosen)}")
         priors = {name: found for name in chosen if (found := prior_of(prior, name)) is not None}
         _check_names(priors, chosen)
-        self._spec = Specification(program, chosen, priors, objective or Likelihood(), goal, bound)
+        others = beside(objective, program, facts or {}, chosen)
+        self._spec = Specification(program, chosen, priors, objective, goal, bound, others)
         self._theta = self._spec.start(0)
 
     # -- what it is
@@ -196,7 +199,8 @@ class Model:
         dev_passes = None if dev is None else DataPasses(dev)
         lasting = passes.lasting and (executor is None or dev_passes is None or dev_passes.lasting)
         with workers_of(threads, executor, lasting) as workers:
-            problem = Problem(self._spec, passes, workers, missing)
+            limited = any(options.get(name) is not None for name in ("bounds", "constraints"))
+            problem = Problem(self._spec, passes, workers, missing, limited)
             others = in_threads(threads) if executor is None else workers  # what is kept from pass to pass is of `data`
             held_out = None if dev_passes is None else Problem(self._spec, dev_passes, others, missing)
             return run(problem, chosen, name, start, settings, dev=held_out, checkpoint=saved, keep=keep)

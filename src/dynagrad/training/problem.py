@@ -5,12 +5,14 @@ What is evaluated is a `specification.py`, who works it out `workers.py`; how pa
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from ..charts.batches.result import of_the_run
+from ..charts.program import Program
 from ..errors import Error, FactError, NotConverged, QueryError, warn
 from .examples import DataPasses, Example
 from .objectives.evaluation import LOGS
@@ -18,6 +20,7 @@ from .objectives.likelihood import Conditional
 from .parameters.rows import Doubles
 from .specification import Specification, Theta, Workers
 from .totals import Totals, added
+from .unbounded import grows_for_ever, still_grows
 
 MISSING = ("warn", "skip", "error")
 ABOVE = 1e-6
@@ -34,11 +37,15 @@ class Problem:
     workers: Workers
     missing: str = "warn"
     """What is done about examples whose goal is not derived: "warn" (once), "skip", or "error"."""
+    bounded: bool = False
+    """Whether limits on parameters are among the options of the method."""
     _warned: bool = field(default=False, init=False)
     _observed: bool = field(default=False, init=False)
     """Whether an example says what was observed, or a warning said that none does."""
     _above: bool = field(default=False, init=False)
     """Whether a warning told of a conditional probability above one."""
+    _unbounded: bool = field(default=False, init=False)
+    """Whether a warning told that the objective has no finite maximum."""
     _fit: dict[int, list[Example]] = field(default_factory=dict, init=False)
     """Shards of lasting data that were looked through."""
 
@@ -51,7 +58,7 @@ class Problem:
     def after_a_pass(self) -> None:
         """Warns where a conditional objective was zero in all examples, as nothing was observed in any."""
         objective = self.spec.objective
-        if self._observed or not isinstance(objective, Conditional) or objective.observed is not None:
+        if self._observed or not isinstance(objective, Conditional) or objective.observed or objective.clamped:
             return
         self._observed = True
         warn(
@@ -114,6 +121,8 @@ class Problem:
                 more = "" if len(missing) == 1 else f" ({len(missing):,} of {len(totals.values):,} examples do not)"
                 warn(f"{self._reason(totals, missing[0], weights, shard)}; it does not count{more}")
         self._warn_above_one(totals, shard)
+        if totals.gradient and not (self._unbounded or self.bounded):
+            self._tell(grows_for_ever(self.spec, totals.gradient))
         infinite = np.flatnonzero(np.isinf(totals.values)).tolist()
         if infinite or not np.isfinite(totals.value):
             where = ", ".join(name_of(self._example(n, shard)) for n in infinite[:NAMED]) or "the sum"
@@ -122,6 +131,16 @@ class Problem:
             if not np.isfinite(numbers).all():
                 raise NotConverged(f"the gradient by the weights of {key} is not finite")
         return totals
+
+    def ended(self, theta: Theta, objectives: Sequence[float]) -> None:
+        """Warns, when a run has ended, of an objective that does not seem to have a finite maximum."""
+        if not (self._unbounded or self.bounded):
+            self._tell(still_grows(self.spec, theta, objectives))
+
+    def _tell(self, warning: str | None) -> None:
+        if warning is not None:
+            self._unbounded = True
+            warn(warning)
 
     def _warn_above_one(self, totals: Totals, shard: list[Example] | None) -> None:
         """Warns, once, of what was observed and is no part of what is summed over without it."""
@@ -135,7 +154,11 @@ class Problem:
             warn(
                 f"the conditional probability of {name} is above one, with a log of {totals.values[above[0]]:.3g}: "
                 "what was observed is no part of what is summed over without it, so that weights may grow for ever. "
-                "Are facts of observed missing among its facts, or have other values there?"
+                + (
+                    "Are facts of observed missing among its facts, or have other values there?"
+                    if objective.clamped is None
+                    else "Does the program of the clamped run derive what that of the model does not?"
+                )
             )
 
     def _example(self, number: int, shard: list[Example] | None) -> Example:
@@ -152,19 +175,37 @@ class Problem:
     ) -> str:
         """Why an example does not count."""
         example = self._example(number, shard)
-        name, goal = name_of(example), self.spec.goal
+        name = name_of(example)
         if example.derivation is not None and number in totals.failures:  # a run tells of other derivations
             return f"{name} failed: {of_the_run(totals.failures[number])}"
+        lines = [self._lacks(run, name, weights) for run in self._runs(example)]
+        if number in totals.failures and not any(lines):
+            return f"{name} failed: {of_the_run(totals.failures[number])}"
+        return next(filter(None, lines), f"{self.spec.goal} is not derived in {name}")
+
+    def _runs(self, example: Example) -> list[tuple[Program | None, str, Mapping[str, Any]]]:
+        """The runs of an example: what program, unless it is the model's; what is asked; and facts."""
+        objective, goal = self.spec.objective, self.spec.goal
+        if not isinstance(objective, Conditional):
+            return [(None, goal, example.clamped)]
+        clamped, free = objective.facts_of(self.spec.program, example)
+        return [(objective.clamped, objective.observed or goal, clamped), (None, goal, free)]
+
+    def _lacks(
+        self, run: tuple[Program | None, str, Mapping[str, Any]], name: str, weights: Mapping[str, Doubles]
+    ) -> str | None:
+        """Why a run has no value; None where it has one, or fails."""
+        program, goal, facts = run
         try:
-            chart = self.spec.with_weights(weights).run(example.clamped)
-            if goal in chart and chart[goal] == (-np.inf if self.spec.program.semiring in LOGS else 0.0):
+            chart = self.spec.with_weights(weights, program).run(facts)
+            if goal in chart:
+                if chart[goal] != (-np.inf if self.spec.program.semiring in LOGS else 0.0):
+                    return None
                 small = ", or are too small for a double" if self.spec.program.semiring == "real" else ""
                 return f"{goal} has weight zero in {name}: all of its derivations use weights of zero{small}"
             attempts = chart.why_not(goal).attempts
-        except Error:  # it was derived, or the run fails again
-            if number in totals.failures:
-                return f"{name} failed: {of_the_run(totals.failures[number])}"
-            return f"{goal} is not derived in {name}"
+        except Error:
+            return None
         lines = "; or ".join(", ".join(attempt.missing) for attempt in attempts[:2])
         return f"{goal} is not derived in {name}" + (f", for want of {lines}" if lines else "")
 

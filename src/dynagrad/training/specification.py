@@ -7,10 +7,12 @@ parameters. How parameters are improved is for `methods/`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
+from ..calls import nearest_option
 from ..charts.binding.example_cache import ExampleCache
 from ..charts.program import Bound, Program, binding_of, in_probabilities, with_weights
 from ..errors import Error
@@ -18,7 +20,7 @@ from ..facts.relation import Relation
 from ..forks import cached
 from .data.observed import Places
 from .examples import Example
-from .objectives.evaluation import LOGS, Objective, Task
+from .objectives.evaluation import LOGS, Objective, Task, programs_of
 from .parameters.parametrisation import Parametrisation
 from .parameters.rows import Doubles, Flags
 from .priors import Prior
@@ -46,6 +48,8 @@ class Specification:
     goal: str
     bound: Bound
     """With the fixed facts, and the rows of all parameters."""
+    others: Mapping[Program, Bound] = field(default_factory=dict)
+    """The same of programs that the objective runs beside this one."""
 
     def start(self, seed: int) -> Theta:
         """Initial parameters."""
@@ -73,9 +77,9 @@ class Specification:
         """The predicates whose parametrisations give values, not logs."""
         return frozenset(k for p in self.parametrisations.values() if not p.logs for k in p.rows.keys)
 
-    def with_weights(self, weights: Mapping[str, Doubles]) -> Bound:
-        """The program with log weights for its parameters."""
-        return with_weights(self.bound, self.values(weights))
+    def with_weights(self, weights: Mapping[str, Doubles], program: Program | None = None) -> Bound:
+        """The program, or one that the objective runs beside it, with log weights for its parameters."""
+        return with_weights(self.bound if program is None else self.others[program], self.values(weights))
 
     @property
     def fixed(self) -> Mapping[str, Relation]:
@@ -98,13 +102,13 @@ class Specification:
         weights: Mapping[str, Doubles],
         gradient: bool | Along,
         threads: int | None,
-        before: Bound | None = None,
+        before: Task | None = None,
         cache: ExampleCache | None = None,
     ) -> Task:
         """What an objective is asked for. What the pass `before` encoded of the shared facts is not encoded again."""
-        values = self.values(weights)
-        bound = with_weights(self.bound if before is None else before, values)
-        return Task(bound, self.goal, values, self.by_value, self.places, threads, *wanted(gradient), cache)
+        values, held = self.values(weights), self if before is None else before
+        bound, others = weighted(held.bound, held.others, values)
+        return Task(bound, self.goal, values, self.by_value, self.places, threads, *wanted(gradient), cache, others)
 
     # -- the objective
 
@@ -140,6 +144,13 @@ class Specification:
         return found
 
 
+def weighted(
+    bound: Bound, others: Mapping[Program, Bound], values: Mapping[str, Doubles]
+) -> tuple[Bound, dict[Program, Bound]]:
+    """A program, and those beside it, with these values of parameters."""
+    return with_weights(bound, values), {program: with_weights(b, values) for program, b in others.items()}
+
+
 def wanted(gradient: bool | Along) -> tuple[bool, Along | None]:
     """Whether a task has a gradient, and along what its derivative."""
     return (gradient, None) if isinstance(gradient, bool) else (True, gradient)
@@ -158,6 +169,35 @@ def with_rows(bound: Bound, parametrisations: Mapping[str, Parametrisation]) -> 
             owner[key] = name
             bound = bound.bind({key: _weightless(relation, bound.program)})
     return bound
+
+
+def beside(
+    objective: Objective,
+    program: Program,
+    facts: Mapping[str, Any],
+    parametrisations: Mapping[str, Parametrisation],
+) -> dict[Program, Bound]:
+    """The programs that an objective runs beside that of the model, with the facts that they have predicates for.
+
+    Raises Error for one that has no predicate of some parameters, which both have to share, or other numbers.
+    """
+    found: dict[Program, Bound] = {}
+    for other in programs_of(objective):
+        if (other.semiring, other.values) != (program.semiring, program.values):
+            raise Error(
+                f"the program of the clamped run is in {other.semiring}, with {other.values}, and that of the model in "
+                f"{program.semiring}, with {program.values}: the two share their parameters, so they have to be alike"
+            )
+        keys = [key for p in parametrisations.values() for key in p.rows.keys]
+        for key in keys:
+            if key not in other.predicates:
+                raise Error(
+                    f"the program of the clamped run has no {key}, whose weights are learned: it has to use the "
+                    f"parameters of the model{nearest_option(key, other.predicates)}"
+                )
+        bound = other.bind({key: rows for key, rows in facts.items() if key in other.predicates})
+        found[other] = with_rows(bound, parametrisations)
+    return found
 
 
 def _weightless(relation: Relation, program: Program) -> Relation:

@@ -15,13 +15,13 @@ from typing import Any
 
 from ..arguments import whole_number
 from ..charts.binding.example_cache import ExampleCache
-from ..charts.program import Bound, with_weights
+from ..charts.program import Bound, Program
 from ..errors import Error
 from .examples import Example
 from .objectives.evaluation import Task
 from .parameters.rows import Doubles
 from .pools import HELD, Died, Handle, Pool, pool_of
-from .specification import Along, Specification, Workers, wanted
+from .specification import Along, Specification, Workers, wanted, weighted
 from .totals import Totals
 
 RETRIES = 3
@@ -37,7 +37,7 @@ def in_threads(threads: int | None, lasting: bool = False) -> Workers:
     the data stay as they are, of each example.
     """
     threads = None if threads is None else whole_number("threads", threads, 1)
-    before: dict[object, Bound] = {}  # by what was asked for: runs with gradients are of another class
+    before: dict[object, Task] = {}  # by what was asked for: runs with gradients are of another class
     cache = ExampleCache() if lasting else None
 
     def work(
@@ -45,7 +45,7 @@ def in_threads(threads: int | None, lasting: bool = False) -> Workers:
     ) -> Iterator[Totals]:
         asked = gradient if isinstance(gradient, bool) else "along"
         task = spec.task(weights, gradient, threads, before.get(asked), cache)
-        before[asked] = task.bound
+        before[asked] = task
         for shard in shards:
             yield spec.objective.totals(task, shard)
 
@@ -185,8 +185,8 @@ def of_shard(model: Handle, values: Handle, shard: Handle) -> Totals:
     gradient, along = wanted(asked)
     kept = _kept_with(task) if model.copied else _WorkerState(task)
     cache = kept.cache if stays else None
-    bound = kept.bound(numbers, asked if isinstance(asked, bool) else "along")
-    now = replace(task, bound=bound, weights=numbers, gradient=gradient, along=along, cache=cache)
+    bound, others = kept.bound(numbers, asked if isinstance(asked, bool) else "along")
+    now = replace(task, bound=bound, others=others, weights=numbers, gradient=gradient, along=along, cache=cache)
     found: Totals = objective.totals(now, examples)
     return found
 
@@ -196,14 +196,14 @@ class _WorkerState:
 
     def __init__(self, task: Task) -> None:
         self.task, self.cache = task, ExampleCache()
-        self._bound: dict[object, tuple[Any, Bound]] = {}
+        self._bound: dict[object, tuple[Any, tuple[Bound, Mapping[Program, Bound]]]] = {}
 
-    def bound(self, numbers: Mapping[str, Doubles], asked: object) -> Bound:
-        """The program with these weights; what was encoded for others, of the same kind of run, is not again."""
+    def bound(self, numbers: Mapping[str, Doubles], asked: object) -> tuple[Bound, Mapping[Program, Bound]]:
+        """The programs with these weights; what was encoded for others, of the same kind of run, is not again."""
         held = self._bound.get(asked)
         if held is None or held[0] is not numbers:
-            held = numbers, with_weights(self.task.bound if held is None else held[1], numbers)
-            self._bound[asked] = held
+            before = (self.task.bound, self.task.others) if held is None else held[1]
+            held = self._bound[asked] = numbers, weighted(*before, numbers)
         return held[1]
 
 

@@ -169,6 +169,12 @@ def test_a_module_with_batch_normalisation_is_rowwise_where_it_is_not_training()
     assert of_rows(torch.nn.BatchNorm1d(4, dtype=torch.float64).eval(), rowwise=True).rowwise
 
 
+def test_rowwise_has_its_old_name_too() -> None:
+    with pytest.warns(DeprecationWarning, match=r"training.Torch\(..., apart=...\) is rowwise=... now") as found:
+        assert of_rows(torch.nn.Identity(), apart=True).rowwise
+    assert found[0].filename == __file__
+
+
 def test_a_rowwise_module_needs_inputs_of_its_rows() -> None:
     with pytest.raises(dg.Error, match="each of the 24 rows; input 0 has not"):
         of_rows(torch.nn.Identity(), torch.zeros((3, 5)), rowwise=True)

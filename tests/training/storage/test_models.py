@@ -327,6 +327,24 @@ def test_every_file_damaged_in_every_way(tmp_path: Path) -> None:
     dg.load_model(tmp_path / "m")
 
 
+def test_what_is_no_file_is_not_waited_for(tmp_path: Path) -> None:
+    for name in ("SHA256SUMS", "program.dyna", "parameters-0.arrow"):
+        tagger().save(tmp_path / name)
+        (tmp_path / name / name).unlink()
+        os.mkfifo(tmp_path / name / name)
+        with pytest.raises(dg.FactError, match=f"{name} is no file"):
+            dg.load_model(tmp_path / name)
+
+
+def test_a_program_without_the_parameters_or_the_goal_is_no_model(tmp_path: Path) -> None:
+    for change in (("toss(S) *", "other(S) *"), ("goal", "gaol")):
+        dg.Model(COIN, {"toss": training.Distribution({"toss/1": [("h",), ("t",)]})}).save(tmp_path / "m")
+        text = ":- semiring real. goal += toss(S) * seen(S).".replace(*change)
+        resealed(tmp_path / "m", "program.dyna", text.encode())
+        with pytest.raises(dg.FactError, match=r"its program has no predicate (toss/1|goal/0)"):
+            dg.load_model(tmp_path / "m")
+
+
 def resealed(folder: Path, name: str, data: bytes) -> None:
     """A file in place of another, with sums that fit: as someone makes it who means it."""
     (folder / name).write_bytes(data)

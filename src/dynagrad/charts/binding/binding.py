@@ -135,6 +135,7 @@ class Binding:
         self._kinds: tuple[str, ...] | None = None  # of the domains, where there are no facts but the shared ones
         self._lock = renewed(threading.RLock())
         self._warned_of_facts = self._warned_of_plan = False
+        self._logs: frozenset[str] = frozenset()  # predicates whose values are known to be logs
         self.compiling = 0.0  # seconds that runs waited for a compiler
         self.derivatives: Derivatives | None = None  # of later runs, once a gradient was asked for
         self.kept: set[tuple[int, bool, str | None]] = set()  # classes that functions ran in: order, adjoint, until
@@ -145,10 +146,14 @@ class Binding:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(state["setting"], state["given"])  # type: ignore[misc]  # the lock and what is kept are made anew
 
-    def with_values(self, relations: Mapping[str, Relation], changed: frozenset[str]) -> Binding:
-        """This binding with new values for the same rows of `changed`; nothing is encoded again."""
+    def with_values(self, relations: Mapping[str, Relation], changed: frozenset[str], logs: bool = False) -> Binding:
+        """This binding with new values for the same rows of `changed`; nothing is encoded again.
+
+        With `logs` they are known to be on the semiring's scale, and are not asked whether they look like it.
+        """
         made = self.with_relations(relations)
         made._kinds = self._kinds
+        made._logs = self._logs | changed if logs else self._logs - changed
         made._warned_of_facts, made._warned_of_plan = self._warned_of_facts, self._warned_of_plan
         with self._lock:
             for chosen, base in self._bases.items():
@@ -231,7 +236,7 @@ class Binding:
                 self._kinds = chosen
         if not self._warned_of_facts:
             self._warned_of_facts = True
-            warn(context, relations)
+            warn(context, relations, self._logs)
         superior = until is not None and is_superior(context, relations)
         purpose = replace(purpose, until=until if superior else None)
         patience = None if deadline is None else Stop(deadline)

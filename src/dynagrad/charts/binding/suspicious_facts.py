@@ -6,7 +6,7 @@ Each is a `ProgramWarning`, looked for once for a binding. Warnings about the te
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -26,9 +26,10 @@ _CONSTANTS = (Symbol, Integer, Float)
 _MOST_NAMED = 4  # constants named in one warning; the rest are counted
 
 
-def warn(context: ProgramContext, relations: Mapping[str, Relation]) -> None:
-    """Issues the warnings about a program and its facts, axioms among them."""
-    for text in (*_unmatched(context, relations), *_probabilities(context, relations), *_stated(context, relations)):
+def warn(context: ProgramContext, relations: Mapping[str, Relation], logs: Collection[str] = ()) -> None:
+    """Issues the warnings about a program and its facts, axioms among them; those of `logs` are no probabilities."""
+    unknown = {key: relation for key, relation in relations.items() if key not in logs}
+    for text in (*_unmatched(context, relations), *_probabilities(context, unknown), *_stated(context, relations)):
         issue(text)
 
 

@@ -9,8 +9,8 @@ Which number of them is made large is in the files beside this one; how paramete
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -18,7 +18,7 @@ import numpy as np
 from ...calls import nearest_option
 from ...charts.batches.result import Batch
 from ...charts.binding.example_cache import CachedBatch, ExampleCache
-from ...charts.program import Bound, binding_of, run_cached, run_cached_again
+from ...charts.program import Bound, Program, binding_of, run_cached, run_cached_again
 from ...errors import Error, FactError, shown
 from ...facts.relation import parse_key
 from ..data.observed import Places, counts_of, fixed_weight, log_weight
@@ -48,6 +48,12 @@ class Task:
     """A direction in the log weights: then it is not the gradient that is wanted, but its derivative along this."""
     cache: ExampleCache | None = None
     """The facts of examples, loaded, where the data stay as they are from pass to pass."""
+    others: Mapping[Program, Bound] = field(default_factory=dict)
+    """Programs that the objective runs beside the model's, with the same weights."""
+
+    def of(self, program: Program | None) -> Task:
+        """The same asked of another program."""
+        return self if program is None else replace(self, bound=self.others[program])
 
     def made(self, examples: Sequence[Example], what: Hashable, make: Callable[[], T]) -> T:
         """What is made of the examples of a shard: once, where the data stay as they are."""
@@ -74,6 +80,17 @@ class Objective(Protocol):
     def totals(self, task: Task, examples: Sequence[Example]) -> Totals:
         """Of a shard; where the task has a direction, with the derivative of the gradient along it as the gradient."""
         ...
+
+
+def programs_of(objective: Any) -> tuple[Program, ...]:
+    """The programs that an objective runs beside that of the model."""
+    found: tuple[Program, ...] = getattr(objective, "programs", ())
+    return found
+
+
+def taken(facts: Mapping[str, Any], here: Collection[str], there: Collection[str]) -> dict[str, Any]:
+    """Facts for one of two programs: those of its predicates, and those that neither has, of which it will tell."""
+    return {key: rows for key, rows in facts.items() if key in here or key not in there}
 
 
 @dataclass(frozen=True, eq=False)
@@ -240,7 +257,7 @@ def _run(
 
     names = task.made(examples, "names", named)
     cache = ExampleCache(0) if task.cache is None else task.cache  # with no room, if examples do not stay as they are
-    cached = CachedBatch(cache, names, (goal, side, task.gradient), examples, linear)
+    cached = CachedBatch(cache, names, (task.bound.program, goal, side, task.gradient), examples, linear)
     if task.gradient and task.threads == 1:
         again = run_cached_again(task.bound, facts, cached, goal, task.keys, objective, cotangents)
         if again is not None:

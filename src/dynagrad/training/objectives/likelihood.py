@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 
 from ...calls import strict_options_class
+from ...charts.program import Program
 from ...errors import Error, shown
 from ...facts.readers import read
 from ..data.observed import counts_of
 from ..examples import Example
 from ..parameters.rows import Doubles
 from ..totals import Totals
-from .evaluation import Scores, Task, cost_key, must_have, scores_of, totals_of
+from .evaluation import Scores, Task, cost_key, must_have, scores_of, taken, totals_of
 
 
 @dataclass(frozen=True)
@@ -78,8 +79,10 @@ class Best:
 class Conditional:
     """The log-probability of what was observed, given the facts: log Z of the clamped run less that of the free one.
 
-    The clamped run has the facts of `Example.observed` in place of those of the same predicates, or asks for another
-    item, `observed`; an example may have both. An observed derivation stands for its clamped run. In `viterbi` this is
+    The clamped run has the facts of `Example.observed` in place of those of the same predicates, asks for another item,
+    `observed`, or is of another program, `clamped`, which has the same parameters; or all of these. Each program takes
+    of an example the facts that it has predicates for. An observed derivation stands for its clamped run, so it is one
+    of `clamped` where that is given. In `viterbi` this is
     the structured perceptron's objective (Collins 2002, "Discriminative training methods for hidden Markov models"):
     the score of what was observed, less that of the best derivation; and with `cost` it is the max-margin one (Taskar,
     Guestrin and Koller 2003): the facts of that predicate are taken as they are in the free run, and count as the
@@ -98,22 +101,30 @@ class Conditional:
 
     observed: str | None = None
     cost: str | None = None
+    clamped: Program | None = None
 
     def __post_init__(self) -> None:
+        if self.clamped is not None and not isinstance(self.clamped, Program):
+            raise Error(f"clamped is the program of the clamped run, a dg.Program, not {shown(self.clamped)}")
         if self.observed is not None and not isinstance(self.observed, str):
             raise Error(f"observed is an item, such as 'goal', not {shown(self.observed)}")
         if self.cost is not None:
             cost_key(self.cost)
 
+    @property
+    def programs(self) -> tuple[Program, ...]:
+        """Those that are run beside the program of the model."""
+        return () if self.clamped is None else (self.clamped,)
+
     def totals(self, task: Task, examples: Sequence[Example]) -> Totals:
         """Of a shard: the values of its examples, and the gradient of their sum."""
         if self.cost is not None:
             must_have(task, self.cost)
-        what = "clamped", self.cost
-        clamped = task.made(examples, what, lambda: [self._without_cost(task, e.clamped) for e in examples])
+        program = task.bound.program
+        clamped = task.made(examples, ("clamped", self), lambda: [self.facts_of(program, e)[0] for e in examples])
         weights = task.weights_of(examples)
         top = scores_of(
-            task,
+            task.of(self.clamped),
             examples,
             clamped,
             weights,
@@ -126,7 +137,8 @@ class Conditional:
         return totals_of(examples, top.values - bottom.values, gradient, {**bottom.errors, **top.errors}, weights)
 
     def _free(self, task: Task, examples: Sequence[Example], weights: Doubles) -> Scores:
-        facts = task.made(examples, ("free", self.cost), lambda: [self._with_cost(e) for e in examples])
+        program = task.bound.program
+        facts = task.made(examples, ("free", self), lambda: [self.facts_of(program, e)[1] for e in examples])
         return scores_of(task, examples, facts, weights, task.goal, observed=False, side=f"free {self.cost}")
 
     def free(self, task: Task, examples: Sequence[Example]) -> Totals:
@@ -136,13 +148,13 @@ class Conditional:
         found = self._free(task, examples, np.where(there, weights, 0.0))
         return totals_of(examples, np.where(there, found.values, np.nan), found.gradient, found.errors)
 
-    def _with_cost(self, example: Example) -> Mapping[str, Any]:
-        if self.cost is None or self.cost not in example.clamped:
-            return example.facts
-        return {**example.facts, self.cost: example.clamped[self.cost]}
-
-    def _without_cost(self, task: Task, facts: Mapping[str, Any]) -> Mapping[str, Any]:
-        if self.cost is None or self.cost not in facts:
-            return facts
-        relation = read(self.cost, facts[self.cost])
-        return {**facts, self.cost: replace(relation, values=None)}
+    def facts_of(self, program: Program, example: Example) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+        """The facts of the clamped run of an example, and those of the free one, which is of a program."""
+        clamped, free = example.clamped, example.facts
+        if self.cost is not None and self.cost in clamped:
+            free = {**free, self.cost: clamped[self.cost]}
+            clamped = {**clamped, self.cost: replace(read(self.cost, clamped[self.cost]), values=None)}
+        if self.clamped is None:
+            return clamped, free
+        one, other = self.clamped.predicates, program.predicates
+        return taken(clamped, one, other), taken(free, other, one)

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...arguments import real_number
+from ...charts.program import Program
 from ...errors import Error, shown
 from ..examples import Example
 from ..totals import Totals
-from .evaluation import Objective, Task, totals_of
+from .evaluation import Objective, Task, programs_of, totals_of
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,11 @@ class Sum:
             if not np.isfinite(real_number("the factor of an objective", x)):
                 raise Error(f"the factor of an objective must be a finite number, not {x}")
         object.__setattr__(self, "parts", tuple((float(x), objective) for x, objective in parts))
+
+    @property
+    def programs(self) -> tuple[Program, ...]:
+        """Those that its parts run beside the program of the model."""
+        return tuple(dict.fromkeys(program for _, part in self.parts for program in programs_of(part)))
 
     def totals(self, task: Task, examples: Sequence[Example]) -> Totals:
         """Of a shard: the values of its examples, and the gradient of their sum."""

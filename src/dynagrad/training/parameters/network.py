@@ -15,6 +15,7 @@ from ...arguments import yes_or_no
 from ...calls import strict_options
 from ...errors import Error, raised, shown
 from ...facts.readers import import_module
+from ...moved import warn_of_name
 from .parametrisation import Parametrisation
 from .rows import Doubles, Rows
 
@@ -46,8 +47,17 @@ class Torch(Parametrisation):
 
     @strict_options
     def __init__(
-        self, rows: Mapping[str, Any], module: Any, *inputs: Any, logs: bool = True, rowwise: bool = False
+        self,
+        rows: Mapping[str, Any],
+        module: Any,
+        *inputs: Any,
+        logs: bool = True,
+        rowwise: bool = False,
+        apart: bool | None = None,
     ) -> None:
+        if apart is not None:
+            warn_of_name("training.Torch(..., apart=...)", "rowwise=...", 2)
+            rowwise = apart
         self._torch = import_module("torch", "torch", "training.Torch")
         if not isinstance(module, self._torch.nn.Module):
             raise Error(f"a torch.nn.Module is wanted, not {shown(module)}")

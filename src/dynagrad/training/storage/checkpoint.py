@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from ...charts.program import Program, binding_of
 from ...errors import Error, FactError, raised, shown
 from ...facts.readers import read
 from ...facts.relation import Relation
@@ -59,7 +60,13 @@ def about(
         "options": {k: _short(described(v)) for k, v in options.items()},
         "parameters": {name: p.size for name, p in spec.parametrisations.items()},
         "parametrisations": _digest(part for p in spec.parametrisations.values() for part in _of_parametrisation(p)),
-        "fixed facts": _digest(part for key, r in spec.fixed.items() for part in (key.encode(), _of_relation(r))),
+        "fixed facts": _digest(
+            part
+            for fixed in (spec.fixed, *(binding_of(bound).given for bound in spec.others.values()))
+            for key, r in fixed.items()
+            if key not in spec.places
+            for part in (key.encode(), _of_relation(r))
+        ),
         "start": _digest(x.tobytes() for x in start.values()),
         "first examples": _of_examples(data),
         "held-out data": dev,
@@ -76,6 +83,8 @@ def described(x: Any) -> str:
         return "{" + ", ".join(f"{described(k)}: {described(v)}" for k, v in x.items()) + "}"
     if isinstance(x, list | tuple):
         return "(" + ", ".join(map(described, x)) + ")"
+    if isinstance(x, Program):
+        return f"program {_digest([x.source.encode()])[:16]} in {x.semiring}"
     if is_dataclass(x) and not isinstance(x, type):
         told = ", ".join(f"{f.name}={described(getattr(x, f.name))}" for f in fields(x))
         return f"{type(x).__name__}({told})"

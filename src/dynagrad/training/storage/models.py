@@ -1,8 +1,9 @@
 """Models as folders, in which a person can read, and nothing is executed.
 
-`program.dyna` is the text, `model.toml` says what the model is, Arrow files have rows and numbers, and `SHA256SUMS` is
-the last word on whether they are what was written; `sha256sum -c` reads it too. Functions are not saved: where a model
-has one (a neural network for its weights, an objective in Python), who loads it gives it again.
+`program.dyna` is the text, and that of another program which the objective runs is beside it; `model.toml` says what
+the model is, Arrow files have rows and numbers, and `SHA256SUMS` is the last word on whether they are what was written;
+`sha256sum -c` reads it too. Functions are not saved: where a model has one (a neural network for its weights, an
+objective in Python), who loads it gives it again.
 """
 
 from __future__ import annotations
@@ -22,8 +23,9 @@ from ...errors import Error, FactError, raised, shown
 from ...facts.readers import import_module
 from ...facts.relation import Relation
 from ...forests.storage import term_from_json
+from ...rules.parse import parse_item
 from ...runtime.disk.whole import replace_folder, why
-from ..objectives.evaluation import Objective
+from ..objectives.evaluation import Objective, taken
 from ..objectives.expectations import Entropy, Risk
 from ..objectives.likelihood import Best, Conditional, Likelihood
 from ..objectives.sums import Sum
@@ -33,7 +35,7 @@ from ..parameters.log_linear import LogLinear
 from ..parameters.parametrisation import Parametrisation
 from ..parameters.rows import Rows
 from ..priors import L1, Dirichlet, Gaussian, Prior
-from ..specification import Specification, Theta, with_rows
+from ..specification import Specification, Theta, beside, with_rows
 from .tables import arrow, columns_of, file_of, jsons, numbers, relation_of, table_of
 
 FORMAT, VERSION = "dynagrad model", 1
@@ -52,18 +54,13 @@ Files = dict[str, bytes]
 def save(spec: Specification, theta: Theta, folder: Path) -> None:
     """Writes a model. Raises Error where that fails; a folder that was there is then as it was."""
     toml = import_module("tomli_w", "train", "model.save()")
-    context, files = context_of(spec.program), Files()
+    files = Files()
     head: dict[str, Any] = {
         "format": FORMAT,
         "version": VERSION,
         "goal": spec.goal,
-        "program": {
-            "file": TEXT,
-            "values": "probabilities" if in_probabilities(spec.program) else "weights",
-            "functions": sorted({*context.options.functions, *context.externals}),
-        }
-        | ({} if context.rules.semiring is None else {"semiring": context.rules.semiring}),
-        "objective": _objective(spec.objective),
+        "program": _program(files, spec.program, TEXT),
+        "objective": _objective(files, spec.objective),
         "facts": {},
         "parametrisations": [
             _parametrisation(files, n, name, p, spec.priors.get(name), theta[name])
@@ -71,14 +68,21 @@ def save(spec: Specification, theta: Theta, folder: Path) -> None:
         ],
     }
     learned = {key for p in spec.parametrisations.values() for key in p.rows.keys}
-    for n, (key, relation) in enumerate(binding_of(spec.bound).given.items()):
+    given = {key: r for b in (*spec.others.values(), spec.bound) for key, r in binding_of(b).given.items()}
+    for n, (key, relation) in enumerate(given.items()):
         if key not in learned:
             columns, about = columns_of(relation)
             head["facts"][key] = _named(files, f"facts-{n}-{_plain(key)}", file_of(columns, about))
-    files[TEXT] = spec.program.source.encode()
     files[HEAD] = f"# A model of Dynagrad. Its program is in {TEXT}.\n{toml.dumps(head)}".encode()
     sums = "".join(f"{hashlib.sha256(data).hexdigest()}  {name}\n" for name, data in files.items())
     replace_folder(folder, {**files, SUMS: sums.encode()}, _objection)
+
+
+def check_replaceable(folder: Path) -> None:
+    """Raises Error where `save` would not replace what is there: to be asked before a long training."""
+    said = _objection(folder) if folder.exists() else None
+    if said is not None:
+        raise Error(f"{shown(str(folder))} is not replaced: {said}")
 
 
 def _objection(folder: Path) -> str | None:
@@ -110,7 +114,19 @@ def _plain(key: str) -> str:
     return re.sub(r"[^A-Za-z0-9_]", "-", key.replace("/", "."))[:40]
 
 
-def _objective(objective: Objective) -> dict[str, Any]:
+def _program(files: Files, program: Program, name: str) -> dict[str, Any]:
+    """Writes the text of a program; what the TOML says of it."""
+    context = context_of(program)
+    files[name] = program.source.encode()
+    found = {
+        "file": name,
+        "values": "probabilities" if in_probabilities(program) else "weights",
+        "functions": sorted({*context.options.functions, *context.externals}),
+    }
+    return found | ({} if context.rules.semiring is None else {"semiring": context.rules.semiring})
+
+
+def _objective(files: Files, objective: Objective) -> dict[str, Any]:
     name = type(objective).__name__
     given = {"kind": GIVEN, "class": name}
     if type(objective) is not OBJECTIVES.get(name):
@@ -118,9 +134,11 @@ def _objective(objective: Objective) -> dict[str, Any]:
     found: dict[str, Any] = {"kind": name}
     for field, value in vars(objective).items():
         if field == "parts":  # of a sum: a factor and an objective each
-            found[field] = [{"factor": float(x), "objective": _objective(part)} for x, part in value]
+            found[field] = [{"factor": float(x), "objective": _objective(files, part)} for x, part in value]
             if any(part["objective"]["kind"] == GIVEN for part in found[field]):
                 return given
+        elif isinstance(value, Program):
+            found[field] = _program(files, value, f"{field}-{len(files)}.dyna")
         elif isinstance(value, str | int | float):
             found[field] = value
         elif value is not None:
@@ -253,7 +271,7 @@ def _opened(folder: Path) -> tuple[dict[str, Any], Files]:
         for name, wanted in _sums(folder).items():
             if name != Path(name).name:
                 raise ValueError(f"{shown(name)} is no name of a file")
-            data = text if name == HEAD else (folder / name).read_bytes()
+            data = text if name == HEAD else _bytes(folder / name)
             if hashlib.sha256(data).hexdigest() != wanted:
                 raise FactError(f"the model in {where} is damaged: {name} is not as it was written")
             files[name] = data
@@ -266,13 +284,20 @@ def _opened(folder: Path) -> tuple[dict[str, Any], Files]:
     return head, files
 
 
+def _bytes(file: Path) -> bytes:
+    """What a file has. Raises ValueError for what is there and is none: it may have no end."""
+    if file.exists() and not file.is_file():
+        raise ValueError(f"{file.name} is no file")
+    return file.read_bytes()
+
+
 _SUM = re.compile(r"([0-9a-f]{64})  (.+)\Z")
 
 
 def _sums(folder: Path) -> dict[str, str]:
     """The sum of each file. Raises ValueError where a line is none."""
     found: dict[str, str] = {}
-    text = (folder / SUMS).read_text("utf-8")
+    text = _bytes(folder / SUMS).decode()
     for line in text.removesuffix("\n").split("\n"):
         match = _SUM.match(line)
         if match is None or match[2] in found:
@@ -291,15 +316,7 @@ def _loaded(
     objective: Objective | None,
     functions: Mapping[str, Callable[..., Any]],
 ) -> tuple[Specification, Theta]:
-    about = head["program"]
-    wanted, bare = list(about["functions"]), {name.partition("/")[0] for name in functions}
-    missing = [name for name in wanted if name not in functions and name.partition("/")[0] not in bare]
-    if missing:
-        raise Error(
-            f"the program of the model in {shown(str(folder))} has the function {missing[0]}, and functions are not "
-            f"saved: give it again, with load_model(folder, functions={{{missing[0]!r}: ...}})"
-        )
-    program = Program(files[TEXT].decode(), about.get("semiring"), functions, values=about["values"])
+    program = _read_program(folder, head["program"], files, functions)
     facts: dict[str, Relation] = {key: relation_of(table_of(files[name])) for key, name in head["facts"].items()}
     chosen: dict[str, Parametrisation] = {}
     priors: dict[str, Prior] = {}
@@ -324,9 +341,37 @@ def _loaded(
     for name in parametrisations:
         if name not in chosen:
             raise Error(f"parametrisations has {shown(name)}; the model has {', '.join(chosen)}")
-    bound = with_rows(with_facts(program, facts), chosen)
-    found = _objective_of(head["objective"], objective, folder)
-    return Specification(program, chosen, priors, found, str(head["goal"]), bound), theta
+    goal = str(head["goal"])
+    for key in (parse_item(goal).key, *(key for p in chosen.values() for key in p.rows.keys)):
+        if key not in program.predicates:
+            raise FactError(f"the model in {shown(str(folder))} is damaged: its program has no predicate {key}")
+    if objective is None:
+        objective = _objective_of(
+            head["objective"], folder, lambda about: _read_program(folder, about, files, functions)
+        )
+    others = beside(objective, program, facts, chosen)
+    there = {key for other in others for key in other.predicates}
+    bound = with_rows(with_facts(program, taken(facts, program.predicates, there)), chosen)
+    return Specification(program, chosen, priors, objective, goal, bound, others), theta
+
+
+def _read_program(
+    folder: Path, about: Mapping[str, Any], files: Files, functions: Mapping[str, Callable[..., Any]]
+) -> Program:
+    wanted, given = list(about["functions"]), {_bare(name) for name in functions}
+    missing = [name for name in wanted if name not in functions and _bare(name) not in given]
+    if missing:
+        raise Error(
+            f"the program of the model in {shown(str(folder))} has the function {missing[0]}, and functions are not "
+            f"saved: give it again, with load_model(folder, functions={{{missing[0]!r}: ...}})"
+        )
+    if len([name for name in files if name.endswith(".dyna")]) > 1:  # the others may be of another of these
+        functions = {name: f for name, f in functions.items() if _bare(name) in map(_bare, wanted)}
+    return Program(files[about["file"]].decode(), about.get("semiring"), functions, values=about["values"])
+
+
+def _bare(name: str) -> str:
+    return name.partition("/")[0]
 
 
 def _given_again(name: str, entry: dict[str, Any], rows: Rows, given: Parametrisation | None) -> Parametrisation:
@@ -410,20 +455,13 @@ def _prior_of(entry: dict[str, Any], parameters: Any, p: Parametrisation) -> Pri
     raise ValueError(f"there is no prior {shown(entry['kind'])}")
 
 
-def _objective_of(entry: dict[str, Any], given: Objective | None, folder: Path) -> Objective:
-    if given is not None:
-        return given
+def _objective_of(entry: dict[str, Any], folder: Path, program_of: Callable[[Mapping[str, Any]], Program]) -> Objective:
     if entry["kind"] == GIVEN:
         raise Error(
             f"the objective of the model in {shown(str(folder))} is a function ({entry['class']}), and functions are "
             "not saved: give it again, with load_model(folder, objective=...)"
         )
-    return _read_objective(entry)
-
-
-def _read_objective(entry: Mapping[str, Any]) -> Objective:
-    parts = [(part["factor"], _read_objective(part["objective"])) for part in entry.get("parts", ())]
-    found: Objective = OBJECTIVES[entry["kind"]](
-        *parts, **{k: v for k, v in entry.items() if k not in ("kind", "parts")}
-    )
+    parts = [(part["factor"], _objective_of(part["objective"], folder, program_of)) for part in entry.get("parts", ())]
+    named = {k: program_of(v) if isinstance(v, Mapping) else v for k, v in entry.items() if k not in ("kind", "parts")}
+    found: Objective = OBJECTIVES[entry["kind"]](*parts, **named)
     return found
