@@ -293,7 +293,7 @@ struct BackMatrix {
       for (int k = 0; k < N; k++) write(g + line + begin_of(i + k, grid.length), sum[l][k]);
     }
   }
-  DYNAGRAD_ONCE_MATRICES void back() const {
+  __attribute__((noinline)) void back() const {
     each_block(grid.length, [&](int64_t i, auto number) {
       constexpr int n = decltype(number)::value;
       int64_t s = 0;
