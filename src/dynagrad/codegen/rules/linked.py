@@ -19,6 +19,9 @@ _FORWARD = frozenset({"Real", "Plain", "Log", "Viterbi", "Tropical", "Boolean", 
 """The types whose instances of the runtime's templates are compiled once (`dynagrad/outside/known.hpp`)."""
 
 
+_MATRICES_OF = frozenset({"Real", "Log"})
+"""Those that have such instances for rows times matrices."""
+
 _NUMBERS = {"float": "Real", "count": "Count", "boolean": "Boolean", "expectation": "Real"}
 """By the form of numbers, a type whose object has the tables of such numbers."""
 
@@ -33,6 +36,8 @@ def objects(plan: Plan, semiring: str, *, goes_back: bool, matrices: bool) -> tu
         found.append(_known("FORWARD", _NUMBERS[SEMIRINGS[plan.semiring].shape]))
     if semiring in _FORWARD:
         found.append(_known("FORWARD", semiring))
+    if semiring in _MATRICES_OF and matrices:
+        found.append(_known("MATRICES", semiring))
     if semiring in _FORWARD and goes_back:
         found.append(_known("BACK", semiring))
     if any(stage.strategy == "solve" for stage in plan.stages):

@@ -1,8 +1,9 @@
 // Templates over the semirings, as instances that are compiled once: what programs are linked with, beside the runtime.
 //
 // DYNAGRAD_FORWARD_S(extern template) says that the instances over a semiring S are elsewhere, and
-// DYNAGRAD_FORWARD_S(template) makes them; so does DYNAGRAD_BACK_S with what a backward pass needs more. Each semiring
-// has an object for either (`codegen/rules/linked.py`).
+// DYNAGRAD_FORWARD_S(template) makes them; so does DYNAGRAD_BACK_S with what a backward pass needs more, and
+// DYNAGRAD_MATRICES_S with what rows times matrices need. Each semiring has an object for any of these
+// (`codegen/rules/linked.py`).
 #pragma once
 #include <dynagrad/outside/cotangents.hpp>
 
@@ -18,7 +19,8 @@
   KNOWN void add_shifted(const DenseOf<S::Value>&, int64_t, int64_t, DenseOf<S::Value>&, int64_t, S::Value,      \
                          ChartBase*, Arrive);                                                                    \
   KNOWN void add_facts(const Weights<S>::View&, int64_t, int64_t, DenseOf<S::Value>&, int64_t, S::Value, ChartBase*, \
-                       Arrive);                                                                                 \
+                       Arrive);
+#define DYNAGRAD_MATRICES_OF(KNOWN, S)                                                                            \
   KNOWN void add_matrix(const Weights<S>::View&, const GridAlong&, uint64_t, const S::Value*, DenseOf<S::Value>&, \
                         int64_t, ChartBase*, Arrive);
 #define DYNAGRAD_ROWS_BACK(KNOWN, S)                                                         \
@@ -40,6 +42,9 @@
 #define DYNAGRAD_FORWARD_Boolean(KNOWN) DYNAGRAD_OF(KNOWN, Boolean)
 #define DYNAGRAD_FORWARD_Count(KNOWN) DYNAGRAD_OF(KNOWN, Count)
 
+#define DYNAGRAD_MATRICES_Real(KNOWN) DYNAGRAD_MATRICES_OF(KNOWN, Real)
+#define DYNAGRAD_MATRICES_Log(KNOWN) DYNAGRAD_MATRICES_OF(KNOWN, Log)
+
 #define DYNAGRAD_BACK_Real(KNOWN) KNOWN struct Cotangents<Real, Real>; DYNAGRAD_ROWS_BACK(KNOWN, Real)
 #define DYNAGRAD_BACK_Plain(KNOWN) KNOWN struct Cotangents<Plain, Plain>;
 #define DYNAGRAD_BACK_Log(KNOWN)                                                                        \
@@ -57,6 +62,8 @@ namespace dynagrad {
 DYNAGRAD_FORWARD_Real(extern template)
 DYNAGRAD_FORWARD_Plain(extern template)
 DYNAGRAD_FORWARD_Log(extern template)
+DYNAGRAD_MATRICES_Real(extern template)
+DYNAGRAD_MATRICES_Log(extern template)
 DYNAGRAD_FORWARD_Viterbi(extern template)
 DYNAGRAD_FORWARD_Tropical(extern template)
 DYNAGRAD_FORWARD_Boolean(extern template)
