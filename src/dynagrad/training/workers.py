@@ -114,7 +114,7 @@ class PoolWorkers:
     def _shard(self, shard: list[Example]) -> Handle:
         """The examples of a shard: sent once and for all where there is room, or to go with the call."""
         follow = all(e.number == shard[0].number + n for n, e in enumerate(shard))  # and are drawn in no random order
-        if not follow or len(shard) < LEAST_SENT:
+        if not self._room or not follow or len(shard) < LEAST_SENT:
             return self._pool.enclosed(shard, "an example")
         key = tuple((e.number, id(e.facts), id(e.observed) if e.observed else 0, id(e.derivation)) for e in shard)
         if key not in self._shards:

@@ -21,13 +21,17 @@ from ...runtime.library import Stop
 from .groups import Doubles, FactCounts, GradientRows, Group, Indices, LoadedExample
 from .loading import LoadedRun
 
-ROUNDING = 1e-6
-"""What a count that was computed may be away from a whole number."""
+ROUNDING = 1e-9
+"""What a count that was computed may be away from a whole number; it is further where copies of a fact share it."""
 
 
 @dataclass(frozen=True, eq=False)
 class LinearExamples:
-    """Examples that were counted: their places in a batch, and what each uses, one after another."""
+    """Examples that were counted: their places in a batch, and what each uses, one after another.
+
+    That is so as long as the rows that a gradient is by have finite weights and no copies, and shared facts that no
+    gradient is by keep their weights: whoever asks for examples to be counted sees to it.
+    """
 
     places: Indices
     example: Indices

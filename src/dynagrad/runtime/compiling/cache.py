@@ -151,7 +151,7 @@ def _call_for(home: Path, made: Path, job: _Build) -> None:
         sound = entry(home, header.name, _HEADER) is not None
 
     _call(home, made, job, job.source, job.options, objects, _usable(found), check)
-    if not sound:  # what it led to is not used
+    if not sound:  # it was damaged, so the source is compiled again
         again = made.parent / "again" / made.name
         _call(home, again, job, job.source, job.options, objects, _usable(_object(home, header)))
         os.replace(again, made)
@@ -171,6 +171,9 @@ def entry(home: Path, name: str, suffix: str = toolchain.SUFFIX) -> Path | None:
     data = sealed.read(library)
     return library if data is not None and given == sealed.seal(library.name, data) else None
 
+
+RECORDS = (".contents", ".plan", ".rules")
+"""What is quick to make again (`disk/records.py`)."""
 
 _LOCKS = {toolchain.SUFFIX: "", ".o": "object-", _HEADER: "header-"}
 
@@ -287,9 +290,11 @@ def _object(home: Path, job: _Build) -> Path:
 
 @functools.cache  # once a process: it looks at the whole folder
 def _sweep(home: Path) -> None:
-    """Removes temporary files of killed processes that are older than a day."""
-    old = time.time() - 86400
-    for left in home.glob("tmp-*"):
-        with contextlib.suppress(OSError):
-            if left.stat().st_mtime < old:
-                left.unlink() if left.is_file() else shutil.rmtree(left, ignore_errors=True)
+    """Removes temporary files of killed processes that are older than a day, and records that are older than a season,
+    of which there may be one for each set of facts."""
+    now = time.time()
+    for pattern, days in (("tmp-*", 1), *((f"*{suffix}", 90) for suffix in RECORDS)):
+        for left in home.glob(pattern):
+            with contextlib.suppress(OSError):
+                if left.stat().st_mtime < now - days * 86400:
+                    left.unlink() if left.is_file() else shutil.rmtree(left, ignore_errors=True)

@@ -192,7 +192,8 @@ def _target() -> tuple[str, ...]:
     """The target for zig on Linux with glibc: its own headers and libc stubs, whatever else is installed.
 
     Without one, zig asks the compiler in the path where libc is. The target is the oldest glibc that is supported
-    (2.31, or this machine's if that is older), so that a cache on a shared disk serves several machines.
+    (2.31, or this machine's if that is older): one set of headers and stubs, whatever the machine. A cache on a shared
+    disk serves machines with the same processor and libc, which are in the names of libraries.
     """
     machine = platform.machine()
     try:

@@ -248,7 +248,10 @@ def _run(
     asked: dict[str, Any] = {"query": goal, "threads": task.threads}
     if task.gradient:
         asked |= {"gradient": task.keys, "objective": objective, "cotangents": cotangents}
-    linear = task.gradient and task.semiring == "log" and all(np.isfinite(x).all() for x in task.weights.values())
+    # The clamped side of a condition often has one derivation. Elsewhere the search for one would seldom pay, and of
+    # examples that do not stay it is made anew in each pass.
+    linear = side.startswith("clamped ") and task.gradient and task.semiring == "log"
+    linear = linear and all(np.isfinite(x).all() for x in task.weights.values())
     if task.cache is None and not linear:
         return _Ran.of(task.bound.run_batch(facts, **asked))
 

@@ -1,6 +1,7 @@
 """Weights that a module of PyTorch gives, such as a neural network, and their derivatives by PyTorch.
 
-PyTorch is imported when one is made. PyTorch's optimisers are in `training/methods/stochastic.py`.
+PyTorch is imported when one is made. PyTorch's optimisers are in
+`training/methods/torch_optimisers.py`.
 """
 
 from __future__ import annotations
@@ -143,9 +144,12 @@ class Torch(Parametrisation):
         return found
 
     def _state(self) -> tuple[Any, ...]:
-        """What a user may change of the module and its inputs between two runs."""
-        tensors = (x for x in (*self.module.parameters(), *self.module.buffers(), *self.inputs))
-        versions = (x._version for x in tensors if isinstance(x, self._torch.Tensor))
+        """What a user may change of the module and its inputs between two runs; without versions, never the same."""
+        tensors = (*self.module.parameters(), *self.module.buffers(), *self.inputs)
+        versions = (
+            (id(x), x._version) if isinstance(x, self._torch.Tensor) and not x.is_inference() else object()
+            for x in tensors
+        )
         return (*versions, *(part.training for part in self.module.modules()))
 
     def weights(self, theta: Doubles) -> Doubles:
