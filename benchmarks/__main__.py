@@ -82,7 +82,7 @@ def cells(name: str, row: Row) -> list[str]:
         target = f"at most {figure(row.target, unit)}"
     what = f"{row.what} ({row.note})" if row.note else row.what
     own, peers = figure(row.own, row.unit), figure(row.peers, row.unit)
-    ratio = "" if row.ratio is None else f"{row.ratio:.2f}"
+    ratio = "" if row.ratio is None else f"{row.ratio:.2f}" if row.ratio >= 0.1 else f"{row.ratio:.2g}"
     return [what, own, row.peer, peers, ratio, target, row.verdict, f"`python -m benchmarks {name}`"]
 
 

@@ -411,6 +411,7 @@ class World:
             with warnings.catch_warnings():
                 warnings.simplefilter("error")
                 warnings.simplefilter("ignore", dg.ProgramWarning)
+                warnings.simplefilter("ignore", DeprecationWarning)  # of names of before
                 found = f(*positional, **named)
         except dg.Error as error:
             self.ended[type(error).__name__] += 1

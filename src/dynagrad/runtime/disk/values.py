@@ -38,9 +38,10 @@ def unpacked(data: bytes, classes: Iterable[type], shared: Sequence[object] = ()
     """The value of these bytes; None where they are not valid.
 
     >>> from dynagrad.errors import Span
-    >>> unpacked(packed((1, Span(2, 3)), [Span]), [Span])
-    (1, Span(line=2, column=3, end_line=0, end_column=0))
-    >>> unpacked(packed((1, Span(2, 3)), [Span]), []) is None, packed(print, [Span]) is None
+    >>> data = packed((1, Span(0, 4, 1, 1)), [Span])
+    >>> unpacked(data, [Span])
+    (1, Span(start=0, end=4, line=1, column=1))
+    >>> unpacked(data, []) is None, packed(print, [Span]) is None
     (True, True)
     """
     try:
