@@ -15,7 +15,7 @@ import warnings
 from pathlib import Path
 
 import dynagrad as dg
-from dynagrad.rules.cache import cached_rules
+from dynagrad.rules.cache import cached_rules, entry_name
 from dynagrad.runtime.compiling import cache
 from dynagrad.runtime.disk import sealed
 from fuzz.files import damaged
@@ -89,7 +89,7 @@ def wrong(path: Path, data: bytes, broken: bytes) -> str | None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             for text in PROGRAMS:
-                rules = cached_rules(text, "", None, {})
+                rules = cached_rules(text, "", None, {}, entry_name(text, "", None, {}))
                 if rules.source.text != text:
                     return f"{rules.source.text!r} instead of {text!r}"
     return None

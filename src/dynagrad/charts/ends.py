@@ -315,7 +315,7 @@ STATUSES: Mapping[str, Outcome] = {
         {Phase.BACKWARD: lambda end: first_going_backward(end.prepared, reported(end.prepared, end.report))}
     ),
 }
-"""What each status of native code means: the one place that tells them apart."""
+"""What each status of native code means to those who read the chart."""
 
 
 def _error(end: End) -> _Error | None:

@@ -612,9 +612,10 @@ def run_cached_again(
     objective: str,
     cotangents: Array,
 ) -> tuple[Array, list[Array]] | None:
-    """The same on one thread, as numbers: values, and derivatives by the rows of each predicate.
+    """A batch that `run_cached` has loaded, run once more on one thread: the values, and the derivatives by the rows of
+    each predicate, as arrays.
 
-    None where `run_cached` has to run it: the first time, and where something is to be told of.
+    None where `run_cached` has to run it: the first time, or where there is an error or a warning to report.
     """
     return run_again(bound._binding, examples, query, keys, objective == "log", cotangents, cache)
 

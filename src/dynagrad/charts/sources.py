@@ -18,6 +18,7 @@ from ..ir.node import as_node, fresh
 from ..ir.types import real
 from ..rules.normal import Rules
 from ..rules.syntax import Application, Expression, Numeral, PredicateDeclaration
+from ..runtime.disk.contents import combined
 from ..semirings import ROUNDING
 from .binding.context import ProgramContext
 
@@ -109,4 +110,5 @@ def constants_from_probabilities(context: ProgramContext) -> ProgramContext:
         rules=tuple(replace(r, value=rewrite(r.value)) for r in rules.rules),
         axioms=tuple(replace(a, value=None if a.value is None else convert(a.value, a.span)) for a in rules.axioms),
     )
-    return replace(context, rules=new, entry=context.entry and f"{context.entry} from probabilities")
+    numbers = repr([[r.value for r in new.rules], [a.value for a in new.axioms]])
+    return replace(context, rules=new, entry=context.entry and combined(context.entry, numbers))

@@ -62,7 +62,7 @@ def facts_of(
     """The facts of all files, for a program and perhaps others; those of several files for one predicate are joined."""
     shape, finite, one = context_of(program).scale.value_form(values is Values.probabilities)
     found: dict[str, Relation] = {}
-    known = tuple(dict.fromkeys(key for one in (program, *also) for key in one.predicates))
+    known = tuple(dict.fromkeys(key for p in (program, *also) for key in p.predicates))
     for key, path in _fact_files(given, option):
         if key not in known and re.fullmatch(r".+/\d+", key):
             if resembles(key, known):

@@ -23,15 +23,11 @@ LARGE_TEXT = 5_000_000
 """Larger programs are not cached: their entries take fifteen times as many bytes."""
 
 
-def cached_rules(
-    text: str, filename: str, semiring: str | None, functions: Mapping[str, object], entry: str | None = None
-) -> Rules:
+def cached_rules(text: str, filename: str, semiring: str | None, functions: Mapping[str, object], entry: str) -> Rules:
     """The checked normal form of a program's text, from the cache if it is there; warnings are issued either way.
 
-    `entry` is the `entry_name` of these, if it is known.
+    `entry` is the `entry_name` of these.
     """
-    if entry is None:
-        entry = entry_name(text, filename, semiring, functions)
     kept = recall(f"{entry}.rules") if entry else None
     rules = None if kept is None else decoded(kept)
     if rules is None:

@@ -61,7 +61,7 @@ def tables() -> Tables:
 
 def made() -> str:
     """The text of `grammar.json` for the grammar as it is."""
-    from lark import Lark, grammar, lexer  # for a quick start: only who changes the grammar makes tables
+    from lark import Lark, grammar, lexer  # for a quick start
 
     text = _GRAMMAR.read_text(encoding="utf-8")
     lark = Lark(text, parser="lalr", maybe_placeholders=False, start=list(STARTS))

@@ -7,7 +7,7 @@ and models in files are in `storage/models.py`.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -86,6 +86,8 @@ class Model:
         chosen: dict[str, Parametrisation] = {**declared(context_of(program).rules.distributions, rows), **given}
         objective = objective or Likelihood()
         there = {key for other in programs_of(objective) for key in other.predicates}
+        if isinstance(facts, Mapping):  # which are read for each program
+            facts = {key: list(rows) if isinstance(rows, Iterator) else rows for key, rows in facts.items()}
         bound = program.bind(taken(facts, program.predicates, there) if isinstance(facts, Mapping) else facts)
         _check_rows(bound, chosen)
         bound = with_rows(bound, chosen)

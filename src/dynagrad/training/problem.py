@@ -44,7 +44,7 @@ class Problem:
     """Whether an example says what was observed, or a warning said that none does."""
     _above: bool = field(default=False, init=False)
     """Whether a warning told of a conditional probability above one."""
-    _unbounded: bool = field(default=False, init=False)
+    _told_unbounded: bool = field(default=False, init=False)
     """Whether a warning told that the objective has no finite maximum."""
     _fit: dict[int, list[Example]] = field(default_factory=dict, init=False)
     """Shards of lasting data that were looked through."""
@@ -121,7 +121,7 @@ class Problem:
                 more = "" if len(missing) == 1 else f" ({len(missing):,} of {len(totals.values):,} examples do not)"
                 warn(f"{self._reason(totals, missing[0], weights, shard)}; it does not count{more}")
         self._warn_above_one(totals, shard)
-        if totals.gradient and not (self._unbounded or self.bounded):
+        if totals.gradient and not (self._told_unbounded or self.bounded):
             self._tell(grows_for_ever(self.spec, totals.gradient))
         infinite = np.flatnonzero(np.isinf(totals.values)).tolist()
         if infinite or not np.isfinite(totals.value):
@@ -134,12 +134,12 @@ class Problem:
 
     def ended(self, theta: Theta, objectives: Sequence[float]) -> None:
         """Warns, when a run has ended, of an objective that does not seem to have a finite maximum."""
-        if not (self._unbounded or self.bounded):
+        if not (self._told_unbounded or self.bounded):
             self._tell(still_grows(self.spec, theta, objectives))
 
     def _tell(self, warning: str | None) -> None:
         if warning is not None:
-            self._unbounded = True
+            self._told_unbounded = True
             warn(warning)
 
     def _warn_above_one(self, totals: Totals, shard: list[Example] | None) -> None:

@@ -22,7 +22,7 @@ from .parameters.rows import Doubles
 from .specification import Specification, Theta
 
 LONG = 8
-"""From how many steps on a run tells whether it slows down."""
+"""The least number of steps after which a run is judged to slow down or not."""
 AS_FAST = 0.5
 """How fast the objective grows in the last quarter of a run that does not slow down, beside the second quarter."""
 _INSTEAD = (
@@ -50,7 +50,7 @@ def grows_for_ever(spec: Specification, gradient: Mapping[str, Doubles]) -> str 
         if known(spec, p) and p.pull(np.zeros(p.size), p.rows.joined(gradient)).any():
             return (
                 f"the likelihood has no finite maximum: it grows for ever with the weights of {shown(name)}, which are "
-                f"log-linear, and sum to nothing; {_INSTEAD}"
+                f"log-linear and not normalised; {_INSTEAD}"
             )
     return None
 

@@ -6,6 +6,7 @@ Costs five seconds: nine small programs are compiled.
 from __future__ import annotations
 
 import math
+import pickle
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -31,7 +32,8 @@ FACTS = {"start/1": [("a", 1.0)], "arc/2": [("a", "b", 0.5), ("b", "c", 0.25)], 
 @pytest.fixture(autouse=True)
 def sources(monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of the package, of which some may be too new for records to be kept."""
-    monkeypatch.setattr("dynagrad.rules.cache.sources", lambda: "the same")
+    for place in ("rules.cache", "codegen.rules.planned"):
+        monkeypatch.setattr(f"dynagrad.{place}.sources", lambda: "the same")
 
 
 @pytest.fixture
@@ -102,6 +104,19 @@ def test_other_facts_options_semirings_and_numbers_have_plans_of_their_own(made:
     chart = dg.Program(PATHS, "log", values="probabilities").run(FACTS)
     assert len(made) == 6, "the text's constants are other numbers"
     assert math.exp(chart["goal"]) == pytest.approx(0.5**2 * 0.5 * 0.25 * 0.5, rel=1e-14)
+
+
+def test_a_program_that_another_version_pickled_has_plans_of_this_one(
+    made: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pickled = pickle.dumps(dg.Program(PATHS))
+    assert dg.Program(PATHS).run(FACTS)["goal"] == pickle.loads(pickled).run(FACTS)["goal"] and len(made) == 1
+    monkeypatch.setattr("dynagrad.codegen.rules.planned.sources", lambda: "others")
+    pickle.loads(pickled).run(FACTS)
+    assert len(made) == 2
+    monkeypatch.setattr("dynagrad.codegen.rules.planned.sources", lambda: None)
+    pickle.loads(pickled).run(FACTS)
+    assert len(made) == 3, "changed since they were imported"
 
 
 def test_a_damaged_record_is_none(made: list[Any], tmp_path: Path) -> None:

@@ -228,3 +228,25 @@ def test_more_in_the_clamped_program_than_in_the_other_is_warned_of() -> None:
     m = dg.Model(FREE_PROGRAM, {"w": linear}, objective=TWO, facts={**FACTS, "bonus/1": more})
     with pytest.warns(dg.ProgramWarning, match="derive what that of the model does not"):
         m.score(examples())
+
+
+class _Mine:
+    """An objective of the user's."""
+
+    value = "mine"
+
+    def totals(self, task: Any, data: Any) -> Any:
+        return training.Likelihood().totals(task, data)
+
+
+def test_a_sum_that_is_given_again_leaves_no_program_in_the_folder(tmp_path: Path) -> None:
+    model(training.Sum((1, TWO), (1, _Mine()))).save(tmp_path / "model")
+    assert [path.name for path in (tmp_path / "model").glob("*.dyna")] == ["program.dyna"]
+
+
+def test_fixed_facts_from_an_iterator_are_for_both_programs() -> None:
+    text = ":- semiring log. goal += w(X) * c(X)."
+    both = training.Conditional(clamped=dg.Program(text))
+    weights = {"w": training.LogLinear({"w/1": [("x",), ("y",)]}, lambda x: [x])}
+    m = dg.Model(text, weights, objective=both, facts={"c/1": iter([("x", 0.0), ("y", 0.0)])})
+    assert m.score([{}]) == pytest.approx(0.0, abs=1e-15)

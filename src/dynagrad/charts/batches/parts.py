@@ -114,7 +114,7 @@ def again(work: Work) -> tuple[Array, list[Array]] | None:
 
 
 def _size(count: int) -> int:
-    """The examples of a part, of so many."""
+    """How many examples a part of a batch of so many has."""
     return max(1, min(MOST_IN_PART, -(-count // PARTS)))
 
 

@@ -79,10 +79,10 @@ class Purpose:
 
 @dataclass(frozen=True)
 class Means:
-    """What preparing a chart may take.
+    """The limits under which a chart is prepared, and who is told.
 
-    Where compiling or loading is not done by the `deadline`, of the clock `time.monotonic`, it raises NotConverged, and
-    compiling goes on.
+    `Binding.prepare` raises NotConverged where compiling or loading is not done by the `deadline`, on the clock
+    `time.monotonic`; compiling goes on.
     """
 
     room: int | None = None  # the number of bytes that the chart may take
@@ -168,6 +168,7 @@ class Binding:
         """A binding of other facts to the same program, which shares the compiled plans."""
         made = Binding(self.context, relations, self.axioms, self._plans)
         made.derivatives = self.derivatives
+        made._logs = frozenset(key for key in self._logs if relations.get(key) is self.given.get(key))
         return made
 
     def keep_tapes(self) -> None:

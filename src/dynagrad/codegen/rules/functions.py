@@ -60,8 +60,8 @@ def _place(key: tuple[Any, ...]) -> tuple[Any, ...]:
 class Functions:
     """The functions of one source: collected while its rules are written, and written before them.
 
-    The class of a source with functions has a member for what they share. It is true that a source has functions if the
-    class that it is `like` has some, even if this one calls none.
+    The class of a source with functions has a member for what they share. As classes that work on the same charts need
+    the same members, it also counts as having some where only the class that it is `like` calls any.
     """
 
     def __init__(self, like: Functions | None = None) -> None:

@@ -23,6 +23,7 @@ from ...rules.semirings import SEMIRINGS
 from ...rules.types import Domains
 from ...runtime.disk.contents import combined
 from ...runtime.disk.records import recall, remember
+from ...runtime.disk.sources import sources
 from ...runtime.disk.values import dataclasses_of, packed, unpacked
 from .compiled import source_of
 from .program import Generated
@@ -30,7 +31,7 @@ from .scope import Names
 
 
 def planned(
-    entry: str, rules: Rules, domains: Domains, summary: Summary, options: Options, count: PairCount | None = None
+    entry: str, rules: Rules, domains: Domains, summary: Summary, options: Options, count: PairCount
 ) -> tuple[Plan, Generated]:
     """The plan for rules and a summary of the facts, and the source of its class. The rules are those of the `entry`
     of a program's text in the cache of rules; empty where they are not in it.
@@ -46,10 +47,9 @@ def planned(
     def asked(key: str, left: int, right: int) -> float:
         nonlocal counted
         counted = True
-        assert count is not None
         return count(key, left, right)
 
-    plan = make_plan(rules, domains, summary, options, None if count is None else asked)
+    plan = make_plan(rules, domains, summary, options, asked)
     generated = source_of(plan)
     data = None if name is None or counted or generated.names.functions else _encoded(plan, generated, shared)
     if name is not None and data is not None:
@@ -59,9 +59,10 @@ def planned(
 
 def _name(entry: str, rules: Rules, summary: Summary, options: Options) -> str | None:
     """The name of the record; None where the plan depends on functions that are not in the program's text."""
-    if not entry or options.functions or options.user is not None:
+    ours = sources()  # not those in the entry where a program was pickled by another version
+    if ours is None or not entry or options.functions or options.user is not None:
         return None
-    return f"{combined(entry, _traits(effective_semiring(rules)), repr(summary), repr(options))}.plan"
+    return f"{combined(ours, entry, _traits(effective_semiring(rules)), repr(summary), repr(options))}.plan"
 
 
 def _traits(semiring: str) -> str:

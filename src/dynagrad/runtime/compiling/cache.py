@@ -290,8 +290,8 @@ def _object(home: Path, job: _Build) -> Path:
 
 @functools.cache  # once a process: it looks at the whole folder
 def _sweep(home: Path) -> None:
-    """Removes temporary files of killed processes that are older than a day, and records that are older than a season,
-    of which there may be one for each set of facts."""
+    """Removes temporary files of killed processes that are older than a day, and records older than 90 days: there may
+    be a plan for each set of facts."""
     now = time.time()
     for pattern, days in (("tmp-*", 1), *((f"*{suffix}", 90) for suffix in RECORDS)):
         for left in home.glob(pattern):

@@ -26,13 +26,15 @@ def replace_file(path: Path, data: bytes) -> None:
     A link stays a link, and a file keeps its mode; one that may not be written is not replaced. What is no file, such
     as a pipe, is written to directly.
     """
+    before = ", and is as it was"
     try:
         if path.exists() and not stat.S_ISREG(path.stat().st_mode):
+            before = ""
             path.write_bytes(data)
         else:
             _replace(path.resolve(), data)
     except (OSError, ValueError, RuntimeError) as error:  # a zero in the name; a loop of links
-        raise Error(f"{shown(str(path))} cannot be written, and is as it was: {why(error)}") from None
+        raise Error(f"{shown(str(path))} cannot be written{before}: {why(error)}") from None
 
 
 def _replace(path: Path, data: bytes) -> None:
@@ -87,12 +89,12 @@ def sync(folder: Path) -> None:
     """The names in a folder, on the disk; where the system has no such thing, nothing."""
     if sys.platform == "win32":
         return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError):  # of a folder that cannot be listed, too
+        handle = os.open(folder, os.O_RDONLY)
+        try:
             os.fsync(handle)
-    finally:
-        os.close(handle)
+        finally:
+            os.close(handle)
 
 
 def why(error: Exception) -> str:

@@ -102,6 +102,18 @@ class Scores:
     errors: Mapping[int, Exception]
 
 
+@dataclass(frozen=True)
+class RunSide:
+    """Which runs of an objective these are; those that are likely to have a `single` derivation are searched for it."""
+
+    name: str
+    single: bool = False
+
+
+ALONE = RunSide("alone")
+"""That of an objective with one run for each example."""
+
+
 def scores_of(
     task: Task,
     examples: Sequence[Example],
@@ -109,7 +121,7 @@ def scores_of(
     weights: Sequence[float] | Doubles,
     goal: str,
     observed: bool = True,
-    side: str = "clamped",
+    side: RunSide = ALONE,
 ) -> Scores:
     """Of examples over these facts; with `observed`, of their derivations alone where these were observed."""
     if task.along is not None:
@@ -155,7 +167,7 @@ def _curvature(
     weights: Sequence[float] | Doubles,
     goal: str,
     observed: bool,
-    side: str,
+    side: RunSide,
 ) -> Scores:
     """The gradient's derivative along a direction: products with Hessians, by a backward pass over dual numbers.
 
@@ -198,12 +210,12 @@ def _curvature(
 
 
 def _of_derivation(
-    task: Task, example: Example, facts: Mapping[str, Any], side: str, numbers: Mapping[str, Doubles]
+    task: Task, example: Example, facts: Mapping[str, Any], side: RunSide, numbers: Mapping[str, Doubles]
 ) -> float:
     """The log weight of a derivation that was observed, NaN where it has none. Raises Error where it is of no use."""
     shared, program = binding_of(task.bound).given, task.bound.program
     found = log_weight(counts_of(example, task.places), numbers)
-    found += fixed_weight(example, program, task.places, shared, facts, side)
+    found += fixed_weight(example, program, task.places, shared, facts, side.name)
     return np.nan if np.isneginf(found) else found
 
 
@@ -241,16 +253,15 @@ def _run(
     facts: Sequence[Mapping[str, Any]],
     weights: Sequence[float] | Doubles,
     goal: str,
-    side: str,
+    side: RunSide,
 ) -> _Ran:
     """The goal of each example, and the gradient of the weighted sum of their logs."""
     objective, cotangents = "log" if task.semiring == "real" else "sum", np.asarray(weights, np.float64)
     asked: dict[str, Any] = {"query": goal, "threads": task.threads}
     if task.gradient:
         asked |= {"gradient": task.keys, "objective": objective, "cotangents": cotangents}
-    # The clamped side of a condition often has one derivation. Elsewhere the search for one would seldom pay, and of
-    # examples that do not stay it is made anew in each pass.
-    linear = side.startswith("clamped ") and task.gradient and task.semiring == "log"
+    # Elsewhere the search would seldom pay, and of examples that do not stay it is made anew in each pass.
+    linear = side.single and task.gradient and task.semiring == "log"
     linear = linear and all(np.isfinite(x).all() for x in task.weights.values())
     if task.cache is None and not linear:
         return _Ran.of(task.bound.run_batch(facts, **asked))
@@ -274,7 +285,7 @@ def _counted(
     facts: Sequence[Mapping[str, Any]],
     weights: Sequence[float] | Doubles,
     goal: str,
-    side: str,
+    side: RunSide,
 ) -> _Ran:
     """The same, where what is derived with a weight of zero does not count: in `viterbi` it has a best derivation."""
     ran = _run(task, examples, facts, weights, goal, side)

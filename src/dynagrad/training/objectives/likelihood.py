@@ -19,7 +19,7 @@ from ..data.observed import counts_of
 from ..examples import Example
 from ..parameters.rows import Doubles
 from ..totals import Totals
-from .evaluation import Scores, Task, cost_key, must_have, scores_of, taken, totals_of
+from .evaluation import RunSide, Scores, Task, cost_key, must_have, scores_of, taken, totals_of
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ class Conditional:
             clamped,
             weights,
             task.goal if self.observed is None else self.observed,
-            side=f"clamped {self.cost}",
+            side=RunSide(f"clamped {self.cost}", single=True),
         )
         # what was not derived counts on neither side
         bottom = self._free(task, examples, np.where(np.isnan(top.values), 0.0, weights))
@@ -139,7 +139,7 @@ class Conditional:
     def _free(self, task: Task, examples: Sequence[Example], weights: Doubles) -> Scores:
         program = task.bound.program
         facts = task.made(examples, ("free", self), lambda: [self.facts_of(program, e)[1] for e in examples])
-        return scores_of(task, examples, facts, weights, task.goal, observed=False, side=f"free {self.cost}")
+        return scores_of(task, examples, facts, weights, task.goal, observed=False, side=RunSide(f"free {self.cost}"))
 
     def free(self, task: Task, examples: Sequence[Example]) -> Totals:
         """The free runs alone, of examples that count on both sides: for iterative scaling."""

@@ -80,7 +80,10 @@ def save(spec: Specification, theta: Theta, folder: Path) -> None:
 
 def check_replaceable(folder: Path) -> None:
     """Raises Error where `save` would not replace what is there: to be asked before a long training."""
-    said = _objection(folder) if folder.exists() else None
+    try:
+        said = _objection(folder) if folder.exists() else None
+    except OSError as error:
+        raise Error(f"{shown(str(folder))} cannot be read: {why(error)}") from None
     if said is not None:
         raise Error(f"{shown(str(folder))} is not replaced: {said}")
 
@@ -126,23 +129,30 @@ def _program(files: Files, program: Program, name: str) -> dict[str, Any]:
     return found | ({} if context.rules.semiring is None else {"semiring": context.rules.semiring})
 
 
-def _objective(files: Files, objective: Objective) -> dict[str, Any]:
+def _objective(files: Files, objective: Objective, place: str = "") -> dict[str, Any]:
+    """Writes the programs of an objective, in files of a `place`; what the TOML says of it."""
     name = type(objective).__name__
     given = {"kind": GIVEN, "class": name}
     if type(objective) is not OBJECTIVES.get(name):
         return given
     found: dict[str, Any] = {"kind": name}
+    own: Files = {}  # written only if all of it can be
     for field, value in vars(objective).items():
         if field == "parts":  # of a sum: a factor and an objective each
-            found[field] = [{"factor": float(x), "objective": _objective(files, part)} for x, part in value]
+            found[field] = []
+            for n, (x, part) in enumerate(value):
+                within: Files = {}
+                found[field].append({"factor": float(x), "objective": _objective(within, part, f"{place}{n}-")})
+                own |= within
             if any(part["objective"]["kind"] == GIVEN for part in found[field]):
                 return given
         elif isinstance(value, Program):
-            found[field] = _program(files, value, f"{field}-{len(files)}.dyna")
+            found[field] = _program(own, value, f"{place}{field}.dyna")
         elif isinstance(value, str | int | float):
             found[field] = value
         elif value is not None:
             return given
+    files |= own
     return found
 
 
