@@ -5,6 +5,7 @@ Costs ten seconds.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -188,3 +189,21 @@ def test_what_is_to_be_told_of_is_left_to_a_batch() -> None:
     others = [example("a?b"), example("??")]
     fresh = CachedBatch(cache, [(f,) for f in others])
     assert run_cached_again(now, others, fresh, "goal", KEYS, "sum", np.ones(2)) is None  # these were never loaded
+
+
+@pytest.mark.parametrize("values", [(), (-0.25,)], ids=["without values", "with values"])
+def test_facts_with_copies_are_added_up_and_not_counted(values: tuple[float, ...]) -> None:
+    """Of an example, and of all; those without values are worth the log of how many they are."""
+    text = ":- semiring log.  goal += w(X) * seen(X) * there(X)."
+    one, two = ("a", *values), ("b", *values)
+    for shared, own in (([one], [one, one]), ([one, one], [one]), ([one, one, two], [one, one, one])):
+        now = dg.Program(text).bind({"w/1": [("a", 0.5), ("b", -0.5)], "there/1": shared})
+        facts, cache = {"seen/1": own}, ExampleCache()
+        for _ in range(3):
+            cached = CachedBatch(cache, [(facts,)], linear=True)
+            found = run_cached(now, [facts], cached, query="goal", gradient=["w/1"], threads=1)
+            chart = now.run(facts)
+            assert found.values[0] == pytest.approx(chart["goal"], rel=1e-14)
+            expected = 0.5 + sum(values) * 2 + math.log(len(own) * shared.count(one))
+            assert chart["goal"] == pytest.approx(expected, rel=1e-14)
+            assert found.gradient["w/1"].values.ravel().tolist() == pytest.approx([1.0, 0.0], rel=1e-14)

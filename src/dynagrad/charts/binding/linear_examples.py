@@ -108,7 +108,8 @@ def counts_of(
 ) -> FactCounts | None:
     """What the one derivation of an example uses; the example is a group of its own.
 
-    None where its goal is not derived, or its run ends in another way than most.
+    None where its goal is not derived, or its run ends in another way than most; and where its value is not that of
+    what was counted, as of facts with copies, which are added up in one.
     """
     run, plan = example.run, example.run.compiled.plan
     others = {
@@ -124,7 +125,7 @@ def counts_of(
         rows.of_log,
     )
     found = np.zeros(every.total)
-    ending, _ = group.run(weights, settings, stop, every, np.ones(1), found, 1)
+    ending, words = group.run(weights, settings, stop, every, np.ones(1), found, 1)
     whole = np.rint(found)
     if ending[0] != Ending.PLAIN or not (np.abs(found - whole) <= ROUNDING).all():
         return None
@@ -132,4 +133,8 @@ def counts_of(
     used = np.flatnonzero(mine)
     logs = np.concatenate([np.zeros(0), *values.values()])
     fixed = float(np.add.reduce(np.where(rest == 0, 0.0, logs) * rest))
-    return FactCounts(used, mine[used], fixed) if np.isfinite(fixed) else None
+    given = zip(rows.given, rows.counts, strict=True)
+    learned = [np.zeros(n) if numbers is None else numbers.view(np.float64).reshape(-1) for numbers, n in given]
+    value = fixed + float(np.concatenate([np.zeros(0), *learned])[used] @ mine[used])
+    right = abs(value - float(words.view(np.float64)[0, 0])) <= ROUNDING * max(1.0, abs(value))
+    return FactCounts(used, mine[used], fixed) if right else None
