@@ -30,7 +30,11 @@ def pytest_configure(config: pytest.Config) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     if not hasattr(config, "workerinput"):  # the workers of a parallel run inherit it from the process that starts them
         os.environ.setdefault("DYNAGRAD_OPTIMISE", "0")
-        os.environ["DYNAGRAD_CACHE"] = str(_kept(config) or _temporary(config))
+        folder = _kept(config) or _temporary(config)
+        os.environ["DYNAGRAD_CACHE"] = str(folder)
+        # Hundreds of tests start Python anew. Where no bytecode is kept, each would compile the package's text again.
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+        os.environ.setdefault("PYTHONPYCACHEPREFIX", str(folder.with_name("dynagrad-bytecode")))
 
 
 def _kept(config: pytest.Config) -> Path | None:
@@ -50,7 +54,9 @@ def _kept(config: pytest.Config) -> Path | None:
 def _temporary(config: pytest.Config) -> Path:
     folder = Path(tempfile.mkdtemp(prefix="dynagrad-tests-"))
     config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
-    return folder
+    programs = folder / "dynagrad"
+    programs.mkdir(mode=0o700)
+    return programs
 
 
 _file: Path | None = None

@@ -7,8 +7,8 @@ from .charts.limits import Statistics
 from .charts.program import Bound, Program
 from .compiler.compiled import compile
 from .compiler.inspect import cpp, graph
-from .eager import special
 from .eager.closures import Dual
+from .eager.names import special
 from .eager.pytree import add, register, scale
 from .eager.verbs.checking import check_derivatives
 from .eager.verbs.checkpoint import checkpoint

@@ -18,7 +18,7 @@ from ..facts.relation import Relation, matching, take
 from ..plan.model import Plan
 from ..rules.syntax import Negation
 from ..runtime.engine import STATUS, Change, Settings
-from .binding.binding import Means, Purpose
+from .binding.binding import Purpose, SetupLimits
 from .binding.context import ProgramContext
 from .binding.database import Database
 from .binding.decoding import decode
@@ -76,7 +76,7 @@ def change(
     after = database.binding.prepare(
         database.run,
         Purpose(changing=True, iterate=iterate),
-        Means(settings.max_bytes),
+        SetupLimits(settings.max_bytes),
         overrides=database.overrides,
         like=before.encoding,
     )

@@ -37,7 +37,7 @@ from ..rules.syntax import AntecedentValue, Application, Expression, ItemValue, 
 from ..runtime.engine import Collecting, Settings
 from ..runtime.library import Stop
 from . import lookup
-from .binding.binding import Means, Purpose
+from .binding.binding import Purpose, SetupLimits
 from .binding.decoding import column, ranks
 from .binding.loading import Prepared, coded
 from .changes import translated
@@ -90,7 +90,7 @@ def collector(run: Run, stop: Stop | None = None) -> Collector:
     after = facts.binding.prepare(
         facts.run,
         Purpose(collecting=True),
-        Means(run.limits.room, None if stop is None else stop.deadline),
+        SetupLimits(run.limits.room, None if stop is None else stop.deadline),
         overrides=facts.overrides,
         like=before.encoding,
     )

@@ -30,7 +30,7 @@ from ..rules.cache import cached_rules, entry_name
 from ..runtime.compiling.toolchain import warn_without_compiler
 from ..semirings import Semiring, scale
 from .batches.result import Array, Batch
-from .batches.run import run_again, run_examples
+from .batches.run import rerun_examples, run_examples
 from .binding.binding import Binding
 from .binding.context import ProgramContext, from_probabilities, probabilities_flag, read_facts
 from .binding.example_cache import CachedBatch
@@ -603,7 +603,7 @@ def run_cached(bound: Bound, examples: Sequence[Mapping[str, Any]], cache: Cache
     return bound._run_batch(examples, **{**defaults, **asked}, limits=Limits(), wanted=None, cache=cache)
 
 
-def run_cached_again(
+def rerun_cached(
     bound: Bound,
     examples: Sequence[Mapping[str, Any]],
     cache: CachedBatch,
@@ -617,7 +617,7 @@ def run_cached_again(
 
     None where `run_cached` has to run it: the first time, or where there is an error or a warning to report.
     """
-    return run_again(bound._binding, examples, query, keys, objective == "log", cotangents, cache)
+    return rerun_examples(bound._binding, examples, query, keys, objective == "log", cotangents, cache)
 
 
 make_bound = maker(Bound, "bound programs come from program.bind(facts)")

@@ -18,7 +18,7 @@ from ..rules.semirings import SEMIRINGS
 from ..runtime.engine import STATUS, Settings
 from ..runtime.library import Stop
 from ..semirings import Scale
-from .binding.binding import Means, Purpose
+from .binding.binding import Purpose, SetupLimits
 from .binding.database import Database
 from .binding.decoding import reported_item
 from .binding.loading import Directions, Prepared
@@ -93,7 +93,7 @@ class Replay:
         prepared = facts.binding.prepare(
             facts.run,
             Purpose(self.until, derivatives=derivatives, iterate=self.iterate),
-            Means(self.max_bytes if self.max_bytes >= 0 else None, None if stop is None else stop.deadline),
+            SetupLimits(self.max_bytes if self.max_bytes >= 0 else None, None if stop is None else stop.deadline),
             overrides=facts.overrides,
             directions=directions,
         )

@@ -22,7 +22,7 @@ from ..rules.syntax import Item
 from ..runtime.engine import STATUS
 from ..runtime.library import Stop
 from . import lookup
-from .binding.binding import Means, Purpose
+from .binding.binding import Purpose, SetupLimits
 from .binding.context import ProgramContext
 from .binding.database import Database
 from .binding.decoding import popped
@@ -165,7 +165,7 @@ class Run:
                 derivatives=binding.derivatives if directions is None else how.derivatives,
                 iterate=self.iterate,
             ),
-            Means(
+            SetupLimits(
                 limits.room,
                 None if limits.timeout is None or self.patient else how.began + limits.timeout,
                 Progress.compiling if how.progress else None,
@@ -183,7 +183,7 @@ class Run:
         """A chart over facts that were kept from an earlier run, if there are such."""
         if self.loaded is None or limits.until is not None or directions is not None or self.facts.overrides:
             return None
-        return self.facts.binding.set_up_again(self.loaded, self.iterate, limits.room)
+        return self.facts.binding.set_up_loaded(self.loaded, self.iterate, limits.room)
 
     def kept_facts(self) -> LoadedRun | None:
         """The loaded facts of this run, for a later one; None where they cannot be kept, or are kept already."""

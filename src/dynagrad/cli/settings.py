@@ -144,6 +144,7 @@ def _features(given: list[str], parameters: Mapping[str, Relation]) -> dict[str,
 
 
 def _clamped(settings: Mapping[str, Any]) -> list[Path]:
+    """The file of the program of the clamped run, if there is one."""
     return [Path(settings["clamped"])] if "clamped" in settings else []
 
 

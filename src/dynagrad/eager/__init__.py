@@ -8,16 +8,17 @@
 - `masks.py`: structural zeros of adjoints; `sweep.py`: the reverse sweep over a tape;
 - `combinations.py`: linear combinations of functions; `pytree.py`: structures of numbers (pytrees);
 - `closures.py`: functions as inputs and outputs, with duals as their cotangents; `taylor.py`: truncated power series;
-- `special.py`: special functions;
+- `result_checks.py`: what is checked of results before users get them;
 - `numpy/`: numpy's functions on these numbers; `mutation/`: arrays that can be written to;
-- `names/`: what stands behind `dynagrad.numpy` and `dynagrad.math`; `verbs/`: what users call.
+- `names/`: what stands behind `dynagrad.numpy`, `dynagrad.math` and `dynagrad.special`; `verbs/`: what users call.
 
 Operations on numbers are found in tables: rules by kind of number in `kinds.LIFTS`, handlers by function of numpy in
 `numpy/functions.py`. The files imported here enter theirs. Nothing here knows rules or programs.
 """
 
-from . import special, taylor
+from . import taylor
 from .mutation import arrays
+from .names import special
 from .numpy import (
     arranging,
     callables,

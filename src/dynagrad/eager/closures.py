@@ -10,7 +10,7 @@ function is a `Dual`, a linear functional on functions. A call of the function a
 contributes the functional h -> <c, h(x)>; a result that is a function is such an input again, with a Dual as adjoint.
 
 Structures are taken apart by `pytree.py`, numbers by `splitting.py`; sums of functions are in `combinations.py`. What
-is returned to a user is checked by `verbs/result_checks.py`.
+is returned to a user is checked by `result_checks.py`.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ from .pytree import (
     together,
     transform,
 )
+from .result_checks import finite_choice, unescaped
 from .splitting import split
-from .verbs.result_checks import finite_choice, unescaped
 
 # -- functions as outputs ----------------------------------------------------------------------------------------------
 

@@ -27,9 +27,9 @@ from .kinds import LIFTS, fresh, shape_of, tag_of, zero_like
 from .numbers import Bundle, Number, TapeCell, bundle
 from .perturbations import opened
 from .pytree import is_function, leaves, no_hidden_numbers, of_result, transform
+from .result_checks import finite_choice
 from .splitting import SPLITS, cell_at, cells_of, split
 from .tangents import quiet, tangent_part
-from .verbs.result_checks import finite_choice
 
 
 class Series(Number):

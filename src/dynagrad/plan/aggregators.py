@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ..rules.aggregators import AGGREGATORS
 from ..rules.semirings import SEMIRINGS
-from .model import Join, Plan, Stage, TableLayout
+from .model import Join, Plan, TableLayout
 
 
 def clause_defined(plan: Plan, table: TableLayout) -> bool:
@@ -39,7 +39,3 @@ def copy_kind(plan: Plan, table: TableLayout) -> str:
 def may_excuse(plan: Plan, table: TableLayout) -> bool:
     """Whether items of a table can be infinite though nothing overflowed, so that they need flags which say so."""
     return plan.semiring == "plain" and table.kind in ("dense", "hashed") and not AGGREGATORS[table.aggregator].truth
-
-
-def stage_of(plan: Plan, table: TableLayout) -> Stage:
-    return next(s for s in plan.stages if table.key in s.keys)

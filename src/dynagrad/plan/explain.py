@@ -13,7 +13,6 @@ from ..rules.show import show
 from ..rules.syntax import Equation, Item, Term, Variable
 from .assume import Assumed
 from .joins import rough
-from .layout import DENSE_CELLS, SMALL
 from .model import (
     Absent,
     DomainSummary,
@@ -29,7 +28,9 @@ from .model import (
     TableLayout,
     Unfold,
 )
+from .options import DENSE_CELLS
 from .rows.joins import LARGE_PROGRAM, RowJoins, place
+from .storage.layout import SMALL
 
 WIDTH = 200
 """The length to which texts of rules are cut."""

@@ -313,3 +313,18 @@ def mentions(join: Join) -> Counter[str]:
             case Absent(item=item):
                 count(*item.arguments)
     return found
+
+
+def starting_variables(join: Join) -> set[str]:
+    """The variables that are bound before the first step."""
+    if join.from_head:
+        return item_variables(join.rule.head)
+    return set() if join.driver is None else item_variables(join.rule.antecedents[join.driver].item)
+
+
+def free_position(item: Item, bound: set[str]) -> int | None:
+    """The only argument that is not bound, if it is a variable; else None."""
+    free = [i for i, term in enumerate(item.arguments) if not term_variables(term) <= bound]
+    if len(free) != 1 or not isinstance(item.arguments[free[0]], Variable):
+        return None
+    return free[0]

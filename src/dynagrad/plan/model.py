@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import Flag, auto
 from typing import TYPE_CHECKING, Any
 
+from ..forks import cached
 from ..rules.normal import NormalRule, Rules
 from ..rules.semirings import SEMIRINGS
 from ..rules.syntax import Comparison, Equation, Item, Term
@@ -203,6 +204,12 @@ class Stage:
     stable: Mapping[str, int] = field(default_factory=dict)
     """Of "solve": by predicate the stable argument, for all of whose values one system is solved; see `stable.py`."""
 
+    @cached
+    def one_driver_each(self) -> bool:
+        """Whether no rule has two antecedents that drive it."""
+        rules = [join.rule.number for join in self.drives]
+        return len(rules) == len(set(rules))
+
     @property
     def inner_joins(self) -> tuple[Join, ...]:
         """Of "solve": the joins whose head may be on the level of their driver."""
@@ -277,6 +284,16 @@ class Plan:
     collects: tuple[Join, ...] | None = None
     """Of a class that collects derivations, and runs nothing: a join from the head for each rule."""
 
+    @cached
+    def stage_of(self) -> Mapping[str, Stage]:
+        """The stage in which the items of each derived predicate are made."""
+        return {key: stage for stage in self.stages for key in stage.keys}
+
+    @cached
+    def pops_once(self) -> bool:
+        """Whether every item is popped once at most."""
+        return all(stage.final for stage in self.stages)
+
     @property
     def solves(self) -> bool:
         """Whether a stage finds the strongly connected components of its ground program."""
@@ -294,17 +311,33 @@ class Plan:
 
     def bounded(self, table: TableLayout) -> bool:
         """Whether a table keeps the error bound of each item's component, for later updates of other components."""
-        return not table.sink and any(table.key in stage.keys and stage.unknowns for stage in self.stages)
+        return not table.sink and table.key in self.stage_of and self.stage_of[table.key].unknowns > 0
 
     def pops_rows(self, key: str) -> bool:
         """Whether items of a predicate that stand side by side wait and are popped together: all are on one level."""
-        stage = next((s for s in self.stages if key in s.keys), None)
-        table = self.tables[key]
-        if stage is None or stage.strategy != "levels" or not stage.final or table.sink or table.kind != "dense":
-            return False
-        if not table.arity or self.changes is not None:
-            return False
-        return all(i != table.order[-1] for form in stage.forms for i, _ in form.coefficients.get(key, ()))
+        return key in self._row_keys
+
+    def waits_in_rows(self, stage: Stage) -> bool:
+        """Whether items of a stage wait in rows, at least those of some predicates."""
+        return stage.number in self._row_stages
+
+    @cached
+    def _row_stages(self) -> frozenset[int]:
+        return frozenset(s.number for s in self.stages if not self._row_keys.isdisjoint(s.keys))
+
+    @cached
+    def _row_keys(self) -> frozenset[str]:
+        if self.changes is not None:
+            return frozenset()
+        found = set[str]()
+        for stage in self.stages:
+            for table in (self.tables[key] for key in stage.keys if stage.strategy == "levels" and stage.final):
+                if table.sink or table.kind != "dense" or not table.arity:
+                    continue
+                levels = (i for form in stage.forms for i, _ in form.coefficients.get(table.key, ()))
+                if table.order[-1] not in levels:
+                    found.add(table.key)
+        return frozenset(found)
 
     def sums_together(self, join: Join) -> bool:
         """Whether the stretches of facts that a join adds to rows of its head are added for many drivers at once."""
@@ -312,6 +345,12 @@ class Plan:
             return False
         facts = self.tables[join.rule.antecedents[last.antecedent].item.key].kind == "facts"
         return facts and self.pops_rows(join.rule.antecedents[join.driver].item.key)
+
+    @cached
+    def heads_summed(self) -> frozenset[str]:
+        """The predicates that such joins add to."""
+        drives = (join for stage in self.stages for join in stage.drives)
+        return frozenset(join.rule.head.key for join in drives if self.sums_together(join))
 
     @property
     def order(self) -> int:

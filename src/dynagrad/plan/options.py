@@ -10,9 +10,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from .layout import DENSE_CELLS
 from .model import Derivatives
 from .right_sides import TracedSemiring
+
+DENSE_CELLS = 1 << 26
+"""The most cells of all dense tables of a plan."""
 
 
 @dataclass(frozen=True)

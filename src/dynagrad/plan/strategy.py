@@ -15,7 +15,6 @@ from ..rules.semirings import SEMIRINGS
 from ..rules.syntax import AntecedentValue, Application, Compound, Expression, Numeral, Term, Variable
 from ..rules.types import Domains
 from .demand import fixed_arguments, items_of, omitted, restrict
-from .layout import extents
 from .model import (
     LinearForm,
     Summary,
@@ -24,6 +23,7 @@ from .options import Options
 from .order import Edge, Gaps, Levels, derive_gaps, find_levels, negated
 from .polynomials import unknowns
 from .recognise import ORDERS, effective_semiring
+from .storage.intervals import extents
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,8 @@
 Refused is what overflows or divides by zero whatever its variables are. What depends on their values is found as a
 program runs.
 
-The intervals here are those of a single rule; those of the facts, which storage is chosen by, are in `plan/layout.py`.
+The intervals here are those of a single rule; those of the facts, which storage is chosen by, are in
+`plan/storage/intervals.py`.
 """
 
 from __future__ import annotations

@@ -262,6 +262,7 @@ def _example_of(line: str, where: str) -> Example:
 
 
 def _of_json(data: Any, where: str) -> Example:
+    """An example from a parsed JSON value: an object of facts, or one with `facts`, `observed` and a weight."""
     if not isinstance(data, dict):
         raise FactError(f"{where}: an example is an object with facts by predicate")
     if "facts" not in data:

@@ -55,7 +55,7 @@ class Dirichlet(Prior):
     >>> text = ":- semiring real. :- distribution toss(S). goal += toss(S) * seen(S)."
     >>> model = dg.Model(text, {"toss/1": [("h",), ("t",)]}, prior=Dirichlet(2.0))  # one more of each
     >>> fit = model.fit([{"seen/1": [("h",)]}, {"seen/1": [("h",)]}])
-    >>> model.weights["toss/1"]["h",]
+    >>> round(model.weights["toss/1"]["h",], 12)
     0.75
     """
 

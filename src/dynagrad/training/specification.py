@@ -107,7 +107,7 @@ class Specification:
     ) -> Task:
         """What an objective is asked for. What the pass `before` encoded of the shared facts is not encoded again."""
         values, held = self.values(weights), self if before is None else before
-        bound, others = weighted(held.bound, held.others, values)
+        bound, others = reweighted(held.bound, held.others, values)
         return Task(bound, self.goal, values, self.by_value, self.places, threads, *wanted(gradient), cache, others)
 
     # -- the objective
@@ -144,7 +144,7 @@ class Specification:
         return found
 
 
-def weighted(
+def reweighted(
     bound: Bound, others: Mapping[Program, Bound], values: Mapping[str, Doubles]
 ) -> tuple[Bound, dict[Program, Bound]]:
     """A program, and those beside it, with these values of parameters."""
@@ -171,7 +171,7 @@ def with_rows(bound: Bound, parametrisations: Mapping[str, Parametrisation]) -> 
     return bound
 
 
-def beside(
+def bind_others(
     objective: Objective,
     program: Program,
     facts: Mapping[str, Any],

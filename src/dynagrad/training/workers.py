@@ -21,7 +21,7 @@ from .examples import Example
 from .objectives.evaluation import Task
 from .parameters.rows import Doubles
 from .pools import HELD, Died, Handle, Pool, pool_of
-from .specification import Along, Specification, Workers, wanted, weighted
+from .specification import Along, Specification, Workers, reweighted, wanted
 from .totals import Totals
 
 RETRIES = 3
@@ -203,7 +203,7 @@ class _WorkerState:
         held = self._bound.get(asked)
         if held is None or held[0] is not numbers:
             before = (self.task.bound, self.task.others) if held is None else held[1]
-            held = self._bound[asked] = numbers, weighted(*before, numbers)
+            held = self._bound[asked] = numbers, reweighted(*before, numbers)
         return held[1]
 
 

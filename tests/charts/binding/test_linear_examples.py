@@ -14,7 +14,7 @@ import pytest
 import dynagrad as dg
 from dynagrad.charts.binding.example_cache import CachedBatch, ExampleCache
 from dynagrad.charts.binding.groups import Group
-from dynagrad.charts.program import run_cached, run_cached_again
+from dynagrad.charts.program import rerun_cached, run_cached
 
 CHAIN = """
 :- semiring log.
@@ -157,7 +157,7 @@ def test_a_batch_again_has_the_same_bits(states: tuple[str, ...], linear: bool) 
 
     def again(now: dg.Bound) -> Any:
         cached = CachedBatch(cache, [(f,) for f in facts], linear=linear)
-        return run_cached_again(now, facts, cached, "goal", KEYS, "sum", weights)
+        return rerun_cached(now, facts, cached, "goal", KEYS, "sum", weights)
 
     now = bound()
     assert again(now) is None  # nothing is loaded yet
@@ -182,13 +182,13 @@ def test_what_is_to_be_told_of_is_left_to_a_batch() -> None:
     asked: dict[str, Any] = {"query": "goal", "gradient": KEYS, "threads": 1}
     run_cached(now, facts, cached(), **asked)
     huge = np.full(2, 1.7e308)
-    assert run_cached_again(now, facts, cached(), "goal", KEYS, "sum", np.ones(2)) is not None
-    assert run_cached_again(now, facts, cached(), "goal", KEYS, "sum", huge) is None
+    assert rerun_cached(now, facts, cached(), "goal", KEYS, "sum", np.ones(2)) is not None
+    assert rerun_cached(now, facts, cached(), "goal", KEYS, "sum", huge) is None
     told = run_cached(now, facts, cached(), cotangents=huge, **asked).errors[0]
     assert "infinite" in str(told)
     others = [example("a?b"), example("??")]
     fresh = CachedBatch(cache, [(f,) for f in others])
-    assert run_cached_again(now, others, fresh, "goal", KEYS, "sum", np.ones(2)) is None  # these were never loaded
+    assert rerun_cached(now, others, fresh, "goal", KEYS, "sum", np.ones(2)) is None  # these were never loaded
 
 
 @pytest.mark.parametrize("values", [(), (-0.25,)], ids=["without values", "with values"])

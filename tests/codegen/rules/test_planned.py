@@ -93,6 +93,19 @@ def test_a_second_process_plans_nothing(made: list[Any]) -> None:
     assert run_of(second).ready().compiled.plan == run_of(first).ready().compiled.plan
 
 
+def test_a_backward_pass_is_written_once(made: list[Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    written: list[Any] = []
+    real = planned.backward_source_of
+    monkeypatch.setattr(planned, "backward_source_of", lambda *given: (written.append(given), real(*given))[1])
+    found = [dg.Program(PATHS).run(FACTS).gradient("goal")["arc/2"]["a", "b"] for _ in range(2)]
+    assert found == [0.5**2 * 0.25 * 0.5] * 2 and len(written) == 1
+    dg.Program(PATHS).run({**FACTS, "arc/2": [("a", "b", 0.5), ("b", "a", 0.25)]}).gradient("goal")
+    assert len(written) == 2, "that of another class"
+    for record in (tmp_path / "cache").glob("*.plan"):
+        record.write_bytes(record.read_bytes()[:-1])
+    assert dg.Program(PATHS).run(FACTS).gradient("goal")["arc/2"]["a", "b"] == found[0] and len(written) == 3
+
+
 def test_other_facts_options_semirings_and_numbers_have_plans_of_their_own(made: list[Any]) -> None:
     dg.Program(PATHS).run(FACTS)
     dg.Program(PATHS).run({**FACTS, "arc/2": [("a", "b", 0.5), ("b", "a", 0.25)]})

@@ -23,9 +23,9 @@ from dynagrad.ir.operation import Operation
 from dynagrad.ir.ops import arrays, determinants, matrices, reductions, windows
 from dynagrad.ir.ops import scalars as ops
 from dynagrad.ir.types import real
+from eager.names.test_special import MEANING, OF_ORDER, OF_TWO
 from eager.numpy.numpy_cases import MORE
 from eager.numpy.test_numpy import CASES
-from eager.test_special import MEANING, OF_ORDER, OF_TWO
 from fifty_digits import Differences, exact, mp, numbers, singular
 
 chance = np.random.default_rng(5)

@@ -93,7 +93,7 @@ def in_parts(work: Work, threads: int) -> Results:
     return results, []
 
 
-def again(work: Work) -> tuple[Array, list[Array]] | None:
+def rerun_parts(work: Work) -> tuple[Array, list[Array]] | None:
     """The values of all examples, and the sums of their gradients by the rows of each predicate: by one native call.
 
     To the same bits as a batch has them. None where they were not loaded by an earlier batch, or where something is to

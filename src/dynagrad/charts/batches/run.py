@@ -21,7 +21,7 @@ from ..derivations import Wanted
 from ..limits import Limits
 from .objective import BatchObjective, Sums
 from .one_by_one import Work, one_by_one
-from .parts import again, in_parts
+from .parts import in_parts, rerun_parts
 from .result import Array, Batch, batch_of, make_batchgradient, warn_once, with_derivations
 
 
@@ -84,7 +84,7 @@ def run_examples(
     return with_derivations(batch, best, drawn)
 
 
-def run_again(
+def rerun_examples(
     binding: Binding,
     examples: Sequence[Mapping[str, Any]],
     query: str,
@@ -100,7 +100,7 @@ def run_again(
     """
     binding.keep_tapes()
     goal, sums = BatchObjective(query, log, cotangents), Sums(binding.context.scale, [binding.given[k] for k in keys])
-    return again(Work(binding, _no_chart, examples, query, goal, sums, (), Limits(share=1), None, cache))
+    return rerun_parts(Work(binding, _no_chart, examples, query, goal, sums, (), Limits(share=1), None, cache))
 
 
 def _no_chart(facts: Mapping[str, Any], limits: Limits) -> Chart:

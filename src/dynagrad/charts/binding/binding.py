@@ -22,13 +22,13 @@ from typing import Any
 import numpy as np
 
 from ...codegen.rules.compiled import CompiledPlan, compile_backward, compile_plan, extends
-from ...codegen.rules.planned import planned
+from ...codegen.rules.planned import planned, planned_backward
 from ...errors import NotConverged, say
 from ...facts.relation import Codes, Relation, TextColumn, concatenate
 from ...forks import cached, held, renewed
-from ...plan.layout import PairCount
 from ...plan.model import Derivatives, Summary
 from ...plan.options import Options
+from ...plan.storage.occupancy import PairCount
 from ...rules import undefined
 from ...runtime.compiling.toolchain import Compiler, compiler
 from ...runtime.engine import WeightTable
@@ -46,7 +46,7 @@ from .loading import (
     load_shared,
     loaded_run,
     set_up,
-    set_up_again,
+    set_up_loaded,
     shared_weights,
 )
 from .summary import CodedFacts, Signature, fits, is_superior, pair_count, rounded, signature, summarise
@@ -78,7 +78,7 @@ class Purpose:
 
 
 @dataclass(frozen=True)
-class Means:
+class SetupLimits:
     """The limits under which a chart is prepared, and who is told.
 
     `Binding.prepare` raises NotConverged where compiling or loading is not done by the `deadline`, on the clock
@@ -90,8 +90,8 @@ class Means:
     progress: Callable[[str], None] | None = None  # is told that a compiler starts
 
 
-ANY = Purpose()
-FREE = Means()
+FORWARD = Purpose()
+UNLIMITED = SetupLimits()
 
 Key = tuple[tuple[str, ...], Signature, Options]
 """What a plan is made for: the kinds of the domains, the signature of the facts, options."""
@@ -208,8 +208,8 @@ class Binding:
     def prepare(
         self,
         run: Mapping[str, Relation],
-        purpose: Purpose = ANY,
-        means: Means = FREE,
+        purpose: Purpose = FORWARD,
+        limits: SetupLimits = UNLIMITED,
         *,
         overrides: Mapping[str, Relation] | None = None,
         like: Encoding | None = None,
@@ -220,21 +220,8 @@ class Binding:
         `overrides` replaces the facts of shared predicates that the chart changed; `like` is an encoding whose codes
         have to stay; `directions` has the tangents of facts.
         """
-        context, until, deadline = self.context, purpose.until, means.deadline
-        relations = self.gathered(run, overrides or {})
-        mixed = {key: relations[key] for key in {**(overrides or {}), **run}}
-        chosen = None if mixed else self._kinds
-        if chosen is None:
-            undefined(context.rules, relations)
-        if chosen is None and any(isinstance(c, TextColumn) for r in relations.values() for c in r.columns):
-            relations = settle_texts(context.domains, relations)
-            mixed = {
-                key: relations[key] for key in relations if key in mixed or relations[key] is not self.relations[key]
-            }
-        if chosen is None:
-            chosen = kinds(context.rules, context.domains, relations)
-            if not mixed and all(relations[key] is relation for key, relation in self.relations.items()):
-                self._kinds = chosen
+        context, until, deadline = self.context, purpose.until, limits.deadline
+        chosen, relations, mixed = self._typed(run, overrides or {})
         if not self._warned_of_facts:
             self._warned_of_facts = True
             warn(context, relations, self._logs)
@@ -255,17 +242,37 @@ class Binding:
                 present = frozenset(k for k, r in relations.items() if r.count)
                 options = replace(context.options, **vars(purpose))
                 count = pair_count(relations, {**known.codes, **fresh})
-                compiled = self._compiled(base, summary, count, present, options, means)
+                compiled = self._compiled(base, summary, count, present, options, limits)
                 if not mixed and like is None:
                     base.alone[purpose] = ranks, compiled
             facts = RunFacts(relations, encoding, fresh, ranks, directions or Directions())
             loaded = load_shared(context, compiled, base.loaded.get(id(compiled.generated)), known, facts, patience)
             base.loaded[id(compiled.generated)] = loaded
-        prepared = set_up(context, compiled, loaded, facts, means.room, patience)
+        prepared = set_up(context, compiled, loaded, facts, limits.room, patience)
         stops = superior or any(until in stage.keys and stage.final for stage in compiled.plan.stages)
         if purpose.changing or purpose.collecting:  # terms that an update interns belong to its chart alone
             prepared = replace(prepared, terms=prepared.terms.copy())
         return replace(prepared, stops=stops) if stops else prepared
+
+    def _typed(
+        self, run: Mapping[str, Relation], overrides: Mapping[str, Relation]
+    ) -> tuple[tuple[str, ...], Mapping[str, Relation], Mapping[str, Relation]]:
+        """The kinds of the domains, all facts of a chart, columns of text with their types, and those of them that are
+        not the shared ones alone."""
+        context, relations = self.context, self.gathered(run, overrides)
+        mixed = {key: relations[key] for key in {**overrides, **run}}
+        if not mixed and self._kinds is not None:
+            return self._kinds, relations, mixed
+        undefined(context.rules, relations)
+        if any(isinstance(c, TextColumn) for r in relations.values() for c in r.columns):
+            relations = settle_texts(context.domains, relations)
+            mixed = {
+                key: relations[key] for key in relations if key in mixed or relations[key] is not self.relations[key]
+            }
+        chosen = kinds(context.rules, context.domains, relations)
+        if not mixed and all(relations[key] is relation for key, relation in self.relations.items()):
+            self._kinds = chosen
+        return chosen, relations, mixed
 
     # -- facts of runs that are run again
 
@@ -276,10 +283,10 @@ class Binding:
             return None
         return loaded_run(self.context, prepared, run, (self.derivatives, iterate))
 
-    def set_up_again(self, kept: LoadedRun, iterate: bool, room: int | None) -> Prepared | None:
+    def set_up_loaded(self, kept: LoadedRun, iterate: bool, room: int | None) -> Prepared | None:
         """A chart over facts that were kept, as `prepare` makes one; None where they have to be prepared anew."""
         shared = self.shared_weights(kept, iterate)
-        return None if shared is None else set_up_again(kept, shared, self.relations, room)
+        return None if shared is None else set_up_loaded(kept, shared, self.relations, room)
 
     def shared_weights(self, kept: LoadedRun, iterate: bool) -> dict[int, WeightTable] | None:
         """The numbers of the shared facts for a run that was kept, by table; None where it has to be prepared anew."""
@@ -310,7 +317,7 @@ class Binding:
         count: PairCount,
         present: frozenset[str],
         options: Options,
-        means: Means,
+        limits: SetupLimits,
     ) -> CompiledPlan:
         """A compiled plan that fits the facts: one made for others, or a new one."""
         for (kind, marks, _), ready, said in self._plans.jobs.finished():
@@ -318,7 +325,7 @@ class Binding:
             say(said)
         key = base.chosen, signature(summary, present), options
         began = time.monotonic()
-        compiled = self._made(base, summary, count, key, means)
+        compiled = self._made(base, summary, count, key, limits)
         self.compiling += time.monotonic() - began
         if not self._warned_of_plan and not compiled.plan.changes and compiled.plan.collects is None:
             self._warned_of_plan = True
@@ -331,7 +338,7 @@ class Binding:
         summary: Summary,
         count: PairCount,
         key: Key,
-        means: Means,
+        limits: SetupLimits,
     ) -> CompiledPlan:
         _, marks, options = key
         rough = rounded(self.context, base.known, summary)
@@ -340,21 +347,21 @@ class Binding:
         ran = next((c for c, made_for in base.plans if made_for == marks and fits(c.plan, summary, without)), None)
 
         def work() -> CompiledPlan:
+            entry = self.context.entry
             if ran is not None and extends(ran, options.derivatives):
-                return compile_backward(ran, means.progress, tool)
-            context = self.context
-            plan, generated = planned(context.entry, context.rules, context.domains, rough, options, count)
-            return compile_plan(plan, generated, means.progress, tool)
+                return compile_backward(ran, planned_backward(entry, ran, without), limits.progress, tool)
+            plan, generated = planned(entry, self.context.rules, self.context.domains, rough, options, count)
+            return compile_plan(plan, generated, limits.progress, tool)
 
         while True:
             for compiled, made_for in base.plans:
                 if made_for == marks and fits(compiled.plan, summary, options):
                     return compiled
-            if means.deadline is None:
+            if limits.deadline is None:
                 compiled = work()
                 base.plans.append((compiled, marks))
                 return compiled
-            found = self._plans.jobs.result(key, work, means.deadline)
+            found = self._plans.jobs.result(key, work, limits.deadline)
             if found is None:
                 raise _late()
             compiled, said = found

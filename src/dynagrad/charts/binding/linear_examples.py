@@ -91,7 +91,7 @@ def joined_linear(parts: Sequence[tuple[int, LinearExamples]]) -> LinearExamples
 def may_be_linear(run: LoadedRun, shared: Mapping[str, Relation]) -> bool:
     """Whether a chart in which each item has one instance has one derivation of each, a product of facts alone."""
     plan = run.compiled.plan
-    if plan.semiring != "log" or run.compiled.generated.weights or not all(stage.final for stage in plan.stages):
+    if plan.semiring != "log" or run.compiled.generated.weights or not plan.pops_once:
         return False
     given = {**shared, **run.relations}
     return all(t.kind == "facts" or key not in given or not given[key].count for key, t in plan.tables.items())

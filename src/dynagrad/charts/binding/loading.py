@@ -251,7 +251,7 @@ def shared_weights(
     return {number: loaded.weights[key] for key, number in kept.shared}
 
 
-def set_up_again(
+def set_up_loaded(
     kept: LoadedRun, shared: Mapping[int, WeightTable], relations: Mapping[str, Relation], room: int | None
 ) -> Prepared:
     """A chart over the facts of a run that was kept, and `relations`, those that it shares with others."""

@@ -13,11 +13,12 @@ import numpy as np
 
 from ...facts.relation import Codes, Relation
 from ...plan.joins import rough
-from ...plan.layout import PairCount, cells, still_dense
 from ...plan.model import DomainSummary, FactSummary, Plan, Summary
 from ...plan.options import Options
 from ...plan.order import ordered_pairs
 from ...plan.right_sides import numbers
+from ...plan.storage.layout import cells, still_dense
+from ...plan.storage.occupancy import PairCount
 from ...rules.semirings import SEMIRINGS
 from .context import ProgramContext
 from .encoding import Encoding

@@ -28,7 +28,7 @@ from ...errors import Error, NotConverged, NotDifferentiable, ValueRangeError, s
 from ...facts.relation import Relation
 from ...forks import cached, renewed
 from ...rules.semirings import SEMIRINGS
-from ..binding.binding import Binding, Means, Purpose
+from ..binding.binding import Binding, Purpose, SetupLimits
 from ..binding.database import Database
 from ..binding.loading import Directions, Prepared
 from ..chart import Chart, make_chart, run_of
@@ -143,7 +143,7 @@ class Core:
         stop = self.limits.stop()
         deadline = None if stop is None else stop.deadline
         purpose = Purpose(until, derivatives=class_of(order, adjoint))
-        self.binding.prepare({}, purpose, Means(deadline=deadline), directions=directions)
+        self.binding.prepare({}, purpose, SetupLimits(deadline=deadline), directions=directions)
         kept.add((order, adjoint, until))
         return order, adjoint
 
@@ -171,19 +171,23 @@ class Core:
             if not order or chart.status == "done":  # the run did not begin
                 raise
             status = chart.status  # its chart has jets for values, so the error must not carry it
+            self._check_values(binding)
             raise NotConverged(
                 f"the run with its derivatives stopped at its limit on {status}; raise max_{status}, or stop earlier "
                 "with max_pops, timeout or until"
             ) from None
         except ValueRangeError:
             if order and chart.status == "bad_value":
-                again = make_chart(binding, {}, self.limits, False)
-                # raises, with a message about the value, where the value itself is not finite
-                check_end(run_of(again).run_in_class(class_of(*self._class(0, False)), Directions())[1], again)
+                self._check_values(binding)
                 over = run_of(chart).require()
                 check_end(End(chart.status, over, self.binding.context.scale, Phase.REPEATED))
             raise
         return Pass(self, chart, prepared, order)
+
+    def _check_values(self, binding: Binding) -> None:
+        """Raises, with a message about values, where the run fails without derivatives, too."""
+        chart = make_chart(binding, {}, self.limits, False)
+        check_end(run_of(chart).run_in_class(class_of(*self._class(0, False)), Directions())[1], chart)
 
     def evaluate(self, choice: Choice, arrays: Sequence[Array], outs: Sequence[Slot]) -> list[Any]:
         """Some results of a choice, by one run; `arrays` has all its arguments."""

@@ -59,15 +59,22 @@ def compile_plan(
     return CompiledPlan(plan, generated, Engine.at(library, library if plan.adjoint else None))
 
 
+def backward_source_of(plan: Plan, forward: Generated) -> Generated:
+    """The source of the backward pass over charts of the class of a plan."""
+    return generate(replace(plan, derivatives=_ADJOINTS), passes=Passes.BACKWARD, like=forward)
+
+
 def compile_backward(
-    forward: CompiledPlan, progress: Callable[[str], None] | None = None, tool: Compiler | None = None
+    forward: CompiledPlan,
+    generated: Generated,
+    progress: Callable[[str], None] | None = None,
+    tool: Compiler | None = None,
 ) -> CompiledPlan:
-    """The backward pass of a compiled forward pass that it `extends`, in a library of its own.
+    """The backward pass of a compiled forward pass that it `extends`, from its source, in a library of its own.
 
     Charts are made by the library of `forward`. Where the two classes would differ, one with both passes is compiled.
     """
     plan, like = replace(forward.plan, derivatives=_ADJOINTS), forward.generated
-    generated = generate(plan, passes=Passes.BACKWARD, like=like)
     if not generated.works_on(like):
         return compile_plan(plan, source_of(plan), progress, tool)
     return CompiledPlan(plan, like, Engine.at(forward.engine.path, _build(generated, progress, tool)))

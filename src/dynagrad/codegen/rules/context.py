@@ -42,7 +42,6 @@ class ClassContext:
         self.facts = [t for t in plan.tables.values() if t.kind == "facts"]
         self.derived = [t for t in plan.tables.values() if t.kind in ("dense", "hashed")]
         self.externals = [t for t in plan.tables.values() if t.kind == "external"]
-        self.stage_of = {key: s for s in plan.stages for key in s.keys}
         self.plain = plan.semiring == "plain"
         self.large = is_large(plan)
         self.shapes = Shapes(plan, self.names, self.out) if shares_joins(plan) else None
@@ -132,13 +131,9 @@ class ClassContext:
         low = f"{self.names.table[table.key]}.range[{table.arity - 1}].low"
         return f"((int64_t)a{table.order[-1]} - {low}) & 63"
 
-    def waits_in_rows(self, stage: Stage) -> bool:
-        """Whether items of a stage wait in rows, at least those of some predicates."""
-        return any(map(self.plan.pops_rows, stage.keys))
-
     def waits_by(self, table: TableLayout) -> tuple[int, ...]:
         """The arguments of an item on which it depends where it waits in its stage's agenda."""
-        stage = self.stage_of[table.key]
+        stage = self.plan.stage_of[table.key]
         if stage.strategy in ("queue", "stack"):
             return ()
         if stage.priority == "declared" and any(p.item.key == table.key for p in self.plan.rules.priorities):
@@ -226,8 +221,7 @@ class ClassContext:
 
     def sums_first(self, join: Join) -> None:
         """At the beginning of a join: ends what waits to be added to the same head."""
-        others = (j for stage in self.plan.stages for j in stage.drives if j.rule.head.key == join.rule.head.key)
-        if not self.plan.sums_together(join) and any(map(self.plan.sums_together, others)):
+        if not self.plan.sums_together(join) and join.rule.head.key in self.plan.heads_summed:
             self.out.line("together.end(this);", "sums that wait come first")
 
     def drive_name(self, join: Join, prefix: str = "rule") -> str:

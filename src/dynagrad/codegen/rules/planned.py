@@ -1,4 +1,4 @@
-"""`planned`: a plan and the source of its class, from the cache on disk if both were made before.
+"""A plan and the source of its class, or of its backward pass, from the cache on disk if they were made before.
 
 A record holds the source that is compiled. So its name is a hash of all that plan and source depend on: the program's
 entry in the cache of rules, which stands for its text and for the sources of this package, the semiring, the options,
@@ -12,11 +12,11 @@ import functools
 from dataclasses import fields
 
 from ...plan import model
-from ...plan.layout import PairCount
 from ...plan.model import Plan, Summary
 from ...plan.options import Options
 from ...plan.planner import make_plan
 from ...plan.recognise import effective_semiring
+from ...plan.storage.occupancy import PairCount
 from ...rules import normal, syntax
 from ...rules.normal import Rules
 from ...rules.semirings import SEMIRINGS
@@ -25,7 +25,7 @@ from ...runtime.disk.contents import combined
 from ...runtime.disk.records import recall, remember
 from ...runtime.disk.sources import sources
 from ...runtime.disk.values import dataclasses_of, packed, unpacked
-from .compiled import source_of
+from .compiled import CompiledPlan, backward_source_of, source_of
 from .program import Generated
 from .scope import Names
 
@@ -38,8 +38,7 @@ def planned(
     """
     name = _name(entry, rules, summary, options)
     shared = (rules, domains, summary, *rules.rules)
-    kept = None if name is None else recall(name)
-    found = None if kept is None else _decoded(kept, shared)
+    found = _recalled(name, shared)
     if found is not None:
         return found
     counted = False
@@ -51,18 +50,32 @@ def planned(
 
     plan = make_plan(rules, domains, summary, options, asked)
     generated = source_of(plan)
-    data = None if name is None or counted or generated.names.functions else _encoded(plan, generated, shared)
-    if name is not None and data is not None:
-        remember(name, data)
+    if not counted:
+        _remember(name, plan, generated, shared)
     return plan, generated
 
 
-def _name(entry: str, rules: Rules, summary: Summary, options: Options) -> str | None:
+def planned_backward(entry: str, forward: CompiledPlan, options: Options) -> Generated:
+    """The source of the backward pass over charts of a class, whose plan is one for these options.
+
+    The record's name has the source of that class, too, as its plan may depend on numbers that were counted in facts.
+    """
+    plan, like = forward.plan, forward.generated
+    name = _name(entry, plan.rules, plan.summary, options, like.source)
+    found = _recalled(name, (plan,))
+    if found is not None:
+        return found[1]
+    generated = backward_source_of(plan, like)
+    _remember(name, plan, generated, (plan,))
+    return generated
+
+
+def _name(entry: str, rules: Rules, summary: Summary, options: Options, forward: str = "") -> str | None:
     """The name of the record; None where the plan depends on functions that are not in the program's text."""
     ours = sources()  # not those in the entry where a program was pickled by another version
     if ours is None or not entry or options.functions or options.user is not None:
         return None
-    return f"{combined(ours, entry, _traits(effective_semiring(rules)), repr(summary), repr(options))}.plan"
+    return f"{combined(ours, entry, _traits(effective_semiring(rules)), repr(summary), repr(options), forward)}.plan"
 
 
 def _traits(semiring: str) -> str:
@@ -70,6 +83,17 @@ def _traits(semiring: str) -> str:
     row = SEMIRINGS[semiring]
     said = {f.name: getattr(row, f.name) for f in fields(row)}
     return repr({name: sorted(x) if isinstance(x, frozenset) else x for name, x in said.items() if not callable(x)})
+
+
+def _recalled(name: str | None, shared: tuple[object, ...]) -> tuple[Plan, Generated] | None:
+    kept = None if name is None else recall(name)
+    return None if kept is None else _decoded(kept, shared)
+
+
+def _remember(name: str | None, plan: Plan, generated: Generated, shared: tuple[object, ...]) -> None:
+    data = None if name is None or generated.names.functions else _encoded(plan, generated, shared)
+    if name is not None and data is not None:
+        remember(name, data)
 
 
 # -- as bytes ----------------------------------------------------------------------------------------------------------

@@ -187,7 +187,7 @@ def write_members(context: ClassContext) -> None:
         agenda = AGENDAS.get(stage.strategy)
         if agenda in ("Levels", "Heap"):
             ranked = agenda == "Heap" and stage.priority == "value" and plan.semiring == "user"
-            agenda = "RowLevels" if any(map(plan.pops_rows, stage.keys)) else agenda
+            agenda = "RowLevels" if plan.waits_in_rows(stage) else agenda
             agenda += f"<{level_type(stage)}{', user::Rank' if ranked else ''}>"
         if stage.strategy == "solve":
             out.line(f"{level_type(stage)} level{stage.number} = 0;  // of the block at hand")

@@ -46,7 +46,7 @@ class JoinWriter(RuleScope):
         self.cells: dict[int, str] = {}  # derived antecedent -> its cell
         self.old: dict[int, str] = {}  # antecedent -> its value before this pop
         self.table_of: list[TableLayout] = [plan.tables[a.item.key] for a in join.rule.antecedents]
-        self.stage = next(s for s in plan.stages if join.rule.head.key in s.keys)
+        self.stage = plan.stage_of[join.rule.head.key]
         self.mentions = mentions(join)
         self.arguments: list[str] = []  # the parameters for those of the driver, or of the head that it starts from
 

@@ -203,7 +203,7 @@ def _open(context: ClassContext, table: TableLayout) -> None:
         if context.plan.changes is not None and table.kind == "facts":
             out.line(f"old_{name} = {name};")
     if table.kind != "facts":
-        stage = context.stage_of[table.key]
+        stage = context.plan.stage_of[table.key]
         places = stage.strategy in ("heap", "queue", "stack", "sweep") and not table.sink
         updates = table.updates or stage.strategy == "sweep"
         if table.kind == "dense":

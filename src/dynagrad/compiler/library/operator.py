@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ...eager import special
+from ...eager.names import special
 from ...errors import Error, LiftError
 from ..evaluate.iteration import items
 from ..evaluate.operators import binary, contained, is_, negated, truth, unary, update

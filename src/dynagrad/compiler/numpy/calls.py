@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ...eager import special
+from ...eager.names import special
 from ...eager.names.numpy_names import join_along
 from ...eager.numpy import exponentials
 from ...eager.numpy.functions import FUNCTIONS, METHODS

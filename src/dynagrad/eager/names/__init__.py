@@ -1,1 +1,3 @@
-"""The functions behind the names of `dynagrad.numpy` (`numpy_names.py`) and `dynagrad.math` (`math_names.py`)."""
+"""The functions behind the names of `dynagrad.numpy` (`numpy_names.py`), `dynagrad.math` (`math_names.py`) and
+`dynagrad.special` (`special.py`).
+"""

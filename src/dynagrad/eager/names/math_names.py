@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from ...errors import Error
-from .. import special
 from ..kinds import LIFTS, plain, real_part, shape_of
 from ..perturbations import place
+from . import special
 from .numpy_names import ORIGINALS
 
 MODULE = "dynagrad.math"

@@ -4,6 +4,5 @@
 - `gradients.py`: `jvp`, `vjp`, `grad`, `derivative`, `pullback`, `hvp`; `jacobians.py`: `jacfwd`, `jacrev`, `hessian`;
 - `custom_rule.py`: functions with custom derivatives;
 - `fixed_point.py`: fixed points, by the implicit function theorem; `checkpoint.py`: checkpointed loops;
-- `result_checks.py`: what is checked of results before they are returned;
 - `checking.py`: derivatives checked against finite differences.
 """

@@ -37,10 +37,10 @@ from ..masks import Masks
 from ..numbers import Bundle, Tape, TapeCell
 from ..perturbations import opened, place
 from ..pytree import is_exact, is_function, is_real, leaves, no_hidden_numbers, parts, together, transform
+from ..result_checks import check_open, finite_choice, finite_pullback, has_nan
 from ..sweep import sweep
 from ..tape import taping
 from ..taylor import derivative_n
-from .result_checks import check_open, finite_choice, finite_pullback, has_nan
 from .returned import calls_differentiated, calls_undifferentiated, snapshot
 
 Function = Callable[..., Any]

@@ -20,7 +20,7 @@ from ..kinds import shape_of
 from ..mutation.arrays import MutableArray
 from ..perturbations import place
 from ..pytree import MOST, is_function, is_real, leaves, parts
-from .result_checks import unescaped
+from ..result_checks import unescaped
 
 Function = Callable[..., Any]
 

@@ -6,10 +6,10 @@ Such are the emissions of chain models: `at(T,I) += enter(T,I) * emit(T,X) * wor
 from __future__ import annotations
 
 from ...rules.semirings import SEMIRINGS
-from ...rules.syntax import Item, Variable
-from ..joins import term_variables
-from ..model import Filter, Join, Lookup, Plan, Scan, Solve, Step
+from ...rules.syntax import Variable
+from ..model import Join, Lookup, Plan, Scan, Step
 from ..right_sides import factors, numbers
+from .drivers import alone, same_for_all, uses
 
 MOST_FACTORS = 3
 """Beside the driver: so many mantissas of `log` may be multiplied without leaving the range of a double unnoticed."""
@@ -34,28 +34,6 @@ def along(plan: Plan, join: Join) -> str | None:
     if not alone(plan, join):
         return None
     return name if all(_fits(plan, join, step, name, domain) for step in join.steps) else None
-
-
-def alone(plan: Plan, join: Join) -> bool:
-    """Whether no other join has the same driver and the same head: contributions would come in another order."""
-    driven = join.rule.antecedents[join.driver or 0].item.key, join.rule.head.key
-    drives = (j for stage in plan.stages for j in stage.drives if j is not join)
-    return all(driven != (j.rule.antecedents[j.driver or 0].item.key, j.rule.head.key) for j in drives)
-
-
-def uses(item: Item, name: str) -> int:
-    """In how many arguments a variable stands."""
-    return sum(name in term_variables(term) for term in item.arguments)
-
-
-def same_for_all(step: Step, name: str) -> bool:
-    """Whether a condition or an equation is the same for all drivers of a row over a variable."""
-    match step:
-        case Filter(condition=condition):
-            return name not in term_variables(condition.left) | term_variables(condition.right)
-        case Solve(term=term):
-            return name not in term_variables(term)
-    return False
 
 
 def _fits(plan: Plan, join: Join, step: Step, name: str, domain: int | None) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...rules.syntax import Variable
 from ..model import Filter, Join, Plan, Solve
 from ..right_sides import factors, numbers
-from .along import alone, same_for_all, uses
+from .drivers import alone, same_for_all, uses
 
 
 def matrix(plan: Plan, join: Join) -> str | None:

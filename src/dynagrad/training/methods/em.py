@@ -18,7 +18,7 @@ import numpy as np
 
 from ...arguments import real_number, whole_number
 from ...charts.program import context_of
-from ...eager.special import digamma, gammaln
+from ...eager.names.special import digamma, gammaln
 from ...errors import Error, NotConverged, warn
 from ...rules.syntax import AntecedentValue, Application, Expression, Negation, Numeral
 from ..objectives.likelihood import Best, Likelihood

@@ -18,7 +18,7 @@ import numpy as np
 from ...calls import nearest_option
 from ...charts.batches.result import Batch
 from ...charts.binding.example_cache import CachedBatch, ExampleCache
-from ...charts.program import Bound, Program, binding_of, run_cached, run_cached_again
+from ...charts.program import Bound, Program, binding_of, rerun_cached, run_cached
 from ...errors import Error, FactError, shown
 from ...facts.relation import parse_key
 from ..data.observed import Places, counts_of, fixed_weight, log_weight
@@ -75,7 +75,7 @@ class Task:
 
 
 class Objective(Protocol):
-    """What training makes large."""
+    """What training makes large. One that runs other programs beside that of the model has them in `programs`."""
 
     def totals(self, task: Task, examples: Sequence[Example]) -> Totals:
         """Of a shard; where the task has a direction, with the derivative of the gradient along it as the gradient."""
@@ -88,7 +88,7 @@ def programs_of(objective: Any) -> tuple[Program, ...]:
     return found
 
 
-def taken(facts: Mapping[str, Any], here: Collection[str], there: Collection[str]) -> dict[str, Any]:
+def facts_for(facts: Mapping[str, Any], here: Collection[str], there: Collection[str]) -> dict[str, Any]:
     """Facts for one of two programs: those of its predicates, and those that neither has, of which it will tell."""
     return {key: rows for key, rows in facts.items() if key in here or key not in there}
 
@@ -273,7 +273,7 @@ def _run(
     cache = ExampleCache(0) if task.cache is None else task.cache  # with no room, if examples do not stay as they are
     cached = CachedBatch(cache, names, (task.bound.program, goal, side, task.gradient), examples, linear)
     if task.gradient and task.threads == 1:
-        again = run_cached_again(task.bound, facts, cached, goal, task.keys, objective, cotangents)
+        again = rerun_cached(task.bound, facts, cached, goal, task.keys, objective, cotangents)
         if again is not None:
             return _Ran(again[0], dict(zip(task.keys, again[1], strict=True)), {})
     return _Ran.of(run_cached(task.bound, facts, cached, **asked))

@@ -19,7 +19,7 @@ from ..data.observed import counts_of
 from ..examples import Example
 from ..parameters.rows import Doubles
 from ..totals import Totals
-from .evaluation import RunSide, Scores, Task, cost_key, must_have, scores_of, taken, totals_of
+from .evaluation import RunSide, Scores, Task, cost_key, facts_for, must_have, scores_of, totals_of
 
 
 @dataclass(frozen=True)
@@ -82,11 +82,10 @@ class Conditional:
     The clamped run has the facts of `Example.observed` in place of those of the same predicates, asks for another item,
     `observed`, or is of another program, `clamped`, which has the same parameters; or all of these. Each program takes
     of an example the facts that it has predicates for. An observed derivation stands for its clamped run, so it is one
-    of `clamped` where that is given. In `viterbi` this is
-    the structured perceptron's objective (Collins 2002, "Discriminative training methods for hidden Markov models"):
-    the score of what was observed, less that of the best derivation; and with `cost` it is the max-margin one (Taskar,
-    Guestrin and Koller 2003): the facts of that predicate are taken as they are in the free run, and count as the
-    semiring's one in the clamped run.
+    of `clamped` where that is given. In `viterbi` this is the structured perceptron's objective (Collins 2002,
+    "Discriminative training methods for hidden Markov models"): the score of what was observed, less that of the best
+    derivation; and with `cost` it is the max-margin one (Taskar, Guestrin and Koller 2003): the facts of that predicate
+    are taken as they are in the free run, and count as the semiring's one in the clamped run.
 
     >>> import dynagrad as dg
     >>> from dynagrad import training
@@ -157,4 +156,4 @@ class Conditional:
         if self.clamped is None:
             return clamped, free
         one, other = self.clamped.predicates, program.predicates
-        return taken(clamped, one, other), taken(free, other, one)
+        return facts_for(clamped, one, other), facts_for(free, other, one)

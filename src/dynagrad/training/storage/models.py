@@ -25,7 +25,7 @@ from ...facts.relation import Relation
 from ...forests.storage import term_from_json
 from ...rules.parse import parse_item
 from ...runtime.disk.whole import replace_folder, why
-from ..objectives.evaluation import Objective, taken
+from ..objectives.evaluation import Objective, facts_for
 from ..objectives.expectations import Entropy, Risk
 from ..objectives.likelihood import Best, Conditional, Likelihood
 from ..objectives.sums import Sum
@@ -35,7 +35,7 @@ from ..parameters.log_linear import LogLinear
 from ..parameters.parametrisation import Parametrisation
 from ..parameters.rows import Rows
 from ..priors import L1, Dirichlet, Gaussian, Prior
-from ..specification import Specification, Theta, beside, with_rows
+from ..specification import Specification, Theta, bind_others, with_rows
 from .tables import arrow, columns_of, file_of, jsons, numbers, relation_of, table_of
 
 FORMAT, VERSION = "dynagrad model", 1
@@ -359,15 +359,16 @@ def _loaded(
         objective = _objective_of(
             head["objective"], folder, lambda about: _read_program(folder, about, files, functions)
         )
-    others = beside(objective, program, facts, chosen)
+    others = bind_others(objective, program, facts, chosen)
     there = {key for other in others for key in other.predicates}
-    bound = with_rows(with_facts(program, taken(facts, program.predicates, there)), chosen)
+    bound = with_rows(with_facts(program, facts_for(facts, program.predicates, there)), chosen)
     return Specification(program, chosen, priors, objective, goal, bound, others), theta
 
 
 def _read_program(
     folder: Path, about: Mapping[str, Any], files: Files, functions: Mapping[str, Callable[..., Any]]
 ) -> Program:
+    """The program of a saved model, with the functions that it was saved with, by their names."""
     wanted, given = list(about["functions"]), {_bare(name) for name in functions}
     missing = [name for name in wanted if name not in functions and _bare(name) not in given]
     if missing:

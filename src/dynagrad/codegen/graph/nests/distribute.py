@@ -2,8 +2,8 @@
 
 What a nest computes by long code (exponentials, sines, powers) is the same for each program, and compiled once, in
 `graphs/vectors.hpp`: a loop that calls it is compiled in half the time, and as quick where it has few elements and runs
-once a call. The values that a nest hands on to another one are in arrays of their own. Loop distribution is in Kennedy
-and McKinley 1990. No text is written here.
+once a call. A scalar that one nest computes for another becomes a temporary array (scalar expansion). Both
+transformations are in Kennedy and McKinley 1990. No text is written here.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ SHORT = 64
 VECTOR = 8
 """The numbers of a vector, `kWidth` of `graphs/vectors.hpp`."""
 ROOM = 1 << 14
-"""The most bytes of the arrays that are handed on, which are on the stack."""
+"""The most bytes of temporary arrays, which are on the stack."""
 
 _SIN, _COS, _BOTH = "vector::sin", "vector::cos", "vector::sin_cos"
 

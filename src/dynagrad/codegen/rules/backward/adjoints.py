@@ -6,7 +6,7 @@ pass and after it; the pass itself, which fills the arrays, is in `sweep.py`.
 
 from __future__ import annotations
 
-from ....plan.aggregators import copy_kind, head_kind, stage_of
+from ....plan.aggregators import copy_kind, head_kind
 from ....plan.model import Plan, TableLayout
 from ....rules.semirings import SEMIRINGS
 from ..context import ClassContext
@@ -15,12 +15,12 @@ from ..scope import Names
 
 def two_adjoints(plan: Plan, table: TableLayout) -> bool:
     """Whether pending updates have adjoints of their own."""
-    return table.updates or stage_of(plan, table).strategy == "sweep"
+    return table.updates or plan.stage_of[table.key].strategy == "sweep"
 
 
 def keeps_total(plan: Plan, table: TableLayout) -> bool:
     """Whether the total of which contributions have a share is kept in an array: each round of a sweep has another."""
-    return head_kind(plan, table) == "softmax" and stage_of(plan, table).strategy == "sweep"
+    return head_kind(plan, table) == "softmax" and plan.stage_of[table.key].strategy == "sweep"
 
 
 def sums_up(plan: Plan, table: TableLayout) -> bool:
@@ -29,7 +29,7 @@ def sums_up(plan: Plan, table: TableLayout) -> bool:
     In a sweep each round has another. Where plus selects, a value is used until a better one takes its place; else a
     value is a part of the next one, and so is its adjoint.
     """
-    stage = stage_of(plan, table)
+    stage = plan.stage_of[table.key]
     if stage.strategy == "sweep":
         return True
     return head_kind(plan, table) == "select" and table.updates and not table.sink and not stage.final
@@ -45,7 +45,7 @@ def posteriors(plan: Plan) -> bool:
     derivatives = plan.derivatives
     if not SEMIRINGS[plan.semiring].adds_logs or derivatives is None or derivatives.order or derivatives.outside:
         return False
-    return all(stage.final for stage in plan.stages)
+    return plan.pops_once
 
 
 def cells(context: ClassContext, table: TableLayout) -> str:

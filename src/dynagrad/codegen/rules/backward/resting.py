@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ....plan.aggregators import head_kind, stage_of
+from ....plan.aggregators import head_kind
 from ....plan.model import Plan, Stage, TableLayout
 from ..calls import JoinFunction, takes, takes_arguments
 from ..context import ClassContext
@@ -38,7 +38,7 @@ def rests(plan: Plan, table: TableLayout) -> bool:
         return False
     if plan.rules.prunes or plan.rules.beams:  # items that these hold back are not part of the derivative
         return False
-    stage = stage_of(plan, table)
+    stage = plan.stage_of[table.key]
     on_agenda = stage.strategy not in ("once", "sweep") and not stage.final and not table.sink
     return on_agenda and head_kind(plan, table) == "sum"
 
@@ -90,7 +90,7 @@ def write_rest(context: ClassContext, table: TableLayout) -> None:
     if not settles(context.plan, table):
         return
     out, name = context.out, context.names.table[table.key]
-    number = stage_of(context.plan, table).number
+    number = context.plan.stage_of[table.key].number
     out.open(
         f"if ((!settings.stopped || {number} < settings.stopped - 1) && {name}.popped.test(cell) && "
         f"{_nothing_new(context, table, 'cell', 'x')})"
@@ -177,7 +177,7 @@ def next_pop(plan: Plan, stage: Stage, rest: bool) -> str:
 
 def write_resting_adjoint(context: ClassContext, table: TableLayout, to: str, x: str) -> None:
     """In a backward join: the adjoint of resting updates, if the contribution `x` left the item at `to` as it was."""
-    out, name, stage = context.out, context.names.table[table.key], stage_of(context.plan, table)
+    out, name, stage = context.out, context.names.table[table.key], context.plan.stage_of[table.key]
     out.line(
         f"if (report.stage > {stage.number} && {name}.popped.test({to}) && {_nothing_new(context, table, to, x)}) "
         f"need(needed_{name}[{to}], handle({table.number}, {to})), g = resting_{name}[{to}];"

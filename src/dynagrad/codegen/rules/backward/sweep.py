@@ -43,8 +43,7 @@ def rolls_back(stage: Stage) -> bool:
     """
     if stage.strategy in ("once", "sweep"):
         return stage.strategy == "sweep"
-    rules = [join.rule.number for join in stage.drives]
-    return not stage.final or len(rules) != len(set(rules))
+    return not stage.final or not stage.one_driver_each
 
 
 def write_backward(context: ClassContext) -> None:

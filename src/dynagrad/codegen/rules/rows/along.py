@@ -11,7 +11,7 @@ How they are gone back over is in `back.py`; rows times a matrix are in `matrix.
 from __future__ import annotations
 
 from ....plan.model import Join, Plan
-from ....plan.rows.along import uses
+from ....plan.rows.drivers import uses
 from ....rules.syntax import Variable
 from ...cxx import Writer
 from ..scope import Names

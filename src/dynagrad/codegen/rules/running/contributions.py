@@ -18,7 +18,7 @@ from .policies import priority
 
 def write_add(context: ClassContext, table: TableLayout) -> None:
     """`add_...` and `push_...`: add a contribution to an item, and push the item on the agenda."""
-    out, stage = context.out, context.stage_of[table.key]
+    out, stage = context.out, context.plan.stage_of[table.key]
     name = context.names.table[table.key]
     agenda = stage.strategy in AGENDAS and not table.sink
     if agenda:
@@ -34,7 +34,7 @@ def write_add(context: ClassContext, table: TableLayout) -> None:
             first = f"handle({table.number}, cell - within)"
             out.line(f"agenda{stage.number}.push({first}, 1ull << within, {context.level(stage, table)});")
         elif stage.strategy in ("levels", "solve"):
-            one = "1, " if context.waits_in_rows(stage) else ""
+            one = "1, " if context.plan.waits_in_rows(stage) else ""
             out.line(f"agenda{stage.number}.push({handle}, {one}{context.level(stage, table)});")
         elif stage.strategy == "heap":
             priority(context, stage, table)

@@ -204,7 +204,7 @@ def _stage(context: ClassContext, stage: Stage) -> None:
     elif stage.strategy != "once":
         out.open("while (!halt)")
         out.line("if (pause_here(started)) break;")
-        if rows := context.waits_in_rows(stage):
+        if rows := context.plan.waits_in_rows(stage):
             out.line("uint64_t cells = 0;")
             out.line(f"if (!agenda{n}.pop(next, cells, one_by_one())) break;")
         else:

@@ -16,7 +16,7 @@ million pops in a row that changed no digit.
 
 from __future__ import annotations
 
-from ....plan.aggregators import head_kind, stage_of
+from ....plan.aggregators import head_kind
 from ....plan.model import Plan, Stage, TableLayout
 from ....plan.polynomials import polynomial, recursive
 from ....rules.aggregators import AGGREGATORS
@@ -92,7 +92,7 @@ def asked_for(plan: Plan, table: TableLayout) -> bool:
 
 def write_changed(context: ClassContext, table: TableLayout, where: str) -> None:
     """In `add`, before `x` is added to an item that is never popped: notes whether a digit changes."""
-    if stage_of(context.plan, table).grows and table.sink:
+    if context.plan.stage_of[table.key].grows and table.sink:
         plus = context.plus(table, where, "x")
         changes = f"semiring::better(x, {where})" if context.plan.selective else f"!semiring::same({plus}, {where})"
         context.out.line(f"if ({changes}) quiet = 0;")
@@ -100,7 +100,7 @@ def write_changed(context: ClassContext, table: TableLayout, where: str) -> None
 
 def write_sent(context: ClassContext, table: TableLayout) -> None:
     """In `add`: counts a contribution `x` that a stage sends to itself."""
-    stage = stage_of(context.plan, table)
+    stage = context.plan.stage_of[table.key]
     if estimates(context.plan, stage) and not table.sink:
         value = f"{context.names.table[table.key]}.value[cell]"
         context.out.line(f"convergence{stage.number}.send({sizes(context, 'x', value)});")
@@ -108,7 +108,7 @@ def write_sent(context: ClassContext, table: TableLayout) -> None:
 
 def write_improved(context: ClassContext, table: TableLayout, better: str) -> None:
     """In `add`: records the item that a contribution comes from, if it is `better`; always where that is empty."""
-    stage = stage_of(context.plan, table)
+    stage = context.plan.stage_of[table.key]
     if gains(context.plan, stage) and not table.sink:
         name = context.names.table[table.key]
         test = " && ".join([f"gains{stage.number}.watching", *([better] if better else [])])

@@ -80,22 +80,31 @@ DYNAGRAD_EIGHT Words words_of(uint32_t lanes) {
   const Words each = {1, 2, 4, 8, 16, 32, 64, 128};
   return (each & (int64_t)lanes) != 0;
 }
+// Calls what(j, row) for those of eight rows from the i-th on of which `lanes` has a bit. Each j is a constant, so that
+// lanes of vectors are addressed by it.
+template <class What>
+DYNAGRAD_ALWAYS void each_row(const RowsAlong& rows, int64_t i, uint32_t lanes, What what) {
+  if (rows.even) {
+    const int64_t begin = rows.first + i * rows.step;
+    for (int j = 0; j < 8; j++)
+      if (lanes >> j & 1) what(j, begin + j * rows.step);
+  } else {
+    for (int j = 0; j < 8; j++)
+      if (lanes >> j & 1) what(j, (int64_t)rows.row[i + j]);
+  }
+}
 // Numbers of rows from the i-th on; zero for those that are not there.
 DYNAGRAD_EIGHT Doubles pick(const double* x, const RowsAlong& rows, int64_t i, uint32_t lanes) {
-  if (lanes == 255 && rows.even && rows.step == 1) return eight(x + rows.first + i);
   Doubles v = {};
-  if (lanes == 255)
-    for (int j = 0; j < 8; j++) v[j] = x[rows.at(i + j)];
-  else
-    for (; lanes; lanes &= lanes - 1) v[__builtin_ctz(lanes)] = x[rows.at(i + __builtin_ctz(lanes))];
+  if (lanes != 255) each_row(rows, i, lanes, [&](int j, int64_t row) { v[j] = x[row]; });
+  else if (rows.even && rows.step == 1) v = eight(x + rows.first + i);
+  else each_row(rows, i, 255, [&](int j, int64_t row) { v[j] = x[row]; });
   return v;
 }
 DYNAGRAD_EIGHT void spread(double* x, const RowsAlong& rows, int64_t i, uint32_t lanes, const Doubles& v) {
-  if (lanes == 255 && rows.even && rows.step == 1) return write(x + rows.first + i, eight(x + rows.first + i) + v);
-  if (lanes == 255)
-    for (int j = 0; j < 8; j++) x[rows.at(i + j)] += v[j];
-  else
-    for (; lanes; lanes &= lanes - 1) x[rows.at(i + __builtin_ctz(lanes))] += v[__builtin_ctz(lanes)];
+  if (lanes != 255) each_row(rows, i, lanes, [&](int j, int64_t row) { x[row] += v[j]; });
+  else if (rows.even && rows.step == 1) write(x + rows.first + i, eight(x + rows.first + i) + v);
+  else each_row(rows, i, 255, [&](int j, int64_t row) { x[row] += v[j]; });
 }
 
 // -- items of a row ----------------------------------------------------------------------------------------------------

@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import Error, NotDifferentiable
-from ...ir.buffers import SMALLEST
-from ...ir.ops.arrays import surely_finite
-from ..kinds import plain, real_part
-from ..numbers import Number
-from ..perturbations import is_open, place
-from ..pytree import is_real, leaves, parts, transform
+from ..errors import Error, NotDifferentiable
+from ..ir.buffers import SMALLEST
+from ..ir.ops.arrays import surely_finite
+from .kinds import plain, real_part
+from .numbers import Number
+from .perturbations import is_open, place
+from .pytree import is_real, leaves, parts, transform
 
 _ndarray = np.ndarray
 

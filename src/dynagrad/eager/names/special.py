@@ -18,13 +18,13 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import Error, shown
-from ..ir.operation import LinearMap, Operation, as_number
-from ..ir.ops import scalars as ops
-from ..ir.types import real
-from .numbers import lift
-from .numpy.exponentials import log_softmax, logsumexp, softmax
-from .numpy.functions import OF_SCIPY
+from ...errors import Error, shown
+from ...ir.operation import LinearMap, Operation, as_number
+from ...ir.ops import scalars as ops
+from ...ir.types import real
+from ..numbers import lift
+from ..numpy.exponentials import log_softmax, logsumexp, softmax
+from ..numpy.functions import OF_SCIPY
 
 __all__ = [
     "beta",

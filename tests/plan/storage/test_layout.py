@@ -1,4 +1,4 @@
-"""Storage layout: ranges of arguments, dense or hashed, and which argument is innermost."""
+"""Storage layout: dense or hashed, and which argument is innermost."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ import pytest
 import dynagrad as dg
 from dynagrad.charts.chart import run_of
 from dynagrad.plan import planner
-from dynagrad.plan.layout import SMALL, Occupancy, cells, dense_tables, extents, still_dense
-from dynagrad.plan.model import DomainSummary, Extent, FactSummary, Scan, Summary
-from dynagrad.rules import check, infer, parse
+from dynagrad.plan.model import DomainSummary, Extent, Scan
+from dynagrad.plan.storage.layout import SMALL, cells, dense_tables, still_dense
 from plan.planned import planned
 
 pytestmark = pytest.mark.filterwarnings("ignore::dynagrad.errors.ProgramWarning")
@@ -28,58 +27,6 @@ CKY_FACTS = {
     "word/3": [("john", 0, 1), ("loves", 1, 2), ("mary", 2, 3)],
     "end/1": [(3,)],
 }
-
-
-def ranges(source: str, key: str, facts: Mapping[str, int] | None = None) -> list[tuple[int, int] | None]:
-    """The range of each argument, relative to the integers from 0 to 9 that the facts hold."""
-    rules = check(parse(source))
-    domains = infer(rules)
-    summary = Summary(
-        {d.number: DomainSummary("int", 0, 9) for d in domains.domains},
-        {k: FactSummary(10, (10,) * p.arity) for k, p in rules.predicates.items() if p.input},
-    )
-    found = extents(rules, domains, summary)
-    arity = rules.predicates[key].arity
-    return [None if (e := found[key, i]) is None else (e.below, e.above) for i in range(arity)]
-
-
-class TestRanges:
-    def test_arguments_of_facts_stay_in_the_range_of_the_facts(self) -> None:
-        assert ranges("p(I,K) += a(I,K).", "p/2") == [(0, 0), (0, 0)]
-
-    def test_an_offset_shifts_the_range(self) -> None:
-        assert ranges("p(I+1,K-2) += a(I,K).", "p/2") == [(1, 1), (-2, -2)]
-
-    def test_solving_for_a_variable_shifts_it(self) -> None:
-        assert ranges("p(I) += a(I+1).", "p/1") == [(-1, -1)]
-
-    def test_the_range_covers_all_rules(self) -> None:
-        assert ranges("p(I-1) += a(I). p(I+1) += a(I).", "p/1") == [(-1, 1)]
-
-    def test_a_step_in_recursion_that_a_fact_bounds_stays_bounded(self) -> None:
-        assert ranges("p(0) += start. p(I+1) += p(I) * a(I).", "p/1") == [(0, 1)]
-
-    def test_a_step_in_recursion_that_nothing_bounds_has_no_range(self) -> None:
-        assert ranges("p(0) += start. p(I+1) += p(I).", "p/1") == [None]
-
-    def test_a_condition_bounds_a_step(self) -> None:
-        assert ranges("p(0) += start. p(I+1) += p(I) * top(N) for I < N.", "p/1") == [(0, 0)]
-
-    def test_a_condition_on_the_other_side_bounds_nothing(self) -> None:
-        assert ranges("p(0) += start. p(I+1) += p(I) * top(N) for I > N.", "p/1") == [None]
-
-    def test_the_larger_or_smaller_of_two_lies_where_they_lie(self) -> None:
-        assert ranges("p(K) += a(I) * a(J) for K = max(I+1,J).", "p/1") == [(0, 1)]
-        assert ranges("p(K) += a(I) for K = min(I-2,7).", "p/1") == [(-2, 0)]
-        assert ranges("p(K) += a(I) for K = abs(I).", "p/1") == [None]
-
-    def test_products_have_no_range(self) -> None:
-        assert ranges("p(I*I) += a(I).", "p/1") == [None]
-
-    def test_a_bound_of_one_argument_says_nothing_of_another(self) -> None:
-        source = "p(0,0) += start. p(I+1,K+1) += p(I,K) * a(I)."
-        found = ranges(source, "p/2")
-        assert found[0] is not None and found[1] is None
 
 
 class TestCells:
@@ -206,43 +153,6 @@ class TestOccupancy:
 
     def kinds(self, source: str, facts: Mapping[str, Any]) -> dict[str, str]:
         return {key: table.kind for key, table in planned(source, facts).tables.items()}
-
-    def items(self, source: str, key: str, facts: Mapping[str, Any]) -> float:
-        """The estimate, of facts whose arguments are all of integers, beside the number of items that there are."""
-        rules = check(parse(source))
-        values = {x for rows in facts.values() for row in rows for x in row}
-
-        def count(fact: str, i: int, j: int) -> float:
-            return float(len({(row[i], row[j]) for row in facts.get(fact, ())}))
-
-        return Occupancy(rules, rules.rules, lambda *_: float(len(values)), count).items(key)
-
-    def test_an_estimate_of_facts_is_their_number(self) -> None:
-        rows = [(n, (7 * n) % 50) for n in range(50)]
-        assert self.items("p(X,Y) += e(X,Y).", "p/2", {"e/2": rows}) == 50
-        assert self.items("p(X,Y,Z) += e(X,Y) * e(Y,Z).", "p/3", {"e/2": rows}) == 50
-
-    def test_what_shares_nothing_is_multiplied(self) -> None:
-        assert self.items("p(X,Y) += a(X) * a(Y).", "p/2", {"a/1": [(n,) for n in range(40)]}) == 1600
-
-    def test_a_join_is_estimated_over_what_two_share(self) -> None:
-        """Of 60 heads, each of one of 6 kinds, and 60 places with a kind each: 10 of each kind on either side."""
-        facts = {"head/2": [(n, n % 6) for n in range(60)], "tag/2": [(n, n % 6) for n in range(60)]}
-        found = self.items("part(F,H) += head(F,U) * tag(H,U).", "part/2", facts)
-        assert found == 60 * 60 / 6
-
-    def test_what_several_rules_derive_is_added(self) -> None:
-        facts = {"a/1": [(1,), (2,)], "b/1": [(n,) for n in range(10, 20)]}
-        assert self.items("p(X) += a(X). p(X) += b(X).", "p/1", facts) == 12
-
-    def test_what_grows_round_by_round_may_have_all_values(self) -> None:
-        arcs = [(n, (n + k) % 200) for n in range(200) for k in (1, 2)]
-        assert self.items("path(X,Y) += arc(X,Y). path(X,Y) += path(X,Z) * arc(Z,Y).", "path/2", {"arc/2": arcs}) == 4e4
-
-    def test_a_rule_that_keeps_arguments_adds_none(self) -> None:
-        facts = {"start/2": [(n, n) for n in range(100)], "step/1": [(n,) for n in range(100)]}
-        source = "at(X,Y,0) += start(X,Y). at(X,Y,K) += at(X,Y,J) * step(K) * step(J)."
-        assert self.items(source, "at/3", facts) == 100 * 100
 
     def test_a_large_table_that_would_be_nearly_empty_is_hashed(self) -> None:
         every = [(n,) for n in range(self.N)]
