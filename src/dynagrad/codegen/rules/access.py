@@ -27,20 +27,6 @@ def write_access(context: ClassContext) -> None:
     out, plan = context.out, context.plan
     facts = [*context.facts, *(t for t in context.derived if context.has_axioms(t))]
     _copies(context, facts)
-    groups = [[t for t in group if t.kind != "facts"] for group in context.groups()]
-    if len(groups) == 1:
-        _locate(context, "locate", groups[0], "")
-    else:
-        for k, group in enumerate(groups):
-            _locate(context, f"locate{k}", group, "DYNAGRAD_FIRED ")
-        out.open("int64_t locate(int64_t table, const int32_t* a)")
-        out.open("switch (table)")
-        for k, group in enumerate(groups):
-            if group:
-                out.line(f"{' '.join(f'case {t.number}:' for t in group)} return locate{k}(table, a);")
-        out.close()
-        out.line("return -1;")
-        out.close()
     write_bounds(context)
     bounded = any(plan.bounded(t) for t in context.derived)
     out.line(f"static constexpr bool goes_forward = {str(Passes.FORWARD in context.passes).lower()};")
@@ -61,23 +47,6 @@ def _copies(context: ClassContext, facts: Sequence[TableLayout]) -> None:
             out.line(f"{{{', '.join(how.get(number, ('nullptr',)))}}},")
         out.close("};")
     out.line(f"static constexpr bool copies_alike = {str(all(own == plain for own in how.values())).lower()};")
-
-
-def _locate(context: ClassContext, name: str, tables: Sequence[TableLayout], apart: str) -> None:
-    """`locate`: the cell of an item, made if necessary; -1 where it is out of its table's range."""
-    out = context.out
-    out.open(f"{apart}int64_t {name}(int64_t table, const int32_t* a)")
-    if tables:
-        out.open("switch (table)")
-        for table in tables:
-            held = context.names.table[table.key]
-            stored = table.order if table.kind == "dense" else range(table.arity)
-            arguments = ", ".join(f"a[{i}]" for i in stored)
-            inside = f"{held}.inside({arguments}) ? {held}.locate({arguments}) : -1"
-            out.line(f"case {table.number}: return {inside};")
-        out.close()
-    out.line("return -1;")
-    out.close()
 
 
 def write_bounds(context: ClassContext) -> None:

@@ -170,8 +170,11 @@ class ClassContext:
     def join_comment(self, join: Join) -> None:
         self.out.line(f"// rule {join.rule.number}: {comment(join.rule.text)}")
 
-    def drive(self, join: Join, prefix: str = "rule", mark: bool = False) -> None:
-        """Writes the function of a join that is driven by an antecedent; with `mark` it marks heads."""
+    def drive(self, join: Join, prefix: str = "rule", mark: bool = False, often: str = "DYNAGRAD_RULE") -> None:
+        """Writes the function of a join that is driven by an antecedent; with `mark` it marks heads.
+
+        `often` says from how many places it is called, as `running/rows.hpp` has it.
+        """
         assert join.driver is not None
         item = join.rule.antecedents[join.driver].item
         if self.shapes is not None and prefix == "rule":
@@ -183,7 +186,7 @@ class ClassContext:
             self._drive_row(join)
             if (join.rule.number, join.driver) in self.along:
                 return
-        self.join_function(join, prefix, JoinWriter(self.plan, self.names, join, self.out, mark=mark))
+        self.join_function(join, prefix, JoinWriter(self.plan, self.names, join, self.out, mark=mark), often)
 
     def join_function(self, join: Join, prefix: str, writer: JoinWriter, often: str = "DYNAGRAD_RULE") -> None:
         """The function of a join, as `writer` writes it."""

@@ -46,7 +46,7 @@ def write_add(context: ClassContext, table: TableLayout) -> None:
             out.line(f"agenda{stage.number}.push({handle});")
         out.close()
     if table.key in context.row_heads:
-        out.open(f"void arrive_{name}(int64_t cell, uint64_t cells)")
+        out.open(f"DYNAGRAD_STEP void arrive_{name}(int64_t cell, uint64_t cells)")
         out.line("const int64_t fresh = __builtin_popcountll(cells);")
         out.line(f"{name}.items += fresh, report.items += fresh;")
         if context.plan.pops_rows(table.key):

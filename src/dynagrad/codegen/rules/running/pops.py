@@ -23,11 +23,20 @@ def write_joins(context: ClassContext, stage: Stage) -> None:
     for join in stage.fires:
         _fire(context, join)
     for join in stage.drives:
-        context.drive(join)
+        context.drive(join, often="DYNAGRAD_STEP" if _part_of_pop(context, stage, join) else "DYNAGRAD_RULE")
     if stage.strategy in AGENDAS:
         for key in stage.keys:
             if not context.plan.tables[key].sink:
                 _pop(context, stage, context.plan.tables[key])
+
+
+def _part_of_pop(context: ClassContext, stage: Stage, join: Join) -> bool:
+    """Whether a join is called by the pop of its driver alone, and is the only one that this calls."""
+    assert join.driver is not None
+    key = join.rule.antecedents[join.driver].item.key
+    if context.plan.changes is not None or stage.strategy not in AGENDAS or stage.strategy == "solve":
+        return False
+    return [other for other in context.drives_of[stage.number].get(key, []) if not context.in_rows(other)] == [join]
 
 
 def _fire(context: ClassContext, join: Join) -> None:

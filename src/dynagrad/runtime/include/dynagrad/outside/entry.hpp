@@ -18,7 +18,6 @@ struct Entry {
   void (*chart_open)(ChartBase*, World*, FactTable* const* facts, void* const* weights, const uint64_t* constants);
   void (*chart_close)(ChartBase*);
   void (*run)(ChartBase*);
-  int64_t (*locate)(ChartBase*, int64_t table, const int32_t* arguments);
   // changes of facts
   void (*change)(ChartBase*, int64_t step, int64_t table, const int32_t* rows, const uint64_t* words, int64_t n);
   void (*swap)(ChartBase*, int64_t table, const FactTable* facts, const void* weights, int64_t settled);
@@ -49,7 +48,6 @@ struct Entries {
   }
   static void chart_close(ChartBase* c) { of(c)->~P(); }
   static void run(ChartBase* c) { of(c)->run(); }
-  static int64_t locate(ChartBase* c, int64_t table, const int32_t* a) { return of(c)->locate(table, a); }
   static void change(ChartBase* c, int64_t step, int64_t table, const int32_t* rows, const uint64_t* words, int64_t n) {
     of(c)->change(step, table, rows, words, n);
   }
@@ -90,7 +88,7 @@ struct Entries {
       e.facts = P::facts_plans, e.values = &ReaderOf<S>::reader, e.copies = P::copies;
       e.copies_each = P::copies_alike ? 0 : sizeof P::copies[0];
       e.chart_open = chart_open, e.chart_close = chart_close;
-      e.run = run, e.locate = locate;
+      e.run = run;
       if constexpr (P::changes) e.change = change, e.swap = swap, e.restore = restore;
       if constexpr (P::collects) e.restore = restore, e.collect = collect, e.collected = collected;
       if constexpr (P::bounded) e.bounds = bounds;

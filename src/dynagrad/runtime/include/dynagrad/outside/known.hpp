@@ -7,11 +7,16 @@
 #pragma once
 #include <dynagrad/outside/cotangents.hpp>
 
+#define DYNAGRAD_OPEN(KNOWN, S, N)           \
+  KNOWN Dense<S, N>::Dense(Account*);        \
+  KNOWN void Dense<S, N>::begin(TableView&, const Range*, const int32_t*, const Extent*, bool, bool);
+
 #define DYNAGRAD_OF(KNOWN, S)           \
   KNOWN struct ReaderOf<S>;             \
   KNOWN struct RelationOf<S>;           \
   KNOWN struct DenseOf<S::Value>;       \
   KNOWN struct HashedOf<S::Value>;      \
+  DYNAGRAD_OPEN(KNOWN, S, 0) DYNAGRAD_OPEN(KNOWN, S, 1) DYNAGRAD_OPEN(KNOWN, S, 2) DYNAGRAD_OPEN(KNOWN, S, 3) \
   KNOWN void seal<S>(ChartBase&, int64_t, Table&, const Array<S::Value>&, bool, bool);
 
 #define DYNAGRAD_ROWS(KNOWN, S)                                                                                   \

@@ -163,7 +163,7 @@ DYNAGRAD_EXPORT void dg_chart_arguments(const ChartBase* c, int64_t table, int64
 // The cell of an item to stop at; makes room for it.
 DYNAGRAD_EXPORT int64_t dg_chart_locate(ChartBase* c, int64_t table, const int32_t* arguments) {
   int64_t cell = -1;
-  return guard(&c->account, [&] { cell = dynagrad_entry.locate(c, table, arguments); }) ? -2 : cell;
+  return guard(&c->account, [&] { cell = c->locate(table, arguments); }) ? -2 : cell;
 }
 DYNAGRAD_EXPORT void dg_chart_external(ChartBase* c, int64_t table, int32_t (*f)(const int32_t*, uint64_t*)) {
   c->externals[table] = f;

@@ -436,35 +436,6 @@ void weigh(const FactTable& facts, Weights<S>& weights, const uint64_t* words, c
     weights.has_zero = !memcmp(w, z, sizeof w);
   }
 }
-// What a semiring does with the numbers of facts, and with values behind addresses.
-struct ValueReader {
-  int32_t words, size;                   // of a value: outside, and in bytes
-  const void* (*element)(const void* array, int64_t cell);
-  void (*write)(const void* value, uint64_t* words);
-  void (*write_row)(const void* view, int64_t row, uint64_t* words);
-  void* (*weights_new)(Failure&);
-  void (*weights_free)(void* weights);
-  void (*weigh)(const FactTable&, const uint64_t* words, void* weights, const void* copies);
-};
-template <class S>
-struct ReaderOf {
-  using Value = typename S::Value;
-  using View = typename Weights<S>::View;
-  static const Value& at(const void* array, int64_t cell) { return ((const Array<Value>*)array)->data[cell]; }
-  static const void* element(const void* array, int64_t cell) { return &at(array, cell); }
-  static void write(const void* value, uint64_t* words) { S::write(*(const Value*)value, words); }
-  static void write_row(const void* view, int64_t row, uint64_t* words) { S::write((*(const View*)view)[row], words); }
-  static void* weights_new(Failure& failure) { return blank<Weights<S>>(failure); }
-  static void weights_free(void* weights) { dispose((Weights<S>*)weights); }
-  static void weigh(const FactTable& facts, const uint64_t* words, void* weights, const void* copies) {
-    dynagrad::weigh<S>(facts, *(Weights<S>*)weights, words, *(const Copies<S>*)copies);
-  }
-  static const ValueReader reader;
-};
-template <class S>
-constinit const ValueReader ReaderOf<S>::reader{
-    S::words, (int32_t)sizeof(Value), element, write, write_row, weights_new, weights_free, weigh};
-
 // The point lookup of a fact table, by value: where rows stand in a full grid, all it takes is arithmetic.
 template <class F>
 struct Finder {

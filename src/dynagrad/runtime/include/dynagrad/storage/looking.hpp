@@ -2,10 +2,9 @@
 //
 // A program describes where each table is, and how its semiring writes a value. All else is the same for all programs.
 //
-// Items that do not exist are not made here, nor rows: `storage/tables.hpp` and `storage/facts.hpp` do that.
+// Rows that do not exist are not made here: `storage/facts.hpp` does that.
 #pragma once
-#include <dynagrad/storage/facts.hpp>
-#include <dynagrad/storage/tables.hpp>
+#include <dynagrad/storage/reader.hpp>
 
 namespace dynagrad {
 
@@ -23,6 +22,13 @@ struct Looking {
   DYNAGRAD_ONCE_FACTS int64_t place(int64_t table, const int32_t* a) const {
     const TableView& t = views[table];
     return t.items ? find_item(*t.items, t.order, a) : t.facts ? t.facts->table->row(a) : -1;
+  }
+  // The cell of an item that may not be in the chart yet, for which room is made; -1 where it is out of range.
+  DYNAGRAD_ONCE_FACTS int64_t locate(int64_t table, const int32_t* a) {
+    const TableView& t = views[table];
+    if (!t.items) return -1;
+    if (t.items->dense) return static_cast<const DenseTable&>(*t.items).cell_of(t.order, a);
+    return reader->make(static_cast<HashedTable&>(*t.items), a);
   }
   DYNAGRAD_ONCE_FACTS int64_t get(int64_t table, const int32_t* a, uint64_t* words) const {
     const TableView& t = views[table];

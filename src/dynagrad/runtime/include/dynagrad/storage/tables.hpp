@@ -45,6 +45,16 @@ struct DenseTable : Table {
     popped.zeros(cells);
     if (places) place.zeros(cells);
   }
+  // The cell of an item, -1 where it is out of range: `order` says which argument is stored at each place.
+  int64_t cell_of(const int32_t* order, const int32_t* args) const {
+    int64_t c = 0;
+    for (int i = 0; i < width; i++) {
+      const int64_t x = (int64_t)args[order[i]] - ranges[i].low;
+      if ((uint64_t)x >= (uint64_t)ranges[i].count) return -1;
+      c += x * strides[i];
+    }
+    return c;
+  }
   int64_t bound() const { return cells; }  // cells are below this
   // The first item of the chart at or after a cell, or -1.
   int64_t next(int64_t c) const { return popped.next(c, cells); }
@@ -84,10 +94,10 @@ struct Dense : DenseOf<typename S::Value> {
   Range range[N ? N : 1];
   int64_t stride[N ? N : 1];
 
-  explicit Dense(Account* a) : DenseOf<Value>(a, N, range, stride) {}
+  __attribute__((noinline)) explicit Dense(Account* a) : DenseOf<Value>(a, N, range, stride) {}
 
-  void begin(TableView& seen, const Range* domains, const int32_t* order, const Extent* extents, bool updates,
-             bool places) {
+  __attribute__((noinline)) void begin(TableView& seen, const Range* domains, const int32_t* order,
+                                       const Extent* extents, bool updates, bool places) {
     DenseOf<Value>::begin(seen, domains, order, extents, updates, places, S::zero());
   }
   template <class... A>
@@ -174,9 +184,21 @@ struct HashedTable : Table {
     if (seen.bytes.size * 8 - 128 < room) room = seen.bytes.size * 8 - 128;
     if (popped.bytes.size * 8 - 128 < room) room = popped.bytes.size * 8 - 128;
     if (places && place.capacity < room) room = place.capacity;
+    return free_slot(args);
+  }
+  uint64_t free_slot(const int32_t* args) const {
     uint64_t h = hash_arguments(args, width) & mask;
     while (slots[h]) h = (h + 1) & mask;
     return h;
+  }
+  // The cell of an item, or -1.
+  int64_t cell_of(const int32_t* args) const {
+    uint64_t h = hash_arguments(args, width) & mask;
+    while (uint32_t s = slots[h]) {
+      if (!memcmp(keys.data + (int64_t)(s - 1) * width, args, width * sizeof(int32_t))) return (int64_t)s - 1;
+      h = (h + 1) & mask;
+    }
+    return -1;
   }
   int64_t bound() const { return cells; }
   int64_t next(int64_t c) const { return popped.next(c, cells); }
@@ -195,6 +217,18 @@ struct HashedOf : HashedTable {
     value.clear(), pending.clear();
     seen.width = width;
     seen.items = this, seen.values = &value;
+  }
+  // The cell of an item, made if necessary: where the number of arguments is not known.
+  __attribute__((noinline)) int64_t make(const int32_t* args, const Value& zero) {
+    if (const int64_t c = cell_of(args); c >= 0) return c;
+    if (cells >= room) make_room(args);
+    slots[free_slot(args)] = (uint32_t)cells + 1;
+    memcpy(keys.data + cells * width, args, width * sizeof(int32_t));
+    keys.size += width;
+    value.push(zero);
+    if (updates) pending.push(zero);
+    if (places) place.push(0);
+    return cells++;
   }
   __attribute__((noinline)) uint64_t make_room(const int32_t* args) {
     value.reserve(cells + 1);
@@ -252,25 +286,9 @@ struct Hashed : HashedOf<typename S::Value> {
 
 // The cell of an item in the chart, or -1.
 DYNAGRAD_ONCE_FACTS int64_t find_item(const Table& table, const int32_t* order, const int32_t* args) {
-  const int n = table.width;
-  if (table.dense) {
-    const auto& t = static_cast<const DenseTable&>(table);
-    int64_t c = 0;
-    for (int i = 0; i < n; i++) {
-      const int64_t x = (int64_t)args[order[i]] - t.ranges[i].low;
-      if ((uint64_t)x >= (uint64_t)t.ranges[i].count) return -1;
-      c += x * t.strides[i];
-    }
-    return t.popped.test(c) ? c : -1;
-  }
-  const auto& t = static_cast<const HashedTable&>(table);
-  uint64_t h = hash_arguments(args, n) & t.mask;
-  while (uint32_t s = t.slots[h]) {
-    if (!memcmp(t.keys.data + (int64_t)(s - 1) * n, args, n * sizeof(int32_t)))
-      return t.popped.test(s - 1) ? (int64_t)s - 1 : -1;
-    h = (h + 1) & t.mask;
-  }
-  return -1;
+  const int64_t c = table.dense ? static_cast<const DenseTable&>(table).cell_of(order, args)
+                                : static_cast<const HashedTable&>(table).cell_of(args);
+  return c >= 0 && table.popped.test(c) ? c : -1;
 }
 DYNAGRAD_ONCE_FACTS void arguments_of(const Table& table, const int32_t* order, int64_t cell, int32_t* out) {
   const int n = table.width;

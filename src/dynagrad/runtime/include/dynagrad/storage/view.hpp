@@ -25,7 +25,7 @@ struct Extent {
 // Arrays are told by their address, and known to `ValueReader` alone. All is zero in one that is not used.
 struct TableView {
   int32_t width;                // how many arguments
-  const Table* items;           // of a predicate that is derived
+  Table* items;                 // of a predicate that is derived
   const int32_t* order;         // which argument is stored at each place of it
   const void* values;           // an Array, by cell
   const void* pending;          // another, of updates that wait, where those are apart
