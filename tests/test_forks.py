@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 import dynagrad as dg
-from dynagrad import forks
+from dynagrad import collector, forks
 from dynagrad.charts.binding import background
 from dynagrad.charts.derivatives import jets
 from dynagrad.charts.program import binding_of
@@ -27,12 +27,11 @@ from dynagrad.codegen.graph.native import Native
 from dynagrad.compiler import specialised as lifting
 from dynagrad.compiler.evaluate.heap import tags
 from dynagrad.eager import perturbations as passes
-from dynagrad.eager import tape
 from dynagrad.facts import files
 from dynagrad.ir import buffers, node
 from dynagrad.ir.control import Graph
 from dynagrad.ir.ops import scalars as ops
-from dynagrad.languages.pullback import reduce, trampoline
+from dynagrad.languages.pullback import reduce
 from dynagrad.runtime import library, threads
 from dynagrad.runtime.compiling import cache
 from dynagrad.runtime.disk import file_lock
@@ -112,6 +111,13 @@ def made(name: str, folder: Path) -> tuple[Any, Callable[[], Any]]:
             return file_lock._of_threads[str(path)], lambda: file_lock.file_lock(path).__enter__() is None
         case "cache, private":
             return cache_folder.Temporary.lock, lambda: _in_private(folder)
+        case "collector":
+
+            def work() -> bool:
+                power = str(reduce("((Ω λx. x * x) . (λ_. 1^)) 3").result)
+                return power == "6^" and dg.grad(squares)(X).tolist() == [6.0, 8.0]
+
+            return collector._switch, work
         case "compiled":
             compiled = dg.compile(twice)
             assert compiled(1.0) == 2.0
@@ -153,21 +159,17 @@ def made(name: str, folder: Path) -> tuple[Any, Callable[[], Any]]:
         case "parallel":
             loops = library.load(cache.build("#include <dynagrad/graphs/parallel.hpp>"))
             return threads._lock, lambda: threads.attach(loops) is None
-        case "pullback":
-            return trampoline._switch, lambda: str(reduce("((Ω λx. x * x) . (λ_. 1^)) 3").result) == "6^"
         case "tags":
             return tags._lock, lambda: tags._function(ops.sin) is tags._function(ops.sin)
-        case "taping":
-            return tape._lock, lambda: dg.grad(squares)(X).tolist() == [6.0, 8.0]
         case _:
             assert name == "passes"
             return passes._lock, lambda: dg.grad(squares)(X).tolist() == [6.0, 8.0]
 
 
 NAMES = [
-    *("background", "binding", "buffers", "cache", "cache, private", "compiled", "derivations", "files"),
+    *("background", "binding", "buffers", "cache", "cache, private", "collector", "compiled", "derivations", "files"),
     *("forest", "function", "jets", "library", "lifting", "native", "node", "observed", "parallel"),
-    *("passes", "pullback", "tags", "taping"),
+    *("passes", "tags"),
 ]
 
 

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from ..collector import collecting_later
 from ..errors import Error, LiftError
 from ..forks import renewed
 from ..ir.constants import unchanging
@@ -88,7 +89,7 @@ def specialised(f: Callable[..., Any], arguments: Sequence[Any], named: Mapping[
     given, options = dynamic_arguments((tuple(arguments), named), variables)
     assert isinstance(options, Dict)
     s = Specialiser(_FINDERS)
-    with _deep_recursion(), unchanging(), new_keys(), naming({}) as names:
+    with collecting_later(), _deep_recursion(), unchanging(), new_keys(), naming({}) as names:
         try:
             result = output(s.call(f, given, options.content), s.token.content)
         except (Diverges, Recursion) as problem:

@@ -8,8 +8,6 @@ itself is in `numbers.py`. While one grows, `taping` keeps the garbage collector
 from __future__ import annotations
 
 import functools
-import gc
-import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -17,7 +15,6 @@ import numpy as np
 
 from ..autodiff.buffer_reuse import follow
 from ..errors import NotDifferentiable
-from ..forks import renewed
 from ..ir.buffers import SMALLEST
 from ..ir.code import family_of
 from ..ir.operation import Operation, apply
@@ -238,29 +235,3 @@ def _entry(numbers: Sequence[int], partials: Sequence[Any]) -> Any:
     if len(numbers) == 2:
         return numbers[0], partials[0], numbers[1], partials[1]
     return Scalars(tuple(x for pair in zip(numbers, partials, strict=True) for x in pair))
-
-
-# -- while a tape grows ------------------------------------------------------------------------------------------------
-
-_lock = renewed(threading.RLock())
-_taping = 0  # how many tapes grow
-_collected = False  # whether garbage was collected before
-
-
-class taping:
-    """A context that pauses Python's garbage collector, which would traverse a growing tape again and again."""
-
-    def __enter__(self) -> None:
-        global _taping, _collected
-        with _lock:
-            if not _taping:
-                _collected = gc.isenabled()
-                gc.disable()
-            _taping += 1
-
-    def __exit__(self, *_: object) -> None:
-        global _taping
-        with _lock:
-            _taping -= 1
-            if not _taping and _collected:
-                gc.enable()

@@ -10,7 +10,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -20,7 +19,6 @@ import pytest
 
 import dynagrad as dg
 from dynagrad.languages.pullback import compile, covector, evaluate, infer, lines, pair, parse, reduce, show
-from dynagrad.languages.pullback.trampoline import collecting_later
 
 TWO = "(λf. λx. f (f x))"
 TOWER = f"{TWO} {TWO} {TWO} {TWO} {TWO} (λy. y + 1) 0.0"
@@ -288,56 +286,6 @@ def test_what_a_reduction_holds_is_free_with_it() -> None:
         assert gc.collect() < 20
     finally:
         gc.enable()
-
-
-def test_the_collector_is_on_again_after_errors_and_in_threads() -> None:
-    assert gc.isenabled()
-    with pytest.raises(ZeroDivisionError), collecting_later():
-        raise ZeroDivisionError
-    assert gc.isenabled()
-    inside, leave = threading.Event(), threading.Event()
-
-    def other() -> None:
-        with collecting_later():
-            inside.set()
-            leave.wait(10)
-
-    thread = threading.Thread(target=other)
-    with collecting_later():
-        thread.start()
-        inside.wait(10)
-    assert not gc.isenabled()  # for the other is still in it
-    leave.set()
-    thread.join()
-    assert gc.isenabled()
-    gc.disable()
-    try:
-        with collecting_later():
-            pass
-        assert not gc.isenabled()  # who had it off finds it off
-    finally:
-        gc.enable()
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_a_child_of_a_fork_has_its_collector_on() -> None:
-    inside, leave = threading.Event(), threading.Event()
-
-    def other() -> None:
-        with collecting_later():
-            inside.set()
-            leave.wait(20)
-
-    thread = threading.Thread(target=other)
-    thread.start()
-    inside.wait(10)
-    child = os.fork()
-    if child == 0:
-        os._exit(0 if gc.isenabled() and str(reduce("1 + 1").result) == "2" else 1)
-    leave.set()
-    thread.join()
-    assert os.waitpid(child, 0)[1] == 0
 
 
 def test_numbers_that_are_too_large_to_build() -> None:

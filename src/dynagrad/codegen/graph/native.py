@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from ...collector import collecting_later
 from ...forks import cached, renewed
 from ...ir.control import Graph
 from ...ir.names import Names, naming, without_lines
@@ -68,7 +69,7 @@ class Native:
 
     def _library(self) -> tuple[library.Library, Given | None]:
         """The loaded library, and the addresses that each call takes."""
-        with self._lock:
+        with self._lock, collecting_later():
             if self._made is None:
                 start = time.perf_counter()
                 whole = self.text.source + glue(NAME, self.inputs, self.outputs, self.text.addresses)

@@ -20,6 +20,26 @@ Names = frozenset[str]
 NONE: Names = frozenset()
 
 
+_LEAVES = frozenset(["ctx", "op", "ops", "id", "attr", "arg", "asname", "kind", "module", "level", "type_comment"])
+_FIELDS = {
+    kind: tuple(field for field in kind._fields if field not in _LEAVES)
+    for kind in vars(ast).values()
+    if isinstance(kind, type) and issubclass(kind, ast.AST) and kind is not ast.Constant
+}
+
+
+def children(node: ast.AST) -> list[ast.AST]:
+    """The parts of a node that may name variables: `ast.iter_child_nodes` without contexts and operators."""
+    found: list[ast.AST] = []
+    for field in _FIELDS.get(type(node), ()):
+        part = getattr(node, field, None)
+        if isinstance(part, list):
+            found += [each for each in part if isinstance(each, ast.AST)]
+        elif isinstance(part, ast.AST):
+            found.append(part)
+    return found
+
+
 def parameters(arguments: ast.arguments) -> list[str]:
     """The names of all parameters, `*args` and `**kwargs` included."""
     every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
@@ -45,10 +65,10 @@ def stores(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
         yield node.id, node
     if isinstance(node, Comprehension):
         own = {name for g in node.generators for name, _ in stores(g.target)}
-        for part in ast.iter_child_nodes(node):
+        for part in children(node):
             yield from ((n, at) for n, at in stores(part) if n not in own)
         return
-    for part in ast.iter_child_nodes(node):
+    for part in children(node):
         yield from stores(part)
 
 
@@ -74,9 +94,9 @@ def used(node: ast.AST | None) -> Names:
         return free(node).union(*map(used, outside))
     if isinstance(node, Comprehension):
         own = {name for g in node.generators for name, _ in stores(g.target)}
-        inside = NONE.union(*(used(part) for part in ast.iter_child_nodes(node)))
+        inside = NONE.union(*(used(part) for part in children(node)))
         return (inside - own) | used(node.generators[0].iter)
-    return NONE.union(*(used(part) for part in ast.iter_child_nodes(node)))
+    return NONE.union(*(used(part) for part in children(node)))
 
 
 def body_of(scope: Scope) -> Sequence[ast.AST]:
@@ -117,7 +137,7 @@ def own_nodes(body: Iterable[ast.AST]) -> Iterator[ast.AST]:
         node = todo.pop()
         yield node
         if not isinstance(node, _NESTED):
-            todo += reversed([*ast.iter_child_nodes(node)])
+            todo += reversed(children(node))
 
 
 # -- cells -------------------------------------------------------------------------------------------------------------
@@ -198,7 +218,7 @@ def _nested(body: Iterable[ast.AST]) -> Iterator[Scope]:
             yield node
             yield from _nested(_defaults(node))
         else:
-            yield from _nested(ast.iter_child_nodes(node))
+            yield from _nested(children(node))
 
 
 def captured(node: ast.AST) -> Names:

@@ -25,6 +25,7 @@ import numpy as np
 
 from ...arguments import whole_number
 from ...calls import strict_options
+from ...collector import collecting_later
 from ...errors import Error, shown
 from ...ir.ops.arrays import shape_of
 from ...ir.ops.ravelling import ravel, unravel
@@ -35,7 +36,7 @@ from ..numbers import Number, Tape, TapeCell
 from ..perturbations import inside, located, opened, sealed
 from ..pytree import leaves, transform
 from ..sweep import plus, sweep
-from ..tape import Recorded, taping
+from ..tape import Recorded
 
 Step = Callable[[Any], Any]
 Piece = tuple[int, int, int, Any]  # (a, b, snapshots, state): strides a to b, the snapshots for them, the state at a
@@ -270,7 +271,7 @@ class _Loop:
 
         deltas: list[Any] = unravel(delta, list(map(shape_of, self.result)))
         stack, last = list(pieces), pieces[-1][1] if pieces else 0
-        with opened(tape.tag, tape=tape), tape.pause(None), sealed(fresh()), taping():
+        with opened(tape.tag, tape=tape), tape.pause(None), sealed(fresh()), collecting_later():
             while stack:
                 with tape.pause(self.used):
                     more, (a, b, slots, state) = self._keeping(stack.pop())

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from ...calls import strict_options
+from ...collector import collecting_later
 from ...errors import Error, shown
 from ...ir.operation import apply
 from ...ir.ops import scalars as ops
@@ -39,7 +40,6 @@ from ..perturbations import opened, place
 from ..pytree import is_exact, is_function, is_real, leaves, no_hidden_numbers, parts, together, transform
 from ..result_checks import check_open, finite_choice, finite_pullback, has_nan
 from ..sweep import sweep
-from ..tape import taping
 from ..taylor import derivative_n
 from .returned import calls_differentiated, calls_undifferentiated, snapshot
 
@@ -380,7 +380,7 @@ def vjp_unchecked(verb: str, f: Function, primals: Sequence[Any], *, once: bool 
         return f(*map(own, xs))  # new containers, since it may change them
 
     function.arguments = inputs  # type: ignore[attr-defined]  # functions take attributes
-    with opened(tape.tag, tape=tape), taping():
+    with opened(tape.tag, tape=tape), collecting_later():
         y = function(*arguments)
         no_hidden_numbers(verb, y)
     if type(y) is TapeCell and y.tape is tape:  # the fast path of gradients

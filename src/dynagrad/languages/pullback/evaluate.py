@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ...collector import collecting_later
 from ...errors import Error, NotConverged, NotDifferentiable, ValueRangeError, shown
 from ...ir import multiply
 from ...ir.operation import as_number
@@ -49,7 +50,6 @@ from .terms import (
     Var,
     Zero,
 )
-from .trampoline import collecting_later
 from .trees import checked_steps, counted, folded, leaves, nested_right
 from .types import Arrow, DualType, Product, R, Real, TermType, TypeVariable, fits, flat, resolved
 

@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from ...collector import collecting_later
 from ...errors import Error, ProgramError, at, shown
 from .parse import is_name, parse
 from .primitives import known
@@ -37,7 +38,7 @@ from .terms import (
     subterms,
     variables_of,
 )
-from .trampoline import Call, collecting_later, run
+from .trampoline import Call, run
 from .trees import counted, folded
 from .types import Arrow, DualType, Product, R, Real, TermType, TypeVariable, reals, resolved
 

@@ -17,6 +17,7 @@ from lark.common import LexerConf
 from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 from lark.lexer import Lexer
 
+from ...collector import collecting_later
 from ...errors import Error, NotConverged, Span, SyntaxError, shown
 from .mistakes import END, unexpected, unknown_character
 from .primitives import BASE, known, primitive
@@ -40,7 +41,6 @@ from .terms import (
     Zero,
     variables_of,
 )
-from .trampoline import collecting_later
 from .trees import nested_right
 
 _NUMERAL = re.compile(r"\d+(?:\.\d+)?(?:[eE][+-]?\d+)?").fullmatch

@@ -5,64 +5,11 @@ It knows nothing of terms.
 
 from __future__ import annotations
 
-import gc
-import os
-import threading
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Generator
 from typing import Any, TypeVar
-
-from ...forks import renewed
 
 Result = TypeVar("Result")
 Call = Generator[Any, Any, Result]
-
-
-_switch = renewed(threading.RLock())
-_inside: list[int] = []
-_was_on = False
-_MANY = 50_000
-
-
-@contextmanager
-def collecting_later() -> Iterator[None]:
-    """No search for garbage meanwhile: of many small values that all stay, each search would look at all.
-
-    A term of 10,000 bindings is parsed in two thirds of the time and reduced in a fifth. Python has one collector for
-    all threads, so the first that comes here switches it off, and the last that leaves switches it on again. Many
-    values are old then: no search looks at them at once, which would take long, and Ctrl-C would wait for it.
-    """
-    global _was_on
-    thread = threading.get_ident()
-    came = False
-    try:
-        with _switch:
-            if not _inside:
-                _was_on = gc.isenabled()
-            _inside.append(thread)
-            came = True
-            gc.disable()
-        yield
-    finally:
-        if came:
-            with _switch:
-                _inside.remove(thread)
-                if not _inside and _was_on:
-                    if gc.get_count()[0] > _MANY and not gc.get_freeze_count():
-                        gc.freeze()
-                        gc.unfreeze()  # to the oldest generation
-                    gc.enable()
-
-
-def _in_child() -> None:
-    """After a fork only the thread that forked is there."""
-    _inside[:] = [thread for thread in _inside if thread == threading.get_ident()]
-    if not _inside and _was_on:
-        gc.enable()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_in_child)
 
 
 def pause() -> Call[None]:

@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
+from ....collector import collecting_later
 from ....errors import NotConverged, NotDifferentiable, ValueRangeError
 from ..infer import Typed
 from ..rename import FreshNames, names_of
@@ -34,7 +35,7 @@ from ..terms import (
     Zero,
     free_variables,
 )
-from ..trampoline import Call, collecting_later, pause
+from ..trampoline import Call, pause
 from ..trees import folded
 from ..types import Arrow, DualType, Product, R, TermType, TypeVariable, resolved
 from .administrative import TermSeries, lets, reduce_administratively, series_of

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
+from ....collector import collecting_later
 from ....errors import Error
 from ..terms import PullbackTerm
-from ..trampoline import collecting_later
 from .numbering import NAMES
 from .values import abbreviated
 
