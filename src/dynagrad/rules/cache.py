@@ -11,6 +11,7 @@ import functools
 import warnings
 from collections.abc import Iterable, Mapping
 
+from ..collector import collecting_later
 from ..errors import ProgramWarning, warn
 from ..runtime.disk.contents import combined
 from ..runtime.disk.records import recall, remember
@@ -28,15 +29,16 @@ def cached_rules(text: str, filename: str, semiring: str | None, functions: Mapp
 
     `entry` is the `entry_name` of these.
     """
-    kept = recall(f"{entry}.rules") if entry else None
-    rules = None if kept is None else decoded(kept)
-    if rules is None:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ProgramWarning)
-            rules = check(parse(text, filename), semiring=semiring, functions=functions)
-        data = encoded(rules) if entry else None
-        if data is not None:
-            remember(f"{entry}.rules", data)
+    with collecting_later():
+        kept = recall(f"{entry}.rules") if entry else None
+        rules = None if kept is None else decoded(kept)
+        if rules is None:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ProgramWarning)
+                rules = check(parse(text, filename), semiring=semiring, functions=functions)
+            data = encoded(rules) if entry else None
+            if data is not None:
+                remember(f"{entry}.rules", data)
     for warning in rules.warnings:
         warn(warning)
     return rules

@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 from dataclasses import fields
 
+from ...collector import collecting_later
 from ...plan import model
 from ...plan.model import Plan, Summary
 from ...plan.options import Options
@@ -36,23 +37,24 @@ def planned(
     """The plan for rules and a summary of the facts, and the source of its class. The rules are those of the `entry`
     of a program's text in the cache of rules; empty where they are not in it.
     """
-    name = _name(entry, rules, summary, options)
-    shared = (rules, domains, summary, *rules.rules)
-    found = _recalled(name, shared)
-    if found is not None:
-        return found
-    counted = False
+    with collecting_later():
+        name = _name(entry, rules, summary, options)
+        shared = (rules, domains, summary, *rules.rules)
+        found = _recalled(name, shared)
+        if found is not None:
+            return found
+        counted = False
 
-    def asked(key: str, left: int, right: int) -> float:
-        nonlocal counted
-        counted = True
-        return count(key, left, right)
+        def asked(key: str, left: int, right: int) -> float:
+            nonlocal counted
+            counted = True
+            return count(key, left, right)
 
-    plan = make_plan(rules, domains, summary, options, asked)
-    generated = source_of(plan)
-    if not counted:
-        _remember(name, plan, generated, shared)
-    return plan, generated
+        plan = make_plan(rules, domains, summary, options, asked)
+        generated = source_of(plan)
+        if not counted:
+            _remember(name, plan, generated, shared)
+        return plan, generated
 
 
 def planned_backward(entry: str, forward: CompiledPlan, options: Options) -> Generated:
@@ -60,14 +62,15 @@ def planned_backward(entry: str, forward: CompiledPlan, options: Options) -> Gen
 
     The record's name has the source of that class, too, as its plan may depend on numbers that were counted in facts.
     """
-    plan, like = forward.plan, forward.generated
-    name = _name(entry, plan.rules, plan.summary, options, like.source)
-    found = _recalled(name, (plan,))
-    if found is not None:
-        return found[1]
-    generated = backward_source_of(plan, like)
-    _remember(name, plan, generated, (plan,))
-    return generated
+    with collecting_later():
+        plan, like = forward.plan, forward.generated
+        name = _name(entry, plan.rules, plan.summary, options, like.source)
+        found = _recalled(name, (plan,))
+        if found is not None:
+            return found[1]
+        generated = backward_source_of(plan, like)
+        _remember(name, plan, generated, (plan,))
+        return generated
 
 
 def _name(entry: str, rules: Rules, summary: Summary, options: Options, forward: str = "") -> str | None:
