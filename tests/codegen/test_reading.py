@@ -14,6 +14,7 @@ import pytest
 
 import dynagrad as dg
 import examples
+from dynagrad.charts.binding.binding import Purpose
 from dynagrad.codegen.rules.program import generate
 from dynagrad.plan.model import Derivatives
 from dynagrad.rules.semirings import SEMIRINGS
@@ -64,6 +65,8 @@ def test_faults_are_found() -> None:
 def test_programs(name: str) -> None:
     plan = planned(examples.source(name), examples.facts(name))
     assert faults(generate(plan).source) == []
+    for purpose in (Purpose(changing=True), Purpose(collecting=True)):
+        assert faults(generate(planned(examples.source(name), examples.facts(name), purpose=purpose)).source) == []
     if SEMIRINGS[plan.semiring].jets:
         for derivatives in (Derivatives(), Derivatives(1)):
             assert faults(generate(replace(plan, derivatives=derivatives)).source) == []

@@ -15,6 +15,7 @@ from dataclasses import replace
 from ....plan.model import Join, Plan, TableLayout
 from ....rules.normal import NormalRule
 from ....rules.semirings import SEMIRINGS
+from ...cxx import Writer
 from ..access import write_access, write_external
 from ..context import ClassContext
 from ..incremental.changing import write_enter, write_restore
@@ -64,13 +65,20 @@ class CollectWriter(JoinWriter):
         self.out.open(f"if ({at} >= 0)")
 
     def _head(self) -> None:
-        self.out.line("if (collected.full()) return (void)stop(at_items);")
+        _stop(self.out, "collected.full()")
         found = []
         for i, table in enumerate(self.table_of):
             node = f"collected.node(nodes_{self.names.table[table.key]}, {table.number}, {self.cells[i]})"
             found.append(f"collected.{'side' if closed(self.plan, self.rule, i) else 'open'}({node})")
         self.out.line(f"const int32_t of[] = {{{', '.join([*found, '0'])}}};")
         self.out.line(f"collected.instance({self.number}, of, {len(found)});")
+
+
+def _stop(out: Writer, test: str) -> None:
+    """Ends the collection at its limit on instances."""
+    with out.block(f"if ({test})"):
+        out.line("stop(at_items);")
+        out.line("return;")
 
 
 def write_program(context: ClassContext) -> None:
@@ -97,7 +105,6 @@ def write_program(context: ClassContext) -> None:
         out.line(f"int32_t (*functions_of_host[{len(plan.tables)}])(const int32_t*, uint64_t*) = {{}};")
     out.line(f"TableView tables[{max(1, len(plan.tables))}] = {{}};")
     out.line()
-    out.line("void run() {}")
     if externals:
         write_external(context)
         for table in externals:
@@ -194,7 +201,7 @@ def _write_opening(context: ClassContext, joins: Sequence[Join], externals: Sequ
         out.line("break;")
         out.close()
     out.close()
-    out.line("if (collected.over()) return (void)stop(at_items);  // by given facts")
+    _stop(out, "collected.over()")
     out.open("if (!collected.counting)")
     out.line("collected.begin[node] = (uint32_t)before, collected.end[node] = (uint32_t)collected.rule.size;")
     out.close()
