@@ -45,7 +45,6 @@ class End:
     prepared: Prepared
     scale: Scale
     phase: Phase = Phase.RUN
-    chart: Any = None  # what a NotConverged carries
     collected: Collected | None = None
 
     @property
@@ -58,8 +57,7 @@ def _at_limit(end: End) -> NotConverged:
     return NotConverged(
         f"the run stopped after {report.pops:,} pops at its limit on {end.status}: {report.items:,} items, "
         f"{report.bytes:,} bytes. Raise max_{end.status}, or stop earlier with max_pops, timeout or until; "
-        "the chart so far is in this error's .chart",
-        chart=end.chart,
+        "the chart so far is in this error's .chart"
     )
 
 
@@ -91,8 +89,7 @@ def _no_order(end: End) -> Error:
     """The error for a user's semiring whose plus and less disagree about two values that met."""
     user = end.prepared.compiled.plan.user
     assert user is not None and user.less is not None
-    numbers = [float.fromhex(word) for word in end.prepared.chart.message().split()]
-    a, b = numbers[: user.width], numbers[user.width :]
+    a, b = end.prepared.chart.disagreeing(user.width)
 
     def text(value: Sequence[float]) -> str:
         return repr(value[0]) if user.scalar else repr(tuple(value))
@@ -142,7 +139,7 @@ def _host_error(end: End) -> ValueRangeError:
 
 def function_failed(prepared: Prepared, report: Any) -> Error:
     """The error for a function of values that failed inside a rule."""
-    names, _, said = prepared.chart.message().partition(": ")
+    names, said = prepared.chart.failed_function()
     which = f"one of the functions {names}" if "," in names else f"the function {names}"
     return Error(f"{which} failed for {cut(reported(prepared, report))}: {said or 'it did not return'}")
 
@@ -179,7 +176,6 @@ def _diverges(end: End) -> NotConverged:
     return NotConverged(
         f"{cut(reported(prepared, report))} has no finite value: {why} ({cut(around)}). The items, in this order, are "
         "in this error's .cycle, the spectral radius in .radius, and what was computed before in .chart",
-        chart=end.chart,
         cycle=items,
         radius=report.radius or None,
     )
@@ -190,8 +186,7 @@ def _quiet(end: End) -> NotConverged:
         f"the run stopped after {end.report.pops:,} pops, the last {QUIET:,} of which changed no digit of any item"
         f"{' of an output' if end.prepared.compiled.plan.rules.outputs else ''}: "
         "arguments may grow without end. Bound them with a condition, such as `for N < 1000`; the chart so far is in "
-        "this error's .chart",
-        chart=end.chart,
+        "this error's .chart"
     )
 
 

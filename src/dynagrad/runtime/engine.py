@@ -213,6 +213,8 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "chart_locate": (_L, _P, _L, _P),
     "chart_external": (None, _P, _L, _P),
     "chart_message": (ctypes.c_char_p, _P),
+    "chart_blamed": (ctypes.c_char_p, _P),
+    "chart_disagree": (ctypes.POINTER(ctypes.c_double), _P),
     "chart_cycle": (_L, _P, _P, _P, _L),
     "forest_collect": (None, _P, _P, _P, _L, _P, _L, _L, _P, _P),
     "forest_sizes": (None, _P, _P),
@@ -524,10 +526,15 @@ class NativeChart:
         call(self.pointer, table, _address(codes), _address(words), count)
         return codes, words
 
-    def message(self) -> str:
-        """The message of a function of values that failed."""
-        said: bytes = self.engine.chart_message(self.pointer)
-        return said.decode("utf-8", "replace")
+    def failed_function(self) -> tuple[str, str]:
+        """The function of values that failed, or the names of several of which one did, and what it said."""
+        names, said = self.engine.chart_blamed(self.pointer), self.engine.chart_message(self.pointer)
+        return names.decode("utf-8", "replace"), said.decode("utf-8", "replace")
+
+    def disagreeing(self, width: int) -> tuple[list[float], list[float]]:
+        """Two values about which a semiring's plus and less disagree, as numbers, `width` of each."""
+        numbers = self.engine.chart_disagree(self.pointer)
+        return numbers[:width], numbers[width : 2 * width]
 
     # -- derivations, in engines made for them
 
