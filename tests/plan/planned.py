@@ -32,12 +32,12 @@ def planned(
     def stop(plan: Plan, *_: object) -> None:
         raise _Planned(plan)
 
-    setting = context_of(dg.Program(source))
-    shared = read_facts(setting, {k: v for k, v in facts.items() if k in bound}, False)
-    own = read_facts(setting, {k: v for k, v in facts.items() if k not in bound}, False)
+    context = context_of(dg.Program(source))
+    shared = read_facts(context, {k: v for k, v in facts.items() if k in bound}, False)
+    own = read_facts(context, {k: v for k, v in facts.items() if k not in bound}, False)
     with patch.object(binding, "compile_plan", stop):
         try:
-            binding.Binding(setting, shared).prepare(own, purpose)
+            binding.Binding(context, shared).prepare(own, purpose)
         except _Planned as found:
             return found.plan
     raise AssertionError("a plan was not asked for")

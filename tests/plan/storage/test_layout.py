@@ -67,8 +67,8 @@ class TestStorage:
         assert self.kind(CKY, CKY_FACTS, "constit/3") == "dense"
 
     def test_the_budget_can_be_set(self) -> None:
-        setting = planned(CKY, CKY_FACTS)
-        small = planner.make_plan(setting.rules, setting.domains, setting.summary, planner.Options(dense_cells=50))
+        plan = planned(CKY, CKY_FACTS)
+        small = planner.make_plan(plan.rules, plan.domains, plan.summary, planner.Options(dense_cells=50))
         assert small.tables["constit/3"].kind == "hashed"
         assert small.tables["goal/0"].kind == "dense"
 

@@ -84,7 +84,7 @@ def in_parts(work: Work, threads: int) -> Results:
             _add(work, part.totals, rows)
             values: list[Any] = part.values.tolist()
             for n, result in part.apart.items():
-                values[n - begin] = work.taken(n, result)[0]
+                values[n - begin] = work.add_result(n, result)[0]
             results += values
             if len(part.linear.places):
                 linear.append((begin, part.linear))

@@ -77,7 +77,7 @@ def _join(context: ClassContext, join: Join) -> None:
                 given = context.row_parameters(join, write_back(context, join))
             head = f"DYNAGRAD_RULE void {context.drive_name(join, 'back_rows')}({given}, double* updates)"
             out.function(head, body)
-            if (join.rule.number, join.driver) in context.along:
+            if (join.rule.number, join.driver) in context.elementwise:
                 return
     often = "DYNAGRAD_FIRED" if join.driver is None else "DYNAGRAD_RULE"
     context.join_function(join, "back", BackWriter(context, join), often)
