@@ -51,8 +51,8 @@ _RUNTIME = frozenset(
     IndexTable Items Jets LevelForm LevelTerm Levels LinearSystem Lines Log LogJets Logs Looking Mantissas OfRows
     Outcome Parts Patience Plain PlainJets Pops Posterior Queue Range Reached ReaderOf Real Relation RelationBase
     RelationOf Report Rescue Rounds RowLevels RowsAlong RuleCall SelectJets Settings Shelf Solved SolvedComponent
-    Stack Status StretchOf System Table TableView Tape Terms Together Tropical Unlocked ValueReader Viterbi Watch
-    Weights World __atomic_fetch_add __atomic_fetch_sub __attribute__ __builtin_add_overflow __builtin_expect
+    Selective Stack Status StretchOf System Table TableView Tape Terms Together Tropical Unlocked ValueReader Viterbi
+    Watch Weights World __atomic_fetch_add __atomic_fetch_sub __attribute__ __builtin_add_overflow __builtin_expect
     __builtin_mul_overflow __builtin_prefetch __builtin_reduce_and a absolute add add_64 add_along add_cells
     add_each add_each_64 add_eight add_facts add_lines add_logs add_long add_loop add_matrix add_one add_one_along
     add_product add_row add_scaled add_shifted add_stretch add_sums add_together adjoints_side_by_side again alignas
