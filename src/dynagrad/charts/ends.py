@@ -256,7 +256,7 @@ def _always(error: _Error) -> dict[Phase, _Error | None]:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a status means: an error, or None, by what ended, and what may be done next."""
+    """What a status means: the error that it is in each phase, if any, and whether the chart can be used on."""
 
     errors: Mapping[Phase, _Error | None] = field(default_factory=dict)
     usable: bool = True  # whether the chart can be read and resumed

@@ -135,7 +135,8 @@ def _cond(block: Block, node: Node) -> None:
 def _branch(
     block: Block, bounds: GraphBounds, inputs: Sequence[Value], results: Sequence[Value], types: Sequence[Type]
 ) -> dict[int, LocalVariable]:
-    """Writes one branch, whose results go where those of the other do; its stacks, by position."""
+    """Writes one branch. Both branches leave their results in the same variables and memory. Returns the stacks of this
+    one, by position."""
     prefer = {
         o: r.pointer
         for o, r in zip(bounds.graph.outputs, results, strict=True)

@@ -514,7 +514,7 @@ class JoinWriter(RuleScope):
         self._in_turn()
 
     def _in_turn(self) -> None:
-        """Before what is added to items of the head one by one: what waits for them is added first."""
+        """Adds what waits for items of the head, before anything is added to them one by one."""
         if self.plan.sums_together(self.join):
             self.out.line("together.end(this);")
 

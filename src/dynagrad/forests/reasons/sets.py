@@ -148,7 +148,7 @@ class FactSets:
         return made
 
     def _least(self, sets: set[frozenset[int]]) -> set[frozenset[int]]:
-        """Those of which no other one is a part: smaller ones absorb larger ones."""
+        """The minimal sets: none of them contains another."""
         kept: set[frozenset[int]] = set()
         having: dict[int, list[frozenset[int]]] = {}  # those kept, each under one of its elements
         for _, group in itertools.groupby(sorted(sets, key=len), key=len):

@@ -138,7 +138,7 @@ class _Equations:
         return np.asarray(self.weights + np.append(x, 0.0)[self.inner].sum(axis=1))
 
     def solved(self, stop: Stop | None) -> Doubles | None:
-        """The logs of the least solution; None where there is none that is finite."""
+        """The logs of the least solution; None if it is not finite."""
         x = self._start(stop)
         some = np.isfinite(x)
         before = math.inf

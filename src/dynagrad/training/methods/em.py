@@ -102,7 +102,7 @@ def _counts(p: Distribution, counts: Mapping[str, Doubles]) -> Doubles:
 
 
 class Maximiser:
-    """The M step: parameters from counts. It says once which groups had none, and keeps what they were."""
+    """The M step: parameters from counts. Groups without counts keep their parameters, and are warned of once."""
 
     def __init__(self, spec: Specification) -> None:
         self._spec = spec

@@ -1,10 +1,10 @@
 """Resting updates: derivatives of updates that leave their item's value as it is.
 
-Such an update is not propagated: values would not change, and around a cycle it would never end. But its derivative may
-be nonzero: an edge of weight zero may close a cycle through which no weight flows, and yet the sum over paths grows
-with that weight. So where a stage ends by itself, such updates *rest* with their item, and their derivatives are
-propagated at its end. (In a stage that is stopped they are pending, like any other. So a run over dual numbers has to
-know where it will stop: `Settings.stopped`.)
+Such an update is not propagated: values would not change, and around a cycle propagation would never end. But its
+derivative may be nonzero: where an edge of weight zero closes a cycle, the sum over paths still grows with that weight.
+So where a stage ends by itself, such updates *rest* with their item, and their derivatives are propagated at its end.
+(In a stage that is stopped they are pending, like any other. So a run over dual numbers has to know where it will stop:
+`Settings.stopped`.)
 
 - Forward, the tangents of a resting update are kept in an array of their own. At its end a stage *settles*: items are
   popped with these tangents alone, until none are left.

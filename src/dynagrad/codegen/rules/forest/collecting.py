@@ -24,7 +24,7 @@ from ..tables import write_constructor, write_facts_plans, write_table
 
 
 def closed(plan: Plan, rule: NormalRule, antecedent: int) -> bool:
-    """Whether only it counts that an antecedent is derived: its own derivations are not part of the rule's.
+    """Whether it only matters that an antecedent is derived: its derivations are not part of those of the rule.
 
     An item that clauses derive is worth one, however often it is derived.
     """
