@@ -4,7 +4,7 @@ In order: a node that another one extends is replaced by that one (`builders.mer
 rewrites single operations; states of loops and results of branches and calls that are not used are removed; inputs of a
 subgraph that are constant, equal or unused are removed; and divisions by the same square root share its reciprocal
 (`ir/value_numbering/reciprocal_roots.py`). Values agree to rounding, with the same infinities and NaN. Loops are not
-unrolled here, and nothing is sunk into branches (`sink.py` does that for native code).
+unrolled here, and nothing is sunk into branches (`code_sinking.py` does that for native code).
 """
 
 from __future__ import annotations

@@ -15,9 +15,9 @@ from ...ir.names import source_name
 from ...ir.node import Node, order
 from ...ir.types import Type, bytes_of
 from ...passes.bounds import GraphBounds
+from ...passes.classify import role, root
 from ...passes.loops import rounds
 from ...passes.loops.rounds import words
-from ...passes.roles import role, root
 from ..cxx import INDENT, at_offset, literal
 from . import ranges
 from .blocks import Block

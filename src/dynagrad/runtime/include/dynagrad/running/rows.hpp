@@ -8,6 +8,8 @@
 //
 // In `log` the numbers of a row mostly have the same exponent, so that only mantissas are computed with. Eight entries
 // at a time are checked; where exponents differ or a mantissa leaves its range they are computed one by one.
+//
+// It is long because each operation stands beside the one that goes back over it, in both kinds of numbers.
 #pragma once
 #include <dynagrad/storage/facts.hpp>
 #include <dynagrad/semirings.hpp>
