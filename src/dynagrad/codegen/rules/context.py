@@ -159,12 +159,13 @@ class ClassContext:
                 terms.append(f"{_sign(c, not terms)}{times}(int64_t){code}")
             if constant:
                 terms.append(f"{_sign(constant, not terms)}{abs(constant)}")
-            value = " ".join([*terms, f"- low{stage.number}_{f}"])
+            low = f"low{stage.number}_{f}"
+            value = " ".join([*terms, f"- {low}"]) if terms else f"-{low}"
             if f == 0:
                 text = value if len(stage.forms) == 1 else f"({level_type(stage)})({value})"
             else:
                 before = text if f == 1 else f"({text})"
-                text = f"{before} * span{stage.number}_{f} + ({value})"
+                text = f"{before} * span{stage.number}_{f} {f'+ ({value})' if terms else f'- {low}'}"
         return text
 
     def join_comment(self, join: Join) -> None:

@@ -43,7 +43,7 @@ def write_enter(context: ClassContext) -> None:
             out.open(f"void enter_{name}(int64_t cell{''.join(f', int32_t a{i}' for i in range(table.arity))})")
             context.enter(table)
             out.close()
-    out.line()
+            out.line()
 
 
 def write_changes(context: ClassContext) -> None:
