@@ -1,6 +1,6 @@
 """The tables of a generated class: facts and items as members, and the constructor that opens them.
 
-Very many tables are in groups, each a base of the class.
+Very many tables are in groups, each a base of the class. What adds to items is in `running/contributions.py`.
 """
 
 from __future__ import annotations

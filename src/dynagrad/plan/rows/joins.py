@@ -1,4 +1,4 @@
-"""The joins of a plan that are driven by whole rows."""
+"""The joins of a plan that are driven by whole rows. Which joins these may be is for the other files of this folder."""
 
 from __future__ import annotations
 

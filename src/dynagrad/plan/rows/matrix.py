@@ -1,4 +1,7 @@
-"""Joins that multiply a row of drivers by a matrix of facts: `enter(T,I+1) += at(S,I) * move(S,T)` over all S and T."""
+"""Joins that multiply a row of drivers by a matrix of facts: `enter(T,I+1) += at(S,I) * move(S,T)` over all S and T.
+
+No C++ is written here but in `codegen/rules/rows/`.
+"""
 
 from __future__ import annotations
 
