@@ -418,14 +418,14 @@ class WeightTable:
         _finally(self, engine.weights_free, self.pointer)
 
 
-class _Kept:
+class _NativeMemory:
     """Native memory that arrays look into."""
 
     def __init__(self, pointer: int) -> None:
         self.pointer = pointer
 
 
-def _view(kept: _Kept, address: int | None, count: int, kind: Any) -> npt.NDArray[Any]:
+def _view(kept: _NativeMemory, address: int | None, count: int, kind: Any) -> npt.NDArray[Any]:
     if not count or address is None:
         return np.zeros(0, kind)
     buffer = (ctypes.c_char * (count * np.dtype(kind).itemsize)).from_address(address)
@@ -574,7 +574,7 @@ class NativeChart:
         nodes, instances, antecedents, given = self.collected()
         places = (ctypes.c_void_p * 8)()
         words = np.zeros((nodes, width), np.uint64)
-        kept = _Kept(self.engine.forest_take(self.pointer, ctypes.addressof(places), _address(words)))
+        kept = _NativeMemory(self.engine.forest_take(self.pointer, ctypes.addressof(places), _address(words)))
         _finally(kept, self.engine.forest_free, kept.pointer)
         kinds = (np.uint64, np.uint32, np.uint32, np.uint8, np.int32, np.uint32, np.int32, np.uint32)
         counts = (nodes, nodes, nodes, nodes, instances, instances + 1, antecedents, given)

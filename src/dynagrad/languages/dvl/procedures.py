@@ -241,12 +241,12 @@ def mapped(
 
 def tangent(tag: int, x: Any) -> Any:
     """The tangent of a structure along a tag; of a procedure, the procedure that gives that of its results."""
-    return mapped(x, lambda r: _tangent(tag, r), lambda f: Taken(tag, f, tangent), {})
+    return mapped(x, lambda r: _tangent(tag, r), lambda f: PartOfResults(tag, f, tangent), {})
 
 
 def primal(tag: int, x: Any) -> Any:
     """A structure without a tag."""
-    return mapped(x, lambda r: split(tag, r)[0], lambda f: Taken(tag, f, primal), {})
+    return mapped(x, lambda r: split(tag, r)[0], lambda f: PartOfResults(tag, f, primal), {})
 
 
 def _tangent(tag: int, x: Any) -> Any:
@@ -290,7 +290,7 @@ def _swap_back(held: Any, y: Any, stack: Stack) -> Step:
     return None, swapped(a, b, y)
 
 
-class Taken(Made):
+class PartOfResults(Made):
     """A procedure whose results have a part taken out. Its arguments may hold the tag from an earlier call of itself,
     so each call uses a fresh one."""
 

@@ -96,7 +96,7 @@ def write_rest(context: ClassContext, table: TableLayout) -> None:
         f"{_nothing_new(context, table, 'cell', 'x')})"
     )
     out.line(f"value_t& rest = grown(rest_{name}, cell, semiring::zero());")
-    out.line("rest = semiring::plus(rest, semiring::tangents(x)), x = semiring::alone(x);")
+    out.line("rest = semiring::plus(rest, semiring::tangents(x)), x = semiring::without_tangents(x);")
     out.close()
 
 
