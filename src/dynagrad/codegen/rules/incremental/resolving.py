@@ -183,61 +183,47 @@ def _derive(context: ClassContext, stage: Stage) -> None:
 
 
 def _gather(context: ClassContext, stage: Stage) -> None:
-    out, n, sight = context.out, stage.number, stage.joins_itself
-    former = f"former{n}"
+    out, n = context.out, stage.number
+    each = f"for (const auto& f : former{n})"
+    gone = f"f.there && !block{n}.has(node{n}(f.item))"
     out.line("// Removes the next marked items of one level, and all that they reach there, from the chart, and orders")
     out.line("// those of them that are derived now. False where there are none, or where the run stops.")
-
     out.open(f"bool gather{n}()")
     out.open("for (;;)")
-    out.open(f"for (int64_t i = 0; i < stirred{n}.size && !halt; i++)")
-    out.line("if (spend(1)) break;")
-    out.line(f"reach_from{n}(stirred{n}[i]);  // now that the whole block is in the chart")
-    out.close()
+    with out.block(f"for (Handle h : stirred{n})"):
+        out.line("if (halt || spend(1)) return false;")
+        out.line(f"reach_from{n}(h);  // now that the whole block is in the chart")
     out.line("if (halt) return false;")
     out.line(f"stirred{n}.clear();")
-    out.line(f"for (int64_t i = 0; i < {former}.size; i++) flags{n}({former}[i].item) = 0;")
-    out.line(f"{former}.clear();")
+    out.line(f"{each} flags{n}(f.item) = 0;")
+    out.line(f"former{n}.clear();")
     out.line(f"if (!agenda{n}.next_level(level{n})) return false;")
     out.line(f"block{n}.begin();")
     out.line("Handle next = 0;")
     out.line(f"while (agenda{n}.pop_from(level{n}, next)) block{n}.reach(node{n}(next), next);")
     _explore(context, stage, f"note{n}(h);")
     out.line("if (halt) return false;")
-    out.line(f"for (int64_t i = 0; i < {former}.size; i++) forget{n}({former}[i].item);")
-    out.open(f"for (int64_t i = 0; i < {former}.size && !halt; i++)")
-    out.line("if (spend(1)) break;")
-    out.line(f"renew{n}({former}[i].item);")
-    out.close()
+    out.line(f"{each} forget{n}(f.item);")
+    with out.block(each):
+        out.line("if (halt || spend(1)) return false;")
+        out.line(f"renew{n}(f.item);")
     out.line("if (halt) return false;")
     out.line(f"block{n}.begin();")
-    out.open(f"for (int64_t i = 0; i < {former}.size; i++)")
-    out.line(f"const Handle h = {former}[i].item;")
-    out.line(f"if (table{n}(h).seen.test(cell_of(h))) block{n}.reach(node{n}(h), h);")
-    out.close()
+    with out.block(each):
+        out.line(f"if (table{n}(f.item).seen.test(cell_of(f.item))) block{n}.reach(node{n}(f.item), f.item);")
     _explore(context, stage)
-    if sight:
+    if stage.joins_itself:
         out.line(f"for (int64_t i = block{n}.explored; i-- > 0;) hide{n}(block{n}.items[i]);")
     out.line("if (halt) return false;")
     out.line("// items that are no longer derived are put back for a moment, to find the instances that they were in")
     out.line("bool gone = false;")
-    out.open(f"for (int64_t i = 0; i < {former}.size; i++)")
-    out.line(f"gone = gone || ({former}[i].there && !block{n}.has(node{n}({former}[i].item)));")
-    out.close()
-    out.open("if (gone)")
-    out.open(f"for (int64_t i = 0; i < {former}.size; i++)")
-    out.line(f"const Handle h = {former}[i].item;")
-    out.line(f"if ({former}[i].there) table{n}(h).popped.set(cell_of(h));")
-    out.close()
-    out.open(f"for (int64_t i = 0; i < {former}.size && !halt; i++)")
-    out.line(f"const Handle h = {former}[i].item;")
-    out.line(f"if ({former}[i].there && !block{n}.has(node{n}(h))) reach_from{n}(h);")
-    out.close()
-    out.open(f"for (int64_t i = 0; i < {former}.size; i++)")
-    out.line(f"const Handle h = {former}[i].item;")
-    out.line(f"table{n}(h).popped.clear(cell_of(h));")
-    out.close()
-    out.close()
+    out.line(f"{each} gone = gone || ({gone});")
+    with out.block("if (gone)"):
+        with out.block(each):
+            out.line(f"if (f.there) table{n}(f.item).popped.set(cell_of(f.item));")
+        with out.block(each):
+            out.line(f"if (!halt && {gone}) reach_from{n}(f.item);")
+        out.line(f"{each} table{n}(f.item).popped.clear(cell_of(f.item));")
     out.line("if (halt) return false;")
     out.line(f"block{n}.keeps_edges = true;")
     out.line(f"block{n}.arrange();")
