@@ -24,7 +24,7 @@ from collections.abc import Mapping, Sequence
 
 from ....plan.aggregators import head_kind
 from ....plan.model import Plan, Stage, TableLayout
-from ..calls import JoinFunction, takes, takes_arguments
+from ..calls import JoinFunction, arguments_of, takes, takes_arguments
 from ..context import ClassContext
 from .adjoints import cells
 
@@ -219,7 +219,7 @@ def write_solve(context: ClassContext, stage: Stage, joins: Mapping[str, Sequenc
             out.line(f"const value_t update = {context.zero(table)};")
         out.line(f"adjoint_t gupdate = {{}}{', gold = {}' if takes(called, 'gold') else ''};")
         for join in called:
-            out.line(f"{join.call([f'a{i}' for i in range(table.arity)], old='now', first='false')};")
+            out.line(f"{join.call(arguments_of(table), old='now', first='false')};")
         out.line(f"const adjoint_t g = back::gather(g_{name}[cell], gupdate);")
         out.line(f"if (!back::sound(g)) return lose(unsettled, {table.number}, cell), true;")
         out.line(f"const bool stands = stand_still(g, resting_{name}[cell]);")

@@ -17,6 +17,7 @@ from ....rules.normal import NormalRule
 from ....rules.semirings import SEMIRINGS
 from ...cxx import Writer
 from ..access import write_access, write_external
+from ..calls import arguments_of
 from ..context import ClassContext
 from ..incremental.changing import write_enter, write_restore
 from ..statements import JoinWriter
@@ -128,11 +129,11 @@ def _given(context: ClassContext) -> list[TableLayout]:
 def _write_outside(context: ClassContext, table: TableLayout) -> None:
     """The cell of an external item, asked for once; -1 where it has no value."""
     out, name = context.out, context.names.table[table.key]
-    out.open(f"int64_t outside_{name}({', '.join(f'int32_t a{i}' for i in range(table.arity))})")
-    arguments = ", ".join(f"a{i}" for i in range(table.arity))
+    out.open(f"int64_t outside_{name}({', '.join(arguments_of(table, 'int32_t a{}'))})")
+    arguments = ", ".join(arguments_of(table))
     out.line(f"const int64_t cell = {name}.locate({arguments});")
     out.open(f"if ({name}.seen.set(cell))")
-    out.line(f"const int32_t given[] = {{{', '.join([*(f'a{i}' for i in range(table.arity)), '0'])}}};")
+    out.line(f"const int32_t given[] = {{{', '.join([*arguments_of(table), '0'])}}};")
     out.line("value_t value = semiring::zero();")
     out.open(f"if (external({table.number}, given, value))")
     out.line(f"{name}.value[cell] = value;")
@@ -190,13 +191,13 @@ def _write_opening(context: ClassContext, joins: Sequence[Join], externals: Sequ
         out.open(f"case {table.number}:")
         out.line(f"arguments({table.number}, cell, a);")
         if context.has_axioms(table):
-            listed = ", ".join(f"a[{i}]" for i in range(table.arity))
+            listed = ", ".join(arguments_of(table, "a[{}]"))
             out.line(f"const int64_t row = axioms_{name}.find({listed});")
             of = "given_row((uint32_t)row)" if merged(plan, table) else f"fact(*axioms_{name}.table, rows_{name}, row)"
             out.line(f"if (row >= 0) collected.{of};")
         for join in joins:
             if join.rule.head.key == table.key:
-                arguments = [f"a[{i}]" for i in range(table.arity)]
+                arguments = arguments_of(table, "a[{}]")
                 out.line(f"{context.function_of(join, 'collect').call(arguments)};")
         out.line("break;")
         out.close()

@@ -27,6 +27,7 @@ from collections.abc import Sequence
 
 from ....plan.aggregators import may_excuse
 from ....plan.model import Stage, TableLayout
+from ..calls import arguments_of
 from ..context import ClassContext, level_type
 from ..solving.exploring import by_table, calls, leads_out, visited
 from .changing import write_derive, write_enter, write_mark_row, write_reach, write_rederive, write_restore, write_swap
@@ -50,7 +51,7 @@ def write_marks(context: ClassContext) -> None:
         n = stage.number
         for key in stage.keys:
             table, name = context.plan.tables[key], context.names.table[key]
-            out.open(f"void mark_{name}({', '.join(f'int32_t a{i}' for i in range(table.arity))})")
+            out.open(f"void mark_{name}({', '.join(arguments_of(table, 'int32_t a{}'))})")
             out.line(f"if (!{name}.inside({context.stored(table)})) return;  // out of range before and after")
             out.line(f"const int64_t cell = {name}.locate({context.stored(table)});")
             out.line(f"uint8_t& flags = grown(marked_{name}, cell, (uint8_t)0);")
@@ -175,7 +176,7 @@ def _derive(context: ClassContext, stage: Stage) -> None:
         table, name = context.plan.tables[key], context.names.table[key]
         out.open(f"void renew_{name}({'int64_t cell' if table.arity else 'int64_t'})")
         context.unpack(table)
-        write_rederive(context, table, changes.heads, [f"a{i}" for i in range(table.arity)])
+        write_rederive(context, table, changes.heads, arguments_of(table))
         out.close()
     out.open(f"void renew{n}(Handle h)")
     by_table(context, stage, "h", calls("renew"))
