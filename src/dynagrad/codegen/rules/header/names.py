@@ -56,7 +56,7 @@ _RUNTIME = frozenset(
     __builtin_mul_overflow __builtin_prefetch __builtin_reduce_and a absolute add add_64 add_along add_cells
     add_each add_each_64 add_eight add_facts add_lines add_logs add_long add_loop add_matrix add_one add_one_along
     add_product add_row add_scaled add_shifted add_stretch add_sums add_together adjoints_side_by_side again alignas
-    all all_finite all_valid all_valid_of all_zero allowed along anything apart arguments arguments_of arrange
+    all all_finite all_valid all_valid_of all_zero allowed alone along anything apart arguments arguments_of arrange
     arrive arrive_new arriving as_double as_word at back_along back_block back_cells back_logs back_matrix
     back_of_rows back_one back_one_of back_row back_scaled back_shifted back_stretch back_to before begin begin_of
     better blank bound bound_of build build_dense build_hashed by_edge bytes call_guarded cell cell_of choose_units
