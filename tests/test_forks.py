@@ -24,7 +24,7 @@ from dynagrad.charts.binding import background
 from dynagrad.charts.derivatives import jets
 from dynagrad.charts.program import binding_of
 from dynagrad.codegen.graph.native import Native
-from dynagrad.compiler import specialised as lifting
+from dynagrad.compiler import specialised as compiling
 from dynagrad.compiler.evaluate.heap import tags
 from dynagrad.eager import perturbations as passes
 from dynagrad.facts import files
@@ -143,8 +143,8 @@ def made(name: str, folder: Path) -> tuple[Any, Callable[[], Any]]:
             cells = [cell.cell_contents for cell in pullback.__closure__ or ()]
             (run,) = [x for x in cells if isinstance(x, jets.Pass)]
             return run._lock, lambda: pullback(1.0)[0].tolist() == [6.0, 8.0]
-        case "lifting":
-            return lifting._lock, lambda: dg.graph(squares, X)
+        case "compiling":
+            return compiling._lock, lambda: dg.graph(squares, X)
         case "library":
             path = cache.build('extern "C" __attribute__((visibility("default"))) int one() { return 1; }')
             return library._lending, lambda: library.lent(path).path == path
@@ -168,7 +168,7 @@ def made(name: str, folder: Path) -> tuple[Any, Callable[[], Any]]:
 
 NAMES = [
     *("background", "binding", "buffers", "cache", "cache, private", "collector", "compiled", "derivations", "files"),
-    *("forest", "function", "jets", "library", "lifting", "native", "node", "observed", "parallel"),
+    *("forest", "function", "jets", "library", "compiling", "native", "node", "observed", "parallel"),
     *("passes", "tags"),
 ]
 

@@ -327,6 +327,13 @@ def test_a_long_file_says_why_it_is_one(path: Path) -> None:
         assert "It is long" in (ast.get_docstring(ast.parse(text)) or "")
 
 
+@pytest.mark.parametrize("path", sorted(HOUSE.rglob("*.hpp")), ids=lambda path: str(path.relative_to(HOUSE)))
+def test_a_long_header_says_why_it_is_one(path: Path) -> None:
+    text = path.read_text()
+    if text.count("\n") > MOST_LINES:
+        assert "// It is long" in text.partition("#pragma once")[0]
+
+
 ROOT = HOUSE.parent.parent
 PROSE = [*FILES, *sorted((ROOT / "tests").rglob("*.py")), CONTRIBUTING, *sorted((ROOT / "docs").rglob("*.md"))]
 

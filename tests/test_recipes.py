@@ -756,8 +756,8 @@ def test_edit_distance_learns_what_all_alignments_say() -> None:
     for key, edit in (("delete/1", lambda c: (c, "")), ("insert/1", lambda c: ("", c))):
         assert all(abs(p - counts[edit(c)] / total) < 1e-12 for c, p in learned[key])
     assert close(learned["stop/0"][0][0], len(pairs) / total)
-    course, _ = edit_distance.learn(model, pairs, 5)
-    assert course == sorted(course)
+    history, _ = edit_distance.learn(model, pairs, 5)
+    assert history == sorted(history)
 
 
 def test_gotoh_against_the_textbook() -> None:

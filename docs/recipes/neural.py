@@ -217,9 +217,9 @@ def figure(path: str) -> None:
     with plt.style.context(Path(__file__).with_name("recipe.mplstyle")):
         _, axes = plt.subplots()
         for context, label in ((True, "with the LSTM"), (False, "without")):
-            course: list[float] = []
-            learned(known, stop, context, callback=lambda record, course=course: course.append(record.dev))
-            axes.plot(range(1, len(course) + 1), np.array(course) / len(stop), label=label)
+            history: list[float] = []
+            learned(known, stop, context, callback=lambda record, history=history: history.append(record.dev))
+            axes.plot(range(1, len(history) + 1), np.array(history) / len(stop), label=label)
         axes.set(xlabel="iterations of L-BFGS", ylabel="log probability of a tree held out")
         axes.legend(loc="lower right")
         plt.savefig(path)

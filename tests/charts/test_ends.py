@@ -43,11 +43,13 @@ def test_a_run_may_stop_early(status: str) -> None:
 
 ERRORS = [
     ("items", Phase.RUN, dg.errors.NotConverged, "stopped after 7 pops at its limit on items: 3 items, 4,096 bytes"),
+    ("items", Phase.JETS, dg.errors.NotConverged, "derivatives stopped at its limit on items; raise max_items"),
     ("bytes", Phase.RUN, dg.errors.NotConverged, "Raise max_bytes"),
     ("bytes", Phase.REPEATED, dg.errors.NotConverged, "with its derivatives needs more than 4,096 bytes"),
     ("bytes", Phase.BACKWARD, dg.errors.NotConverged, "run it with a larger max_bytes"),
     ("bytes", Phase.COLLECTING, dg.errors.RoomError, "the forest takes more than the limit on bytes"),
     ("no_memory", Phase.RUN, dg.errors.RoomError, "no memory left after 7 pops"),
+    ("no_memory", Phase.JETS, dg.errors.RoomError, "no memory left after 7 pops"),
     ("no_memory", Phase.BACKWARD, dg.errors.RoomError, "there is no memory left; limit the run"),
     ("no_memory", Phase.COLLECTING, dg.errors.RoomError, "no memory left after 7 pops"),
     ("timeout", Phase.REPEATED, dg.errors.NotConverged, "repeated for its derivatives"),
@@ -63,6 +65,12 @@ ERRORS = [
 def test_errors(status: str, phase: Phase, kind: type[dg.errors.Error], words: str) -> None:
     with pytest.raises(kind, match=words):
         check_end(ended(status, phase, collected=Collected("goal/0", (), 5)))
+
+
+def test_an_error_at_a_limit_has_the_chart() -> None:
+    with pytest.raises(dg.errors.NotConverged) as caught:
+        check_end(ended("items", Phase.RUN), "the chart")
+    assert caught.value.chart == "the chart"
 
 
 def test_a_repeated_run_may_stop_where_the_first_one_did() -> None:

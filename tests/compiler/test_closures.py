@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import dynagrad as dg
-from compiler.lifted import agrees, agrees_with_gradient, lifted
+from compiler.specialising import agrees, agrees_with_gradient, through_graph
 from dynagrad.compiler.specialised import graph_of
 from dynagrad.ir.control import CALL
 from dynagrad.ir.node import order
@@ -85,8 +85,8 @@ def test_functions_as_arguments_are_known() -> None:
     def f(g: Any, x: Any) -> Any:
         return g(x) * x
 
-    assert lifted(f, math.sin, 0.5) == pytest.approx(f(math.sin, 0.5))
-    assert lifted(f, lambda y: y * y, 0.5) == 0.125
+    assert through_graph(f, math.sin, 0.5) == pytest.approx(f(math.sin, 0.5))
+    assert through_graph(f, lambda y: y * y, 0.5) == 0.125
 
 
 # -- recursion ---------------------------------------------------------------------------------------------------------

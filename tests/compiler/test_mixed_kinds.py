@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import dynagrad as dg
-from compiler.lifted import lifted
+from compiler.specialising import through_graph
 
 X, Y = np.array([0.75, -1.5, 2.25]), 1.25  # reals, with a gradient
 A, N = np.array([3, -2, 5]), 3  # whole numbers; the array is known only as the function runs
@@ -191,7 +191,7 @@ def test_there_are_280() -> None:
 @pytest.mark.parametrize("name", GIVEN)
 def test_values_by_the_graph(name: str) -> None:
     f = GIVEN[name]
-    assert _same(lifted(f, X, Y, A, M), f(X, Y, A, M)), (lifted(f, X, Y, A, M), f(X, Y, A, M))
+    assert _same(through_graph(f, X, Y, A, M), f(X, Y, A, M)), (through_graph(f, X, Y, A, M), f(X, Y, A, M))
 
 
 def test_values_in_native_code() -> None:

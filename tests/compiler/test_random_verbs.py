@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import dynagrad as dg
-from compiler.lifted import lifted
+from compiler.specialising import through_graph
 from dynagrad.autodiff import rematerialisation as again
 
 Written = tuple[list[str], str]
@@ -117,4 +117,4 @@ def test_random_functions(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyP
         for mode in modes:
             f = mode(f)
         wanted = f(0.6)
-        assert np.isclose(lifted(f, 0.6), wanted, rtol=1e-7, atol=1e-10), (modes, file.read_text())
+        assert np.isclose(through_graph(f, 0.6), wanted, rtol=1e-7, atol=1e-10), (modes, file.read_text())

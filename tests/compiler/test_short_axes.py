@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import dynagrad as dg
-from compiler.lifted import lifted
+from compiler.specialising import through_graph
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # numpy's, of the mean of nothing
 
@@ -204,7 +204,7 @@ def test_most_of_them_are_to_be_had() -> None:
 
 def test_values() -> None:
     for name, i in CASES:
-        found, wanted = lifted(FUNCTIONS[name], ARRAYS[i]), FUNCTIONS[name](ARRAYS[i])
+        found, wanted = through_graph(FUNCTIONS[name], ARRAYS[i]), FUNCTIONS[name](ARRAYS[i])
         assert is_same(found, wanted), f"{name} of {SHAPES[i]}: {found!r} is not {wanted!r}"
 
 

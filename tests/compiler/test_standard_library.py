@@ -23,7 +23,7 @@ import scipy.special
 import scipy.stats
 
 import dynagrad as dg
-from compiler.lifted import lifted
+from compiler.specialising import through_graph
 
 second, both = operator.itemgetter(1), operator.itemgetter(1, 0)
 clipped = operator.methodcaller("clip", -1.0, max=1.0)
@@ -339,7 +339,7 @@ X = 1.3
 
 @pytest.mark.parametrize("name", CASES)
 def test_values(name: str) -> None:
-    assert _is_same(lifted(CASES[name], X), CASES[name](X)), lifted(CASES[name], X)
+    assert _is_same(through_graph(CASES[name], X), CASES[name](X)), through_graph(CASES[name], X)
 
 
 def test_in_native_code() -> None:
@@ -395,4 +395,4 @@ def test_several_orders() -> None:
 )
 def test_what_cannot_be_had(f: Any, says: str) -> None:
     with pytest.raises(dg.LiftError, match=says):
-        lifted(f, X)
+        through_graph(f, X)

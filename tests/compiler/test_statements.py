@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import dynagrad as dg
-from compiler.lifted import agrees, agrees_with_gradient, lifted, same
+from compiler.specialising import agrees, agrees_with_gradient, same, through_graph
 
 POINTS = [0.3, 1.5, 2.7, 5.0, 12.0, -3.0]
 
@@ -273,7 +273,7 @@ def test_settings_that_raise_are_refused() -> None:
             return np.log(x)
 
     with pytest.raises(dg.LiftError, match="errstate that raises"):
-        lifted(f, 1.0)
+        through_graph(f, 1.0)
 
 
 @pytest.mark.parametrize("x", [0.5, 20.0])
@@ -371,7 +371,7 @@ def test_arguments_of_all_kinds() -> None:
 
     agrees(f, 5.0)
     agrees(f, 5.0, 3.0, 4.0)
-    assert lifted(f, 5.0, 3.0, k=2.0, w=x_of()) == f(5.0, 3.0, k=2.0, w=x_of())
+    assert through_graph(f, 5.0, 3.0, k=2.0, w=x_of()) == f(5.0, 3.0, k=2.0, w=x_of())
 
 
 def x_of() -> float:
@@ -393,7 +393,7 @@ def test_quotients_are_rounded_down_as_numpy_does() -> None:
     for x in (1.0, 0.9, -1.3, 0.0, -0.0, math.inf, math.nan, 6e300, 1e-300):
         for y in (0.1, 0.3, -0.1, 3.0, 1e-300, math.inf, -math.inf, 0.0):
             with np.errstate(all="ignore"):
-                found, wanted = lifted(lambda x, y: x // y, x, y), np.floor_divide(x, y)
+                found, wanted = through_graph(lambda x, y: x // y, x, y), np.floor_divide(x, y)
             assert found == wanted or (found != found and wanted != wanted), (x, y)
             assert np.signbit(found) == np.signbit(wanted) or wanted != wanted, (x, y)
     agrees(lambda a: (a // 0.1, np.floor_divide(a, 0.3)), np.array([1.0, 0.3, 0.7, -0.9]))
@@ -438,7 +438,7 @@ WHOLE = {
 @pytest.mark.parametrize("name", WHOLE)
 def test_arrays_of_whole_numbers_and_truth_values_stay_so(name: str) -> None:
     for a in (np.array([[3, -7, 2], [5, 4, -1]]), np.array([[True, False, True], [False, False, True]])):
-        found, wanted = lifted(WHOLE[name], a), WHOLE[name](a)
+        found, wanted = through_graph(WHOLE[name], a), WHOLE[name](a)
         assert same(found, wanted)
         kinds = [np.asarray(x).dtype.kind for x in found], [np.asarray(x).dtype.kind for x in wanted]
         assert kinds[0] == kinds[1]
@@ -479,4 +479,4 @@ def test_a_truth_value_that_a_loop_finds(values: tuple[float, ...]) -> None:
 
 def test_numbers_have_no_identity() -> None:
     with pytest.raises(dg.Error, match="compare them with =="):
-        lifted(lambda x, y: x is y, 1.0, 2.0)
+        through_graph(lambda x, y: x is y, 1.0, 2.0)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from compiler.lifted import agrees, agrees_with_gradient
+from compiler.specialising import agrees, agrees_with_gradient
 
 
 @dataclasses.dataclass

@@ -129,6 +129,13 @@ def test_a_condition_that_becomes_known_decides():
     assert small(a).outputs == (y,)
 
 
+def test_what_both_branches_pass_on_is_no_result_of_theirs():
+    a, b = cond(x > 0.0, lambda: [exp(x), y * 1.0], lambda: [sin(x), y])
+    found = small(a, b)
+    assert found.outputs[1] is y and part_types(the(found, COND)) == (real,)
+    assert small(cond(x > 0.0, lambda: [y], lambda: [y / 1.0])[0]).outputs == (y,)
+
+
 def test_equal_branches_stay_a_choice():
     """That both say the same is not looked for, but what they say is not lost."""
     [a] = cond(x > 0.0, lambda: [y * 2.0], lambda: [2.0 * y])

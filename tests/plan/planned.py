@@ -12,24 +12,32 @@ from dynagrad.charts.binding.context import read_facts
 from dynagrad.charts.program import context_of
 from dynagrad.plan.model import IndexPlan, Join, Plan, Scan, Stage
 
+FIRST_RUN = binding.Purpose()
+
 
 class _Planned(Exception):
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
 
 
-def planned(source: str, facts: Mapping[str, Any], *, until: str | None = None, bound: tuple[str, ...] = ()) -> Plan:
+def planned(
+    source: str,
+    facts: Mapping[str, Any],
+    *,
+    purpose: binding.Purpose = FIRST_RUN,
+    bound: tuple[str, ...] = (),
+) -> Plan:
     """The plan for facts, of which those of the `bound` predicates are shared by runs, so that they are counted."""
 
     def stop(plan: Plan, *_: object) -> None:
         raise _Planned(plan)
 
-    setting = context_of(dg.Program(source))
-    shared = read_facts(setting, {k: v for k, v in facts.items() if k in bound}, False)
-    own = read_facts(setting, {k: v for k, v in facts.items() if k not in bound}, False)
+    context = context_of(dg.Program(source))
+    shared = read_facts(context, {k: v for k, v in facts.items() if k in bound}, False)
+    own = read_facts(context, {k: v for k, v in facts.items() if k not in bound}, False)
     with patch.object(binding, "compile_plan", stop):
         try:
-            binding.Binding(setting, shared).prepare(own, binding.Purpose(until))
+            binding.Binding(context, shared).prepare(own, purpose)
         except _Planned as found:
             return found.plan
     raise AssertionError("a plan was not asked for")

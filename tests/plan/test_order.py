@@ -13,6 +13,7 @@ import pytest
 
 import dynagrad as dg
 import examples
+from dynagrad.charts.binding.binding import Purpose
 from dynagrad.charts.chart import run_of
 from dynagrad.plan.model import DomainSummary, FactSummary, Plan, Summary
 from dynagrad.plan.order import (
@@ -404,7 +405,7 @@ class TestStrategies:
         facts = {"s/1": [("a",)], "e/2": [("a", "b", 1.0), ("b", "c", 1.0)]}
         source = ":- semiring tropical. p(X) += s(X). p(Y) += p(X) * e(X,Y). goal += p(c)."
         assert stage_of(planned(source, facts), "p/1").strategy == "levels"
-        stage = stage_of(planned(source, facts, until="goal/0"), "p/1")
+        stage = stage_of(planned(source, facts, purpose=Purpose("goal/0")), "p/1")
         assert (stage.strategy, stage.priority) == ("heap", "value") and "stop" in stage.reason
         assert "goal/0" in stage.keys  # so that it runs as soon as it is the best
 

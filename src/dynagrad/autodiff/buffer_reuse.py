@@ -6,7 +6,7 @@ never written to, and the result is a new array. Operations and their order are 
 same to the bit.
 
 This holds for rules of the table whose operations are all ufuncs on reals, on arrays of one shape. A rule that
-selects, or one applied to single reals or several shapes, runs as it is.
+selects, or one applied to single reals or several shapes, runs as it is. No rule is stated here: they are in `ir/ops/`.
 """
 
 from __future__ import annotations

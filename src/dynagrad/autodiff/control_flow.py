@@ -293,7 +293,7 @@ def _cond_increments(node: Node, deltas: Several, wanted: Sequence[int]) -> list
     branch_residuals = [
         choose_residuals(r, stacks_of(g), arriving, everything=False) for g, r in zip(graphs, results, strict=True)
     ]
-    saved: Node | None = None
+    residual_stack: Node | None = None
     if not all(s.empty for s in branch_residuals):
 
         def forward(graph: Graph, residuals: Residuals) -> Callable[[list[Node]], list[Node]]:
@@ -305,7 +305,7 @@ def _cond_increments(node: Node, deltas: Several, wanted: Sequence[int]) -> list
             return branch
 
         around = [*outside, empty()]
-        saved = _branch(
+        residual_stack = _branch(
             condition, around, forward(graphs[0], branch_residuals[0]), forward(graphs[1], branch_residuals[1]), node
         )[-1]
 
@@ -315,9 +315,9 @@ def _cond_increments(node: Node, deltas: Several, wanted: Sequence[int]) -> list
                 **dict(zip(graph.inputs, outside, strict=True)),
                 **dict(zip(arriving, (deltas[i] for i in active), strict=True)),
             }
-            if saved is None:
+            if residual_stack is None:
                 return list(substitute(result, known))
-            found, rest = restored(result, residuals, saved, known)
+            found, rest = restored(result, residuals, residual_stack, known)
             return [*found, rest]
 
         return branch
@@ -365,9 +365,9 @@ def _increments_of_loop(node: Node, deltas: Several, wanted: Sequence[int], orig
     outputs, results = _merged(loop.body.outputs, results)
     # the counter is no residual: the backward loop knows it
     residuals = choose_residuals(results, set(states), set(arriving), everything=True)
-    rounds, saved = count, None
+    rounds, residual_stack = count, None
     if count is None or not residuals.empty:
-        rounds, saved = _augmented_loop(node, outputs, count, init, outside, residuals, original)
+        rounds, residual_stack = _augmented_loop(node, outputs, count, init, outside, residuals, original)
     assert rounds is not None
     sums = [zero(captured[i].type) for i in from_outside]
     first = [zero(states[i].type) if deltas[i] is None else deltas[i] for i in active]
@@ -378,7 +378,7 @@ def _increments_of_loop(node: Node, deltas: Several, wanted: Sequence[int], orig
         known = {**dict(zip(captured, outside, strict=True)), **dict(zip(arriving, moved, strict=True))}
         if counter:
             known[counter[0]] = number - 1 - round
-        if saved is None:
+        if residual_stack is None:
             found, rest = list(substitute(results, known)), []
         else:
             found, off = restored(results, residuals, state[-1], known)
@@ -386,7 +386,7 @@ def _increments_of_loop(node: Node, deltas: Several, wanted: Sequence[int], orig
         added = [plus(s, r) for s, r in zip(so_far, found[len(active) :], strict=True)]
         return [*found[: len(active)], *added, *rest]
 
-    ran = repeat(number, backward, [*first, *sums, *([] if saved is None else [saved])])
+    ran = repeat(number, backward, [*first, *sums, *([] if residual_stack is None else [residual_stack])])
     out = [(i + shift, r) for i, r in zip(active, ran, strict=False) if i + shift in wanted]
     return [*out, *((i + n + shift, r) for i, r in zip(from_outside, ran[len(active) :], strict=False))]
 

@@ -34,12 +34,12 @@ def _saves(node: Node) -> bool:
 class Residuals:
     """What the backward pass of a graph needs: values to be saved, and stacks that inner control flow fills."""
 
-    saved: tuple[Node, ...]  # both in forward order
+    values: tuple[Node, ...]  # both in forward order
     stacks: tuple[Node, ...]
 
     @property
     def empty(self) -> bool:
-        return not self.saved and not self.stacks
+        return not self.values and not self.stacks
 
 
 def choose_residuals(
@@ -65,7 +65,7 @@ def choose_residuals(
             or (not everything and node.operation in LOOPS)
         ):
             forward.add(node)
-    saved: dict[Node, None] = {}
+    chosen: dict[Node, None] = {}
     stacks: dict[Node, None] = {}
     pieces: dict[Node, list[Node]] = {}  # for arrays that are gone, the reads of elements
     seen: set[Node] = set()
@@ -73,8 +73,8 @@ def choose_residuals(
     while todo or pieces:
         if not todo:  # saves the whole array where that is less than all that is read of it
             array, looks = pieces.popitem()
-            if array not in saved and sum(look.type.size for look in looks) < array.type.size:
-                saved.update(dict.fromkeys(looks))
+            if array not in chosen and sum(look.type.size for look in looks) < array.type.size:
+                chosen.update(dict.fromkeys(looks))
             else:
                 todo += [a for look in looks for a in look.arguments]
             continue
@@ -90,12 +90,12 @@ def choose_residuals(
                 pieces.setdefault(node.arguments[0], []).append(node)
                 continue
             if node in own or (_saves(node) if everything else node.operation in (PART, FRESH_TAG)):
-                saved[node] = None
+                chosen[node] = None
                 continue
         todo.extend(node.arguments)
     place = {node: i for i, node in enumerate(series)}
     in_turn = sorted(stacks, key=lambda s: place[s.arguments[0]])  # the order of their loops, which may use one another
-    return Residuals(tuple(sorted(saved, key=place.__getitem__)), tuple(in_turn))
+    return Residuals(tuple(sorted(chosen, key=place.__getitem__)), tuple(in_turn))
 
 
 def stacks_of(graph: Graph) -> list[Node]:
@@ -155,7 +155,7 @@ def augmented(outputs: Sequence[Node], residuals: Residuals, on: Node) -> tuple[
     for inner in residuals.stacks:  # inner control flow pushes on the same stack, in turn
         by[_empty_stack_of(inner)] = on
         [on] = substitute([inner], by)
-    done = substitute([*outputs, *residuals.saved], by)
+    done = substitute([*outputs, *residuals.values], by)
     return list(done[: len(outputs)]), push(on, done[len(outputs) :])
 
 
@@ -163,8 +163,8 @@ def restored(
     results: Sequence[Node], residuals: Residuals, off: Node, known: dict[Node, Node]
 ) -> tuple[list[Node], Node]:
     """The backward pass: the results, from residuals popped off the stack, and the stack that is left."""
-    rest, items = pop(off, [s.type for s in residuals.saved])
-    by = {**known, **dict(zip(residuals.saved, items, strict=True))}
+    rest, items = pop(off, [s.type for s in residuals.values])
+    by = {**known, **dict(zip(residuals.values, items, strict=True))}
     for inner in reversed(residuals.stacks):
         by[inner] = rest
         [rest] = substitute([_stack_after(inner, results)], by)

@@ -141,7 +141,7 @@ def collect(
     cells = (handles & np.uint64(0xFFFFFFFF)).astype(np.int64)
     values = scale.from_words(words)
     packed = Arrays(begin, end, opened, rule, first, antecedent)
-    weights, rows = _given(held, packed, tables, cells, values, given)
+    weights, rows = _given(held, packed, tables, values, given)
     forest = Packed(
         packed,
         Meaning(
@@ -244,7 +244,6 @@ def _given(
     held: Collector,
     arrays: Arrays,
     tables: npt.NDArray[np.int64],
-    cells: npt.NDArray[np.int64],
     values: npt.NDArray[Any],
     given: npt.NDArray[np.uint32],
 ) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:

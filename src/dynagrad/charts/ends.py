@@ -1,13 +1,14 @@
 """Termination of runs: the status that native code returns, turned into errors and warnings.
 
-`STATUSES` is one table of what they mean, for runs of charts, runs repeated with derivatives, backward passes, and
-collections of derivations. Nothing is run or stopped here: limits are in `limits.py`, and native code sets the status.
+`STATUSES` is one table of what they mean, for runs of charts, runs over jets, runs repeated with derivatives, backward
+passes, and collections of derivations. Nothing is run or stopped here: limits are in `limits.py`, and native code sets
+the status.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any
 
@@ -23,6 +24,7 @@ class Phase(Enum):
     """What ended."""
 
     RUN = auto()  # a chart's own run
+    JETS = auto()  # a run over jets
     REPEATED = auto()  # a run that was repeated for its derivatives
     BACKWARD = auto()  # a backward pass
     COLLECTING = auto()  # the collection of an item's derivations
@@ -45,7 +47,6 @@ class End:
     prepared: Prepared
     scale: Scale
     phase: Phase = Phase.RUN
-    chart: Any = None  # what a NotConverged carries
     collected: Collected | None = None
 
     @property
@@ -58,8 +59,27 @@ def _at_limit(end: End) -> NotConverged:
     return NotConverged(
         f"the run stopped after {report.pops:,} pops at its limit on {end.status}: {report.items:,} items, "
         f"{report.bytes:,} bytes. Raise max_{end.status}, or stop earlier with max_pops, timeout or until; "
-        "the chart so far is in this error's .chart",
-        chart=end.chart,
+        "the chart so far is in this error's .chart"
+    )
+
+
+def _jets_at_limit(end: End) -> NotConverged:
+    return NotConverged(
+        f"the run with its derivatives stopped at its limit on {end.status}; raise max_{end.status}, or stop earlier "
+        "with max_pops, timeout or until"
+    )
+
+
+def _jets_diverge(end: End) -> NotConverged:
+    return NotConverged(
+        f"the derivatives of {cut(reported(end.prepared, end.report))} do not converge, though its value does; stop "
+        "earlier with max_pops, timeout or until"
+    )
+
+
+def _not_finite(end: End) -> ValueRangeError:
+    return ValueRangeError(
+        f"a derivative of {cut(reported(end.prepared, end.report))} became NaN or infinite, and is the first that did"
     )
 
 
@@ -91,8 +111,7 @@ def _no_order(end: End) -> Error:
     """The error for a user's semiring whose plus and less disagree about two values that met."""
     user = end.prepared.compiled.plan.user
     assert user is not None and user.less is not None
-    numbers = [float.fromhex(word) for word in end.prepared.chart.message().split()]
-    a, b = numbers[: user.width], numbers[user.width :]
+    a, b = end.prepared.chart.disagreeing(user.width)
 
     def text(value: Sequence[float]) -> str:
         return repr(value[0]) if user.scalar else repr(tuple(value))
@@ -142,7 +161,7 @@ def _host_error(end: End) -> ValueRangeError:
 
 def function_failed(prepared: Prepared, report: Any) -> Error:
     """The error for a function of values that failed inside a rule."""
-    names, _, said = prepared.chart.message().partition(": ")
+    names, said = prepared.chart.failed_function()
     which = f"one of the functions {names}" if "," in names else f"the function {names}"
     return Error(f"{which} failed for {cut(reported(prepared, report))}: {said or 'it did not return'}")
 
@@ -179,7 +198,6 @@ def _diverges(end: End) -> NotConverged:
     return NotConverged(
         f"{cut(reported(prepared, report))} has no finite value: {why} ({cut(around)}). The items, in this order, are "
         "in this error's .cycle, the spectral radius in .radius, and what was computed before in .chart",
-        chart=end.chart,
         cycle=items,
         radius=report.radius or None,
     )
@@ -190,8 +208,7 @@ def _quiet(end: End) -> NotConverged:
         f"the run stopped after {end.report.pops:,} pops, the last {QUIET:,} of which changed no digit of any item"
         f"{' of an output' if end.prepared.compiled.plan.rules.outputs else ''}: "
         "arguments may grow without end. Bound them with a condition, such as `for N < 1000`; the chart so far is in "
-        "this error's .chart",
-        chart=end.chart,
+        "this error's .chart"
     )
 
 
@@ -239,7 +256,7 @@ def _always(error: _Error) -> dict[Phase, _Error | None]:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a status means: an error, or None, by what ended, and what may be done next."""
+    """What a status means: the error that it is in each phase, if any, and whether the chart can be used on."""
 
     errors: Mapping[Phase, _Error | None] = field(default_factory=dict)
     usable: bool = True  # whether the chart can be read and resumed
@@ -261,10 +278,13 @@ STATUSES: Mapping[str, Outcome] = {
             ),
         }
     ),
-    "items": Outcome({Phase.RUN: _at_limit, Phase.COLLECTING: _too_many_instances}, no_room=True),
+    "items": Outcome(
+        {Phase.RUN: _at_limit, Phase.JETS: _jets_at_limit, Phase.COLLECTING: _too_many_instances}, no_room=True
+    ),
     "bytes": Outcome(
         {
             Phase.RUN: _at_limit,
+            Phase.JETS: _jets_at_limit,
             Phase.REPEATED: lambda end: NotConverged(
                 f"the run with its derivatives needs more than {end.report.bytes:,} bytes, the limit that the chart "
                 "was run with; run it with a larger max_bytes, or stop it earlier with max_pops"
@@ -300,12 +320,12 @@ STATUSES: Mapping[str, Outcome] = {
         final=True,
     ),
     "function_failed": Outcome(_always(lambda end: function_failed(end.prepared, end.report))),
-    "bad_value": Outcome({Phase.RUN: _bad_value}),
+    "bad_value": Outcome({Phase.RUN: _bad_value, Phase.JETS: _not_finite}),
     "two_values": Outcome({Phase.RUN: _two_values}),
     "no_order": Outcome({Phase.RUN: _no_order}),
     "integer_overflow": Outcome({Phase.RUN: _integer_overflow}),
-    "diverges": Outcome({Phase.RUN: _diverges}),
-    "quiet": Outcome({Phase.RUN: _quiet}),
+    "diverges": Outcome({Phase.RUN: _diverges, Phase.JETS: _jets_diverge}),
+    "quiet": Outcome({Phase.RUN: _quiet, Phase.JETS: _jets_diverge}),
     "cyclic": Outcome({Phase.RUN: _cyclic}),
     "near_critical": Outcome(
         _always(lambda end: ValueRangeError(near_critical(reported(end.prepared, end.report)))),
@@ -323,6 +343,8 @@ def _error(end: End) -> _Error | None:
     match end.phase:
         case Phase.RUN:
             return errors.get(Phase.RUN)
+        case Phase.JETS:  # what is wrong with values was said before
+            return errors.get(Phase.JETS, errors.get(Phase.RUN))
         case Phase.REPEATED:  # it should have ended as the first time
             return errors.get(Phase.REPEATED, _not_finite)
         case Phase.BACKWARD:
@@ -333,9 +355,12 @@ def _error(end: End) -> _Error | None:
 
 def check_end(end: End, chart: Any = None) -> None:
     """Raises or warns for the end of what native code did; a NotConverged of a run carries the `chart`."""
-    error = _error(end)
-    if error is not None:
-        raise error(replace(end, chart=chart))
+    make = _error(end)
+    if make is not None:
+        error = make(end)
+        if isinstance(error, NotConverged):
+            error.chart = chart
+        raise error
     if end.phase is Phase.RUN and end.report.underflow:
         warn(
             f"{end.report.underflow:,} items underflowed to zero or lost digits in the real semiring; "
@@ -345,12 +370,6 @@ def check_end(end: End, chart: Any = None) -> None:
 
 def _unexpected(end: End) -> Error:
     return Error(f"the backward pass ended with {end.status}")
-
-
-def _not_finite(end: End) -> ValueRangeError:
-    return ValueRangeError(
-        f"a derivative of {cut(reported(end.prepared, end.report))} became NaN or infinite, and is the first that did"
-    )
 
 
 def first_going_backward(prepared: Prepared, item: str) -> ValueRangeError:

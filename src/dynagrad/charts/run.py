@@ -304,6 +304,6 @@ class Run:
         return popped(self.tape())
 
     def change(self, facts: Database, relation: Relation) -> None:
-        """Replaces the facts by others, of which `relation` has those that changed."""
+        """Replaces the facts; `relation` has those that changed."""
         self.facts, self.stale = facts, True
         self._touched.setdefault(relation.key, []).append(replace(relation, values=None))

@@ -40,7 +40,7 @@ def program_text(source: str | Path) -> tuple[str, str]:
 
 
 def file_text(file: Path, what: str = "program") -> str:
-    """The text of a file; `what` says in errors what it should be."""
+    """The text of a file; errors call it a `what`, such as a program."""
     name = repr(cut(str(file)))
     try:
         with file.open("rb") as source:  # which may be a pipe, or a device without an end

@@ -132,7 +132,7 @@ def _declared(
 
 
 def _options(table: dict[str, Any], kind: str, name: str) -> dict[str, Any]:
-    """What a table says beside its kind. Raises Error for what this kind has not."""
+    """The options of a table without its kind. Raises Error for options that this kind does not have."""
     if table.pop("kind", kind) != kind:
         raise Error(f"parametrisations: {name} has features, so it is {kind}")
     for option in table:

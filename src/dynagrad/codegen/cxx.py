@@ -119,6 +119,15 @@ def literal(value: float | int | bool) -> str:
     return text if math.copysign(1.0, value) > 0.0 else f"(-{text})"
 
 
+def at_offset(pointer: object, by: int) -> str:
+    """A pointer, moved by so many elements.
+
+    >>> at_offset("frame", 0), at_offset("frame", 64)
+    ('frame', 'frame + 64')
+    """
+    return f"{pointer} + {by}" if by else str(pointer)
+
+
 def comment(text: str) -> str:
     """A text made safe for a one-line comment: nothing in it ends the line, or continues the comment on the next.
 

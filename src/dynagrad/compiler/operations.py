@@ -35,7 +35,7 @@ def _together(outputs: Sequence[Node]) -> Node:
     return whole
 
 
-def apart(result: Any, shapes: Sequence[tuple[int, ...]]) -> list[Any]:
+def split_outputs(result: Any, shapes: Sequence[tuple[int, ...]]) -> list[Any]:
     """The outputs of these shapes, from the result of an operation of a graph."""
     return unravel(result, shapes) if len(shapes) > 1 else [result]
 
@@ -94,7 +94,7 @@ def operation_of(graph: Graph, name: str, timeout: float | None = None) -> Opera
         if made is None:
             return [None] * len(wanted)
         flat = made(*xs, delta) if counts is None else made(*xs, delta, counts)
-        parts = dict(zip(places, apart(flat, [graph.inputs[i].type.shape for i in places]), strict=True))
+        parts = dict(zip(places, split_outputs(flat, [graph.inputs[i].type.shape for i in places]), strict=True))
         return [parts.get(i) for i in wanted]
 
     return Operation(

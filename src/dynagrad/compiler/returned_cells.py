@@ -20,7 +20,7 @@ def _free() -> Any:
 
 
 def imported(address: int | HeapCell, make: Callable[[int, list[Any]], Any]) -> Any:
-    """What is at an address, which is freed; `make` makes a value of a key and its parts.
+    """The value in the heap at an address, which is freed; `make` builds a value from a key and its parts.
 
     Cells that are shared become values that are shared. The interpreter has the cell itself.
     """

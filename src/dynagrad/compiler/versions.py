@@ -28,7 +28,7 @@ from ..ir.node import as_node
 from ..ir.operation import Operation
 from ..runtime import walking
 from .evaluate.signatures import leaf_type, parts_of, structure
-from .operations import apart, operation_of
+from .operations import operation_of, split_outputs
 from .specialised import Specialised, key_of, specialised
 
 
@@ -123,7 +123,7 @@ class Version:
         if self._reals:
             found = lift(self._operation, tuple(leaves))
             shapes = [outputs[i].type.shape for i in self._reals]
-            for i, part in zip(self._reals, apart(found, shapes), strict=True):
+            for i, part in zip(self._reals, split_outputs(found, shapes), strict=True):
                 values[i] = part
         return self.made.output(values)
 

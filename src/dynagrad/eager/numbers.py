@@ -99,7 +99,7 @@ class Number(ArrayMethods):
         return self
 
     def as_element(self, element: bool = True) -> Any:
-        """The same number, marked as a numpy scalar, whose comparisons give numpy's truth values; or not so marked."""
+        """The same number, with or without the mark of a numpy scalar, whose comparisons give numpy's truth values."""
         return self
 
     @property

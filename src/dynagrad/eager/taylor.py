@@ -210,7 +210,7 @@ def _split_series(tag: int, x: Any) -> tuple[Any, Any]:
 
 
 def _series_of(x: Any, parts: list[Any]) -> Any:
-    """A series with the tag and order of x, and other coefficients; None if all of them are None, which is zero."""
+    """A series with the tag and order of x and these coefficients, where None is zero; None if all of them are."""
     while parts and parts[-1] is None:
         parts.pop()
     return make(x.tag, x.order, [zero_like(x) if c is None else c for c in parts]) if parts else None

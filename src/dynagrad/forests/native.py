@@ -155,15 +155,15 @@ class Walk:
 
     # -- ranking
 
-    def best(self, stop: Stop | None = None, *, again: bool = False) -> int | None:
+    def best(self, stop: Stop | None = None, *, anew: bool = False) -> int | None:
         """Finds the best derivation of every node; a node that has none, because they get better without end.
 
-        It is found once, unless `again` says that weights are others now.
+        It is found once, unless `anew` says that weights have changed.
         """
         with self.lock:
             if self.rank is None:
                 self.rank = np.ascontiguousarray(self._rank(), np.int64)
-            if again or not self._ranked:
+            if anew or not self._ranked:
                 self._ranked = False
                 bounded = not self._work("best", _address(self.rank), stop=stop)
                 self._unbounded = None if bounded else int(self._call["unbounded"](self.pointer))
@@ -200,9 +200,9 @@ class Walk:
 
     # -- sums
 
-    def sums(self, stop: Stop | None = None, *, again: bool) -> int | None:
-        """Sums up the weights of derivations, up to a cyclic component, which it returns; `again` begins anew."""
-        return int(self._call["next"](self.pointer)) if self._work("sums", int(again), stop=stop) else None
+    def sums(self, stop: Stop | None = None, *, anew: bool) -> int | None:
+        """Sums up the weights of derivations, up to a cyclic component, which it returns; `anew` starts over."""
+        return int(self._call["next"](self.pointer)) if self._work("sums", int(anew), stop=stop) else None
 
     def know(self, m: Doubles, e: Longs) -> None:
         """The sums of all nodes, worked out elsewhere."""

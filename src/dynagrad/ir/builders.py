@@ -16,6 +16,7 @@ from .control import (
     EMPTY,
     LOOPS,
     PART,
+    REPEAT,
     Branches,
     Called,
     Graph,
@@ -188,7 +189,7 @@ def while_(condition: Callable[..., Any], body: Trace, init: Sequence[Any], exte
     """
     start = as_values(init, None, "while")
     since = now()
-    states = [fresh(node.type) for node in start]
+    states = _states(start, extends)
     test = as_node(condition(*states))
     if test is None or test.type is not boolean:
         raise Error("while: the condition should be a truth value, such as x > 0")
@@ -210,9 +211,19 @@ def repeat(count: Any, body: Trace, init: Sequence[Any], extends: Node | None = 
     start = as_values(init, None, "repeat")
     since = now()
     counter = fresh(integer)
-    states = [fresh(node.type) for node in start]
+    states = _states(start, extends)
     after = as_values(body(counter, *states), [s.type for s in states], "repeat")
     return loop_of(number, counter, states, after, start, since, extends)
+
+
+def _states(start: Sequence[Node], extends: Node | None) -> list[Node]:
+    """The states of a loop that starts so; the first have the source names of those of a loop that it extends."""
+    states = [fresh(node.type) for node in start]
+    if extends is not None:
+        loop: Loop = extends.attribute
+        for old, new in zip(loop.body.inputs[extends.operation is REPEAT :][: loop.states], states, strict=False):
+            carry(old.birth, new.birth)
+    return states
 
 
 def loop_of(

@@ -34,7 +34,7 @@ class Family:
     role: str = "whole"
     """How native code computes it: a `view` is index arithmetic, an `update` writes pieces over an array, `each` is
     computed element by element, a `fold` reduces along axes, and `whole` is a call of a function; see
-    `passes/roles.py`."""
+    `passes/classify.py`."""
     fold: str = ""  # the function of elements.hpp that combines two elements of a reduction
     same: bool = False  # whether the result is a permutation or reshaping of the argument
     moves: bool = False  # whether it only moves elements, and adds zeros: so it distributes over sums

@@ -6,7 +6,7 @@ one node by another.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -56,6 +56,14 @@ def set_line_of(node: int) -> None:
     names = _names.get()
     if names is not None and node in names:
         _line.set(names[node].line)
+
+
+@contextmanager
+def line_of(nodes: Iterable[int]) -> Iterator[None]:
+    """A context in which what is made comes from the line of these nodes, the first that is known."""
+    before = set_line(next((said.line for node in nodes if (said := source_name(node)) and said.line), 0))
+    yield
+    set_line(before)
 
 
 def note_line(node: int) -> None:

@@ -10,12 +10,12 @@ For native code only, run in the order that `prepare.py` lists:
 - `decompose.py`: expands compound operations such as `logsumexp` into those that loops are written for;
 - `in_place_sums.py`: turns sums of mostly zero arrays into updates in place;
 - `loops/`: hoisting of invariant reads, unroll and jam, recurrences, and affine forms of indices;
-- `sink.py`: code sinking: moves values into the only branch that uses them.
+- `code_sinking.py`: code sinking: moves values into the only branch that uses them.
 
 Analyses of the result:
 
 - `views.py`: index maps of views (`reshape`, `transpose`, slices, ...);
-- `roles.py`: how native code computes each operation: element by element, as a reduction, as a view, as an update;
+- `classify.py`: how native code computes each operation: element by element, as a reduction, as a view, as an update;
 - `schedule.py`: loop fusion and the order of steps, and where long basic blocks are cut;
 - `bounds.py`: bounds of whole numbers, and of the operations that a graph runs.
 """

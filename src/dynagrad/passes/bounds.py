@@ -14,8 +14,8 @@ from ..ir.control import CALL, COND, LOOPS, POP, PUSH, REPEAT, WHILE, Graph, Loo
 from ..ir.node import Node, order
 from ..ir.ops import integers
 from ..ir.types import Type, integer
+from .classify import fold_of, role, update_of
 from .loops.linear_forms import RULES, Bounds, Form, name, number
-from .roles import fold_of, role, update_of
 
 
 class GraphBounds:

@@ -4,7 +4,7 @@ In order: a node that another one extends is replaced by that one (`builders.mer
 rewrites single operations; states of loops and results of branches and calls that are not used are removed; inputs of a
 subgraph that are constant, equal or unused are removed; and divisions by the same square root share its reciprocal
 (`ir/value_numbering/reciprocal_roots.py`). Values agree to rounding, with the same infinities and NaN. Loops are not
-unrolled here, and nothing is sunk into branches (`sink.py` does that for native code).
+unrolled here, and nothing is sunk into branches (`code_sinking.py` does that for native code).
 """
 
 from __future__ import annotations
@@ -173,10 +173,26 @@ def _cond(node: Node, used: list[int], functions: Known) -> dict[int, Node]:
         taken = graphs[0] if condition.attribute else graphs[1]
         return dict(zip(used, taken(*outside), strict=True))
     small = [_graph(g, functions) for g in graphs]
+    results = _passed_on(small, outside)
+    if len(results) == len(used):
+        return {i: results[n] for n, i in enumerate(used)}
+    if results:
+        small = [Graph(g.inputs, tuple(o for n, o in enumerate(g.outputs) if n not in results)) for g in small]
     graphs, outside = _inputs(small, 0, outside)
     _remember_unchanged(graphs, small, functions)
     new = make_cond(condition, Branches(graphs[0], graphs[1]), outside)
-    return {i: part(new, n) for n, i in enumerate(used)}
+    computed = iter(range(len(used)))
+    return {i: results[n] if n in results else part(new, next(computed)) for n, i in enumerate(used)}
+
+
+def _passed_on(branches: Sequence[Graph], outside: Sequence[Node]) -> dict[int, Node]:
+    """The results that are the same captured value in both branches, by position."""
+    places = [{v: k for k, v in enumerate(graph.inputs)} for graph in branches]
+    found = {}
+    for n, (a, b) in enumerate(zip(*(graph.outputs for graph in branches), strict=True)):
+        if a in places[0] and b in places[1] and places[0][a] == places[1][b]:
+            found[n] = outside[places[0][a]]
+    return found
 
 
 def _loop(node: Node, used: list[int], functions: Known) -> dict[int, Node]:

@@ -12,10 +12,10 @@ from ..errors import Error
 from ..ir.control import LOOPS, Branches, Called, Graph, GraphFunction, Loop
 from ..ir.node import Node, order, with_arguments
 from ..ir.value_numbering.subsumed_loops import subsumed
+from .code_sinking import sink
 from .decompose import decompose
 from .in_place_sums import sum_in_place
 from .loops.unroll_and_jam import unroll_and_jam
-from .sink import sink
 
 PASSES = (decompose, subsumed, sum_in_place, unroll_and_jam, sink)
 

@@ -17,7 +17,7 @@ from ..ir.code import code_of
 from ..ir.control import CALL, COND, LOOPS, POP, PUSH, REPEAT, WHILE, Graph, part_types
 from ..ir.node import Node, order
 from ..ir.types import Shape
-from .roles import Fold, fold_of, role, update_of
+from .classify import Fold, fold_of, role, update_of
 from .views import places_of
 
 LARGEST_CLUSTER = 250  # nodes
@@ -72,13 +72,13 @@ class _Scheduler:
         self.graph = graph
         self.series = order(graph.outputs)
         self.most = LARGEST_CLUSTER if len(self.series) < LONG else SHORT_CLUSTER
-        self.roles = {node: role(node) for node in self.series}
+        self.kinds = {node: role(node) for node in self.series}
         self.place = {node: i for i, node in enumerate(self.series)}
         self.users: dict[Node, list[Node]] = {node: [] for node in self.series}
         for node in self.series:
             for a in dict.fromkeys(node.arguments):
                 self.users[a].append(node)
-        self.folds: dict[Node, Fold | None] = {n: fold_of(n) for n in self.series if self.roles[n] == "fold"}
+        self.folds: dict[Node, Fold | None] = {n: fold_of(n) for n in self.series if self.kinds[n] == "fold"}
         self.copies: set[Node] = set()
         self.materialised = self._materialised()
         self.inline = self._fused()
@@ -96,14 +96,14 @@ class _Scheduler:
         """Arrays that must be in memory, because something takes a pointer to them."""
         wanted: set[Node] = {o for o in self.graph.outputs if o.shape}
         for node in self.series:
-            if self.roles[node] in ("control", "whole") or node.operation is PUSH:
+            if self.kinds[node] in ("control", "whole") or node.operation is PUSH:
                 wanted.update(a for a in node.arguments if a.shape)
             read = places_of(node)
             if read is not None:
                 wanted.update(hole for hole in read[1] if hole.shape and not hole.is_constant)
-            if self.roles[node] == "update":
+            if self.kinds[node] == "update":
                 update = update_of(node)
-                if update.base is not None and self.roles[update.base] == "each":
+                if update.base is not None and self.kinds[update.base] == "each":
                     wanted.add(update.base)  # so that the update can be made in its memory
                 for piece in update.pieces:  # reads of an array that is overwritten come before the write
                     if update.base is not None and piece.value.shape and self._hazard(piece.value, node, update.base):
@@ -141,7 +141,7 @@ class _Scheduler:
         found: list[Node] = []
         todo = [array]
         while todo:
-            near = [u for u in self.users[todo.pop()] if u.shape and self.roles[u] == "view"]
+            near = [u for u in self.users[todo.pop()] if u.shape and self.kinds[u] == "view"]
             found += near
             todo += near
         return found
@@ -164,7 +164,7 @@ class _Scheduler:
             at, here = todo.pop()
             if at is base:
                 return True
-            kind = self.roles[at]
+            kind = self.kinds[at]
             if (at, here) in seen or kind not in ("view", "each") or (here and self._same_place(at, node, base)):
                 continue
             seen.add((at, here))
@@ -187,7 +187,7 @@ class _Scheduler:
         for node in self.series:  # cheap enough to be computed by every consumer
             if not node.shape or node in self.materialised:
                 continue
-            kind = self.roles[node]
+            kind = self.kinds[node]
             if kind == "view":
                 found.add(node)
                 cost[node] = cost.get(node.arguments[0], 0)
@@ -199,21 +199,21 @@ class _Scheduler:
         looks: dict[Node, int] = {}  # how many elements of an inline value all consumers compute together
         sinks: dict[Node, set[Node]] = {}  # the nodes of steps that an inline value ends up in
         for node in reversed(self.series):
-            if not node.shape or self.roles[node] not in ("each", "view"):
+            if not node.shape or self.kinds[node] not in ("each", "view"):
                 continue
             total, seen, elsewhere = 0, set[Node](), False  # `elsewhere`: read at another index than its own
             for user in self.users[node]:
                 if user in found:
                     total += looks[user]
                     seen |= sinks[user]
-                    elsewhere = elsewhere or self.roles[user] == "view"
+                    elsewhere = elsewhere or self.kinds[user] == "view"
                 else:
                     fold = self.folds.get(user)
                     total += math.prod(fold.domain) if fold is not None else max(user.type.size, 1)
                     seen.add(user)
-                    moves = self.roles[user] in ("view", "update") or (fold is not None and not fold.plain)
+                    moves = self.kinds[user] in ("view", "update") or (fold is not None and not fold.plain)
                     elsewhere = elsewhere or moves
-            if node not in found and node not in self.materialised and self.roles[node] == "each":
+            if node not in found and node not in self.materialised and self.kinds[node] == "each":
                 if elsewhere and len(seen) == 1 and total <= node.type.size:
                     found.add(node)
             if node in found:
@@ -222,7 +222,7 @@ class _Scheduler:
 
     def edges(self, node: Node) -> Iterator[tuple[Node, bool]]:
         """The arguments of a node, and whether it reads them element by element at its own index."""
-        kind = self.roles[node]
+        kind = self.kinds[node]
         fold = self.folds.get(node)
         for a in node.arguments:
             same = a.shape == node.shape and kind == "each" and (not code_of(node) or code_of(node)[0] == "triangle")
@@ -250,7 +250,7 @@ class _Scheduler:
     def run(self) -> Schedule:
         clusters: dict[Shape, list[int]] = {}
         for node in self.series:
-            kind = self.roles[node]
+            kind = self.kinds[node]
             if kind == "leaf" or node in self.inline:
                 continue
             if kind == "part":
@@ -279,7 +279,7 @@ class _Scheduler:
         return self._finish()
 
     def _bit(self, node: Node, domain: Shape | None, reads: dict[Node, bool]) -> int:
-        if domain is None and not node.shape and self.roles[node] == "each" and not any(b.shape for b in reads):
+        if domain is None and not node.shape and self.kinds[node] == "each" and not any(b.shape for b in reads):
             return 0
         self.free <<= 1
         return self.free >> 1
@@ -288,7 +288,7 @@ class _Scheduler:
         fold = self.folds.get(node)
         if fold is not None:
             return fold.domain if fold.plain and math.prod(fold.domain) > 1 else None
-        return node.shape if self.roles[node] == "each" and node.type.size > 1 else None
+        return node.shape if self.kinds[node] == "each" and node.type.size > 1 else None
 
     def _join(self, candidates: list[int], reads: dict[Node, bool]) -> int | None:
         """The cluster that a node joins: a recent one that it neither waits for nor delays, sharing most with it."""
@@ -301,7 +301,7 @@ class _Scheduler:
             bit = self.bits[at]
             if any(self.before[s] & bit for s, _, _ in needs if s != at):
                 continue
-            if any(not same or self.roles[b] != "each" for s, b, same in needs if s == at):
+            if any(not same or self.kinds[b] != "each" for s, b, same in needs if s == at):
                 continue
             common = sum(s == at for s, _, _ in needs)
             if common > shared:
@@ -331,7 +331,7 @@ class _Scheduler:
                     readers.setdefault(b, []).append(at)
         for at, step in enumerate(self.steps):
             node = step.nodes[0]
-            if self.roles[node] == "update":
+            if self.kinds[node] == "update":
                 overwritten = [b for b in (update_of(node).base,) if b is not None]
             elif node.operation in LOOPS and node.operation is not CALL:
                 overwritten = [a for a in node.arguments if a.shape]
@@ -369,7 +369,7 @@ class _Scheduler:
                 if b.shape and self.made_by.get(b, at) != at:
                     stored.add(b)
         for node in self.made_by:
-            if node.shape and self.roles[node] not in ("each", "view"):
+            if node.shape and self.kinds[node] not in ("each", "view"):
                 stored.add(node)
         for o in self.graph.outputs:
             for b in self.base(o) if o in self.inline else (o,):
@@ -394,7 +394,7 @@ class _Scheduler:
     def _statements(self, step: ScheduledStep, long: bool) -> int | None:
         """About how many statements a step is; None where it ends a basic block."""
         node = step.nodes[0]
-        kind, fold = self.roles[node], self.folds.get(node)
+        kind, fold = self.kinds[node], self.folds.get(node)
         if kind in ("each", "view") and not node.shape:
             return len(step.nodes)
         if kind == "control":

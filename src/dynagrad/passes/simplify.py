@@ -15,12 +15,14 @@ import numpy as np
 from ..ir.names import carry
 from ..ir.node import Node, constant, intern, order, whole, with_arguments
 from ..ir.operation import Operation, Trait
+from ..ir.ops import integers
 from ..ir.ops import scalars as ops
 from ..ir.types import array, heap, integer
 
 # Compared with `is`, since `==` would build a node; constants are hash-consed, so each of these is the only one.
 _ZERO, _MINUS_ZERO, _ONE, _MINUS_ONE, _TWO = map(constant, (0.0, -0.0, 1.0, -1.0, 2.0))
 _TRUE, _FALSE = constant(True), constant(False)
+_NONE, _SINGLE = whole(0), whole(1)
 
 
 def simplify(outputs: Sequence[Node]) -> tuple[Node, ...]:
@@ -138,6 +140,11 @@ def _add(a: Node, b: Node) -> Node | None:
     return None
 
 
+def _neutral(neutral: Node) -> Callable[[Node, Node], Node | None]:
+    """The rule of an operation on integers that commutes and has a neutral element."""
+    return lambda a, b: b if a is neutral else a if b is neutral else None
+
+
 def _subtract(a: Node, b: Node) -> Node | None:
     if b is _ZERO:
         return a
@@ -242,6 +249,9 @@ _CODES: dict[str, Callable[[Node], Node | None]] = {
 
 _RULES: dict[Operation, Callable[..., Node | None]] = {
     ops.add: _add,
+    integers.add: _neutral(_NONE),
+    integers.multiply: _neutral(_SINGLE),
+    integers.subtract: lambda a, b: a if b is _NONE else None,
     ops.subtract: _subtract,
     ops.multiply: _multiply,
     ops.divide: _divide,

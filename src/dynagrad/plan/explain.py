@@ -255,7 +255,7 @@ def _join(plan: Plan, stage: Stage, join: Join, rows: RowJoins) -> Iterator[str]
 
 def _in_rows(rows: RowJoins, join: Join) -> str:
     """How a whole row of popped items contributes at once."""
-    if (name := rows.along.get(place(join))) is not None:
+    if (name := rows.elementwise.get(place(join))) is not None:
         return f"; all popped items of a row, over {name}, in vector operations"
     if (name := rows.matrices.get(place(join))) is not None:
         return f"; all popped items of a row, over {name}, times a matrix where no fact is missing"

@@ -64,7 +64,7 @@ def solve(equation: Equation, bound: set[str]) -> Step | None:
 
 
 def _isolate(target: Term, value: Term, unknown: str) -> Term | None:
-    """The term that `unknown` must equal for `target` to equal `value`; None where there may be several or none."""
+    """The term that `unknown` must equal for `target` to equal `value`; None unless there is exactly one."""
     while not isinstance(target, Variable):
         if not isinstance(target, Arithmetic):
             return None

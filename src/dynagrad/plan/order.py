@@ -9,7 +9,7 @@ runs by levels is decided in `strategy.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 
@@ -266,44 +266,31 @@ def rank_sources(rules: Rules, domains: Domains) -> dict[int, list[tuple[str, in
     These are the pairs of columns through which recursive rules pass from an argument of an antecedent to the head's.
     """
     where = {key: n for n, component in enumerate(rules.components) for key in component}
+
+    def recursive(rule: NormalRule) -> list[Item]:
+        return [a.item for a in rule.antecedents if where.get(a.item.key, -1) == where[rule.head.key]]
+
     found: dict[int, dict[tuple[str, int, int], None]] = {}
-    for rule in rules.rules:
-        recursive = [a.item for a in rule.antecedents if where.get(a.item.key, -1) == where[rule.head.key]]
-        if not recursive:
-            continue
-        heads = {t.name for t in rule.head.arguments if isinstance(t, Variable)}
-        inner = {t.name for item in recursive for t in item.arguments if isinstance(t, Variable)}
-        for antecedent in rule.antecedents:
-            item = antecedent.item
-            if rules.predicates[item.key].defined or rules.predicates[item.key].external:
-                continue
-            for i, a in enumerate(item.arguments):
-                for j, b in enumerate(item.arguments):
-                    if not (isinstance(a, Variable) and isinstance(b, Variable)) or a.name == b.name:
-                        continue
-                    if a.name in inner and b.name in heads and domains.of[item.key, i] == domains.of[item.key, j]:
-                        if a.name in heads and b.name in inner:
-                            continue  # goes both ways
-                        found.setdefault(domains.of[item.key, i], {})[item.key, i, j] = None
-    # positions of lattices: facts that non-recursive rules turn into items of a recursive component
-    for rule in rules.rules:
-        component = where[rule.head.key]
-        if any(where.get(a.item.key, -1) == component for a in rule.antecedents):
-            continue
-        places = {t.name: i for i, t in enumerate(rule.head.arguments) if isinstance(t, Variable)}
-        for antecedent in rule.antecedents:
-            item = antecedent.item
-            if rules.predicates[item.key].defined or rules.predicates[item.key].external:
-                continue
-            for i, a in enumerate(item.arguments):
-                for j, b in enumerate(item.arguments):
-                    if not (isinstance(a, Variable) and isinstance(b, Variable)) or i >= j:
-                        continue
-                    if places.get(a.name, 99) < places.get(b.name, -1) and (
-                        domains.of[item.key, i] == domains.of[item.key, j]
-                    ):
-                        found.setdefault(domains.of[item.key, i], {})[item.key, i, j] = None
+    for rule in sorted(rules.rules, key=lambda rule: not recursive(rule)):
+        heads = {t.name: i for i, t in enumerate(rule.head.arguments) if isinstance(t, Variable)}
+        inside = recursive(rule)
+        inner = {t.name for item in inside for t in item.arguments if isinstance(t, Variable)}
+        for key, (i, a), (j, b) in _columns(rules, rule):
+            if inside:
+                passes = a in inner and b in heads and not (a in heads and b in inner)  # and not both ways
+            else:  # positions of lattices: facts that non-recursive rules turn into items of a recursive component
+                passes = i < j and a in heads and b in heads and heads[a] < heads[b]
+            if passes and domains.of[key, i] == domains.of[key, j]:
+                found.setdefault(domains.of[key, i], {})[key, i, j] = None
     return {number: list(sources) for number, sources in found.items()}
+
+
+def _columns(rules: Rules, rule: NormalRule) -> Iterator[tuple[str, tuple[int, str], tuple[int, str]]]:
+    """The pairs of different variables among the arguments of each input of a rule: the input, and both by position."""
+    for item in (antecedent.item for antecedent in rule.antecedents):
+        if not rules.predicates[item.key].defined and not rules.predicates[item.key].external:
+            names = [(i, t.name) for i, t in enumerate(item.arguments) if isinstance(t, Variable)]
+            yield from ((item.key, x, y) for x in names for y in names if x[1] != y[1])
 
 
 # -- levels ------------------------------------------------------------------------------------------------------------

@@ -179,8 +179,8 @@ def lift(outputs: Sequence[Node], variables: Sequence[str], order: int) -> list[
             for s in range(1 << direction)
         }
         flat = [node for part in parts for node in part]
-        moved = [ir.constant(0.0) if t is None else t for t in tangents(flat, seeds)]
-        parts += [moved[n : n + len(outputs)] for n in range(0, len(moved), len(outputs))]
+        moved = iter([ir.constant(0.0) if t is None else t for t in tangents(flat, seeds)])
+        parts += [[next(moved) for _ in outputs] for _ in parts]
     return [[part[n] for part in parts] for n in range(len(outputs))]
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from ..collector import collecting_later
 from ..errors import ProgramWarning, warn
 from ..runtime.disk.contents import combined
-from ..runtime.disk.records import recall, remember
+from ..runtime.disk.records import RULES, recall, remember
 from ..runtime.disk.sources import sources
 from ..runtime.disk.values import dataclasses_of, packed, unpacked
 from . import check, normal, parse, syntax
@@ -30,7 +30,7 @@ def cached_rules(text: str, filename: str, semiring: str | None, functions: Mapp
     `entry` is the `entry_name` of these.
     """
     with collecting_later():
-        kept = recall(f"{entry}.rules") if entry else None
+        kept = recall(f"{entry}{RULES}") if entry else None
         rules = None if kept is None else decoded(kept)
         if rules is None:
             with warnings.catch_warnings():
@@ -38,7 +38,7 @@ def cached_rules(text: str, filename: str, semiring: str | None, functions: Mapp
                 rules = check(parse(text, filename), semiring=semiring, functions=functions)
             data = encoded(rules) if entry else None
             if data is not None:
-                remember(f"{entry}.rules", data)
+                remember(f"{entry}{RULES}", data)
     for warning in rules.warnings:
         warn(warning)
     return rules

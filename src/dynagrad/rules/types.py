@@ -202,7 +202,7 @@ class _Inference:
         """Checks a term against the declaration of its position."""
         declared = f"argument {argument + 1} of `{key}` is declared `{' | '.join(map(show, union))}`"
         if not fits(term, union):
-            raise self.error(f"These types cannot meet: {declared}, and this is {_what(term)}.", term.span)
+            raise self.error(f"These types cannot meet: {declared}, and this is {_kind_of(term)}.", term.span)
         if isinstance(term, Variable):
             kinds = frozenset(_union_kinds(union))
             known = self.allowed.get(term.name, kinds)
@@ -273,7 +273,7 @@ class _Inference:
                     self.arithmetic.append((node, (side.span, f"`{show(other)}` is computed")))
                 tied.append(node)
             elif computed and not isinstance(side, Integer):
-                raise self.error(f"Arithmetic gives an integer; this is {_what(side)}.", side.span)
+                raise self.error(f"Arithmetic gives an integer; this is {_kind_of(side)}.", side.span)
         for node in tied[1:]:
             self.groups.join(tied[0], node)
         order = isinstance(condition, Comparison) and condition.operator not in ("==", "!=")
@@ -281,7 +281,7 @@ class _Inference:
             if tied and not isinstance(side, Variable | Arithmetic):
                 self.evidence(side, tied[0])
             if order and isinstance(side, Symbol | Compound | Float):
-                raise self.error(f"Only integers have an order here; this is {_what(side)}.", side.span)
+                raise self.error(f"Only integers have an order here; this is {_kind_of(side)}.", side.span)
         if order and tied and not computed:
             self.ordered.append((tied[0], (condition.span, "members are compared by their order")))
 
@@ -311,7 +311,7 @@ class _Inference:
             elif not isinstance(term, Integer):
                 is_slash = isinstance(term, Compound) and term.functor == "slash"
                 hint = " To divide integers, write `//`." if is_slash else ""
-                raise self.error(f"Arithmetic in arguments is for integers; this is {_what(term)}.{hint}", term.span)
+                raise self.error(f"Arithmetic in arguments is for integers; this is {_kind_of(term)}.{hint}", term.span)
 
     def inside(self, rule: NormalRule, nodes: dict[str, int | None]) -> None:
         """Marks the domains of variables that also stand inside compound terms."""
@@ -567,7 +567,7 @@ def _short(name: str) -> str:
     return name if len(name) <= 30 else name[:27] + "..."
 
 
-def _what(term: Term) -> str:
+def _kind_of(term: Term) -> str:
     match term:
         case Symbol():
             return f"the symbol `{_short(term.name)}`"

@@ -221,17 +221,15 @@ def _parts(rule: NormalRule) -> _Parts:
     return rule.parts or tuple(range(len(rule.antecedents)))
 
 
-def _moved(
-    parts: _Parts, antecedents: tuple[int, int], numbers: tuple[int, int], instead: Unfolded | None = None
-) -> _Parts:
-    """Antecedents, and numbers, from a place on moved by some places; `instead` replaces that antecedent, if given."""
+def _moved(parts: _Parts, antecedents: tuple[int, int], numbers: tuple[int, int], by: Unfolded | None = None) -> _Parts:
+    """Antecedents, and numbers, from a place on moved by some places; `by` replaces that antecedent, if given."""
     found: list[int | Unfolded] = []
     for part in parts:
         if isinstance(part, Unfolded):
             constants = tuple([n + numbers[1] if n >= numbers[0] else n for n in part.constants])
-            found.append(replace(part, parts=_moved(part.parts, antecedents, numbers, instead), constants=constants))
-        elif part == antecedents[0] and instead is not None:
-            found.append(instead)
+            found.append(replace(part, parts=_moved(part.parts, antecedents, numbers, by), constants=constants))
+        elif part == antecedents[0] and by is not None:
+            found.append(by)
         else:
             found.append(part + antecedents[1] if part >= antecedents[0] else part)
     return tuple(found)

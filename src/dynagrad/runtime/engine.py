@@ -213,6 +213,8 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "chart_locate": (_L, _P, _L, _P),
     "chart_external": (None, _P, _L, _P),
     "chart_message": (ctypes.c_char_p, _P),
+    "chart_blamed": (ctypes.c_char_p, _P),
+    "chart_disagree": (ctypes.POINTER(ctypes.c_double), _P),
     "chart_cycle": (_L, _P, _P, _P, _L),
     "forest_collect": (None, _P, _P, _P, _L, _P, _L, _L, _P, _P),
     "forest_sizes": (None, _P, _P),
@@ -416,14 +418,14 @@ class WeightTable:
         _finally(self, engine.weights_free, self.pointer)
 
 
-class _Kept:
+class _NativeMemory:
     """Native memory that arrays look into."""
 
     def __init__(self, pointer: int) -> None:
         self.pointer = pointer
 
 
-def _view(kept: _Kept, address: int | None, count: int, kind: Any) -> npt.NDArray[Any]:
+def _view(kept: _NativeMemory, address: int | None, count: int, kind: Any) -> npt.NDArray[Any]:
     if not count or address is None:
         return np.zeros(0, kind)
     buffer = (ctypes.c_char * (count * np.dtype(kind).itemsize)).from_address(address)
@@ -524,10 +526,15 @@ class NativeChart:
         call(self.pointer, table, _address(codes), _address(words), count)
         return codes, words
 
-    def message(self) -> str:
-        """The message of a function of values that failed."""
-        said: bytes = self.engine.chart_message(self.pointer)
-        return said.decode("utf-8", "replace")
+    def failed_function(self) -> tuple[str, str]:
+        """The function of values that failed, or the names of several of which one did, and what it said."""
+        names, said = self.engine.chart_blamed(self.pointer), self.engine.chart_message(self.pointer)
+        return names.decode("utf-8", "replace"), said.decode("utf-8", "replace")
+
+    def disagreeing(self, width: int) -> tuple[list[float], list[float]]:
+        """Two values about which a semiring's plus and less disagree, as numbers, `width` of each."""
+        numbers = self.engine.chart_disagree(self.pointer)
+        return numbers[:width], numbers[width : 2 * width]
 
     # -- derivations, in engines made for them
 
@@ -567,7 +574,7 @@ class NativeChart:
         nodes, instances, antecedents, given = self.collected()
         places = (ctypes.c_void_p * 8)()
         words = np.zeros((nodes, width), np.uint64)
-        kept = _Kept(self.engine.forest_take(self.pointer, ctypes.addressof(places), _address(words)))
+        kept = _NativeMemory(self.engine.forest_take(self.pointer, ctypes.addressof(places), _address(words)))
         _finally(kept, self.engine.forest_free, kept.pointer)
         kinds = (np.uint64, np.uint32, np.uint32, np.uint8, np.int32, np.uint32, np.int32, np.uint32)
         counts = (nodes, nodes, nodes, nodes, instances, instances + 1, antecedents, given)

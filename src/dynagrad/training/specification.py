@@ -201,7 +201,7 @@ def bind_others(
 
 
 def _weightless(relation: Relation, program: Program) -> Relation:
-    """Rows with values of the right form; which ones does not matter."""
+    """The rows with placeholder values of the right form."""
     if program.semiring not in (*LOGS, "real", "plain"):
         raise Error(
             "a model needs values that have derivatives: real, log, viterbi or plain arithmetic, not "

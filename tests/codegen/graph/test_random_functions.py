@@ -29,7 +29,7 @@ from dynagrad.passes.optimise import optimise
 
 
 class Changeless(Writer):
-    """Writes functions that change no array in place, so that they can be differentiated without being lifted."""
+    """Writes functions that change no array in place, so that they can be differentiated without a graph."""
 
     def statement(self, indent: str) -> list[str]:
         lines = super().statement(indent)
@@ -52,7 +52,7 @@ class Changeless(Writer):
 
 
 def defined(text: str) -> tuple[Callable[..., Any], Graph]:
-    """The function of a text, and its graph; the text is read from a file when the function is lifted."""
+    """The function of a text, and its graph; the text is read from a file when the function is traced."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "random_function.py"
         file.write_text(text)
@@ -86,11 +86,11 @@ def _or_zeros(derivative: Node | None, of: Node) -> Node:
 def test_all_ways_agree(seed: int) -> None:
     text = Changeless(seed).program()
     try:
-        f, lifted = defined(text)
+        f, graph_of = defined(text)
     except LiftError as refused:
         assert any(reason in str(refused) for reason in ALLOWED), text
         assume(False)
-    graph, values = with_derivatives(lifted), key_of(ARGUMENTS, {})[1]
+    graph, values = with_derivatives(graph_of), key_of(ARGUMENTS, {})[1]
     value, forward = dg.jvp(f, ARGUMENTS, DIRECTION)
     wanted = (f(*ARGUMENTS), *dg.grad(f, argnums=(0, 1))(*ARGUMENTS), forward)
     assert np.isclose(value, wanted[0], rtol=1e-12), text

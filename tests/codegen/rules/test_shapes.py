@@ -30,11 +30,11 @@ def test_programs_with_shared_joins_agree_with_the_oracle(semiring: str | None) 
     check([case for case in CASES if case.semiring == semiring and not case.declared], semiring, "auto")
 
 
-TWINS = "".join(f"a{n}(X,Z) += {0.5 + n} * a{n}(X,Y) * e(Y,Z).\na{n}(X,Y) += e(X,Y).\n" for n in range(20))
+SAME_SHAPE = "".join(f"a{n}(X,Z) += {0.5 + n} * a{n}(X,Y) * e(Y,Z).\na{n}(X,Y) += e(X,Y).\n" for n in range(20))
 
 
 def test_rules_that_differ_in_names_and_constants_alone_are_written_once() -> None:
-    text = TWINS + "goal += a3(x,_)."
+    text = SAME_SHAPE + "goal += a3(x,_)."
     facts = {"e/2": [("x", "y", 0.25), ("y", "z", 0.5), ("z", "w", 0.125)]}
     source = classes.generate(planned(text, facts)).source
     assert source.count("void shape") == 3  # the recursive rule, the other, and that of the goal

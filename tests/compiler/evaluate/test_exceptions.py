@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import dynagrad as dg
-from compiler.lifted import lifted
+from compiler.specialising import through_graph
 
 
 def _positive(x: Any) -> Any:
@@ -136,10 +136,10 @@ X, BAD = 1.5, -1.25
 
 @pytest.mark.parametrize("f", CHECKED)
 def test_what_does_not_hold_is_raised(f: Any) -> None:
-    assert lifted(f, X) == pytest.approx(X * X)
+    assert through_graph(f, X) == pytest.approx(X * X)
     compiled = dg.compile(f)
     assert compiled(X) == pytest.approx(X * X)
-    for run in (lambda: lifted(f, BAD), lambda: compiled(BAD)):
+    for run in (lambda: through_graph(f, BAD), lambda: compiled(BAD)):
         with pytest.raises(dg.RunError, match=CHECKED[f]):
             run()
     assert compiled(X) == pytest.approx(X * X)
@@ -149,9 +149,9 @@ def test_what_does_not_hold_is_raised(f: Any) -> None:
 def test_in_derivatives_too(f: Any) -> None:
     value, slope = dg.value_and_grad(f), dg.grad(f)
     for g, wanted in ((slope, 2 * X), (dg.derivative(f), 2 * X), (dg.grad(slope), 2.0), (lambda x: value(x)[1], 2 * X)):
-        assert lifted(g, X) == pytest.approx(wanted)
+        assert through_graph(g, X) == pytest.approx(wanted)
         with pytest.raises(dg.RunError, match=CHECKED[f]):
-            lifted(g, BAD)
+            through_graph(g, BAD)
 
 
 def test_in_native_derivatives() -> None:
@@ -197,9 +197,9 @@ def test_what_is_certain_is_an_error_as_it_is_compiled() -> None:
         assert n < 3, f"n is {n}"
         return x
 
-    assert lifted(f, 1.0, 2) == 1.0
+    assert through_graph(f, 1.0, 2) == 1.0
     with pytest.raises(dg.LiftError, match="the function raises AssertionError: n is 3"):
-        lifted(f, 1.0, 3)
+        through_graph(f, 1.0, 3)
 
 
 def test_long_messages_and_strange_ones() -> None:
@@ -227,7 +227,7 @@ def test_inside_of_a_fixed_point_it_is_refused() -> None:
         return dg.fixed_point(step, x)
 
     with pytest.raises(dg.LiftError, match="may raise an exception as it runs"):
-        lifted(f, 1.0)
+        through_graph(f, 1.0)
 
 
 # -- whole numbers of 64 bits ------------------------------------------------------------------------------------------
@@ -242,7 +242,7 @@ def test_numbers_that_64_bits_do_not_hold() -> None:
     for g in conversions:
         for x in (1e19, -1e19, 2.0**63, math.nan, math.inf):
             with pytest.raises(dg.RunError, match=f"{g.__name__}.. of .*64 bits"):
-                lifted(g, x)
+                through_graph(g, x)
     with pytest.raises(dg.RunError, match=r"round.. of 1e\+19: a whole number of a compiled function has 64 bits"):
         f(1e19, conversions)
 
@@ -251,19 +251,24 @@ def test_powers_that_64_bits_do_not_hold() -> None:
     f = dg.compile(lambda x, y: int(x) ** int(y))
     good = [(2, 62), (-2, 63), (3, 39), (0, 0), (0, 100), (-1, 101), (1, 10**15), (7, 1), (-3, 5), (2**31, 2)]
     assert [f(float(a), float(n)) for a, n in good] == [a**n for a, n in good]
-    assert [lifted(lambda x, y: int(x) ** int(y), float(a), float(n)) for a, n in good] == [a**n for a, n in good]
+    assert [through_graph(lambda x, y: int(x) ** int(y), float(a), float(n)) for a, n in good] == [
+        a**n for a, n in good
+    ]
     for a, n in [(2, 63), (3, 40), (-2, 64), (2**32, 2), (10, 10**15), (-(2**31), 3)]:
-        for run in (f, lambda x, y: lifted(lambda x, y: int(x) ** int(y), x, y)):
+        for run in (f, lambda x, y: through_graph(lambda x, y: int(x) ** int(y), x, y)):
             with pytest.raises(dg.RunError, match=rf"{a} \*\* {n}: a whole number of a compiled function has 64 bits"):
                 run(float(a), float(n))
     for power in (lambda x: 2 ** int(x), lambda x: np.power(2, int(x)), lambda x: 2 ** (np.arange(3) * int(x))):
-        assert np.array_equal(lifted(power, 3.0), power(3.0)) and lifted(power, 3.0) is not True
+        assert np.array_equal(through_graph(power, 3.0), power(3.0)) and through_graph(power, 3.0) is not True
         with pytest.raises(dg.RunError, match="to a negative power is no whole number: convert it with float"):
-            lifted(power, -3.0)
+            through_graph(power, -3.0)
     for power in (lambda x: 2 ** (x > 1.0), lambda x: (x > 1.0) ** 2, lambda x: True ** int(x)):
-        assert type(lifted(power, 3.0)) is int and lifted(power, 3.0) == power(3.0)
-    assert lifted(lambda x: np.power(3, np.arange(39, 42) * int(x)), 1.0).tolist() == (3 ** np.arange(39, 42)).tolist()
-    assert lifted(dg.grad(lambda x: x * 2 ** int(x) + 2.0 ** int(x)), 3.5) == 8.0
+        assert type(through_graph(power, 3.0)) is int and through_graph(power, 3.0) == power(3.0)
+    assert (
+        through_graph(lambda x: np.power(3, np.arange(39, 42) * int(x)), 1.0).tolist()
+        == (3 ** np.arange(39, 42)).tolist()
+    )
+    assert through_graph(dg.grad(lambda x: x * 2 ** int(x) + 2.0 ** int(x)), 3.5) == 8.0
 
 
 # -- try ---------------------------------------------------------------------------------------------------------------
@@ -325,7 +330,7 @@ def _only_finally(x: Any) -> Any:
 
 @pytest.mark.parametrize("f", [_known, _of_types, _in_a_loop, _nested, _only_finally])
 def test_try_around_what_cannot_raise(f: Any) -> None:
-    assert lifted(f, 1.5) == pytest.approx(f(1.5))
+    assert through_graph(f, 1.5) == pytest.approx(f(1.5))
 
 
 def _counted(x: Any) -> Any:
@@ -363,8 +368,8 @@ def _tries(x: Any, inside: Any, caught: Any) -> Any:
 )
 def test_try_around_what_may_raise(inside: Any, caught: Any, name: str) -> None:
     with pytest.raises(dg.LiftError, match=f"this may raise {name} as the function runs, and the `try` in line"):
-        lifted(_tries, 1.0, inside, caught)
-    assert lifted(_tries, 1.0, inside, Own) == pytest.approx(inside(1.0))
+        through_graph(_tries, 1.0, inside, caught)
+    assert through_graph(_tries, 1.0, inside, Own) == pytest.approx(inside(1.0))
 
 
 def test_what_a_try_may_not_have() -> None:
@@ -381,6 +386,6 @@ def test_what_a_try_may_not_have() -> None:
             return x
 
     with pytest.raises(dg.LiftError, match="a return, break or continue in a `finally`"):
-        lifted(leaves, 1.0)
+        through_graph(leaves, 1.0)
     with pytest.raises(dg.LiftError, match="`except` takes classes"):
-        lifted(catches, 1.0)
+        through_graph(catches, 1.0)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import dynagrad as dg
-from compiler.lifted import agrees, agrees_with_gradient, lifted
+from compiler.specialising import agrees, agrees_with_gradient, through_graph
 from dynagrad.compiler.specialised import graph_of
 from dynagrad.ir.control import REPEAT, WHILE
 from dynagrad.ir.node import order
@@ -317,17 +317,17 @@ def _stacked(x: Any, n: int) -> Any:
 
 def test_a_limit_on_calls_is_named_and_can_be_raised(monkeypatch: pytest.MonkeyPatch) -> None:
     said = "more than 120 times .* limit on calls inside each other; the environment variable DYNAGRAD_NESTED raises it"
-    assert lifted(_stacked, 1.0, 119) == 120.0
+    assert through_graph(_stacked, 1.0, 119) == 120.0
     with pytest.raises(dg.LiftError, match=said):
-        lifted(_stacked, 1.0, 120)
+        through_graph(_stacked, 1.0, 120)
     monkeypatch.setenv("DYNAGRAD_NESTED", "1000")
-    assert lifted(_stacked, 1.0, 999) == 1000.0
+    assert through_graph(_stacked, 1.0, 999) == 1000.0
     monkeypatch.setenv("DYNAGRAD_NESTED", "10")
     with pytest.raises(dg.LiftError, match="more than 10 times"):
-        lifted(_stacked, 1.0, 10)
+        through_graph(_stacked, 1.0, 10)
     monkeypatch.setenv("DYNAGRAD_NESTED", "1001")
     with pytest.raises(dg.LiftError, match="DYNAGRAD_NESTED must be a whole number of calls, from 1 to 1000"):
-        lifted(_stacked, 1.0, 1)
+        through_graph(_stacked, 1.0, 1)
 
 
 def test_a_limit_on_unrolling_is_named_and_can_be_raised(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -337,17 +337,17 @@ def test_a_limit_on_unrolling_is_named_and_can_be_raised(monkeypatch: pytest.Mon
         "loop since the bounds of a slice decide a shape"
     )
     with pytest.raises(dg.LiftError) as caught:
-        lifted(_permanent, np.ones(7))
+        through_graph(_permanent, np.ones(7))
     assert said in str(caught.value)
     monkeypatch.setenv("DYNAGRAD_UNROLLED", "100")
     with pytest.raises(dg.LiftError, match=r"at least 120 copies .* is 100 copies"):
-        lifted(_permanent, np.ones(5))
+        through_graph(_permanent, np.ones(5))
     monkeypatch.setenv("DYNAGRAD_UNROLLED", "120")
-    assert lifted(_permanent, np.ones(5)) == 120.0
+    assert through_graph(_permanent, np.ones(5)) == 120.0
     for wrong in ("", "many", "0", "1" * 50):
         monkeypatch.setenv("DYNAGRAD_UNROLLED", wrong)
         if wrong:
             with pytest.raises(dg.LiftError, match="DYNAGRAD_UNROLLED must be a whole number"):
-                lifted(_permanent, np.ones(5))
+                through_graph(_permanent, np.ones(5))
         else:
-            assert lifted(_permanent, np.ones(5)) == 120.0
+            assert through_graph(_permanent, np.ones(5)) == 120.0

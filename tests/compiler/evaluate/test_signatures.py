@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import dynagrad as dg
-from compiler.lifted import lifted, same
+from compiler.specialising import same, through_graph
 from dynagrad.compiler.specialised import graph_of, key_of, specialised
 from dynagrad.ir.types import arrays, boolean, integer, real
 
@@ -111,7 +111,7 @@ def test_derivatives_by_such_containers_are_of_their_kind(name: str) -> None:
 @pytest.mark.parametrize("f", [lambda d: d, lambda d: d.copy(), lambda d: {**d}, lambda d: type(d) is dict])
 @pytest.mark.parametrize("d", [{"a": 1.0}, collections.OrderedDict(a=1.0), collections.defaultdict(int, a=1.0)])
 def test_dicts_that_come_out_are_of_the_kind_that_went_in(f: Any, d: Any) -> None:
-    found, wanted = lifted(f, d), f(d)
+    found, wanted = through_graph(f, d), f(d)
     assert type(found) is type(wanted) and found == wanted
     assert getattr(found, "default_factory", None) is getattr(wanted, "default_factory", None)
 
@@ -119,7 +119,7 @@ def test_dicts_that_come_out_are_of_the_kind_that_went_in(f: Any, d: Any) -> Non
 def test_the_order_counts_between_dicts_that_keep_one() -> None:
     a, b = collections.OrderedDict(a=1.0, b=2.0), collections.OrderedDict(b=2.0, a=1.0)
     for x, y in ((a, b), (a, a), (dict(a), b), (dict(a), dict(b))):
-        assert lifted(lambda x, y: x == y, x, y) == (x == y)
+        assert through_graph(lambda x, y: x == y, x, y) == (x == y)
 
 
 class Numbers(list[float]):
@@ -152,14 +152,14 @@ REFUSED = {
 @pytest.mark.parametrize(("instead", "argument"), [(name, x) for name, xs in REFUSED.items() for x in xs])
 def test_other_containers_are_refused(instead: str, argument: Any) -> None:
     with pytest.raises(dg.Error, match=f"make {instead} of it"):
-        lifted(lambda x: 1.0, argument)
+        through_graph(lambda x: 1.0, argument)
     with pytest.raises(dg.Error, match=f"make {instead} of it"):
         dg.grad(dg.compile(lambda x, y: x))(1.0, [argument])
 
 
 def test_other_tuples_without_reals_are_known() -> None:
     assert key(Pair((1, "a"))) == key(Pair((1, "a"))) != key(Pair((True, "a")))
-    assert lifted(lambda x, p: x * p[0], 1.5, Pair((2,))) == 3.0
+    assert through_graph(lambda x, p: x * p[0], 1.5, Pair((2,))) == 3.0
 
 
 def test_keys_of_dicts_are_told_apart_by_type() -> None:

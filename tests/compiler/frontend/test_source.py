@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from compiler.lifted import agrees
+from compiler.specialising import agrees
 from dynagrad.compiler.specialised import specialised
 from dynagrad.errors import LiftError
 

@@ -14,7 +14,7 @@ import pytest
 
 import dynagrad as dg
 import dynagrad.numpy as dnp
-from compiler.lifted import agrees, agrees_with_gradient, lifted
+from compiler.specialising import agrees, agrees_with_gradient, through_graph
 from dynagrad.errors import LiftError
 
 x = np.array([1.5, -0.5, 2.0, 0.25, -3.0])
@@ -51,9 +51,9 @@ def test_at_of_one_argument_of_two_axes_of_numbers_and_of_a_place_that_is_not_kn
     agrees(f, x)
     agrees_with_gradient(lambda x: f(x)[3], x)
     with pytest.raises(LiftError, match=r"np\.multiply\.at with indices that are known only as the function runs"):
-        lifted(lambda x: np.multiply.at(x * 1.0, np.argsort(x), 2.0), x)
+        through_graph(lambda x: np.multiply.at(x * 1.0, np.argsort(x), 2.0), x)
     with pytest.raises(LiftError, match="occurs over 256 times"):
-        lifted(lambda x: np.multiply.at(x * 1.0, np.zeros(300, int), 2.0), x)
+        through_graph(lambda x: np.multiply.at(x * 1.0, np.zeros(300, int), 2.0), x)
 
 
 def test_functions_of_parts_are_loops() -> None:
@@ -71,9 +71,9 @@ def test_functions_of_parts_are_loops() -> None:
 
     agrees(of_any_kind, rows)
     with pytest.raises(LiftError, match="iteration dimensions are 0"):
-        lifted(lambda x: np.apply_along_axis(np.sum, 0, x[:, :0]), rows)
+        through_graph(lambda x: np.apply_along_axis(np.sum, 0, x[:, :0]), rows)
     with pytest.raises(LiftError, match="should return numbers or arrays"):
-        lifted(lambda x: np.apply_along_axis(lambda r: "text", 0, x), rows)
+        through_graph(lambda x: np.apply_along_axis(lambda r: "text", 0, x), rows)
 
 
 def branching(a: float, b: float) -> float:
@@ -93,7 +93,7 @@ def test_vectorized_functions() -> None:
     many = np.linspace(-1.0, 1.0, 50)
     assert dg.compile(dg.grad(lambda x: np.sum(made(x, 2.0))))(many) == pytest.approx(np.where(many > 0, 2.0, 1.0))
     with pytest.raises(LiftError, match="signature="):
-        lifted(lambda x: np.vectorize(np.dot, signature="(n),(n)->()")(x, x), x)
+        through_graph(lambda x: np.vectorize(np.dot, signature="(n),(n)->()")(x, x), x)
 
 
 def test_piecewise_functions() -> None:
@@ -105,7 +105,7 @@ def test_piecewise_functions() -> None:
     agrees(pieces, x)
     agrees_with_gradient(lambda x: sum(np.sum(part) for part in pieces(x)), x)
     with pytest.raises(LiftError, match="2 conditions go with as many functions"):
-        lifted(lambda x: np.piecewise(x, [x > 0, x < 0], [np.sin]), x)
+        through_graph(lambda x: np.piecewise(x, [x > 0, x < 0], [np.sin]), x)
 
 
 def test_whole_numbers_and_truth_values_keep_their_kind() -> None:
@@ -143,7 +143,7 @@ def test_what_must_be_known_says_so() -> None:
         (lambda n, x: np.choose(n, [x, x]), "mode='wrap' or mode='clip'"),
     ):
         with pytest.raises(LiftError) as caught:
-            lifted(lambda x, f=f: f(int(x[2]), x), x)
+            through_graph(lambda x, f=f: f(int(x[2]), x), x)
         assert says in str(caught.value), str(caught.value)
 
 
@@ -155,7 +155,7 @@ def test_an_element_is_left_out_at_a_place_that_the_graph_knows() -> None:
         return first, *others, np.delete(arr=np.arange(3) * 2, obj=np.argmax(a)), np.delete(a[:1], np.argmin(a[:1]))
 
     agrees(f, x)
-    assert lifted(f, x)[4].dtype == np.int64
+    assert through_graph(f, x)[4].dtype == np.int64
     agrees_with_gradient(lambda a: sum(np.sum(part * part[0]) for part in f(a)[:4]), x)
     g = dg.compile(lambda a: np.delete(a, int(a[0]), axis=-1))
     for i in (-3.0, -1.0, 0.0, 2.0):
@@ -167,9 +167,9 @@ def test_an_element_is_left_out_at_a_place_that_the_graph_knows() -> None:
         ):
             g(np.array([i, 5.0, 7.0]))
     with pytest.raises(dg.RunError, match="out of bounds for axis 0 with size 0"):
-        lifted(lambda a: np.delete(a[:0], np.argmin(a)), x)
+        through_graph(lambda a: np.delete(a[:0], np.argmin(a)), x)
     with pytest.raises(LiftError, match=r"np\.delete: obj must be known"):
-        lifted(lambda a: np.delete(a, np.argsort(a)[:2]), x)
+        through_graph(lambda a: np.delete(a, np.argsort(a)[:2]), x)
 
 
 def test_arrays_of_items_and_of_functions_of_places() -> None:
@@ -190,11 +190,11 @@ def test_arrays_of_items_and_of_functions_of_places() -> None:
     agrees(f, x)
     agrees_with_gradient(lambda a: sum(np.sum(part * part) for part in f(a)), x)
     with pytest.raises(LiftError, match="there are 5 items, and count=7"):
-        lifted(lambda a: np.fromiter(a, float, 7), x)
+        through_graph(lambda a: np.fromiter(a, float, 7), x)
     with pytest.raises(LiftError, match="count must be known"):
-        lifted(lambda a: np.fromiter(a, float, np.argmin(a)), x)
+        through_graph(lambda a: np.fromiter(a, float, np.argmin(a)), x)
     with pytest.raises(LiftError, match="too many for a structure"):
-        lifted(lambda a: np.fromiter(itertools.repeat(a[0]), float), x)
+        through_graph(lambda a: np.fromiter(itertools.repeat(a[0]), float), x)
 
 
 def test_classes_of_numpy_of_what_is_known() -> None:
@@ -205,6 +205,6 @@ def test_classes_of_numpy_of_what_is_known() -> None:
 
     agrees(f, x)
     with pytest.raises(LiftError, match=r"np\.poly1d has no derivative here: .* write np\.polyval"):
-        lifted(lambda a: dnp.poly1d([a[0], 1.0])(2.0), x)
+        through_graph(lambda a: dnp.poly1d([a[0], 1.0])(2.0), x)
     with pytest.raises(LiftError, match=r"np\.ndenumerate has no derivative here: .* np\.ndindex"):
-        lifted(lambda a: sum(v for _, v in np.ndenumerate(a)), x)
+        through_graph(lambda a: sum(v for _, v in np.ndenumerate(a)), x)

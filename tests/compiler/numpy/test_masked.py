@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import dynagrad as dg
-from compiler.lifted import agrees, agrees_with_gradient, lifted
+from compiler.specialising import agrees, agrees_with_gradient, through_graph
 
 X = np.array([0.3, 1.2, -0.7, 2.2, -0.9, 1.7])
 NONE = np.full(6, -1.0)
@@ -117,7 +117,9 @@ def test_reductions_of_rows() -> None:
 
 
 def test_reductions_of_nothing() -> None:
-    found = lifted(lambda x: (x[x > 0].sum(), x[x > 0].prod(), x[x > 0].mean(), x[x > 0].max(), len(x[x > 0])), NONE)
+    found = through_graph(
+        lambda x: (x[x > 0].sum(), x[x > 0].prod(), x[x > 0].mean(), x[x > 0].max(), len(x[x > 0])), NONE
+    )
     assert np.array_equal(found, (0.0, 1.0, np.nan, np.nan, 0), equal_nan=True)
 
 
@@ -125,7 +127,7 @@ def test_derivatives_of_what_is_not_chosen_are_zero_even_at_poles() -> None:
     def f(x: Any) -> Any:
         return np.log(x[x > 0]).sum()
 
-    assert lifted(dg.grad(f), np.array([0.0, 1.0, -1.0])).tolist() == [0.0, 1.0, 0.0]
+    assert through_graph(dg.grad(f), np.array([0.0, 1.0, -1.0])).tolist() == [0.0, 1.0, 0.0]
 
 
 def aliased(x: Any) -> Any:
@@ -154,4 +156,4 @@ REFUSED: list[Callable[[Any], Any]] = [
 @pytest.mark.parametrize("number", range(len(REFUSED)))
 def test_what_needs_their_number_is_refused(number: int) -> None:
     with pytest.raises(dg.LiftError, match="mask"):
-        lifted(REFUSED[number], X)
+        through_graph(REFUSED[number], X)

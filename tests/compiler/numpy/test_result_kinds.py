@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import dynagrad as dg
-from compiler.lifted import lifted
+from compiler.specialising import through_graph
 
 A, B = np.array([7, 8, -3, 2**40]), np.array([1, -2, 63, 70])
 M, N = np.array([True, False, True, False]), np.array([True, True, False, False])
@@ -35,7 +35,7 @@ def same_kind(a: Any, b: Any) -> bool:
 def is_as_uncompiled(f: Callable[..., Any], *arguments: Any) -> None:
     with np.errstate(all="ignore"):
         wanted = f(*arguments)
-    found = lifted(f, *arguments)
+    found = through_graph(f, *arguments)
     assert same_kind(found, wanted), f"{found!r} is not {wanted!r}"
 
 
@@ -81,7 +81,7 @@ def test_bits_in_native_code() -> None:
 @pytest.mark.parametrize("f", [lambda x: x & 3, lambda x: ~x, lambda x: np.bitwise_and(x, 2), lambda x: x << 1])
 def test_reals_have_no_bits(f: Any) -> None:
     with pytest.raises(dg.Error, match="takes truth values and whole numbers, not an array of reals"):
-        lifted(f, np.ones(2))
+        through_graph(f, np.ones(2))
 
 
 # -- kinds -------------------------------------------------------------------------------------------------------------
@@ -148,7 +148,7 @@ def test_a_truth_value_counts_as_one() -> None:
 @pytest.mark.parametrize("function", [np.sign, np.positive, np.negative])
 def test_what_numpy_refuses_of_truth_values(function: Any) -> None:
     with pytest.raises(dg.Error, match=f"np.{function.__name__} does not take truth values"):
-        lifted(lambda m: function(m), M)
+        through_graph(lambda m: function(m), M)
 
 
 def test_the_step_of_what_is_no_number() -> None:
@@ -157,7 +157,7 @@ def test_the_step_of_what_is_no_number() -> None:
 
 def test_the_sign_of_nothing() -> None:
     x = np.array([-0.0, 0.0, -2.0, np.nan, 3.0])
-    for found in (dg.compile(lambda x: np.sign(x))(x), lifted(lambda x: np.stack([np.sign(v) for v in x]), x)):
+    for found in (dg.compile(lambda x: np.sign(x))(x), through_graph(lambda x: np.stack([np.sign(v) for v in x]), x)):
         assert same_kind(found, np.sign(x)) and not np.signbit(found[0])
 
 
@@ -172,7 +172,7 @@ def test_numbers_of_other_widths_are_refused(dtype: Any) -> None:
         lambda x: np.array([x[0], x[1]], dtype=dtype),
     ):
         with pytest.raises(dg.Error, match=f"a compiled function has no {np.dtype(dtype)} numbers"):
-            lifted(f, np.ones(2))
+            through_graph(f, np.ones(2))
 
 
 def test_writing_into_an_array_of_another_width_is_refused() -> None:
@@ -182,7 +182,7 @@ def test_writing_into_an_array_of_another_width_is_refused() -> None:
         return a
 
     with pytest.raises(dg.Error, match="has no float32 numbers"):
-        lifted(f, 0.1)
+        through_graph(f, 0.1)
 
 
 @pytest.mark.parametrize("dtype", [float, int, bool, np.float64, "f8", np.int64, np.intp, "?"])
@@ -221,14 +221,14 @@ def test_round_is_that_of_python(n: int) -> None:
 
 @pytest.mark.parametrize("x", [2.675, 0.0, 1e15, -1e300, 12.5])
 def test_a_rounded_number_is_a_step(x: float) -> None:
-    assert lifted(dg.grad(lambda x: round(x, 2)), x) == lifted(dg.grad(lambda x: round(x, -1)), x) == 0.0
+    assert through_graph(dg.grad(lambda x: round(x, 2)), x) == through_graph(dg.grad(lambda x: round(x, -1)), x) == 0.0
 
 
 def test_other_numbers_of_decimals() -> None:
     is_as_uncompiled(lambda x: (round(x), round(x, None), round(x, ndigits=1)), 2.25)
     for f in (lambda x: round(x, 16), lambda x: round(x, -23), lambda x: round(x, int(x))):
         with pytest.raises(dg.Error, match="from -22 to 15"):
-            lifted(f, 2.5)
+            through_graph(f, 2.5)
 
 
 @pytest.mark.parametrize("decimals", [-2, -1, 0, 1, 2])

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import dynagrad as dg
-from compiler.lifted import agrees, agrees_with_gradient, lifted
+from compiler.specialising import agrees, agrees_with_gradient, through_graph
 
 X = np.array([0.3, 1.2, -0.7, 2.2, 0.9, 1.7])
 WEIGHTS = np.random.default_rng(0).normal(size=200)
@@ -144,4 +144,4 @@ def test_views_that_numpy_does_not_let_change() -> None:
 
     for f in (broadcast, diagonal, unclear):
         with pytest.raises(dg.LiftError, match="this view of an array cannot be changed"):
-            lifted(f, X)
+            through_graph(f, X)

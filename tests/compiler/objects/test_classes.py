@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import dynagrad as dg
-from compiler.lifted import agrees_with_gradient, lifted
+from compiler.specialising import agrees_with_gradient, through_graph
 
 
 class Base:
@@ -110,7 +110,7 @@ def test_objects_that_are_made_inside() -> None:
 
 def test_super_outside_of_methods() -> None:
     with pytest.raises(dg.LiftError, match="write it inside a method, or name the class"):
-        lifted(lambda x: super().f(x), 1.0)  # type: ignore[misc]
+        through_graph(lambda x: super().f(x), 1.0)  # type: ignore[misc]
 
 
 def test_compiling_inside_of_what_is_compiled_changes_nothing() -> None:
@@ -125,5 +125,5 @@ def test_compiling_inside_of_what_is_compiled_changes_nothing() -> None:
         return scaled(x) + dg.compile(lambda y: y * y)(x)
 
     agrees_with_gradient(decorated, 2.0)
-    assert lifted(lambda x: dg.grad(dg.compile(cube))(x), 2.0) == 12.0
-    assert lifted(lambda x: dg.compile(dg.grad(dg.compile(dg.grad(cube))))(x), 2.0) == 12.0
+    assert through_graph(lambda x: dg.grad(dg.compile(cube))(x), 2.0) == 12.0
+    assert through_graph(lambda x: dg.compile(dg.grad(dg.compile(dg.grad(cube))))(x), 2.0) == 12.0

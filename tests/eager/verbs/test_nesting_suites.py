@@ -7,8 +7,8 @@ functions. Elementary functions stand for Emmy's literal ones; its symbols, powe
 as a type of their own have no counterpart here.
 
 Each takes the verb and a point; its value is worked out by hand. Each runs forward, in reverse and in two mixes, and
-lifted to graphs forward and in reverse; the 64 whose derivatives are all of single reals run with `dg.grad` in four
-further ways, and lifted: 770 runs. Ten seconds; 16 of them are one function of machine code.
+made into graphs forward and in reverse; the 64 whose derivatives are all of single reals run with `dg.grad` in four
+further ways, and through graphs: 770 runs. Ten seconds; 16 of them are one function of machine code.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import numpy as np
 import pytest
 
 import dynagrad as dg
-from compiler.lifted import lifted
+from compiler.specialising import through_graph
 
 sin, cos, exp, log, sqrt, tan = np.sin, np.cos, np.exp, np.log, np.sqrt, np.tan
 
@@ -647,7 +647,7 @@ def test_in_both_modes_and_in_mixes(name: str) -> None:
 def test_compiled(name: str) -> None:
     program, at, wanted, real = CASES[name]
     for verb in (dg.jacfwd, dg.jacrev, *((dg.grad,) if real else ())):
-        agree(lifted(lambda x: program(verb, x), at), wanted)  # noqa: B023
+        agree(through_graph(lambda x: program(verb, x), at), wanted)  # noqa: B023
 
 
 SOME = [name for name in CASES if name.startswith(("variation", "the_"))]

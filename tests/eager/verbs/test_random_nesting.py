@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 import dynagrad as dg
-from compiler.lifted import lifted
+from compiler.specialising import through_graph
 
 R = "R"
 RR = (R, R)
@@ -232,7 +232,7 @@ def test_the_derivatives_of_terms(terms: dict[int, tuple[str, float]]) -> None:
             assert verb(f)(0.7) == pytest.approx(wanted, rel=1e-9, abs=1e-9), run
 
 
-def test_lifted_terms(terms: dict[int, tuple[str, float]], tmp_path: Path) -> None:
+def test_terms_through_graphs(terms: dict[int, tuple[str, float]], tmp_path: Path) -> None:
     some = list(terms.items())[:80]
     lines = ["import numpy as np", "import dynagrad as dg", "sin = np.sin"]
     for seed, (text, _) in some:
@@ -244,4 +244,4 @@ def test_lifted_terms(terms: dict[int, tuple[str, float]], tmp_path: Path) -> No
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     for seed, (text, wanted) in some:
-        assert lifted(getattr(module, f"f{seed}"), 0.7) == pytest.approx(wanted, rel=1e-9, abs=1e-9), text
+        assert through_graph(getattr(module, f"f{seed}"), 0.7) == pytest.approx(wanted, rel=1e-9, abs=1e-9), text

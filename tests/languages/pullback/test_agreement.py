@@ -26,7 +26,7 @@ from dynagrad.languages.pullback.compile import compile
 from dynagrad.languages.pullback.evaluate import evaluate
 from dynagrad.languages.pullback.infer import infer
 from dynagrad.languages.pullback.reduction.reduce import reduce
-from dynagrad.languages.pullback.rename import apart
+from dynagrad.languages.pullback.rename import with_distinct_binders
 from dynagrad.languages.pullback.terms import App, Covector, FormPullback, Lam, Num, PullbackTerm
 from languages.pullback.agreement import BASIS, agree, agree_with_stranger, drawn, evaluated, near, oracle, reduced
 from languages.pullback.oracle import along, substituted
@@ -106,7 +106,7 @@ def test_digits_are_lost_where_sums_cancel_and_nowhere_else(
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.randoms(use_true_random=False), st.integers(1, 10))
 def test_differential_substitution_agrees(pick: random.Random, fuel: int) -> None:
-    program = apart(Source(pick, derivatives=False).program(fuel))
+    program = with_distinct_binders(Source(pick, derivatives=False).program(fuel))
     assert isinstance(program, App) and isinstance(program.function, FormPullback)
     (x, y), body, form = program.function.pattern, program.function.body, program.function.form
     plain = substituted(body, {})

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import dynagrad as dg
+from dynagrad.charts.binding.binding import Purpose
 from dynagrad.charts.chart import run_of
 from dynagrad.plan import planner
 from dynagrad.plan.model import DomainSummary, Extent, Scan
@@ -66,8 +67,8 @@ class TestStorage:
         assert self.kind(CKY, CKY_FACTS, "constit/3") == "dense"
 
     def test_the_budget_can_be_set(self) -> None:
-        setting = planned(CKY, CKY_FACTS)
-        small = planner.make_plan(setting.rules, setting.domains, setting.summary, planner.Options(dense_cells=50))
+        plan = planned(CKY, CKY_FACTS)
+        small = planner.make_plan(plan.rules, plan.domains, plan.summary, planner.Options(dense_cells=50))
         assert small.tables["constit/3"].kind == "hashed"
         assert small.tables["goal/0"].kind == "dense"
 
@@ -129,7 +130,7 @@ class TestWhatIsKept:
         assert plan.tables["goal/0"].sink and not plan.tables["constit/3"].sink
 
     def test_what_a_run_stops_at_is_popped(self) -> None:
-        assert not planned(f":- semiring boolean. {CKY}", CKY_FACTS, until="goal/0").tables["goal/0"].sink
+        assert not planned(f":- semiring boolean. {CKY}", CKY_FACTS, purpose=Purpose("goal/0")).tables["goal/0"].sink
 
     def test_items_that_are_popped_once_need_no_update_beside_the_value(self) -> None:
         plan = planned(CKY, CKY_FACTS)

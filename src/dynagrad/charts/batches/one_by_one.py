@@ -80,7 +80,7 @@ class Work:
         rows = queries.row_gradient(ran, query, (*self.sums.keys, *self.own_keys), self.goal.cotangent(n, value))
         return value, rows[:bound], queries.own_tables(ran, self.own_keys, rows[bound:])
 
-    def taken(self, n: int, result: Any) -> tuple[Any, list[Table] | None]:
+    def add_result(self, n: int, result: Any) -> tuple[Any, list[Table] | None]:
         """The value of an example, or its error, and the tables by its own facts; its rows are added to the sums."""
         warning = None if isinstance(result, Exception) else refused(self.said.get(n, []))
         if warning is not None:
@@ -105,7 +105,7 @@ def one_by_one(work: Work, threads: int) -> Results:
     found = in_order(len(work.examples), work.chart, work.finish, threads=threads, ahead=ahead, stop=work.stop.set)
     with closing(found):
         for n, result in enumerate(found):
-            value, tables = work.taken(n, result)
+            value, tables = work.add_result(n, result)
             results.append(value)
             parts.append(tables)
     return results, parts

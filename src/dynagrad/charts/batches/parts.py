@@ -84,7 +84,7 @@ def in_parts(work: Work, threads: int) -> Results:
             _add(work, part.totals, rows)
             values: list[Any] = part.values.tolist()
             for n, result in part.apart.items():
-                values[n - begin] = work.taken(n, result)[0]
+                values[n - begin] = work.add_result(n, result)[0]
             results += values
             if len(part.linear.places):
                 linear.append((begin, part.linear))
@@ -244,7 +244,7 @@ def _loaded(work: Work, chart: Chart) -> LoadedExample | None:
 
 
 def _finished(work: Work, part: _Part, end: int, rows: GradientRows | None, settings: Settings) -> _PartResult:
-    """Runs a part: what native code can, and then the others."""
+    """Runs a part: first the examples that native code can run, then the rest in Python."""
     count, apart = end - part.begin, dict[int, Any]()
     found = _result(count, rows, apart, part.linear)
     _linear_values(work, found)

@@ -195,7 +195,7 @@ class Binding:
     # -- preparing a run
 
     def gathered(self, run: Mapping[str, Relation], overrides: Mapping[str, Relation]) -> dict[str, Relation]:
-        """All facts of a chart: the shared ones or what overrides them, the axioms, and those of the run."""
+        """All facts of a chart: shared facts or their overrides, axioms, and the facts of the run."""
         relations = dict(self.relations)
         for key, relation in overrides.items():
             axiom = self.axioms.get(key)
@@ -319,7 +319,7 @@ class Binding:
         options: Options,
         limits: SetupLimits,
     ) -> CompiledPlan:
-        """A compiled plan that fits the facts: one made for others, or a new one."""
+        """A compiled plan that fits the facts: an existing one, though made for other facts, or a new one."""
         for (kind, marks, _), ready, said in self._plans.jobs.finished():
             self._plans.of(kind).append((ready, marks))
             say(said)

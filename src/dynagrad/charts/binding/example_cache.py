@@ -149,7 +149,7 @@ def keys_of(names: Sequence[Name], how: Hashable) -> tuple[Key, ...]:
 class CachedBatch:
     """The cached examples of one batch, each handed out once: two runs cannot share a world.
 
-    `how` is what else tells runs apart, by what it is equal to.
+    `how` is the rest of the key by which runs are told apart; it is compared by equality.
     """
 
     def __init__(

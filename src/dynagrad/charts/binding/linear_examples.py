@@ -106,7 +106,7 @@ def counts_of(
     settings: Settings,
     stop: Stop,
 ) -> FactCounts | None:
-    """What the one derivation of an example uses; the example is a group of its own.
+    """The facts that the one derivation of an example uses, counted; the example is a group of its own.
 
     None where its goal is not derived, or its run ends in another way than most; and where its value is not that of
     what was counted, as of facts with copies, which are added up in one.

@@ -18,13 +18,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import Error, NotConverged, NotDifferentiable, ValueRangeError, shown
+from ...errors import Error, NotDifferentiable, ValueRangeError, shown
 from ...facts.relation import Relation
 from ...forks import cached, renewed
 from ...rules.semirings import SEMIRINGS
@@ -32,7 +32,7 @@ from ..binding.binding import Binding, Purpose, SetupLimits
 from ..binding.database import Database
 from ..binding.loading import Directions, Prepared
 from ..chart import Chart, make_chart, run_of
-from ..ends import End, Phase, check_end
+from ..ends import STATUSES, Phase, check_end
 from ..limits import Limits
 from ..lookup import place_of, read_item, words_at, zero_of
 from ..replay import Replay, class_of
@@ -163,26 +163,14 @@ class Core:
         tangents = tuple(parts.pop(1 << d, {}) for d in range(order))
         directions = Directions(tangents, (None,) * order, parts)
         chart = make_chart(binding, {}, self.limits, False)
-        try:
-            how, end = run_of(chart).run_in_class(derivatives, directions)
+        how, end = run_of(chart).run_in_class(derivatives, directions)
+        if not order:
             check_end(end, chart)
-            prepared = run_of(chart).settled(how)
-        except NotConverged:
-            if not order or chart.status == "done":  # the run did not begin
-                raise
-            status = chart.status  # its chart has jets for values, so the error must not carry it
-            self._check_values(binding)
-            raise NotConverged(
-                f"the run with its derivatives stopped at its limit on {status}; raise max_{status}, or stop earlier "
-                "with max_pops, timeout or until"
-            ) from None
-        except ValueRangeError:
-            if order and chart.status == "bad_value":
+        else:  # without the chart, which has jets for values
+            if Phase.JETS in STATUSES[end.status].errors:
                 self._check_values(binding)
-                over = run_of(chart).require()
-                check_end(End(chart.status, over, self.binding.context.scale, Phase.REPEATED))
-            raise
-        return Pass(self, chart, prepared, order)
+            check_end(replace(end, phase=Phase.JETS))
+        return Pass(self, chart, run_of(chart).settled(how), order)
 
     def _check_values(self, binding: Binding) -> None:
         """Raises, with a message about values, where the run fails without derivatives, too."""

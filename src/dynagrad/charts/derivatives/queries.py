@@ -69,7 +69,8 @@ def gradient(ran: FinishedRun, items: Sequence[tuple[Any, Any]], counts: float |
 def row_gradient(ran: FinishedRun, item: Any, keys: Sequence[str], cotangent: float) -> list[npt.NDArray[np.float64]]:
     """The derivatives of an item, times a cotangent, by facts: an array for each predicate, a row for each fact.
 
-    For a predicate with bound facts by these, else by those of the run. Raises as `gradient` does.
+    If a predicate has bound facts, the derivatives are by these, otherwise by the facts of the run. Raises what
+    `gradient` raises.
     """
     request = _request(ran, [(item, cotangent)])
     replay, prepared = request.replay, request.prepared

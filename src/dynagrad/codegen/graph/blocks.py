@@ -22,11 +22,11 @@ from ...ir.ops.places import NEW, Slice
 from ...ir.ops.scalars import add
 from ...ir.types import Shape, Type, arrays, bytes_of, heap
 from ...passes.bounds import GraphBounds
+from ...passes.classify import Piece, fold_of, holes_of, overwritten, role, update_of
 from ...passes.loops.index_forms import Form, flat, name, number, strides
-from ...passes.roles import Piece, fold_of, holes_of, overwritten, role, update_of
 from ...passes.schedule import ScheduledStep, schedule
 from ...passes.views import is_view, through
-from ..cxx import literal
+from ..cxx import at_offset, literal
 from .body import Body
 from .memory import Arena, Live, LocalVariable, Memory, Track, Value
 from .nests.build import NestBuilder, same_value, uniform
@@ -63,6 +63,7 @@ class Block:
         self.plan = schedule(graph)
         self.end = len(self.plan.steps)
         self.now = -1
+        self.node: Node  # what the step at hand is for
         self.numbers: dict[Node, LocalVariable] = {}  # of numbers and stacks
         self.memory: dict[Node, Memory] = {}
         self.within: dict[int, list[Node]] = {}  # the arrays in each memory
@@ -115,8 +116,9 @@ class Block:
         return self.program.constant(node)
 
     def pointer(self, node: Node) -> LocalVariable | None:
+        """Where an array is; None for one without memory, and for numbers."""
         if node.is_constant:
-            return self.constant(node)
+            return self.constant(node) if node.shape else None
         found = self.memory.get(node)
         return None if found is None else found.pointer
 
@@ -181,7 +183,7 @@ class Block:
             return Memory(LocalVariable(f"static_cast<{type.cxx}*>(nullptr)"), True, until=self.now)
         place = self.arena.take(bytes_of(type))
         pointer = self.code.variable("m", node)
-        self.code.line(f"{type.cxx}* const {pointer} = reinterpret_cast<{type.cxx}*>(frame + {place[0]});")
+        self.code.line(f"{type.cxx}* const {pointer} = reinterpret_cast<{type.cxx}*>({at_offset('frame', place[0])});")
         return Memory(pointer, True, [place], until=self.now)
 
     def scratch(self, type: Type, copies: int) -> LocalVariable:
@@ -256,7 +258,7 @@ class Block:
         return self.memory[node]
 
     def step(self, step: ScheduledStep) -> None:
-        node = step.nodes[0]
+        self.node = node = step.nodes[0]
         kind = role(node)
         if kind == "update":
             self._update(node)
@@ -317,6 +319,8 @@ class Block:
         outlined = self.plan.long and size(domain) > 1
         builder = NestBuilder(self, Body() if outlined else self.code, domain, own, outlined)
         fill(builder)
+        if not builder.lines:  # as where zeros are written, to which something is added next
+            builder.note(self.node)
         nest = collapsed(builder.nest(), same_use)
         parts = distributed(nest, self.code.name) if self.once and not outlined else []
         if parts:

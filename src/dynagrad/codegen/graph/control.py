@@ -15,10 +15,10 @@ from ...ir.names import source_name
 from ...ir.node import Node, order
 from ...ir.types import Type, bytes_of
 from ...passes.bounds import GraphBounds
+from ...passes.classify import role, root
 from ...passes.loops import rounds
 from ...passes.loops.rounds import words
-from ...passes.roles import role, root
-from ..cxx import INDENT, literal
+from ..cxx import INDENT, at_offset, literal
 from . import ranges
 from .blocks import Block
 from .body import Body
@@ -135,7 +135,8 @@ def _cond(block: Block, node: Node) -> None:
 def _branch(
     block: Block, bounds: GraphBounds, inputs: Sequence[Value], results: Sequence[Value], types: Sequence[Type]
 ) -> dict[int, LocalVariable]:
-    """Writes one branch, whose results go where those of the other do; its stacks, by position."""
+    """Writes one branch. Both branches leave their results in the same variables and memory. Returns the stacks of this
+    one, by position."""
     prefer = {
         o: r.pointer
         for o, r in zip(bounds.graph.outputs, results, strict=True)
@@ -289,7 +290,11 @@ def _repeat(
             track = code.variable("w")
             code.line(f"double* const {track} = {states[i]}.data + {states[i]}.top;")
             tracks[loop.body.inputs[1 + i]] = track, sign * number
-            after.append(f"{states[i]}.top {'+' if sign > 0 else '-'}= {number} * ({length} > 0 ? {length} : 0);")
+            count = node.arguments[0]
+            all_rounds = f"{number} * ({length} > 0 ? {length} : 0)"
+            if count.is_constant:
+                all_rounds = str(number * max(count.attribute, 0))
+            after.append(f"{states[i]}.top {'+' if sign > 0 else '-'}= {all_rounds};")
     independent = light and rounds.independent(loop)
     most = block.bounds.most_rounds(node)
     short = most is not None and bounds.most_work is not None and most * bounds.most_work < SHORT
@@ -324,10 +329,8 @@ def _rounds(
     body: Callable[[], None],
 ) -> None:
     """Writes the loop around a body, which polls for interrupts after so many units of work in a round, or 0: never."""
-    with code.aside() as lines:
-        code.depth += 1
+    with code.aside(1 if not units or not light else 2) as lines:
         body()
-        code.depth -= 1
     if not units:
         if independent:
             code.line("DYNAGRAD_INDEPENDENT")
@@ -390,7 +393,7 @@ def stack(block: Block, node: Node) -> None:
     code = block.code
     if node.operation is EMPTY:
         name = code.variable("stack")
-        code.line(f"Stack {name}(slots + {code.slots});")
+        code.line(f"Stack {name}({at_offset('slots', code.slots)});")
         code.slots += 1
         block.numbers[node] = name
         return
@@ -399,17 +402,21 @@ def stack(block: Block, node: Node) -> None:
         raise Error("native code can push numbers and arrays on a stack, but no stacks")
     total = sum(map(words, _items(node)))
     track = block.tracks.get(node.arguments[0])
+    first = 0 if track is None else track.offset if node.operation is PUSH else track.offset - total
+
+    def place(at: int) -> str:
+        return at_offset(f"{name}.data + {name}.top", at) if track is None else _tracked(track, first + at)
+
     if node.operation is PUSH:
-        place = f"{name}.data + {name}.top" if track is None else _tracked(track, track.offset)
         if track is None:
             code.line(f"if (!{name}.room({total})) return call.saved();")
         at = 0
         for item in node.arguments[1:]:
             if not item.shape:
                 cast = f"{item.type.cxx}({literal(item.attribute)})" if item.is_constant else block.number(item)
-                code.line(f"put({place} + {at}, {cast});")
+                code.line(f"put({place(at)}, {cast});")
             elif item.type.size:
-                code.line(f"memcpy({place} + {at}, {block.whole_pointer(item)}, {bytes_of(item.type)});")
+                code.line(f"memcpy({place(at)}, {block.whole_pointer(item)}, {bytes_of(item.type)});")
             at += words(item.type)
         if track is None:
             code.line(f"{name}.top += {total};")
@@ -418,14 +425,13 @@ def stack(block: Block, node: Node) -> None:
         block.numbers[node] = name
         return
     parts = block.parts.get(node, {})
-    place = f"{name}.data + {name}.top" if track is None else _tracked(track, track.offset - total)
     if track is None:
         code.line(f"if (!{name}.has({total})) return call.saved();")
         code.line(f"{name}.top -= {total};")
     if 0 in parts:
         block.numbers[parts[0]] = name
         if track is not None:
-            block.tracks[parts[0]] = replace(track, offset=track.offset - total)
+            block.tracks[parts[0]] = replace(track, offset=first)
     at = 0
     for i, type in enumerate(node.attribute, start=1):
         popped = parts.get(i)
@@ -433,14 +439,15 @@ def stack(block: Block, node: Node) -> None:
             if not type.shape:
                 block.numbers[popped] = code.variable("t")
                 code.line(f"{type.cxx} {block.numbers[popped]};")
-                code.line(f"get({place} + {at}, {block.numbers[popped]});")
+                code.line(f"get({place(at)}, {block.numbers[popped]});")
             elif type.size:
-                block.copy(block.fresh(popped).pointer, LocalVariable(f"{place} + {at}"), type)
+                block.copy(block.fresh(popped).pointer, LocalVariable(place(at)), type)
         at += words(type)
 
 
 def _tracked(track: Track, offset: int) -> str:
-    return f"{track.start} + ({track.step} * {track.counter} {'-' if offset < 0 else '+'} {abs(offset)})"
+    at = f"{track.step} * {track.counter}"
+    return f"{track.start} + ({at} {'-' if offset < 0 else '+'} {abs(offset)})" if offset else f"{track.start} + {at}"
 
 
 def _items(node: Node) -> list[Type]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from ...ir.node import Node
 from ...ir.types import Type, bytes_of
+from ..cxx import at_offset
 from .blocks import Block
 from .memory import LocalVariable, Memory, Value
 
@@ -31,7 +32,7 @@ class DoubleBuffers:
         """The declarations of the buffers that are used."""
         types = {i: self.types[i].cxx for i in self.places}
         return [
-            f"{types[i]}* {self.next[i]} = reinterpret_cast<{types[i]}*>(frame + {begin});"
+            f"{types[i]}* {self.next[i]} = reinterpret_cast<{types[i]}*>({at_offset('frame', begin)});"
             for i, (begin, _) in sorted(self.places.items())
         ]
 

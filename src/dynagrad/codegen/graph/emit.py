@@ -18,8 +18,8 @@ from ...ir.node import Node, order
 from ...ir.operation import Trait
 from ...ir.types import Type
 from ...passes.bounds import GraphBounds
+from ...passes.classify import holes_of, role
 from ...passes.prepare import prepare
-from ...passes.roles import holes_of, role
 from ..cxx import INDENT, Writer, comment, literal, paragraphs
 from . import control, runtime_calls
 from .blocks import Block

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from ...plan.model import TableLayout
+
 PARAMETERS = {
     "cell": "int64_t cell",
     "update": "const value_t& update",
@@ -21,6 +23,11 @@ PARAMETERS = {
 """What a join may be told beside the arguments of its driver: the driver's cell, its update, its value before and after
 it, whether this is its first pop; its node in the ground program; and backward the adjoints of the update and of the
 value before it."""
+
+
+def arguments_of(table: TableLayout, text: str = "a{}") -> list[str]:
+    """The arguments of an item of a table, by their places: `a0`, `a1`, ... unless they are written in another way."""
+    return [text.format(i) for i in range(table.arity)]
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from ...rules.syntax import Variable
 from ..cxx import Writer, comment, literal
 from .calls import JoinFunction
 from .combine import copies, not_nothing, own_plus_name
-from .rows.along import AlongWriter
+from .rows.elementwise import ElementwiseWriter
 from .rows.matrix import MatrixWriter
 from .scope import Names, PatternScope
 from .shapes import Shapes
@@ -49,7 +49,7 @@ class ClassContext:
         self.functions: dict[tuple[str, int, int | None], JoinFunction] = {}
         self.drives_of: dict[int, dict[str, list[Join]]] = {}
         row_joins = RowJoins.of(plan, self.large)
-        self.along, self.matrices = row_joins.along, row_joins.matrices
+        self.elementwise, self.matrices = row_joins.elementwise, row_joins.matrices
         rows = (j for s in plan.stages for j in s.drives if j.vector is not None or self.in_rows(j))
         self.row_heads = {j.rule.head.key for j in rows}
         for stage in plan.stages:
@@ -63,7 +63,7 @@ class ClassContext:
 
     def in_rows(self, join: Join) -> bool:
         """Whether a join is one of a whole row of drivers."""
-        return (join.rule.number, join.driver) in self.along or (join.rule.number, join.driver) in self.matrices
+        return (join.rule.number, join.driver) in self.elementwise or (join.rule.number, join.driver) in self.matrices
 
     @property
     def goes_back(self) -> bool:
@@ -159,12 +159,13 @@ class ClassContext:
                 terms.append(f"{_sign(c, not terms)}{times}(int64_t){code}")
             if constant:
                 terms.append(f"{_sign(constant, not terms)}{abs(constant)}")
-            value = " ".join([*terms, f"- low{stage.number}_{f}"])
+            low = f"low{stage.number}_{f}"
+            value = " ".join([*terms, f"- {low}"]) if terms else f"-{low}"
             if f == 0:
                 text = value if len(stage.forms) == 1 else f"({level_type(stage)})({value})"
             else:
                 before = text if f == 1 else f"({text})"
-                text = f"{before} * span{stage.number}_{f} + ({value})"
+                text = f"{before} * span{stage.number}_{f} {f'+ ({value})' if terms else f'- {low}'}"
         return text
 
     def join_comment(self, join: Join) -> None:
@@ -184,7 +185,7 @@ class ClassContext:
         self.out.line(f"// driver: {comment(show(item))}, antecedent {join.driver + 1}")
         if self.in_rows(join) and not mark:
             self._drive_row(join)
-            if (join.rule.number, join.driver) in self.along:
+            if (join.rule.number, join.driver) in self.elementwise:
                 return
         self.join_function(join, prefix, JoinWriter(self.plan, self.names, join, self.out, mark=mark), often)
 
@@ -206,8 +207,8 @@ class ClassContext:
         """The function of a join that is driven by a row of items, `cells` of those from `cell` on."""
         place = join.rule.number, join.driver
         writer: JoinWriter
-        if place in self.along:
-            writer = AlongWriter(self.plan, self.names, join, self.out, self.along[place])
+        if place in self.elementwise:
+            writer = ElementwiseWriter(self.plan, self.names, join, self.out, self.elementwise[place])
         else:
             writer = MatrixWriter(self.plan, self.names, join, self.out, self.matrices[place])
         with self.out.aside(1) as body:

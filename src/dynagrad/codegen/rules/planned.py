@@ -23,7 +23,7 @@ from ...rules.normal import Rules
 from ...rules.semirings import SEMIRINGS
 from ...rules.types import Domains
 from ...runtime.disk.contents import combined
-from ...runtime.disk.records import recall, remember
+from ...runtime.disk.records import PLAN, recall, remember
 from ...runtime.disk.sources import sources
 from ...runtime.disk.values import dataclasses_of, packed, unpacked
 from .compiled import CompiledPlan, backward_source_of, source_of
@@ -78,7 +78,7 @@ def _name(entry: str, rules: Rules, summary: Summary, options: Options, forward:
     ours = sources()  # not those in the entry where a program was pickled by another version
     if ours is None or not entry or options.functions or options.user is not None:
         return None
-    return f"{combined(ours, entry, _traits(effective_semiring(rules)), repr(summary), repr(options), forward)}.plan"
+    return f"{combined(ours, entry, _traits(effective_semiring(rules)), repr(summary), repr(options), forward)}{PLAN}"
 
 
 def _traits(semiring: str) -> str:

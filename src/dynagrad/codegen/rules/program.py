@@ -131,8 +131,7 @@ def _includes(context: ClassContext, embed: bool) -> list[str]:
         headers.append("running/collected.hpp")
     headers += context.names.functions.includes()
     large = ["#define DYNAGRAD_LARGE"] if context.large else []
-    printing = ["#include <stdio.h>"] if context.ordered else []
-    return [*large, *printing, *(f"#include <dynagrad/{header}>" for header in headers)]
+    return [*large, *(f"#include <dynagrad/{header}>" for header in headers)]
 
 
 def _body(context: ClassContext) -> list[str]:

@@ -1,8 +1,10 @@
 """Function merging: joins of the same shape share one function, in programs of thousands of rules.
 
 The function has parameters for what a join reads and writes: derived tables and their indexes, functions that add
-contributions, constants. Joins have the same shape if their text over these parameters is the same. Fact tables are
-not parameters, as each has a type of its own.
+contributions, constants. Fact tables are not parameters, as each has a type of its own. Joins have the same shape if
+they are written in the same way over these parameters: their statements are compared, as LLVM compares instructions
+when it merges functions, and nothing is read out of them. A key of the plan would have to repeat all that decides a
+statement.
 """
 
 from __future__ import annotations

@@ -401,22 +401,23 @@ class JoinWriter(RuleScope):
     def _excuse(self, table: TableLayout, name: str, value: str, texts: Sequence[str]) -> str:
         """Sets the flags of the head where a contribution is infinite because an antecedent is, see `combine.py`;
         returns the contribution's name."""
-        legal, passed = [], []
+        legal: list[list[str]] = []
+        passed = []
         for i, x in sorted(self.values.items()):
             antecedent = self.table_of[i]
             infinite = f"!isfinite(semiring::primal({x}))"
             if antecedent.key not in self.stage.keys:
-                legal.append(infinite)
+                legal.append([infinite])
                 continue
             if not may_excuse(self.plan, antecedent):
                 continue
             if i == self.join.driver:
                 self.given("cell")
-            excuses = [f"(flags_of(excused_{self.names.table[antecedent.key]}, {self.cells[i]}) & 1)"]
+            excused = f"(flags_of(excused_{self.names.table[antecedent.key]}, {self.cells[i]}) & 1)"
             nothing = not_nothing(antecedent, x)
             if nothing:
-                excuses.append(f"!({nothing})")
-            legal.append(f"({infinite} && ({' || '.join(excuses)}))")
+                excused = f"({excused} || !({nothing}))"
+            legal.append([infinite, excused])
             passed.append(infinite)
         if not legal:
             return value
@@ -428,7 +429,10 @@ class JoinWriter(RuleScope):
         self.out.line(
             f"uint8_t& flags = grown(excused_{name}, {name}.locate({self._stored(table, texts)}), (uint8_t)0);"
         )
-        self.out.line(f"if ({' || '.join(legal)}) flags |= 1;")
+        either = " || ".join(
+            f"({' && '.join(tests)})" if tests[1:] and legal[1:] else " && ".join(tests) for tests in legal
+        )
+        self.out.line(f"if ({either}) flags |= 1;")
         if passed and self.stage.strategy == "sweep":
             self.out.line(f"else if ({' || '.join(passed)}) flags |= 2;")
         self.out.close()
@@ -514,7 +518,7 @@ class JoinWriter(RuleScope):
         self._in_turn()
 
     def _in_turn(self) -> None:
-        """Before what is added to items of the head one by one: what waits for them is added first."""
+        """Adds what waits for items of the head, before anything is added to them one by one."""
         if self.plan.sums_together(self.join):
             self.out.line("together.end(this);")
 

@@ -1,6 +1,6 @@
 """The tables of a generated class: facts and items as members, and the constructor that opens them.
 
-Very many tables are in groups, each a base of the class.
+Very many tables are in groups, each a base of the class. What adds to items is in `running/contributions.py`.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ def write_table(context: ClassContext, table: TableLayout, account: str) -> None
 
 
 def write_constructor(context: ClassContext, last: Callable[[], None] = lambda: None) -> None:
-    """The constructor, which opens all tables; `last` writes what a class does beside that."""
+    """The constructor, which opens all tables; `last` writes further statements of it."""
     out, groups = context.out, context.groups()
     count = len(context.names.weight_values)
     numbers = " numbers" if count else ""

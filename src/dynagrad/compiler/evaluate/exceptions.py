@@ -3,7 +3,7 @@
 Whether an exception is raised may be dynamic. Checks are ordered by a token, as effects are in JAX: a whole number,
 always 0, that the specialiser treats as a variable. A branch that raises changes it, so choices, loops and calls pass
 it on, and the results of a function come after it. No check is dropped as dead code, and a check comes before what is
-computed after it.
+computed after it. The operations that raise are declared in `ir/failures.py`.
 """
 
 from __future__ import annotations

@@ -186,7 +186,7 @@ def destructure(x: Any, heap: Heap = NOW) -> tuple[tuple[Any, ...], list[Any], C
             at = x.at
             return ("masked",), [x.values, x.mask], lambda parts: Masked(node_of(parts[0]), node_of(parts[1]), at)
         case Optional():
-            return ("perhaps",), [x.present, x.value], lambda parts: Optional(*parts)
+            return ("optional",), [x.present, x.value], lambda parts: Optional(*parts)
         case slice():
             return ("slice",), [x.start, x.stop, x.step], lambda parts: slice(*parts)
     return None
@@ -355,7 +355,7 @@ def _is_none(p: AbstractValue) -> bool:
 
 
 def _is_optional(p: AbstractValue) -> bool:
-    return isinstance(p, Structured) and p.key == ("perhaps",)
+    return isinstance(p, Structured) and p.key == ("optional",)
 
 
 def _dynamic(p: AbstractValue, heap: Heap) -> AbstractValue:
@@ -378,7 +378,7 @@ def _join_optional(p: AbstractValue, q: AbstractValue, path: Path, first: Heap, 
         return x.parts[1] if isinstance(x, Structured) and _is_optional(x) else _dynamic(x, heap)
 
     value = join(value_of(p, first), value_of(q, second), path, first, second)
-    return Structured(("perhaps",), (Dynamic(KINDS["boolean"], False), value), lambda parts: Optional(*parts))
+    return Structured(("optional",), (Dynamic(KINDS["boolean"], False), value), lambda parts: Optional(*parts))
 
 
 def _type_in(p: AbstractValue) -> Type | None:
@@ -438,7 +438,7 @@ def flatten(x: Any, p: AbstractValue, heap: Heap = NOW) -> Iterator[Node]:
         for part in p.parts:
             yield from flatten(x, part)
         return
-    if p.key == ("perhaps",) and not isinstance(x, Optional):
+    if p.key == ("optional",) and not isinstance(x, Optional):
         x = Optional(constant(x is not None), UNDEFINED if x is None else x)
     parts = destructure(x, heap)
     if parts is None or parts[0] != p.key:

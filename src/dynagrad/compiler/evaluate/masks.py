@@ -73,8 +73,8 @@ def elementwise(compute: Callable[..., Any], args: Sequence[Any]) -> Masked:
     found = []
     for x in args:
         t = None if isinstance(x, Masked) else type_of(x)
-        alike = isinstance(x, Masked) and x.mask is first.mask and x.values.ndim - x.mask.ndim <= depth
-        if not alike and (t is None or t.ndim > depth):
+        same_mask = isinstance(x, Masked) and x.mask is first.mask and x.values.ndim - x.mask.ndim <= depth
+        if not same_mask and (t is None or t.ndim > depth):
             raise mask_error(first)
         found.append(x.values if isinstance(x, Masked) else unwrapped(x))
     result = compute(*found)

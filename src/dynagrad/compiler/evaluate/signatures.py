@@ -143,13 +143,13 @@ def _constant(x: Any) -> Any:
         return (kind, frozenset((type(item), item) for item in x))
     if isinstance(x, tuple) and not any(map(_has_numbers, x)):
         return (kind, *(signature(part, []) for part in x))
-    instead = next((name for cls, name in _SUGGESTED.items() if isinstance(x, cls)), None)
+    suggestion = next((name for cls, name in _SUGGESTED.items() if isinstance(x, cls)), None)
     if is_registered(kind):
-        instead = "a dataclass"
-    if instead is not None:
+        suggestion = "a dataclass"
+    if suggestion is not None:
         raise Error(
             f"an argument is a {kind.__name__}, and a compiled function takes tuples, lists, dicts and dataclasses; "
-            f"make {instead} of it"
+            f"make {suggestion} of it"
         )
     try:
         hash(x)

@@ -252,12 +252,12 @@ def _fsum(s: Specialiser, args: Args, named: Named) -> Any:
 # -- math --------------------------------------------------------------------------------------------------------------
 
 
-def _of_math(function: Any, instead: Any) -> None:
+def _of_math(function: Any, counterpart: Any) -> None:
     def handler(s: Specialiser, args: Args, named: Named) -> Any:
         if all(map(known, args)):
             return function(*map(unwrapped, args))
         s.may_raise(ValueError, OverflowError)
-        return numpy_call(s, instead, [as_type(_scalar(x, function.__name__), KINDS["real"]) for x in args], {})
+        return numpy_call(s, counterpart, [as_type(_scalar(x, function.__name__), KINDS["real"]) for x in args], {})
 
     calls(function)(handler)
 
@@ -266,12 +266,12 @@ for _function, _instead in MATH.items():
     _of_math(_function, _instead)
 
 
-def _special(function: Any, instead: Any) -> None:
+def _special(function: Any, counterpart: Any) -> None:
     def handler(s: Specialiser, args: Args, named: Named) -> Any:
         if all(map(known, args)):
             return function(*map(unwrapped, args))
         s.may_raise(ValueError, OverflowError)
-        return s.call(instead, [as_type(_scalar(x, function.__name__), KINDS["real"]) for x in args])
+        return s.call(counterpart, [as_type(_scalar(x, function.__name__), KINDS["real"]) for x in args])
 
     calls(function)(handler)
 

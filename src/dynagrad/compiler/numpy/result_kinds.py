@@ -104,8 +104,8 @@ def _kind_by_numpy(function: Any, kinds: tuple[str, ...]) -> str | None:
             found = function(*(np.ones((), _DTYPES[kind]) for kind in kinds))
     except TypeError:
         of = "truth values" if "boolean" in kinds else "whole numbers"
-        instead = "; use np.logical_xor and np.logical_not" if function in (np.subtract, np.negative) else ""
-        raise Error(f"{name_of(function)} does not take {of}{instead}") from None
+        advice = "; use np.logical_xor and np.logical_not" if function in (np.subtract, np.negative) else ""
+        raise Error(f"{name_of(function)} does not take {of}{advice}") from None
     kind = np.asarray(found[0] if isinstance(found, tuple) else found).dtype.kind
     return {"b": "boolean", "i": "integer", "u": "integer"}.get(kind)
 

@@ -69,7 +69,7 @@ def _until_none(s: Specialiser, step: Any, state: Any) -> Any:
 
 
 def _step(s: Specialiser, captured: tuple[Any, ...], args: Args, _: Named) -> tuple[Any, Any]:
-    """Whether there is a next state; and that state, or else the old one."""
+    """Whether there is a next state, and the state: the next one if there is one, else the old one."""
     [state] = args
     with allow_optional():
         found = s.call(captured[0], [state])

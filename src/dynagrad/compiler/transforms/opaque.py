@@ -1,6 +1,7 @@
 """Callbacks: opaque functions that Python computes inside compiled ones. Custom rules have their derivatives.
 
 The graph has to know the type of the result. The caller says it, and each result is checked against it at run time.
+The call itself is made by `codegen/graph/running.py`.
 """
 
 from __future__ import annotations

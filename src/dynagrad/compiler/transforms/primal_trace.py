@@ -2,7 +2,7 @@
 
 The result is made of nodes, which may use others from outside. Their tangents or adjoints by the variables are more
 nodes; then the variables are replaced by the arguments. Fresh variables for each call rule out perturbation confusion,
-however derivatives are nested.
+however derivatives are nested. What verbs ask of the trace is in `verbs.py` and `jacobians.py`.
 """
 
 from __future__ import annotations

@@ -253,16 +253,16 @@ class MutableArray(Number):
             return super().__array__(dtype, copy)
         return np.array(now, dtype=dtype) if copy or copy is None else np.asarray(now, dtype=dtype)
 
-    def _alone(self) -> Any:
+    def _only_element(self) -> Any:
         """The value of an array with one element, for conversions to Python's numbers."""
         now = self.settled()
         return now.item() if type(now) is np.ndarray else now
 
     def __float__(self) -> float:
-        return float(self._alone())
+        return float(self._only_element())
 
     def __int__(self) -> int:
-        return int(self._alone())
+        return int(self._only_element())
 
     def __bool__(self) -> bool:
         return bool(np.asarray(self.primal if not self._memory.is_number else real_part(self.settled())))

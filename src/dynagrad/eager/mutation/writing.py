@@ -1,6 +1,6 @@
 """numpy's functions that write to their first argument, and those whose results are views of it, on mutable arrays.
 
-Here is which value goes to which element; `arrays.py` writes it.
+This file finds which value goes to which element; `arrays.py` writes it.
 """
 
 from __future__ import annotations

@@ -194,10 +194,10 @@ def reduceat(ufunc: Any, a: Any, indices: Any, axis: int = 0) -> Any:
 def at(ufunc: Any, a: Any, indices: Any, *values: Any) -> Any:
     """`ufunc.at(a, indices, values)` on a plain array, which raises; arrays of `dynagrad.numpy` do it themselves."""
     sign = {np.add: "+", np.subtract: "-"}.get(ufunc)
-    instead = f", or write a {sign} np.bincount(indices, weights=b, minlength=len(a))" if sign else ""
+    advice = f", or write a {sign} np.bincount(indices, weights=b, minlength=len(a))" if sign else ""
     raise Error(
         f"np.{ufunc.__name__}.at writes to a plain array, which cannot hold derivatives; make the array with "
-        f"dynagrad.numpy{instead}{place()}"
+        f"dynagrad.numpy{advice}{place()}"
     )
 
 

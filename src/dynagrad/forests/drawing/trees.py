@@ -61,7 +61,7 @@ def latex(boxes: Sequence[Box]) -> str:
 
 
 def _folded(boxes: Sequence[Box], make: Callable[[Box, list[Any]], Any]) -> Any:
-    """What is made of the first box, from what is made of those below."""
+    """Folds a tree from the leaves up: `make` gets a box and the results of its children."""
     made: list[Any] = [None] * len(boxes)
     for n in range(len(boxes) - 1, -1, -1):
         made[n] = make(boxes[n], [made[i] for i in boxes[n].antecedents])
@@ -69,7 +69,7 @@ def _folded(boxes: Sequence[Box], make: Callable[[Box, list[Any]], Any]) -> Any:
 
 
 def _written(boxes: Sequence[Box], opening: Callable[[Box], str], closing: str, *, leaves: bool = False) -> str:
-    """Boxes one after the other, each closed after those below it; leaves are closed where `leaves` says so."""
+    """The boxes in preorder, each closed after its children; leaves are closed only with `leaves`."""
     out: list[str] = []
     stack: list[int | None] = [0]
     while stack:

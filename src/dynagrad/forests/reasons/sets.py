@@ -148,7 +148,7 @@ class FactSets:
         return made
 
     def _least(self, sets: set[frozenset[int]]) -> set[frozenset[int]]:
-        """Those of which no other one is a part: smaller ones absorb larger ones."""
+        """The minimal sets: none of them contains another."""
         kept: set[frozenset[int]] = set()
         having: dict[int, list[frozenset[int]]] = {}  # those kept, each under one of its elements
         for _, group in itertools.groupby(sorted(sets, key=len), key=len):
@@ -234,7 +234,7 @@ class _Derivable:
 
     def holds(self) -> bool:
         """Whether the root is derived."""
-        self.walk.best(again=True)
+        self.walk.best(anew=True)
         return self.walk.derivable() is not None
 
     def live(self, *, sides: bool = False) -> npt.NDArray[np.bool_]:
@@ -275,13 +275,13 @@ class _Derivable:
 def _total(walk: Walk, summing: bool) -> float:
     """The value of the root, as native code ranks it."""
     if not summing:
-        walk.best(again=True)
+        walk.best(anew=True)
         best = walk.derivable()
         if best is None:
             return -math.inf if walk.view.kind == Kind.SUMS else 0.0
         m, e = best
         return m if walk.view.kind == Kind.SUMS else _number_of(m, e)
-    if walk.sums(again=True) is not None:
+    if walk.sums(anew=True) is not None:
         raise QueryError("above= needs a forest without cycles where weights add up; ask in viterbi or tropical")
     m_all, e_all = walk.totals()
     if walk.view.kind == Kind.SUMS:

@@ -44,9 +44,9 @@ def _sum_up(forest: Packed, walk: Walk, stop: Stop | None) -> None:
     known = _chart_sums(forest) if forest.meaning.algebra.adds and _has_sums(forest) else None
     if known is not None:
         walk.know(*known)
-    again = True
-    while known is None and (component := walk.sums(stop, again=again)) is not None:
-        again = False
+    anew = True
+    while known is None and (component := walk.sums(stop, anew=anew)) is not None:
+        anew = False
         nodes, begin, _, _ = walk.order(stop)
         members = nodes[int(begin[component]) : int(begin[component + 1])]
         walk.settle(members, *_solve(forest, walk, members, stop))
@@ -138,7 +138,7 @@ class _Equations:
         return np.asarray(self.weights + np.append(x, 0.0)[self.inner].sum(axis=1))
 
     def solved(self, stop: Stop | None) -> Doubles | None:
-        """The logs of the least solution; None where there is none that is finite."""
+        """The logs of the least solution; None if it is not finite."""
         x = self._start(stop)
         some = np.isfinite(x)
         before = math.inf

@@ -2,6 +2,7 @@
 
 `windows` is a view that shows each element once in every window it is in; its transpose `overlaps` adds windows up.
 `convolve` has its own rules, since its derivatives are convolutions again, and windows would take more memory.
+Other operations that rearrange arrays are in `arrays.py`.
 """
 
 from __future__ import annotations

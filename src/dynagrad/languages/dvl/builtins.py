@@ -134,13 +134,13 @@ def equal(a: Any, b: Any) -> bool:
     return _equal(a, b, set())
 
 
-def _equal(a: Any, b: Any, alike: set[tuple[int, int]]) -> bool:
-    """The same; `alike` are pairs that have been compared, as parts may be shared."""
+def _equal(a: Any, b: Any, compared: set[tuple[int, int]]) -> bool:
+    """The same; `compared` are pairs that have been compared, as parts may be shared."""
     while is_pair(a) and is_pair(b):
-        if (id(a), id(b)) in alike:
+        if (id(a), id(b)) in compared:
             return True
-        alike.add((id(a), id(b)))  # were they not alike, the whole would not be
-        if not _equal(a[0], b[0], alike):
+        compared.add((id(a), id(b)))  # were they not alike, the whole would not be
+        if not _equal(a[0], b[0], compared):
             return False
         a, b = a[1], b[1]
     if is_real(a) and is_real(b):

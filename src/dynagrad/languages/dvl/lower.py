@@ -37,14 +37,14 @@ _serial = itertools.count()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Again:
+class Recomputed:
     """A value that is defined by itself, such as a stream: a function makes it anew where it is used."""
 
     name: str
     depth: int
 
 
-Meaning = str | Builtin | Again
+Meaning = str | Builtin | Recomputed
 """What a symbol means: a variable of the core language, or a procedure of the table."""
 
 
@@ -152,7 +152,7 @@ def _reference(datum: Atom, scope: SymbolScope) -> Expression:
         if at in _OUTSIDE:
             raise wrong(f"`{at}` is not in DVL: {_OUTSIDE[at]}", datum)
         raise wrong(f"`{at}` is not bound{_hint(at, scope)}", datum)
-    if isinstance(meaning, Again):
+    if isinstance(meaning, Recomputed):
         if scope.depth <= meaning.depth:
             raise wrong(f"`{at}` is needed for its own value, outside of any lambda", datum)
         return Apply(Name(meaning.name, place(datum)), (Constant(NIL),), (), place(datum))
@@ -477,7 +477,7 @@ def sequence(
             continue
         e = whole(datum, inner)
         if target is not None and variable in free(e):
-            again = Again(fresh(target.value), inner.depth)
+            again = Recomputed(fresh(target.value), inner.depth)
             e = whole(datum, inner | {target.value: again})
             code = Lambda(str.__str__(target.value), (Parameter("nothing"),), e, tuple(sorted(free(e))), place(datum))
             found.functions[again.name] = code

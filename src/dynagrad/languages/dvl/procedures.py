@@ -128,23 +128,23 @@ def called(f: Any, arguments: tuple[Any, ...]) -> Any:
     """A call from Python; several arguments are a chain of pairs."""
     x: Any = ()
     for i, argument in enumerate(reversed(arguments)):
-        x = (taken(argument), x) if i else taken(argument)
+        x = (from_python(argument), x) if i else from_python(argument)
     return run(f, x)
 
 
-def taken(x: Any) -> Any:
+def from_python(x: Any) -> Any:
     """A value of Python's as one of DVL: whole numbers are reals, a list of Python's is a list."""
     if isinstance(x, bool) or type(x) is float:
         return x
     if isinstance(x, list):
         found: Any = ()
         for item in reversed(x):
-            found = (taken(item), found)
+            found = (from_python(item), found)
         return found
     if isinstance(x, tuple):
         if len(x) not in (0, 2):
             raise Error(f"a tuple is a pair in DVL, and one of {len(x)} was given; a list of Python's is a list")
-        return tuple(map(taken, x))
+        return tuple(map(from_python, x))
     if isinstance(x, int) or (
         not isinstance(x, Number | Node) and hasattr(x, "__float__") and not getattr(x, "shape", ())
     ):
@@ -179,7 +179,7 @@ def foreign(f: Callable[..., Any], x: Any, stack: Stack) -> Step:
         arguments = []
     tags = [held if isinstance(held, int) else held[0] for then, held in stack if then in _PASSES]
     with opened(*tags):
-        return None, taken(f(*arguments))
+        return None, from_python(f(*arguments))
 
 
 # -- sums and multiples of functions -----------------------------------------------------------------------------------
@@ -241,12 +241,12 @@ def mapped(
 
 def tangent(tag: int, x: Any) -> Any:
     """The tangent of a structure along a tag; of a procedure, the procedure that gives that of its results."""
-    return mapped(x, lambda r: _tangent(tag, r), lambda f: Taken(tag, f, tangent), {})
+    return mapped(x, lambda r: _tangent(tag, r), lambda f: PartOfResults(tag, f, tangent), {})
 
 
 def primal(tag: int, x: Any) -> Any:
     """A structure without a tag."""
-    return mapped(x, lambda r: split(tag, r)[0], lambda f: Taken(tag, f, primal), {})
+    return mapped(x, lambda r: split(tag, r)[0], lambda f: PartOfResults(tag, f, primal), {})
 
 
 def _tangent(tag: int, x: Any) -> Any:
@@ -290,7 +290,7 @@ def _swap_back(held: Any, y: Any, stack: Stack) -> Step:
     return None, swapped(a, b, y)
 
 
-class Taken(Made):
+class PartOfResults(Made):
     """A procedure whose results have a part taken out. Its arguments may hold the tag from an earlier call of itself,
     so each call uses a fresh one."""
 

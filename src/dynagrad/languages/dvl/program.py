@@ -68,7 +68,7 @@ class Session:
         return [result.value for result in self.results(text, count)]
 
     def results(self, text: str, count: int = 1) -> list[Result]:
-        """The same, beside what the text says of them."""
+        """The same, each with the value that the text expects."""
         source = SourceText(text, f"<input {count}>")
         with nested():
             try:
@@ -214,7 +214,7 @@ class DVLProgram:
 
 
 def _result(item: LoweredValue, value: Any, expected: Mapping[Datum, Datum]) -> Result:
-    """A value beside what the program says of it."""
+    """A value, with the value that the program expects there."""
     if _has_nan(value):
         raise wrong("this is not a number", item.datum)
     said = expected.get(item.datum)

@@ -170,7 +170,7 @@ class Vectors:
 
 
 def constant(x: Any) -> bool:
-    """What is part of a vector without being one: the empty list, symbols, truth values, texts, tags."""
+    """Whether a part of a structure has no derivative: the empty list, symbols, truth values, texts, tags."""
     return not x if isinstance(x, tuple) else isinstance(x, bool | str | Gensym)
 
 

@@ -79,8 +79,8 @@ def compile(of: PullbackTerm | str, *, filename: str = "", max_steps: int = MOST
         return _made(inputs, found[0], type.target, None)
     if not _is_result(type):
         raise Error(f"a term of reals or their dual is compiled, and this has the type {show(type)}")
-    lifted, values = _lifted(typed.term)
-    again = dataclasses.replace(infer(lifted), source=typed.source, filename=filename)
+    abstracted, values = _abstracted(typed.term)
+    again = dataclasses.replace(infer(abstracted), source=typed.source, filename=filename)
     given = {name: variable(f"c{index}") for index, name in enumerate(values)}
     value = value_in(Evaluator(again, max_steps), dict(given))
     return _made(list(given.values()), value, type, list(values.values()))
@@ -124,7 +124,7 @@ def _numbers(value: Any) -> list[float]:
     return found
 
 
-def _lifted(of: PullbackTerm) -> tuple[PullbackTerm, dict[str, float]]:
+def _abstracted(of: PullbackTerm) -> tuple[PullbackTerm, dict[str, float]]:
     """The term with a variable for each numeral, and their values."""
     names, values = FreshNames(names_of(of)), {}
 

@@ -68,7 +68,7 @@ class Evaluator:
         self.applied: PullbackTerm = typed.term  # last
 
     def run(self, step: Any) -> None:
-        """Takes this step, then the one that it returns, until one returns None."""
+        """Runs a step, then the step that it returns, and so on until a step returns None (a trampoline)."""
         left = self.max_steps
         while left > 0:
             with collecting_later():

@@ -15,7 +15,7 @@ from ...collector import collecting_later
 from ...errors import Error, ProgramError, at, shown
 from .parse import is_name, parse
 from .primitives import known
-from .rename import apart
+from .rename import with_distinct_binders
 from .show import show
 from .terms import (
     BINDERS,
@@ -89,7 +89,7 @@ def infer(
     if not source:
         _check_written(written)
     with collecting_later():
-        return _TypeInference(source, filename, free or {}).whole(apart(written))
+        return _TypeInference(source, filename, free or {}).whole(with_distinct_binders(written))
 
 
 def _check_written(of: PullbackTerm) -> None:

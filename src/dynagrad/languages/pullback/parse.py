@@ -134,7 +134,7 @@ class _Lexer(Lexer):
 
 
 class _Refused(Exception):
-    """What reads like a term and is none."""
+    """A text that looks like a term and is not one."""
 
     def __init__(self, message: str, span: Span | None) -> None:
         super().__init__(message)

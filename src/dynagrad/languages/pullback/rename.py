@@ -64,22 +64,22 @@ def renamed_pattern(pattern: Pattern, new: dict[str, str]) -> Pattern:
     return made
 
 
-def apart(of: PullbackTerm) -> PullbackTerm:
+def with_distinct_binders(of: PullbackTerm) -> PullbackTerm:
     """An α-equal term whose binders bind different names, none of them free in it; no two places share a value.
 
     >>> from .parse import parse
-    >>> apart(parse("let x = 1 in let x = x + 1 in x"))
+    >>> with_distinct_binders(parse("let x = 1 in let x = x + 1 in x"))
     let x = 1 in let x₁ = x + 1 in x₁
     """
     free = free_variables(of)
-    if _is_apart(of, free):
+    if _has_distinct_binders(of, free):
         return of
     names = FreshNames([*free])
     now: dict[str, list[str]] = {name: [name] for name in free}
     return run(_renamed(of, names, now, itertools.count()))
 
 
-def _is_apart(of: PullbackTerm, free: Collection[str]) -> bool:
+def _has_distinct_binders(of: PullbackTerm, free: Collection[str]) -> bool:
     """Whether a term is already what `apart` makes."""
     bound = set(free)
     places: set[int] = set()

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 
 from ...ir.builders import repeat
 from ...ir.control import CALL, COND, EMPTY, LOOPS, PART, PUSH, REPEAT, Branches, Called, Graph, GraphFunction, Loop
+from ...ir.names import line_of
 from ...ir.node import Node, constant, intern, order, substitute, use_counts, whole, with_arguments
 from ...ir.ops import integers
 from ...ir.ops import scalars as ops
@@ -81,7 +82,8 @@ def _outputs(outputs: Sequence[Node], functions: Known) -> tuple[Node, ...]:
         if node.operation is REPEAT:
             plan = _plan(new[node])
             if plan is not None:
-                made[node] = _written(new[node], plan)
+                with line_of(v.birth for v in node.attribute.body.inputs):
+                    made[node] = _written(new[node], plan)
     return tuple(new[o] for o in outputs)
 
 

@@ -11,7 +11,7 @@ from ...ir.control import PART, POP, PUSH, Loop
 from ...ir.node import Node, order, use_counts
 from ...ir.ops.places import NEW, Slice, entries
 from ...ir.types import Type, bytes_of, integer
-from ..roles import role
+from ..classify import role
 from ..views import places_of
 from .linear_forms import RULES, Form, name, number
 

@@ -1,4 +1,5 @@
-"""What either kind of join asks of its drivers: that they are alone, and that steps are the same for all of a row."""
+"""What joins of whole rows ask of their drivers: no other join from these to the same head, and steps that are the same
+for all of a row."""
 
 from __future__ import annotations
 
@@ -7,14 +8,14 @@ from ..joins import term_variables
 from ..model import Filter, Join, Plan, Solve, Step
 
 
-def alone(plan: Plan, join: Join) -> bool:
+def is_only_join(plan: Plan, join: Join) -> bool:
     """Whether no other join has the same driver and the same head: contributions would come in another order."""
     driven = join.rule.antecedents[join.driver or 0].item.key, join.rule.head.key
     drives = (j for stage in plan.stages for j in stage.drives if j is not join)
     return all(driven != (j.rule.antecedents[j.driver or 0].item.key, j.rule.head.key) for j in drives)
 
 
-def uses(item: Item, name: str) -> int:
+def occurrences(item: Item, name: str) -> int:
     """In how many arguments a variable stands."""
     return sum(name in term_variables(term) for term in item.arguments)
 

@@ -1,11 +1,11 @@
-"""The joins of a plan that are driven by whole rows."""
+"""The joins of a plan that are driven by whole rows. Which joins these may be is for the other files of this folder."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from ..model import Join, Plan
-from .along import along
+from .elementwise import elementwise
 from .matrix import matrix
 
 LARGE_PROGRAM = 500
@@ -19,7 +19,7 @@ Place = tuple[int, int | None]
 class RowJoins:
     """The joins of either kind, each with the variable that drivers run over."""
 
-    along: dict[Place, str]
+    elementwise: dict[Place, str]
     matrices: dict[Place, str]
 
     @staticmethod
@@ -27,12 +27,12 @@ class RowJoins:
         """Those of a plan; a large program has none."""
         few = [] if large else [j for stage in plan.stages for j in stage.drives]
         return RowJoins(
-            {place(j): name for j in few if (name := along(plan, j)) is not None},
+            {place(j): name for j in few if (name := elementwise(plan, j)) is not None},
             {place(j): name for j in few if (name := matrix(plan, j)) is not None},
         )
 
     def __contains__(self, join: Join) -> bool:
-        return place(join) in self.along or place(join) in self.matrices
+        return place(join) in self.elementwise or place(join) in self.matrices
 
 
 def place(join: Join) -> Place:

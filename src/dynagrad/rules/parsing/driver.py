@@ -112,7 +112,7 @@ class Parser:
         return ("", at) if found is None else (str(found.lastgroup), found.end())
 
     def _accepts(self, states: list[int]) -> set[str]:
-        """The terminals of which one can come next."""
+        """The terminals that may come next."""
         return {name for name in self._row(states[-1]) if name.isupper() and self._shifts(states[:], name)}
 
     def _shifts(self, states: list[int], kind: str) -> bool:

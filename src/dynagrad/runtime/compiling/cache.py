@@ -25,6 +25,7 @@ from ...forks import cached
 from ..disk import sealed
 from ..disk.file_lock import file_lock
 from ..disk.folder import Temporary, temporary_folder, trusted_folder
+from ..disk.records import SUFFIXES
 from . import toolchain, zig_calls
 from .fingerprint import Headers, fingerprint, machine_dependent
 from .zig_files import archive_of, keep, unpack
@@ -172,9 +173,6 @@ def entry(home: Path, name: str, suffix: str = toolchain.SUFFIX) -> Path | None:
     return library if data is not None and given == sealed.seal(library.name, data) else None
 
 
-RECORDS = (".contents", ".plan", ".rules")
-"""What is quick to make again (`disk/records.py`)."""
-
 _LOCKS = {toolchain.SUFFIX: "", ".o": "object-", _HEADER: "header-"}
 
 
@@ -293,7 +291,7 @@ def _sweep(home: Path) -> None:
     """Removes temporary files of killed processes that are older than a day, and records older than 90 days: there may
     be a plan for each set of facts."""
     now = time.time()
-    for pattern, days in (("tmp-*", 1), *((f"*{suffix}", 90) for suffix in RECORDS)):
+    for pattern, days in (("tmp-*", 1), *((f"*{suffix}", 90) for suffix in SUFFIXES)):
         for left in home.glob(pattern):
             with contextlib.suppress(OSError):
                 if left.stat().st_mtime < now - days * 86400:

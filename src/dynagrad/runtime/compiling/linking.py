@@ -35,7 +35,7 @@ _NAMES = re.compile(r"/(?:lib(c|m|dl|pthread)|(ld)-linux[^/]*)\.so\.\d+$")
 
 @functools.cache
 def _loaded() -> tuple[str, ...]:
-    """The paths of the parts of glibc in this process; none where one that is needed is not there."""
+    """The paths of the parts of glibc in this process; () if a part that is needed is missing."""
     found: dict[str, str] = {}
     try:
         with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as file:

@@ -12,7 +12,7 @@ import os
 import time
 from collections.abc import Collection, Sequence
 
-from .records import recall, remember
+from .records import CONTENTS, recall, remember
 
 NEW = 2_000_000_000
 """The age of a file, in nanoseconds, up to which a further change may have the same time."""
@@ -58,7 +58,7 @@ def hash_of(stats: Sequence[Stat], folder: str) -> str:
     """The hash of files: of their paths below a folder, and of what they contain."""
     if os.name != "posix" or max((changed for _, _, changed, *_ in stats), default=0) > time.time_ns() - NEW:
         return _read(stats, folder)
-    name = f"{hashlib.sha256(repr((folder, *stats)).encode()).hexdigest()[:40]}.contents"
+    name = f"{hashlib.sha256(repr((folder, *stats)).encode()).hexdigest()[:40]}{CONTENTS}"
     kept = recall(name)
     if kept is not None:
         return kept.decode()

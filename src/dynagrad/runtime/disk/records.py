@@ -10,6 +10,9 @@ import contextlib
 from . import sealed
 from .folder import trusted_folder
 
+CONTENTS, PLAN, RULES = SUFFIXES = (".contents", ".plan", ".rules")
+"""How the names of records end, by what they hold."""
+
 
 def recall(name: str) -> bytes | None:
     """The record of this name, if it is intact and ours."""

@@ -40,37 +40,37 @@ NEAR_ZERO = 1e-12
 
 def check(spec: Specification) -> None:
     """Raises Error where expected counts do not give the best parameters: it says which rule, and what to do."""
-    instead = "; a gradient method, such as method='l-bfgs', has no such condition"
+    advice = "; a gradient method, such as method='l-bfgs', has no such condition"
     semiring = spec.program.semiring
     if semiring not in ("real", "log"):
-        raise Error(f"EM adds up derivations: it needs a program in `real` or `log`, not {semiring}{instead}")
+        raise Error(f"EM adds up derivations: it needs a program in `real` or `log`, not {semiring}{advice}")
     if not isinstance(spec.objective, Likelihood):
-        raise Error(f"EM makes the likelihood large, and no other objective{instead}")
+        raise Error(f"EM makes the likelihood large, and no other objective{advice}")
     for name, p in spec.parametrisations.items():
         if not isinstance(p, Distribution):
-            raise Error(f"EM has no formula for {name}, whose weights are no plain probabilities{instead}")
+            raise Error(f"EM has no formula for {name}, whose weights are no plain probabilities{advice}")
     keys = {key for p in spec.parametrisations.values() for key in p.rows.keys}
     rules = context_of(spec.program).rules
     for rule in rules.rules:
         if rule.head.key in keys:
-            raise Error(f"the rule `{rule.text}` derives parameters, and EM takes them as given{instead}")
+            raise Error(f"the rule `{rule.text}` derives parameters, and EM takes them as given{advice}")
         asked = [a.item.key for a in rule.antecedents if a.side]
         asked += [c.item.key for c in rule.conditions if isinstance(c, Negation)]
         for key in asked:
             if key in keys:
-                raise Error(f"the rule `{rule.text}` asks whether a parameter of {key} is there: not a factor{instead}")
+                raise Error(f"the rule `{rule.text}` asks whether a parameter of {key} is there: not a factor{advice}")
         if semiring == "real" and _least(rule.value) < 0:
-            raise Error(f"the rule `{rule.text}` has a factor below 0{instead}")
+            raise Error(f"the rule `{rule.text}` has a factor below 0{advice}")
     for axiom in rules.axioms:
         if axiom.item.key in keys:
-            raise Error(f"the text of the program gives a value to {axiom.item.key}, which is a parameter{instead}")
+            raise Error(f"the text of the program gives a value to {axiom.item.key}, which is a parameter{advice}")
         if semiring == "real" and axiom.value is not None and axiom.value < 0:
-            raise Error(f"an axiom of {axiom.item.key} is below 0{instead}")
+            raise Error(f"an axiom of {axiom.item.key} is below 0{advice}")
     for key, relation in spec.fixed.items():
         least = 0.0 if semiring != "real" or relation.values is None else np.min(relation.values, initial=0.0)
         uses = next((r for r in rules.rules if any(a.item.key == key for a in r.antecedents)), None)
         if least < 0 and uses is not None:
-            raise Error(f"the rule `{uses.text}` has a factor below 0, as a fact of {key} is {least:g}{instead}")
+            raise Error(f"the rule `{uses.text}` has a factor below 0, as a fact of {key} is {least:g}{advice}")
 
 
 def _least(value: Expression) -> float:
@@ -102,7 +102,7 @@ def _counts(p: Distribution, counts: Mapping[str, Doubles]) -> Doubles:
 
 
 class Maximiser:
-    """The M step: parameters from counts. It says once which groups had none, and keeps what they were."""
+    """The M step: parameters from counts. Groups without counts keep their parameters, and are warned of once."""
 
     def __init__(self, spec: Specification) -> None:
         self._spec = spec

@@ -88,15 +88,15 @@ def scale(
 
 
 def _check(p: Any, name: str, prior: Any) -> None:
-    instead = "; a gradient method, such as method='l-bfgs', has no such condition"
+    advice = "; a gradient method, such as method='l-bfgs', has no such condition"
     if not isinstance(p, LogLinear):
-        raise Error(f"iterative scaling is for log-linear weights, and {name} has others{instead}")
+        raise Error(f"iterative scaling is for log-linear weights, and {name} has others{advice}")
     _, feature, values = p.entries()
     if (values < 0).any():
         at = p.names()[int(feature[int(np.argmin(values))])]
-        raise Error(f"iterative scaling wants features that are at least 0, and {at} of {name} is not{instead}")
+        raise Error(f"iterative scaling wants features that are at least 0, and {at} of {name} is not{advice}")
     if prior is not None and not isinstance(prior, Gaussian):
-        raise Error(f"iterative scaling takes Gaussian priors, and {name} has another{instead}")
+        raise Error(f"iterative scaling takes Gaussian priors, and {name} has another{advice}")
 
 
 # -- the equations -----------------------------------------------------------------------------------------------------

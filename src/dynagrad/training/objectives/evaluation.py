@@ -3,7 +3,7 @@
 A `Task` has a bound program with the weights of now, and says what is asked; `Scores` are the goals of a shard, with
 the gradient of their sum by the log weights of parameters.
 
-Which number of them is made large is in the files beside this one; how parameters give weights is in
+The objectives themselves are in the other files of this folder; how parameters give weights is in
 `training/parameters/`.
 """
 
@@ -75,7 +75,7 @@ class Task:
 
 
 class Objective(Protocol):
-    """What training makes large. One that runs other programs beside that of the model has them in `programs`."""
+    """What training maximises. `programs` has the programs that it runs besides the model's own."""
 
     def totals(self, task: Task, examples: Sequence[Example]) -> Totals:
         """Of a shard; where the task has a direction, with the derivative of the gradient along it as the gradient."""
@@ -89,7 +89,7 @@ def programs_of(objective: Any) -> tuple[Program, ...]:
 
 
 def facts_for(facts: Mapping[str, Any], here: Collection[str], there: Collection[str]) -> dict[str, Any]:
-    """Facts for one of two programs: those of its predicates, and those that neither has, of which it will tell."""
+    """The facts for one of two programs: those of its own predicates, and of unknown ones, so that it reports these."""
     return {key: rows for key, rows in facts.items() if key in here or key not in there}
 
 

@@ -1,4 +1,4 @@
-"""Sums of objectives, each times a number."""
+"""Sums of objectives, each times a number. What the terms are is for the other files of this folder."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Which parameters sum to one together, and which rows share one: groups and ties of rows.
 
 A group is made of parameters, and a parameter has one row, or several that are tied. Each parameter is in one group; so
-ties have to map whole groups onto one another.
+ties have to map whole groups onto one another. No weights are computed here.
 """
 
 from __future__ import annotations

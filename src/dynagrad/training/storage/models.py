@@ -257,7 +257,7 @@ def load(
 
 
 def _opened(folder: Path) -> tuple[dict[str, Any], Files]:
-    """What the TOML says, and all files, which are those that were written."""
+    """The contents of the TOML file, and all files, once their hashes have been checked."""
     where = shown(str(folder))
     try:
         if not (folder / HEAD).is_file():
@@ -295,7 +295,7 @@ def _opened(folder: Path) -> tuple[dict[str, Any], Files]:
 
 
 def _bytes(file: Path) -> bytes:
-    """What a file has. Raises ValueError for what is there and is none: it may have no end."""
+    """The contents of a file. Raises ValueError for a device or a pipe, which may have no end."""
     if file.exists() and not file.is_file():
         raise ValueError(f"{file.name} is no file")
     return file.read_bytes()

@@ -1,4 +1,7 @@
-"""What rules write for calls of the runtime library: statements, or calls that may fail."""
+"""What rules write for calls of the runtime library: statements, or calls that may fail.
+
+No operation is known here; the rules are in the other files of this folder.
+"""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ....plan.aggregators import head_clause_defined
 from ....plan.model import Stage
-from ..calls import takes, takes_arguments
+from ..calls import arguments_of, takes, takes_arguments
 from ..context import ClassContext
 from ..solving.components import write_ground_all
 from ..solving.exploring import Lines, by_table, line_of
@@ -106,5 +106,5 @@ def _share(context: ClassContext, stage: Stage, key: str) -> None:
     if takes(called, "update"):
         out.line(f"const value_t now = {name}.value[cell];")
     for function in called:
-        out.line(f"{function.call([f'a{i}' for i in range(table.arity)], update='now')};")
+        out.line(f"{function.call(arguments_of(table), update='now')};")
     out.close()

@@ -1,10 +1,10 @@
 """Resting updates: derivatives of updates that leave their item's value as it is.
 
-Such an update is not propagated: values would not change, and around a cycle it would never end. But its derivative may
-be nonzero: an edge of weight zero may close a cycle through which no weight flows, and yet the sum over paths grows
-with that weight. So where a stage ends by itself, such updates *rest* with their item, and their derivatives are
-propagated at its end. (In a stage that is stopped they are pending, like any other. So a run over dual numbers has to
-know where it will stop: `Settings.stopped`.)
+Such an update is not propagated: values would not change, and around a cycle propagation would never end. But its
+derivative may be nonzero: where an edge of weight zero closes a cycle, the sum over paths still grows with that weight.
+So where a stage ends by itself, such updates *rest* with their item, and their derivatives are propagated at its end.
+(In a stage that is stopped they are pending, like any other. So a run over dual numbers has to know where it will stop:
+`Settings.stopped`.)
 
 - Forward, the tangents of a resting update are kept in an array of their own. At its end a stage *settles*: items are
   popped with these tangents alone, until none are left.
@@ -24,7 +24,7 @@ from collections.abc import Mapping, Sequence
 
 from ....plan.aggregators import head_kind
 from ....plan.model import Plan, Stage, TableLayout
-from ..calls import JoinFunction, takes, takes_arguments
+from ..calls import JoinFunction, arguments_of, takes, takes_arguments
 from ..context import ClassContext
 from .adjoints import cells
 
@@ -96,7 +96,7 @@ def write_rest(context: ClassContext, table: TableLayout) -> None:
         f"{_nothing_new(context, table, 'cell', 'x')})"
     )
     out.line(f"value_t& rest = grown(rest_{name}, cell, semiring::zero());")
-    out.line("rest = semiring::plus(rest, semiring::tangents(x)), x = semiring::alone(x);")
+    out.line("rest = semiring::plus(rest, semiring::tangents(x)), x = semiring::without_tangents(x);")
     out.close()
 
 
@@ -219,7 +219,7 @@ def write_solve(context: ClassContext, stage: Stage, joins: Mapping[str, Sequenc
             out.line(f"const value_t update = {context.zero(table)};")
         out.line(f"adjoint_t gupdate = {{}}{', gold = {}' if takes(called, 'gold') else ''};")
         for join in called:
-            out.line(f"{join.call([f'a{i}' for i in range(table.arity)], old='now', first='false')};")
+            out.line(f"{join.call(arguments_of(table), old='now', first='false')};")
         out.line(f"const adjoint_t g = back::gather(g_{name}[cell], gupdate);")
         out.line(f"if (!back::sound(g)) return lose(unsettled, {table.number}, cell), true;")
         out.line(f"const bool stands = stand_still(g, resting_{name}[cell]);")

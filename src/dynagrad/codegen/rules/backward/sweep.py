@@ -23,7 +23,7 @@ from ....plan.aggregators import head_kind
 from ....plan.model import Join, Plan, Stage, TableLayout
 from ....rules.show import show
 from ...cxx import comment
-from ..calls import takes, takes_arguments
+from ..calls import arguments_of, takes, takes_arguments
 from ..context import ClassContext
 from ..rows.back import begin_waiting, end_waiting, goes_back_in_rows, write_back
 from ..rows.undo import write_undo_row
@@ -77,7 +77,7 @@ def _join(context: ClassContext, join: Join) -> None:
                 given = context.row_parameters(join, write_back(context, join))
             head = f"DYNAGRAD_RULE void {context.drive_name(join, 'back_rows')}({given}, double* updates)"
             out.function(head, body)
-            if (join.rule.number, join.driver) in context.along:
+            if (join.rule.number, join.driver) in context.elementwise:
                 return
     often = "DYNAGRAD_FIRED" if join.driver is None else "DYNAGRAD_RULE"
     context.join_function(join, "back", BackWriter(context, join), often)
@@ -199,7 +199,7 @@ def _undo_pop(context: ClassContext, stage: Stage, table: TableLayout) -> None:
         if stage.stable and join in stage.inner_joins:  # the whole stage is one block, which still exists
             within = f"if (block{stage.number}.leads_out_at(node_{name}[{line_of(context, stage, table)}])) "
         update = {"update": "now"} if stage.final else {}
-        out.line(f"{within}{function.call([f'a{i}' for i in range(table.arity)], **update)};")
+        out.line(f"{within}{function.call(arguments_of(table), **update)};")
     if heads == {"select"}:
         out.close()
     if stage.final:

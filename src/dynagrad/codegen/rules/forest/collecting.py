@@ -15,7 +15,9 @@ from dataclasses import replace
 from ....plan.model import Join, Plan, TableLayout
 from ....rules.normal import NormalRule
 from ....rules.semirings import SEMIRINGS
+from ...cxx import Writer
 from ..access import write_access, write_external
+from ..calls import arguments_of
 from ..context import ClassContext
 from ..incremental.changing import write_enter, write_restore
 from ..statements import JoinWriter
@@ -23,7 +25,7 @@ from ..tables import write_constructor, write_facts_plans, write_table
 
 
 def closed(plan: Plan, rule: NormalRule, antecedent: int) -> bool:
-    """Whether only it counts that an antecedent is derived: its own derivations are not part of the rule's.
+    """Whether it only matters that an antecedent is derived: its derivations are not part of those of the rule.
 
     An item that clauses derive is worth one, however often it is derived.
     """
@@ -64,13 +66,20 @@ class CollectWriter(JoinWriter):
         self.out.open(f"if ({at} >= 0)")
 
     def _head(self) -> None:
-        self.out.line("if (collected.full()) return (void)stop(at_items);")
+        _stop(self.out, "collected.full()")
         found = []
         for i, table in enumerate(self.table_of):
             node = f"collected.node(nodes_{self.names.table[table.key]}, {table.number}, {self.cells[i]})"
             found.append(f"collected.{'side' if closed(self.plan, self.rule, i) else 'open'}({node})")
         self.out.line(f"const int32_t of[] = {{{', '.join([*found, '0'])}}};")
         self.out.line(f"collected.instance({self.number}, of, {len(found)});")
+
+
+def _stop(out: Writer, test: str) -> None:
+    """Ends the collection at its limit on instances."""
+    with out.block(f"if ({test})"):
+        out.line("stop(at_items);")
+        out.line("return;")
 
 
 def write_program(context: ClassContext) -> None:
@@ -97,7 +106,6 @@ def write_program(context: ClassContext) -> None:
         out.line(f"int32_t (*functions_of_host[{len(plan.tables)}])(const int32_t*, uint64_t*) = {{}};")
     out.line(f"TableView tables[{max(1, len(plan.tables))}] = {{}};")
     out.line()
-    out.line("void run() {}")
     if externals:
         write_external(context)
         for table in externals:
@@ -121,11 +129,11 @@ def _given(context: ClassContext) -> list[TableLayout]:
 def _write_outside(context: ClassContext, table: TableLayout) -> None:
     """The cell of an external item, asked for once; -1 where it has no value."""
     out, name = context.out, context.names.table[table.key]
-    out.open(f"int64_t outside_{name}({', '.join(f'int32_t a{i}' for i in range(table.arity))})")
-    arguments = ", ".join(f"a{i}" for i in range(table.arity))
+    out.open(f"int64_t outside_{name}({', '.join(arguments_of(table, 'int32_t a{}'))})")
+    arguments = ", ".join(arguments_of(table))
     out.line(f"const int64_t cell = {name}.locate({arguments});")
     out.open(f"if ({name}.seen.set(cell))")
-    out.line(f"const int32_t given[] = {{{', '.join([*(f'a{i}' for i in range(table.arity)), '0'])}}};")
+    out.line(f"const int32_t given[] = {{{', '.join([*arguments_of(table), '0'])}}};")
     out.line("value_t value = semiring::zero();")
     out.open(f"if (external({table.number}, given, value))")
     out.line(f"{name}.value[cell] = value;")
@@ -183,18 +191,18 @@ def _write_opening(context: ClassContext, joins: Sequence[Join], externals: Sequ
         out.open(f"case {table.number}:")
         out.line(f"arguments({table.number}, cell, a);")
         if context.has_axioms(table):
-            listed = ", ".join(f"a[{i}]" for i in range(table.arity))
+            listed = ", ".join(arguments_of(table, "a[{}]"))
             out.line(f"const int64_t row = axioms_{name}.find({listed});")
             of = "given_row((uint32_t)row)" if merged(plan, table) else f"fact(*axioms_{name}.table, rows_{name}, row)"
             out.line(f"if (row >= 0) collected.{of};")
         for join in joins:
             if join.rule.head.key == table.key:
-                arguments = [f"a[{i}]" for i in range(table.arity)]
+                arguments = arguments_of(table, "a[{}]")
                 out.line(f"{context.function_of(join, 'collect').call(arguments)};")
         out.line("break;")
         out.close()
     out.close()
-    out.line("if (collected.over()) return (void)stop(at_items);  // by given facts")
+    _stop(out, "collected.over()")
     out.open("if (!collected.counting)")
     out.line("collected.begin[node] = (uint32_t)before, collected.end[node] = (uint32_t)collected.rule.size;")
     out.close()

@@ -9,7 +9,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 
 from ....plan.model import Plan, TableLayout
-from ...cxx import comment
+from ...cxx import comment, paragraphs
 from .data import takes_facts
 from .names import cxx_name
 
@@ -57,16 +57,16 @@ def _functions(plan: Plan, table: TableLayout, name: str) -> list[tuple[str, int
 
 def chart(plan: Plan, tables: Sequence[TableLayout]) -> list[str]:
     """The lines of class `chart`, with a few functions for each predicate."""
-    out = ["// The program's chart. Its functions may be called any number of times between runs; `run` starts over."]
-    out += ["class chart : public base {", " public:"]
+    parts: list[list[str]] = []
     names = member_names(plan)
     counts = {(names[t.key], t.arity) for t in tables if takes_facts(plan, t)}
     if plan.adjoint:
-        out += ["", _GRADIENT.strip("\n")]
+        parts.append([_GRADIENT.strip("\n")])
     for table in tables:
         name, n = names[table.key], table.arity
         parameters, pack = _arguments(table)
-        out += ["", f"  // {comment(table.key)}{_summary(plan, table)}"]
+        out = [f"  // {comment(table.key)}{_summary(plan, table)}"]
+        parts.append(out)
         number = table.number
         if table.kind == "external":
             out.append("  // f is called for each value that is asked for")
@@ -83,8 +83,13 @@ def chart(plan: Plan, tables: Sequence[TableLayout]) -> list[str]:
             out.append(f"  void clear_{name}_{n}() {{ take_all({number}); }}")
         out.append(f"  result {name}({parameters}) {{ {pack} return look_up({number}, given); }}")
         out.append(f"  items<{n}> all_{name}_{n}() {{ return items<{n}>(this, {number}); }}")
-    out.append("};")
-    return out
+    return [
+        "// The program's chart. Its functions may be called any number of times between runs; `run` starts over.",
+        "class chart : public base {",
+        " public:",
+        *paragraphs(parts),
+        "};",
+    ]
 
 
 _GRADIENT = """

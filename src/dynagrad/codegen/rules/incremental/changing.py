@@ -15,6 +15,7 @@ from collections.abc import Sequence
 
 from ....plan.model import Join, TableLayout
 from ....runtime.engine import Change
+from ..calls import arguments_of
 from ..context import ClassContext
 from ..statements import JoinWriter
 
@@ -26,7 +27,7 @@ def write_marks(context: ClassContext) -> None:
     out.line("Array<Handle> marks{&account};")
     for table in context.derived:
         name = context.names.table[table.key]
-        parameters = ", ".join(f"int32_t a{i}" for i in range(table.arity))
+        parameters = ", ".join(arguments_of(table, "int32_t a{}"))
         out.open(f"void mark_{name}({parameters})")
         out.line(f"const int64_t cell = {name}.find({context.stored(table)});")
         out.line(f"if (cell >= 0 && first_time(marked_{name}, cell)) marks.push(handle({table.number}, cell));")
@@ -40,10 +41,10 @@ def write_enter(context: ClassContext) -> None:
     for table in context.derived:
         name = context.names.table[table.key]
         if context.by_key.get(table.key):
-            out.open(f"void enter_{name}(int64_t cell{''.join(f', int32_t a{i}' for i in range(table.arity))})")
+            out.open(f"void enter_{name}(int64_t cell{''.join(arguments_of(table, ', int32_t a{}'))})")
             context.enter(table)
             out.close()
-    out.line()
+            out.line()
 
 
 def write_changes(context: ClassContext) -> None:
@@ -83,7 +84,7 @@ def write_mark_row(context: ClassContext) -> None:
     out.line("reach((uint32_t)table, row);")
     cases = {}
     for table in context.derived:
-        row = ", ".join(f"row[{i}]" for i in range(table.arity))
+        row = ", ".join(arguments_of(table, "row[{}]"))
         cases[table.number] = [f"mark_{context.names.table[table.key]}({row});"]
     out.switch("table", cases, known=False)
 
@@ -152,7 +153,7 @@ def _steps(context: ClassContext, facts: tuple[Join, ...], drives: tuple[Join, .
     for table in context.derived:
         name = context.names.table[table.key]
         out.open(f"case {table.number}:")
-        write_rederive(context, table, heads, [f"a[{i}]" for i in range(table.arity)])
+        write_rederive(context, table, heads, arguments_of(table, "a[{}]"))
         out.line("break;")
         out.close()
     out.close()
@@ -164,7 +165,7 @@ def _steps(context: ClassContext, facts: tuple[Join, ...], drives: tuple[Join, .
     out.line("const int32_t* const row = rows + n * arity_of(table);")
     added: dict[int, list[str]] = {}
     for table in tables:
-        row = [f"row[{i}]" for i in range(table.arity)]
+        row = arguments_of(table, "row[{}]")
         if table.kind == "facts":
             calls = [context.function_of(join).call(row, update="x") for join in facts if _drives(table, join)]
             added[table.number] = [f"{call};" for call in calls]
@@ -188,7 +189,7 @@ def write_reach(context: ClassContext, joins: Sequence[Join]) -> None:
     out.open("void reach(uint32_t table, const int32_t* a)")
     cases = {}
     for table in tables:
-        a = [f"a[{i}]" for i in range(table.arity)]
+        a = arguments_of(table, "a[{}]")
         cases[table.number] = [f"{context.function_of(j, 'mark').call(a)};" for j in joins if _drives(table, j)]
     out.switch("table", cases, known=False)
     out.close()
@@ -216,7 +217,7 @@ def write_restore(context: ClassContext) -> None:
 
 def _restored(context: ClassContext, table: TableLayout) -> list[str]:
     """The statements that enter one item."""
-    name, listed = context.names.table[table.key], [f"a{i}" for i in range(table.arity)]
+    name, listed = context.names.table[table.key], arguments_of(table)
     lines = []
     if table.arity:
         lines.append(f"const int32_t* const row = rows + n * {table.arity};")

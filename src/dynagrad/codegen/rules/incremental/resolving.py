@@ -23,10 +23,13 @@ plan hold for items from the facts before and after; `charts/changes.py` checks 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ....plan.aggregators import may_excuse
 from ....plan.model import Stage, TableLayout
+from ..calls import arguments_of
 from ..context import ClassContext, level_type
-from ..solving.exploring import Lines, by_table, calls, leads_out, visited
+from ..solving.exploring import by_table, calls, leads_out, visited
 from .changing import write_derive, write_enter, write_mark_row, write_reach, write_rederive, write_restore, write_swap
 
 
@@ -48,7 +51,7 @@ def write_marks(context: ClassContext) -> None:
         n = stage.number
         for key in stage.keys:
             table, name = context.plan.tables[key], context.names.table[key]
-            out.open(f"void mark_{name}({', '.join(f'int32_t a{i}' for i in range(table.arity))})")
+            out.open(f"void mark_{name}({', '.join(arguments_of(table, 'int32_t a{}'))})")
             out.line(f"if (!{name}.inside({context.stored(table)})) return;  // out of range before and after")
             out.line(f"const int64_t cell = {name}.locate({context.stored(table)});")
             out.line(f"uint8_t& flags = grown(marked_{name}, cell, (uint8_t)0);")
@@ -97,80 +100,71 @@ def write_stage(context: ClassContext, stage: Stage) -> None:
 
 
 def _items(context: ClassContext, stage: Stage) -> None:
-    """Functions of single items of any table of the stage.
-
-    Each has a switch over the tables. They are called one after another, each for a whole block, so several cannot
-    share one. Where a stage has one predicate there is no switch.
-    """
+    """What belongs to an item of any table of the stage, and functions that note it, forget it, and keep it."""
     out, n = context.out, stage.number
+    tables = [context.plan.tables[key] for key in stage.keys]
 
-    def cases(head: str, body: Lines, otherwise: str = "") -> None:
-        out.open(head)
-        out.line("const int64_t cell = cell_of(h);")
-        by_table(context, stage, "h", body, returns=otherwise != "")
-        if otherwise and len(stage.keys) > 1:
-            out.line(otherwise)
-        out.close()
+    def of_item(head: str, texts: Sequence[str]) -> None:
+        """A function that returns one of these by the item's table."""
+        with out.block(f"{head}(Handle h)"):
+            cases = {t.number: [f"return {text};"] for t, text in zip(tables[:-1], texts, strict=False)}
+            if cases:
+                out.switch("table_of(h)", cases, known=False, returns=True)
+            out.line(f"return {texts[-1]};")
 
-    def note(table: TableLayout, name: str) -> list[str]:
-        bound = f"cell < {name}_bound.size ? {name}_bound[cell] : 0" if context.plan.bounded(table) else "0"
-        return [
-            f"former{n}.push({{h, {name}.value[cell], {bound}, {name}.popped.test(cell)}});",
-            f"grown({name}_former, cell, 0u) = (uint32_t)former{n}.size - 1;",
-            f"grown(marked_{name}, cell, (uint8_t)0) |= reached_block;",
-        ]
-
-    def forget(table: TableLayout, name: str) -> list[str]:
-        lines = [
-            f"{name}.popped.clear(cell);",
-            f"if ({name}.seen.test(cell)) {name}.seen.clear(cell), {name}.items--, report.items--;",
-            f"{name}.value[cell] = {context.zero(table)};",
-            f"grown(place_{name}, cell, 0u) = 0;",
-        ]
-        if context.plan.bounded(table):
-            lines.append(f"if (cell < {name}_bound.size) {name}_bound[cell] = 0;")
-        if may_excuse(context.plan, table):
-            lines.append(f"if (cell < excused_{name}.size) excused_{name}[cell] = 0;")
-        return lines
-
-    def keep(table: TableLayout, name: str) -> list[str]:
-        lines = [
-            f"if ({name}.seen.set(cell)) {name}.items++, report.items++;",
-            f"{name}.value[cell] = f.value;",
-            f"grown(place_{name}, cell, 0u) = kept_place;",
-        ]
-        if context.plan.bounded(table):
-            lines.append(f"if (f.bound != 0) grown({name}_bound, cell, 0.0) = f.bound;")
-        return lines
-
-    def same(_: TableLayout, name: str) -> list[str]:
-        value = f"(const void*)&{name}.value[cell]"
-        return [f"return f.there && !memcmp((const void*)&f.value, {value}, sizeof(value_t));"]
-
-    cases(f"void note{n}(Handle h)", note)
-    cases(f"void forget{n}(Handle h)", forget)
-    cases(f"void keep{n}(Handle h, const Former<value_t>& f)", keep)
-    cases(f"bool same{n}(Handle h, const Former<value_t>& f)", same, "return false;")
-    former = f"Former<value_t>& former_of{n}(Handle h)"
-    cases(former, lambda _, name: [f"return former{n}[{name}_former[cell]];"], f"return former{n}[0];")
-    cases(f"void show{n}(Handle h)", lambda _, name: [f"{name}.popped.set(cell);"])
-    cases(f"void take{n}(Handle h)", lambda _, name: [f"{name}.popped.clear(cell);"])
-    cases(f"bool derived{n}(Handle h)", lambda _, name: [f"return {name}.seen.test(cell);"], "return false;")
-    flags = "marked_{}[cell]"
-    cases(f"bool marked{n}(Handle h)", lambda _, x: [f"return {flags.format(x)} & reached_change;"], "return true;")
-    cases(f"void mark{n}(Handle h)", lambda _, x: [f"{flags.format(x)} |= reached_change;"])
-    cases(f"void unmark{n}(Handle h)", lambda _, x: [f"{flags.format(x)} = 0;"])
-    node = "grown(node_{}, cell, 0u)"
-    cases(f"bool here{n}(Handle h)", lambda _, x: [f"return block{n}.has({node.format(x)});"], "return false;")
-    cases(f"void enter{n}(Handle h)", lambda _, x: [f"block{n}.reach({node.format(x)}, h);"])
+    names = [context.names.table[table.key] for table in tables]
+    of_item(f"Table& table{n}", names)
+    of_item(f"value_t& value{n}", [f"{name}.value[cell_of(h)]" for name in names])
+    of_item(f"uint8_t& flags{n}", [f"grown(marked_{name}, cell_of(h), (uint8_t)0)" for name in names])
+    of_item(f"uint32_t& place{n}", [f"grown(place_{name}, cell_of(h), 0u)" for name in names])
+    of_item(f"uint32_t& node{n}", [f"grown(node_{name}, cell_of(h), 0u)" for name in names])
+    of_item(f"uint32_t& former_place{n}", [f"grown({name}_former, cell_of(h), 0u)" for name in names])
+    bounded = [context.plan.bounded(table) for table in tables]
+    if any(bounded):
+        bounds = [f"grown({name}_bound, cell_of(h), 0.0)" if b else "0" for b, name in zip(bounded, names, strict=True)]
+        of_item(f"double bound{n}", bounds)
+    with out.block(f"Former<value_t>& former_of{n}(Handle h)"):
+        out.line(f"return former{n}[former_place{n}(h)];")
+    with out.block(f"void note{n}(Handle h)"):
+        bound = f"bound{n}(h)" if any(bounded) else "0"
+        out.line(f"former{n}.push({{h, value{n}(h), {bound}, table{n}(h).popped.test(cell_of(h))}});")
+        out.line(f"former_place{n}(h) = (uint32_t)former{n}.size - 1;")
+        out.line(f"flags{n}(h) |= reached_block;")
+    with out.block(f"void forget{n}(Handle h)"):
+        out.line(f"Table& items = table{n}(h);")
+        out.line("items.popped.clear(cell_of(h));")
+        out.line("if (items.seen.test(cell_of(h))) items.seen.clear(cell_of(h)), items.items--, report.items--;")
+        out.line(f"place{n}(h) = 0;")
+        by_table(context, stage, "h", lambda table, name: _forgotten(context, table, name))
+    with out.block(f"void keep{n}(Handle h, const Former<value_t>& f)"):
+        out.line(f"Table& items = table{n}(h);")
+        out.line("if (items.seen.set(cell_of(h))) items.items++, report.items++;")
+        out.line(f"value{n}(h) = f.value, place{n}(h) = kept_place;")
+        if any(bounded):
+            by_table(context, stage, "h", lambda table, name: _bound(context, table, name, "f.bound"))
+    with out.block(f"bool same{n}(Handle h, const Former<value_t>& f)"):
+        out.line(f"return f.there && !memcmp((const void*)&f.value, (const void*)&value{n}(h), sizeof(value_t));")
     _derive(context, stage)
-    arity = max(1, *(context.plan.tables[key].arity for key in stage.keys))
+    arity = max(1, *(table.arity for table in tables))
     out.open(f"void reach_from{n}(Handle h)")
     out.line(f"int32_t a[{arity}] = {{}};")
     out.line("arguments(table_of(h), cell_of(h), a);")
     out.line("reach(table_of(h), a);")
     out.close()
     out.line()
+
+
+def _bound(context: ClassContext, table: TableLayout, name: str, bound: str) -> list[str]:
+    """The statement that sets an item's bound, where it has one."""
+    return [f"grown({name}_bound, cell_of(h), 0.0) = {bound};"] if context.plan.bounded(table) else []
+
+
+def _forgotten(context: ClassContext, table: TableLayout, name: str) -> list[str]:
+    """The statements that leave an item's value as if it had none."""
+    lines = [f"{name}.value[cell_of(h)] = {context.zero(table)};", *_bound(context, table, name, "0")]
+    if may_excuse(context.plan, table):
+        lines.append(f"if (cell_of(h) < excused_{name}.size) excused_{name}[cell_of(h)] = 0;")
+    return lines
 
 
 def _derive(context: ClassContext, stage: Stage) -> None:
@@ -182,7 +176,7 @@ def _derive(context: ClassContext, stage: Stage) -> None:
         table, name = context.plan.tables[key], context.names.table[key]
         out.open(f"void renew_{name}({'int64_t cell' if table.arity else 'int64_t'})")
         context.unpack(table)
-        write_rederive(context, table, changes.heads, [f"a{i}" for i in range(table.arity)])
+        write_rederive(context, table, changes.heads, arguments_of(table))
         out.close()
     out.open(f"void renew{n}(Handle h)")
     by_table(context, stage, "h", calls("renew"))
@@ -190,55 +184,47 @@ def _derive(context: ClassContext, stage: Stage) -> None:
 
 
 def _gather(context: ClassContext, stage: Stage) -> None:
-    out, n, sight = context.out, stage.number, stage.joins_itself
-    former = f"former{n}"
+    out, n = context.out, stage.number
+    each = f"for (const auto& f : former{n})"
+    gone = f"f.there && !block{n}.has(node{n}(f.item))"
     out.line("// Removes the next marked items of one level, and all that they reach there, from the chart, and orders")
     out.line("// those of them that are derived now. False where there are none, or where the run stops.")
-
     out.open(f"bool gather{n}()")
     out.open("for (;;)")
-    out.open(f"for (int64_t i = 0; i < stirred{n}.size && !halt; i++)")
-    out.line("if (spend(1)) break;")
-    out.line(f"reach_from{n}(stirred{n}[i]);  // now that the whole block is in the chart")
-    out.close()
+    with out.block(f"for (Handle h : stirred{n})"):
+        out.line("if (halt || spend(1)) return false;")
+        out.line(f"reach_from{n}(h);  // now that the whole block is in the chart")
     out.line("if (halt) return false;")
     out.line(f"stirred{n}.clear();")
-    out.line(f"for (int64_t i = 0; i < {former}.size; i++) unmark{n}({former}[i].item);")
-    out.line(f"{former}.clear();")
+    out.line(f"{each} flags{n}(f.item) = 0;")
+    out.line(f"former{n}.clear();")
     out.line(f"if (!agenda{n}.next_level(level{n})) return false;")
     out.line(f"block{n}.begin();")
     out.line("Handle next = 0;")
-    out.line(f"while (agenda{n}.pop_from(level{n}, next)) enter{n}(next);")
+    out.line(f"while (agenda{n}.pop_from(level{n}, next)) block{n}.reach(node{n}(next), next);")
     _explore(context, stage, f"note{n}(h);")
     out.line("if (halt) return false;")
-    out.line(f"for (int64_t i = 0; i < {former}.size; i++) forget{n}({former}[i].item);")
-    out.open(f"for (int64_t i = 0; i < {former}.size && !halt; i++)")
-    out.line("if (spend(1)) break;")
-    out.line(f"renew{n}({former}[i].item);")
-    out.close()
+    out.line(f"{each} forget{n}(f.item);")
+    with out.block(each):
+        out.line("if (halt || spend(1)) return false;")
+        out.line(f"renew{n}(f.item);")
     out.line("if (halt) return false;")
     out.line(f"block{n}.begin();")
-    out.open(f"for (int64_t i = 0; i < {former}.size; i++)")
-    out.line(f"if (derived{n}({former}[i].item)) enter{n}({former}[i].item);")
-    out.close()
+    with out.block(each):
+        out.line(f"if (table{n}(f.item).seen.test(cell_of(f.item))) block{n}.reach(node{n}(f.item), f.item);")
     _explore(context, stage)
-    if sight:
+    if stage.joins_itself:
         out.line(f"for (int64_t i = block{n}.explored; i-- > 0;) hide{n}(block{n}.items[i]);")
     out.line("if (halt) return false;")
     out.line("// items that are no longer derived are put back for a moment, to find the instances that they were in")
     out.line("bool gone = false;")
-    out.open(f"for (int64_t i = 0; i < {former}.size; i++)")
-    out.line(f"gone = gone || ({former}[i].there && !here{n}({former}[i].item));")
-    out.close()
-    out.open("if (gone)")
-    out.open(f"for (int64_t i = 0; i < {former}.size; i++)")
-    out.line(f"if ({former}[i].there) show{n}({former}[i].item);")
-    out.close()
-    out.open(f"for (int64_t i = 0; i < {former}.size && !halt; i++)")
-    out.line(f"if ({former}[i].there && !here{n}({former}[i].item)) reach_from{n}({former}[i].item);")
-    out.close()
-    out.line(f"for (int64_t i = 0; i < {former}.size; i++) take{n}({former}[i].item);")
-    out.close()
+    out.line(f"{each} gone = gone || ({gone});")
+    with out.block("if (gone)"):
+        with out.block(each):
+            out.line(f"if (f.there) table{n}(f.item).popped.set(cell_of(f.item));")
+        with out.block(each):
+            out.line(f"if (!halt && {gone}) reach_from{n}(f.item);")
+        out.line(f"{each} table{n}(f.item).popped.clear(cell_of(f.item));")
     out.line("if (halt) return false;")
     out.line(f"block{n}.keeps_edges = true;")
     out.line(f"block{n}.arrange();")
@@ -265,7 +251,7 @@ def _step(context: ClassContext, stage: Stage) -> None:
     out.line("bool touched = false;")
     out.open("for (int64_t i = begin; i < end && !touched; i++)")
     out.line(f"const Handle h = block{n}.items[block{n}.order[i]];")
-    out.line(f"touched = marked{n}(h) || !former_of{n}(h).there;")
+    out.line(f"touched = (flags{n}(h) & reached_change) || !former_of{n}(h).there;")
     out.close()
     out.open("if (touched && component.cyclic)")
     out.line(f"solve{n}(begin, end - begin);")
@@ -283,7 +269,7 @@ def _step(context: ClassContext, stage: Stage) -> None:
     out.line(f"const Handle h = block{n}.items[block{n}.order[i]];")
     out.line(f"if (same{n}(h, former_of{n}(h))) continue;")
     out.line(f"stirred{n}.push(h);")
-    out.line(f"block{n}.for_heads(block{n}.order[i], [&](Handle head) {{ mark{n}(head); }});")
+    out.line(f"block{n}.for_heads(block{n}.order[i], [&](Handle head) {{ flags{n}(head) |= reached_change; }});")
     out.close()
     out.line("settings = kept;")
     out.line(f"block{n}.at++;")

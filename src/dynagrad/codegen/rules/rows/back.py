@@ -10,7 +10,7 @@ from ....plan.model import Join, Stage
 from ..backward.adjoints import posteriors, update_adjoint
 from ..context import ClassContext
 from ..statements import JoinWriter
-from .along import AlongWriter
+from .elementwise import ElementwiseWriter
 from .matrix import MatrixWriter
 
 
@@ -23,8 +23,8 @@ def write_back(context: ClassContext, join: Join) -> JoinWriter:
     """The body of the function of such a join; returns its writer."""
     place = join.rule.number, join.driver
     writer: JoinWriter
-    if place in context.along:
-        writer = BackAlongWriter(context, join, context.along[place])
+    if place in context.elementwise:
+        writer = BackElementwiseWriter(context, join, context.elementwise[place])
     else:
         writer = BackMatrixWriter(context, join, context.matrices[place])
     writer.write()
@@ -39,7 +39,7 @@ def head_adjoints(context: ClassContext, join: Join) -> str:
     return update_adjoint(context.plan, context.names, table)
 
 
-class BackAlongWriter(AlongWriter):
+class BackElementwiseWriter(ElementwiseWriter):
     """Goes back over a join whose drivers and heads stand side by side."""
 
     def __init__(self, context: ClassContext, join: Join, variable: str) -> None:

@@ -28,7 +28,7 @@ def write_row_call(context: ClassContext, join: Join, row: ItemRow, prefix: str 
     out, call = context.out, context.drive_name(join, f"{prefix}rows")
     given = ", ".join([row.cell, *row.arguments, row.cells])
     more = ", updates" if prefix else ""
-    if (join.rule.number, join.driver) in context.along:
+    if (join.rule.number, join.driver) in context.elementwise:
         out.line(f"{call}({given}{more});")
         return
     last = row.table.order[-1]

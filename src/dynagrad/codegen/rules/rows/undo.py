@@ -11,6 +11,7 @@ from ....plan.model import Join, Stage, TableLayout
 from ..backward.adjoints import posteriors
 from ..backward.joins import goes_back_together
 from ..backward.tape import forget
+from ..calls import arguments_of
 from ..context import ClassContext
 from .back import goes_back_in_rows
 from .calling import ItemRow, write_row_call
@@ -23,7 +24,7 @@ def write_undo_row(
     rolled back."""
     out, name, n = context.out, context.names.table[table.key], stage.number
     last = table.order[-1]
-    listed = [f"a{i}" for i in range(table.arity)]
+    listed = arguments_of(table)
     out.line("int64_t cell = cell_of(tape.pops[t]);")
     context.unpack(table)
     out.line(f"const int64_t within = (int64_t)a{last} - {name}.range[{table.arity - 1}].low;")

@@ -154,14 +154,11 @@ def _each(context: ClassContext, first: str, cells: str) -> None:
 
 
 def write_order(context: ClassContext) -> None:
-    """`no_order_at`: fails where a user's plus and less disagree about two values, with these as the message."""
+    """`no_order_at`: fails where a user's plus and less disagree about two values, which are kept for the message."""
     out = context.out
-    out.line("char both[64 * semiring::words + 1] = {};")
     out.open("void no_order_at(int64_t table, int64_t cell, const value_t& a, const value_t& b)")
-    out.line("int64_t at = 0;")
     for name in "ab":
-        out.line(f'for (double x : {name}.v) at += snprintf(both + at, sizeof both - at, "%a ", x);')
-    out.line("message = both;")
+        out.line(f"for (double x : {name}.v) disagree.push(x);")
     out.line("fail(no_order, table, cell);")
     out.close()
     out.line()

@@ -22,7 +22,7 @@ from ..values import lifted_cxx
 def priority(context: ClassContext, stage: Stage, table: TableLayout) -> None:
     out, name = context.out, context.names.table[table.key]
     both = context.plus(table, f"{name}.value[cell]", f"{name}.pending[cell]")
-    current = f"({name}.popped.test(cell) ? {both} : {name}.pending[cell])"
+    current = f"{name}.popped.test(cell) ? {both} : {name}.pending[cell]"
     if stage.priority == "declared":
         declared = next((p for p in context.plan.rules.priorities if p.item.key == table.key), None)
         if declared is None:
@@ -40,9 +40,8 @@ def priority(context: ClassContext, stage: Stage, table: TableLayout) -> None:
         out.line(f"const double priority = fabs(semiring::primal({name}.pending[cell]));")
         return
     if context.plain and stage.priority == "value":
-        out.line(
-            f"const double priority = {'-' if AGGREGATORS[table.aggregator].sign < 0 else ''}semiring::primal{current};"
-        )
+        sign = "-" if AGGREGATORS[table.aggregator].sign < 0 else ""
+        out.line(f"const double priority = {sign}semiring::primal({current});")
         return
     out.line(f"const value_t now = {current};")
     out.line(f"const double priority = semiring::size(semiring::zero(), {name}.pending[cell], now);")

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from ....plan.model import Join, Stage, TableLayout
 from ..backward import resting
 from ..backward.tape import record_pop
-from ..calls import takes_arguments
+from ..calls import takes, takes_arguments
 from ..context import AGENDAS, ClassContext
 from ..rows.calling import ItemRow, write_row_call
 from ..solving import convergence
@@ -70,22 +70,22 @@ def _pop(context: ClassContext, stage: Stage, table: TableLayout) -> None:
             out.line(f"{name}.place[cell] = 0;")
         zero = context.zero(table)
         out.line(f"const bool first = !{name}.popped.test(cell);")
-        out.line(f"value_t update = {resting.pending(context.plan, table, name)};")
+        replaces = (context.plain and table.aggregator != "+=") or context.plan.selective  # and is not added
+        reads_update = takes(called, "update") or context.plan.adjoint or convergence.watches(context.plan, stage)
+        const = "" if replaces and reads_update else "const "
+        out.line(f"{const}value_t update = {resting.pending(context.plan, table, name)};")
         out.line(f"const value_t old = first ? {zero} : {name}.value[cell];")
         out.line(f"const value_t now = first ? update : {context.plus(table, 'old', 'update')};")
         context.check(table, "now")
-        if context.plain and table.aggregator != "+=":
-            out.open("if (!first && semiring::primal(now) == semiring::primal(old))")
-            out.line(f"{name}.pending[cell] = {zero};")
-            out.line("return;")
-            out.close()
-            out.line("update = now;")
-        elif context.plan.selective:
-            out.open("if (!first && !semiring::better(now, old))")
-            out.line(f"{name}.pending[cell] = {zero};")
-            out.line("return;")
-            out.close()
-            out.line("update = now;")
+        if replaces:
+            same = (
+                "!semiring::better(now, old)" if not context.plain else "semiring::primal(now) == semiring::primal(old)"
+            )
+            with out.block(f"if (!first && {same})"):
+                out.line(f"{name}.pending[cell] = {zero};")
+                out.line("return;")
+            if reads_update:
+                out.line("update = now;")
         elif context.plan.semiring == "user":
             out.line("if (!first && semiring::same(now, old)) return;")
             held = convergence.tolerance(context.plan, stage)

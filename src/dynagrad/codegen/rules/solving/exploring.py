@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 
 from ....plan.aggregators import head_clause_defined
 from ....plan.model import Stage, TableLayout
-from ..calls import takes_arguments
+from ..calls import arguments_of, takes_arguments
 from ..context import ClassContext
 from .grounding import driver_of, write_join
 
@@ -92,7 +92,7 @@ def write_items(context: ClassContext, stage: Stage) -> None:
         out.line(f"const uint32_t at = {number} - (uint32_t)solved_first;")
         out.line("return at < (uint32_t)solved_count ? at : unsolved;")
         out.close()
-        parameters = ", ".join(f"int32_t a{i}" for i in range(table.arity))
+        parameters = ", ".join(arguments_of(table, "int32_t a{}"))
         out.open(f"uint32_t reach_{name}({parameters})")
         if key in stage.stable:
             i = stage.stable[key]
@@ -175,7 +175,7 @@ def _all_joins(context: ClassContext, stage: Stage, verb: str, prefix: str) -> N
         if takes_arguments(called):
             context.unpack(table)
         for function in called:
-            out.line(f"{function.call([f'a{i}' for i in range(table.arity)], **{'from': f'node_{name}[cell]'})};")
+            out.line(f"{function.call(arguments_of(table), **{'from': f'node_{name}[cell]'})};")
         out.close()
     out.open(f"void {verb}{n}(Handle h)")
     by_table(context, stage, "h", lambda table, name: calls(verb)(table, name) if table.key in driving else [])

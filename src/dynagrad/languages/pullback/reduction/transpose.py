@@ -186,7 +186,7 @@ class Reverse(Duals):
                         case Unread() | Along():
                             yield self.unread_along(of, part, scope, names, adjoints)
                         case _:
-                            yield self.apart(of, part, scope, names, adjoints)
+                            yield self.along_each_name(of, part, scope, names, adjoints)
 
     def function(
         self,
@@ -326,7 +326,7 @@ class Reverse(Duals):
             environment = {other: value for other, value in fixed.items() if other != name}
             yield self.put(name, Along(name, of, environment, t), adjoints)
 
-    def apart(
+    def along_each_name(
         self, of: PullbackTerm, t: PullbackTerm, scope: Activation, names: dict[str, None], adjoints: Adjoints
     ) -> Call[None]:
         """A dual that is not known, along each name in turn with the others zero."""

@@ -175,7 +175,7 @@ struct Jets {
     return S::size(old.v[0], update.v[0], now.v[0]);
   }
   static bool same(const Value& a, const Value& b) { return S::same(a.v[0], b.v[0]); }
-  static Value alone(const Value& a) { Value c = zero(); c.v[0] = a.v[0]; return c; }
+  static Value without_tangents(const Value& a) { Value c = zero(); c.v[0] = a.v[0]; return c; }
   static Value tangents(Value a) { a.v[0] = S::zero(); return a; }
   // How large the tangents of an update are, all together.
   static double stir(const Value& update) {

@@ -235,20 +235,16 @@ struct Posterior {
   }
 };
 
-struct Viterbi {
+// What Viterbi and Tropical share: values are logs or costs, of which the better one is selected.
+struct Selective {
   using Value = double;
   static constexpr int words = 1;
   static constexpr bool selective = true, flat = false, zero_bytes = false;
-  static Value zero() { return -INFINITY; }
   static Value one() { return 0; }
-  static Value plus(Value a, Value b) { return b > a ? b : a; }
   static Value times(Value a, Value b) { return a + b; }
   static Value read(const uint64_t* w) { return as_double(*w); }
   static void write(Value v, uint64_t* w) { *w = as_word(v); }
-  static bool better(Value a, Value b) { return a > b; }
-  static double size(Value, Value, Value now) { return now; }
   static bool negligible(Value, Value, double) { return false; }
-  static bool valid(Value v) { return v < INFINITY; }
   static bool tiny(Value) { return false; }
 
   // Along the derivation that won, a value is a sum: every partial derivative is one.
@@ -263,32 +259,20 @@ struct Viterbi {
   static void finish(Adjoint g, Value, uint64_t* w) { *w = as_word(g); }
 };
 
-struct Tropical {
-  using Value = double;
-  static constexpr int words = 1;
-  static constexpr bool selective = true, flat = false, zero_bytes = false;
+struct Viterbi : Selective {
+  static Value zero() { return -INFINITY; }
+  static Value plus(Value a, Value b) { return b > a ? b : a; }
+  static bool better(Value a, Value b) { return a > b; }
+  static double size(Value, Value, Value now) { return now; }
+  static bool valid(Value v) { return v < INFINITY; }
+};
+
+struct Tropical : Selective {
   static Value zero() { return INFINITY; }
-  static Value one() { return 0; }
   static Value plus(Value a, Value b) { return b < a ? b : a; }
-  static Value times(Value a, Value b) { return a + b; }
-  static Value read(const uint64_t* w) { return as_double(*w); }
-  static void write(Value v, uint64_t* w) { *w = as_word(v); }
   static bool better(Value a, Value b) { return a < b; }
   static double size(Value, Value, Value now) { return -now; }
-  static bool negligible(Value, Value, double) { return false; }
   static bool valid(Value v) { return v > -INFINITY; }
-  static bool tiny(Value) { return false; }
-
-  // Along the derivation that won, a value is a sum: every partial derivative is one.
-  using Adjoint = double;
-  static constexpr int adjoint_words = 1;
-  static double primal(Value v) { return v; }
-  static Adjoint gather(Adjoint a, Adjoint b) { return a + b; }
-  static Adjoint scale(Adjoint g, Value) { return g; }
-  static bool nothing(Adjoint g) { return g == 0; }
-  static bool sound(Adjoint g) { return isfinite(g); }
-  static Adjoint start(const uint64_t* cotangent, Value) { return as_double(*cotangent); }
-  static void finish(Adjoint g, Value, uint64_t* w) { *w = as_word(g); }
 };
 
 struct Boolean {

@@ -334,6 +334,8 @@ struct Array {
   Array& operator=(const Array&) = delete;
   DYNAGRAD_ALWAYS ~Array() { Blocks::give((void*)data); }
 
+  const T* begin() const { return data; }
+  const T* end() const { return data + size; }
   void release() {
     Blocks::give((void*)data);
     data = nullptr;

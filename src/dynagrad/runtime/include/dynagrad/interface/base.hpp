@@ -152,12 +152,11 @@ class base {
         "the order of a semiring is none", "there is no memory left"};
     if (report.status != dynagrad::done) {
       const Line item = reported();
-      const char* said = report.status == dynagrad::function_failed ? chart_->message : "";
-      char rule[40];
-      if (report.status == dynagrad::integer_overflow && report.error_table < -1) {
-        snprintf(rule, sizeof rule, "in rule %lld of the program", (long long)report.error_cell);
-        said = rule;
-      }
+      char said[300] = "";
+      if (report.status == dynagrad::function_failed)
+        snprintf(said, sizeof said, "%s: %s", chart_->blamed, chart_->message);
+      if (report.status == dynagrad::integer_overflow && report.error_table < -1)
+        snprintf(said, sizeof said, "in rule %lld of the program", (long long)report.error_cell);
       say("the run stopped: %s%s%s%s%s", why[report.status], item.size ? ": " : "", item.text, *said ? ": " : "", said);
     }
     return report.status == dynagrad::done && !bad;

@@ -154,7 +154,7 @@ class derivatives_base {
       return say("the derivative with respect to %s has no correct digit: the weights around its cycle are too near to "
                  "where its value becomes infinite", which);
     if (status == dynagrad::function_failed)
-      return say("the derivative of a function failed for %s: %s", which, p.message);
+      return say("the derivative of a function failed for %s: %s: %s", which, p.blamed, p.message);
     return say("the backward pass ended with status %d", (int)status);
   }
   // The derivatives with respect to the rows of a predicate, those of axioms first.

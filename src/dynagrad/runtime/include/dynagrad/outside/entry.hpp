@@ -88,9 +88,9 @@ struct Entries {
       e.facts = P::facts_plans, e.values = &ReaderOf<S>::reader, e.copies = P::copies;
       e.copies_each = P::copies_alike ? 0 : sizeof P::copies[0];
       e.chart_open = chart_open, e.chart_close = chart_close;
-      e.run = run;
       if constexpr (P::changes) e.change = change, e.swap = swap, e.restore = restore;
       if constexpr (P::collects) e.restore = restore, e.collect = collect, e.collected = collected;
+      else e.run = run;
       if constexpr (P::bounded) e.bounds = bounds;
     }
     if constexpr (P::goes_back) {

@@ -171,6 +171,8 @@ DYNAGRAD_EXPORT void dg_chart_external(ChartBase* c, int64_t table, int32_t (*f)
 
 // What a function of values said that failed.
 DYNAGRAD_EXPORT const char* dg_chart_message(const ChartBase* c) { return c->message; }
+DYNAGRAD_EXPORT const char* dg_chart_blamed(const ChartBase* c) { return c->blamed; }
+DYNAGRAD_EXPORT const double* dg_chart_disagree(const ChartBase* c) { return c->disagree.data; }
 
 // The items around a cycle of the component that diverges, `room` at most: table and cell of each. Returns how many.
 DYNAGRAD_EXPORT int64_t dg_chart_cycle(const ChartBase* c, int32_t* tables, int64_t* cells, int64_t room) {

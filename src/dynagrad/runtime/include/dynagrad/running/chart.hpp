@@ -111,7 +111,9 @@ struct ChartBase : Looking {
   int64_t budget = 0;           // work until the next look at the clock
   int64_t spent_before = 0;     // nanoseconds of earlier calls of run
   int64_t back_timeout_ns = -1; // the limit on time of a pass back, from the start of the first run
-  const char* message = "";     // what a function said that failed
+  const char* blamed = "";      // the functions of values of which one failed
+  const char* message = "";     // what it said
+  Array<double> disagree{&account};  // the numbers of two values about which a semiring's plus and less disagree
   int32_t (**externals)(const int32_t*, uint64_t*) = nullptr;  // by table
   Array<Handle> cycle{&account};  // of the component that diverges
 

@@ -3,7 +3,7 @@
 // A function with branches, loops or calls is a C++ function of its own, over graphs/call.hpp as any graph. But the
 // chart checks whether to stop, by its limits on time and memory and its own flag, so that an endless loop inside a
 // function is interrupted like one of rules. A function that fails, as an endless recursion does, is reported in
-// `Functions::blame`, and the rule ends the run.
+// the chart, and the rule ends the run.
 #pragma once
 
 #include <dynagrad/running/chart.hpp>
@@ -17,7 +17,6 @@ struct Functions {
   ChartBase* chart;
   graphs::Workspace* kept = nullptr;
   char said[Context::kMessage] = {};
-  char whole[2 * Context::kMessage] = {};
   Context context{nullptr, said};
 
   explicit Functions(ChartBase* c) : chart(c) {}
@@ -27,16 +26,8 @@ struct Functions {
     if (kept) graphs::Workspace::leave(kept);
   }
 
-  // A function of that name, or one of several, failed.
-  __attribute__((noinline, cold)) void blame(const char* name) {
-    int64_t at = 0;
-    const int64_t most = sizeof whole - 1;
-    const char* const parts[] = {name, ": ", said};
-    for (const char* part : parts)
-      for (; *part && at < most; part++) whole[at++] = *part;
-    whole[at] = 0;
-    chart->message = whole;
-  }
+  // The function of that name, or one of several, failed.
+  __attribute__((noinline, cold)) void blame(const char* names) { chart->blamed = names, chart->message = said; }
 };
 
 namespace graphs {

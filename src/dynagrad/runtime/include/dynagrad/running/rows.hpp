@@ -8,6 +8,8 @@
 //
 // In `log` the numbers of a row mostly have the same exponent, so that only mantissas are computed with. Eight entries
 // at a time are checked; where exponents differ or a mantissa leaves its range they are computed one by one.
+//
+// It is long because each operation stands beside the one that goes back over it, in both kinds of numbers.
 #pragma once
 #include <dynagrad/storage/facts.hpp>
 #include <dynagrad/semirings.hpp>
@@ -419,7 +421,7 @@ inline double back_scaled(const Weights<Log>::View& x, int64_t at, int64_t n, do
   return back_scaled(Mantissas{x.m + at}, n, gx + at, h, w);
 }
 
-// The backward twins of the above. Values and adjoints are given from their first cells on. `dot` is the sum so far.
+// The passes back over the above. Values and adjoints are given from their first cells on. `dot` is the sum so far.
 DYNAGRAD_EIGHT double back_cells(const double* x, double* gx, const double* gy, uint64_t there, double w, double dot) {
   cover<double>(there, [&](int64_t i, int64_t n) { dot += back_scaled(x + i, n, gx + i, gy + i, w); },
                 [&](int64_t i) { dot += back_one(x[i], gx[i], gy[i], w); });
@@ -463,7 +465,7 @@ inline double back_stretch(const View& x, int64_t at, int64_t n, double* gx, con
   return back_scaled(x, at, n, gx, gy, settled(weight));
 }
 
-// The backward twin of `Together`, in `log`: stretches of facts that are gone back over for one row of the head, whose
+// The pass back over `Together`, in `log`: stretches of facts that are gone back over for one row of the head, whose
 // adjoints are read once. Each adds the adjoint of its weight to a sum.
 struct BackTogether {
   static constexpr int64_t most = 32, widest = 16;  // stretches; eights of a row

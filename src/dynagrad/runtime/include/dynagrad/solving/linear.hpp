@@ -672,7 +672,10 @@ struct LinearSystem {
     r.zeros(n);
     for (int64_t i = 0; i < n; i++) x[i] = b[i];
     for (int64_t round = 0; round < 1000000; round++) {
-      if (owner->spend(nonzeros() + n)) return (void)(halted = true);
+      if (owner->spend(nonzeros() + n)) {
+        halted = true;
+        return;
+      }
       double change = 0;
       if (transposed) {  // by columns there is no sweep in place
         residual(b, x, r.data, true);

@@ -1,7 +1,7 @@
 """Joins in which drivers that stand side by side add to items of the head that stand side by side, one to one.
 
-Which these are is decided in `plan/rows/along.py`. All items of a row are popped together, and what each is multiplied
-with is found in a loop of its own; so their updates are one operation on vectors
+Which these are is decided in `plan/rows/elementwise.py`. All items of a row are popped together, and what each is
+multiplied with is found in a loop of its own; so their updates are one operation on vectors
 (`runtime/include/dynagrad/running/along.hpp`). Each item of the head gets its contributions in the same order as if the
 drivers had been popped one by one, and they are the same to the bit.
 
@@ -11,14 +11,14 @@ How they are gone back over is in `back.py`; rows times a matrix are in `matrix.
 from __future__ import annotations
 
 from ....plan.model import Join, Plan
-from ....plan.rows.drivers import uses
+from ....plan.rows.drivers import occurrences
 from ....rules.syntax import Variable
 from ...cxx import Writer
 from ..scope import Names
 from ..statements import JoinWriter
 
 
-class AlongWriter(JoinWriter):
+class ElementwiseWriter(JoinWriter):
     """Writes such a join for the `cells` of a row, a bit each from `cell` on; `a0`, ... are those of the first one."""
 
     def __init__(self, plan: Plan, names: Names, join: Join, writer: Writer, variable: str) -> None:
@@ -31,7 +31,7 @@ class AlongWriter(JoinWriter):
         self.out.line("if (spend(__builtin_popcountll(cells))) return;")
 
     def one_row(self, antecedent: int) -> bool:
-        return not uses(self.rule.antecedents[antecedent].item, self.variable)
+        return not occurrences(self.rule.antecedents[antecedent].item, self.variable)
 
     def take(self, antecedent: int, value: str, old: str | None = None) -> None:
         if antecedent != self.join.driver and antecedent in self.product:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import dynagrad as dg
-from compiler.lifted import agrees, lifted
+from compiler.specialising import agrees, through_graph
 from dynagrad.autodiff import rematerialisation as again
 
 MODES = (dg.derivative, dg.grad)
@@ -130,7 +130,7 @@ def test_what_may_be_none_is_no_number() -> None:
         return dg.checkpoint(lambda s: tried_not(s) + 0.5, x)
 
     with pytest.raises(dg.LiftError, match="either None or a real"):
-        lifted(f, 0.7)
+        through_graph(f, 0.7)
 
 
 def test_inside_of_loops_and_branches() -> None:
@@ -180,4 +180,4 @@ def test_native_code_saves_few_states(until: bool, monkeypatch: pytest.MonkeyPat
 )
 def test_what_is_wrong_is_shown(f: Any, message: str) -> None:
     with pytest.raises(dg.LiftError, match=message):
-        lifted(f, 1.0)
+        through_graph(f, 1.0)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import dynagrad as dg
-from compiler.lifted import agrees, lifted
+from compiler.specialising import agrees, through_graph
 from dynagrad import LiftError
 
 X = np.array([0.3, 0.7, 1.1])
@@ -237,8 +237,8 @@ def test_the_gradients_of_these(name: str) -> None:
 
     wanted = dg.derivative(total)(0.7)
     assert dg.grad(total)(0.7) == pytest.approx(wanted, rel=1e-9)
-    assert lifted(dg.grad(total), 0.7) == pytest.approx(wanted, rel=1e-9)
-    assert lifted(dg.derivative(total), 0.7) == pytest.approx(wanted, rel=1e-9)
+    assert through_graph(dg.grad(total), 0.7) == pytest.approx(wanted, rel=1e-9)
+    assert through_graph(dg.derivative(total), 0.7) == pytest.approx(wanted, rel=1e-9)
 
 
 def test_as_machine_code() -> None:
@@ -280,4 +280,4 @@ REFUSED: dict[str, tuple[Any, str]] = {
 def test_what_cannot_be(name: str) -> None:
     f, message = REFUSED[name]
     with pytest.raises(LiftError, match=message):
-        lifted(f, 0.7)
+        through_graph(f, 0.7)

@@ -1,6 +1,7 @@
 """Joins in which drivers that stand side by side add to items of the head that stand side by side, one to one.
 
 Such are the emissions of chain models: `at(T,I) += enter(T,I) * emit(T,X) * word(I,X)` over T.
+No C++ is written here but in `codegen/rules/rows/`.
 """
 
 from __future__ import annotations
@@ -9,13 +10,13 @@ from ...rules.semirings import SEMIRINGS
 from ...rules.syntax import Variable
 from ..model import Join, Lookup, Plan, Scan, Step
 from ..right_sides import factors, numbers
-from .drivers import alone, same_for_all, uses
+from .drivers import is_only_join, occurrences, same_for_all
 
 MOST_FACTORS = 3
 """Beside the driver: so many mantissas of `log` may be multiplied without leaving the range of a double unnoticed."""
 
 
-def along(plan: Plan, join: Join) -> str | None:
+def elementwise(plan: Plan, join: Join) -> str | None:
     """The variable over which drivers and heads run side by side; None where a join is not of this kind."""
     if join.driver is None or join.vector is not None or join.same or plan.order:
         return None
@@ -29,9 +30,9 @@ def along(plan: Plan, join: Join) -> str | None:
     if not isinstance(term, Variable) or head.arguments[to.order[-1]] != term or numbers(join.rule.value):
         return None
     name, domain = term.name, table.domains[table.order[-1]]
-    if uses(driver.item, name) != 1 or uses(head, name) != 1 or to.domains[to.order[-1]] != domain:
+    if occurrences(driver.item, name) != 1 or occurrences(head, name) != 1 or to.domains[to.order[-1]] != domain:
         return None
-    if not alone(plan, join):
+    if not is_only_join(plan, join):
         return None
     return name if all(_fits(plan, join, step, name, domain) for step in join.steps) else None
 
@@ -44,7 +45,9 @@ def _fits(plan: Plan, join: Join, step: Step, name: str, domain: int | None) -> 
     table = plan.tables[item.key]
     if table.kind != "facts":
         return False
-    if not uses(item, name):
+    if not occurrences(item, name):
         return True
     places = [k for k, term in enumerate(item.arguments) if term == Variable(name)]
-    return isinstance(step, Lookup) and uses(item, name) == len(places) == 1 and table.domains[places[0]] == domain
+    return (
+        isinstance(step, Lookup) and occurrences(item, name) == len(places) == 1 and table.domains[places[0]] == domain
+    )

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import dynagrad as dg
-from compiler.lifted import agrees, lifted, same
+from compiler.specialising import agrees, same, through_graph
 from dynagrad.compiler import inspect as seeing
 from dynagrad.ir.control import CALL
 from dynagrad.ir.node import order
@@ -50,9 +50,9 @@ def anomaly(eccentricity: float, n: int) -> float:
 @pytest.mark.parametrize("modes", mixes(3), ids=" over ".join)
 def test_derivatives_in_any_mix_of_modes(modes: tuple[str, ...]) -> None:
     n = len(modes)
-    root = lifted(nested(babylonian, modes), 2.0)
+    root = through_graph(nested(babylonian, modes), 2.0)
     assert root == pytest.approx(math.prod(0.5 - i for i in range(n)) * 2.0 ** (0.5 - n), rel=1e-10)
-    assert lifted(nested(kepler, modes), 0.4) == pytest.approx(anomaly(0.4, n), rel=1e-9)
+    assert through_graph(nested(kepler, modes), 0.4) == pytest.approx(anomaly(0.4, n), rel=1e-9)
 
 
 @pytest.mark.parametrize("modes", [("forward", "reverse"), ("reverse", "reverse")], ids=" over ".join)
@@ -89,7 +89,7 @@ def test_an_implicit_function_of_vectors() -> None:
         )
 
     wanted = everything(closed)(a, b)
-    found = lifted(everything(loss), a, b)
+    found = through_graph(everything(loss), a, b)
     for one, other in zip(_leaves(found), _leaves(wanted), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-8, atol=1e-10)
     compiled = dg.grad(dg.compile(loss), (0, 1))(a, b)
@@ -165,13 +165,13 @@ def test_what_one_derivative_does_not_see_another_does(modes: tuple[str, ...]) -
     def x(p: Any, w: Any) -> Any:
         return dg.fixed_point(lambda x: p * x + w, 0.0)
 
-    assert lifted(outer(lambda p: inner(lambda w: x(p, w))(0.0)), 0.5) == pytest.approx(4.0)
+    assert through_graph(outer(lambda p: inner(lambda w: x(p, w))(0.0)), 0.5) == pytest.approx(4.0)
 
 
 def test_the_start_has_derivative_zero() -> None:
     for mode in MODES.values():
-        assert lifted(mode(lambda x0: dg.fixed_point(lambda x: np.cos(x), x0)), 1.0) == 0.0
-        assert lifted(mode(lambda x0: dg.fixed_point(lambda x: 0.5 * x + x0, x0)), 1.0) == pytest.approx(2.0)
+        assert through_graph(mode(lambda x0: dg.fixed_point(lambda x: np.cos(x), x0)), 1.0) == 0.0
+        assert through_graph(mode(lambda x0: dg.fixed_point(lambda x: 0.5 * x + x0, x0)), 1.0) == pytest.approx(2.0)
 
 
 @dataclass
@@ -217,7 +217,7 @@ def test_the_step_may_change_what_it_is_given() -> None:
         return dg.fixed_point(step, np.ones(2))
 
     agrees(f, 0.3)
-    slope = lifted(dg.grad(lambda p: f(p)[1]), 0.3)
+    slope = through_graph(dg.grad(lambda p: f(p)[1]), 0.3)
     assert slope == pytest.approx(1.0 / (1.0 - 0.15) ** 2)  # x1 = p x1 / 2 + p
 
 
@@ -271,7 +271,7 @@ def test_equal_fixed_points_are_computed_once() -> None:
     ],
 )
 def test_what_goes_wrong_as_it_runs(f: Any, error: type[Exception], message: str) -> None:
-    for run in (f, lambda x: lifted(f, x), dg.compile(f)):
+    for run in (f, lambda x: through_graph(f, x), dg.compile(f)):
         with pytest.raises(error, match=message):
             run(1.0)
 
@@ -291,7 +291,7 @@ def test_what_goes_wrong_as_it_runs(f: Any, error: type[Exception], message: str
 )
 def test_what_is_wrong_is_shown(f: Any, message: str) -> None:
     with pytest.raises(dg.LiftError, match=message) as caught:
-        lifted(f, 1.0)
+        through_graph(f, 1.0)
     assert "dg.fixed_point" in str(caught.value)
 
 

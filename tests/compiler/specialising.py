@@ -13,8 +13,8 @@ from dynagrad.compiler.specialised import key_of, specialised
 from dynagrad.ir.interpret import run
 
 
-def lifted(f: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
-    """What a function returns when it is lifted, specialised to its arguments, and the graph is evaluated."""
+def through_graph(f: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+    """What a function returns when it is specialised to its arguments, and its graph is evaluated."""
     made = specialised(f, arguments, named)
     return made.output(run(made.graph, key_of(arguments, named)[1]))
 
@@ -35,17 +35,17 @@ def same(a: Any, b: Any) -> bool:
 
 
 def agrees(f: Callable[..., Any], *arguments: Any) -> None:
-    """Fails where the lifted function returns something else than the function."""
+    """Fails where the graph returns something else than the function."""
     with np.errstate(all="ignore"):
         wanted = f(*arguments)
-        found = lifted(f, *arguments)
+        found = through_graph(f, *arguments)
     assert same(found, wanted), f"{found!r} is not {wanted!r}"
 
 
 def agrees_with_gradient(f: Callable[..., Any], *arguments: Any) -> None:
     """The same for the function, and for its gradient by its first argument, against differences."""
     agrees(f, *arguments)
-    found = lifted(dg.grad(f), *arguments)
+    found = through_graph(dg.grad(f), *arguments)
     x, rest = np.asarray(arguments[0], float), arguments[1:]
     wanted = np.zeros(x.shape)
     for i in np.ndindex(x.shape):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import dynagrad as dg
-from compiler.lifted import agrees, agrees_with_gradient, lifted
+from compiler.specialising import agrees, agrees_with_gradient, through_graph
 
 
 def test_the_derivative_of_a_curried_function_may_be_applied_to_itself() -> None:
@@ -23,7 +23,7 @@ def test_the_derivative_of_a_curried_function_may_be_applied_to_itself() -> None
             dg.jvp(lambda y: h(h(np.exp))(y), (1.0,), (1.0,)),
         )
 
-    found = lifted(f, 3.0)
+    found = through_graph(f, 3.0)
     assert found[0] == pytest.approx(math.exp(7))
     assert found[1] == pytest.approx(math.exp(4))
     assert found[2] == pytest.approx(math.exp(4))
@@ -36,7 +36,7 @@ def test_perturbations_are_told_apart() -> None:
         return inner + dg.grad(lambda x: x * dg.grad(lambda y: x * y)(2.0))(x)
 
     agrees(f, 0.3)
-    assert lifted(f, 0.3) == pytest.approx(1.0 + 2 * 0.3)
+    assert through_graph(f, 0.3) == pytest.approx(1.0 + 2 * 0.3)
 
 
 def test_every_verb() -> None:
@@ -142,7 +142,7 @@ def test_derivatives_with_respect_to_functions() -> None:
         )
 
     agrees(f, 0.7)
-    assert lifted(lambda x: dg.grad(lambda h: h(h(2.0)))(np.sin)(np.cos) * x, 1.0) == pytest.approx(
+    assert through_graph(lambda x: dg.grad(lambda h: h(h(2.0)))(np.sin)(np.cos) * x, 1.0) == pytest.approx(
         math.cos(math.sin(2.0)) * (1.0 + math.cos(2.0))
     )
 
@@ -166,7 +166,7 @@ class Counted:
 
 
 def test_whole_numbers_in_results_have_derivative_zero() -> None:
-    found = lifted(lambda x: dg.jvp(lambda y: (y * y, int(y)), (x,), (1.0,)), 2.7)
+    found = through_graph(lambda x: dg.jvp(lambda y: (y * y, int(y)), (x,), (1.0,)), 2.7)
     assert found == ((pytest.approx(2.7**2), 2), (pytest.approx(5.4), 0.0))
     agrees(dg.derivative(lambda x: (x * x, 3, True, np.arange(2), x > np.ones(2))), 1.5)
     agrees(dg.derivative(lambda x: 3), 1.5)

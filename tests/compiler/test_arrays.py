@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import dynagrad as dg
-from compiler.lifted import agrees, agrees_with_gradient
+from compiler.specialising import agrees, agrees_with_gradient
 
 A = np.linspace(-1, 1, 7)
 M = np.array([[2.0, 0.5, 0.1], [0.3, 1.5, 0.2], [0.0, 0.4, 3.0]])

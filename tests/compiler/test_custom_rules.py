@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import dynagrad as dg
-from compiler.lifted import agrees, lifted
+from compiler.specialising import agrees, through_graph
 
 MODES = (dg.derivative, dg.grad)
 
@@ -46,7 +46,7 @@ def test_every_mix_of_modes(rule: str, depth: int) -> None:
         g: Any = lambda x: (x * x) * np.sin(x)  # noqa: E731
         for mode in modes:
             f, g = mode(f), mode(g)
-        assert lifted(f, 0.7) == pytest.approx(g(0.7), rel=1e-12)
+        assert through_graph(f, 0.7) == pytest.approx(g(0.7), rel=1e-12)
         agrees(f, 0.7)
 
 
@@ -63,14 +63,14 @@ def test_before_and_after_compiling(rule: str) -> None:
 def test_the_rule_counts_and_not_the_function() -> None:
     clipped = dg.custom_rule(lambda x: x * 1.0, vjp=lambda primals, y, c: min(c, 1.0))
     agrees(dg.grad(lambda x: 10.0 * clipped(x)), 3.0)
-    assert lifted(dg.grad(lambda x: 10.0 * clipped(x)), 3.0) == 1.0
+    assert through_graph(dg.grad(lambda x: 10.0 * clipped(x)), 3.0) == 1.0
     thrice = dg.custom_rule(lambda x: x * x, jvp=lambda primals, tangents: 3.0 * tangents[0])
     for depth in (1, 2):
         for modes in itertools.product(MODES, repeat=depth):
             f: Any = thrice
             for mode in modes:
                 f = mode(f)
-            assert lifted(f, 5.0) == (3.0 if depth == 1 else 0.0)
+            assert through_graph(f, 5.0) == (3.0 if depth == 1 else 0.0)
 
 
 def test_rules_that_are_made_inside() -> None:
@@ -94,8 +94,8 @@ def test_a_rule_may_close_over_what_is_differentiated() -> None:
         return dg.custom_rule(lambda z: z * z, jvp=lambda xs, us: k * xs[0] * us[0])(x)
 
     agrees(dg.derivative(lambda k: dg.derivative(lambda x: f(x, k))(2.0)), 3.0)
-    assert lifted(dg.grad(lambda k: dg.derivative(lambda x: f(x, k))(2.0)), 3.0) == 2.0
-    assert lifted(dg.grad(f, (0, 1)), 2.0, 3.0) == (6.0, 0.0)  # the value has no k in it
+    assert through_graph(dg.grad(lambda k: dg.derivative(lambda x: f(x, k))(2.0)), 3.0) == 2.0
+    assert through_graph(dg.grad(f, (0, 1)), 2.0, 3.0) == (6.0, 0.0)  # the value has no k in it
     assert dg.grad(dg.compile(f), (0, 1))(2.0, 3.0) == (6.0, 0.0)
     agrees(lambda x, k: dg.jvp(f, (x, k), (1.0, 1.0)), 2.0, 3.0)
 
@@ -161,7 +161,7 @@ def test_a_rule_with_loops_in_it() -> None:
             f: Any = power
             for mode in modes:
                 f = mode(f)
-            assert lifted(f, 1.1) == pytest.approx(math.perm(20, depth) * 1.1 ** (20 - depth), rel=1e-12)
+            assert through_graph(f, 1.1) == pytest.approx(math.perm(20, depth) * 1.1 ** (20 - depth), rel=1e-12)
 
 
 def test_where_nothing_is_differentiated_a_function_may_close_over_numbers() -> None:
@@ -262,11 +262,11 @@ def test_what_any_code_returns_is_looked_at_as_it_runs() -> None:
             return np.ones(3)
 
     wrong = dg.custom_rule(many, vjp=lambda xs, y, c: c)
-    for compute in (lambda x: lifted(wrong, x), dg.compile(wrong)):
+    for compute in (lambda x: through_graph(wrong, x), dg.compile(wrong)):
         with pytest.raises(dg.Error, match=r"many should return a real in this .* an array of shape \(3,\)"):
             compute(1.0)
     with pytest.raises(dg.LiftError, match=r"many cannot be compiled: `with` .* give jvp= too"):
-        lifted(wrong, np.ones(3))
+        through_graph(wrong, np.ones(3))
 
     def fails(x: Any) -> Any:
         with nullcontext():  # which is not compiled
@@ -298,8 +298,8 @@ def test_what_a_rule_returns_must_fit(rule: dict[str, Any], of: Any, message: st
     def f(x: Any) -> Any:
         return wrong(x, x)
 
-    assert lifted(f, 2.0) == 4.0  # the rule is looked at where a derivative passes through
-    for derivative in (lambda: lifted(dg.grad(f), 2.0), lambda: dg.derivative(dg.compile(f))(2.0)):
+    assert through_graph(f, 2.0) == 4.0  # the rule is looked at where a derivative passes through
+    for derivative in (lambda: through_graph(dg.grad(f), 2.0), lambda: dg.derivative(dg.compile(f))(2.0)):
         with pytest.raises(dg.LiftError, match=message) as caught:
             derivative()
         assert "return wrong(x, x)" in str(caught.value)
@@ -320,5 +320,5 @@ def test_what_a_rule_returns_must_fit(rule: dict[str, Any], of: Any, message: st
 )
 def test_what_is_wrong_is_shown(f: Any, message: str) -> None:
     with pytest.raises(dg.LiftError, match=message) as caught:
-        lifted(f, 1.0)
+        through_graph(f, 1.0)
     assert "dg.custom_rule" in str(caught.value)
