@@ -27,6 +27,7 @@ from ..problem import Problem
 from ..specification import Theta, ravelled, unravelled
 from ..steps import Observe, Trace, TrainingStep
 from ..totals import Totals
+from .limited_memory import limited_memory
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -302,6 +303,8 @@ def _run(
     options: Mapping[str, Any] | None,
 ) -> Theta:
     """Runs scipy's method, and again from where it ended while that fails and still gets lower."""
+    if method == "l-bfgs" and bounds is None and not options:
+        return _run_ours(callbacks, start)
     wanted = {**ENDLESS[method], **_checked(optimize, options, method)}
     given: dict[str, Any] = {"constraints": constraints} if method in CONSTRAINED else {}
     if method in SECOND:
@@ -324,6 +327,15 @@ def _run(
         if found.success or not found.fun < reached or found.status == OVER[method]:
             return callbacks.theta(x)
         reached = found.fun
+
+
+def _run_ours(callbacks: _Callbacks, start: Doubles) -> Theta:
+    """Runs our own method for what has no bounds."""
+    try:
+        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+            return callbacks.theta(limited_memory(callbacks.objective, start, callbacks.step))
+    except _Stop:
+        return callbacks.last
 
 
 def _checked(optimize: Any, options: Any, method: str) -> Mapping[str, Any]:
