@@ -10,6 +10,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from ...forks import cached
 from .groups import Group, LoadedExample, groups, joined
 from .linear_examples import LinearExamples, joined_linear, linear_examples
 
@@ -26,7 +27,18 @@ T = TypeVar("T")
 Name = tuple[Any, ...]
 """Objects that tell an example from others, by what they are and not by what is in them."""
 Key = tuple[int, ...]
-"""What an example is kept by: numbers alone, as those of all examples of a batch are hashed in each pass."""
+"""What an example is kept by."""
+
+
+class Keys(tuple[Key, ...]):
+    """Those of the examples of a batch, which are looked up in each pass, and hashed once."""
+
+    @cached
+    def _hash(self) -> int:
+        return super().__hash__()
+
+    def __hash__(self) -> int:
+        return self._hash
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,10 +89,10 @@ class ExampleCache:
     def __len__(self) -> int:
         return len(self._held)
 
-    def keys_of(self, names: Sequence[Name], how: Hashable) -> tuple[Key, ...]:
+    def keys_of(self, names: Sequence[Name], how: Hashable) -> Keys:
         """What examples are kept by that run in this way."""
         kind = self._kinds.setdefault(how, len(self._kinds))
-        return tuple((kind, *map(id, name)) for name in names)
+        return Keys((kind, *map(id, name)) for name in names)
 
     def get(self, key: Key) -> LoadedExample | None:
         """What is kept of an example."""
@@ -169,7 +181,7 @@ class CachedBatch:
         self.linear = linear
         how = how, linear
         self._cache, self._names = cache, names
-        self._keys: tuple[Key, ...] = (
+        self._keys: Keys = (
             cache.keys_of(names, how) if of is None else cache.made(of, how, lambda: cache.keys_of(names, how))
         )
         self._taken: set[Key] = set()

@@ -103,6 +103,7 @@ class Evaluations:
         self.start = np.asarray(state["start"]) if "start" in state else ravelled(like)
         """Where the run began, from which it is replayed."""
         self._held = np.isneginf(self.start)
+        self._some_held = bool(self._held.any())
         self.told = int(state.get("told", 0))
         """The steps that the observer knows of a run that was taken up."""
         self._known = iter(self.trace.known)
@@ -113,22 +114,24 @@ class Evaluations:
 
     def shown(self, vector: Doubles) -> Doubles:
         """Parameters as scipy sees them."""
-        return np.where(self._held, 0.0, vector)
+        return np.where(self._held, 0.0, vector) if self._some_held else vector
 
     def whole(self, vector: Doubles) -> Doubles:
         """Parameters from what scipy has."""
-        return np.where(self._held, -np.inf, vector)
+        return np.where(self._held, -np.inf, vector) if self._some_held else vector
 
     def __call__(self, vector: Doubles) -> tuple[float, Doubles]:
         """The objective and its gradient, of parameters as scipy has them."""
         vector = self.whole(vector)
-        mark = float(zlib.crc32(vector.tobytes()))
+        words = vector.tobytes()
+        mark = float(zlib.crc32(words))
         found = self._next(mark)
         if found is None:
             theta = unravelled(vector, self._like)
             value, totals = self._problem.objective(theta)
-            self._last = (vector.tobytes(), totals)
-            found = np.concatenate([[value, totals.value, mark], ravelled(self._problem.spec.pull(theta, totals))])
+            self._last = (words, totals)
+            slopes = self._problem.spec.pull(theta, totals)
+            found = np.concatenate([[value, totals.value, mark], *slopes.values()])
             self.trace.new.append(found)
             self.count += len(totals.values)
         self.data = float(found[1])
