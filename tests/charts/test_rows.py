@@ -252,3 +252,23 @@ def test_items_of_a_row_that_are_left_wait(items: int) -> None:
     found = {item: x for item, x in begun.items() if item.startswith("a(0,")}
     assert found
     assert found.items() <= whole.items()
+
+
+@pytest.mark.parametrize("states, row", [(3, 0), (20, 24)])
+def test_a_tape_has_the_rows_that_were_popped(states: int, row: int) -> None:
+    """Beside a handle for each pop: unless items are so few that they are found as quickly one by one."""
+    length = 30
+    given = {
+        "start/1": [(j, 0.1 * j) for j in range(states)],
+        "emit/2": [(j, 0, 0.1) for j in range(states)],
+        "word/2": [(t, 0) for t in range(length)],
+        "may/2": [(t, j) for t in range(length) for j in range(states)],
+        "move/2": [(j, i, 0.2) for j in range(states) for i in range(states)],
+        "end/1": [(length,)],
+    }
+    bound = dg.Program(EMIT.format(one="", other=""), "log").bind(given)
+    bound.run().gradient("goal")
+    chart = bound.run()
+    assert chart.stats.pops == states * (2 * length + 1)
+    more = chart.stats.tape_bytes - 8 * chart.stats.pops
+    assert (length * row <= more <= (2 * length + 1) * row + 64) if row else more <= 64

@@ -81,8 +81,8 @@ class Statistics:
 
     `pops` are items taken off the agenda, `updates` contributions of rule instances, `items` derived items, `bytes` the
     memory of the chart itself without the facts that it shares, `seconds` the time in native code. `tape_bytes` is the
-    size of the tape: zero before the first gradient is asked for, then eight bytes a pop, and the old value and the
-    update of each item that was popped again.
+    size of the tape: zero before the first gradient is asked for, then eight bytes a pop, up to six more where items
+    are popped in rows, and the old value and the update of each item that was popped again.
 
     >>> import dynagrad as dg
     >>> dg.Program("path(V) min= path(U) + edge(U,V).  path(a) = 0.").run({"edge/2": [("a", "b", 2.0)]}).stats.items

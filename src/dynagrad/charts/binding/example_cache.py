@@ -10,6 +10,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from ...forks import cached
 from .groups import Group, LoadedExample, groups, joined
 from .linear_examples import LinearExamples, joined_linear, linear_examples
 
@@ -25,7 +26,19 @@ MOST_MADE = 32
 T = TypeVar("T")
 Name = tuple[Any, ...]
 """Objects that tell an example from others, by what they are and not by what is in them."""
-Key = tuple[Hashable, ...]
+Key = tuple[int, ...]
+"""What an example is kept by."""
+
+
+class Keys(tuple[Key, ...]):
+    """Those of the examples of a batch, which are looked up in each pass, and hashed once."""
+
+    @cached
+    def _hash(self) -> int:
+        return super().__hash__()
+
+    def __hash__(self) -> int:
+        return self._hash
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,12 +81,18 @@ class ExampleCache:
         self._held: dict[Key, tuple[Name, LoadedExample]] = {}
         self._groups: dict[tuple[Key, ...], Arranged] = {}
         self._wholes: dict[tuple[Key, ...], Arranged | None] = {}
+        self._kinds: dict[Hashable, int] = {}
         self._made_of = 0
         self._made: dict[tuple[int, Hashable], tuple[Sequence[Any], Any]] = {}
         self._grouped = 0
 
     def __len__(self) -> int:
         return len(self._held)
+
+    def keys_of(self, names: Sequence[Name], how: Hashable) -> Keys:
+        """What examples are kept by that run in this way."""
+        kind = self._kinds.setdefault(how, len(self._kinds))
+        return Keys((kind, *map(id, name)) for name in names)
 
     def get(self, key: Key) -> LoadedExample | None:
         """What is kept of an example."""
@@ -141,11 +160,6 @@ class ExampleCache:
         self._wholes[keys] = None
 
 
-def keys_of(names: Sequence[Name], how: Hashable) -> tuple[Key, ...]:
-    """What examples are kept by."""
-    return tuple((how, *map(id, name)) for name in names)
-
-
 class CachedBatch:
     """The cached examples of one batch, each handed out once: two runs cannot share a world.
 
@@ -167,7 +181,9 @@ class CachedBatch:
         self.linear = linear
         how = how, linear
         self._cache, self._names = cache, names
-        self._keys = keys_of(names, how) if of is None else cache.made(of, how, lambda: keys_of(names, how))
+        self._keys: Keys = (
+            cache.keys_of(names, how) if of is None else cache.made(of, how, lambda: cache.keys_of(names, how))
+        )
         self._taken: set[Key] = set()
         self._mine: set[int] = set()
 

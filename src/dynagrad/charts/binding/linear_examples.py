@@ -35,7 +35,7 @@ class LinearExamples:
 
     places: Indices
     example: Indices
-    """Of each count its example, as a place in `places`."""
+    """Of each count its example, as a place in `places`: those of one follow one another."""
     rows: Indices
     counts: Doubles
     rest: Doubles
@@ -43,7 +43,10 @@ class LinearExamples:
 
     def values(self, logs: Doubles) -> Doubles:
         """The values of their goals; `logs` are the weights of all rows that a gradient is by."""
-        return self.rest + _sums(self.example, self.counts * logs[self.rows], len(self.places))
+        found, (there, begins) = self.rest.copy(), self._begins
+        if len(begins):
+            found[there] += np.add.reduceat(self.counts * logs[self.rows], begins)
+        return found
 
     def totals(self, cotangents: Doubles, rows: int) -> Doubles:
         """The gradient by so many rows of the sum of their goals, each times a cotangent."""
@@ -51,6 +54,12 @@ class LinearExamples:
         if (weights == 1).all():
             return self._once[:rows] if len(self._once) >= rows else np.pad(self._once, (0, rows - len(self._once)))
         return _sums(self.rows, self.counts * weights[self.example], rows)
+
+    @cached
+    def _begins(self) -> tuple[Indices, Indices]:
+        """The examples that have counts, and where those of each begin."""
+        there, begins = np.unique(self.example, return_index=True)
+        return there, begins
 
     @cached
     def _once(self) -> Doubles:

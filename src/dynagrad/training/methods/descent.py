@@ -27,6 +27,7 @@ from ..problem import Problem
 from ..specification import Theta, ravelled, unravelled
 from ..steps import Observe, Trace, TrainingStep
 from ..totals import Totals
+from .limited_memory import limited_memory
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -102,6 +103,7 @@ class Evaluations:
         self.start = np.asarray(state["start"]) if "start" in state else ravelled(like)
         """Where the run began, from which it is replayed."""
         self._held = np.isneginf(self.start)
+        self._some_held = bool(self._held.any())
         self.told = int(state.get("told", 0))
         """The steps that the observer knows of a run that was taken up."""
         self._known = iter(self.trace.known)
@@ -112,22 +114,24 @@ class Evaluations:
 
     def shown(self, vector: Doubles) -> Doubles:
         """Parameters as scipy sees them."""
-        return np.where(self._held, 0.0, vector)
+        return np.where(self._held, 0.0, vector) if self._some_held else vector
 
     def whole(self, vector: Doubles) -> Doubles:
         """Parameters from what scipy has."""
-        return np.where(self._held, -np.inf, vector)
+        return np.where(self._held, -np.inf, vector) if self._some_held else vector
 
     def __call__(self, vector: Doubles) -> tuple[float, Doubles]:
         """The objective and its gradient, of parameters as scipy has them."""
         vector = self.whole(vector)
-        mark = float(zlib.crc32(vector.tobytes()))
+        words = vector.tobytes()
+        mark = float(zlib.crc32(words))
         found = self._next(mark)
         if found is None:
             theta = unravelled(vector, self._like)
             value, totals = self._problem.objective(theta)
-            self._last = (vector.tobytes(), totals)
-            found = np.concatenate([[value, totals.value, mark], ravelled(self._problem.spec.pull(theta, totals))])
+            self._last = (words, totals)
+            slopes = self._problem.spec.pull(theta, totals)
+            found = np.concatenate([[value, totals.value, mark], *slopes.values()])
             self.trace.new.append(found)
             self.count += len(totals.values)
         self.data = float(found[1])
@@ -302,6 +306,8 @@ def _run(
     options: Mapping[str, Any] | None,
 ) -> Theta:
     """Runs scipy's method, and again from where it ended while that fails and still gets lower."""
+    if method == "l-bfgs" and bounds is None and not options:
+        return _run_ours(callbacks, start)
     wanted = {**ENDLESS[method], **_checked(optimize, options, method)}
     given: dict[str, Any] = {"constraints": constraints} if method in CONSTRAINED else {}
     if method in SECOND:
@@ -324,6 +330,15 @@ def _run(
         if found.success or not found.fun < reached or found.status == OVER[method]:
             return callbacks.theta(x)
         reached = found.fun
+
+
+def _run_ours(callbacks: _Callbacks, start: Doubles) -> Theta:
+    """Runs our own method for what has no bounds."""
+    try:
+        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+            return callbacks.theta(limited_memory(callbacks.objective, start, callbacks.step))
+    except _Stop:
+        return callbacks.last
 
 
 def _checked(optimize: Any, options: Any, method: str) -> Mapping[str, Any]:

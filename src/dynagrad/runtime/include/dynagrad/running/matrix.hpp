@@ -249,29 +249,30 @@ struct BackMatrix {
     for (int64_t s = 0; s < lines.count; s += 8) write(m + 8 * eights + s, eight(lines.w + s));
     return all(same);
   }
-  // The adjoints of drivers, from the row that was held last.
-  DYNAGRAD_EIGHT void add_sums(double* updates) const {
+  // The adjoints of drivers, from the row that was held last: of up to L lines, whose sums stay in registers.
+  template <int L>
+  DYNAGRAD_EIGHT void add_sums_of(int64_t s, const Words& mine, double* updates) const {
     const double* const m = waiting + count * size;
-    Doubles sums[64];
-    each_block(grid.length, [&](int64_t i, auto number) {
-      constexpr int n = decltype(number)::value;
-      Doubles head[n];
-      int64_t at[n];
-      for (int k = 0; k < n; k++) head[k] = eight(m + 8 * (i + k)), at[k] = begin_of(i + k, grid.length);
-      if (i + n == eights && grid.length % 8) head[n - 1] = (Doubles)((Words)head[n - 1] & rest_of(grid.length));
-      for (int64_t s = 0; s < lines.count; s++) {
-        const double* const line = x + lines.at[s];
-        Doubles sum = i ? sums[s] : Doubles{};
-        for (int k = 0; k < n; k++) sum += head[k] * eight(line + at[k]);
-        sums[s] = sum;
-      }
-    });
-    for (int64_t s = lines.count; s % 8; s++) sums[s] = Doubles{};
+    const int64_t last = lines.count - 1 - s;
+    const double* line[L];
+    for (int l = 0; l < L; l++) line[l] = x + lines.at[s + (l < last ? l : last)];
+    Doubles sum[8] = {};
+    for (int64_t i = 0; i < eights; i++) {
+      const int64_t at = begin_of(i, grid.length);
+      Doubles head = eight(m + 8 * i);
+      if (i + 1 == eights) head = (Doubles)((Words)head & mine);
+      for (int l = 0; l < L; l++) sum[l] += head * eight(line[l] + at);
+    }
+    const Doubles found = totals(sum) * eight(lines.w + s);
+    double* const to = updates + lines.cell[s];
+    if (lines.even) write(to, eight(to) + (Doubles)(lines_from(lines, s) & (Words)found));
+    else for (int64_t j = s; j < s + 8 && j < lines.count; j++) updates[lines.cell[j]] += found[j - s];
+  }
+  DYNAGRAD_EIGHT void add_sums(double* updates) const {
+    const Words mine = grid.length % 8 ? rest_of(grid.length) : ~Words{};
     for (int64_t s = 0; s < lines.count; s += 8) {
-      const Doubles found = totals(sums + s) * eight(lines.w + s);
-      double* const to = updates + lines.cell[s];
-      if (lines.even) write(to, eight(to) + (Doubles)(lines_from(lines, s) & (Words)found));
-      else for (int64_t j = s; j < s + 8 && j < lines.count; j++) updates[lines.cell[j]] += found[j - s];
+      if (lines.count - s > 4) add_sums_of<8>(s, mine, updates);
+      else add_sums_of<4>(s, mine, updates);
     }
   }
   // The adjoints of N eights of L lines, from line s and the i-th eight on.

@@ -14,45 +14,53 @@ namespace dynagrad {
 
 constexpr uint32_t nowhere = 0xFFFFFFFF;  // the place of no pop
 
+// Pops of items that stand side by side, a bit for each from the first cell on; how many pops there were after them.
+struct PoppedRow { int64_t end; Handle first; uint64_t cells; };
+
 // What does not depend on the type of values.
 struct Pops {
   static constexpr Handle again = dynagrad::again;
   Array<Handle> pops;
+  static constexpr int few = 4;
+  Array<PoppedRow> rows;       // those that were entered as such, unless they are fewer
+  int64_t before = 0;          // of these, the ones before the place that a pass back has come to
   Array<uint32_t> from;        // where plus selects: of each pop, the pop that its update came from
   Array<int64_t> begins;       // of each stage that began, the pops before it
 
-  DYNAGRAD_ONCE explicit Pops(Account* a) : pops(a), from(a), begins(a) {}
+  DYNAGRAD_ONCE explicit Pops(Account* a) : pops(a), rows(a), from(a), begins(a) {}
   DYNAGRAD_ONCE ~Pops() {}
 
   // The pops of items that stand side by side: a bit for each, from the first cell on.
   void push_row(Handle first, uint64_t cells) {
     pops.reserve(pops.size + 64 + 8);
     Handle* const to = pops.data + pops.size;
-    pops.size += __builtin_popcountll(cells);
+    const int count = __builtin_popcountll(cells);
+    pops.size += count;
+    if (count >= few) rows.push({pops.size, first, cells});
     if (cells & (cells + (cells & -cells))) {
       for (int i = 0; cells; cells &= cells - 1) to[i++] = first + __builtin_ctzll(cells);
     } else if (cells) {  // without a gap
-      const int n = __builtin_popcountll(cells);
       first += __builtin_ctzll(cells);
-      for (int i = 0; i < n; i++) to[i] = first + i;
+      for (int i = 0; i < count; i++) to[i] = first + i;
     }
   }
   // The cells of the pops that end with the one at t, as far as they are among `length` cells from `first` on: a bit for
   // each. Returns the place of the first of these pops; none is before `begin`.
-  DYNAGRAD_ONCE int64_t row_before(int64_t t, int64_t begin, Handle first, uint64_t length, uint64_t& cells) const {
+  DYNAGRAD_ONCE int64_t row_before(int64_t t, int64_t begin, Handle first, uint64_t length, uint64_t& cells) {
     const Handle* const p = pops.data;
-    for (;;) {
-      int64_t step = 1;
-      uint64_t here = 1;
-      if (t - 7 >= begin && p[t] - first >= 7 && p[t] - p[t - 7] == 7) {  // perhaps eight in turn
-        uint64_t apart = 0;
-        for (int i = 1; i < 7; i++) apart |= p[t - i] ^ (p[t] - i);
-        if (!apart) step = 8, here = 255;
-      }
-      cells |= here << (p[t] - first - (step - 1));
-      t -= step;
-      if (t < begin || p[t] - first >= length) return t + 1;
-    }
+    do {
+      const PoppedRow* const row = row_until(t + 1);
+      const bool whole = row && row->first == first;
+      cells |= whole ? row->cells : 1ull << (p[t] - first);
+      t -= whole ? __builtin_popcountll(row->cells) : 1;
+    } while (t >= begin && p[t] - first < length);
+    return t + 1;
+  }
+  // The row that was entered last when there were so many pops; null if none was. Found at once where places go down.
+  const PoppedRow* row_until(int64_t end) {
+    while (before < rows.size && rows[before].end <= end) before++;
+    while (before && rows[before - 1].end > end) before--;
+    return before && rows[before - 1].end == end ? &rows[before - 1] : nullptr;
   }
   DYNAGRAD_ONCE void begin() {
     if (!pops.capacity) pops.reserve(1000);  // a tape that grows from nothing is copied again and again
@@ -66,7 +74,8 @@ struct Pops {
   // The end of the pops of a stage.
   int64_t end(int64_t stage) const { return stage + 1 < begins.size ? begins[stage + 1] : pops.size; }
   DYNAGRAD_ONCE int64_t size_with(int64_t saved) const {
-    return pops.size * (int64_t)sizeof(Handle) + saved + from.size * 4 + begins.size * 8;
+    return pops.size * (int64_t)sizeof(Handle) + rows.size * (int64_t)sizeof(PoppedRow) + saved + from.size * 4 +
+           begins.size * 8;
   }
 };
 

@@ -206,6 +206,20 @@ struct Grouping : Groups {
   }
 };
 
+// Numbers that are all one: facts without numbers share them, in tables that have no more rows. So the runs of many
+// examples read the same ones.
+struct Ones {
+  static constexpr int64_t most = 1024;
+  double number[most];
+  constexpr Ones() : number{} {
+    for (double& x : number) x = 1;
+  }
+};
+DYNAGRAD_ONCE_FACTS const double* all_ones() {
+  static constexpr Ones ones;
+  return ones.number;
+}
+
 // The values of a fact table's rows: apart from the rows, so that new numbers can stand on the same rows.
 template <class S>
 struct Weights {
@@ -216,8 +230,13 @@ struct Weights {
   bool has_zero = false;
   int64_t differs = -1;        // a row whose copies have different values, where they may not
   Array<double> logs{&account};  // in `log`, the logs as they were given, where a class asks for them
-  View view() const { return value.data; }
-  void open(int64_t rows) { value.clear(), value.resize(rows, S::zero()); }
+  const Value* ones = nullptr;   // where they are all one, and shared
+  View view() const { return ones ? ones : value.data; }
+  void open(int64_t rows) { ones = nullptr, value.clear(), value.resize(rows, S::zero()); }
+  bool share_ones() {
+    if constexpr (__is_same(Value, double)) ones = S::one() == 1 ? all_ones() : nullptr;
+    return ones != nullptr;
+  }
   void set(int64_t row, const Value& v) { value[row] = v; }
   bool read_all(const uint64_t*, int64_t) { return false; }  // whether a quicker way was found
 };
@@ -237,15 +256,17 @@ struct Weights<Log> {
   bool has_zero = false;
   int64_t differs = -1;
   Array<double> logs{&account};
-  View view() const { return {m.data, e.size ? e.data : nullptr}; }
-  void open(int64_t rows) { m.zeros(rows), e.release(); }
+  const double* ones = nullptr;
+  View view() const { return {ones ? ones : m.data, e.size ? e.data : nullptr}; }
+  void open(int64_t rows) { ones = nullptr, m.zeros(rows), e.release(); }
+  bool share_ones() { return e.release(), ones = all_ones(), true; }
   void set(int64_t row, const Value& v) {
     m[row] = v.m;
     if (v.e && !e.size) e.zeros(m.size);
     if (e.size) e[row] = v.e;
   }
   bool read_all(const uint64_t* words, int64_t rows) {
-    m.release(), e.release();
+    ones = nullptr, m.release(), e.release();
     m.raw(rows);
     return Log::read_mantissas(words, rows, m.data, has_zero);
   }
@@ -416,6 +437,7 @@ void weigh(const FactTable& facts, Weights<S>& weights, const uint64_t* words, c
   weights.has_zero = false;
   if (how.logs) facts.keep_logs(weights.logs, words, S::words);
   if (facts.in_order && words && weights.read_all(words, rows)) return;
+  if (!words && !how.entered && facts.given == rows && rows <= Ones::most && weights.share_ones()) return;
   weights.open(rows);
   weights.has_zero = false;
   uint64_t w[S::words], z[S::words];
