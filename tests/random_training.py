@@ -2,10 +2,11 @@
 
     PYTHONPATH=src:tests python tests/random_training.py SECONDS [FIRST]
 
-Nothing here knows how the package adds up derivations, differentiates or takes steps. One program serves all models:
-examples are random hypergraphs, whose edges are facts, so a derivation is a tree of edges. What varies is how weights
-depend on parameters (groups, ties, frozen ones, features, functions), the objective, the prior, what was observed, how
-often an example counts, and which facts are impossible or missing. `tests/training/test_random_models.py` runs some.
+Nothing here knows how the package adds up derivations, differentiates or takes steps. Two programs serve all models:
+examples are random hypergraphs, whose edges are facts, so a derivation is a tree of edges; in the second program a
+weight is interpolated with others. What varies is how weights depend on parameters (groups, ties, frozen ones,
+features, functions, networks, several of these at once), the objective, the prior, what was observed, how often an
+example counts, and which facts are impossible or missing. `tests/training/test_random_models.py` runs some.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib.util import find_spec
 from itertools import product
 from typing import Any
 
@@ -27,8 +30,10 @@ import dynagrad as dg
 from dynagrad import numpy as dnp
 from dynagrad import training
 from dynagrad.training.examples import DataPasses
+from dynagrad.training.parameters.parametrisation import Parametrisation
 from dynagrad.training.problem import Problem
 from dynagrad.training.specification import ravelled, unravelled
+from dynagrad.training.used_rows import UsedRows
 from dynagrad.training.workers import in_threads
 
 PROGRAM = """
@@ -37,8 +42,19 @@ item(X) += tip(X,K) * w(K) * cost(X,K).
 item(X) += edge(X,K,L,Y,Z) * w(K) * v(L) * item(Y) * item(Z) * cost(X,K).
 goal += item(0).
 """
-KS, LS = range(5), range(3)
+INTERPOLATED = """
+:- semiring {semiring}.
+chance(K) += share(M) * own(M,K) * w(K).
+chance(K) += share(M) * base(M,K).
+item(X) += tip(X,K) * chance(K) * cost(X,K).
+item(X) += edge(X,K,L,Y,Z) * chance(K) * v(L) * item(Y) * item(Z) * cost(X,K).
+goal += item(0).
+"""
+OTHER_GOAL = "goal += item(0)", "goal += item(1)"
+"""What the program of a clamped run has in place of the goal of the model's."""
+KS, LS, MS = range(5), range(3), range(4)
 ROWS = [("w", k) for k in KS] + [("v", n) for n in LS]
+SHARES = [("share", m) for m in MS]
 DIGITS = 40
 STEP = mpf(10) ** -10
 MOST = 60
@@ -68,17 +84,24 @@ Facts = dict[str, dict[tuple[int, ...], float]]
 """Log weights by predicate and arguments."""
 
 
+def parts_of(facts: Facts, k: int) -> list[tuple[float, tuple[tuple[str, int], ...]]]:
+    """The parts of the weight of `k`: a fixed factor, and the parameters that it is multiplied with."""
+    if "own/2" not in facts:
+        return [(0.0, (("w", k),))]
+    own = [(x, (("share", m), ("w", k))) for (m, n), x in facts["own/2"].items() if n == k]
+    return own + [(x, (("share", m),)) for (m, n), x in facts["base/2"].items() if n == k]
+
+
 def trees(facts: Facts, item: int) -> list[Tree]:
     """All derivations of an item, shortest edges first; a list of more than MOST is cut, and of no use."""
     found = []
     for (x, k), value in facts["tip/2"].items():
         if x == item and (x, k) in facts["cost/2"]:
-            found.append(Tree(value, (facts["cost/2"][x, k],), (("w", k),)))
+            found += [Tree(value + own, (facts["cost/2"][x, k],), uses) for own, uses in parts_of(facts, k)]
     for (x, k, n, y, z), value in facts["edge/5"].items():
         if x == item and (x, k) in facts["cost/2"]:
-            here = (("w", k), ("v", n))
-            for a, b in product(trees(facts, y), trees(facts, z)):
-                fixed = value + a.fixed + b.fixed
+            for (own, uses), a, b in product(parts_of(facts, k), trees(facts, y), trees(facts, z)):
+                fixed, here = value + own + a.fixed + b.fixed, (*uses, ("v", n))
                 found.append(Tree(fixed, (facts["cost/2"][x, k], *a.costs, *b.costs), here + a.uses + b.uses))
                 if len(found) > MOST:
                     return found
@@ -115,17 +138,17 @@ class Drawn:
         fixed, costs, uses = 0.0, [], []
         for step in self.derivation.steps:
             key, arguments = step.name[0], tuple(step.name[1])
-            if key in ("tip/2", "edge/5"):
+            if key in ("tip/2", "edge/5", "own/2", "base/2"):
                 fixed += self.facts[key][arguments]
             elif key == "cost/2":
                 costs.append(self.facts[key][arguments])
-            elif key in ("w/1", "v/1"):
-                uses.append((key[0], arguments[0]))
+            elif key in ("w/1", "v/1", "share/1"):
+                uses.append((key[:-2], arguments[0]))
         return Tree(fixed, tuple(costs), tuple(uses))
 
 
-def draw_example(random: np.random.Generator, nodes: int = 4) -> Drawn:
-    """A random acyclic hypergraph."""
+def draw_example(random: np.random.Generator, nodes: int = 4, interpolated: bool = False) -> Drawn:
+    """A random acyclic hypergraph; perhaps with what weights are interpolated with."""
     while True:
         facts: Facts = {"tip/2": {}, "edge/5": {}, "cost/2": {}}
         for x in range(nodes):
@@ -137,6 +160,11 @@ def draw_example(random: np.random.Generator, nodes: int = 4) -> Drawn:
             for k in KS:
                 if random.random() > 0.03:
                     facts["cost/2"][x, k] = random.normal()
+        if interpolated:
+            facts |= {"own/2": {}, "base/2": {}}
+            for k in KS:
+                for m in 2 * random.integers(2) + random.permutation(2)[: random.integers(1, 3)]:
+                    facts["own/2" if m % 2 else "base/2"][int(m), k] = random.normal()
         if random.random() < 0.1:  # what is impossible is derived, with a weight of zero
             facts["tip/2"][next(iter(facts["tip/2"]))] = -np.inf
         if 1 < len(trees(facts, 0)) <= MOST and trees(facts, 1):
@@ -204,20 +232,28 @@ def draw_distributions(random: np.random.Generator) -> Weights:
     )
 
 
-def draw_log_linear(random: np.random.Generator) -> Weights:
-    """Features with values, shared by rows of both predicates; normalised in groups, or not."""
+def by_predicate(rows: Sequence[tuple[str, int]]) -> dict[str, list[tuple[int]]]:
+    """Rows as the package takes them."""
+    return {f"{p}/1": [(n,) for q, n in rows if q == p] for p in dict.fromkeys(p for p, _ in rows)}
+
+
+def draw_log_linear(
+    random: np.random.Generator, rows: Sequence[tuple[str, int]] = ROWS, called: str = "all"
+) -> Weights:
+    """Features with values, shared by rows of all predicates; normalised in groups, or not."""
     features = {
-        row: {f"f{f}": float(random.normal()) for f in random.permutation(6)[: random.integers(1, 4)]} for row in ROWS
+        row: {f"f{f}": float(random.normal()) for f in random.permutation(6)[: random.integers(1, 4)]} for row in rows
     }
-    names = list(dict.fromkeys(f for row in ROWS for f in features[row]))
+    names = list(dict.fromkeys(f for row in rows for f in features[row]))
     grouped = random.random() < 0.4
-    group = [n % 2 for _, n in ROWS]  # over both predicates at once
+    group = [n % 2 for _, n in rows]  # over all predicates at once
     frozen = [random.random() < 0.15 for _ in names]
     tables = {
-        f"{p}/1": [(n, f, x) for (q, n), found in features.items() if q == p for f, x in found.items()] for p in "wv"
+        key: [(n, f, x) for (q, n), found in features.items() if f"{q}/1" == key for f, x in found.items()]
+        for key in by_predicate(rows)
     }
     made = training.LogLinear(
-        {"w/1": [(k,) for k in KS], "v/1": [(n,) for n in LS]},
+        by_predicate(rows),
         tables,
         given=(lambda n: n % 2) if grouped else None,
         frozen=lambda f: frozen[names.index(f)],
@@ -225,32 +261,37 @@ def draw_log_linear(random: np.random.Generator) -> Weights:
     order = made.names()
 
     def logs(theta: Mapping[str, Numbers]) -> Logs:
-        at = dict(zip(order, theta["all"], strict=False))
-        scores = [sum(x * at[f] for f, x in features[row].items()) for row in ROWS]
-        return dict(zip(ROWS, softmax(scores, group) if grouped else scores, strict=False))
+        at = dict(zip(order, theta[called], strict=False))
+        scores = [sum(x * at[f] for f, x in features[row].items()) for row in rows]
+        return dict(zip(rows, softmax(scores, group) if grouped else scores, strict=False))
 
-    return Weights({"all": made}, {"all": len(order)}, logs, {"all": [frozen[names.index(f)] for f in order]})
+    return Weights({called: made}, {called: len(order)}, logs, {called: [frozen[names.index(f)] for f in order]})
 
 
-def draw_function(random: np.random.Generator, by_value: bool = False) -> Weights:
+def draw_function(
+    random: np.random.Generator,
+    by_value: bool = False,
+    rows: Sequence[tuple[str, int]] = ROWS,
+    called: str = "all",
+) -> Weights:
     """A function of three parameters, written for the package, and again for 40 digits."""
-    c, d = random.normal(size=(2, len(ROWS)))
+    c, d = random.normal(size=(2, len(rows)))
     if by_value:
         made = training.Differentiable(
-            {"w/1": [(k,) for k in KS], "v/1": [(n,) for n in LS]},
+            by_predicate(rows),
             lambda p: 0.3 + (p["a"][0] * c + p["a"][1] * d) ** 2 + dnp.exp(p["b"] * c),
             {"a": np.array([0.5, -0.25]), "b": 1.0},
             logs=False,
         )
     else:
         made = training.Differentiable(
-            {"w/1": [(k,) for k in KS], "v/1": [(n,) for n in LS]},
+            by_predicate(rows),
             lambda p: dnp.tanh(p["a"][0] * c + p["a"][1]) + p["b"] * d,
             {"a": np.array([0.5, -0.25]), "b": 1.0},
         )
 
     def logs(theta: Mapping[str, Numbers]) -> Logs:
-        one, two, three = theta["all"]
+        one, two, three = theta[called]
         if by_value:
             values = [
                 mpmath.log(mpf(0.3) + (one * mpf(x) + two * mpf(y)) ** 2 + mpmath.exp(three * mpf(x)))
@@ -258,9 +299,98 @@ def draw_function(random: np.random.Generator, by_value: bool = False) -> Weight
             ]
         else:
             values = [mpmath.tanh(one * mpf(x) + two) + three * mpf(y) for x, y in zip(c, d, strict=False)]
-        return dict(zip(ROWS, values, strict=False))
+        return dict(zip(rows, values, strict=False))
 
-    return Weights({"all": made}, {"all": 3}, logs, {"all": [False] * 3}, by_value=by_value)
+    return Weights({called: made}, {called: 3}, logs, {called: [False] * 3}, by_value=by_value)
+
+
+def draw_network(random: np.random.Generator, rows: Sequence[tuple[str, int]], called: str) -> Weights:
+    """A network of PyTorch with a hidden layer, over two inputs for each row."""
+    import torch
+
+    inputs, seed = random.normal(size=(len(rows), 2)), int(random.integers(1 << 30))
+    torch.manual_seed(seed)
+    hidden, out = (torch.nn.Linear(*sizes, dtype=torch.float64) for sizes in ((2, 2), (2, 1)))
+    module = torch.nn.Sequential(hidden, torch.nn.Tanh(), out)
+    made = training.Torch(by_predicate(rows), module, torch.tensor(inputs), rowwise=bool(random.random() < 0.7))
+
+    def logs(theta: Mapping[str, Numbers]) -> Logs:
+        t = theta[called]  # 2 x 2 weights and 2 biases, then 2 weights and a bias
+        found = {}
+        for row, (x, y) in zip(rows, inputs, strict=True):
+            a, b = (mpmath.tanh(t[2 * n] * mpf(x) + t[2 * n + 1] * mpf(y) + t[4 + n]) for n in (0, 1))
+            found[row] = t[6] * a + t[7] * b + t[8]
+        return found
+
+    return Weights({called: made}, {called: 9}, logs, {called: [False] * 9})
+
+
+def draw_shares(random: np.random.Generator) -> Weights:
+    """What weights are interpolated by: two groups of two, at times tied, and at times frozen."""
+    tied, stays = random.random() < 0.3, random.random() < 0.2
+    tie = [m % 2 if tied else m for m in MS]
+    start = random.uniform(0.2, 2.0, len(MS))
+    made = training.Distribution(
+        {"share/1": [(m, float(start[tie[m]])) for m in MS]},
+        lambda m: m // 2,
+        tied=(lambda m: m % 2) if tied else None,
+        frozen=(lambda m: m < 2 or tied) if stays else None,
+    )
+    groups = [0, 0] if tied else [0, 0, 1, 1]
+
+    def logs(theta: Mapping[str, Numbers]) -> Logs:
+        found = softmax(theta["share"], groups)
+        return {("share", m): found[tie[m]] for m in MS}
+
+    frozen = {"share": [stays and g == 0 for g in groups]}
+    return Weights({"share": made}, {"share": len(groups)}, logs, frozen, {"share": (tie, groups)}, {"share": SHARES})
+
+
+def only(whole: Weights, name: str) -> Weights:
+    """One of two distributions."""
+    zeros = {other: [mpf(0)] * size for other, size in whole.sizes.items()}
+
+    def logs(theta: Mapping[str, Numbers]) -> Logs:
+        return {row: x for row, x in whole.logs({**zeros, name: theta[name]}).items() if row[0] == name}
+
+    tables = (whole.made, whole.sizes, whole.frozen, whole.groups, whole.rows)
+    made, sizes, frozen, groups, rows = ({name: table[name]} for table in tables)
+    return Weights(made, sizes, logs, frozen, groups, rows)
+
+
+def together(parts: Sequence[Weights]) -> Weights:
+    """Parametrisations beside each other."""
+
+    def logs(theta: Mapping[str, Numbers]) -> Logs:
+        return {row: x for part in parts for row, x in part.logs(theta).items()}
+
+    made, sizes, frozen, groups, rows = (
+        {name: x for part in parts for name, x in getattr(part, table).items()}
+        for table in ("made", "sizes", "frozen", "groups", "rows")
+    )
+    return Weights(made, sizes, logs, frozen, groups, rows)
+
+
+NETWORKS = [draw_network] if find_spec("torch") else []
+
+
+def draw_several(random: np.random.Generator, em: bool, interpolated: bool) -> Weights:
+    """A parametrisation for each predicate, of any kind; or one that is shared by two, or by all."""
+    distributions = draw_distributions(random)
+    parts = [only(distributions, "w"), only(distributions, "v")]
+    if interpolated:
+        parts.append(draw_shares(random))
+    if em:
+        return together(parts)
+    every = [*ROWS, *(SHARES if interpolated else [])]
+    if random.random() < 0.2:
+        return draw_log_linear(random, every)
+    for n, part in enumerate(parts):
+        (called,) = part.made
+        rows = [row for row in every if row[0] == called]
+        draws = [lambda r, *_, part=part: part, draw_log_linear, lambda r, *a: draw_function(r, False, *a), *NETWORKS]
+        parts[n] = draws[int(random.integers(len(draws)))](random, rows, called)
+    return together(parts)
 
 
 # -- objectives --------------------------------------------------------------------------------------------------------
@@ -298,8 +428,11 @@ def likelihood(semiring: str) -> tuple[Any, Value]:
     return training.Likelihood(), value
 
 
-def conditional(semiring: str, item: bool, cost: bool) -> tuple[Any, Value]:
-    """What was observed less all: another item, or facts that are left; with costs that count in the second alone."""
+def conditional(semiring: str, item: bool, cost: bool, clamped: dg.Program | None = None) -> tuple[Any, Value]:
+    """What was observed less all: another item, or facts that are left; with costs that count in the second alone.
+
+    `clamped` is a program of which the goal is what the item is in the model's.
+    """
 
     def value(e: Drawn, logs: Logs) -> Any:
         if e.derivation is not None:
@@ -309,7 +442,8 @@ def conditional(semiring: str, item: bool, cost: bool) -> tuple[Any, Value]:
         bottom = total(semiring)([t.log(logs) for t in trees(e.facts, 0)])
         return None if top is None or bottom is None else top - bottom
 
-    return training.Conditional("item(1)" if item else None, "cost/2" if cost else None), value
+    observed = "item(1)" if item and clamped is None else None
+    return training.Conditional(observed, "cost/2" if cost else None, clamped), value
 
 
 def chances(found: Sequence[Tree], logs: Logs, costs: bool) -> list[Any] | None:
@@ -356,8 +490,10 @@ def of_items(semiring: str) -> tuple[Any, Value]:
     return training.OfItems(["goal", "item(1)"], written), value
 
 
-def draw_objective(random: np.random.Generator, semiring: str) -> tuple[str, Any, Value]:
-    """One of them, or a sum of two."""
+def draw_objective(
+    random: np.random.Generator, semiring: str, clamped: dg.Program | None = None
+) -> tuple[str, Any, Value]:
+    """One of them, or a sum of two; perhaps with a program for clamped runs."""
     found: dict[str, Callable[[], tuple[Any, Value]]] = {
         "likelihood": lambda: likelihood(semiring),
         "conditional": lambda: conditional(semiring, False, False),
@@ -365,6 +501,8 @@ def draw_objective(random: np.random.Generator, semiring: str) -> tuple[str, Any
         "conditional cost": lambda: conditional(semiring, False, True),
         "items": lambda: of_items(semiring),
     }
+    if clamped is not None:
+        found["conditional program"] = lambda: conditional(semiring, True, False, clamped)
     if semiring == "log":
         found |= {"risk": risk, "entropy": entropy}
         if random.random() < 0.3:
@@ -421,6 +559,11 @@ class Case:
         return parts
 
     @property
+    def objectives(self) -> list[str]:
+        """The names of the objectives, of which there may be two."""
+        return self.name.split(", ")[2].split(" and ")
+
+    @property
     def free(self) -> list[bool]:
         """Which parameters may change."""
         return [not f for name in self.weights.sizes for f in self.weights.frozen[name]]
@@ -430,10 +573,10 @@ def draw_prior(random: np.random.Generator, weights: Weights) -> tuple[Any, Any,
     """A prior for all parameters, what its density is, and pseudo-counts."""
     kind = random.choice(["none", "gaussian", "dirichlet"])
     if kind == "dirichlet" and weights.groups:
-        alphas = {name: (1 + random.uniform(0, 2, size)).tolist() for name, size in weights.sizes.items()}
+        alphas = {name: (1 + random.uniform(0, 2, weights.sizes[name])).tolist() for name in weights.groups}
         priors = {
-            name: training.Dirichlet(dict(zip(p.names(), alphas[name], strict=True)))
-            for name, p in weights.made.items()
+            name: training.Dirichlet(dict(zip(weights.made[name].names(), alphas[name], strict=True)))
+            for name in weights.groups
         }
 
         def density(parts: Mapping[str, Numbers]) -> Any:
@@ -460,38 +603,41 @@ def draw_prior(random: np.random.Generator, weights: Weights) -> tuple[Any, Any,
     return None, lambda parts: mpf(0), {}
 
 
-PROGRAMS: dict[str, dg.Program] = {}
+@cache
+def program(semiring: str, text: str = PROGRAM, other_goal: bool = False) -> dg.Program:
+    """A program, made once for each semiring."""
+    return dg.Program((text.replace(*OTHER_GOAL) if other_goal else text).format(semiring=semiring))
 
 
-def program(semiring: str) -> dg.Program:
-    """The program, made once for each semiring."""
-    if semiring not in PROGRAMS:
-        PROGRAMS[semiring] = dg.Program(PROGRAM.format(semiring=semiring))
-    return PROGRAMS[semiring]
-
-
-def draw_case(seed: int, em: bool = False) -> Case:
-    """The model of a number; with `em` one that EM can learn."""
+def draw_case(seed: int, em: bool = False, several: bool = False) -> Case:
+    """The model of a number; with `em` one that EM can learn; with `several` one of several parametrisations."""
     random = np.random.default_rng(seed)
     semiring = str(random.choice(["log", "real"] if em else ["log", "log", "real", "viterbi"]))
     kind = "distributions" if em else str(random.choice(["distributions", "features", "function", "values"]))
     if kind == "values" and semiring != "real":
         kind = "features"
+    interpolated = several and random.random() < 0.6
+    if several:
+        kind = "interpolated" if interpolated else "several"
     weights = {
         "distributions": draw_distributions,
         "features": draw_log_linear,
         "function": draw_function,
         "values": lambda r: draw_function(r, True),
+        "several": lambda r: draw_several(r, em, False),
+        "interpolated": lambda r: draw_several(r, em, True),
     }[kind](random)
-    name, objective, value = ("likelihood", *likelihood(semiring)) if em else draw_objective(random, semiring)
+    text = INTERPOLATED if interpolated else PROGRAM
+    clamped = program(semiring, text, True) if several else None
+    name, objective, value = ("likelihood", *likelihood(semiring)) if em else draw_objective(random, semiring, clamped)
     prior, density, alphas = draw_prior(random, weights)
     if em and not alphas:
         prior, density = None, lambda parts: mpf(0)
-    data = [draw_example(random) for _ in range(random.integers(1, 5))]
-    model = dg.Model(program(semiring), weights.made, objective=objective, prior=prior)
+    data = [draw_example(random, interpolated=interpolated) for _ in range(random.integers(1, 5))]
+    model = dg.Model(program(semiring, text), weights.made, objective=objective, prior=prior)
     if name in ("likelihood", "conditional", "conditional cost") and random.random() < 0.4:
         for e in data[: len(data) // 2 + 1]:
-            if any(t.log({row: 0.0 for row in ROWS}) > -np.inf for t in trees(e.facts, 0)):
+            if any(t.log({row: 0.0 for row in ROWS + SHARES}) > -np.inf for t in trees(e.facts, 0)):
                 best = list(model.bound.run(e.given(semiring == "real").facts).kbest("goal", 5))
                 e.observed, e.derivation = {}, best[int(random.integers(len(best)))]
     found = (
@@ -537,13 +683,93 @@ def check_gradient(case: Case) -> bool:
     f = lambda x: case.objective(x)[0]  # noqa: E731
     gradient = ravelled(case.model._spec.pull(theta, totals))
     close(gradient, differences(f, at, unit), "gradient", case)
-    smooth = any(n in case.name for n in ("likelihood", "conditional")) and " and " not in case.name
+    smooth = all(part.split()[0] in ("likelihood", "conditional") for part in case.objectives)
     if smooth and case.semiring != "viterbi" and not case.weights.by_value:
         tangent = np.where(case.free, random.normal(size=len(at)), 0.0)
         product = ravelled(problem.product(theta, totals, unravelled(tangent, like)))
         wanted = [differences(lambda x, d=d: differences(f, x, [tangent])[0], at, [d])[0] for d in unit]
         close(product, wanted, "product with the Hessian", case)
+    check_step(case, theta, start, differences(f, at, unit))
+    check_used(case, theta)
     return True
+
+
+def check_step(case: Case, theta: Mapping[str, np.ndarray], start: np.ndarray, gradient: Numbers) -> None:
+    """One step of gradient ascent after all examples: along the gradient, divided by their weight."""
+    case.model._theta = dict(theta)
+    case.model.fit(
+        case.given, method="sgd", size=len(case.data), iterations=1, rate=0.25, missing="skip", warm=True, tolerance=0.0
+    )
+    logs = case.weights.logs(case.split([mpf(float(x)) for x in start]))
+    weight = sum(e.weight for e in case.data if case.value(e, logs) is not None)
+    wanted = [mpf(float(x)) + mpf(0.25) * g / mpf(max(weight, 1.0)) for x, g in zip(start, gradient, strict=True)]
+    close(ravelled(case.model.parameters), wanted, "a step along the gradient", case)
+
+
+def used_by(case: Case, e: Drawn) -> set[tuple[str, int]]:
+    """The rows that derivations of an example use, in all runs of the objective."""
+    found = set() if e.derivation is None else set(e.derived().uses)
+    runs: list[tuple[Facts, int]] = []
+    for part in case.objectives:
+        other = part in ("conditional item", "conditional program")
+        runs.append((e.facts if part == "entropy" else e.clamped, 1 if other else 0))
+        if part.startswith("conditional"):
+            runs.append((e.facts, 0))
+        if part == "items":
+            runs.append((e.clamped, 1))
+    return found.union(*(t.uses for facts, item in runs for t in trees(facts, item)))
+
+
+def check_used(case: Case, theta: dict[str, np.ndarray]) -> None:
+    """The rows that examples can use are those in their derivations, and what the others weigh changes nothing."""
+    spec = case.model._spec
+    few = replace(spec, parametrisations={name: Some(p) for name, p in spec.parametrisations.items()})
+    problem = Problem(few, DataPasses(case.given), in_threads(1), "skip")
+    examples = list(problem.passes)
+    used = UsedRows(few).of(examples)
+    if case.semiring == "viterbi":
+        assert used is None
+        return
+    assert used is not None, case.name
+    mine = {
+        (p.rows.keys_of_rows[n][:-2], p.rows.arguments[n][0])
+        for name, p in spec.parametrisations.items()
+        for n in used[name].tolist()
+    }
+    assert mine == set().union(*(used_by(case, e) for e in case.data)), f"{case.name}: {mine}"
+    weights = problem.weights_for(theta, examples)
+    assert not any(np.isnan(x).any() for x in weights.values())
+    whole, some = (problem.of_shard(w, examples) for w in (spec.weights(theta), weights))
+    close([some.value], [whole.value], "the value with the rows that are used", case)
+    for key, x in whole.gradient.items():
+        close(some.gradient[key], x.tolist(), f"the gradient by {key} with the rows that are used", case)
+
+
+class Some(Parametrisation):
+    """One that is there, of which some rows are worked out alone: the others weigh nothing."""
+
+    rowwise = True
+
+    def __init__(self, of: Parametrisation) -> None:
+        self.of = of
+        self.rows, self.size, self.logs = of.rows, of.size, of.logs
+
+    def start(self, random: np.random.Generator) -> np.ndarray:
+        return self.of.start(random)
+
+    def weights(self, theta: np.ndarray) -> np.ndarray:
+        return self.of.weights(theta)
+
+    def weights_of(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        found = np.full(len(self.rows), -np.inf if self.logs else 0.0)
+        found[rows] = self.of.weights(theta)[rows]
+        return found
+
+    def pull(self, theta: np.ndarray, cotangent: np.ndarray) -> np.ndarray:
+        return self.of.pull(theta, cotangent)
+
+    def names(self) -> list[str]:
+        return self.of.names()
 
 
 class Tie(Exception):
@@ -552,7 +778,7 @@ class Tie(Exception):
 
 def counts(case: Case, logs: Logs, best: bool = False, power: float = 1.0) -> tuple[Any, dict[tuple[str, int], Any]]:
     """The log-likelihood and the expected count of each row; with `best` of the best derivation alone."""
-    found, value = dict.fromkeys(ROWS, mpf(0)), mpf(0)
+    found, value = dict.fromkeys(ROWS + SHARES, mpf(0)), mpf(0)
     scaled = {row: power * x for row, x in logs.items()}
     for e in case.data:
         here = trees(e.clamped, 0) if e.derivation is None else [e.derived()]
@@ -587,7 +813,7 @@ def maximised(case: Case, found: Mapping[tuple[str, int], Any], before: Mapping[
 
 
 def check_em(case: Case) -> bool:
-    """One step of EM, of Viterbi EM, of the annealed one, two of variational Bayes, two of incremental EM."""
+    """One step of EM, of Viterbi EM, of annealed and of stepwise EM; two of variational Bayes and of incremental EM."""
     like = case.model.parameters
     at = {name: [mpf(float(x)) for x in numbers] for name, numbers in like.items()}
     logs = case.weights.logs(at)
@@ -615,6 +841,8 @@ def check_em(case: Case) -> bool:
         held("viterbi-em", best + prior, maximised(case, hard, at))
     cool, soft = counts(case, logs, power=0.5)
     held("annealing", cool + prior, maximised(case, soft, at), start=0.5)
+    if sum(e.weight for e in case.data if log_sum([t.log(logs) for t in trees(e.clamped, 0)]) is not None) >= 1:
+        held("online-em", None, maximised(case, found, at), size=len(case.data))
     check_incremental(case, at, held)
     check_variational(case, at, held)
     return True
@@ -640,7 +868,7 @@ def check_incremental(case: Case, at: Mapping[str, Numbers], held: Callable[...,
 
 def added(many: Sequence[Mapping[tuple[str, int], Any]]) -> dict[tuple[str, int], Any]:
     """The sums of counts."""
-    return {row: sum(one[row] for one in many) for row in ROWS}
+    return {row: sum(one[row] for one in many) for row in ROWS + SHARES}
 
 
 def logs_of(probabilities: Mapping[str, Numbers]) -> dict[str, Numbers]:
@@ -694,11 +922,12 @@ def main(seconds: float, first: int = 0) -> None:
     warnings.simplefilter("ignore", dg.ProgramWarning)
     end, seed, counted = time.monotonic() + seconds, first, [0, 0]
     while time.monotonic() < end:
-        for n, (em, check) in enumerate(((False, check_gradient), (True, check_em))):
-            try:
-                counted[n] += check(draw_case(seed, em))
-            except Exception as error:  # a difference, or what the package raised: print it and go on
-                print(f"seed {seed}, em={em}: {type(error).__name__}: {error}", flush=True)
+        for several in (False, True):
+            for n, (em, check) in enumerate(((False, check_gradient), (True, check_em))):
+                try:
+                    counted[n] += check(draw_case(seed, em, several))
+                except Exception as error:  # a difference, or what the package raised: print it and go on
+                    print(f"seed {seed}, em={em}, several={several}: {type(error).__name__}: {error}", flush=True)
         seed += 1
     print(f"seeds {first} to {seed - 1}: {counted[0]} gradients and {counted[1]} steps of EM")
 

@@ -262,20 +262,49 @@ def linear(**options: Any) -> dg.Model:
     return dg.Model(TAGGER, {"w": weights}, objective=training.Conditional(), prior=training.L2(0.1))
 
 
-def test_plain_steps_of_torch_are_our_own() -> None:
-    ours, theirs = linear(), linear()
-    ours.fit(tagged(), method="sgd", rate=0.1, momentum=0.5, size=2, seed=3, iterations=6, tolerance=0.0)
-    theirs.fit(tagged(), method=torch.optim.SGD, lr=0.1, momentum=0.5, size=2, seed=3, iterations=6, tolerance=0.0)
-    assert theirs.parameters["w"] == pytest.approx(ours.parameters["w"], abs=1e-12)
+@pytest.mark.parametrize(
+    ("ours", "options", "theirs"),
+    [("sgd", {"momentum": 0.5}, "SGD"), ("adagrad", {}, "Adagrad"), ("adam", {"beta1": 0.8}, "Adam")],
+)
+def test_steps_of_torch_are_our_own(ours: str, options: dict[str, float], theirs: str) -> None:
+    one, two = linear(), linear()
+    one.fit(tagged(), method=ours, rate=0.1, size=2, seed=3, iterations=6, tolerance=0.0, **options)
+    if "beta1" in options:
+        options = {"betas": (options["beta1"], 0.999)}
+    two.fit(
+        tagged(), method=getattr(torch.optim, theirs), lr=0.1, size=2, seed=3, iterations=6, tolerance=0.0, **options
+    )
+    rounding = 1e-8 if ours == "adam" else 1e-12  # it divides by the root of what may be next to nothing
+    assert two.parameters["w"] == pytest.approx(one.parameters["w"], abs=rounding)
 
 
-@pytest.mark.parametrize("name", ["Adam", "AdamW", "Adagrad", "RMSprop", "NAdam", "Rprop", "ASGD", "Adamax", "RAdam"])
-def test_classes_of_torch_optim_are_methods(name: str) -> None:
+OPTIMISERS = {
+    **dict.fromkeys(("SGD", "Adam", "AdamW", "Adagrad", "RMSprop", "NAdam", "Rprop", "ASGD", "Adamax", "RAdam"), 0.1),
+    "LBFGS": 1.0,
+    "Adadelta": 10.0,
+    "Adafactor": 1.0,
+}
+"""Their rates."""
+REFUSED = {"Muon": "cannot be made: Muon only supports 2D", "SparseAdam": "cannot step: .* not support dense gradients"}
+"""What those say that are for other parameters than a vector."""
+
+
+def test_every_class_of_torch_optim_is_a_method() -> None:
     best = linear().fit(tagged(), method="l-bfgs", tolerance=1e-15, iterations=300).objective
-    m = linear()
-    m.fit(tagged(), method=getattr(torch.optim, name), lr=0.1, size=3, iterations=80, tolerance=0.0)
-    problem = Problem(m._spec, DataPasses(tagged()), in_threads(1))
-    assert best - 0.5 < problem.objective(m.parameters)[0] <= best + 1e-9
+    problem = Problem(linear()._spec, DataPasses(tagged()), in_threads(1))
+    start, count = problem.objective(linear().parameters)[0], 0
+    for name, made in vars(torch.optim).items():
+        if not isinstance(made, type) or made is torch.optim.Optimizer or not issubclass(made, torch.optim.Optimizer):
+            continue
+        m, count = linear(), count + 1
+        if name in REFUSED:
+            with pytest.raises(dg.Error, match=f"{name} {REFUSED[name]}"):
+                m.fit(tagged(), method=made, iterations=1)
+            continue
+        m.fit(tagged(), method=made, lr=OPTIMISERS.get(name, 0.1), size=3, iterations=80, tolerance=0.0)
+        reached = problem.objective(m.parameters)[0]
+        assert (best - 0.5 if name in OPTIMISERS else start) < reached <= best + 1e-9, (name, reached, best)
+    assert count >= 12
 
 
 def test_decay_of_weights_leaves_frozen_parameters_alone() -> None:
