@@ -684,7 +684,7 @@ def check_gradient(case: Case) -> bool:
     gradient = ravelled(case.model._spec.pull(theta, totals))
     close(gradient, differences(f, at, unit), "gradient", case)
     smooth = all(part.split()[0] in ("likelihood", "conditional") for part in case.objectives)
-    if smooth and case.semiring != "viterbi" and not case.weights.by_value:
+    if smooth and case.semiring != "viterbi":
         tangent = np.where(case.free, random.normal(size=len(at)), 0.0)
         product = ravelled(problem.product(theta, totals, unravelled(tangent, like)))
         wanted = [differences(lambda x, d=d: differences(f, x, [tangent])[0], at, [d])[0] for d in unit]
