@@ -198,6 +198,13 @@ def test_a_fall_is_a_warning_where_a_beam_leaves_items_out() -> None:
         m.fit(DATA, iterations=3, tolerance=0.0)
 
 
+def test_a_fall_is_a_warning_where_cycles_are_iterated() -> None:
+    Falling.passes = 0
+    m = dg.Model(":- solve iterate. " + HMM, rows(), objective=Falling())
+    with pytest.warns(dg.ProgramWarning, match=r"fell from .*: the program iterates its cycles"):
+        m.fit(DATA, iterations=3, tolerance=0.0)
+
+
 def test_an_example_that_fails_in_one_pass_is_no_error() -> None:
     """Around its cycle the first weights have no finite sum."""
     text = """:- semiring real. :- distribution t(S).

@@ -1,6 +1,7 @@
-"""Random small models agree with all of their derivations, listed in plain Python. Costs fifteen seconds.
+"""Random small models agree with all of their derivations, listed in plain Python. Costs thirty seconds.
 
-`tests/random_training.py` has what is drawn and what it is held against, and draws more where it is run by hand.
+`tests/random_models.py` has what is drawn, `tests/random_training.py` what it is held against; that draws more where it
+is run by hand.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ from collections.abc import Iterator
 import mpmath
 import pytest
 
-from random_training import DIGITS, check_em, check_gradient, draw_case
+from random_models import DIGITS, draw_case
+from random_training import check_em, check_gradient
 
 MODELS = (*range(24), 120, 298, 419, 5808)
 """Seeds: the last ones have a fact or an example of weight zero, which went wrong before."""
@@ -27,6 +29,11 @@ def many_digits() -> Iterator[None]:
 
 def test_objectives_and_their_derivatives_are_those_of_all_derivations() -> None:
     assert sum(check_gradient(draw_case(seed)) for seed in MODELS) >= 0.9 * len(MODELS)
+
+
+def test_models_of_several_parametrisations_and_of_interpolated_weights() -> None:
+    assert sum(check_gradient(draw_case(seed, several=True)) for seed in range(16)) >= 14
+    assert sum(check_em(draw_case(seed, em=True, several=True)) for seed in range(6)) >= 5
 
 
 def test_steps_of_em_and_its_kin_are_those_of_all_derivations() -> None:

@@ -112,6 +112,12 @@ class Packed:
     def text(self, node: int) -> str:
         return item_text(*self.name(node))
 
+    def facts(self) -> list[Name]:
+        """The given facts that derivations use, each once."""
+        nodes = np.unique(self.arrays.owner[self.arrays.rule < 0]).tolist()
+        self.learn(nodes)
+        return [self.name(node) for node in nodes]
+
     def value(self, node: int) -> Any:
         if self._values is None:
             self._values = self.meaning.values()

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from ..charts.batches.result import of_the_run
-from ..charts.program import Program
 from ..errors import Error, FactError, NotConverged, QueryError, warn
+from ..forks import cached
 from .examples import DataPasses, Example
 from .objectives.evaluation import LOGS
 from .objectives.likelihood import Conditional
@@ -21,6 +20,7 @@ from .parameters.rows import Doubles
 from .specification import Specification, Theta, Workers
 from .totals import Totals, added
 from .unbounded import grows_for_ever, still_grows
+from .used_rows import ModelRun, UsedRows, runs_of
 
 MISSING = ("warn", "skip", "error")
 ABOVE = 1e-6
@@ -65,6 +65,14 @@ class Problem:
             "no example says what was observed, so its conditional likelihood is the same whatever the weights are: "
             "give training.Example(facts, observed)"
         )
+
+    def weights_for(self, theta: Theta, examples: Sequence[Example]) -> dict[str, Doubles]:
+        """The weights for some examples, of the rows alone that these can use where that is less work."""
+        return self.spec.weights(theta, self._used.of(examples) if self.passes.lasting else None)
+
+    @cached
+    def _used(self) -> UsedRows:
+        return UsedRows(self.spec)
 
     def of_shard(self, weights: Mapping[str, Doubles], shard: list[Example]) -> Totals:
         """Of some examples alone."""
@@ -178,22 +186,13 @@ class Problem:
         name = name_of(example)
         if example.derivation is not None and number in totals.failures:  # a run tells of other derivations
             return f"{name} failed: {of_the_run(totals.failures[number])}"
-        lines = [self._lacks(run, name, weights) for run in self._runs(example)]
+        runs = runs_of(self.spec, example) or [(None, self.spec.goal, example.clamped)]
+        lines = [self._lacks(run, name, weights) for run in runs]
         if number in totals.failures and not any(lines):
             return f"{name} failed: {of_the_run(totals.failures[number])}"
         return next(filter(None, lines), f"{self.spec.goal} is not derived in {name}")
 
-    def _runs(self, example: Example) -> list[tuple[Program | None, str, Mapping[str, Any]]]:
-        """The runs of an example: what program, unless it is the model's; what is asked; and facts."""
-        objective, goal = self.spec.objective, self.spec.goal
-        if not isinstance(objective, Conditional):
-            return [(None, goal, example.clamped)]
-        clamped, free = objective.facts_of(self.spec.program, example)
-        return [(objective.clamped, objective.observed or goal, clamped), (None, goal, free)]
-
-    def _lacks(
-        self, run: tuple[Program | None, str, Mapping[str, Any]], name: str, weights: Mapping[str, Doubles]
-    ) -> str | None:
+    def _lacks(self, run: ModelRun, name: str, weights: Mapping[str, Doubles]) -> str | None:
         """Why a run has no value; None where it has one, or fails."""
         program, goal, facts = run
         try:

@@ -22,7 +22,7 @@ from .data.observed import Places
 from .examples import Example
 from .objectives.evaluation import LOGS, Objective, Task, programs_of
 from .parameters.parametrisation import Parametrisation
-from .parameters.rows import Doubles, Flags
+from .parameters.rows import Doubles, Flags, Indices
 from .priors import Prior
 from .totals import Totals
 
@@ -58,11 +58,15 @@ class Specification:
 
     # -- weights
 
-    def weights(self, theta: Theta) -> dict[str, Doubles]:
-        """What the parametrisations give for the rows of each predicate: log weights, or values."""
+    def weights(self, theta: Theta, used: Mapping[str, Indices] | None = None) -> dict[str, Doubles]:
+        """What the parametrisations give for the rows of each predicate: log weights, or values.
+
+        `used` has rows, by the name of their parametrisation, beside which no others of it are needed.
+        """
         found: dict[str, Doubles] = {}
         for name, p in self.parametrisations.items():
-            found |= p.rows.split(p.weights(theta[name]))
+            some = None if used is None else used.get(name)
+            found |= p.rows.split(p.weights(theta[name]) if some is None else p.weights_of(theta[name], some))
         return found
 
     def values(self, weights: Mapping[str, Doubles]) -> dict[str, Doubles]:

@@ -182,6 +182,19 @@ def test_the_perceptron_learns_what_can_be_separated() -> None:
 
 
 @pytest.mark.filterwarnings("ignore::dynagrad.errors.ProgramWarning")
+def test_an_average_is_that_of_the_parameters_after_each_step() -> None:
+    after = []
+    for steps in range(1, 6):
+        m = crf(semiring="viterbi")
+        m.fit(tagged(), method="perceptron", iterations=steps, size=len(SENTENCES), average=False)
+        after.append(m.parameters["weights"])
+    averaged = crf(semiring="viterbi")
+    averaged.fit(tagged(), method="perceptron", iterations=5, size=len(SENTENCES))
+    assert averaged.parameters["weights"] == pytest.approx(np.mean(after, axis=0), abs=1e-14)
+    assert np.ptp(after, axis=0).max() > 0.1
+
+
+@pytest.mark.filterwarnings("ignore::dynagrad.errors.ProgramWarning")
 def test_max_margin_wants_more_than_the_perceptron() -> None:
     rows = {
         "trans/2": [(s, t) for s in ("start", *TAGS) for t in TAGS],
@@ -316,16 +329,18 @@ def test_a_compiled_function_gives_weights() -> None:
     assert np.abs(found[0]).max() > 0.1
 
 
-@pytest.mark.parametrize("method", ["l-bfgs", "sgd"])
-def test_an_objective_that_is_not_finite_ends_the_run_and_keeps_what_was_good(method: str) -> None:
-    """Infinite in example 2 from its third evaluation on."""
+@pytest.mark.parametrize(
+    ("method", "wrong"), [("l-bfgs", np.inf), ("sgd", np.inf), ("l-bfgs", np.nan), ("sgd", np.nan)]
+)
+def test_an_objective_that_is_not_finite_ends_the_run_and_keeps_what_was_good(method: str, wrong: float) -> None:
+    """Infinite, or no number, in example 2 from its third evaluation on."""
     evaluated: list[float] = []
 
     def loss(values: Any, example: training.Example) -> Any:
         if example.name == "bad":
             evaluated.append(0.0)
             if len(evaluated) > 2:
-                return values[0] * float("inf")
+                return values[0] * wrong
         return values[0]
 
     m = dg.Model(COIN, {"toss/1": [("h",), ("t",)]}, objective=training.OfItems(["goal"], loss))

@@ -54,6 +54,12 @@ def network() -> training.Differentiable:
     return training.Differentiable(ROWS, scores, {"a": np.array([0.3, -0.2]), "b": np.array([0.5, 1.0])})
 
 
+def values() -> training.Differentiable:
+    """Weights that are given as they are, and not by their logs."""
+    slopes = np.linspace(-1.0, 1.0, 24)
+    return training.Differentiable(ROWS, lambda p: 0.5 + (p[0] * slopes + p[1]) ** 2, np.array([0.3, 0.7]), logs=False)
+
+
 MODELS = {
     "conditional, log-linear": lambda: dg.Model(
         TAGGER, {"w": linear()}, objective=training.Conditional(), prior=training.L2(0.1)
@@ -65,6 +71,7 @@ MODELS = {
     "likelihood in real": lambda: dg.Model(
         TAGGER.replace("semiring log", "semiring real").replace("* tag(T,I)", ""), {"w": linear(given=0)}
     ),
+    "values": lambda: dg.Model(TAGGER.replace("log", "real"), {"w": values()}, objective=training.Conditional()),
     "frozen": lambda: dg.Model(TAGGER, {"w": training.Distribution(ROWS, given=0, frozen=lambda a, _: a == "d")}),
     "network": lambda: dg.Model(TAGGER, {"w": network()}, objective=training.Conditional()),
 }
@@ -120,6 +127,17 @@ def test_a_truncated_newton_run_goes_on_with_the_same_bits(tmp_path: Any) -> Non
     for n in (2, 4, 6):
         parts.fit(tagged(), method="trust-ncg", iterations=n, tolerance=0.0, checkpoint=tmp_path / "run")
     assert ravelled(parts.parameters).tobytes() == ravelled(whole.parameters).tobytes()
+
+
+def test_an_observed_derivation_has_second_derivatives_by_values() -> None:
+    """The log of the squares of two weights: -2 / x**2 for each."""
+    free = training.Differentiable({"w/1": [("a",), ("b",)]}, lambda p: p, np.array([0.5, 2.0]), logs=False)
+    m = dg.Model(":- semiring real. goal += w(X) * w(X) * w(Y) * w(Y) * seen(X,Y).", {"w": free})
+    facts = {"seen/2": [("a", "b"), ("b", "b")]}
+    best = next(d for d in m.bound.run(facts).kbest("goal", 2) if "w(a)" in d.facts())
+    problem = Problem(m._spec, DataPasses([training.Example(facts, derivation=best)]), in_threads(1))
+    found = problem.product(m.parameters, problem.objective(m.parameters)[1], {"w": np.array([1.0, 3.0])})
+    assert found["w"] == pytest.approx([-2 / 0.5**2, 3.0 * -2 / 2.0**2], rel=1e-12)
 
 
 def test_where_there_are_no_second_derivatives() -> None:

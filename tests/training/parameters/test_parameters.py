@@ -278,6 +278,42 @@ def test_weights_of_interpolation_are_learned_by_em() -> None:
         assert [found[h, k] for k in parts] == pytest.approx(weights[bucket[h]], abs=1e-13)
 
 
+BACKED_OFF = """
+:- semiring real.
+:- distribution keep(H,C) given H.
+chance(H,W) += keep(H,own) * bigram(H,W).
+chance(H,W) += keep(H,back) * rest(H) * unigram(W) for not bigram(H,W).
+goal += chance(H,W) * seen(H,W).
+"""
+
+
+def test_weights_of_backing_off_are_learned_by_em() -> None:
+    """A word that did not follow has its share of what a history keeps for such words (Katz 1987); it sums to one.
+
+    Where the parts exclude each other the best weights are the shares of either kind among what was held out.
+    """
+    bigram = {("a", "x"): 0.75, ("a", "y"): 0.25, ("b", "z"): 1.0}
+    unigram = {"x": 0.4, "y": 0.3, "z": 0.2, "u": 0.1}
+    rest = {h: 1 / sum(p for w, p in unigram.items() if (h, w) not in bigram) for h in "ab"}
+    facts = {
+        "bigram/2": [(h, w, p) for (h, w), p in bigram.items()],
+        "unigram/1": list(unigram.items()),
+        "rest/1": list(rest.items()),
+    }
+    m = dg.Model(BACKED_OFF, {"keep/2": [(h, c) for h in "ab" for c in ("own", "back")]}, facts=facts)
+    held_out = [("a", "x")] * 5 + [("a", "u"), ("a", "z"), ("b", "z"), ("b", "x"), ("b", "x"), ("b", "y")]
+    fit = m.fit([{"seen/2": [pair]} for pair in held_out], iterations=3)
+    keep = {(h, c): p for h, c, p in m.weights["keep/2"]}
+    assert keep["a", "own"] == pytest.approx(5 / 7) and keep["b", "own"] == pytest.approx(1 / 4)
+
+    def chance(h: str, w: str) -> float:
+        return keep[h, "own"] * bigram[h, w] if (h, w) in bigram else keep[h, "back"] * rest[h] * unigram[w]
+
+    for h in "ab":
+        assert sum(chance(h, w) for w in unigram) == pytest.approx(1.0, abs=1e-14)
+    assert fit.history[-1].data == pytest.approx(sum(np.log(chance(*pair)) for pair in held_out), rel=1e-12)
+
+
 @pytest.mark.parametrize(
     "make, message",
     [

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import builtins
 import errno
 import os
+import pickle
 import random
 import sys
 import tomllib
@@ -351,6 +353,45 @@ def resealed(folder: Path, name: str, data: bytes) -> None:
     names = [line[66:] for line in (folder / "SHA256SUMS").read_text().splitlines()]
     sums = "".join(f"{models.hashlib.sha256((folder / n).read_bytes()).hexdigest()}  {n}\n" for n in names)
     (folder / "SHA256SUMS").write_text(sums)
+
+
+def test_parameters_that_are_missing(tmp_path: Path) -> None:
+    """A row fewer in the file of parameters, and one that is no number, with sums that fit."""
+    import pyarrow as pa
+
+    coin().save(tmp_path / "m")
+    with pa.ipc.open_file(str(tmp_path / "m" / "parameters-0.arrow")) as file:
+        table = file.read_all()
+    gap = table.set_column(table.column_names.index("value"), "value", pa.array([0.0, float("nan")]))
+    for wrong, message in (
+        (table.slice(0, 1), "parameter 1 is missing: there are 1, from 0 on"),
+        (gap, "1 of the 2 parameters of toss/1 have no number"),
+    ):
+        target = pa.BufferOutputStream()
+        with pa.ipc.new_file(target, wrong.schema) as out:
+            out.write_table(wrong)
+        resealed(tmp_path / "m", "parameters-0.arrow", target.getvalue().to_pybytes())
+        with pytest.raises(dg.FactError, match=message):
+            dg.load_model(tmp_path / "m")
+
+
+def test_nothing_in_a_folder_is_executed(tmp_path: Path, monkeypatch: Any) -> None:
+    """Neither code nor pickles: what could run any is out of order while a model is read."""
+    model = tagger()
+    model.save(tmp_path / "m")
+    assert not any(b"pickle" in p.read_bytes() or p.suffix in (".py", ".pkl") for p in (tmp_path / "m").iterdir())
+    dg.load_model(tmp_path / "m")  # what is imported when it is wanted, now is
+
+    def refused(*_: Any, **__: Any) -> Any:
+        raise AssertionError("something was executed")
+
+    with monkeypatch.context() as patch:
+        for module, name in ((builtins, "exec"), (builtins, "eval"), (builtins, "compile"), (os, "system")):
+            patch.setattr(module, name, refused)
+        for name in ("load", "loads", "Unpickler"):
+            patch.setattr(pickle, name, refused)
+        again = dg.load_model(tmp_path / "m")
+    assert again.score(DATA) == model.score(DATA)
 
 
 def test_files_that_someone_else_made(tmp_path: Path) -> None:

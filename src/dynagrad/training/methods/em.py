@@ -167,8 +167,9 @@ def must_not_fall(
 ) -> Reached:
     """What was reached. Raises NotConverged where it is below what was `before`, though theory says it cannot be.
 
-    Pruning and beams may leave out other derivations at each step, and an example that failed in one of the two passes
-    is missing from its sum: then a fall is no error, and there is a warning.
+    Pruning and beams may leave out other derivations at each step, cycles that are iterated are cut off somewhere, and
+    an example that failed in one of the two passes is missing from its sum: then a fall is no error, and there is a
+    warning.
     """
     rounding = 0.0 if before is None else MAY_FALL * abs(before.value) + NEAR_ZERO * len(before.values)
     if before is None or now.value >= before.value - rounding:
@@ -181,6 +182,8 @@ def must_not_fall(
         warn(f"{fell}: {named(changed)} counted in one of two passes only")
     elif rules.prunes or rules.beams:
         warn(f"{fell}: the program prunes its items, so derivations are left out, and others at each step")
+    elif rules.solve == "iterate":
+        warn(f"{fell}: the program iterates its cycles, so what it sums is cut off, and elsewhere at each step")
     else:
         worst = np.argsort(now.values - before.values, stable=True)[:NAMED].tolist()
         raise NotConverged(f"{fell}, which it cannot where runs are exact: most in {named(worst)}")

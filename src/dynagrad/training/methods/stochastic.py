@@ -129,7 +129,7 @@ def epochs(
 
 def mean_gradient(problem: Problem, theta: Theta, examples: list[Example], part: float) -> tuple[Totals, Doubles]:
     """Of some examples, with a part of the priors: what they gave, and the gradient for each unit of their weight."""
-    totals = problem.of_shard(problem.spec.weights(theta), examples)
+    totals = problem.of_shard(problem.weights_for(theta, examples), examples)
     return totals, ravelled(problem.spec.pull(theta, totals, part)) / max(totals.weight, 1.0)
 
 

@@ -171,23 +171,25 @@ def _curvature(
 ) -> Scores:
     """The gradient's derivative along a direction: products with Hessians, by a backward pass over dual numbers.
 
-    The log weight of an observed derivation is linear in log weights, so it adds nothing.
+    The log weight of an observed derivation is linear in log weights, so it adds nothing; by the values of weights its
+    second derivative is minus the count of each, divided by the square of the value.
     """
     assert task.along is not None
-    if task.semiring not in ("real", "log") or task.by_value:
-        raise Error(
-            f"products with the Hessian are of log weights in real and log, not in {task.semiring}; {FIRST_ORDER}"
-        )
+    if task.semiring not in ("real", "log"):
+        raise Error(f"products with the Hessian are there in real and log, not in {task.semiring}; {FIRST_ORDER}")
     values = np.full(len(examples), np.nan)
     gradient = {key: np.zeros(len(x)) for key, x in task.weights.items()}
     errors: dict[int, Exception] = {}
     logs, numbers = task.semiring == "log", _logs(task)
-    here = list(task.weights.values())
-    along = [task.along[key] if logs else task.along[key] * x for key, x in task.weights.items()]
+    here, direct = list(task.weights.values()), [logs or key in task.by_value for key in task.weights]
+    along = [v if d else v * w for d, v, w in zip(direct, task.along.values(), here, strict=True)]
     for n, e in enumerate(examples):
         try:
             if observed and e.derivation is not None:
                 values[n] = _of_derivation(task, e, facts[n], side, numbers)
+                for key, rows in counts_of(e, task.places).items() if not np.isnan(values[n]) else ():
+                    for row, count in rows.items() if key in task.by_value else ():
+                        gradient[key][row] -= weights[n] * count * task.along[key][row] / task.weights[key][row] ** 2
                 continue
             f = task.bound.function(goal, list(task.keys), facts[n])
             total, slope = f.jvp(here, along)
@@ -195,11 +197,11 @@ def _curvature(
                 continue
             values[n] = total if logs else np.log(total)
             found = [np.ravel(x) for x in f.hvp(here, along)]
-            if not logs:  # of log Z by log weights, from those of Z by weights
+            if not logs:  # of log Z by weights or by their logs, from those of Z by weights
                 slopes = [np.ravel(x) for x in f.gradient(here)]
                 found = [
-                    w * (second + (v - slope / total) * first) / total
-                    for w, v, first, second in zip(here, task.along.values(), slopes, found, strict=True)
+                    (second - slope / total * first if d else w * (second + (v - slope / total) * first)) / total
+                    for d, w, v, first, second in zip(direct, here, task.along.values(), slopes, found, strict=True)
                 ]
         except (Error, ArithmeticError) as error:
             errors[n] = error

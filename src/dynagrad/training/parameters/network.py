@@ -18,17 +18,19 @@ from ...errors import Error, raised, shown
 from ...facts.readers import import_module
 from ...moved import warn_of_name
 from .parametrisation import Parametrisation
-from .rows import Doubles, Rows
+from .rows import Doubles, Indices, Rows
 
 
 @dataclass(frozen=True, eq=False)
 class _Run:
-    """What the module gave for all rows, and with what; `scores` have the graph for a gradient, until there was one."""
+    """What the module gave for all rows, or for some, and with what; `scores` have the graph for a gradient, until
+    there was one."""
 
     theta: bytes
     state: tuple[Any, ...]
     numbers: Doubles
     scores: Any
+    rows: Indices | None = None
 
 
 class Torch(Parametrisation):
@@ -40,7 +42,9 @@ class Torch(Parametrisation):
     parameters into it.
 
     With `rowwise=True` the number of a row has to depend on nothing but that row of each of `inputs`, which are
-    tensors. A gradient then runs the module for the rows alone that it is not zero for, such as those of a minibatch.
+    tensors. A gradient then runs the module for the rows alone that it is not zero for; and for a minibatch of examples
+    in a list it is run for those that they can use, once for weights and gradient, with a likelihood, a conditional one
+    or another objective of the package and a program in `log` or `real`.
 
     For example, with a row of inputs for each row of `emit/2`:
     `Torch({"emit/2": rows}, torch.nn.Linear(8, 1, dtype=torch.float64), inputs)`.
@@ -133,7 +137,7 @@ class Torch(Parametrisation):
     def _run(self, theta: Doubles, gradient: bool) -> _Run:
         """The module run for all rows: once for the weights of some parameters, their gradient, and held-out data."""
         found = self._last
-        if found is None or (found.theta, found.state) != (theta.tobytes(), self._state()):
+        if found is None or found.rows is not None or not self._is_of(found, theta):
             found = None
         if found is None or (gradient and found.scores is None):
             with self._torch.set_grad_enabled(not self.rowwise):
@@ -142,6 +146,10 @@ class Torch(Parametrisation):
             found = _Run(theta.tobytes(), self._state(), numbers, None if self.rowwise else scores)
         self._last = replace(found, scores=None) if gradient else found
         return found
+
+    def _is_of(self, found: _Run, theta: Doubles) -> bool:
+        """Whether it is what the module gives now, with these parameters."""
+        return (found.theta, found.state) == (theta.tobytes(), self._state())
 
     def _state(self) -> tuple[Any, ...]:
         """What a user may change of the module and its inputs between two runs; without versions, never the same."""
@@ -153,7 +161,20 @@ class Torch(Parametrisation):
         return (*versions, *(part.training for part in self.module.modules()))
 
     def weights(self, theta: Doubles) -> Doubles:
-        found = np.array(self._run(theta, gradient=False).numbers)
+        return self._checked(np.array(self._run(theta, gradient=False).numbers))
+
+    def weights_of(self, theta: Doubles, rows: Indices) -> Doubles:
+        if not self.rowwise:
+            return self.weights(theta)
+        found = np.full(len(self.rows), -np.inf if self.logs else 0.0)
+        if len(rows):
+            scores = self._scores(theta, rows)
+            numbers = scores.detach().cpu().double().numpy()
+            self._last = _Run(theta.tobytes(), self._state(), numbers, scores, rows)
+            found[rows] = numbers
+        return self._checked(found)
+
+    def _checked(self, found: Doubles) -> Doubles:
         if np.isnan(found).any():
             raise Error(f"the module gives NaN for {self.rows.text(int(np.flatnonzero(np.isnan(found))[0]))}")
         return found
@@ -177,7 +198,11 @@ class Torch(Parametrisation):
         used = np.flatnonzero(cotangent)
         if not len(used):
             return np.zeros(self.size)
-        scores = self._scores(theta, used)
+        last = self._last
+        if last is not None and last.rows is not None and self._is_of(last, theta) and np.isin(used, last.rows).all():
+            scores, used, self._last = last.scores, last.rows, None
+        else:
+            scores = self._scores(theta, used)
         return self._flat(self._grad(scores, self._like(cotangent[used], scores)))
 
     def _along(self, parts: list[Any], tangent: Doubles) -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 
 from ...errors import Error
 from .groups import Groups
-from .rows import Doubles, Flags, Rows
+from .rows import Doubles, Flags, Indices, Rows
 
 
 class Parametrisation(ABC):
@@ -28,6 +28,8 @@ class Parametrisation(ABC):
     """Which weights sum to one; None where none do."""
     frozen: Flags | None = None
     """Which parameters stay as they are; None where all are free."""
+    rowwise: bool = False
+    """Whether the weights of some rows can be had without those of the others."""
 
     @abstractmethod
     def start(self, random: np.random.Generator) -> Doubles:
@@ -36,6 +38,10 @@ class Parametrisation(ABC):
     @abstractmethod
     def weights(self, theta: Doubles) -> Doubles:
         """The log weight of each row, or with `logs` False its value."""
+
+    def weights_of(self, theta: Doubles, rows: Indices) -> Doubles:
+        """The same, with those of some rows alone where that is less work: then the others have a weight of zero."""
+        return self.weights(theta)
 
     @abstractmethod
     def pull(self, theta: Doubles, cotangent: Doubles) -> Doubles:

@@ -344,8 +344,9 @@ def _loaded(
         else:
             chosen[name] = _KINDS[entry["kind"]](entry, files, parameters, tables, rows)
         theta[name] = numbers(parameters, "value").astype(np.float64)
-        if len(theta[name]) != chosen[name].size or np.isnan(theta[name]).any():
-            raise ValueError(f"{name} has {chosen[name].size:,} parameters, and there are {len(theta[name]):,} numbers")
+        missing = chosen[name].size - int((~np.isnan(theta[name])).sum())
+        if len(theta[name]) != chosen[name].size or missing:
+            raise ValueError(f"{missing:,} of the {chosen[name].size:,} parameters of {name} have no number")
         if "prior" in entry:
             priors[name] = _prior_of(entry["prior"], parameters, chosen[name])
     for name in parametrisations:
@@ -448,8 +449,11 @@ def _mask(parameters: Any) -> Any:
 
 
 def _within(places: Any, count: int, what: str) -> None:
-    if places.dtype != np.int64 or (len(places) and not 0 <= places.min() <= places.max() < count):
-        raise ValueError(f"a {what} is not there")
+    if places.dtype != np.int64:
+        raise ValueError(f"a {what} is no whole number")
+    wrong = places[(places < 0) | (places >= count)]
+    if len(wrong):
+        raise ValueError(f"{what} {wrong[0]} is missing: there are {count:,}, from 0 on")
 
 
 def _prior_of(entry: dict[str, Any], parameters: Any, p: Parametrisation) -> Prior:
