@@ -54,7 +54,7 @@ class _Fact:
 class _Given:
     """A program as it is written, and its facts, which are read when a step asks for them: most use few predicates."""
 
-    said: _Text
+    said: _ProgramText
     semiring: str | None
     probabilities: bool
     unread: Mapping[str, Any]
@@ -132,7 +132,7 @@ def _close(a: Any, b: Any) -> bool:
 
 
 @dataclass(frozen=True)
-class _Text:
+class _ProgramText:
     """What a program's text says: a program is read once for all derivations that are checked against it."""
 
     source: Source
@@ -146,7 +146,7 @@ class _Text:
 
 
 @lru_cache(8)
-def _parsed(text: str) -> _Text:
+def _parsed(text: str) -> _ProgramText:
     source = parse(text)
     semiring = next((d.name for d in source.declarations if isinstance(d, SemiringDeclaration)), None)
     named = [d for d in source.declarations if isinstance(d, PredicateDeclaration) and d.kind == "external"]
@@ -156,7 +156,7 @@ def _parsed(text: str) -> _Text:
     clauses = frozenset(rule.head.key for rule in source.rules if rule.aggregator == "|=")
     external = frozenset(key for d in named for key in d.keys)
     selects = any(rule.aggregator in ("max=", "min=", "log+=") for rule in source.rules)
-    return _Text(source, semiring, axioms, heads, defined, clauses, external, selects)
+    return _ProgramText(source, semiring, axioms, heads, defined, clauses, external, selects)
 
 
 def _given(program: Any, facts: Mapping[str, Any], values: str) -> _Given:

@@ -111,7 +111,7 @@ _FEATURES = functools.reduce(operator.or_, (getattr(__future__, n).compiler_flag
 _FEATURES &= ~inspect.CO_NESTED  # a bit that means something else in later versions
 
 
-def _is_current(parsed: _File, file: str, function: types.FunctionType) -> bool:
+def _is_current(parsed: _SourceFile, file: str, function: types.FunctionType) -> bool:
     """Whether the file as it is now compiles to the code object of the function."""
     code = function.__code__
     features = code.co_flags & _FEATURES
@@ -197,7 +197,7 @@ Place = tuple[str, int]
 
 
 @dataclass(frozen=True)
-class _File:
+class _SourceFile:
     """The syntax tree of a file, walked and compiled once for all of its functions."""
 
     tree: ast.Module
@@ -205,10 +205,10 @@ class _File:
     compiled: dict[int, Mapping[Place, list[types.CodeType]]] = field(default_factory=dict)  # by `__future__` features
 
 
-_parsed: dict[tuple[str, str], _File] = {}
+_parsed: dict[tuple[str, str], _SourceFile] = {}
 
 
-def _parse_file(text: str, file: str) -> _File:
+def _parse_file(text: str, file: str) -> _SourceFile:
     key = (file, text)
     if key not in _parsed:
         if len(_parsed) >= _MOST:
@@ -219,7 +219,7 @@ def _parse_file(text: str, file: str) -> _File:
             raise LiftError(
                 f"{file} cannot be read, line {problem.lineno}: {problem.msg}; the file changed after it was imported"
             ) from problem
-        _parsed[key] = _File(tree, _by_place((place, node) for node in ast.walk(tree) for place in _places(node)))
+        _parsed[key] = _SourceFile(tree, _by_place((place, node) for node in ast.walk(tree) for place in _places(node)))
     return _parsed[key]
 
 
