@@ -415,7 +415,7 @@ def test_version_comes_at_once(call):
     assert call("--version").stdout == f"dynagrad {dg.__version__}\n"
     runs = {"the version": ["-m", "dynagrad.cli", "--version"], "the import": ["-c", "import dynagrad"]}
     spent: dict[str, list[float]] = {what: [] for what in runs}
-    for _ in range(4):
+    for _ in range(3):
         for what, code in runs.items():
             before = resource.getrusage(resource.RUSAGE_CHILDREN)
             subprocess.run([sys.executable, *code], check=True, capture_output=True)

@@ -129,7 +129,7 @@ def emissions(semiring: str, spread: float, states: int, kind: str, random: np.r
 
 
 @pytest.mark.parametrize("kind", ["grid", "gaps", "far"])
-@pytest.mark.parametrize("states, spread", [(21, 1.0), (90, 1.0), (21, 400.0)])
+@pytest.mark.parametrize("states, spread", [(21, 1.0), (66, 1.0), (21, 400.0)])
 def test_a_row_of_drivers_is_joined_as_if_one_by_one(semiring: str, kind: str, states: int, spread: float) -> None:
     if semiring == "real" and spread > 1:
         pytest.skip("numbers in real are of one size")

@@ -93,14 +93,17 @@ COMPARED = "compared"
 
 def attempt(f: Any, given: tuple[Any, ...], named: dict[str, Any]) -> str:
     """What is wrong with a call; `COMPARED` where it gives what numpy gives, and nothing where one of them refuses."""
-    text = f"{f.__name__}{given!r}{named!r}".replace("\n", " ")
+
+    def said(problem: str) -> str:
+        return f"{f.__name__}{given!r}{named!r}{problem}".replace("\n", " ")
+
     signal.alarm(10)
     try:
         made = specialised(through, (f, _changed(given, lambda x: x.type), _changed(named, lambda x: x.type)))
     except Error as problem:
-        return "" if len(str(problem)) > 20 else f"{text}: says {problem}"
+        return "" if len(str(problem)) > 20 else said(f": says {problem}")
     except BaseException as problem:
-        return f"{text}: {type(problem).__name__}: {problem}"
+        return said(f": {type(problem).__name__}: {problem}")
     try:
         wanted = f(*_changed(given, lambda x: x.value), **_changed(named, lambda x: x.value))
     except BaseException:
@@ -108,10 +111,10 @@ def attempt(f: Any, given: tuple[Any, ...], named: dict[str, Any]) -> str:
     try:
         found = made.output(run(made.graph, [*_numbers(given), *_numbers(named)]))
     except Exception as problem:
-        return f"{text}: {type(problem).__name__}: {problem} as it runs"
+        return said(f": {type(problem).__name__}: {problem} as it runs")
     finally:
         signal.alarm(0)
-    return COMPARED if _same(found, wanted) else f"{text} is {found!r} and not {wanted!r}"
+    return COMPARED if _same(found, wanted) else said(f" is {found!r} and not {wanted!r}")
 
 
 def calls(f: Any) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:

@@ -1,4 +1,4 @@
-"""Runs the fuzzers on fixed numbers (80 s)."""
+"""Runs the fuzzers on fixed numbers (30 s), the first of those that `make fuzz` begins with."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from fuzz.run import fuzz
 @pytest.mark.parametrize(
     ("kind", "count"),
     [
-        ("programs", 2500),
-        ("tables", 3000),
-        ("files", 1000),
-        ("caches", 2000),
+        ("programs", 1000),
+        ("tables", 1200),
+        ("files", 500),
+        ("caches", 800),
         ("headers", 1),
-        ("calls", 20),
-        ("pullback", 3000),
-        ("steps", 15),
+        ("calls", 8),
+        ("pullback", 1200),
+        ("steps", 6),
     ],
 )
 def test_nothing_crashes_and_every_error_is_one_of_ours(kind: str, count: int) -> None:
@@ -49,4 +49,4 @@ def test_half_of_the_texts_are_more_than_errors_of_syntax() -> None:
             return False
         return True
 
-    assert sum(map(is_read, range(300))) >= 120
+    assert sum(map(is_read, range(100))) >= 40

@@ -1,7 +1,8 @@
-"""Where data come from, and what of their answers is known: nothing, a part, all. Costs fifteen seconds."""
+"""Where data come from, and what of their answers is known: nothing, a part, all. Costs five seconds."""
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 from collections import Counter
@@ -154,21 +155,21 @@ def test_a_function_that_gives_fewer_examples_the_second_time() -> None:
         coin().fit(data, tolerance=0.0)
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="reads how much memory is used as Linux tells it")
 def test_memory_does_not_grow_with_a_stream() -> None:
-    """A hundred thousand examples, which at once would be a hundred megabytes: a minute."""
+    """Ten thousand examples, four thousand of which at once would be six megabytes."""
     used: list[int] = []
 
     def stream() -> Iterator[Any]:
-        for n in range(100_000):
-            if n % 20_000 == 0:
+        for n in range(10_000):
+            if n % 2_000 == 0:
+                gc.collect()
                 used.append(int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE"))
             yield {"seen/1": [("h" if n % 4 else "t",)], "more/1": [(i,) for i in range(20)]}
 
     m = dg.Model(":- input more/1. " + COIN, SIDES)
     m.fit(stream, iterations=1)
-    assert len(used) == 5 and used[-1] - used[1] < 16 << 20
+    assert len(used) == 5 and used[-1] - used[2] < 1 << 20, used
     assert m.weights["toss/1"]["h",] == pytest.approx(0.75)
 
 

@@ -52,16 +52,21 @@ class _Fact:
 
 @dataclass
 class _Given:
-    """A program as it is written, and its facts."""
+    """A program as it is written, and its facts, which are read when a step asks for them: most use few predicates."""
 
-    source: Source
+    said: _ProgramText
     semiring: str | None
     probabilities: bool
-    facts: dict[str, Sequence[_Fact]]
-    defined: frozenset[str]
-    external: frozenset[str]
+    unread: Mapping[str, Any]
     axioms: dict[str, list[_Fact]]
+    read: dict[str, Sequence[_Fact]] = field(default_factory=dict)
     index: dict[str, dict[Hashable, list[_Fact]]] = field(default_factory=dict)
+
+    def facts(self, key: str) -> Sequence[_Fact]:
+        """The facts of a predicate, without axioms."""
+        if key not in self.read:
+            self.read[key] = _read(self, key, self.unread[key]) if key in self.unread else []
+        return self.read[key]
 
     def matching(self, key: str, row: Row) -> list[_Fact]:
         """The given facts with these arguments."""
@@ -73,12 +78,11 @@ class _Given:
         return self.index[key].get(tuple(map(hashed, row)), [])
 
     def rows(self, key: str) -> list[_Fact]:
-        return [*self.facts.get(key, []), *self.axioms.get(key, [])]
+        return [*self.facts(key), *self.axioms.get(key, [])]
 
     def row(self, key: str, number: int) -> _Fact | None:
         """A given fact by its number: from 0 those that were given, from -1 downwards the axioms of the text."""
-        listed, place = (self.facts, number) if number >= 0 else (self.axioms, -1 - number)
-        rows = listed.get(key, [])
+        rows, place = (self.facts(key), number) if number >= 0 else (self.axioms.get(key, []), -1 - number)
         return rows[place] if place < len(rows) else None
 
 
@@ -127,7 +131,32 @@ def _close(a: Any, b: Any) -> bool:
 # -- what is given -----------------------------------------------------------------------------------------------------
 
 
-_parsed = lru_cache(8)(parse)
+@dataclass(frozen=True)
+class _ProgramText:
+    """What a program's text says: a program is read once for all derivations that are checked against it."""
+
+    source: Source
+    semiring: str | None
+    axioms: tuple[Rule, ...]
+    heads: frozenset[str]
+    defined: frozenset[str]  # by rules that are no axioms
+    clauses: frozenset[str]  # heads of `:-`
+    external: frozenset[str]
+    selects: bool  # whether some aggregator is the plus of a semiring that is not declared
+
+
+@lru_cache(8)
+def _parsed(text: str) -> _ProgramText:
+    source = parse(text)
+    semiring = next((d.name for d in source.declarations if isinstance(d, SemiringDeclaration)), None)
+    named = [d for d in source.declarations if isinstance(d, PredicateDeclaration) and d.kind == "external"]
+    axioms = tuple(rule for rule in source.rules if _asserted(rule))
+    heads = frozenset(rule.head.key for rule in source.rules)
+    defined = frozenset(rule.head.key for rule in source.rules if not _asserted(rule))
+    clauses = frozenset(rule.head.key for rule in source.rules if rule.aggregator == "|=")
+    external = frozenset(key for d in named for key in d.keys)
+    selects = any(rule.aggregator in ("max=", "min=", "log+=") for rule in source.rules)
+    return _ProgramText(source, semiring, axioms, heads, defined, clauses, external, selects)
 
 
 def _given(program: Any, facts: Mapping[str, Any], values: str) -> _Given:
@@ -139,28 +168,18 @@ def _given(program: Any, facts: Mapping[str, Any], values: str) -> _Given:
     text = program if isinstance(program, str) else getattr(program, "source", None)
     if not isinstance(text, str):
         raise Error(f"derivation.check takes a dg.Program, its text or its path, and {shown(program)} is none of these")
-    source = _parsed(text)
-    declared = next((d.name for d in source.declarations if isinstance(d, SemiringDeclaration)), None)
-    semiring = declared or getattr(program, "semiring", None)
+    said = _parsed(text)
     if values not in ("weights", "probabilities"):
         raise Error(f'values={shown(values)}: it is "weights", the semiring\'s own numbers, or "probabilities"')
     probabilities = "probabilities" in (values, getattr(program, "values", "weights"))
-
-    def keys(kind: str) -> frozenset[str]:
-        named = [d for d in source.declarations if isinstance(d, PredicateDeclaration) and d.kind == kind]
-        return frozenset(k for d in named for k in d.keys)
-
-    axioms = [(n, r) for n, r in enumerate(source.rules) if _asserted(r)]
-    defined = frozenset(r.head.key for r in source.rules if not _asserted(r))
-    made = _Given(source, semiring, probabilities, {}, defined, keys("external"), {})
-    for _, rule in axioms:
+    if not isinstance(facts, Mapping):
+        raise FactError(f'{shown(facts)} is not a dict of facts; give predicates and rows: {{"rewrite/3": rows}}')
+    semiring = said.semiring or getattr(program, "semiring", None)
+    made = _Given(said, semiring, probabilities, facts, {})
+    for rule in said.axioms:
         value = _one(made) if rule.body == ONE else _constant(made, rule.body)
         row = tuple(PartialMatch().value(t) for t in rule.head.arguments)
         made.axioms.setdefault(rule.head.key, []).append(_Fact(row, value))
-    if not isinstance(facts, Mapping):
-        raise FactError(f'{shown(facts)} is not a dict of facts; give predicates and rows: {{"rewrite/3": rows}}')
-    for key, rows in facts.items():
-        made.facts[key] = _read(made, key, rows)
     return made
 
 
@@ -274,9 +293,9 @@ def _checked(given: _Given, step: DerivationStep, below: Sequence[DerivationStep
     """The weight of what a step derives. Raises _Wrong."""
     if step.rule is None:
         return _leaf(given, step)
-    if step.rule_number is None or not 0 <= step.rule_number < len(given.source.rules):
+    if step.rule_number is None or not 0 <= step.rule_number < len(given.said.source.rules):
         raise _Wrong("the program has no such rule")
-    rule = given.source.rules[step.rule_number]
+    rule = given.said.source.rules[step.rule_number]
     if rule.head.key != step.name[0]:
         raise _Wrong(f"the rule `{rule.text}` derives another predicate")
     items = body_items(rule)
@@ -306,12 +325,12 @@ def _checked(given: _Given, step: DerivationStep, below: Sequence[DerivationStep
 
 def _clause(given: _Given, key: str) -> bool:
     """Whether clauses derive a predicate, so that its items are worth one."""
-    return given.semiring != "boolean" and any(r.aggregator == "|=" and r.head.key == key for r in given.source.rules)
+    return given.semiring != "boolean" and key in given.said.clauses
 
 
 def _derived(given: _Given, item: Item, known: PartialMatch) -> bool:
     """Whether a given fact matches; of a predicate that rules define, the derivation is believed."""
-    if item.key in given.defined:
+    if item.key in given.said.defined:
         return False
     with contextlib.suppress(Unbound, ArithmeticError):  # or some variable stands for anything
         return bool(given.matching(item.key, tuple(map(known.value, item.arguments))))
@@ -324,14 +343,14 @@ def _derived(given: _Given, item: Item, known: PartialMatch) -> bool:
 
 def _leaf(given: _Given, step: DerivationStep) -> Any:
     key, arguments = step.name
-    if key in given.external:
+    if key in given.said.external:
         return None
     fact = None if step.row is None else given.row(key, step.row)
     if fact is not None and _same_row(fact.row, arguments) and not step.side and not _shifts(given, key):
         return fact.value
     matching = given.matching(key, arguments)
     if step.side:
-        if not matching and key not in given.defined:
+        if not matching and key not in given.said.defined:
             raise _Wrong("it is no given fact, and no rule derives it")
         return _one(given)
     if not matching:
@@ -347,10 +366,9 @@ def _same_row(a: Row, b: Row) -> bool:
 
 def _shifts(given: _Given, key: str) -> bool:
     """Whether copies of a fact are one: without a declared semiring, under an aggregator that is its times."""
-    own = any(r.aggregator in ("max=", "min=", "log+=") for r in given.source.rules)  # else the semiring is said apart
-    if not own or given.semiring not in ("log", "viterbi", "tropical"):
+    if not given.said.selects or given.semiring not in ("log", "viterbi", "tropical"):
         return False
-    return not any(r.head.key == key for r in given.source.rules)
+    return key not in given.said.heads
 
 
 def _merged(given: _Given, facts: Sequence[_Fact]) -> Any:

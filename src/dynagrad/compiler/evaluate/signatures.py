@@ -229,6 +229,11 @@ def output(x: Any, token: Any = 0) -> Output:
     """
     leaves = _Leaves()
     _find_constants(x, leaves.constant)
+    if _count(x, leaves.constant, {}) > most_parts():
+        raise Error(
+            f"a structure with more than {most_parts():,} parts is returned, where shared ones count as often as they "
+            "occur; return what you need of it"
+        )
     build, nodes, shown = _output(x, leaves), leaves.nodes, "".join(leaves.shown)
     if isinstance(token, Node) and not nodes:
         return Output(lambda values: (next(values), build(values))[1], (token,), shown)
@@ -237,12 +242,11 @@ def output(x: Any, token: Any = 0) -> Output:
 
 
 class _Leaves:
-    """The leaves of a result so far, and how many parts it may have yet."""
+    """The leaves of a result so far."""
 
     def __init__(self) -> None:
         self.nodes: list[Node] = []
         self.shown: list[str] = []
-        self.left = most_parts()
         self.constant: dict[int, bool] = {}
         """Which tuples, by identity, have nothing in them but constants: each is returned as it is, with what its parts
         share."""
@@ -256,6 +260,21 @@ def _find_constants(x: Any, found: dict[int, bool]) -> bool:
         inside = [_find_constants(part, found) for part in x]
         found[id(x)] = all(inside)
     return found[id(x)]
+
+
+def _count(x: Any, constant: dict[int, bool], known: dict[int, int]) -> int:
+    """How many parts a result has, with itself. Shared ones count as often as they occur, and are looked at once."""
+    if constant.get(id(x)):
+        return 1
+    if isinstance(x, List | Dict | Instance):
+        parts: Iterable[Any] = x.content if isinstance(x, List) else x.content.values()
+    elif isinstance(x, tuple):
+        parts = x
+    else:
+        return 1
+    if id(x) not in known:
+        known[id(x)] = 1 + sum(_count(part, constant, known) for part in parts)
+    return known[id(x)]
 
 
 def _structure(x: Any, constant: dict[int, bool]) -> Structure | None:
@@ -274,12 +293,6 @@ def _structure(x: Any, constant: dict[int, bool]) -> Structure | None:
 
 
 def _output(x: Any, leaves: _Leaves) -> Build:
-    leaves.left -= 1
-    if leaves.left < 0:
-        raise Error(
-            f"a structure with more than {most_parts():,} parts is returned, where shared ones count as often as they "
-            "occur; return what you need of it"
-        )
     if isinstance(x, Node | Array):
         leaves.nodes.append(node_of(x))
         leaves.shown.append(str(leaves.nodes[-1].type))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import functools
 import types
 from collections.abc import Callable
 from typing import Any
@@ -25,9 +26,14 @@ _RAISING = frozenset({"raise", "call", "log"})
 def desugar(node: Definition, file: str, function: types.FunctionType, resolve: Callable[[str], Any]) -> Definition:
     """The desugared function. Raises LiftError for `np.errstate` that would raise, and for exits out of a `finally`."""
     cls = _class_of(function.__qualname__)
-    if not any(_is_sugar(part) for part in ast.walk(node)):
+    if not _has_sugar(node):
         return node
     return _Desugar(file, cls, resolve).visit(copy.deepcopy(node))  # type: ignore[no-any-return]  # NodeTransformer.visit returns Any
+
+
+@functools.lru_cache(1024)
+def _has_sugar(node: Definition) -> bool:
+    return any(_is_sugar(part) for part in ast.walk(node))
 
 
 def _is_sugar(part: ast.AST) -> bool:

@@ -2,7 +2,7 @@
 
 The front end asks three things: which variables some statements assign; which of them are live afterwards, and so part
 of the result of a choice or the state of a loop; and which are assigned after a nested function has captured them, and
-so are cells.
+so are cells. The first and the last answer are kept for whole functions: one is lowered for each call that is compiled.
 
 What is made of the answers is for `statements.py` and `expressions.py`; what a variable holds is not known here.
 """
@@ -10,6 +10,7 @@ What is made of the answers is for `statements.py` and `expressions.py`; what a 
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Iterable, Iterator, Sequence
 
 from .source import Definition
@@ -18,6 +19,8 @@ Scope = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 Comprehension = ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
 Names = frozenset[str]
 NONE: Names = frozenset()
+
+_kept = functools.lru_cache(1024)
 
 
 _LEAVES = frozenset(["ctx", "op", "ops", "id", "attr", "arg", "asname", "kind", "module", "level", "type_comment"])
@@ -103,6 +106,7 @@ def body_of(scope: Scope) -> Sequence[ast.AST]:
     return scope.body if isinstance(scope.body, list) else [scope.body]
 
 
+@_kept
 def free(scope: Scope) -> Names:
     """The free variables of a function."""
     body = body_of(scope)
@@ -119,6 +123,7 @@ def _globals(body: Sequence[ast.AST]) -> Names:
     return frozenset(name for n in own_nodes(body) if isinstance(n, ast.Global) for name in n.names)
 
 
+@_kept
 def local_names(scope: Definition) -> Names:
     """The local variables of a function."""
     body = body_of(scope)
@@ -143,6 +148,7 @@ def own_nodes(body: Iterable[ast.AST]) -> Iterator[ast.AST]:
 # -- cells -------------------------------------------------------------------------------------------------------------
 
 
+@_kept
 def cells(scope: Definition) -> Names:
     """The variables that must be cells: captured by a nested function, and perhaps assigned after that."""
     body = body_of(scope)

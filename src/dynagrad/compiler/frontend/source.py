@@ -13,15 +13,16 @@ import inspect
 import linecache
 import operator
 import types
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 from ...errors import Error, LiftError, Span
 from .core import Position
 
 Definition = ast.FunctionDef | ast.Lambda
+_T = TypeVar("_T")
 
-_parsed: dict[tuple[str, str], ast.Module] = {}
 _MOST = 256  # files kept
 
 SUPPORTED = (
@@ -85,14 +86,14 @@ def definition(function: types.FunctionType) -> tuple[Definition, str]:
             "files, notebooks and doctests, and not from exec or the plain interactive prompt"
         ) from problem
     text = "".join(lines)
-    tree = _parse_file(text, file)
-    found = [node for node in ast.walk(tree) if _defines(node, code)]
+    parsed = _parse_file(text, file)
+    found = parsed.defined.get(_place(code), [])
     if not found:
         raise LiftError(
             f"{function.__qualname__} is not in {file}, line {code.co_firstlineno}: the file changed after it was "
             "imported, or the function was generated"
         )
-    if not _is_current(tree, file, function):
+    if not _is_current(parsed, file, function):
         raise error(
             f"this is not what {function.__qualname__} was made from: the file changed after it was imported; import "
             "it again",
@@ -110,14 +111,13 @@ _FEATURES = functools.reduce(operator.or_, (getattr(__future__, n).compiler_flag
 _FEATURES &= ~inspect.CO_NESTED  # a bit that means something else in later versions
 
 
-def _is_current(tree: ast.Module, file: str, function: types.FunctionType) -> bool:
+def _is_current(parsed: _SourceFile, file: str, function: types.FunctionType) -> bool:
     """Whether the file as it is now compiles to the code object of the function."""
     code = function.__code__
-    key = id(tree), code.co_flags & _FEATURES
-    if key not in _compiled:
-        _compiled[key] = tree, list(_nested_codes(_compile(tree, file, code)))
-    place = (code.co_name, code.co_firstlineno)
-    now = [c for c in _compiled[key][1] if (c.co_name, c.co_firstlineno) == place]
+    features = code.co_flags & _FEATURES
+    if features not in parsed.compiled:
+        parsed.compiled[features] = _by_place((_place(c), c) for c in _nested_codes(_compile(parsed.tree, file, code)))
+    now = parsed.compiled[features].get(_place(code), [])
     if not _is_unmodified(function):
         return any(_parameters(c) == _parameters(code) and _names(c) <= _names(code) for c in now)
     mine = _fingerprint(code)
@@ -173,7 +173,7 @@ def _matching_lambda(found: list[ast.AST], text: str, file: str, function: types
     marked = ast.parse(text)
     first = 1 + text.count("\n")
     for i, node in enumerate(
-        [node for node in ast.walk(marked) if _defines(node, code)]
+        [node for node in ast.walk(marked) if _place(code) in _places(node)]
     ):  # each gets a line number of its own
         for name, value in (("lineno", first + i), ("col_offset", 0), ("end_lineno", first + i), ("end_col_offset", 1)):
             setattr(node, name, value)
@@ -190,31 +190,57 @@ def _matching_lambda(found: list[ast.AST], text: str, file: str, function: types
     return next((node for node in alike if _is_origin(node, code)), alike[0])
 
 
-_compiled: dict[tuple[int, int], tuple[ast.Module, list[types.CodeType]]] = {}
+# -- files -------------------------------------------------------------------------------------------------------------
+
+Place = tuple[str, int]
+"""The name of a function, and the line where it begins."""
 
 
-def _parse_file(text: str, file: str) -> ast.Module:
+@dataclass(frozen=True)
+class _SourceFile:
+    """The syntax tree of a file, walked and compiled once for all of its functions."""
+
+    tree: ast.Module
+    defined: Mapping[Place, list[ast.AST]]  # definitions, in the order of a walk
+    compiled: dict[int, Mapping[Place, list[types.CodeType]]] = field(default_factory=dict)  # by `__future__` features
+
+
+_parsed: dict[tuple[str, str], _SourceFile] = {}
+
+
+def _parse_file(text: str, file: str) -> _SourceFile:
     key = (file, text)
     if key not in _parsed:
         if len(_parsed) >= _MOST:
             _parsed.clear()
-            _compiled.clear()
         try:
-            _parsed[key] = ast.parse(text)
+            tree = ast.parse(text)
         except SyntaxError as problem:
             raise LiftError(
                 f"{file} cannot be read, line {problem.lineno}: {problem.msg}; the file changed after it was imported"
             ) from problem
+        _parsed[key] = _SourceFile(tree, _by_place((place, node) for node in ast.walk(tree) for place in _places(node)))
     return _parsed[key]
 
 
-def _defines(node: ast.AST, code: types.CodeType) -> bool:
+def _by_place(pairs: Iterable[tuple[Place, _T]]) -> dict[Place, list[_T]]:
+    found: dict[Place, list[_T]] = {}
+    for place, x in pairs:
+        found.setdefault(place, []).append(x)
+    return found
+
+
+def _place(code: types.CodeType) -> Place:
+    return code.co_name, code.co_firstlineno
+
+
+def _places(node: ast.AST) -> set[Place]:
+    """Where the code of a node may begin, if it defines a function: at its first decorator, or at its name."""
     if isinstance(node, ast.Lambda):
-        return code.co_name == "<lambda>" and node.lineno == code.co_firstlineno
+        return {("<lambda>", node.lineno)}
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-        first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
-        return node.name == code.co_name and code.co_firstlineno in (first, node.lineno)
-    return False
+        return {(node.name, n) for n in (node.lineno, min([node.lineno, *(d.lineno for d in node.decorator_list)]))}
+    return set()
 
 
 def _is_origin(node: ast.AST, code: types.CodeType) -> bool:
