@@ -77,13 +77,14 @@ _RUNTIME = frozenset(
     push_from push_heap push_row put quotient range_of ratio raw raw_product reach reach_further reached_backward
     read read_all read_mantissas refine_transposed refined regrow relative release remainder remove repeat reserve
     residual resize rest_of row row_before row_length rows rows_along run_stages same same_matrix scale send set
-    set_rank settle settled settled_apart share shifted side_by_side signed_norm size size_with solve solve_adjoints
-    solve_again solve_dense solve_in_doubles solve_linear solve_side_by_side solve_sparse solve_wide_dense
-    solve_with_correction soon sort_by sound spares spend split spread stand_still start static_assert stir stop
-    stop_after stop_for_memory stops stretch strides subtract sum sum_lines sum_of surely_positive swap symmetric
-    table_of take taken tangents test there times tiny to together_of total totals transposed turn unit unlink
-    unlocked up valid valid_eight value_at view waiting weigh weights_fit_doubles weights_free weights_new what
-    widen width wipe within without_tangents word words_of work write write_row zero zeros zeros_safely
+    set_rank settle settled settled_apart share share_ones shifted side_by_side signed_norm size size_with solve
+    solve_adjoints solve_again solve_dense solve_in_doubles solve_linear solve_side_by_side solve_sparse
+    solve_wide_dense solve_with_correction soon sort_by sound spares spend split spread stand_still start
+    static_assert stir stop stop_after stop_for_memory stops stretch strides subtract sum sum_lines sum_of
+    surely_positive swap symmetric table_of take taken tangents test there times tiny to together_of total totals
+    transposed turn unit unlink unlocked up valid valid_eight value_at view waiting weigh weights_fit_doubles
+    weights_free weights_new what widen width wipe within without_tangents word words_of work write write_row zero
+    zeros zeros_safely
     """,
     )
 )
