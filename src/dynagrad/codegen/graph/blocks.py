@@ -101,6 +101,10 @@ class Block:
         """The name of a number or stack, or the literal of a constant."""
         return literal(node.attribute) if node.is_constant else self.numbers[node].name
 
+    def assigned(self, node: Node) -> LocalVariable:
+        """The variable of a number or stack, or the literal of a constant, as the right side of an assignment."""
+        return LocalVariable(literal(node.attribute, operand=False)) if node.is_constant else self.numbers[node]
+
     def stack(self, node: Node) -> LocalVariable:
         """A stack that will be pushed on or popped: a copy of the variable if it has other uses."""
         found = self.numbers[node]
@@ -252,7 +256,7 @@ class Block:
 
     def result(self, node: Node) -> Value:
         if not node.shape:
-            return self.variable(node)
+            return self.assigned(node)
         if node.is_constant:
             return Memory(self.constant(node), False)
         return self.memory[node]

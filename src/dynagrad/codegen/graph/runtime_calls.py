@@ -47,7 +47,7 @@ def write(block: Block, node: Node) -> None:
             arguments.append(str(block.whole_pointer(a)))
             continue
         single = code.name("c")
-        code.line(f"const {a.type.cxx} {single} = {block.number(a)};")
+        code.line(f"const {a.type.cxx} {single} = {block.assigned(a)};")
         arguments.append(f"&{single}")
     if node.shape:
         result = str(block.fresh(node).pointer)

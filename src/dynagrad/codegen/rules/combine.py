@@ -51,4 +51,4 @@ def own_plus_name(body: str) -> str:
 def not_nothing(table: TableLayout, value: str) -> str:
     """The test that an infinite value is not the aggregator's zero; empty where that is finite."""
     nothing = AGGREGATORS[table.aggregator].zero
-    return f"semiring::primal({value}) != {literal(nothing)}" if math.isinf(nothing) else ""
+    return f"semiring::primal({value}) != {literal(nothing, operand=False)}" if math.isinf(nothing) else ""

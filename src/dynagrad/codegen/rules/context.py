@@ -73,7 +73,7 @@ class ClassContext:
     def zero(self, table: TableLayout) -> str:
         if not self.plain:
             return "semiring::zero()"
-        zero = literal(AGGREGATORS[table.aggregator].zero)
+        zero = literal(AGGREGATORS[table.aggregator].zero, operand=False)
         return f"semiring::constant({zero})" if self.plan.order else zero
 
     def own_plus(self, table: TableLayout) -> str:
