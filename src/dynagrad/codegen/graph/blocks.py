@@ -23,7 +23,7 @@ from ...ir.ops.scalars import add
 from ...ir.types import Shape, Type, arrays, bytes_of, heap
 from ...passes.bounds import GraphBounds
 from ...passes.classify import Piece, fold_of, holes_of, overwritten, role, update_of
-from ...passes.loops.index_forms import Form, flat, name, number, strides
+from ...passes.index_forms import Form, flat, name, number, strides
 from ...passes.schedule import ScheduledStep, schedule
 from ...passes.views import is_view, through
 from ..cxx import at_offset, literal
