@@ -25,7 +25,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::dynagrad.errors.ProgramWarning"
 
 CONSTANT = re.compile(
     r"&& \((true|false)\)|(true|false) \|\||const bool \w+ = (true|false);"
-    r"|\w \* 1 \+ 0|[(,] ?- \w|\w \+ 0[,;)]|\((\d+) > 0 \? \4 : 0\)|narrow\(\([^()]*\([^()]*\)[^()]*\)\)|\{ break; \}"
+    r"|\w \* 1 \+ 0| = \(-[\w.]+\);|[(,] ?- \w|\w \+ 0[,;)]|\((\d+) > 0 \? \4 : 0\)"
+    r"|narrow\(\([^()]*\([^()]*\)[^()]*\)\)|\{ break; \}"
 )
 """Tests of what is known, sums with nothing, parentheses around parentheses, and blocks of one `break`."""
 

@@ -9,11 +9,13 @@ For native code only, run in the order that `prepare.py` lists:
 
 - `decompose.py`: expands compound operations such as `logsumexp` into those that loops are written for;
 - `in_place_sums.py`: turns sums of mostly zero arrays into updates in place;
-- `loops/`: hoisting of invariant reads, unroll and jam, recurrences, and affine forms of indices;
+- `loops/`: hoisting of invariant reads, unroll and jam, and recurrences;
 - `code_sinking.py`: code sinking: moves values into the only branch that uses them.
 
 Analyses of the result:
 
+- `linear_forms.py`: whole numbers as affine forms of loop counters, and their bounds;
+- `index_forms.py`: indices of arrays as such forms, linearised to offsets and back;
 - `views.py`: index maps of views (`reshape`, `transpose`, slices, ...);
 - `classify.py`: how native code computes each operation: element by element, as a reduction, as a view, as an update;
 - `schedule.py`: loop fusion and the order of steps, and where long basic blocks are cut;

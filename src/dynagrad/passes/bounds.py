@@ -15,7 +15,7 @@ from ..ir.node import Node, order
 from ..ir.ops import integers
 from ..ir.types import Type, integer
 from .classify import fold_of, role, update_of
-from .loops.linear_forms import RULES, Bounds, Form, name, number
+from .linear_forms import RULES, Bounds, Form, name, number
 
 
 class GraphBounds:

@@ -16,7 +16,7 @@ from ..ir.control import COND, EMPTY, LOOPS, PART, POP, PUSH, REPEAT, Graph, Loo
 from ..ir.node import Node
 from ..ir.ops.places import Pattern, Slice, on_axes
 from ..ir.types import Shape
-from .loops.index_forms import Form, Index, flat, name, number, strides
+from .index_forms import Form, Index, flat, name, number, strides
 from .views import is_view, places_of, through
 
 LARGEST_LOOPED = 1 << 15

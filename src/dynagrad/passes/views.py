@@ -17,7 +17,7 @@ from ..ir.node import Node, constant
 from ..ir.operation import Operation
 from ..ir.ops.places import NEW, Pattern, Slice, entries
 from ..ir.types import Shape
-from .loops.index_forms import ZERO, Form, Index, delinearise, flat, number
+from .index_forms import ZERO, Form, Index, delinearise, flat, number
 
 Ask = Callable[[Node, Index, int], Form]
 Lengths = dict[str, int]

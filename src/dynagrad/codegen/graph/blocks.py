@@ -23,7 +23,7 @@ from ...ir.ops.scalars import add
 from ...ir.types import Shape, Type, arrays, bytes_of, heap
 from ...passes.bounds import GraphBounds
 from ...passes.classify import Piece, fold_of, holes_of, overwritten, role, update_of
-from ...passes.loops.index_forms import Form, flat, name, number, strides
+from ...passes.index_forms import Form, flat, name, number, strides
 from ...passes.schedule import ScheduledStep, schedule
 from ...passes.views import is_view, through
 from ..cxx import at_offset, literal
@@ -100,6 +100,10 @@ class Block:
     def number(self, node: Node) -> str:
         """The name of a number or stack, or the literal of a constant."""
         return literal(node.attribute) if node.is_constant else self.numbers[node].name
+
+    def assigned(self, node: Node) -> LocalVariable:
+        """The variable of a number or stack, or the literal of a constant, as the right side of an assignment."""
+        return LocalVariable(literal(node.attribute, operand=False)) if node.is_constant else self.numbers[node]
 
     def stack(self, node: Node) -> LocalVariable:
         """A stack that will be pushed on or popped: a copy of the variable if it has other uses."""
@@ -252,7 +256,7 @@ class Block:
 
     def result(self, node: Node) -> Value:
         if not node.shape:
-            return self.variable(node)
+            return self.assigned(node)
         if node.is_constant:
             return Memory(self.constant(node), False)
         return self.memory[node]

@@ -181,7 +181,7 @@ def _loop(block: Block, node: Node) -> None:
             states.append(block.stack(a))
         elif not type.shape:
             states.append(code.variable("x", own[i]))
-            code.line(f"{type.cxx} {states[-1]} = {block.number(a)};")
+            code.line(f"{type.cxx} {states[-1]} = {block.assigned(a)};")
         else:
             memory = block.dying(a) if sum(b is a for b in node.arguments) == 1 else None
             if memory is None:

@@ -301,5 +301,5 @@ def _constant(node: Node, name: LocalVariable) -> list[str]:
         return [f"constexpr {node.type.cxx} {name}[1] = {{}};"]
     rows = []
     for start in range(0, values.size, 12):
-        rows.append(INDENT + ", ".join(literal(v) for v in values[start : start + 12].tolist()) + ",")
+        rows.append(INDENT + ", ".join(literal(v, operand=False) for v in values[start : start + 12].tolist()) + ",")
     return [f"alignas(64) const {node.type.cxx} {name}[{values.size}] = {{", *rows, "};"]

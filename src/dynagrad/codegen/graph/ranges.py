@@ -14,7 +14,7 @@ from ...ir.node import Node, order
 from ...ir.types import integer
 from ...passes.bounds import GraphBounds
 from ...passes.classify import holes_of
-from ...passes.loops.linear_forms import MOST_STEP, Form, name
+from ...passes.linear_forms import MOST_STEP, Form, name
 from ...passes.loops.rounds import form_of
 from ..cxx import literal
 from .memory import Memory, Value

@@ -30,7 +30,7 @@ def _cumsum(node: Node, out: str, x: str) -> str:
 RUNTIME: dict[str, Call] = {"cumsum": _cumsum}
 HEADERS = {
     **{header: linear.rule_in(header) for header in linear.RULES},
-    "along": axes.rule_of,
+    "axes": axes.rule_of,
     "failure": failing.rule_of,
 }
 """Rules by the header that has their functions, which is included where one of them is called."""
@@ -47,7 +47,7 @@ def write(block: Block, node: Node) -> None:
             arguments.append(str(block.whole_pointer(a)))
             continue
         single = code.name("c")
-        code.line(f"const {a.type.cxx} {single} = {block.number(a)};")
+        code.line(f"const {a.type.cxx} {single} = {block.assigned(a)};")
         arguments.append(f"&{single}")
     if node.shape:
         result = str(block.fresh(node).pointer)

@@ -17,7 +17,7 @@ from ...rules.show import show
 from ...rules.syntax import Variable
 from ..cxx import Writer, comment, literal
 from .calls import JoinFunction
-from .combine import copies, not_nothing, own_plus_name
+from .combine import against_nothing, copies, own_plus_name
 from .rows.elementwise import ElementwiseWriter
 from .rows.matrix import MatrixWriter
 from .scope import Names, PatternScope
@@ -73,7 +73,7 @@ class ClassContext:
     def zero(self, table: TableLayout) -> str:
         if not self.plain:
             return "semiring::zero()"
-        zero = literal(AGGREGATORS[table.aggregator].zero)
+        zero = literal(AGGREGATORS[table.aggregator].zero, operand=False)
         return f"semiring::constant({zero})" if self.plan.order else zero
 
     def own_plus(self, table: TableLayout) -> str:
@@ -267,7 +267,7 @@ class ClassContext:
         """A disjunct: whether the value of the item at `cell` is infinite and not excused, see `combine.py`."""
         if not may_excuse(self.plan, table):
             return ""
-        tests = [f"__builtin_expect(!isfinite(semiring::primal({value})), 0)", not_nothing(table, value)]
+        tests = [f"__builtin_expect(!isfinite(semiring::primal({value})), 0)", against_nothing(table, value, "!=")]
         tests.append(f"!(flags_of(excused_{self.names.table[table.key]}, cell) & 1)")
         return f" || ({' && '.join(filter(None, tests))})"
 

@@ -22,7 +22,7 @@ from ...rules.semirings import SEMIRINGS
 from ...rules.syntax import Comparison, Equation, Item, Term, Variable
 from ..cxx import Writer, comment
 from .calls import PARAMETERS, JoinFunction
-from .combine import not_nothing
+from .combine import against_nothing
 from .functions import Code
 from .scope import Names, RuleScope, local
 from .values import value_cxx
@@ -414,9 +414,9 @@ class JoinWriter(RuleScope):
             if i == self.join.driver:
                 self.given("cell")
             excused = f"(flags_of(excused_{self.names.table[antecedent.key]}, {self.cells[i]}) & 1)"
-            nothing = not_nothing(antecedent, x)
+            nothing = against_nothing(antecedent, x, "==")
             if nothing:
-                excused = f"({excused} || !({nothing}))"
+                excused = f"({excused} || {nothing})"
             legal.append([infinite, excused])
             passed.append(infinite)
         if not legal:

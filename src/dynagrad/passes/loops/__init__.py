@@ -1,7 +1,6 @@
-"""Loop analyses and transformations. Data flows from the first files to the last.
+"""Loop analyses and transformations, over affine forms (`passes/linear_forms.py`). Data flows from the first files to
+the last.
 
-- `linear_forms.py`: whole numbers as affine forms of loop counters, and their bounds;
-- `index_forms.py`: indices of arrays as such forms, linearised to offsets and back;
 - `rounds.py`: what is known of a loop's iterations: stack effects, and whether they are independent;
 - `invariant_reads.py`: hoists loop-invariant array reads, so that derivatives save less;
 - `recurrences.py`: splits linear recurrences into a vectorisable loop of coefficients and a short serial chain;

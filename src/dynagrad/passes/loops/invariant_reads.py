@@ -28,8 +28,8 @@ from ...ir.ops import integers
 from ...ir.ops import scalars as ops
 from ...ir.ops.places import NEW, Slice, item, on_axes
 from ...ir.types import integer
+from ..linear_forms import MOST_STEP, RULES, Bounds, Form, name, number
 from ..views import places_of
-from .linear_forms import MOST_STEP, RULES, Bounds, Form, name, number
 
 WORTH = 2
 """The least ratio of elements read in the loop to elements hoisted."""

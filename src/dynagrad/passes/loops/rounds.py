@@ -12,8 +12,8 @@ from ...ir.node import Node, order, use_counts
 from ...ir.ops.places import NEW, Slice, entries
 from ...ir.types import Type, bytes_of, integer
 from ..classify import role
+from ..linear_forms import RULES, Form, name, number
 from ..views import places_of
-from .linear_forms import RULES, Form, name, number
 
 
 def form_of(node: Node, known: dict[Node, Form | None]) -> Form | None:

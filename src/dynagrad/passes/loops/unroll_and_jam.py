@@ -19,8 +19,8 @@ from ...ir.ops.places import NEW, entries
 from ...ir.ops.scalars import add
 from ...ir.types import integer
 from ..in_place_sums import adds_to, sum_in_place
+from ..linear_forms import Form, name, number
 from ..views import places_of
-from .linear_forms import Form, name, number
 from .rounds import form_of
 
 WAYS = 4

@@ -30,7 +30,7 @@ from dynagrad.ir.node import constant, fresh
 from dynagrad.ir.ops.arrays import broadcast_to
 from dynagrad.ir.ops.scalars import power
 from dynagrad.ir.types import Type, arrays, real
-from dynagrad.passes.loops.index_forms import ZERO, name
+from dynagrad.passes.index_forms import ZERO, name
 
 ROW, COLUMN = name("i"), name("j")
 

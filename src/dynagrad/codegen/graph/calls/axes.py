@@ -1,4 +1,4 @@
-"""Writes calls of `dynagrad/graphs/along.hpp`: sorts, scans, gathers, extrema and convolutions along axes.
+"""Writes calls of `dynagrad/graphs/axes.hpp`: sorts, scans, gathers, extrema and convolutions along axes.
 
 A rule gives a C++ statement, a `Status`, or None for a case that is left to Python: maxima over axes that are not
 adjacent, and indices that broadcast along other axes.

@@ -15,7 +15,7 @@ from ....ir.names import source_name
 from ....ir.node import Node
 from ....ir.types import Shape, Type
 from ....passes.classify import Fold, Piece, role
-from ....passes.loops.index_forms import ZERO, Form, Index, flat, name, number, strides
+from ....passes.index_forms import ZERO, Form, Index, flat, name, number, strides
 from ....passes.views import at_pattern, broadcast, through
 from ...cxx import literal
 from ..body import Body

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from ....passes.loops.index_forms import Form
+from ....passes.index_forms import Form
 from .model import LoopNest, forms, rewritten
 
 

@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from ....passes.loops.index_forms import Form, flat, name
+from ....passes.index_forms import Form, flat, name
 from .model import (
     Accumulate,
     Addend,

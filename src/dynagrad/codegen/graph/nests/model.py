@@ -16,7 +16,7 @@ from typing import Any
 
 from ....ir.operation import Operation
 from ....ir.types import Type
-from ....passes.loops.index_forms import Form
+from ....passes.index_forms import Form
 
 Operand = str
 """The name of a value, or the literal of a constant."""

@@ -168,7 +168,9 @@ def data(
         for t in dense
         for place, i in enumerate(t.order)
     ]
-    zeros = [literal(AGGREGATORS[t.aggregator].zero) if plan.semiring == "plain" else "0" for t in tables]
+    zeros = [
+        literal(AGGREGATORS[t.aggregator].zero, operand=False) if plan.semiring == "plain" else "0" for t in tables
+    ]
     return [
         "struct gap_t { int table, i, j; int64_t least; };",
         "struct source_t { int domain, table, i, j; };",

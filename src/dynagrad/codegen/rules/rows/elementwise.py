@@ -2,8 +2,8 @@
 
 Which these are is decided in `plan/rows/elementwise.py`. All items of a row are popped together, and what each is
 multiplied with is found in a loop of its own; so their updates are one operation on vectors
-(`runtime/include/dynagrad/running/along.hpp`). Each item of the head gets its contributions in the same order as if the
-drivers had been popped one by one, and they are the same to the bit.
+(`runtime/include/dynagrad/running/elementwise.hpp`). Each item of the head gets its contributions in the same order as
+if the drivers had been popped one by one, and they are the same to the bit.
 
 How they are gone back over is in `back.py`; rows times a matrix are in `matrix.py`.
 """

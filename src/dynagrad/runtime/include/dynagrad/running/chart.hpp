@@ -7,7 +7,7 @@
 #include <math.h>
 
 #include <dynagrad/running/agenda.hpp>
-#include <dynagrad/running/along.hpp>
+#include <dynagrad/running/elementwise.hpp>
 #include <dynagrad/storage/facts.hpp>
 #include <dynagrad/base/host.hpp>
 #include <dynagrad/storage/looking.hpp>

@@ -6,7 +6,7 @@
 // none; where not, the drivers do come one after the other. On the way back, adjoints are posteriors: each driver gets the
 // sum over its line, in eight parts, and each fact the sum over all rows that went through it.
 #pragma once
-#include <dynagrad/running/along.hpp>
+#include <dynagrad/running/elementwise.hpp>
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wpsabi"

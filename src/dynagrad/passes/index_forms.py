@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...ir.types import Shape
+from ..ir.types import Shape
 from .linear_forms import ZERO, Form, name, number
 
 Index = tuple[Form, ...]

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ...ir.operation import Operation
-from ...ir.ops import integers
+from ..ir.operation import Operation
+from ..ir.ops import integers
 
 MOST_STEP = 1 << 20  # the largest coefficient of a form
 LIMIT = 1 << 62  # the largest bound that is believed: below it whole numbers do not wrap around
