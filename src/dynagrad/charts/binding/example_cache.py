@@ -30,7 +30,7 @@ Key = tuple[int, ...]
 """What an example is kept by."""
 
 
-class Keys(tuple[Key, ...]):
+class BatchKeys(tuple[Key, ...]):
     """Those of the examples of a batch, which are looked up in each pass, and hashed once."""
 
     @cached
@@ -89,10 +89,10 @@ class ExampleCache:
     def __len__(self) -> int:
         return len(self._held)
 
-    def keys_of(self, names: Sequence[Name], how: Hashable) -> Keys:
+    def keys_of(self, names: Sequence[Name], how: Hashable) -> BatchKeys:
         """What examples are kept by that run in this way."""
         kind = self._kinds.setdefault(how, len(self._kinds))
-        return Keys((kind, *map(id, name)) for name in names)
+        return BatchKeys((kind, *map(id, name)) for name in names)
 
     def get(self, key: Key) -> LoadedExample | None:
         """What is kept of an example."""
@@ -181,7 +181,7 @@ class CachedBatch:
         self.linear = linear
         how = how, linear
         self._cache, self._names = cache, names
-        self._keys: Keys = (
+        self._keys: BatchKeys = (
             cache.keys_of(names, how) if of is None else cache.made(of, how, lambda: cache.keys_of(names, how))
         )
         self._taken: set[Key] = set()
