@@ -316,6 +316,8 @@ struct FactTable {
     return (Groups*)at;
   }
 
+  int64_t bytes() const { return (char*)grouping(plan.count + 1) - (char*)this; }  // without what its arrays hold
+
   DYNAGRAD_ONCE_FACTS void load(const int32_t* const* from, int64_t n) {
     given = n;
     Array<uint32_t> order, spare;
