@@ -324,6 +324,15 @@ def test_where_em_has_no_formula_it_says_so(text: str, message: str) -> None:
     assert "l-bfgs" in str(found.value)
 
 
+def test_a_deficient_model_is_learned() -> None:
+    """Pairs of tosses that agree are all that it derives: their chances add up to less than one, and EM need not care."""
+    m = dg.Model(":- semiring real. :- distribution t(S). goal += t(S) * t(S) * seen(S).", {"t/1": [("h",), ("e",)]})
+    assert sum(np.exp(m.score([{"seen/1": [(s,)]}])) for s in "he") == pytest.approx(0.5)
+    fit = m.fit([{"seen/1": [(s,)]} for s in "hhhe"], tolerance=0.0, iterations=3)
+    assert m.weights["t/1"]["h",] == pytest.approx(0.75)
+    assert fit.history[-1].data == pytest.approx(2 * (3 * np.log(0.75) + np.log(0.25)))
+
+
 def test_factors_below_zero_are_errors() -> None:
     rows = {"toss/1": [("h",), ("t",)]}
     m = dg.Model(COIN.replace("seen(S)", "seen(S) * f(S)"), rows, facts={"f/1": [("h", -0.1), ("t", 1.0)]})

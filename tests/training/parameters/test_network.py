@@ -215,6 +215,51 @@ def test_a_minibatch_runs_a_rowwise_module_for_the_rows_that_its_examples_use(se
     assert models[1] == pytest.approx(models[0], abs=1e-12)
 
 
+class Readers(torch.nn.Module):  # type: ignore[misc]
+    """Scores of arcs between words, by an LSTM over their sentences, which remembers how many it read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(5)
+        self.embed = torch.nn.Embedding(9, 3, dtype=torch.float64)
+        self.lstm = torch.nn.LSTM(3, 2, batch_first=True, bidirectional=True, dtype=torch.float64)
+        self.ran: list[int] = []
+
+    def forward(self, sentences: Any, places: Any) -> Any:
+        self.ran.append(len(sentences))
+        seen, _ = self.lstm(self.embed(sentences))
+        s, i, j = places
+        return (seen[s, i] * seen[s, j].flip(1)).sum(1)
+
+
+def test_inputs_of_some_rows_may_come_from_a_function() -> None:
+    """Arcs of a sentence need that sentence: those of a minibatch are read, once in a step, and no others."""
+    count, size = 8, 2
+    words = torch.tensor(np.random.default_rng(6).integers(0, 9, (count, 5)))
+    rows = {"arc/3": [(s, i, j) for s in range(count) for i in range(5) for j in range(5)]}
+    places = torch.tensor(rows["arc/3"])
+
+    def inputs(numbers: Any) -> Any:
+        s, i, j = places[numbers].T
+        sentences, s = torch.unique(s, return_inverse=True)
+        return words[sentences], (s, i, j)
+
+    data = [{"sentence/1": [(s,)], "open/2": OPEN} for s in range(count)]
+    found, ran = [], []
+    for given, rowwise in (((words, places.T), False), ((inputs,), True)):
+        module = Readers()
+        network = training.Torch(rows, module, *given, rowwise=rowwise)
+        module.ran.clear()
+        m = dg.Model(f":- semiring log. {PATHS}", {"net": network}, objective=training.Entropy())
+        m.fit(data, method="sgd", size=size, iterations=2, rate=0.1)
+        found.append(m.parameters["net"])
+        ran.append(list(module.ran))
+    assert found[1] == pytest.approx(found[0], abs=1e-12)
+    assert ran == [[count] * 8, [count] + [size] * 8]
+    with pytest.raises(dg.Error, match="what gives inputs is called with the numbers of some rows, and"):
+        training.Torch(rows, Readers(), lambda: words, rowwise=True)
+
+
 def test_all_rows_are_run_where_it_is_not_known_which_are_used() -> None:
     ran: list[int] = []
     network = training.Torch(ROWS, Apart(torch.nn.Identity()), torch.ones((24, 5), dtype=torch.float64), rowwise=True)

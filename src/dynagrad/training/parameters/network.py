@@ -12,13 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from ...arguments import yes_or_no
+from ...arguments import function_of, yes_or_no
 from ...calls import strict_options
 from ...errors import Error, raised, shown
 from ...facts.readers import import_module
 from ...moved import warn_of_name
 from .parametrisation import Parametrisation
 from .rows import Doubles, Indices, Rows
+
+SOME = "the numbers of some rows"
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +46,9 @@ class Torch(Parametrisation):
     With `rowwise=True` the number of a row has to depend on nothing but that row of each of `inputs`, which are
     tensors. A gradient then runs the module for the rows alone that it is not zero for; and for a minibatch of examples
     in a list it is run for those that they can use, once for weights and gradient, with a likelihood, a conditional one
-    or another objective of the package and a program in `log` or `real`.
+    or another objective of the package and a program in `log` or `real`. In place of such inputs there may be one
+    function: of a tensor with the numbers of some rows, it gives the tuple of inputs for these, such as the sentences
+    that they are of.
 
     For example, with a row of inputs for each row of `emit/2`:
     `Torch({"emit/2": rows}, torch.nn.Linear(8, 1, dtype=torch.float64), inputs)`.
@@ -75,13 +79,15 @@ class Torch(Parametrisation):
         self.size = sum(p.numel() for p in self._parameters)
         self._start = np.concatenate([np.ravel(p.detach().cpu().double().numpy()) for p in self._parameters])
         self._last: _Run | None = None
+        function = len(inputs) == 1 and callable(inputs[0]) and not isinstance(inputs[0], self._torch.Tensor)
+        self._inputs_of = function_of("what gives inputs", inputs[0], 1, SOME) if self.rowwise and function else None
         if self.rowwise:
             self._check_rowwise()
 
     def _check_rowwise(self) -> None:
         """Raises Error for inputs without a row for each row, and where a row's number depends on other rows."""
         count = len(self.rows)
-        for n, given in enumerate(self.inputs):
+        for n, given in enumerate(() if self._inputs_of is not None else self.inputs):
             if not isinstance(given, self._torch.Tensor) or given.ndim == 0 or len(given) != count:
                 raise Error(f"rowwise=True needs inputs with a row for each of the {count:,} rows; input {n} has not")
         if not self.inputs:
@@ -112,9 +118,12 @@ class Torch(Parametrisation):
     def _scores(self, theta: Doubles, used: Any = None) -> Any:
         """What the module gives for all rows, or for some."""
         module = self.to_module(theta)
-        inputs, count = self.inputs, len(self.rows)
-        if used is not None:
-            inputs, count = tuple(x[self._torch.as_tensor(used, device=x.device)] for x in inputs), len(used)
+        inputs, count = self.inputs, len(self.rows) if used is None else len(used)
+        if self._inputs_of is not None:
+            given = self._inputs_of(self._torch.as_tensor(np.arange(count) if used is None else used))
+            inputs = given if isinstance(given, tuple) else (given,)
+        elif used is not None:
+            inputs = tuple(x[self._torch.as_tensor(used, device=x.device)] for x in inputs)
         try:
             found = module(*inputs)
         except (TypeError, ValueError, RuntimeError, IndexError) as error:
@@ -153,7 +162,7 @@ class Torch(Parametrisation):
 
     def _state(self) -> tuple[Any, ...]:
         """What a user may change of the module and its inputs between two runs; without versions, never the same."""
-        tensors = (*self.module.parameters(), *self.module.buffers(), *self.inputs)
+        tensors = (*self.module.parameters(), *self.module.buffers(), *(() if self._inputs_of else self.inputs))
         versions = (
             (id(x), x._version) if isinstance(x, self._torch.Tensor) and not x.is_inference() else object()
             for x in tensors
