@@ -28,7 +28,7 @@ MOST = 1 << 30
 def pytest_configure(config: pytest.Config) -> None:
     # Whoever starts this run in the background may have switched Ctrl-C off, for us and for all that we start.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    gc.set_threshold(20_000, 20, 20)  # tests make much that stays, which would be looked through again and again
+    gc.set_threshold(100_000, 20, 20)  # tests make much that stays, which would be looked through again and again
     if not hasattr(config, "workerinput"):  # the workers of a parallel run inherit it from the process that starts them
         os.environ.setdefault("DYNAGRAD_OPTIMISE", "0")
         folder = _kept(config) or _temporary(config)

@@ -6,6 +6,7 @@ Costs five seconds: every file is parsed once.
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -40,10 +41,16 @@ NAMES = {name_of(path): path for path in FILES}
 TREES = {name: ast.parse(path.read_text()) for name, path in NAMES.items()}
 
 
+@functools.cache
+def nodes(tree: ast.AST) -> tuple[ast.AST, ...]:
+    """All nodes of a tree, which most tests look at."""
+    return tuple(ast.walk(tree))
+
+
 def imported(tree: ast.AST, here: tuple[str, ...], files: set[str]) -> set[str]:
     """The files that one in the package `here` imports, wherever in it: in functions and for types alone as well."""
     found = set()
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         names: list[tuple[str, ...]] = []
         if isinstance(node, ast.Import):
             names = [tuple(alias.name.split(".")) for alias in node.names]
@@ -103,14 +110,17 @@ def set_from_outside(tree: ast.AST) -> list[str]:
     """The attributes of classes and modules of the package that a file sets although it only imports them."""
     strangers: set[str] = set()
     found = []
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if isinstance(node, ast.ImportFrom) and (node.level or (node.module or "").startswith("dynagrad")):
             strangers |= {alias.asname or alias.name for alias in node.names}
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if isinstance(node, ast.Attribute | ast.Name) and isinstance(node.ctx, ast.Store | ast.Del):
             if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in strangers:
                 found.append(ast.unparse(node))
-        elif isinstance(node, ast.Call) and ast.unparse(node.func) in ("setattr", "delattr", "type.__setattr__"):
+        elif isinstance(node, ast.Call) and (
+            (isinstance(node.func, ast.Name) and node.func.id in ("setattr", "delattr"))
+            or (isinstance(node.func, ast.Attribute) and ast.unparse(node.func) == "type.__setattr__")
+        ):
             if isinstance(node.args[0], ast.Name) and node.args[0].id in strangers:
                 found.append(ast.unparse(node))
     return found
@@ -154,17 +164,17 @@ def private_names_of_others(tree: ast.AST) -> list[str]:
     """The private names that a file uses, of modules it imports or of objects other than `self`, and that it does not
     set or define."""
     own: set[str] = set()
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             own.add(node.name)
         elif isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Store):
             own.add(node.id if isinstance(node, ast.Name) else node.attr)
-    found = []
-    for node in ast.walk(tree):
+    known, found = own | FOREIGN, []
+    for node in nodes(tree):
         if isinstance(node, ast.ImportFrom) and (node.level or (node.module or "").startswith("dynagrad")):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.Attribute) and not (isinstance(node.value, ast.Name) and node.value.id == "self"):
-            names = [] if node.attr in own | FOREIGN else [node.attr]
+            names = [] if node.attr in known else [node.attr]
         else:
             continue
         found += [name for name in names if name.startswith("_") and not name.startswith("__")]
@@ -195,7 +205,7 @@ def deferred(tree: ast.AST) -> dict[ast.Import | ast.ImportFrom, None]:
     functions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
     return {
         node: None
-        for function in ast.walk(tree)
+        for function in nodes(tree)
         if isinstance(function, functions)
         for node in ast.walk(function)
         if isinstance(node, ast.Import | ast.ImportFrom)
@@ -298,7 +308,7 @@ def f():
 def test_a_name_of_a_class_is_used_once() -> None:
     found: dict[str, list[str]] = {}
     for name, tree in TREES.items():
-        for node in ast.walk(tree):
+        for node in nodes(tree):
             if isinstance(node, ast.ClassDef):
                 found.setdefault(node.name, []).append(name)
     assert {name: files for name, files in found.items() if len(files) > 1} == {}

@@ -43,6 +43,16 @@ def test_a_check_knows_how_the_numbers_of_a_program_are_given() -> None:
         best.check(program.source, facts)
 
 
+def test_a_check_reads_the_facts_that_a_derivation_uses() -> None:
+    program, facts = dg.Program("goal += a(_).  other += b(_).", "real"), {"a/1": [("x", 0.25)], "b/1": [("y", 0.5)]}
+    best = program.run(facts).best("goal")
+    best.check(program, {**facts, "b/1": "nothing that facts are read from"})
+    with pytest.raises(dg.Error, match="a/1"):
+        best.check(program, {**facts, "a/1": "nothing that facts are read from"})
+    with pytest.raises(dg.FactError, match="is not a dict of facts"):
+        best.check(program, [facts])  # type: ignore[arg-type]  # that is the mistake
+
+
 def test_a_forest_may_have_as_many_instances_as_its_limit() -> None:
     chart = dg.Program("path(V) min= path(U) + edge(U,V).  path(a) = 0.").run(
         {"edge/2": [("a", "b", 2.0), ("b", "c", 1.0), ("a", "c", 9.0)]}

@@ -222,8 +222,9 @@ class Derivation:
         """Checks every step with nothing but the text of the program and the facts, and recomputes the weight.
 
         `program` is a `dg.Program`, or its text or path. `facts` are all that were given, those that were bound before
-        those of the run. Raises `Error` for the first step that is not right. It is taken as given that an item under
-        `SIDE` is derived and one under `not` is not, where rules define the predicate.
+        those of the run; those that no step uses are not read. Raises `Error` for the first step that is not right. It
+        is taken as given that an item under `SIDE` is derived and one under `not` is not, where rules define the
+        predicate.
         """
         check(self.steps, self.weight, program, facts, values)
 

@@ -30,11 +30,7 @@ Key = tuple[int, ...]
 """What an example is kept by."""
 
 
-<<<<<<< HEAD
-class ExampleKeys(tuple[Key, ...]):
-=======
 class BatchKeys(tuple[Key, ...]):
->>>>>>> w-crf
     """Those of the examples of a batch, which are looked up in each pass, and hashed once."""
 
     @cached
@@ -93,17 +89,10 @@ class ExampleCache:
     def __len__(self) -> int:
         return len(self._held)
 
-<<<<<<< HEAD
-    def keys_of(self, names: Sequence[Name], how: Hashable) -> ExampleKeys:
-        """What examples are kept by that run in this way."""
-        kind = self._kinds.setdefault(how, len(self._kinds))
-        return ExampleKeys((kind, *map(id, name)) for name in names)
-=======
     def keys_of(self, names: Sequence[Name], how: Hashable) -> BatchKeys:
         """What examples are kept by that run in this way."""
         kind = self._kinds.setdefault(how, len(self._kinds))
         return BatchKeys((kind, *map(id, name)) for name in names)
->>>>>>> w-crf
 
     def get(self, key: Key) -> LoadedExample | None:
         """What is kept of an example."""
@@ -192,11 +181,7 @@ class CachedBatch:
         self.linear = linear
         how = how, linear
         self._cache, self._names = cache, names
-<<<<<<< HEAD
-        self._keys: ExampleKeys = (
-=======
         self._keys: BatchKeys = (
->>>>>>> w-crf
             cache.keys_of(names, how) if of is None else cache.made(of, how, lambda: cache.keys_of(names, how))
         )
         self._taken: set[Key] = set()
