@@ -36,7 +36,7 @@ from .binding.context import ProgramContext, from_probabilities, probabilities_f
 from .binding.example_cache import CachedBatch
 from .chart import Chart, bring_up, make_chart
 from .derivations import Wanted
-from .derivatives.function import Function, function_of
+from .functions.function import Function, function_of
 from .limits import Limits
 from .sources import check_compiled, constants_from_probabilities, program_text
 
