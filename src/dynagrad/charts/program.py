@@ -21,9 +21,9 @@ from ..errors import Error, FactError, ProgramError, cut, shown
 from ..facts import readers
 from ..facts.relation import Relation
 from ..forks import cached
+from ..plan.analyses.recognise import effective_semiring
 from ..plan.explain import explain
 from ..plan.options import Options
-from ..plan.recognise import effective_semiring
 from ..plan.right_sides import trace_semiring
 from ..rules import infer
 from ..rules.cache import cached_rules, entry_name
