@@ -202,7 +202,8 @@ class Stage:
     grows: bool = False  # arguments may grow without bound
     unknowns: int = 0  # of "solve": the highest degree of its equations; 0 where cyclic components cannot be solved
     stable: Mapping[str, int] = field(default_factory=dict)
-    """Of "solve": by predicate the stable argument, for all of whose values one system is solved; see `analyses/stable.py`."""
+    """Of "solve": by predicate the stable argument, for all of whose values one system is solved; see
+    `analyses/stable.py`."""
 
     @cached
     def one_driver_each(self) -> bool:
