@@ -21,7 +21,7 @@ import pytest
 import dynagrad as dg
 from dynagrad import collector, forks
 from dynagrad.charts.binding import background
-from dynagrad.charts.derivatives import jets
+from dynagrad.charts.functions import jets
 from dynagrad.charts.program import binding_of
 from dynagrad.codegen.graph.native import Native
 from dynagrad.compiler import specialised as compiling

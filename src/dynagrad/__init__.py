@@ -2,7 +2,7 @@
 
 from .charts.batches.result import Batch
 from .charts.chart import Chart
-from .charts.derivatives.function import Function
+from .charts.functions.function import Function
 from .charts.limits import Statistics
 from .charts.program import Bound, Program
 from .compiler.compiled import compile

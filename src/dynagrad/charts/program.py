@@ -21,9 +21,9 @@ from ..errors import Error, FactError, ProgramError, cut, shown
 from ..facts import readers
 from ..facts.relation import Relation
 from ..forks import cached
+from ..plan.analyses.recognise import effective_semiring
 from ..plan.explain import explain
 from ..plan.options import Options
-from ..plan.recognise import effective_semiring
 from ..plan.right_sides import trace_semiring
 from ..rules import infer
 from ..rules.cache import cached_rules, entry_name
@@ -36,7 +36,7 @@ from .binding.context import ProgramContext, from_probabilities, probabilities_f
 from .binding.example_cache import CachedBatch
 from .chart import Chart, bring_up, make_chart
 from .derivations import Wanted
-from .derivatives.function import Function, function_of
+from .functions.function import Function, function_of
 from .limits import Limits
 from .sources import check_compiled, constants_from_probabilities, program_text
 

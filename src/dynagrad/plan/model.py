@@ -202,7 +202,8 @@ class Stage:
     grows: bool = False  # arguments may grow without bound
     unknowns: int = 0  # of "solve": the highest degree of its equations; 0 where cyclic components cannot be solved
     stable: Mapping[str, int] = field(default_factory=dict)
-    """Of "solve": by predicate the stable argument, for all of whose values one system is solved; see `stable.py`."""
+    """Of "solve": by predicate the stable argument, for all of whose values one system is solved; see
+    `analyses/stable.py`."""
 
     @cached
     def one_driver_each(self) -> bool:
@@ -271,7 +272,7 @@ class Plan:
     indexes: tuple[IndexPlan, ...]
     stages: tuple[Stage, ...]
     omitted: Mapping[str, str]  # predicates that the outputs do not need, with the reason
-    fixed: Mapping[str, Mapping[int, Term]] = field(default_factory=dict)  # see `demand.py`
+    fixed: Mapping[str, Mapping[int, Term]] = field(default_factory=dict)  # see `analyses/demand.py`
     functions: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     user: TracedSemiring | None = None
     selective: bool = False  # plus selects one of its arguments

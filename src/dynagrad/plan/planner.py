@@ -12,11 +12,11 @@ from ..rules.normal import NormalRule, Rules
 from ..rules.syntax import Item
 from ..rules.types import Domains
 from .access import AccessPaths
+from .analyses.stable import stable_arguments
 from .joins import JoinPlanner
 from .model import Changes, Join, Plan, Stage, Summary, TableLayout
 from .options import Options
 from .order import DifferenceBounds
-from .stable import stable_arguments
 from .storage.layout import Layouts
 from .storage.occupancy import PairCount
 from .strategy import Draft, StrategyChoice

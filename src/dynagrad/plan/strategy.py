@@ -14,16 +14,16 @@ from ..rules.normal import NormalRule, Rules
 from ..rules.semirings import SEMIRINGS
 from ..rules.syntax import AntecedentValue, Application, Compound, Expression, Numeral, Term, Variable
 from ..rules.types import Domains
-from .demand import fixed_arguments, items_of, omitted, restrict
+from .analyses.demand import fixed_arguments, items_of, omitted, restrict
+from .analyses.intervals import extents
+from .analyses.polynomials import unknowns
+from .analyses.recognise import ORDERS, effective_semiring
 from .model import (
     LinearForm,
     Summary,
 )
 from .options import Options
 from .order import Edge, Gaps, Levels, derive_gaps, find_levels, negated
-from .polynomials import unknowns
-from .recognise import ORDERS, effective_semiring
-from .storage.intervals import extents
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ Refused is what overflows or divides by zero whatever its variables are. What de
 program runs.
 
 The intervals here are those of a single rule; those of the facts, which storage is chosen by, are in
-`plan/storage/intervals.py`.
+`plan/analyses/intervals.py`.
 """
 
 from __future__ import annotations

@@ -13,10 +13,10 @@ from dataclasses import fields
 
 from ...collector import collecting_later
 from ...plan import model
+from ...plan.analyses.recognise import effective_semiring
 from ...plan.model import Plan, Summary
 from ...plan.options import Options
 from ...plan.planner import make_plan
-from ...plan.recognise import effective_semiring
 from ...plan.storage.occupancy import PairCount
 from ...rules import normal, syntax
 from ...rules.normal import Rules

@@ -15,12 +15,12 @@ from . import linked
 from .access import write_access, write_external
 from .backward import adjoints, resting, tape
 from .backward.joins import goes_back_together
+from .backward.row_joins import write_waiting_members
 from .backward.sweep import write_backward
 from .context import AGENDAS, ClassContext, level_type
 from .forest import collecting
 from .functions import INTEGERS
 from .incremental import changing, resolving
-from .rows.back import write_waiting_members
 from .running.contributions import write_add, write_order
 from .running.pops import write_joins
 from .running.stages import write_begin, write_run, write_sweep

@@ -14,7 +14,7 @@ import numpy as np
 
 from ...calls import strict_options_class
 from ...charts.binding.context import read_facts
-from ...charts.derivatives.function import Function
+from ...charts.functions.function import Function
 from ...charts.program import Program, binding_of, context_of, in_probabilities
 from ...errors import Error
 from ...facts.readers import read

@@ -2,7 +2,7 @@
 
 - `adjoints.py`: the arrays of adjoints: cleared, seeded and read.
 - `tape.py`: what the forward pass records; `sweep.py`: the pass over this tape.
-- `joins.py`: joins that propagate adjoints.
+- `joins.py`: joins that propagate adjoints; `row_joins.py`: those of whole rows; `row_pops.py`: how these are undone.
 - `implicit.py`: solved components, by implicit differentiation.
 - `resting.py`: derivatives of updates that change no value.
 """

@@ -25,13 +25,13 @@ from ....rules.show import show
 from ...cxx import comment
 from ..calls import arguments_of, takes, takes_arguments
 from ..context import ClassContext
-from ..rows.back import begin_waiting, end_waiting, goes_back_in_rows, write_back
-from ..rows.undo import write_undo_row
 from ..solving.exploring import line_of
 from .adjoints import cells, keeps_total, posteriors, sums_up, update_adjoint, write_clear, write_readers
 from .implicit import write_undo_component
 from .joins import BackWriter, goes_back_together, total_of
 from .resting import resting, write_passes, write_solve, write_undo_settling
+from .row_joins import begin_waiting, end_waiting, goes_back_in_rows, write_back
+from .row_pops import write_undo_row
 from .tape import forget
 
 

@@ -5,7 +5,7 @@ multiplied with is found in a loop of its own; so their updates are one operatio
 (`runtime/include/dynagrad/running/elementwise.hpp`). Each item of the head gets its contributions in the same order as
 if the drivers had been popped one by one, and they are the same to the bit.
 
-How they are gone back over is in `back.py`; rows times a matrix are in `matrix.py`.
+How they are gone back over is in `backward/row_joins.py`; rows times a matrix are in `matrix.py`.
 """
 
 from __future__ import annotations

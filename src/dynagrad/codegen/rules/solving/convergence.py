@@ -17,8 +17,8 @@ million pops in a row that changed no digit.
 from __future__ import annotations
 
 from ....plan.aggregators import head_kind
+from ....plan.analyses.polynomials import polynomial, recursive
 from ....plan.model import Plan, Stage, TableLayout
-from ....plan.polynomials import polynomial, recursive
 from ....rules.aggregators import AGGREGATORS
 from ....rules.semirings import SEMIRINGS
 from ....rules.syntax import Numeral

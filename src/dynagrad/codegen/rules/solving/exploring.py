@@ -7,8 +7,8 @@ order, so that each item has all its contributions when it is popped, once, by t
 static order. Cyclic components are solved before that (`components.py`); contributions from within a solved component
 are ignored, as they are part of the solution.
 
-Where a stage has a stable argument (`plan/stable.py`), a node of the graph stands for a *line*: all items that differ
-in this argument alone. The one with the least value of it is explored and grounded for all.
+Where a stage has a stable argument (`plan/analyses/stable.py`), a node of the graph stands for a *line*: all items that
+differ in this argument alone. The one with the least value of it is explored and grounded for all.
 
 `grounding.py` writes these joins, `codegen/rules/backward/implicit.py` the backward pass.
 """

@@ -5,8 +5,8 @@ Their functions are called by those of `exploring.py`, forward, and of `codegen/
 
 from __future__ import annotations
 
+from ....plan.analyses.polynomials import polynomial, recursive
 from ....plan.model import Join
-from ....plan.polynomials import polynomial, recursive
 from ....plan.right_sides import called, numbers, product_order, to_node
 from ....rules.show import show
 from ...cxx import comment

@@ -1,4 +1,4 @@
-// Linear systems with many right sides, one for each value of a stable argument (`plan/stable.py`).
+// Linear systems with many right sides, one for each value of a stable argument (`plan/analyses/stable.py`).
 //
 // Use of `Columns`: `open`; push the values of the argument that have contributions from outside to `column`; add the
 // instances of any one of them to the `System`, and the contributions from outside to `given`, which has a row for each

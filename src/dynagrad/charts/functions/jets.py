@@ -32,11 +32,11 @@ from ..binding.binding import Binding, Purpose, SetupLimits
 from ..binding.database import Database
 from ..binding.loading import Directions, Prepared
 from ..chart import Chart, make_chart, run_of
+from ..derivatives.gradient import Seed, backward, row_adjoints
 from ..ends import STATUSES, Phase, check_end
 from ..limits import Limits
 from ..lookup import place_of, read_item, words_at, zero_of
 from ..replay import Replay, class_of
-from .gradient import Seed, backward, row_adjoints
 
 Array = npt.NDArray[np.float64]
 MOST_ORDERS = 10

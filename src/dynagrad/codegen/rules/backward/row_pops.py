@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ....plan.model import Join, Stage, TableLayout
-from ..backward.adjoints import posteriors
-from ..backward.joins import goes_back_together
-from ..backward.tape import forget
 from ..calls import arguments_of
 from ..context import ClassContext
-from .back import goes_back_in_rows
-from .calling import ItemRow, write_row_call
+from ..rows.calling import ItemRow, write_row_call
+from .adjoints import posteriors
+from .joins import goes_back_together
+from .row_joins import goes_back_in_rows
+from .tape import forget
 
 
 def write_undo_row(

@@ -784,7 +784,7 @@ def test_open_functions_that_do_not_fit() -> None:
 
 
 def test_few_shapes_are_kept_where_there_are_many_facts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dynagrad.charts.derivatives.function.MOST_KEPT_ROWS", 20)
+    monkeypatch.setattr("dynagrad.charts.functions.function.MOST_KEPT_ROWS", 20)
     f = dg.Program("goal += x(I) * w(I).").bind({"w/1": np.ones(10)}).function("goal", inputs=["x/1"])
     assert [f(np.ones(n)) for n in range(1, 9)] == list(range(1, 9))
     assert len(f._given._cores) == 4

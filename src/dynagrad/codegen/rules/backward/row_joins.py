@@ -1,17 +1,17 @@
 """Joins of a whole row of drivers on the way back: each driver and each factor gets the adjoint of its update.
 
 Those of drivers are added to `updates`, one for each bit of `cells`. The order in which pops are undone is in
-`undo.py`.
+`row_pops.py`.
 """
 
 from __future__ import annotations
 
 from ....plan.model import Join, Stage
-from ..backward.adjoints import posteriors, update_adjoint
 from ..context import ClassContext
+from ..rows.elementwise import ElementwiseWriter
+from ..rows.matrix import MatrixWriter
 from ..statements import JoinWriter
-from .elementwise import ElementwiseWriter
-from .matrix import MatrixWriter
+from .adjoints import posteriors, update_adjoint
 
 
 def goes_back_in_rows(context: ClassContext, join: Join) -> bool:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from dynagrad.charts.derivatives.jets import UNUSED, VALUE, Choice, Slot
+from dynagrad.charts.functions.jets import UNUSED, VALUE, Choice, Slot
 
 x, x1, x2, x12 = (Slot("x", mask) for mask in range(4))
 y, y1, y2, y12 = (Slot("y", mask) for mask in range(4))

@@ -1,7 +1,8 @@
 """Interval analysis of integer arguments (Cousot and Cousot 1977).
 
 An integer argument of a derived predicate is *bounded* if every rule computes it from bounded ones; its interval is
-then the range of the facts in its domain, extended by constants. What is stored how follows in `layout.py`.
+then the range of the facts in its domain, extended by constants. What is stored how follows in
+`plan/storage/layout.py`.
 """
 
 from __future__ import annotations

@@ -5,9 +5,9 @@ It looks at the rules alone, never at facts.
 
 from __future__ import annotations
 
-from ..rules.normal import NormalRule, Rules
-from ..rules.semirings import SEMIRINGS
-from ..rules.syntax import AntecedentValue, Application, Expression, Numeral
+from ...rules.normal import NormalRule, Rules
+from ...rules.semirings import SEMIRINGS
+from ...rules.syntax import AntecedentValue, Application, Expression, Numeral
 
 
 def _made_of(value: Expression, operator: str) -> bool:

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ..rules.normal import NormalRule, Rules
-from ..rules.syntax import Application, Equation, Float, Integer, Item, ItemValue, Negation, Symbol, Term, Variable
+from ...rules.normal import NormalRule, Rules
+from ...rules.syntax import Application, Equation, Float, Integer, Item, ItemValue, Negation, Symbol, Term, Variable
 
 Fixed = Mapping[str, Mapping[int, Term]]
 """Predicate -> argument -> the only constant that is needed there."""

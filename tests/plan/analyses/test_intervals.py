@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from dynagrad.plan.analyses.intervals import extents
 from dynagrad.plan.model import DomainSummary, FactSummary, Summary
-from dynagrad.plan.storage.intervals import extents
 from dynagrad.rules import check, infer, parse
 
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..rules.normal import NormalRule
-from ..rules.syntax import AntecedentValue, Application, Expression, Numeral
+from ...rules.normal import NormalRule
+from ...rules.syntax import AntecedentValue, Application, Expression, Numeral
 
 Monomials = Mapping[tuple[int, ...], Expression]
 """A polynomial: from monomials, as sorted numbers of antecedents with repetition, to their coefficients."""

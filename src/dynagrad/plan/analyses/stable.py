@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ..rules.normal import NormalRule
-from ..rules.syntax import Item, Negation, Variable
-from .joins import term_variables
-from .model import TableLayout
+from ...rules.normal import NormalRule
+from ...rules.syntax import Item, Negation, Variable
+from ..joins import term_variables
+from ..model import TableLayout
 
 
 def stable_arguments(

@@ -1,0 +1,8 @@
+"""Static analyses of rules, which the strategies and the planner read. Nothing is decided here.
+
+- `recognise.py`: the semiring that a program without a declared one computes in.
+- `demand.py`: predicates and items that the outputs do not need.
+- `intervals.py`: the ranges of integer arguments.
+- `polynomials.py`: right sides as polynomials, for cycles that are solved as equations.
+- `stable.py`: arguments for all of whose values one system is solved.
+"""
