@@ -207,3 +207,29 @@ def test_facts_with_copies_are_added_up_and_not_counted(values: tuple[float, ...
             expected = 0.5 + sum(values) * 2 + math.log(len(own) * shared.count(one))
             assert chart["goal"] == pytest.approx(expected, rel=1e-14)
             assert found.gradient["w/1"].values.ravel().tolist() == pytest.approx([1.0, 0.0], rel=1e-14)
+
+
+@pytest.mark.parametrize("states", [["abca", "c"], ["ab", "b?", "cab"], ["abc"] * 40])
+def test_a_batch_that_is_counted_is_given_again_by_its_counts(states: list[str], ran: list[int]) -> None:
+    """To the bits of a batch, with other weights too; and of none that was not counted, or has others beside it."""
+    facts, cache, weights = [example(s) for s in states], ExampleCache(), RANDOM.normal(size=len(states))
+    asked: dict[str, Any] = {"query": "goal", "gradient": KEYS, "threads": 1, "cotangents": weights}
+
+    def cached(linear: bool = True) -> CachedBatch:
+        return CachedBatch(cache, [(f,) for f in facts], linear=linear)
+
+    now = bound()
+    assert rerun_cached(now, facts, cached(), "goal", KEYS, "sum", weights) is None  # nothing was loaded yet
+    run_cached(now, facts, cached(), **asked)
+    for _ in range(2):
+        ran.clear()
+        given = rerun_cached(now, facts, cached(), "goal", KEYS, "sum", weights)
+        assert (given is None or bool(ran)) == any("?" in s for s in states)
+        batch = run_cached(now, facts, cached(), **asked)
+        check(now, facts, [batch], weights)
+        if given is not None:
+            assert given[0].tobytes() == batch.values.tobytes()
+            for key, part in zip(KEYS, given[1], strict=True):
+                assert part.tobytes() == batch.gradient[key].values.tobytes()
+        now = now.with_values({key: RANDOM.normal(size=3 ** int(key[-1])) for key in KEYS})
+    assert rerun_cached(now, facts, cached(False), "goal", KEYS, "sum", weights) is None  # these are run, not counted

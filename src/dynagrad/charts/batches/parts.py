@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from ...errors import Error
 from ...runtime.engine import Ending, Settings, WeightTable
 from .. import lookup
 from ..binding.binding import Binding
-from ..binding.example_cache import arranged
+from ..binding.example_cache import CachedBatch, arranged
 from ..binding.groups import GradientRows, Group, LoadedExample, groups
 from ..binding.linear_examples import LinearExamples, counts_of, joined_linear, may_be_linear
 from ..binding.loading import LoadedRun, jet_words
@@ -111,6 +112,21 @@ def rerun_parts(work: Work) -> tuple[Array, list[Array]] | None:
         linear = _linear_totals(work, found.linear, rows)
         totals = linear.copy() if found.totals is None else totals + linear
     return (found.values, [part[:, 0] for part in rows.split(totals)]) if np.isfinite(totals).all() else None
+
+
+def recounted(
+    binding: Binding, keys: Sequence[str], cotangents: Array, cache: CachedBatch
+) -> tuple[Array, list[Array]] | None:
+    """The same of a batch of which no example need be run, as each was counted; None where that is not so."""
+    count = len(cotangents)
+    whole = cache.whole(_size(count))
+    if whole is None or whole.groups or len(whole.linear.places) != count:
+        return None
+    ends = list(accumulate(binding.relations[key].count for key in keys))
+    values, totals = np.empty(count), whole.linear.totals(cotangents, ends[-1] if ends else 0)
+    values[whole.linear.places] = whole.linear.values(_logs(binding, keys))
+    parts = [totals[begin:end].copy() for begin, end in zip([0, *ends], ends, strict=False)]
+    return (values, parts) if np.isfinite(totals).all() else None
 
 
 def _size(count: int) -> int:
@@ -206,10 +222,9 @@ def _counted(work: Work, example: LoadedExample, rows: GradientRows | None, sett
     return replace(example, counts=counts_of(example, group, weights, rows, binding.relations, settings, work.stop))
 
 
-def _logs(work: Work) -> Array:
-    """The weights of the rows that a gradient is by, one predicate after another, in `log`."""
-    assert work.sums is not None
-    relations = [work.binding.relations[key] for key in work.sums.keys]
+def _logs(binding: Binding, keys: Sequence[str]) -> Array:
+    """The weights of the rows of some predicates, one predicate after another, in `log`."""
+    relations = [binding.relations[key] for key in keys]
     parts = [np.zeros(r.count) if r.values is None else np.asarray(r.values, np.float64) for r in relations]
     return np.concatenate([np.zeros(0), *parts])
 
@@ -217,7 +232,8 @@ def _logs(work: Work) -> Array:
 def _linear_values(work: Work, found: _PartResult) -> None:
     """Enters the values of examples that are not run."""
     if len(found.linear.places):
-        found.values[found.linear.places] = found.linear.values(_logs(work))
+        assert work.sums is not None
+        found.values[found.linear.places] = found.linear.values(_logs(work.binding, work.sums.keys))
 
 
 def _linear_totals(work: Work, linear: LinearExamples, rows: GradientRows) -> Array:

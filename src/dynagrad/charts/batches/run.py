@@ -21,7 +21,7 @@ from ..derivations import Wanted
 from ..limits import Limits
 from .objective import BatchObjective, Sums
 from .one_by_one import Work, one_by_one
-from .parts import in_parts, rerun_parts
+from .parts import in_parts, recounted, rerun_parts
 from .result import Array, Batch, batch_of, make_batchgradient, warn_once, with_derivations
 
 
@@ -98,6 +98,9 @@ def rerun_examples(
     Its values, and the gradient by the facts of each predicate, as numbers and not as tables. None where it has to be
     run by `run_examples`, to which it leaves everything that is out of the ordinary.
     """
+    counted = recounted(binding, keys, cotangents, cache) if cache.linear else None
+    if counted is not None:
+        return counted
     binding.keep_tapes()
     goal, sums = BatchObjective(query, log, cotangents), Sums(binding.context.scale, [binding.given[k] for k in keys])
     return rerun_parts(Work(binding, _no_chart, examples, query, goal, sums, (), Limits(share=1), None, cache))
