@@ -325,7 +325,7 @@ def test_where_em_has_no_formula_it_says_so(text: str, message: str) -> None:
 
 
 def test_a_deficient_model_is_learned() -> None:
-    """Pairs of tosses that agree are all that it derives: their chances add up to less than one, and EM need not care."""
+    """Pairs of tosses that agree are all that it derives, so that chances add up to less than one."""
     m = dg.Model(":- semiring real. :- distribution t(S). goal += t(S) * t(S) * seen(S).", {"t/1": [("h",), ("e",)]})
     assert sum(np.exp(m.score([{"seen/1": [(s,)]}])) for s in "he") == pytest.approx(0.5)
     fit = m.fit([{"seen/1": [(s,)]} for s in "hhhe"], tolerance=0.0, iterations=3)
