@@ -148,6 +148,24 @@ def test_gradients_of_objectives_are_those_of_differences(name: str) -> None:
         assert slope == pytest.approx(difference, rel=1e-6, abs=1e-8)
 
 
+@pytest.mark.parametrize("second", [False, True])
+def test_what_has_weight_zero_without_what_was_observed_counts_on_neither_side(second: bool) -> None:
+    """The goal of an example is impossible, and the item that was observed is not: it has no conditional likelihood."""
+    rows = {"w/1": [("a",), ("b",)]}
+    text = ":- semiring log. goal += w(S) * seen(S). told += w(S) * right(S)."
+    m = dg.Model(text, {"w": training.LogLinear(rows)}, objective=training.Conditional("told"))
+    one = {"seen/1": [("a",), ("b",)], "right/1": [("a",)]}
+    lost = {"seen/1": [("a", -np.inf)], "right/1": [("b",)]}
+    found = []
+    for data in ([one], [one, lost]):
+        problem = Problem(m._spec, DataPasses(data), in_threads(1), "skip")
+        totals = problem.objective(m.parameters)[1]
+        along = {"w": np.array([1.0, -0.5])}
+        found.append(problem.product(m.parameters, totals, along)["w"] if second else totals.gradient["w/1"])
+    assert found[1] == pytest.approx(found[0], abs=1e-15)
+    assert found[0] == pytest.approx([-0.375, 0.375] if second else [0.5, -0.5])
+
+
 @pytest.mark.filterwarnings("ignore::dynagrad.errors.ProgramWarning")
 def test_expected_loss_is_that_of_all_derivations() -> None:
     """Against all taggings of a sentence, one by one."""

@@ -122,16 +122,18 @@ class Conditional:
         program = task.bound.program
         clamped = task.made(examples, ("clamped", self), lambda: [self.facts_of(program, e)[0] for e in examples])
         weights = task.weights_of(examples)
-        top = scores_of(
-            task.of(self.clamped),
-            examples,
-            clamped,
-            weights,
-            task.goal if self.observed is None else self.observed,
-            side=RunSide(f"clamped {self.cost}", single=True),
-        )
+        asked = task.goal if self.observed is None else self.observed
+        side = RunSide(f"clamped {self.cost}", single=True)
+
+        def observed(weights: Doubles) -> Scores:
+            return scores_of(task.of(self.clamped), examples, clamped, weights, asked, side=side)
+
         # what was not derived counts on neither side
+        top = observed(weights)
         bottom = self._free(task, examples, np.where(np.isnan(top.values), 0.0, weights))
+        lost = np.isnan(bottom.values) & ~np.isnan(top.values)
+        if lost.any():
+            top = observed(np.where(lost, 0.0, weights))
         gradient = {key: x - bottom.gradient[key] for key, x in top.gradient.items()}
         return totals_of(examples, top.values - bottom.values, gradient, {**bottom.errors, **top.errors}, weights)
 
