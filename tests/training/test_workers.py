@@ -27,7 +27,8 @@ alpha(T,J) += alpha(S,I) * trans(S,T) * emit(T,W) * word(W,J) for J = I+1.
 goal += alpha(_,N) * last(N).
 """
 RANDOM = np.random.default_rng(3)
-SEQUENCES = [RANDOM.integers(0, 4, RANDOM.integers(2, 6)).tolist() for _ in range(700)]  # three shards
+# three shards, the last one small
+SEQUENCES = [RANDOM.integers(0, 4, RANDOM.integers(2, 6)).tolist() for _ in range(530)]
 DATA = [
     training.Example({"word/2": [(w, i) for i, w in enumerate(s)], "last/1": [(len(s) - 1,)]}, name=f"n{n}")
     for n, s in enumerate(SEQUENCES)
@@ -80,10 +81,10 @@ def test_any_number_of_threads_and_processes_gives_the_same_bits(alone: dict[str
 def test_workers_keep_the_examples_of_a_list_and_what_was_loaded_of_them() -> None:
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         found = trained(executor=pool, dev=DATA[:20], steps=4)
-        assert pool.submit(kept_in_a_worker).result() == (4, [720])  # of three shards, and of those held out
+        assert pool.submit(kept_in_a_worker).result() == (4, [550])  # of three shards, and of those held out
         m = dg.Model(TEXT, ROWS)
         m.fit(lambda: iter(DATA), executor=pool, iterations=4)  # which may be others in each pass
-        assert pool.submit(kept_in_a_worker).result() == (4, [720, 0])
+        assert pool.submit(kept_in_a_worker).result() == (4, [550, 0])
     assert found == trained(dev=DATA[:20], steps=4) == {name: x.tobytes() for name, x in m.parameters.items()}
 
 
@@ -135,7 +136,7 @@ def test_a_worker_that_dies_has_its_shard_run_again(tmp_path: Path, alone: dict[
 
 
 def test_several_deaths_and_spawned_processes(tmp_path: Path, alone: dict[str, bytes]) -> None:
-    assert trained(Deadly(str(tmp_path), "n600", deaths=2), executor=1) == alone
+    assert trained(Deadly(str(tmp_path), "n520", deaths=2), executor=1) == alone
     assert len(list(tmp_path.iterdir())) == 2
 
 

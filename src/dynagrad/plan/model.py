@@ -214,7 +214,11 @@ class Stage:
     @property
     def inner_joins(self) -> tuple[Join, ...]:
         """Of "solve": the joins whose head may be on the level of their driver."""
-        return tuple(j for j in self.drives if (j.rule.number, j.driver) in self.inner)
+        return tuple(join for join in self.drives if self.is_inner(join))
+
+    def is_inner(self, join: Join) -> bool:
+        """Whether a join of this stage is one of the inner ones."""
+        return (join.rule.number, join.driver) in self.inner
 
     @property
     def joins_itself(self) -> bool:

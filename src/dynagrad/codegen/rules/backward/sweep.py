@@ -196,7 +196,7 @@ def _undo_pop(context: ClassContext, stage: Stage, table: TableLayout) -> None:
         out.open("if (wanted.test(position))")
     for join, function in zip(drives, called, strict=True):
         within = ""
-        if stage.stable and join in stage.inner_joins:  # the whole stage is one block, which still exists
+        if stage.stable and stage.is_inner(join):  # the whole stage is one block, which still exists
             within = f"if (block{stage.number}.leads_out_at(node_{name}[{line_of(context, stage, table)}])) "
         update = {"update": "now"} if stage.final else {}
         out.line(f"{within}{function.call(arguments_of(table), **update)};")

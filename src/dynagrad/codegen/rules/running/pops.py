@@ -114,7 +114,7 @@ def _pop(context: ClassContext, stage: Stage, table: TableLayout) -> None:
             out.close()
     arguments = [f"a{i}" for i in range(table.arity)]
     for join, function in zip(alone, called, strict=True):
-        within = "if (leads_out) " if stage.unknowns and join in stage.inner_joins else ""
+        within = "if (leads_out) " if stage.unknowns and stage.is_inner(join) else ""
         update = {"update": "now"} if stage.final else {}
         out.line(f"{within}{function.call(arguments, **update)};")
     out.close()
