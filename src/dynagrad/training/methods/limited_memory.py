@@ -2,7 +2,8 @@
 Schnabel 1994 ("Representations of quasi-Newton matrices").
 
 It goes over the steps that it remembers three times an iteration, each time as one product of matrices. scipy's method
-is for bounds: it goes over them element by element, and takes about three times as long. Which of the two is used, and what is told of its steps, is decided in `descent.py`.
+is for bounds: it goes over them element by element, and takes about three times as long. Which of the two is used, and
+what is told of its steps, is decided in `descent.py`.
 """
 
 from __future__ import annotations
