@@ -27,7 +27,7 @@ alpha(T,J) += alpha(S,I) * trans(S,T) * emit(T,W) * word(W,J) for J = I+1.
 goal += alpha(_,N) * last(N).
 """
 RANDOM = np.random.default_rng(3)
-SEQUENCES = [RANDOM.integers(0, 4, RANDOM.integers(2, 6)).tolist() for _ in range(530)]  # three shards, the last one small
+SEQUENCES = [RANDOM.integers(0, 4, RANDOM.integers(2, 6)).tolist() for _ in range(530)]  # three shards
 DATA = [
     training.Example({"word/2": [(w, i) for i, w in enumerate(s)], "last/1": [(len(s) - 1,)]}, name=f"n{n}")
     for n, s in enumerate(SEQUENCES)
