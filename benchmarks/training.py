@@ -263,6 +263,7 @@ def wsj() -> list[Row]:
 # -- many short examples -----------------------------------------------------------------------------------------------
 
 SHORT_ONES = 100_000
+UPDATES = 1_000_000
 
 
 def stream(count: int) -> Iterator[dict[str, Any]]:
@@ -293,4 +294,20 @@ print(peaks[0], peaks[-1], (time.perf_counter() - began) / 3)
     return [
         Row(f"{what}: memory after three passes", three, "MB", "after one", one, 1.02),
         Row(f"{what}: time", seconds),
+        Row(
+            f"probabilities after {UPDATES:,} updates: how far sums are from one, in roundings", drift(), "", target=5.0
+        ),
     ]
+
+
+def drift() -> float:
+    """How far the sums of three distributions are from one after many steps of stepwise EM, in units of rounding."""
+    p = training.Distribution({"t/2": [(s, x) for s in range(3) for x in range(2 + s)]}, given=0)
+    assert p.groups is not None
+    draw = np.random.default_rng(0)
+    drawn = draw.gamma(0.3, size=(1000, p.size))
+    theta = p.start(draw)
+    for n in range(UPDATES):
+        theta = p.groups.normalised(np.log(0.99 * np.exp(theta) + 0.01 * drawn[n % 1000]))
+    sums = p.groups.totals(np.exp(p.weights(theta)))
+    return float(np.max(np.abs(sums - 1.0)) / np.finfo(float).eps)
