@@ -122,7 +122,6 @@ def parts_of(folder: str) -> dict[str, set[str]]:
 
 
 KNOTS = {
-    "codegen.rules": {"context", "rows"},  # the context writes joins of rows, and these are called through it
     "eager": {"numbers", "numpy"},  # a number has the methods of an array
     "ir": {"node", "operation", "ops"},  # a node has Python's operators, which are operations
 }

@@ -18,8 +18,6 @@ from ...rules.syntax import Variable
 from ..cxx import Writer, comment, literal
 from .calls import JoinFunction
 from .combine import against_nothing, copies, own_plus_name
-from .rows.elementwise import ElementwiseWriter
-from .rows.matrix import MatrixWriter
 from .scope import Names, PatternScope
 from .shapes import Shapes
 from .size import is_large, shares_joins
@@ -171,24 +169,6 @@ class ClassContext:
     def join_comment(self, join: Join) -> None:
         self.out.line(f"// rule {join.rule.number}: {comment(join.rule.text)}")
 
-    def drive(self, join: Join, prefix: str = "rule", mark: bool = False, often: str = "DYNAGRAD_RULE") -> None:
-        """Writes the function of a join that is driven by an antecedent; with `mark` it marks heads.
-
-        `often` says from how many places it is called, as `running/rows.hpp` has it.
-        """
-        assert join.driver is not None
-        item = join.rule.antecedents[join.driver].item
-        if self.shapes is not None and prefix == "rule":
-            self.functions[prefix, join.rule.number, join.driver] = self.shapes.function(join)
-            return
-        self.join_comment(join)
-        self.out.line(f"// driver: {comment(show(item))}, antecedent {join.driver + 1}")
-        if self.in_rows(join) and not mark:
-            self._drive_row(join)
-            if (join.rule.number, join.driver) in self.elementwise:
-                return
-        self.join_function(join, prefix, JoinWriter(self.plan, self.names, join, self.out, mark=mark), often)
-
     def join_function(self, join: Join, prefix: str, writer: JoinWriter, often: str = "DYNAGRAD_RULE") -> None:
         """The function of a join, as `writer` writes it."""
         with self.out.aside(1) as body:
@@ -202,21 +182,6 @@ class ClassContext:
     def function_of(self, join: Join, prefix: str = "rule") -> JoinFunction:
         """The function of a join that was written."""
         return self.functions[prefix, join.rule.number, join.driver]
-
-    def _drive_row(self, join: Join) -> None:
-        """The function of a join that is driven by a row of items, `cells` of those from `cell` on."""
-        place = join.rule.number, join.driver
-        writer: JoinWriter
-        if place in self.elementwise:
-            writer = ElementwiseWriter(self.plan, self.names, join, self.out, self.elementwise[place])
-        else:
-            writer = MatrixWriter(self.plan, self.names, join, self.out, self.matrices[place])
-        with self.out.aside(1) as body:
-            self.sums_first(join)
-            writer.write()
-        self.out.function(
-            f"DYNAGRAD_RULE void {self.drive_name(join, 'rows')}({self.row_parameters(join, writer)})", body
-        )
 
     def row_parameters(self, join: Join, writer: JoinWriter) -> str:
         """The parameters of such a function."""

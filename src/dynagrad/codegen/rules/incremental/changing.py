@@ -17,6 +17,7 @@ from ....plan.model import Join, TableLayout
 from ....runtime.engine import Change
 from ..calls import arguments_of
 from ..context import ClassContext
+from ..rows.driving import write_driven
 from ..statements import JoinWriter
 
 
@@ -53,10 +54,10 @@ def write_changes(context: ClassContext) -> None:
     assert changes is not None
     (stage,) = context.plan.stages
     for join in changes.facts:
-        context.drive(join)
-        context.drive(join, "mark", mark=True)
+        write_driven(context, join)
+        write_driven(context, join, "mark", mark=True)
     for join in stage.drives:
-        context.drive(join, "mark", mark=True)
+        write_driven(context, join, "mark", mark=True)
     for join in changes.heads:
         write_derive(context, join)
     _steps(context, changes.facts, stage.drives, changes.heads)

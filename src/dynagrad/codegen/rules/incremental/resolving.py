@@ -29,6 +29,7 @@ from ....plan.aggregators import may_excuse
 from ....plan.model import Stage, TableLayout
 from ..calls import arguments_of
 from ..context import ClassContext, level_type
+from ..rows.driving import write_driven
 from ..solving.exploring import by_table, calls, leads_out, visited
 from .changing import write_derive, write_enter, write_mark_row, write_reach, write_rederive, write_restore, write_swap
 
@@ -74,7 +75,7 @@ def write_changes(context: ClassContext) -> None:
     assert changes is not None
     out = context.out
     for join in changes.facts:
-        context.drive(join, "mark", mark=True)
+        write_driven(context, join, "mark", mark=True)
     write_reach(context, changes.facts)
     out.open("void change(int64_t, int64_t table, const int32_t* rows, const uint64_t*, int64_t count)")
     out.line("halt = failed, budget = 0, stage = 0, begun = true;")

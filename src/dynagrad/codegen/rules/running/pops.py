@@ -13,6 +13,7 @@ from ..backward.tape import record_pop
 from ..calls import takes, takes_arguments
 from ..context import AGENDAS, ClassContext
 from ..rows.calling import ItemRow, write_row_call
+from ..rows.driving import write_driven
 from ..solving import convergence
 from ..statements import JoinWriter
 from .policies import holds_back, prune
@@ -23,7 +24,7 @@ def write_joins(context: ClassContext, stage: Stage) -> None:
     for join in stage.fires:
         _fire(context, join)
     for join in stage.drives:
-        context.drive(join, often="DYNAGRAD_STEP" if _part_of_pop(context, stage, join) else "DYNAGRAD_RULE")
+        write_driven(context, join, often="DYNAGRAD_STEP" if _part_of_pop(context, stage, join) else "DYNAGRAD_RULE")
     if stage.strategy in AGENDAS:
         for key in stage.keys:
             if not context.plan.tables[key].sink:
