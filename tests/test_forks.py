@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 import dynagrad as dg
-from dynagrad import collector, forks
+from dynagrad import forks
 from dynagrad.charts.binding import background
 from dynagrad.charts.functions import jets
 from dynagrad.charts.program import binding_of
@@ -31,7 +31,6 @@ from dynagrad.facts import files
 from dynagrad.ir import buffers, node
 from dynagrad.ir.control import Graph
 from dynagrad.ir.ops import scalars as ops
-from dynagrad.languages.pullback import reduce
 from dynagrad.runtime import library, threads
 from dynagrad.runtime.compiling import cache
 from dynagrad.runtime.disk import file_lock
@@ -111,13 +110,6 @@ def made(name: str, folder: Path) -> tuple[Any, Callable[[], Any]]:
             return file_lock._of_threads[str(path)], lambda: file_lock.file_lock(path).__enter__() is None
         case "cache, private":
             return cache_folder.Temporary.lock, lambda: _in_private(folder)
-        case "collector":
-
-            def work() -> bool:
-                power = str(reduce("((Ω λx. x * x) . (λ_. 1^)) 3").result)
-                return power == "6^" and dg.grad(squares)(X).tolist() == [6.0, 8.0]
-
-            return collector._switch, work
         case "compiled":
             compiled = dg.compile(twice)
             assert compiled(1.0) == 2.0
@@ -167,7 +159,7 @@ def made(name: str, folder: Path) -> tuple[Any, Callable[[], Any]]:
 
 
 NAMES = [
-    *("background", "binding", "buffers", "cache", "cache, private", "collector", "compiled", "derivations", "files"),
+    *("background", "binding", "buffers", "cache", "cache, private", "compiled", "derivations", "files"),
     *("forest", "function", "jets", "library", "compiling", "native", "node", "observed", "parallel"),
     *("passes", "tags"),
 ]

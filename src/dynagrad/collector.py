@@ -9,15 +9,8 @@ import gc
 import os
 import threading
 
-from .forks import renewed
-
-_MANY = 50_000
-"""From how many new values on they are declared old, so that no search looks at all of them at once, which Ctrl-C would
-wait for."""
-
-_switch = renewed(threading.RLock())
-_inside: list[int] = []  # the threads
-_was_on = False
+_inside: dict[int, int] = {}  # the threads, by the contexts
+_switched = False  # whether it was on, and is off because of us
 
 
 class collecting_later:
@@ -32,38 +25,40 @@ class collecting_later:
     False
     """
 
-    # no generator: gradients of small functions come here each time
+    # No generator, as gradients of small functions come here each time. No lock, as Ctrl-C may come between a lock and
+    # what gives it back: threads take turns where functions are called, and each order of these calls is right.
 
     def __enter__(self) -> None:
-        global _was_on
-        came = False
-        try:
-            with _switch:
-                if not _inside:
-                    _was_on = gc.isenabled()
-                _inside.append(threading.get_ident())
-                came = True
-                gc.disable()
-        except BaseException:  # Ctrl-C: nobody will leave
-            if came:
-                self.__exit__()
-            raise
+        global _switched
+        _inside[id(self)] = threading.get_ident()
+        if gc.isenabled():
+            _switched = True
+            gc.disable()
 
     def __exit__(self, *_: object) -> None:
-        with _switch:
-            _inside.remove(threading.get_ident())
-            if not _inside and _was_on:
-                if gc.get_count()[0] > _MANY and not gc.get_freeze_count():
-                    gc.freeze()
-                    gc.unfreeze()  # to the oldest generation
-                gc.enable()
+        if _inside.keys() == {id(self)}:
+            _switch_on()  # before it has left, as Ctrl-C may come between
+        if _inside.pop(id(self), None) is not None and not _inside:
+            _switch_on()
+
+    def __del__(self) -> None:
+        self.__exit__()  # Ctrl-C may have come before its first line, or between those of `__enter__`
+
+
+def _switch_on() -> None:
+    global _switched
+    if _switched:
+        gc.enable()
+        _switched = False
 
 
 def _in_child() -> None:
     """After a fork only the thread that forked is there."""
-    _inside[:] = [thread for thread in _inside if thread == threading.get_ident()]
-    if not _inside and _was_on:
-        gc.enable()
+    gone = [context for context, thread in _inside.items() if thread != threading.get_ident()]
+    for context in gone:
+        del _inside[context]
+    if gone and not _inside:
+        _switch_on()
 
 
 if hasattr(os, "register_at_fork"):

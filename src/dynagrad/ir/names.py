@@ -62,8 +62,10 @@ def set_line_of(node: int) -> None:
 def line_of(nodes: Iterable[int]) -> Iterator[None]:
     """A context in which what is made comes from the line of these nodes, the first that is known."""
     before = set_line(next((said.line for node in nodes if (said := source_name(node)) and said.line), 0))
-    yield
-    set_line(before)
+    try:
+        yield
+    finally:
+        set_line(before)
 
 
 def note_line(node: int) -> None:

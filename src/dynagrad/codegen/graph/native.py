@@ -69,14 +69,15 @@ class Native:
 
     def _library(self) -> tuple[library.Library, Given | None]:
         """The loaded library, and the addresses that each call takes."""
-        with self._lock, collecting_later():
+        with self._lock:
             if self._made is None:
                 start = time.perf_counter()
-                whole = self.text.source + glue(NAME, self.inputs, self.outputs, self.text.addresses)
-                text = self.text
+                with collecting_later():
+                    text = self.text
+                    whole = text.source + glue(NAME, self.inputs, self.outputs, text.addresses)
                 built = cache.build(whole, flags=text.flags, long=text.long, objects=OBJECTS, prelude=PRELUDE)
                 made = library.lent(built)
-                self._made = made, attach(made, self.text, self.timeout)
+                self._made = made, attach(made, text, self.timeout)
                 self.seconds = time.perf_counter() - start
             return self._made
 
