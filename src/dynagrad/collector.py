@@ -8,8 +8,18 @@ from __future__ import annotations
 import gc
 import os
 import threading
+from operator import methodcaller
+from weakref import ref
 
-_inside: dict[int, int] = {}  # the threads, by the contexts
+
+class _Mark(ref):  # type: ignore[type-arg]  # contexts are further down
+    """A weak reference to a context, which can switch the collector on."""
+
+    enable = staticmethod(gc.enable)
+
+
+_inside: dict[ref[collecting_later], tuple[int, _Mark | None]] = {}
+"""The contexts that were not left, each with its thread, and with a mark if it switched the collector off."""
 _switched = False  # whether it was on, and is off because of us
 
 
@@ -26,23 +36,28 @@ class collecting_later:
     """
 
     # No generator, as gradients of small functions come here each time. No lock, as Ctrl-C may come between a lock and
-    # what gives it back: threads take turns where functions are called, and each order of these calls is right.
+    # what gives it back: threads take turns where functions are called, and each order of these calls is right. Ctrl-C
+    # may also come before the first line of `__exit__`, which is not called again: the context is freed then, and what
+    # its references call is no Python code, in which Python would drop another Ctrl-C.
+
+    __slots__ = ("__weakref__",)
 
     def __enter__(self) -> None:
         global _switched
-        _inside[id(self)] = threading.get_ident()
-        if gc.isenabled():
+        on = gc.isenabled()
+        _inside[ref(self, _inside.pop)] = threading.get_ident(), _Mark(self, methodcaller("enable")) if on else None
+        if on:
             _switched = True
             gc.disable()
+        elif len(_inside) == 1:
+            _switched = False
 
     def __exit__(self, *_: object) -> None:
-        if _inside.keys() == {id(self)}:
+        own = ref(self)
+        if len(_inside) == 1 and own in _inside:
             _switch_on()  # before it has left, as Ctrl-C may come between
-        if _inside.pop(id(self), None) is not None and not _inside:
+        if _inside.pop(own, None) is not None and not _inside:
             _switch_on()
-
-    def __del__(self) -> None:
-        self.__exit__()  # Ctrl-C may have come before its first line, or between those of `__enter__`
 
 
 def _switch_on() -> None:
@@ -54,7 +69,7 @@ def _switch_on() -> None:
 
 def _in_child() -> None:
     """After a fork only the thread that forked is there."""
-    gone = [context for context, thread in _inside.items() if thread != threading.get_ident()]
+    gone = [context for context, (thread, _) in _inside.items() if thread != threading.get_ident()]
     for context in gone:
         del _inside[context]
     if gone and not _inside:

@@ -2,7 +2,7 @@
 
 The entry of an operation on single numbers is a tuple of parents' numbers and partial derivatives. Others are a `Pull`:
 a `Recorded` operation with its residuals, or a function. `record` makes entries, `sweep.py` goes through them. The tape
-itself is in `numbers.py`. While one grows, `taping` keeps the garbage collector from it.
+itself is in `numbers.py`. While one grows, `collector.py` keeps the garbage collector from it.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ def own_plus_name(body: str) -> str:
 # says which tables have flags.
 
 
-def against_nothing(table: TableLayout, value: str, operator: str) -> str:
+def compared_with_zero(table: TableLayout, value: str, operator: str) -> str:
     """The test that an infinite value is (`==`) or is not (`!=`) the aggregator's zero; empty where that is finite."""
     nothing = AGGREGATORS[table.aggregator].zero
     return f"semiring::primal({value}) {operator} {literal(nothing, operand=False)}" if math.isinf(nothing) else ""

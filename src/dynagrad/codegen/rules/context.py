@@ -17,7 +17,7 @@ from ...rules.show import show
 from ...rules.syntax import Variable
 from ..cxx import Writer, comment, literal
 from .calls import JoinFunction
-from .combine import against_nothing, copies, own_plus_name
+from .combine import compared_with_zero, copies, own_plus_name
 from .scope import Names, PatternScope
 from .shapes import Shapes
 from .size import is_large, shares_joins
@@ -232,7 +232,7 @@ class ClassContext:
         """A disjunct: whether the value of the item at `cell` is infinite and not excused, see `combine.py`."""
         if not may_excuse(self.plan, table):
             return ""
-        tests = [f"__builtin_expect(!isfinite(semiring::primal({value})), 0)", against_nothing(table, value, "!=")]
+        tests = [f"__builtin_expect(!isfinite(semiring::primal({value})), 0)", compared_with_zero(table, value, "!=")]
         tests.append(f"!(flags_of(excused_{self.names.table[table.key]}, cell) & 1)")
         return f" || ({' && '.join(filter(None, tests))})"
 

@@ -22,7 +22,7 @@ from ...rules.semirings import SEMIRINGS
 from ...rules.syntax import Comparison, Equation, Item, Term, Variable
 from ..cxx import Writer, comment
 from .calls import PARAMETERS, JoinFunction
-from .combine import against_nothing
+from .combine import compared_with_zero
 from .functions import Code
 from .scope import Names, RuleScope, local
 from .values import value_cxx
@@ -414,7 +414,7 @@ class JoinWriter(RuleScope):
             if i == self.join.driver:
                 self.given("cell")
             excused = f"(flags_of(excused_{self.names.table[antecedent.key]}, {self.cells[i]}) & 1)"
-            nothing = against_nothing(antecedent, x, "==")
+            nothing = compared_with_zero(antecedent, x, "==")
             if nothing:
                 excused = f"({excused} || {nothing})"
             legal.append([infinite, excused])

@@ -1,7 +1,7 @@
 """Joins in which drivers that stand side by side add to items of the head that stand side by side, one to one.
 
 Such are the emissions of chain models: `at(T,I) += enter(T,I) * emit(T,X) * word(I,X)` over T.
-No C++ is written here but in `codegen/rules/rows/`.
+C++ is written in `codegen/rules/rows/`, and not here.
 """
 
 from __future__ import annotations

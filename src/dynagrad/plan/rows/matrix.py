@@ -1,6 +1,6 @@
 """Joins that multiply a row of drivers by a matrix of facts: `enter(T,I+1) += at(S,I) * move(S,T)` over all S and T.
 
-No C++ is written here but in `codegen/rules/rows/`.
+C++ is written in `codegen/rules/rows/`, and not here.
 """
 
 from __future__ import annotations

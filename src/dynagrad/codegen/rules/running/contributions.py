@@ -157,6 +157,7 @@ def write_order(context: ClassContext) -> None:
     """`no_order_at`: fails where a user's plus and less disagree about two values, which are kept for the message."""
     out = context.out
     out.open("void no_order_at(int64_t table, int64_t cell, const value_t& a, const value_t& b)")
+    out.line("disagree.clear();")
     for name in "ab":
         out.line(f"for (double x : {name}.v) disagree.push(x);")
     out.line("fail(no_order, table, cell);")

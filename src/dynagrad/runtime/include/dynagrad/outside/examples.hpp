@@ -183,35 +183,35 @@ DYNAGRAD_ONCE bool lends(const Examples& e) {
   return fine;
 }
 
-// Asks for what lies at an address, or for the beginning of it.
-inline void ask_for(const void* at, int64_t bytes) {
+// Prefetches what lies at an address, or the beginning of it.
+inline void prefetch(const void* at, int64_t bytes) {
   constexpr int64_t line = 64, most = 16 * line;
   for (int64_t i = 0; at && i < bytes && i < most; i += line) __builtin_prefetch((const char*)at + i);
 }
 template <class T>
-inline void ask_for_first(const Array<T>& array) {
-  ask_for(array.data, (array.size < 32 ? array.size : 32) * (int64_t)sizeof(T));
+inline void prefetch_first(const Array<T>& array) {
+  prefetch(array.data, (array.size < 32 ? array.size : 32) * (int64_t)sizeof(T));
 }
-// Asks for what the examples after one have of their own, while it runs: it lies anywhere in memory, and was last looked
+// Prefetches what the examples after one have of their own, while it runs: it lies anywhere in memory, and was last looked
 // at a pass ago. Of the one after next that is its tables; of the next, whose tables have come by now, what these begin
 // with. Tables in one place belong to one predicate, and look alike.
-DYNAGRAD_ONCE void expect(const Examples& e, int64_t n) {
+DYNAGRAD_ONCE void prefetch_next(const Examples& e, int64_t n) {
   for (int64_t t = 0; t < e.tables && n + 1 < e.count; t++) {
     const int64_t own = n * e.tables + t, next = own + e.tables, after = next + e.tables;
     const FactTable* const facts = e.facts[own];
-    if (!facts || e.facts[next] == facts) continue;
-    if (n + 2 < e.count) ask_for(e.facts[after], facts->bytes()), ask_for(e.weights[after], 128);
-    for (int k = 0; k < facts->arity; k++) ask_for_first(e.facts[next]->columns[k]);
+    if (!facts || !e.facts[next] || e.facts[next] == facts) continue;
+    if (n + 2 < e.count) prefetch(e.facts[after], facts->bytes()), prefetch(e.weights[after], 128);
+    for (int k = 0; k < facts->arity; k++) prefetch_first(e.facts[next]->columns[k]);
     for (int g = 0; g <= facts->plan.count; g++)
-      ask_for_first(e.facts[next]->grouping(g)->start), ask_for_first(e.facts[next]->grouping(g)->rows);
+      prefetch_first(e.facts[next]->grouping(g)->start), prefetch_first(e.facts[next]->grouping(g)->rows);
   }
-  if (n + 2 < e.count) ask_for(e.world[n + 2], sizeof(World));
+  if (n + 2 < e.count) prefetch(e.world[n + 2], sizeof(World));
 }
 
 // All of them, in their order. False where what adds up in `lent` is lost, and nothing was added to the totals.
 DYNAGRAD_ONCE bool run_all(const Examples& e, Lent* lent, Unlocked& unlocked, int32_t* stop) {
   for (int64_t n = 0; n < e.count && !unlocked.interrupted(1 << 12); n++) {
-    expect(e, n);
+    prefetch_next(e, n);
     if (!run_example(e, n, lent, &unlocked, stop)) return false;
   }
   return !lent || add_lent(e, *lent);

@@ -33,6 +33,7 @@ struct Pops {
   // The pops of items that stand side by side: a bit for each, from the first cell on.
   void push_row(Handle first, uint64_t cells) {
     pops.reserve(pops.size + 64 + 8);
+    rows.reserve(rows.size + 1);  // what may end the run comes before anything is entered
     Handle* const to = pops.data + pops.size;
     const int count = __builtin_popcountll(cells);
     pops.size += count;
