@@ -40,7 +40,7 @@ class Task:
     weights: Mapping[str, Doubles]
     """The values of parameters, on the semiring's scale, by predicate."""
     by_value: frozenset[str]
-    """Those whose gradient is wanted by the values, not by their logs."""
+    """Those whose gradient is wanted by the values, not by their logs; none where values are logs."""
     places: Places
     threads: int | None = 1
     gradient: bool = True
@@ -306,8 +306,6 @@ def _gradient(task: Task, ran: _Ran) -> dict[str, Doubles]:
         numbers = ran.gradient[key]
         if task.semiring not in LOGS and key not in task.by_value:
             numbers = numbers * task.weights[key]
-        elif task.semiring in LOGS and key in task.by_value:
-            raise Error(f"{key}: in {task.semiring} values are logs, so a parametrisation is one of logs")
         found[key] = numbers
     return found
 
