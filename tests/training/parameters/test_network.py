@@ -292,6 +292,21 @@ def test_a_module_with_batch_normalisation_is_rowwise_where_it_is_not_training()
     assert of_rows(torch.nn.BatchNorm1d(4, dtype=torch.float64).eval(), rowwise=True).rowwise
 
 
+def test_rows_need_not_be_looked_up_to_leave_some_out_of_a_gradient() -> None:
+    ran: list[int] = []
+    inputs = torch.tensor(np.random.default_rng(1).uniform(0, 1, (24, 4)))
+    network = training.Torch(ROWS, Arcs(ran), inputs, rowwise="gradient")
+    every = training.Torch(ROWS, Arcs([]), inputs)
+    models = [dg.Model(TAGGER, {"net": p}, objective=training.Conditional()) for p in (network, every)]
+    ran.clear()
+    for m in models:
+        m.fit(tagged(), method="sgd", size=1, iterations=1)
+    assert ran[::2] == [24] * 3 and all(n < 24 for n in ran[1::2]) and len(ran) == 6
+    assert models[0].parameters["net"] == pytest.approx(models[1].parameters["net"], abs=1e-12)
+    with pytest.raises(dg.Error, match="rowwise, unless it is \"gradient\", must be True or False, not 'all'"):
+        training.Torch(ROWS, Arcs([]), inputs, rowwise="all")
+
+
 def test_rowwise_has_its_old_name_too() -> None:
     with pytest.warns(DeprecationWarning, match=r"training.Torch\(..., apart=...\) is rowwise=... now") as found:
         assert of_rows(torch.nn.Identity(), apart=True).rowwise
