@@ -260,6 +260,16 @@ def test_inputs_of_some_rows_may_come_from_a_function() -> None:
         training.Torch(rows, Readers(), lambda: words, rowwise=True)
 
 
+def test_what_a_function_of_inputs_reads_may_change_between_two_passes() -> None:
+    read = torch.ones((24, 4), dtype=torch.float64)
+    rowwise, every = (training.Torch(ROWS, Arcs([]), *given, rowwise=True) for given in ((lambda n: read[n],), (read,)))
+    models = [dg.Model(TAGGER, {"net": p}, objective=training.Conditional()) for p in (rowwise, every)]
+    before = [m.score(tagged()) for m in models]
+    read[::3] *= -2.0
+    after = [m.score(tagged()) for m in models]
+    assert after[0] == after[1] != before[0] == before[1]
+
+
 def test_all_rows_are_run_where_it_is_not_known_which_are_used() -> None:
     ran: list[int] = []
     network = training.Torch(ROWS, Apart(torch.nn.Identity()), torch.ones((24, 5), dtype=torch.float64), rowwise=True)

@@ -152,9 +152,10 @@ class Torch(Parametrisation):
         return self._start.copy()
 
     def _run(self, theta: Doubles, gradient: bool) -> _Run:
-        """The module run for all rows: once for the weights of some parameters, their gradient, and held-out data."""
+        """The module run for all rows: once for the weights of some parameters, their gradient, and held-out data,
+        unless a function gives the inputs."""
         found = self._last
-        if found is None or found.rows is not None or not self._is_of(found, theta):
+        if found is None or found.rows is not None or self._inputs_of is not None or not self._is_of(found, theta):
             found = None
         if found is None or (gradient and found.scores is None):
             with self._torch.set_grad_enabled(not self._apart):
@@ -169,7 +170,10 @@ class Torch(Parametrisation):
         return (found.theta, found.state) == (theta.tobytes(), self._state())
 
     def _state(self) -> tuple[Any, ...]:
-        """What a user may change of the module and its inputs between two runs; without versions, never the same."""
+        """What a user may change of the module and its inputs between two runs; without versions, never the same.
+
+        What a function of inputs reads is not known: so between two passes it is asked again.
+        """
         tensors = (*self.module.parameters(), *self.module.buffers(), *(() if self._inputs_of else self.inputs))
         versions = (
             (id(x), x._version) if isinstance(x, self._torch.Tensor) and not x.is_inference() else object()
