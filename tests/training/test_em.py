@@ -205,6 +205,17 @@ def test_a_fall_is_a_warning_where_cycles_are_iterated() -> None:
         m.fit(DATA, iterations=3, tolerance=0.0)
 
 
+def test_a_fall_is_an_error_where_there_are_no_cycles_to_iterate() -> None:
+    Falling.passes = 0
+    text = (
+        ":- solve iterate. :- semiring log. :- distribution emit(W). side(W) += emit(W) * word(W,0). goal += side(_)."
+    )
+    data = [{"word/2": facts["word/2"]} for facts in DATA]
+    m = dg.Model(text, {"emit/1": [(w,) for w in range(WORDS)]}, objective=Falling())
+    with pytest.raises(dg.NotConverged, match=r"fell from .* which it cannot where runs are exact"):
+        m.fit(data, iterations=3, tolerance=0.0)
+
+
 def test_an_example_that_fails_in_one_pass_is_no_error() -> None:
     """Around its cycle the first weights have no finite sum."""
     text = """:- semiring real. :- distribution t(S).

@@ -14,13 +14,13 @@ from ..charts.batches.result import of_the_run
 from ..errors import Error, FactError, NotConverged, QueryError, warn
 from ..forks import cached
 from .examples import DataPasses, Example
-from .objectives.evaluation import LOGS
+from .objectives.evaluation import LOGS, ModelRun, runs_of
 from .objectives.likelihood import Conditional
 from .parameters.rows import Doubles
 from .specification import Specification, Theta, Workers
 from .totals import Totals, added
 from .unbounded import grows_for_ever, still_grows
-from .used_rows import ModelRun, UsedRows, runs_of
+from .used_rows import UsedRows
 
 MISSING = ("warn", "skip", "error")
 ABOVE = 1e-6
@@ -186,7 +186,7 @@ class Problem:
         name = name_of(example)
         if example.derivation is not None and number in totals.failures:  # a run tells of other derivations
             return f"{name} failed: {of_the_run(totals.failures[number])}"
-        runs = runs_of(self.spec, example) or [(None, self.spec.goal, example.clamped)]
+        runs = runs_of(self.spec.objective, self.spec.program, self.spec.goal, example)
         lines = [self._lacks(run, name, weights) for run in runs]
         if number in totals.failures and not any(lines):
             return f"{name} failed: {of_the_run(totals.failures[number])}"

@@ -51,6 +51,14 @@ class Specification:
     others: Mapping[Program, Bound] = field(default_factory=dict)
     """The same of programs that the objective runs beside this one."""
 
+    def __post_init__(self) -> None:
+        for name, p in self.parametrisations.items():
+            if not p.logs and self.program.semiring in LOGS:
+                raise Error(
+                    f"{name} gives the values of its facts (logs=False), and in {self.program.semiring} these are logs "
+                    "already: leave logs=False out, and let it give log weights"
+                )
+
     def start(self, seed: int) -> Theta:
         """Initial parameters."""
         random = np.random.default_rng(seed)

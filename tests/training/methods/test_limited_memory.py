@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -168,9 +170,8 @@ def fit(**options: Any) -> tuple[float, np.ndarray[Any, Any]]:
     m = dg.Model(text, {"weight": training.LogLinear(rows)}, objective=training.Conditional(), prior=training.L2(0.1))
     every = [(s,) for s in "abc"]
     data = [training.Example({"seen/1": every}, {"seen/1": [(s,)]}) for s in "aab"]
-    return m.fit(data, method="l-bfgs", iterations=100, tolerance=1e-14, **options).objective, m.weights[
-        "weight/1"
-    ].values
+    done = m.fit(data, **{"method": "l-bfgs", "iterations": 100, "tolerance": 1e-14, **options})
+    return done.objective, m.weights["weight/1"].values
 
 
 def test_scipys_method_is_for_bounds_and_options(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -188,3 +189,28 @@ def test_scipys_method_is_for_bounds_and_options(monkeypatch: pytest.MonkeyPatch
         other, found = fit(**options)
         assert len(ours) == 1
         assert other == pytest.approx(objective, abs=1e-10) and found == pytest.approx(weights, abs=1e-5)
+
+
+def test_it_needs_no_scipy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "scipy.optimize", None)
+    assert fit()[0] < 0
+    with pytest.raises(dg.Error, match=r"method='l-bfgs' needs scipy\.optimize; install it with"):
+        fit(bounds=[(None, None)] * 3)
+
+
+def test_a_checkpoint_that_took_other_steps_is_not_gone_on_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one of before, when the method was scipy's."""
+
+    def another(objective: Callable[[Doubles], Found], start: Doubles, told: Callable[[Doubles], None]) -> Doubles:
+        for n in range(3):
+            objective(start + 0.01 * n)
+            told(start + 0.01 * n)
+        return start
+
+    with monkeypatch.context() as patched:
+        patched.setattr(descent, "limited_memory", another)
+        fit(iterations=2, checkpoint=tmp_path / "run")
+    with pytest.raises(dg.Error, match="by another version of dynagrad or scipy, or on another machine"):
+        fit(iterations=5, checkpoint=tmp_path / "run")

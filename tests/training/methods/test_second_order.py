@@ -140,6 +140,14 @@ def test_an_observed_derivation_has_second_derivatives_by_values() -> None:
     assert found["w"] == pytest.approx([-2 / 0.5**2, 3.0 * -2 / 2.0**2], rel=1e-12)
 
 
+@pytest.mark.parametrize("semiring", ["log", "viterbi"])
+def test_values_of_weights_are_not_learned_where_values_are_logs(semiring: str) -> None:
+    """Derivatives by the two would differ by a factor: of an observed derivation, too, whose run is not made."""
+    free = training.Differentiable({"w/1": [("a",), ("b",)]}, lambda p: p, np.array([0.5, 2.0]), logs=False)
+    with pytest.raises(dg.Error, match=rf"net gives the values .*logs=False.* in {semiring} these are logs already"):
+        dg.Model(f":- semiring {semiring}. goal += w(X) * seen(X).", {"net": free}, prior=training.L2(1.0))
+
+
 def test_where_there_are_no_second_derivatives() -> None:
     m = dg.Model(TAGGER, {"w": linear()}, objective=training.OfItems(("goal",), lambda x, _: x[0]))
     with pytest.raises(dg.Error, match="not of a function of items; a method that asks for gradients alone"):

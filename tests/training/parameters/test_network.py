@@ -260,6 +260,16 @@ def test_inputs_of_some_rows_may_come_from_a_function() -> None:
         training.Torch(rows, Readers(), lambda: words, rowwise=True)
 
 
+def test_what_a_function_of_inputs_reads_may_change_between_two_passes() -> None:
+    read = torch.ones((24, 4), dtype=torch.float64)
+    rowwise, every = (training.Torch(ROWS, Arcs([]), *given, rowwise=True) for given in ((lambda n: read[n],), (read,)))
+    models = [dg.Model(TAGGER, {"net": p}, objective=training.Conditional()) for p in (rowwise, every)]
+    before = [m.score(tagged()) for m in models]
+    read[::3] *= -2.0
+    after = [m.score(tagged()) for m in models]
+    assert after[0] == after[1] != before[0] == before[1]
+
+
 def test_all_rows_are_run_where_it_is_not_known_which_are_used() -> None:
     ran: list[int] = []
     network = training.Torch(ROWS, Apart(torch.nn.Identity()), torch.ones((24, 5), dtype=torch.float64), rowwise=True)
@@ -268,6 +278,9 @@ def test_all_rows_are_run_where_it_is_not_known_which_are_used() -> None:
 
     class Own(training.Conditional):
         """It might ask for anything."""
+
+        def totals(self, task: Any, examples: Any) -> Any:
+            return super().totals(task, examples)
 
     for objective, data in ((Own(), tagged()), (None, lambda: iter(tagged()))):  # the second is read anew each time
         ran.clear()
@@ -287,6 +300,21 @@ def test_a_module_whose_rows_depend_on_each_other_is_not_rowwise(between: Any) -
 
 def test_a_module_with_batch_normalisation_is_rowwise_where_it_is_not_training() -> None:
     assert of_rows(torch.nn.BatchNorm1d(4, dtype=torch.float64).eval(), rowwise=True).rowwise
+
+
+def test_rows_need_not_be_looked_up_to_leave_some_out_of_a_gradient() -> None:
+    ran: list[int] = []
+    inputs = torch.tensor(np.random.default_rng(1).uniform(0, 1, (24, 4)))
+    network = training.Torch(ROWS, Arcs(ran), inputs, rowwise="gradient")
+    every = training.Torch(ROWS, Arcs([]), inputs)
+    models = [dg.Model(TAGGER, {"net": p}, objective=training.Conditional()) for p in (network, every)]
+    ran.clear()
+    for m in models:
+        m.fit(tagged(), method="sgd", size=1, iterations=1)
+    assert ran[::2] == [24] * 3 and all(n < 24 for n in ran[1::2]) and len(ran) == 6
+    assert models[0].parameters["net"] == pytest.approx(models[1].parameters["net"], abs=1e-12)
+    with pytest.raises(dg.Error, match="rowwise, unless it is \"gradient\", must be True or False, not 'all'"):
+        training.Torch(ROWS, Arcs([]), inputs, rowwise="all")
 
 
 def test_rowwise_has_its_old_name_too() -> None:

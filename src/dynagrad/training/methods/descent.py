@@ -1,10 +1,12 @@
-"""Gradient methods over all data, by scipy: conjugate gradients, variable metric, limited memory, truncated Newton.
+"""Gradient methods over all data: conjugate gradients, variable metric, limited memory, truncated Newton.
+
+They are scipy's, but for limited memory without bounds, options and L1, which is `limited_memory.py`.
 
 Truncated Newton asks for products of the Hessian with vectors, which are exact: a backward pass over dual numbers for
 each example. Objectives and parametrisations without second derivatives are an error there.
 
-What scipy keeps cannot be looked into; so a run that is taken up again replays the evaluations that were made, which
-costs nothing, and goes on from there with the same bits.
+What a method keeps is not looked into, and of scipy's it cannot be; so a run that is taken up again replays the
+evaluations that were made, which costs nothing, and goes on from there with the same bits.
 """
 
 from __future__ import annotations
@@ -93,7 +95,7 @@ REJECTED = 25
 class Evaluations:
     """Objectives and gradients in the order in which they were asked for: those of a checkpoint, then new ones.
 
-    A log weight of minus infinity, of a probability of zero, stays as it is: scipy sees a zero in its place, along
+    A log weight of minus infinity, of a probability of zero, stays as it is: a method sees a zero in its place, along
     which nothing changes.
     """
 
@@ -113,15 +115,15 @@ class Evaluations:
         self._last: tuple[bytes, Totals] | None = None
 
     def shown(self, vector: Doubles) -> Doubles:
-        """Parameters as scipy sees them."""
+        """Parameters as a method sees them."""
         return np.where(self._held, 0.0, vector) if self._some_held else vector
 
     def whole(self, vector: Doubles) -> Doubles:
-        """Parameters from what scipy has."""
+        """Parameters from what a method has."""
         return np.where(self._held, -np.inf, vector) if self._some_held else vector
 
     def __call__(self, vector: Doubles) -> tuple[float, Doubles]:
-        """The objective and its gradient, of parameters as scipy has them."""
+        """The objective and its gradient, of parameters as a method has them."""
         vector = self.whole(vector)
         words = vector.tobytes()
         mark = float(zlib.crc32(words))
@@ -142,8 +144,8 @@ class Evaluations:
         found = next(self._known, None)
         if found is not None and found[2] != mark:
             raise Error(
-                "the run of the checkpoint took other steps than this one: it was made by another version of scipy or "
-                "on another machine; remove it to begin again"
+                "the run of the checkpoint took other steps than this one: it was made by another version of dynagrad "
+                "or scipy, or on another machine; remove it to begin again"
             )
         return found
 
@@ -173,11 +175,10 @@ def minimise(
     constraints: Any = (),
     options: Mapping[str, Any] | None = None,
 ) -> Theta:
-    """The parameters that make minus the objective small, by a method of `scipy.optimize.minimize`.
+    """The parameters that make minus the objective small, by our method or one of `scipy.optimize.minimize`.
 
     `bounds` and `constraints` are as scipy has them, over all parameters one after another; `options` are its own.
     """
-    optimize = import_module("scipy.optimize", "train", f"method={method!r}")
     if bounds is not None and method not in BOUNDED:
         raise Error(f"{method} has no bounds; these have: {', '.join(BOUNDED)}")
     if isinstance(bounds, list | tuple) and any(
@@ -195,7 +196,7 @@ def minimise(
         )
     strengths = _l1(problem, theta)
     if strengths.any():
-        return _with_l1(problem, theta, observe, state, strengths, optimize, method, bounds, options)
+        return _with_l1(problem, theta, observe, state, strengths, method, bounds, options)
     evaluate = Evaluations(problem, theta, state)
 
     def negative(vector: Doubles) -> tuple[float, Doubles]:
@@ -204,11 +205,11 @@ def minimise(
 
     start = evaluate.shown(evaluate.start)
     callbacks = _Callbacks(negative, start, theta, evaluate, observe, method, evaluate.whole)
-    return _run(optimize, callbacks, start, method, bounds, constraints, options)
+    return _run(callbacks, start, method, bounds, constraints, options)
 
 
 def _ours(method: Callable[P, R]) -> Callable[P, R]:
-    """A method that scipy calls, whose errors are kept, to be told from scipy's."""
+    """What a method calls, whose errors are kept, to be told from scipy's."""
 
     @wraps(method)
     def call(*arguments: P.args, **named: P.kwargs) -> R:
@@ -224,10 +225,10 @@ def _ours(method: Callable[P, R]) -> Callable[P, R]:
 
 
 class _Callbacks:
-    """What scipy calls: `negative` is what it makes small, `step` tells the observer of its steps.
+    """What a method calls: `negative` is what it makes small, `step` tells the observer of its steps.
 
-    `fold` makes parameters of the numbers that scipy has: one for each, or two where there is an L1 prior. The observer
-    is told of each step that it does not know from a checkpoint.
+    `fold` makes parameters of the numbers that the method has: one for each, or two where there is an L1 prior. The
+    observer is told of each step that it does not know from a checkpoint.
     """
 
     KEPT = 4
@@ -252,7 +253,7 @@ class _Callbacks:
         self._steps, self._rejected, self._at = 0, 0, np.array(start)
 
     def theta(self, vector: Doubles) -> Theta:
-        """Parameters from what scipy has."""
+        """Parameters from what a method has."""
         return unravelled(self._fold(vector), self._like)
 
     @_ours
@@ -297,7 +298,6 @@ class _Callbacks:
 
 
 def _run(
-    optimize: Any,
     callbacks: _Callbacks,
     start: Doubles,
     method: str,
@@ -305,9 +305,10 @@ def _run(
     constraints: Any,
     options: Mapping[str, Any] | None,
 ) -> Theta:
-    """Runs scipy's method, and again from where it ended while that fails and still gets lower."""
+    """Runs our method; or scipy's, and again from where it ended while that fails and still gets lower."""
     if method == "l-bfgs" and bounds is None and not options:
         return _run_ours(callbacks, start)
+    optimize = import_module("scipy.optimize", "train", f"method={method!r}")
     wanted = {**ENDLESS[method], **_checked(optimize, options, method)}
     given: dict[str, Any] = {"constraints": constraints} if method in CONSTRAINED else {}
     if method in SECOND:
@@ -386,7 +387,6 @@ def _with_l1(
     observe: Observe,
     state: Mapping[str, Any],
     strengths: Doubles,
-    optimize: Any,
     method: str,
     bounds: Any,
     options: Mapping[str, Any] | None,
@@ -416,4 +416,4 @@ def _with_l1(
 
     start = np.concatenate([np.maximum(first, 0.0), np.maximum(-first, 0.0)])
     callbacks = _Callbacks(negative, start, theta, evaluate, observe, method, fold)
-    return _run(optimize, callbacks, start, method, [(0.0, None)] * (2 * n), (), options)
+    return _run(callbacks, start, method, [(0.0, None)] * (2 * n), (), options)

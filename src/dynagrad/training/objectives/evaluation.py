@@ -27,6 +27,8 @@ from ..parameters.rows import Doubles
 from ..totals import Totals
 
 T = TypeVar("T")
+ModelRun = tuple[Program | None, str, Mapping[str, Any]]
+"""A run of an example: what program, unless it is the model's; what is asked; and facts."""
 LOGS = ("log", "viterbi")
 """Semirings whose values are logs."""
 
@@ -40,7 +42,7 @@ class Task:
     weights: Mapping[str, Doubles]
     """The values of parameters, on the semiring's scale, by predicate."""
     by_value: frozenset[str]
-    """Those whose gradient is wanted by the values, not by their logs."""
+    """Those whose gradient is wanted by the values, not by their logs; none where values are logs."""
     places: Places
     threads: int | None = 1
     gradient: bool = True
@@ -75,7 +77,11 @@ class Task:
 
 
 class Objective(Protocol):
-    """What training maximises. `programs` has the programs that it runs besides the model's own."""
+    """What training maximises.
+
+    It may have two more: `programs`, those that it runs besides the model's own; and a method `runs(program, goal,
+    example)`, which gives all runs of an example that `totals` makes, each a `ModelRun`.
+    """
 
     def totals(self, task: Task, examples: Sequence[Example]) -> Totals:
         """Of a shard; where the task has a direction, with the derivative of the gradient along it as the gradient."""
@@ -86,6 +92,13 @@ def programs_of(objective: Any) -> tuple[Program, ...]:
     """The programs that an objective runs beside that of the model."""
     found: tuple[Program, ...] = getattr(objective, "programs", ())
     return found
+
+
+def runs_of(objective: Any, program: Program, goal: str, example: Example) -> list[ModelRun]:
+    """The runs of an example that an objective tells of; the one of its own facts where it tells of none."""
+    if not hasattr(type(objective), "runs"):
+        return [(None, goal, example.clamped)]
+    return list(objective.runs(program, goal, example))
 
 
 def facts_for(facts: Mapping[str, Any], here: Collection[str], there: Collection[str]) -> dict[str, Any]:
@@ -306,8 +319,6 @@ def _gradient(task: Task, ran: _Ran) -> dict[str, Doubles]:
         numbers = ran.gradient[key]
         if task.semiring not in LOGS and key not in task.by_value:
             numbers = numbers * task.weights[key]
-        elif task.semiring in LOGS and key in task.by_value:
-            raise Error(f"{key}: in {task.semiring} values are logs, so a parametrisation is one of logs")
         found[key] = numbers
     return found
 

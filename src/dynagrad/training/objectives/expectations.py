@@ -7,7 +7,7 @@ Expectations under the derivations of one item are in `forests/sums/expectations
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -22,7 +22,7 @@ from ...rules.syntax import Application, Expression, Numeral
 from ..examples import Example
 from ..parameters.rows import Doubles
 from ..totals import Totals
-from .evaluation import Task, cost_key, first_order, must_have, totals_of
+from .evaluation import ModelRun, Task, cost_key, first_order, must_have, totals_of
 
 _Along = tuple[Function, list[Doubles], list[Doubles]]
 """log Z as a function of log weights, first those of parameters; where it is looked at; and along what."""
@@ -69,6 +69,10 @@ class Risk:
 
         return _less_expected(task, examples, along_of, with_total=False)
 
+    def runs(self, program: Program, goal: str, example: Example) -> Iterator[ModelRun]:
+        """Of an example."""
+        yield None, goal, example.clamped
+
 
 @dataclass(frozen=True)
 class Entropy:
@@ -103,6 +107,10 @@ class Entropy:
             return task.bound.function(task.goal, [*task.keys, *fixed], example.facts), here, along
 
         return _less_expected(task, examples, along_of, with_total=True)
+
+    def runs(self, program: Program, goal: str, example: Example) -> Iterator[ModelRun]:
+        """Of an example: over all of its facts."""
+        yield None, goal, example.facts
 
 
 def _less_expected(

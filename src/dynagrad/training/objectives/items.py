@@ -5,7 +5,7 @@ Likelihoods, risk and entropy are in `likelihood.py` and `expectations.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,11 +13,12 @@ import numpy as np
 
 from ...arguments import function_of
 from ...calls import strict_options_class
+from ...charts.program import Program
 from ...eager.verbs.gradients import value_and_grad
 from ...errors import Error, shown
 from ..examples import Example
 from ..totals import Totals
-from .evaluation import LOGS, Task, first_order, totals_of
+from .evaluation import LOGS, ModelRun, Task, first_order, totals_of
 
 
 @strict_options_class
@@ -84,3 +85,8 @@ class OfItems:
                     numbers = numbers * task.weights[key]
                 gradient[key] += example.weight * numbers
         return totals_of(examples, values, gradient, failures)
+
+    def runs(self, program: Program, goal: str, example: Example) -> Iterator[ModelRun]:
+        """Of an example: as if each item were asked for alone."""
+        for item in self.items:
+            yield None, item, example.clamped

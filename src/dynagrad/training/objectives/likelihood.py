@@ -5,7 +5,7 @@ Priors are no part of them; they are in `training/priors.py`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,7 +19,7 @@ from ..data.observed import counts_of
 from ..examples import Example
 from ..parameters.rows import Doubles
 from ..totals import Totals
-from .evaluation import RunSide, Scores, Task, cost_key, facts_for, must_have, scores_of, totals_of
+from .evaluation import ModelRun, RunSide, Scores, Task, cost_key, facts_for, must_have, scores_of, totals_of
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,10 @@ class Likelihood:
         weights = task.weights_of(examples)
         found = scores_of(task, examples, clamped, weights, task.goal)
         return totals_of(examples, found.values, found.gradient, found.errors, weights)
+
+    def runs(self, program: Program, goal: str, example: Example) -> Iterator[ModelRun]:
+        """Of an example."""
+        yield None, goal, example.clamped
 
 
 @dataclass(frozen=True)
@@ -72,6 +76,10 @@ class Best:
                 for row, count in rows.items():
                     gradient[key][row] += example.weight * count
         return totals_of(examples, values, gradient, batch.errors)
+
+    def runs(self, program: Program, goal: str, example: Example) -> Iterator[ModelRun]:
+        """Of an example."""
+        yield None, goal, example.clamped
 
 
 @strict_options_class
@@ -136,6 +144,12 @@ class Conditional:
             top = observed(np.where(lost, 0.0, weights))
         gradient = {key: x - bottom.gradient[key] for key, x in top.gradient.items()}
         return totals_of(examples, top.values - bottom.values, gradient, {**bottom.errors, **top.errors}, weights)
+
+    def runs(self, program: Program, goal: str, example: Example) -> Iterator[ModelRun]:
+        """Of an example: the clamped one, and the free one."""
+        clamped, free = self.facts_of(program, example)
+        yield self.clamped, self.observed or goal, clamped
+        yield None, goal, free
 
     def _free(self, task: Task, examples: Sequence[Example], weights: Doubles) -> Scores:
         program = task.bound.program

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +12,7 @@ from ...charts.program import Program
 from ...errors import Error, shown
 from ..examples import Example
 from ..totals import Totals
-from .evaluation import Objective, Task, programs_of, totals_of
+from .evaluation import ModelRun, Objective, Task, programs_of, runs_of, totals_of
 
 
 @dataclass(frozen=True)
@@ -65,3 +65,8 @@ class Sum:
         }
         failures = {n: error for part in reversed(found) for n, error in part.failures.items()}
         return totals_of(examples, values, gradient, failures)
+
+    def runs(self, program: Program, goal: str, example: Example) -> Iterator[ModelRun]:
+        """Of an example: those of the parts."""
+        for _, part in self.parts:
+            yield from runs_of(part, program, goal, example)

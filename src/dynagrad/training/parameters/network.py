@@ -21,6 +21,7 @@ from .parametrisation import Parametrisation
 from .rows import Doubles, Indices, Rows
 
 SOME = "the numbers of some rows"
+GRADIENT = "gradient"
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +51,10 @@ class Torch(Parametrisation):
     function: of a tensor with the numbers of some rows, it gives the tuple of inputs for these, such as the sentences
     that they are of.
 
+    Which rows those are is looked up in the forest of each example when it first comes up in a call of `fit`, which
+    takes a millisecond or more. Where a run for all rows takes less, as for a small layer over a few thousand rows,
+    `rowwise="gradient"` looks nothing up: weights are those of all rows, and only gradients leave rows out.
+
     For example, with a row of inputs for each row of `emit/2`:
     `Torch({"emit/2": rows}, torch.nn.Linear(8, 1, dtype=torch.float64), inputs)`.
     """
@@ -61,7 +66,7 @@ class Torch(Parametrisation):
         module: Any,
         *inputs: Any,
         logs: bool = True,
-        rowwise: bool = False,
+        rowwise: bool | str = False,
         apart: bool | None = None,
     ) -> None:
         if apart is not None:
@@ -71,7 +76,10 @@ class Torch(Parametrisation):
         if not isinstance(module, self._torch.nn.Module):
             raise Error(f"a torch.nn.Module is wanted, not {shown(module)}")
         self.rows, self.module, self.inputs, self.logs = Rows(rows), module, inputs, yes_or_no("logs", logs)
-        self.rowwise = yes_or_no("rowwise", rowwise)
+        gradient = isinstance(rowwise, str) and rowwise == GRADIENT
+        self._apart = gradient or yes_or_no(f'rowwise, unless it is "{GRADIENT}",', rowwise)
+        """Whether the number of a row depends on its own inputs alone."""
+        self.rowwise = self._apart and not gradient
         self._named = [(name, p) for name, p in module.named_parameters() if p.requires_grad]
         if not self._named:
             raise Error("the module has no parameters that may be changed")
@@ -80,8 +88,8 @@ class Torch(Parametrisation):
         self._start = np.concatenate([np.ravel(p.detach().cpu().double().numpy()) for p in self._parameters])
         self._last: _Run | None = None
         function = len(inputs) == 1 and callable(inputs[0]) and not isinstance(inputs[0], self._torch.Tensor)
-        self._inputs_of = function_of("what gives inputs", inputs[0], 1, SOME) if self.rowwise and function else None
-        if self.rowwise:
+        self._inputs_of = function_of("what gives inputs", inputs[0], 1, SOME) if self._apart and function else None
+        if self._apart:
             self._check_rowwise()
 
     def _check_rowwise(self) -> None:
@@ -128,7 +136,7 @@ class Torch(Parametrisation):
             found = module(*inputs)
         except (TypeError, ValueError, RuntimeError, IndexError) as error:
             raise Error(f"the module cannot be run on its inputs: {raised(error)}") from error
-        if isinstance(found, Mapping) and not self.rowwise:
+        if isinstance(found, Mapping) and not self._apart:
             if set(found) != set(self.rows.keys):
                 given = ", ".join(map(str, found)) or "nothing"
                 raise Error(f"the module gives tensors for {given}; the rows are of {', '.join(self.rows.keys)}")
@@ -144,15 +152,16 @@ class Torch(Parametrisation):
         return self._start.copy()
 
     def _run(self, theta: Doubles, gradient: bool) -> _Run:
-        """The module run for all rows: once for the weights of some parameters, their gradient, and held-out data."""
+        """The module run for all rows: once for the weights of some parameters, their gradient, and held-out data,
+        unless a function gives the inputs."""
         found = self._last
-        if found is None or found.rows is not None or not self._is_of(found, theta):
+        if found is None or found.rows is not None or self._inputs_of is not None or not self._is_of(found, theta):
             found = None
         if found is None or (gradient and found.scores is None):
-            with self._torch.set_grad_enabled(not self.rowwise):
+            with self._torch.set_grad_enabled(not self._apart):
                 scores = self._scores(theta)
             numbers = scores.detach().cpu().double().numpy()
-            found = _Run(theta.tobytes(), self._state(), numbers, None if self.rowwise else scores)
+            found = _Run(theta.tobytes(), self._state(), numbers, None if self._apart else scores)
         self._last = replace(found, scores=None) if gradient else found
         return found
 
@@ -161,7 +170,10 @@ class Torch(Parametrisation):
         return (found.theta, found.state) == (theta.tobytes(), self._state())
 
     def _state(self) -> tuple[Any, ...]:
-        """What a user may change of the module and its inputs between two runs; without versions, never the same."""
+        """What a user may change of the module and its inputs between two runs; without versions, never the same.
+
+        What a function of inputs reads is not known: so between two passes it is asked again.
+        """
         tensors = (*self.module.parameters(), *self.module.buffers(), *(() if self._inputs_of else self.inputs))
         versions = (
             (id(x), x._version) if isinstance(x, self._torch.Tensor) and not x.is_inference() else object()
@@ -173,7 +185,7 @@ class Torch(Parametrisation):
         return self._checked(np.array(self._run(theta, gradient=False).numbers))
 
     def weights_of(self, theta: Doubles, rows: Indices) -> Doubles:
-        if not self.rowwise:
+        if not self._apart:
             return self.weights(theta)
         found = np.full(len(self.rows), -np.inf if self.logs else 0.0)
         if len(rows):
@@ -201,7 +213,7 @@ class Torch(Parametrisation):
         return np.concatenate([np.ravel(g.detach().cpu().double().numpy()) for g in parts])
 
     def pull(self, theta: Doubles, cotangent: Doubles) -> Doubles:
-        if not self.rowwise:
+        if not self._apart:
             scores = self._run(theta, gradient=True).scores
             return self._flat(self._grad(scores, self._like(cotangent, scores)))
         used = np.flatnonzero(cotangent)
