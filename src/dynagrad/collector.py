@@ -15,7 +15,11 @@ from weakref import ref
 class _Mark(ref):  # type: ignore[type-arg]  # contexts are further down
     """A weak reference to a context, which can switch the collector on."""
 
+    __slots__ = ()
     enable = staticmethod(gc.enable)
+
+
+_ENABLE = methodcaller("enable")
 
 
 _inside: dict[ref[collecting_later], tuple[int, _Mark | None]] = {}
@@ -45,7 +49,7 @@ class collecting_later:
     def __enter__(self) -> None:
         global _switched
         on = gc.isenabled()
-        _inside[ref(self, _inside.pop)] = threading.get_ident(), _Mark(self, methodcaller("enable")) if on else None
+        _inside[ref(self, _inside.pop)] = threading.get_ident(), _Mark(self, _ENABLE) if on else None
         if on:
             _switched = True
             gc.disable()
@@ -53,10 +57,10 @@ class collecting_later:
             _switched = False
 
     def __exit__(self, *_: object) -> None:
-        own = ref(self)
-        if len(_inside) == 1 and own in _inside:
+        if len(_inside) == 1:
             _switch_on()  # before it has left, as Ctrl-C may come between
-        if _inside.pop(own, None) is not None and not _inside:
+        del _inside[ref(self)]
+        if _switched and not _inside:
             _switch_on()
 
 
