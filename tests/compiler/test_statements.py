@@ -342,6 +342,63 @@ def test_variables_that_functions_hold_on_to_are_those_of_the_moment() -> None:
     agrees_with_gradient(f, 0.7)
 
 
+def test_nonlocal_in_a_function_of_a_function() -> None:
+    def twice_out(x: Any) -> Any:
+        v = x
+
+        def a() -> Any:
+            def b() -> Any:
+                nonlocal v
+                v = v * x
+                return v
+
+            return b()
+
+        return a() + v
+
+    def once_out(x: Any) -> Any:
+        v = x
+
+        def a() -> Any:
+            v = 1.0
+
+            def b() -> Any:
+                nonlocal v
+                v = v * x
+                return v
+
+            return b() + v
+
+        return a() + v
+
+    assert dg.compile(twice_out)(3.0) == twice_out(3.0) == 18.0
+    assert dg.compile(once_out)(3.0) == once_out(3.0) == 9.0
+
+
+def test_a_comprehension_assigns_in_the_function_around_it() -> None:
+    def last(x: Any) -> Any:
+        a = [(i := v) * x for v in (1.0, 2.0)]
+        return sum(a) * i
+
+    def chained(x: Any) -> Any:
+        t = x
+        r = [t := t * v for v in (2.0, 3.0)]
+        return sum(r) + t
+
+    def condition(x: Any) -> Any:
+        return sum(x * i for i in (1.0, 2.0) if (k := i) > 1.0) * k
+
+    def looped(x: Any) -> Any:
+        k = 0.0
+        for j in range(3):
+            s = [k := k + x * j for _ in range(2)]
+        return k + s[0]
+
+    for f, at_three, slope in ((last, 18.0, 6.0), (chained, 42.0, 14.0), (condition, 12.0, 4.0), (looped, 30.0, 10.0)):
+        assert f(3.0) == dg.compile(f)(3.0) == at_three
+        assert dg.compile(dg.grad(f))(3.0) == slope
+
+
 def test_nonlocal() -> None:
     def f(x: Any) -> Any:
         count = 0.0

@@ -28,7 +28,7 @@ from .core import (
     Project,
     Tuple,
 )
-from .scopes import Comprehension, Names, captured, stores, used
+from .scopes import Comprehension, Names, assigned, captured, stores, used
 from .source import SUPPORTED, error, position
 
 BINARY: dict[type[ast.operator], str] = {
@@ -366,8 +366,9 @@ class Expressions:
             self.scope = outer
         needed = [element, *g.ifs, *(p for c in more for p in (c.iter, c.target, *c.ifs))]
         reads = frozenset[str]().union(*map(used, needed)) - names
-        own = frozenset(name for c in more for name, _ in stores(c.target))
-        free = tuple(sorted(n for n in reads - own | (reads & own) if self.scope.owner(n) is not None))
+        evaluated = [element, *g.ifs, *(p for c in more for p in (c.iter, *c.ifs))]
+        written = assigned(evaluated)  # by `:=`, in the function around
+        free = tuple(sorted(n for n in reads | written if self.scope.owner(n) is not None))
         function = Lambda("<comprehension>", (Parameter(item),), body, (*free, *held.values()), at)
         return self.bind(self.apply("collect", node, self.bind(function, b, at), sequence), b, at)
 

@@ -158,7 +158,7 @@ def cells(scope: Definition) -> Names:
         for name in free(node):
             here = (node.lineno, node.col_offset)
             captured[name] = min(captured.get(name, here), here)
-        written.update(n for s in _nonlocals(body_of(node)) for n in s.names)
+        written |= _rewritten(node)
     sites: dict[str, list[ast.AST]] = {}
     for statement in body:
         for name, at in stores(statement):
@@ -174,7 +174,22 @@ def cells(scope: Definition) -> Names:
         places = [start.get(name, at) for at in places]  # a binding group is defined where its first function is
         return any((at.lineno, at.col_offset) > captured[name] for at in places)  # type: ignore[attr-defined]  # checked above
 
-    return frozenset(name for name in captured if name in local_names(scope) and changes(name))
+    kept = frozenset(name for name in captured if name in local_names(scope) and changes(name))
+    return kept | (_assigned_in_comprehensions(body) & local_names(scope))
+
+
+def _rewritten(scope: Scope) -> Names:
+    """The variables of functions around it that a function assigns, or one that is made in it."""
+    body = body_of(scope)
+    own = frozenset(n for s in _nonlocals(body) for n in s.names)
+    bound = assigned(body) | frozenset(parameters(scope.args))
+    return own.union(*(_rewritten(node) - bound for node in _nested(body)))
+
+
+def _assigned_in_comprehensions(body: Iterable[ast.AST]) -> Names:
+    """What `:=` assigns inside of comprehensions, which are functions of their own once they are lowered."""
+    inside = [part for node in own_nodes(body) if isinstance(node, Comprehension) for part in own_nodes([node])]
+    return frozenset(n.target.id for n in inside if isinstance(n, ast.NamedExpr))
 
 
 def binding_groups(scope: Definition) -> list[list[ast.FunctionDef]]:
