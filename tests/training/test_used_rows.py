@@ -93,7 +93,10 @@ def model(objective: Any, kind: type[Squares] = Squares) -> tuple[dg.Model, Squa
     return dg.Model(PATHS, {"squares": squares}, objective=objective, prior=training.L2(0.1)), squares
 
 
-@pytest.mark.parametrize("objective", [training.Likelihood(), training.Conditional(), Mine(), Told()])
+TWO = training.Conditional(clamped=dg.Program(PATHS))
+
+
+@pytest.mark.parametrize("objective", [training.Likelihood(), training.Conditional(), TWO, Mine(), Told()])
 def test_a_minibatch_asks_for_the_weights_of_the_rows_that_it_uses(objective: Any) -> None:
     (some, asked), (every, all_asked) = model(objective), model(objective, Every)
     wanted = [n for n, (s, i, j) in enumerate(ARCS) if s in (1, 4) and (i, j) in OPEN[:-1]]
@@ -105,7 +108,7 @@ def test_a_minibatch_asks_for_the_weights_of_the_rows_that_it_uses(objective: An
     asked.asked.clear()
     for m in (some, every):
         m.fit(data(), method="sgd", size=2, iterations=2, rate=0.01, seed=4)
-    assert asked.asked == [len(ARCS)] + [len(wanted)] * 6  # the first to bind the program for the lookup
+    assert asked.asked == [len(ARCS)] + [len(wanted)] * 6  # the first to bind the programs for the lookup
     assert set(all_asked.asked) == {len(ARCS)}
     assert some.parameters["squares"] == pytest.approx(every.parameters["squares"], rel=1e-12)
 

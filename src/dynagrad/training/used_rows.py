@@ -15,11 +15,12 @@ import numpy as np
 
 from ..charts.program import Bound, Program, context_of
 from ..errors import Error
+from ..forks import cached
 from .data.observed import counts_of
 from .examples import Example
 from .objectives.evaluation import runs_of
 from .objectives.sums import Sum
-from .parameters.rows import Indices
+from .parameters.rows import Doubles, Indices
 from .specification import Specification
 
 Used = Mapping[str, Indices]
@@ -91,5 +92,9 @@ class UsedRows:
     def _bound(self, program: Program | None) -> Bound:
         """A program with the weights that training begins with, in whatever place it is taken up."""
         if program not in self._bounds:
-            self._bounds[program] = self._spec.with_weights(self._spec.weights(self._spec.start(0)), program)
+            self._bounds[program] = self._spec.with_weights(self._first_weights, program)
         return self._bounds[program]
+
+    @cached
+    def _first_weights(self) -> Mapping[str, Doubles]:
+        return self._spec.weights(self._spec.start(0))
