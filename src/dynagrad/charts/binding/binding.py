@@ -1,8 +1,8 @@
 """A program bound to facts that runs share: their encoding, the plans compiled for them, and their native tables.
 
 The first run looks at all facts, settles the kinds of the domains and the plan, and compiles. What depends on the
-shared facts alone is kept, so that later runs encode only their own facts. A run whose facts do not fit a plan (other
-types, another order, no room) gets a plan of its own.
+shared facts alone is kept, so that later runs encode only their own facts. Runs of about one size share a plan, and
+plans of which only estimates differ share a class; a run's plan depends on no run before it (`summary.py`).
 
 A binding is used by many threads. Its tables grow under a lock; their entries (codes, plans, loaded facts) are
 immutable, but a later run may replace one by a larger one. The kinds of the domains, and whether warnings were issued,
@@ -23,10 +23,11 @@ import numpy as np
 
 from ...codegen.rules.compiled import CompiledPlan, compile_backward, compile_plan, extends
 from ...codegen.rules.planned import planned, planned_backward
+from ...codegen.rules.program import Generated
 from ...errors import NotConverged, say
 from ...facts.relation import Codes, Relation, TextColumn, concatenate
 from ...forks import cached, held, renewed
-from ...plan.model import Derivatives, Summary
+from ...plan.model import Derivatives, Plan, Summary
 from ...plan.options import Options
 from ...plan.storage.occupancy import PairCount
 from ...rules import undefined
@@ -241,8 +242,10 @@ class Binding:
                 summary, ranks = summarise(context, known, encoding, relations, fresh)
                 present = frozenset(k for k, r in relations.items() if r.count)
                 options = replace(context.options, **vars(purpose))
-                count = pair_count(relations, {**known.codes, **fresh})
-                compiled = self._compiled(base, summary, count, present, options, limits)
+                rough = rounded(context, known, summary, fresh.keys())
+                key = chosen, signature(known, rough, present, fresh.keys()), options
+                count = pair_count(relations, {**known.codes, **fresh}, fresh.keys(), rough)
+                compiled = self._compiled(base, rough, count, key, limits)
                 if not mixed and like is None:
                     base.alone[purpose] = ranks, compiled
             facts = RunFacts(relations, encoding, fresh, ranks, directions or Directions())
@@ -315,15 +318,13 @@ class Binding:
         base: _Base,
         summary: Summary,
         count: PairCount,
-        present: frozenset[str],
-        options: Options,
+        key: Key,
         limits: SetupLimits,
     ) -> CompiledPlan:
-        """A compiled plan that fits the facts: an existing one, though made for other facts, or a new one."""
+        """A compiled plan for facts with this rounded summary: an existing one, or a new one."""
         for (kind, marks, _), ready, said in self._plans.jobs.finished():
             self._plans.of(kind).append((ready, marks))
             say(said)
-        key = base.chosen, signature(summary, present), options
         began = time.monotonic()
         compiled = self._made(base, summary, count, key, limits)
         self.compiling += time.monotonic() - began
@@ -341,7 +342,6 @@ class Binding:
         limits: SetupLimits,
     ) -> CompiledPlan:
         _, marks, options = key
-        rough = rounded(self.context, base.known, summary)
         tool = self._plans.compiler  # raises at once where there is none
         without = replace(options, derivatives=None)
         ran = next((c for c, made_for in base.plans if made_for == marks and fits(c.plan, summary, without)), None)
@@ -350,8 +350,8 @@ class Binding:
             entry = self.context.entry
             if ran is not None and extends(ran, options.derivatives):
                 return compile_backward(ran, planned_backward(entry, ran, without), limits.progress, tool)
-            plan, generated = planned(entry, self.context.rules, self.context.domains, rough, options, count)
-            return compile_plan(plan, generated, limits.progress, tool)
+            plan, generated = planned(entry, self.context.rules, self.context.domains, summary, options, count)
+            return _twin(base, plan, generated) or compile_plan(plan, generated, limits.progress, tool)
 
         while True:
             for compiled, made_for in base.plans:
@@ -368,7 +368,7 @@ class Binding:
             base.plans.append((compiled, marks))
             say(said)
             # a job may have begun for other facts, and its plan may not fit these
-            if compiled.plan.summary == rough or fits(compiled.plan, summary, options):
+            if compiled.plan.summary == summary or fits(compiled.plan, summary, options):
                 return compiled
 
     @contextmanager
@@ -378,6 +378,15 @@ class Binding:
             if not got:
                 raise _late()
             yield
+
+
+def _twin(base: _Base, plan: Plan, generated: Generated) -> CompiledPlan | None:
+    """A plan with the class of an earlier one, from which it differs in estimates alone: they share loaded facts."""
+    source = generated.source
+    for made, _ in base.plans:
+        if made.plan.derivatives == plan.derivatives and made.generated.source == source:
+            return replace(made, plan=plan)
+    return None
 
 
 def _late() -> NotConverged:

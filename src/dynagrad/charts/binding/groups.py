@@ -49,8 +49,11 @@ class LoadedExample:
     def goes_with(self, other: LoadedExample) -> bool:
         """Whether native code can run both in one call: they are of one class."""
         mine, theirs = self.run, other.run
-        same = mine.compiled is theirs.compiled and mine.world.base is theirs.world.base
-        return same and mine.shared == theirs.shared and self.goal == other.goal
+        of_one_class = (
+            mine.compiled.generated is theirs.compiled.generated and mine.compiled.engine is theirs.compiled.engine
+        )
+        over_one_world = mine.world.base is theirs.world.base and mine.shared == theirs.shared
+        return of_one_class and over_one_world and self.goal == other.goal
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,13 +1,16 @@
 """Statistics of facts for the planner: counts, ranges, distinct values, orders; and whether an existing plan fits them.
 
-A plan is made from a summary alone, so it is right for all facts whose summary fits it. Statistics of shared facts are
-kept in `CodedFacts`. What the planner makes of a summary is not known here.
+A plan is made from a summary alone, so it is right for all facts whose summary fits it. What a summary says of a run's
+own facts is `rounded`: runs of about one size share a plan, and which plan that is depends on no run before; so a run
+computes the same numbers, to the bit, whatever ran before it. Statistics of shared facts are kept in `CodedFacts`. What
+the planner makes of a summary is not known here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
+from math import prod
 
 import numpy as np
 
@@ -17,7 +20,7 @@ from ...plan.model import DomainSummary, FactSummary, Plan, Summary
 from ...plan.options import Options
 from ...plan.order import ordered_pairs
 from ...plan.right_sides import numbers
-from ...plan.storage.layout import cells, still_dense
+from ...plan.storage.layout import SMALL, cells, still_dense
 from ...plan.storage.occupancy import PairCount
 from ...rules.semirings import SEMIRINGS
 from .context import ProgramContext
@@ -26,7 +29,11 @@ from .encoding import Encoding
 MOST_ARCS = 2_000_000
 """With more arcs than this, no order of the atoms is searched for."""
 
-Signature = frozenset[tuple[str, int, int, int]]
+MOST_GAP = 4
+"""Larger least differences between arguments of a run's facts are taken for this one: no order needs more."""
+
+Signature = tuple[frozenset[str], tuple[object, ...], tuple[object, ...]]
+"""What facts have in common that share plans: predicates that have some, and coarsely domains and numbers of facts."""
 
 
 # -- making one --------------------------------------------------------------------------------------------------------
@@ -41,6 +48,8 @@ class CodedFacts:
     distinct: Mapping[str, tuple[int, ...]]
     ranks: dict[int, Codes | None] = field(default_factory=dict)
     gaps: dict[str, dict[tuple[int, int], int]] = field(default_factory=dict)
+    sizes: dict[tuple[int, ...], tuple[int, ...]] = field(default_factory=dict)
+    """The sizes of all domains with facts of a run, to those that a plan is made for."""
 
     @staticmethod
     def of(context: ProgramContext, encoding: Encoding, relations: Mapping[str, Relation]) -> CodedFacts:
@@ -171,11 +180,19 @@ def _distinct(columns: Sequence[Codes | None], count: int) -> tuple[int, ...]:
     return tuple(out)
 
 
-def pair_count(relations: Mapping[str, Relation], codes: Mapping[str, Sequence[Codes | None]]) -> PairCount:
-    """Counts the values of facts in pairs of columns, for a plan that has to know: in at most 100,000 rows."""
+def pair_count(
+    relations: Mapping[str, Relation], codes: Mapping[str, Sequence[Codes | None]], fresh: Set[str], summary: Summary
+) -> PairCount:
+    """Counts the values of facts in pairs of columns, for a plan that has to know: in at most 100,000 rows.
+
+    Of a run's own facts (`fresh`) it says the most that their rounded `summary` allows.
+    """
 
     def count(key: str, i: int, j: int) -> float:
         rows = relations[key].count if key in relations else 0
+        if key in fresh and rows:
+            facts = summary.facts[key]
+            return float(min(facts.rows, facts.distinct[i] * (facts.distinct[j] if i != j else 1)))
         columns = codes.get(key)
         if not rows or columns is None:
             return float(rows)
@@ -189,37 +206,104 @@ def pair_count(relations: Mapping[str, Relation], codes: Mapping[str, Sequence[C
     return count
 
 
-# -- using one ---------------------------------------------------------------------------------------------------------
+# -- rounding one ------------------------------------------------------------------------------------------------------
 
 
-def rounded(context: ProgramContext, known: CodedFacts, summary: Summary) -> Summary:
-    """The summary that a plan is made from: exact for shared facts, rough for those of a run, which will differ."""
-    facts = {
-        key: f
-        if key in known.distinct
-        else replace(f, rows=int(rough(f.rows)), distinct=_distinct_counts(f, context, summary, key))
+def rounded(context: ProgramContext, known: CodedFacts, summary: Summary, fresh: Set[str]) -> Summary:
+    """The summary that a plan is made from: exact in what shared facts say, in coarse steps in what runs differ in.
+
+    `fresh` are the predicates of which a run has facts of its own.
+    """
+    domains = summary.domains
+    own = {n for n, d in domains.items() if _is_extended(known, n, d)}
+    if own:
+        counts = tuple(d.count for d in domains.values())
+        sizes = known.sizes.get(counts)
+        if sizes is None:
+            sizes = known.sizes[counts] = _domain_sizes(context, domains, own)
+        domains = {n: replace(d, low=0, high=sizes[n] - 1) if n in own else d for n, d in domains.items()}
+    facts = {}
+    for key, found in summary.facts.items():
+        if key in fresh:
+            rows = _step(found.rows)
+            gaps = {pair: _least_gap(gap) for pair, gap in found.gaps.items()}
+            facts[key] = FactSummary(rows, _distinct_counts(rows, known, context, domains, key), gaps)
+        elif key in known.gaps:
+            facts[key] = found
+        else:  # in an order that the facts of a run have a part in
+            facts[key] = replace(found, gaps={pair: _least_gap(gap) for pair, gap in found.gaps.items()})
+    return Summary(domains, facts)
+
+
+def signature(known: CodedFacts, summary: Summary, present: frozenset[str], fresh: Set[str]) -> Signature:
+    """What the facts of a rounded summary have in common with others that may share its plan.
+
+    Shared facts are the same for all runs; those of other bindings differ, and may share plans if they fit.
+    """
+    domains = tuple(
+        (d.kind, d.count if _is_extended(known, n, d) else int(rough(d.count)), d.ranked)
+        for n, d in summary.domains.items()
+    )
+    facts = tuple(
+        (key, f.rows, f.distinct, tuple(f.gaps.items()))
+        if key in fresh
+        else (key, int(rough(f.rows)), tuple((pair, _least_gap(gap)) for pair, gap in f.gaps.items()))
         for key, f in summary.facts.items()
+        if key in present
+    )
+    return present, domains, facts
+
+
+def _is_extended(known: CodedFacts, number: int, domain: DomainSummary) -> bool:
+    """Whether the facts of a run have integers or atoms that shared facts have not."""
+    before = known.encoding.domains[number]
+    return domain.kind != "term" and (domain.low, domain.high) != (before.low, before.high)
+
+
+def _domain_sizes(context: ProgramContext, domains: Mapping[int, DomainSummary], own: Set[int]) -> tuple[int, ...]:
+    """The sizes to plan for: powers of two for domains that runs extend, or coarser where no array is large even so."""
+    coarse = {n: _step(d.count) if n in own else d.count for n, d in domains.items()}
+    arguments = {
+        tuple(context.domains.of[key, i] for i in range(predicate.arity))
+        for key, predicate in context.rules.predicates.items()
     }
-    return Summary(summary.domains, facts)
+    small = all(prod(coarse[n] for n in of if domains[n].kind != "term") <= SMALL for of in arguments)
+    fine = {n: 1 << max(0, d.count - 1).bit_length() if n in own else d.count for n, d in domains.items()}
+    return tuple((coarse if small else fine).values())
 
 
-def _distinct_counts(facts: FactSummary, context: ProgramContext, summary: Summary, key: str) -> tuple[int, ...]:
-    """The distinct counts of a run's facts: as many as the domain allows."""
+def _distinct_counts(
+    rows: int, known: CodedFacts, context: ProgramContext, domains: Mapping[int, DomainSummary], key: str
+) -> tuple[int, ...]:
+    """The distinct counts of a run's facts: as many as the domain allows, or as those have that they are added to."""
+    if key in known.distinct:
+        return known.distinct[key]
     counts = []
-    for i in range(len(facts.distinct)):
-        domain = summary.domains[context.domains.of[key, i]]
-        most = rough(facts.rows if domain.kind == "term" else domain.count)
-        counts.append(int(min(rough(facts.rows), most)))
+    for i in range(context.rules.predicates[key].arity):
+        domain = domains[context.domains.of[key, i]]
+        counts.append(rows if domain.kind == "term" else min(rows, _step(domain.count)))
     return tuple(counts)
 
 
-def signature(summary: Summary, present: frozenset[str]) -> Signature:
-    """What facts must have in common to share a plan: the predicates that have some, and their ordered columns."""
-    return frozenset(
-        (key, i, j, (gap > 0) - (gap < 0))
-        for key in present
-        for (i, j), gap in (*summary.facts[key].gaps.items(), ((-1, -1), 0))
-    )
+def _step(count: int) -> int:
+    """The number that a count of a run's facts is taken for.
+
+    >>> [_step(n) for n in (1, 2, 30, 40, 300)]
+    [1, 32, 32, 256, 2048]
+    """
+    return count if count <= 1 else int(rough(count, 32))
+
+
+def _least_gap(gap: int) -> int:
+    """The bound on differences between arguments that a least difference is taken for: at most this one.
+
+    >>> [_least_gap(n) for n in (-9, -1, 0, 1, 7)]
+    [-32, -4, 0, 1, 4]
+    """
+    return min(gap, MOST_GAP) if gap >= 0 else -int(rough(-gap, 4))
+
+
+# -- using one ---------------------------------------------------------------------------------------------------------
 
 
 def fits(plan: Plan, summary: Summary, options: Options) -> bool:

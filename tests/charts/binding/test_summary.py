@@ -1,0 +1,143 @@
+"""The plan of a run follows from its facts alone, in coarse steps: runs of about one size share it, whatever ran first.
+
+It costs 3 s, and compiles the classes of two programs.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import dynagrad as dg
+from dynagrad.charts.binding import binding as binding_module
+from dynagrad.charts.binding.summary import _domain_sizes, _least_gap, _step
+from dynagrad.codegen.rules.compiled import CompiledPlan, compile_plan
+from dynagrad.plan.model import DomainSummary
+
+STATES = 7
+TAGGER = """
+:- semiring log.
+at(0,T) += first(T) * emit(T,W) * word(0,W) * permitted(0,T).
+at(J,T) += at(I,S) * next(S,T) * emit(T,W) * word(J,W) * permitted(J,T) for J = I+1.
+goal += at(I,_) * length(N) for N = I+1.
+"""
+CKY = """
+:- semiring log.
+span(X,I,J) += rewrite(X,W) * word(W,I,J).
+span(X,I,J) += rewrite(X,Y,Z) * span(Y,I,K) * span(Z,K,J).
+goal += span(s,0,N) * length(N).
+"""
+
+
+def tagged(length: int, tags: int) -> dict[str, Any]:
+    """A sentence of so many words, of which each may have so many tags: more than one of them has a value each."""
+    random = np.random.default_rng(1000 * length + tags)
+    words = [(i, i % 3) for i in range(length)]
+    rows = [(i, t) for i in range(length) for t in range(tags)]
+    permitted = [(*row, -float(random.random())) for row in rows] if tags > 1 else rows
+    return {"word/2": words, "permitted/2": permitted, "length/1": [(length,)]}
+
+
+def parsed(length: int, choices: int) -> dict[str, Any]:
+    """A lattice of so many places, with so many words from each to the next."""
+    words = [(f"w{c}", i, i + 1, -0.1 * c) for i in range(length) for c in range(choices)]
+    return {"word/3": words, "length/1": [(length,)]}
+
+
+def bound(text: str) -> dg.Bound:
+    random = np.random.default_rng(0)
+    if text == TAGGER:
+        return dg.Program(text).bind(
+            {
+                "first/1": [(t, -1.0) for t in range(STATES)],
+                "next/2": [(s, t, -random.random()) for s in range(STATES) for t in range(STATES)],
+                "emit/2": [(t, w, -random.random()) for t in range(STATES) for w in range(3)],
+            }
+        )
+    pairs = [(x, y, z, -1 - random.random()) for x in "sab" for y in "sab" for z in "sab"]
+    words = [(x, f"w{c}", -random.random()) for x in "ab" for c in range(3)]
+    return dg.Program(text).bind({"rewrite/3": pairs, "rewrite/2": words})
+
+
+SIZES = [(1, 1), (2, 1), (2, 2), (3, 3), (5, 2), (9, 3), (17, 1), (33, 3), (40, 2), (70, 2)]
+CASES = {TAGGER: (tagged, "next/2"), CKY: (parsed, "rewrite/3")}
+
+
+def alone(text: str, size: tuple[int, int]) -> bytes:
+    """The value and the gradient of one example where nothing ran before it."""
+    return each(bound(text), text, size)
+
+
+def each(now: dg.Bound, text: str, size: tuple[int, int]) -> bytes:
+    made, by = CASES[text]
+    chart = now.run(made(*size))
+    gradient = chart.gradient("goal")[by]
+    return np.float64(chart["goal"]).tobytes() + np.asarray(gradient.values).tobytes()
+
+
+@pytest.fixture(scope="module")
+def bits() -> dict[tuple[str, tuple[int, int]], bytes]:
+    return {(text, size): alone(text, size) for text in CASES for size in SIZES}
+
+
+@pytest.mark.parametrize("text", CASES)
+@settings(max_examples=10)
+@given(data=st.data())
+def test_the_numbers_of_a_run_do_not_depend_on_runs_before(
+    bits: dict[tuple[str, tuple[int, int]], bytes], text: str, data: Any
+) -> None:
+    now = bound(text)
+    for size in data.draw(st.permutations(SIZES)):
+        assert each(now, text, size) == bits[text, size]
+
+
+@pytest.mark.parametrize("text", CASES)
+def test_batches_in_any_order_have_the_same_sums(text: str) -> None:
+    made, by = CASES[text]
+    found = set()
+    for first in range(3):
+        now = bound(text)
+        now.run_batch([made(*size) for size in SIZES[first::3]], query="goal", gradient=[by])
+        batch = now.run_batch([made(*size) for size in SIZES], query="goal", gradient=[by])
+        found.add(batch.values.tobytes() + np.asarray(batch.gradient[by].values).tobytes())
+    assert len(found) == 1
+
+
+def test_runs_of_any_length_share_a_class_and_what_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled = []
+
+    def counted(*args: Any) -> CompiledPlan:
+        compiled.append(args)
+        return compile_plan(*args)
+
+    monkeypatch.setattr(binding_module, "compile_plan", counted)
+    now = bound(CKY)
+    for length in (2, 3, 8, 30, 60, 100):
+        now.run(parsed(length, 1))
+    assert len(compiled) == 1
+    (base,) = now._binding._bases.values()
+    assert len(base.plans) > 1 and len(base.loaded) == 1
+
+
+def test_steps_are_coarse_but_where_an_array_would_be_large() -> None:
+    context = bound(CKY)._binding.context
+    number = context.domains.of["span/3", 1]
+
+    def sizes(count: int, symbols: int) -> tuple[int, ...]:
+        kinds = {n: DomainSummary("atom", 0, symbols - 1) for n in range(max(context.domains.of.values()) + 1)}
+        domains = {**kinds, number: DomainSummary("int", 3, 3 + count - 1)}
+        return tuple(_domain_sizes(context, domains, {number}))
+
+    assert sizes(40, 20)[number] == 256  # 20 * 256 * 256 cells
+    assert sizes(40, 2000)[number] == 64
+    assert sizes(64, 2000)[number] == 64 and sizes(65, 2000)[number] == 128
+
+
+@given(st.integers(0, 10**6), st.integers(-(10**6), 10**6))
+def test_what_is_planned_for_bounds_what_is_there(count: int, gap: int) -> None:
+    assert _step(count) >= count and _step(_step(count)) == _step(count)
+    assert _least_gap(gap) <= gap and (_least_gap(gap) > 0) == (gap > 0) and (_least_gap(gap) < 0) == (gap < 0)
