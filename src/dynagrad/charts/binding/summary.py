@@ -261,14 +261,14 @@ def _is_extended(known: CodedFacts, number: int, domain: DomainSummary) -> bool:
 
 
 def _domain_sizes(context: ProgramContext, domains: Mapping[int, DomainSummary], own: Set[int]) -> tuple[int, ...]:
-    """The sizes to plan for: powers of two for domains that runs extend, or coarser where no array is large even so."""
+    """The sizes to plan for: of domains that runs extend, in fine steps if some array is large in coarse ones."""
     coarse = {n: _step(d.count) if n in own else d.count for n, d in domains.items()}
     arguments = {
         tuple(context.domains.of[key, i] for i in range(predicate.arity))
         for key, predicate in context.rules.predicates.items()
     }
     small = all(prod(coarse[n] for n in of if domains[n].kind != "term") <= SMALL for of in arguments)
-    fine = {n: 1 << max(0, d.count - 1).bit_length() if n in own else d.count for n, d in domains.items()}
+    fine = {n: _fine_step(d.count) if n in own else d.count for n, d in domains.items()}
     return tuple((coarse if small else fine).values())
 
 
@@ -292,6 +292,16 @@ def _step(count: int) -> int:
     [1, 32, 32, 256, 2048]
     """
     return count if count <= 1 else int(rough(count, 32))
+
+
+def _fine_step(count: int) -> int:
+    """The same in four steps from a power of two to the next, as the cells of an array grow with its dimensions.
+
+    >>> [_fine_step(n) for n in (3, 17, 40, 300)]
+    [3, 20, 40, 320]
+    """
+    step = 1 << max(0, count.bit_length() - 3)
+    return -(-count // step) * step
 
 
 def _least_gap(gap: int) -> int:
