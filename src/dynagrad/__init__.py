@@ -1,4 +1,10 @@
-"""Dynagrad: differentiable dynamic programming. The public names, and nothing else."""
+"""Dynagrad: differentiable dynamic programming. The public names, and nothing else.
+
+Those of `training`, which most programs do without, are imported as they are first asked for.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from .charts.batches.result import Batch
 from .charts.chart import Chart
@@ -40,11 +46,23 @@ from .forests.derivation import Derivation
 from .forests.forest import Forest, read_forest
 from .moved import install as _install
 from .semirings import Semiring
-from .training.model import Model, fit, load_model
+
+if TYPE_CHECKING:
+    from .training.model import Model, fit, load_model
 
 _install()
 
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    """The names of training, and the package itself."""
+    if name not in ("training", "Model", "fit", "load_model"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    package = import_module(".training", __name__)
+    found = package if name == "training" else getattr(package, name)
+    globals()[name] = found
+    return found
 
 
 def __dir__() -> list[str]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from xml.sax.saxutils import escape
+from html import escape
 
 from .control import Graph
 from .node import Node
@@ -159,7 +159,7 @@ class _Picture:
 
 def _text(x: float, y: float, text: str, faint: bool = False) -> str:
     opacity = ' fill-opacity="0.6"' if faint else ""
-    return f'<text x="{x:.1f}" y="{y:.1f}"{opacity}>{escape(text)}</text>'
+    return f'<text x="{x:.1f}" y="{y:.1f}"{opacity}>{escape(text, quote=False)}</text>'
 
 
 def _cut(text: str, length: int = WIDEST) -> str:
@@ -206,7 +206,7 @@ def _box(width: float, height: float, colour: str, tip: str, kind: str = "value"
     radius = 9 if kind == "input" else 3
     dashes = ' stroke-dasharray="3 2"' if kind == "outside" else ""
     return (
-        f"<title>{escape(tip)}</title>"
+        f"<title>{escape(tip, quote=False)}</title>"
         f'<rect width="{width:.1f}" height="{height:.1f}" rx="{radius}" style="fill:{colour};stroke:{colour}" '
         f'fill-opacity="{0.04 if kind == "outside" else 0.1}" stroke-opacity="0.8"{dashes}/>'
     )

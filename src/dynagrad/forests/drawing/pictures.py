@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import Any
-from xml.sax.saxutils import escape
 
 from ...errors import Error
 from .boxes import Box
@@ -59,7 +59,7 @@ def svg(boxes: Sequence[Box], title: str) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
         f'viewBox="0 0 {width:.0f} {height:.0f}" '
         'font-family="ui-monospace, Menlo, Consolas, monospace" font-size="12">',
-        f"<title>{escape(title)}</title>",
+        f"<title>{escape(title, quote=False)}</title>",
     ]
 
     def y(box: Box) -> float:
@@ -74,10 +74,11 @@ def svg(boxes: Sequence[Box], title: str) -> str:
     for n, box in enumerate(boxes):
         look = _LOOKS[box.look]
         dash = ' stroke-dasharray="3 2"' if look.dashed else ""
+        hint, text = escape(box.hint, quote=False), escape(box.text, quote=False)
         out.append(
-            f'<g><title>{escape(box.hint)}</title><rect x="{x[n] - sizes[n] / 2:.1f}" y="{y(box) - _HEIGHT / 2:.1f}" '
+            f'<g><title>{hint}</title><rect x="{x[n] - sizes[n] / 2:.1f}" y="{y(box) - _HEIGHT / 2:.1f}" '
             f'width="{sizes[n]:.1f}" height="{_HEIGHT}" rx="4" fill="{look.fill}" stroke="{look.border}"{dash}/>'
-            f'<text x="{x[n]:.1f}" y="{y(box) + 4:.1f}" text-anchor="middle" fill="#222">{escape(box.text)}</text></g>'
+            f'<text x="{x[n]:.1f}" y="{y(box) + 4:.1f}" text-anchor="middle" fill="#222">{text}</text></g>'
         )
     out.append("</svg>")
     return "\n".join(out)
