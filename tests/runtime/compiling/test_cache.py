@@ -24,6 +24,7 @@ from dynagrad.rules import cache as rules_cache
 from dynagrad.rules import check, parse
 from dynagrad.runtime import library
 from dynagrad.runtime.compiling import cache, fingerprint, toolchain, zig_files
+from dynagrad.runtime.compiling.objects import Object
 from dynagrad.runtime.disk import folder as cache_folder
 from dynagrad.runtime.disk import sealed
 from dynagrad.runtime.disk.folder import Temporary
@@ -171,31 +172,34 @@ extern "C" __attribute__((visibility("hidden"))) int seven() { return 7; }
 #endif
 """
 
+    def own(self) -> Object:
+        return Object("#define PART\n" + self.PART, bare=True)
+
     def text(self, note: str = "") -> str:
         export = '__attribute__((visibility("default")))'
         return f'{self.PART}extern "C" {export} int answer() {{ return seven(); }}\n// {note}\n'
 
     def test_an_object_is_made_once(self, fresh):
-        part = "#define PART\n" + self.PART
+        part = self.own()
         paths = [cache.build(self.text(note), objects=[part]) for note in ("a", "b")]
         assert [answer(path) for path in paths] == [7, 7]
         assert len(list(fresh.glob("*.o"))) == 1
 
     def test_a_compiler_that_cannot_link_so_has_it_all_in_the_source(self, fresh, monkeypatch):
         monkeypatch.setattr(toolchain, "links", lambda tool: False)
-        assert answer(cache.build(self.text("alone"), objects=["#define PART\n" + self.PART])) == 7
+        assert answer(cache.build(self.text("alone"), objects=[self.own()])) == 7
         assert not list(fresh.glob("*.o"))
 
     @pytest.mark.parametrize("damage", [b"", b"no object"])
     def test_a_damaged_object_is_made_again(self, fresh, damage):
-        part = "#define PART\n" + self.PART
+        part = self.own()
         cache.build(self.text("a"), objects=[part])
         next(fresh.glob("*.o")).write_bytes(damage)
         assert answer(cache.build(self.text("b"), objects=[part])) == 7
 
     def test_an_object_that_does_not_compile_is_an_error(self, fresh):
         with pytest.raises(CompileError, match="nothing"):
-            cache.build(self.text("a"), objects=["int f() { return nothing; }"])
+            cache.build(self.text("a"), objects=[Object("int f() { return nothing; }")])
         assert not list(fresh.glob("*.so"))
 
     HEADER = "dynagrad/base/memory.hpp"

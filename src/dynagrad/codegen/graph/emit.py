@@ -20,6 +20,7 @@ from ...ir.types import Type
 from ...passes.bounds import GraphBounds
 from ...passes.classify import holes_of, role
 from ...passes.prepare import prepare
+from ...runtime.compiling.objects import Object
 from ..cxx import INDENT, Writer, comment, literal, paragraphs
 from . import control, runtime_calls
 from .blocks import Block
@@ -37,8 +38,8 @@ NAME = "body"
 PRELUDE = "dynagrad/graphs/prelude.hpp"
 """The header that every source includes first, precompiled."""
 
-OBJECTS = ("#define DYNAGRAD_RUNTIME\n#include <dynagrad/graphs/runtime.hpp>\n",)
-"""The source of the object that every source is linked with (see `dynagrad/base/linked.hpp`)."""
+OBJECTS = (Object("#define DYNAGRAD_RUNTIME\n#include <dynagrad/graphs/runtime.hpp>\n", bare=True),)
+"""The object that every source is linked with (see `dynagrad/base/linked.hpp`)."""
 
 _HEAD = """#include <dynagrad/graphs/call.hpp>
 #include <dynagrad/graphs/vectors.hpp>

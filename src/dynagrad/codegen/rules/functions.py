@@ -19,6 +19,7 @@ from ...ir.control import Graph, GraphFunction, all_nodes
 from ...ir.types import real
 from ...passes.optimise import optimise
 from ...plan.right_sides import as_real
+from ...runtime.compiling.objects import Object
 from ..cxx import paragraphs
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ class Functions:
     """
 
     def __init__(self, like: Functions | None = None) -> None:
-        self._objects: tuple[str, ...] = () if like is None else like.objects()
+        self._objects: tuple[Object, ...] = () if like is None else like.objects()
         self._program: UnitWriter | None = None
         self._wrappers: list[str] = []
         self._once: dict[tuple[Any, ...], Any] = {}
@@ -125,8 +126,8 @@ class Functions:
         uses = sorted(self._program.uses) if self._program is not None else []
         return ["running/functions.hpp", *(f"graphs/{header}.hpp" for header in uses)] if self else []
 
-    def objects(self) -> tuple[str, ...]:
-        """The sources of objects that the functions are linked with."""
+    def objects(self) -> tuple[Object, ...]:
+        """The objects that the functions are linked with."""
         return self._objects
 
     def write(self) -> tuple[list[str], list[str]]:

@@ -1,18 +1,25 @@
 """Objects that are compiled once and linked with generated classes: the runtime, its templates, solvers of components.
 
-An object is identified by its source; see `dynagrad/base/linked.hpp`. How they are compiled and kept is for
-`runtime/compiling/`.
+How they are compiled and kept is for `runtime/compiling/`. The first two, which every program is linked with, are
+compiled with less optimisation, as nothing in them is vectorised: the first program on a machine waits for them.
 """
 
 from __future__ import annotations
 
 from ...plan.model import Plan
 from ...rules.semirings import SEMIRINGS
+from ...runtime.compiling.objects import Object
 
-_RUNTIME = "#define DYNAGRAD_RUNTIME\n#include <dynagrad/outside/runtime.hpp>\n"
-_FACTS = "#define DYNAGRAD_RUNTIME_FACTS\n#include <dynagrad/storage/looking.hpp>\n"
-_SOLVED = "#define DYNAGRAD_RUNTIME_SOLVED\n#include <dynagrad/solving/solved.hpp>\n"
-_MATRICES = "#define DYNAGRAD_RUNTIME_MATRICES\n#include <dynagrad/running/matrix.hpp>\n"
+
+def _own(name: str, header: str, optimise: int = 3) -> Object:
+    """The object of what a header of the runtime defines under the macro of that name."""
+    return Object(f"#define DYNAGRAD_{name}\n#include <dynagrad/{header}.hpp>\n", optimise, bare=True)
+
+
+_RUNTIME = _own("RUNTIME", "outside/runtime", 2)
+_FACTS = _own("RUNTIME_FACTS", "storage/looking", 2)
+_SOLVED = _own("RUNTIME_SOLVED", "solving/solved")
+_MATRICES = _own("RUNTIME_MATRICES", "running/matrix")
 
 
 _FORWARD = frozenset({"Real", "Plain", "Log", "Viterbi", "Tropical", "Boolean", "Count"})
@@ -26,8 +33,8 @@ _NUMBERS = {"float": "Real", "count": "Count", "boolean": "Boolean", "expectatio
 """By the form of numbers, a type whose object has the tables of such numbers."""
 
 
-def objects(plan: Plan, semiring: str, *, goes_back: bool, matrices: bool) -> tuple[str, ...]:
-    """The sources of the objects that the class of a plan is linked with.
+def objects(plan: Plan, semiring: str, *, goes_back: bool, matrices: bool) -> tuple[Object, ...]:
+    """The objects that the class of a plan is linked with.
 
     `goes_back` says whether it has a backward pass, `matrices` whether rows of drivers are multiplied by matrices.
     """
@@ -45,8 +52,10 @@ def objects(plan: Plan, semiring: str, *, goes_back: bool, matrices: bool) -> tu
     return tuple(found)
 
 
-def _known(which: str, semiring: str) -> str:
-    return f"#include <dynagrad/outside/known.hpp>\nnamespace dynagrad {{\nDYNAGRAD_{which}_{semiring}(template)\n}}\n"
+def _known(which: str, semiring: str) -> Object:
+    return Object(
+        f"#include <dynagrad/outside/known.hpp>\nnamespace dynagrad {{\nDYNAGRAD_{which}_{semiring}(template)\n}}\n"
+    )
 
 
 def declarations(plan: Plan, semiring: str) -> list[str]:
@@ -68,8 +77,8 @@ def _solvers(plan: Plan, semiring: str) -> dict[str, str]:
     return found
 
 
-def _instantiated(name: str, uses: str) -> str:
+def _instantiated(name: str, uses: str) -> Object:
     headers = ["solving/ground", "solving/columns", "solving/closed", *(["jets"] if "Jets" in name else [])]
     includes = "".join(f"#include <dynagrad/{header}.hpp>\n" for header in headers)
     inside = f"extern template struct {uses};\n" if uses else ""
-    return f"{includes}namespace dynagrad {{\n{inside}template struct {name};\n}}\n"
+    return Object(f"{includes}namespace dynagrad {{\n{inside}template struct {name};\n}}\n")

@@ -22,6 +22,7 @@ from ...rules import normal, syntax
 from ...rules.normal import Rules
 from ...rules.semirings import SEMIRINGS
 from ...rules.types import Domains
+from ...runtime.compiling import objects
 from ...runtime.disk.contents import combined
 from ...runtime.disk.records import PLAN, recall, remember
 from ...runtime.disk.sources import sources
@@ -107,7 +108,7 @@ _SLOTS = ("constants", "functors", "weights", "weight_values")
 
 @functools.cache
 def _classes() -> tuple[type, ...]:
-    return dataclasses_of(syntax, normal, model)
+    return dataclasses_of(syntax, normal, model, objects)
 
 
 @functools.cache

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from ...plan.model import Passes, Plan
 from ...rules.semirings import SEMIRINGS
+from ...runtime.compiling.objects import Object
 from ..cxx import comment
 from . import linked
 from .access import write_access, write_external
@@ -44,7 +45,7 @@ class Generated:
     functors: tuple[tuple[str, int], ...]  # by number
     weights: tuple[float | int, ...]  # by slot
     flags: tuple[str, ...] = ()  # for the compiler
-    objects: tuple[str, ...] = ()  # the sources of what is linked to it
+    objects: tuple[Object, ...] = ()  # what it is linked with
     prelude: str = ""  # the header that it includes first, if nothing stands before that
     size: int = 0  # about how large it is, in the unit of `size.py`
     embed: bool = True  # whether Python calls it

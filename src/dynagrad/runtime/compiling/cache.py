@@ -28,6 +28,7 @@ from ..disk.folder import Temporary, temporary_folder, trusted_folder
 from ..disk.records import SUFFIXES
 from . import toolchain, zig_calls
 from .fingerprint import Headers, fingerprint, machine_dependent
+from .objects import Object
 from .zig_files import archive_of, keep, unpack
 
 
@@ -37,7 +38,7 @@ def build(
     optimise: int = 3,
     flags: Sequence[str] = (),
     long: bool = False,
-    objects: Sequence[str] = (),
+    objects: Sequence[Object] = (),
     prelude: str = "",
     tool: toolchain.Compiler | None = None,
     progress: Callable[[str], None] | None = None,
@@ -45,8 +46,8 @@ def build(
     """The path of the library that `source` compiles to, from the cache if it is there.
 
     `optimise` is the compiler's level, 0 to 3, and `flags` are more flags for it. A `long` source has flags that save
-    the compiler's time. `objects` are the sources of objects that it shares with other libraries and is linked with, if
-    this compiler can do so; otherwise the library has its own copy. `prelude` is a header of the runtime that the
+    the compiler's time. `objects` are shared with other libraries and linked with it, if this compiler can do so;
+    otherwise the library has its own copy. `prelude` is a header of the runtime that the
     source includes first, with no macro before it. `tool` is a compiler other than the current one. `progress` is
     called with a line of text before a compiler starts.
 
@@ -94,7 +95,7 @@ class _Build:
 
     @cached
     def name(self) -> str:
-        sources = [self.source, *(part.source for part in self.parts)]
+        sources = [self.source, *(part.name for part in self.parts)]
         return fingerprint(sources, self.tool, self.options, self.headers)
 
 
@@ -102,22 +103,20 @@ _LINKED = "-DDYNAGRAD_LINKED"
 
 
 def _parts(
-    tool: toolchain.Compiler, objects: Sequence[str], flags: Sequence[str], headers: Headers, prelude: str
+    tool: toolchain.Compiler, objects: Sequence[Object], flags: Sequence[str], headers: Headers, prelude: str
 ) -> tuple[_Build, ...]:
     """The objects that a library is linked with; none where the compiler cannot link them.
 
-    They have one level of optimisation, whatever the library's, but its macros; and its prelude, unless they define
-    macros of their own before they include anything.
+    They have levels of optimisation of their own, whatever the library's, but its macros, and its prelude.
     """
     if not toolchain.links(tool):
         return ()
     defined = [f for f in flags if f.startswith(("-D", "-fsanitize"))]
-    options = toolchain.of_object((*toolchain.flags(tool, 3), _LINKED, *defined))
-    first = [("" if source.startswith("#define") else prelude) for source in objects]
-    return tuple(
-        _Build(source, tool, options, headers, ".o", prelude=header)
-        for source, header in zip(objects, first, strict=True)
-    )
+    parts = []
+    for each in objects:
+        options = toolchain.of_object((*toolchain.flags(tool, each.optimise), _LINKED, *defined))
+        parts.append(_Build(each.source, tool, options, headers, ".o", prelude="" if each.bare else prelude))
+    return tuple(parts)
 
 
 _HEADER = ".pch"
@@ -203,13 +202,22 @@ def _compile_in(home: Path, scratch: Path, job: _Build) -> Path:
         _call_for(home, made, job)
     else:  # all in parallel, and linked at the end
         own, empty = scratch / "own" / made.with_suffix(".o").name, scratch / "empty" / f"empty{job.suffix}"
+        alone = replace(job, options=toolchain.unlinked(job.options), parts=())
+        # As many at once as there are processors, the longest first, and headers before what includes them.
+        headers = {header.name: header for each in (alone, *job.parts) if (header := _header(each)) is not None}
+        first = [part for part in job.parts if not part.prelude]
+        work = [*first[:1], *headers.values(), *first[1:], *(part for part in job.parts if part.prelude)]
         with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
-            others: list[Future[Any]] = [pool.submit(_object, home, part) for part in job.parts]
+            done: list[Future[Any]] = [pool.submit(_object, home, each) for each in work]
+            done.append(pool.submit(_call_for, home, own, alone))
             if archive_of(home, job.tool, job.options) is not None:  # zig makes what it links with
-                others.append(pool.submit(_call, home, empty, job, "", job.options))
-            _call_for(home, own, replace(job, options=toolchain.unlinked(job.options), parts=()))
-            for other in others:
-                other.result()
+                done.append(pool.submit(_call, home, empty, job, "", job.options))
+            try:
+                for each in done:
+                    each.result()
+            except BaseException:  # Ctrl-C, or an error: the rest need not be begun
+                pool.shutdown(cancel_futures=True)
+                raise
         _call(home, made, job, "", job.options, [own, *_paths(home, job.parts)])
         os.replace(own.with_suffix(".cpp"), made.with_suffix(".cpp"))
     text, seal = made.with_suffix(".cpp"), made.with_suffix(".seal")

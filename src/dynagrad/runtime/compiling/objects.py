@@ -1,0 +1,21 @@
+"""Objects that libraries are linked with: each is compiled once on a machine (see `dynagrad/base/linked.hpp`).
+
+Which there are is for those who generate code; how they are compiled and kept, for `cache.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Object:
+    """The source of an object, and the compiler's level of optimisation for it.
+
+    One that is `bare` defines macros before it includes anything: it has no use for the header that others include
+    first, which is precompiled for the level of libraries.
+    """
+
+    source: str
+    optimise: int = 3
+    bare: bool = False
