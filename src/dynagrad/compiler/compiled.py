@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 class Compiled:
     """A function that runs as machine code; see `compile`."""
 
+    __slots__ = ("__dict__", "__weakref__", "_fast")  # a slot is read sooner than an entry of the dict
+    _fast: Callable[..., Any]
+
     def __init__(self, function: Callable[..., Any], timeout: float | None = None) -> None:
         if not callable(function):
             raise Error(f"dg.compile takes a function, not {function!r:.60}")
@@ -32,7 +35,7 @@ class Compiled:
         warn_without_compiler()
         functools.update_wrapper(self, function, updated=())
         self.function, self.timeout = function, timeout
-        self._fast: Callable[..., Any] = self._general_call
+        self._fast = self._general_call
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         return self._general_call(*arguments, **named) if named else self._fast(*arguments)
