@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ..calls import maker, public
+from ..collector import collecting_later
 from ..errors import Error, FactError, ProgramError, cut, shown
 from ..facts import readers
 from ..facts.relation import Relation
@@ -99,7 +100,9 @@ class Program:
                 raise Error(f"functions has {shown(f)} for {cut(name)}, which is not a function")
         named = {name: f for name, f in given.items() if "/" not in name}
         entry = entry_name(text, filename, chosen, named)
-        rules = cached_rules(text, filename, chosen, named, entry)
+        with collecting_later():
+            rules = cached_rules(text, filename, chosen, named, entry)
+            domains = infer(rules)
         check_compiled(rules, text, filename, named)
         externals = {key: p for key, p in rules.predicates.items() if p.external}
         for key in externals:  # by name alone, where that is clear
@@ -130,7 +133,7 @@ class Program:
         )
         context = ProgramContext(
             rules,
-            infer(rules),
+            domains,
             number_scale,
             Options(functions=named, user=traced),
             {k: given[k] for k in externals},

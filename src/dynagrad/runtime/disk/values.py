@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import io
 import pickle
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields, is_dataclass
+from operator import attrgetter
 from types import ModuleType
 from typing import Any
 
@@ -28,7 +29,7 @@ def packed(value: object, classes: Iterable[type], shared: Sequence[object] = ()
     """
     file = io.BytesIO()
     try:
-        _Packer(file, classes, shared).dump(value)
+        (_SharingPacker(file, classes, shared) if shared else _Packer(file, classes)).dump(value)
     except (pickle.PicklingError, RecursionError, TypeError, AttributeError):
         return None
     return file.getvalue()
@@ -51,21 +52,36 @@ def unpacked(data: bytes, classes: Iterable[type], shared: Sequence[object] = ()
 
 
 class _Packer(pickle.Pickler):
-    def __init__(self, file: io.BytesIO, classes: Iterable[Any], shared: Sequence[object]) -> None:
+    def __init__(self, file: io.BytesIO, classes: Iterable[Any]) -> None:
         super().__init__(file, protocol=pickle.HIGHEST_PROTOCOL)
-        self.fields = {kind: tuple(f.name for f in fields(kind)) for kind in classes}
+        self.parts = {kind: _parts(kind) for kind in classes}
+
+    def reducer_override(self, value: Any) -> Any:
+        parts = self.parts.get(type(value))
+        if parts is not None:
+            return type(value), parts(value)
+        if isinstance(value, type) and value in self.parts:
+            return NotImplemented  # by its name
+        raise pickle.PicklingError(f"{type(value)} is not among the classes")
+
+
+class _SharingPacker(_Packer):
+    """A class of its own, because `persistent_id` is called for each number and each name, too."""
+
+    def __init__(self, file: io.BytesIO, classes: Iterable[Any], shared: Sequence[object]) -> None:
+        super().__init__(file, classes)
         self.places = {id(value): n for n, value in enumerate(shared)}
 
     def persistent_id(self, value: object) -> int | None:
         return self.places.get(id(value))
 
-    def reducer_override(self, value: Any) -> Any:
-        names = self.fields.get(type(value))
-        if names is not None:
-            return type(value), tuple(getattr(value, name) for name in names)
-        if isinstance(value, type) and value in self.fields:
-            return NotImplemented  # by its name
-        raise pickle.PicklingError(f"{type(value)} is not among the classes")
+
+def _parts(kind: Any) -> Callable[[Any], tuple[Any, ...]]:
+    """A function of the fields of an instance."""
+    names = [f.name for f in fields(kind)]
+    if len(names) > 1:
+        return attrgetter(*names)
+    return lambda value: tuple(getattr(value, name) for name in names)
 
 
 class _Unpacker(pickle.Unpickler):
