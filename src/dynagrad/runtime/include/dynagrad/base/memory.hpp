@@ -479,10 +479,4 @@ inline uint64_t mix(uint64_t h) {
   return h;
 }
 
-inline uint64_t hash_arguments(const int32_t* a, int n) {
-  uint64_t h = 0x9e3779b97f4a7c15ull;
-  for (int i = 0; i < n; i++) h = (h ^ (uint32_t)a[i]) * 0x9ddfea08eb382d69ull, h ^= h >> 29;
-  return h ^ h >> 32;
-}
-
 }  // namespace dynagrad
