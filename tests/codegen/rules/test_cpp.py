@@ -364,6 +364,12 @@ def test_only_what_needs_python_is_refused():
         header(plan, "x", {})
 
 
+def test_a_class_says_of_its_abilities_those_that_are_not_usual():
+    flags = re.compile(r"static constexpr bool (.*);")
+    assert flags.findall(any_header("plain", PATHS, gradient=False)) == []
+    assert flags.findall(any_header("plain", PATHS)) == ["goes_back = true"]
+
+
 def test_axioms_nested_deeply_are_data():
     deep = "f(" * 140 + "a" + ")" * 140
     assert "node_kind" in any_header("deep", f"goal += p(_X). p({deep}) = 1.")
