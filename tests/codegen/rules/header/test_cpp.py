@@ -564,7 +564,7 @@ LOG_WORDS = {
     for key, rows in examples.facts("cky").items()
 }
 AXIOM_EDGES = [("b", "c", 1.0), ("c", "d", 1.5), ("a", "d", 6.0), ("c", "d", 2.5), ("a", "b", 3.0)]
-DOCUMENT = (Path(__file__).resolve().parents[3] / "docs/tools/cpp.md").read_text(encoding="utf-8")
+DOCUMENT = (Path(__file__).resolve().parents[4] / "docs/tools/cpp.md").read_text(encoding="utf-8")
 NETWORK = examples.facts("network")
 
 
