@@ -1,7 +1,8 @@
 """A cache of examples whose facts stay loaded from batch to batch, within a limit on memory.
 
 A program that is run on the same examples again and again, each time with other values of the facts that they share,
-encodes and loads the facts of each once. Examples are known by the objects that they are: those may not change.
+encodes and loads the facts of each once. An example is identified by its objects, not by their content, so they must
+not change.
 """
 
 from __future__ import annotations

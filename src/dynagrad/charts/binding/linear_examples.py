@@ -1,8 +1,8 @@
 """Examples whose goal has one derivation: in `log` its value is linear in the weights of the facts that this uses.
 
-Such examples are told by the structure of their charts, whatever the weights: each item has one instance. They are run
-once, to count how often the derivation uses each fact. Counts are whole numbers, so that what is computed from them is
-the same to the bit whenever and wherever an example was counted. Which examples are counted is decided in
+Such examples are recognised by the structure of their charts, whatever the weights: each item has one instance. They
+are run once, to count how often the derivation uses each fact. Counts are whole numbers, so that what is computed from
+them is the same to the bit whenever and wherever an example was counted. Which examples are counted is decided in
 `charts/batches/parts.py`.
 """
 

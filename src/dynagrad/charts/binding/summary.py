@@ -1,9 +1,9 @@
 """Statistics of facts for the planner: counts, ranges, distinct values, orders; and whether an existing plan fits them.
 
-A plan is made from a summary alone, so it is right for all facts whose summary fits it. What a summary says of a run's
-own facts is `rounded`: runs of about one size share a plan, and which plan that is depends on no run before; so a run
-computes the same numbers, to the bit, whatever ran before it. Statistics of shared facts are kept in `CodedFacts`. What
-the planner makes of a summary is not known here.
+A plan is made from a summary alone, so it is right for all facts whose summary fits it. The statistics of a run's own
+facts are rounded coarsely (`rounded`): runs of about one size share a plan, which does not depend on the runs before;
+so a run computes the same numbers, to the bit, whatever ran before it. Statistics of shared facts are exact, and kept
+in `CodedFacts`. What the planner makes of a summary is not known here.
 """
 
 from __future__ import annotations

@@ -2,9 +2,8 @@
 //
 // Everything a chart owns comes from an `Account`, so that statistics are exact and a limit can stop a run before the
 // machine swaps. Element types are trivially copyable. No C++ library code is used, only libc. Where the limit would be
-// exceeded, or the system has no more memory, the call from outside ends at once: see `guarded`. So it does where it is
-// told to stop, or out of time. So data that is read after such an end is allocated as a whole before any of it
-// changes.
+// exceeded, or the system has no more memory, the call from outside ends at once (`guarded`), as it does on an interrupt
+// and at a limit on time. Therefore data that is read after such an end is allocated as a whole before any of it changes.
 #pragma once
 #include <setjmp.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 // A hash table of keys, each a row of integers: what tables, indexes and groups of facts are looked up by.
 //
-// What belongs to a key is in arrays of whoever has the table, by the key's number, which is the order of arrival.
+// Keys are numbered in the order of arrival. What belongs to them is kept elsewhere, in arrays by this number.
 #pragma once
 #include <dynagrad/base/memory.hpp>
 

@@ -1,6 +1,6 @@
-// Values behind addresses: what functions that are the same for all programs ask a semiring for.
+// Type-erased values: a table of functions by which code that is the same for all programs handles those of a semiring.
 //
-// Who asks is in `storage/looking.hpp` and `outside/runtime.hpp`.
+// That code is in `storage/looking.hpp` and `outside/runtime.hpp`.
 #pragma once
 #include <dynagrad/storage/facts.hpp>
 #include <dynagrad/storage/tables.hpp>
