@@ -90,7 +90,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_every_block_is_of_a_kind_that_is_tested() -> None:
-    """C++ is run by `codegen/rules/test_cpp.py`, `text` is what the block before it prints; settings in TOML are
+    """C++ is run by `codegen/rules/header/test_cpp.py`, `text` is what the block before it prints; settings in TOML are
     like those of `test_cli_training.py`."""
     for block in BLOCKS:
         if block.language.startswith("{"):  # a directive of Sphinx, such as a list of pages

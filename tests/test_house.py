@@ -351,6 +351,18 @@ def test_each_file_says_what_lives_in_it() -> None:
     assert [name for name, tree in TREES.items() if not docstring(tree)] == []
 
 
+def test_a_folder_says_what_its_files_are() -> None:
+    """But for the package, of which CONTRIBUTING.md says it, and the names of numpy, which are numpy's."""
+    unnamed = [
+        f"{folder.relative_to(HOUSE)}/{entry.name}"
+        for folder in sorted({path.parent for path in FILES} - {HOUSE, HOUSE / "numpy"})
+        for entry in sorted(folder.iterdir())
+        if entry.name != "__init__.py" and (entry.suffix == ".py" or any(entry.glob("*.py")))
+        if f"`{entry.name}{'/' if entry.is_dir() else ''}`" not in docstring(TREES[name_of(folder / "__init__.py")])
+    ]
+    assert unnamed == []
+
+
 @pytest.mark.parametrize("folder", sorted({path.parent for path in FILES}), ids=lambda f: str(f.relative_to(HOUSE)))
 def test_a_folder_can_be_taken_in_at_a_glance(folder: Path) -> None:
     assert (folder / "__init__.py").exists()

@@ -17,7 +17,7 @@ import pytest
 from typer.testing import CliRunner
 
 import dynagrad as dg
-from codegen.rules.test_cpp import output_of
+from codegen.rules.header.test_cpp import output_of
 from dynagrad import cli
 from dynagrad.charts.chart import run_of
 from dynagrad.ir import variable

@@ -25,7 +25,7 @@ def _saves(node: Node) -> bool:
     if operation is PART or Trait.EXPENSIVE in operation.traits:
         return True
     family = family_of(operation)
-    if family is not None and family.role == "view" and len(node.arguments) == 1:
+    if family is not None and family.lowering == "view" and len(node.arguments) == 1:
         return node.type.size * 8 < node.arguments[0].type.size  # a small part of a large array
     return not (operation.elementwise or node.is_variable or node.is_constant)
 

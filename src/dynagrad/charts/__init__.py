@@ -8,6 +8,8 @@
 - `chart.py`: `Chart`, the result of a run; `lookup.py` finds items in it.
 - `changes.py`: incremental maintenance of a chart whose facts changed.
 - `replay.py`: a run as a value, from which it is made again with a tape or over dual numbers.
-- `derivatives/`: gradients, tangents, outside values, marginals, and a program as a differentiable function.
-- `batches/`: many runs on several threads, with the sum of their gradients.
+- `derivatives/`: gradients, tangents, outside values and marginals.
+- `functions/`: a program as a differentiable function.
+- `derivations.py`: the derivations of a chart's items, as a forest.
+- `batches/`: many runs, on several threads or together in native code, with the sum of their gradients.
 """

@@ -5,7 +5,7 @@ facts of this chart alone, and `run` brings it up to date. One thread at a time 
 lives here, each method a call of another file: `run.py` runs a chart, `binding/database.py` changes facts, `lookup.py`
 finds items, `derivatives/queries.py` answers what needs derivatives.
 
-It is long by the docstrings of what users call.
+It is long because of the docstrings of what users call.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ Code is generated and compiled at the first run, because storage and order depen
 Each method is a call of another file: facts are kept and compiled for in `binding/`, charts run in `run.py`, batches in
 `batches/`, and what users do with a chart is in `chart.py`.
 
-It is long by the docstrings of its two classes, each of which makes the other.
+It is long because of the docstrings of its two classes, each of which makes the other.
 """
 
 from __future__ import annotations

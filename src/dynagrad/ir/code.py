@@ -31,7 +31,7 @@ class Family:
 
     parameters: tuple[str, ...]
     result: str  # what the operation computes
-    role: str = "whole"
+    lowering: str = "whole"
     """How native code computes it: a `view` is index arithmetic, an `update` writes pieces over an array, `each` is
     computed element by element, a `fold` reduces along axes, and `whole` is a call of a function; see
     `passes/classify.py`."""
@@ -46,22 +46,22 @@ class Family:
 
 
 FAMILIES: Mapping[str, Family] = {
-    "broadcast": Family((), "the argument, repeated to the node's shape", role="view", shown=(), elements="kept"),
+    "broadcast": Family((), "the argument, repeated to the node's shape", lowering="view", shown=(), elements="kept"),
     "sum_to": Family(
         (),
         "summed over what broadcasting to the argument's shape would have repeated",
-        role="fold",
+        lowering="fold",
         fold="plus",
         shown=(),
         elements="kept",
     ),
     "reshape": Family(
-        (), "the same elements in row-major order", role="view", same=True, moves=True, shown=(), elements="kept"
+        (), "the same elements in row-major order", lowering="view", same=True, moves=True, shown=(), elements="kept"
     ),
     "transpose": Family(
         ("axes",),
         "axis i is axis axes[i] of the argument",
-        role="view",
+        lowering="view",
         same=True,
         moves=True,
         shown=("axes",),
@@ -70,18 +70,18 @@ FAMILIES: Mapping[str, Family] = {
     "sum": Family(
         ("axes", "keepdims"),
         "the sum over axes, counted from 0",
-        role="fold",
+        lowering="fold",
         fold="plus",
         shown=("axis", "keepdims"),
         elements="kept",
     ),
     "prod": Family(
-        ("axes", "keepdims"), "the product over axes", role="fold", fold="times", shown=("axis", "keepdims")
+        ("axes", "keepdims"), "the product over axes", lowering="fold", fold="times", shown=("axis", "keepdims")
     ),
     "max": Family(
         ("axes", "keepdims"),
         "the largest over axes",
-        role="fold",
+        lowering="fold",
         fold="larger",
         shown=("axis", "keepdims"),
         elements="picked",
@@ -89,7 +89,7 @@ FAMILIES: Mapping[str, Family] = {
     "min": Family(
         ("axes", "keepdims"),
         "the smallest over axes",
-        role="fold",
+        lowering="fold",
         fold="smaller",
         shown=("axis", "keepdims"),
         elements="picked",
@@ -101,15 +101,19 @@ FAMILIES: Mapping[str, Family] = {
     "cumsum": Family(("axis",), "running sums", shown=("axis",)),
     "cumprod": Family(("axis",), "running products", shown=("axis",)),
     "item": Family(
-        ("pattern",), "the first argument at an index (`ops/places.py`); others fill the pattern's holes", role="view"
+        ("pattern",),
+        "the first argument at an index (`ops/places.py`); others fill the pattern's holes",
+        lowering="view",
     ),
-    "add_at": Family(("pattern",), "the first argument, with the second added at an index", role="update"),
-    "set_at": Family(("pattern",), "the first argument, with the second written at an index", role="update"),
-    "getitem": Family(("index",), "the argument at a constant index, see `code_of`", role="view", elements="picked"),
+    "add_at": Family(("pattern",), "the first argument, with the second added at an index", lowering="update"),
+    "set_at": Family(("pattern",), "the first argument, with the second written at an index", lowering="update"),
+    "getitem": Family(
+        ("index",), "the argument at a constant index, see `code_of`", lowering="view", elements="picked"
+    ),
     "place": Family(
         ("index", "shape"),
         "zeros of that shape with the argument at a constant index",
-        role="update",
+        lowering="update",
         moves=True,
         elements="kept",
     ),
@@ -121,31 +125,34 @@ FAMILIES: Mapping[str, Family] = {
     ),
     "sort": Family(("axis",), "in ascending order; NaN comes last", shown=("axis",), elements="kept"),
     "argsort": Family(("axis",), "the positions in ascending order, by a stable sort; NaN comes last", shown=("axis",)),
-    "roll": Family(("shift", "axis"), "rotated along an axis", role="each", moves=True, elements="kept"),
+    "roll": Family(("shift", "axis"), "rotated along an axis", lowering="each", moves=True, elements="kept"),
     "triangle": Family(
-        ("lower", "k"), "matrices with zeros above, or else below, the k-th diagonal", role="each", elements="picked"
+        ("lower", "k"),
+        "matrices with zeros above, or else below, the k-th diagonal",
+        lowering="each",
+        elements="picked",
     ),
-    "diagonal": Family(("offset",), "the diagonals of matrices", role="view", elements="picked"),
+    "diagonal": Family(("offset",), "the diagonals of matrices", lowering="view", elements="picked"),
     "on_diagonal": Family(
         ("offset", "shape"),
         "zeros of that shape with the argument on a diagonal of the matrices",
-        role="update",
+        lowering="update",
         elements="kept",
     ),
     "concatenate": Family(
-        ("axis",), "the arguments along an axis", role="update", joins=True, shown=("axis",), elements="kept"
+        ("axis",), "the arguments along an axis", lowering="update", joins=True, shown=("axis",), elements="kept"
     ),
     "stack": Family(
-        ("axis",), "the arguments along a new axis", role="update", joins=True, shown=("axis",), elements="kept"
+        ("axis",), "the arguments along a new axis", lowering="update", joins=True, shown=("axis",), elements="kept"
     ),
-    "matmul": Family((), "as numpy's", role="fold", shown=()),
-    "windows": Family(("axes",), "sliding windows along axes, on new last axes", role="view", elements="kept"),
+    "matmul": Family((), "as numpy's", lowering="fold", shown=()),
+    "windows": Family(("axes",), "sliding windows along axes, on new last axes", lowering="view", elements="kept"),
     "overlaps": Family(
         ("axes", "sizes", "shape"), "windows of these sizes added up to an array of that shape", elements="kept"
     ),
     "convolve": Family(("full",), "the convolution of two vectors, in mode 'full' or 'valid'"),
     "einsum": Family(
-        ("inputs", "output"), "letters of each argument and of the result: see `arrays.einsum`", role="fold"
+        ("inputs", "output"), "letters of each argument and of the result: see `arrays.einsum`", lowering="fold"
     ),
     "solve": Family((), "the solution x of a x = b for a matrix b", shown=()),
     "solve_lower": Family(("transposed",), "the same for the lower triangle of a, or its transpose", shown=()),

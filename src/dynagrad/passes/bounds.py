@@ -14,7 +14,7 @@ from ..ir.control import CALL, COND, LOOPS, POP, PUSH, REPEAT, WHILE, Graph, Loo
 from ..ir.node import Node, order
 from ..ir.ops import integers
 from ..ir.types import Type, integer
-from .classify import fold_of, role, update_of
+from .classify import fold_of, lowering_of, update_of
 from .linear_forms import RULES, Bounds, Form, name, number
 
 
@@ -133,21 +133,21 @@ def _is_affine(node: Node) -> bool:
 
 def _operations(node: Node) -> int:
     """About how many operations on numbers a node is."""
-    kind = role(node)
-    if kind in ("each", "view"):
+    lowering = lowering_of(node)
+    if lowering in ("each", "view"):
         return node.type.size
-    if kind == "fold":
+    if lowering == "fold":
         fold = fold_of(node)
         assert fold is not None
         return math.prod(fold.domain)
-    if kind == "update":
+    if lowering == "update":
         update = update_of(node)
         return sum(p.value.type.size for p in update.pieces) + (node.type.size if update.zeros else 0)
-    if kind == "stack":
+    if lowering == "stack":
         items: list[Type] = [a.type for a in node.arguments[1:]] if node.operation is PUSH else []
         items += node.attribute if node.operation is POP else []
         return sum(t.size for t in items)
-    if kind == "whole":  # as products of matrices: each element meets all others on one axis
+    if lowering == "whole":  # as products of matrices: each element meets all others on one axis
         shapes = [a.shape for a in node.arguments]
         longest = max((n for shape in shapes for n in shape), default=1)
         return node.type.size + longest * sum(map(math.prod, shapes))

@@ -1,4 +1,4 @@
-"""Classifies operations by how native code computes them, from the families of `ir/code.py`.
+"""How operations are lowered to native code, from the families of `ir/code.py`.
 
 A node is elementwise (`each`), a view of an array (`view`), a reduction over axes (`fold`), an array with some elements
 overwritten or added to (`update`), control flow (`control`, `part`, `stack`), or one call of the runtime library or,
@@ -23,7 +23,7 @@ LARGEST_LOOPED = 1 << 15
 """Matrix products with more multiplications than this call the runtime library; smaller ones are loops."""
 
 
-def role(node: Node) -> str:
+def lowering_of(node: Node) -> str:
     """How native code computes a node: one of the words of the module's docstring, or `leaf`."""
     operation = node.operation
     if node.is_variable or node.is_constant:
@@ -42,9 +42,9 @@ def role(node: Node) -> str:
     family = FAMILIES.get(code[0])
     if family is None:
         return "whole"
-    if family.role == "fold":
+    if family.lowering == "fold":
         return "fold" if fold_of(node) is not None else "whole"
-    return family.role
+    return family.lowering
 
 
 # -- reductions --------------------------------------------------------------------------------------------------------
@@ -184,7 +184,7 @@ class Update:
 
 
 def update_of(node: Node) -> Update:
-    """A node whose role is `update`, as what it writes and where."""
+    """A node whose lowering is `update`, as what it writes and where."""
     code = code_of(node)
     kind = code[0]
     read = places_of(node)
@@ -223,10 +223,10 @@ def holes_of(node: Node) -> list[tuple[Node, int]]:
 
 def overwritten(node: Node) -> Node | None:
     """The array that this one overwrites where it is computed in place: of an update, a loop's state, a branch."""
-    kind = role(node)
-    if kind == "update":
+    lowering = lowering_of(node)
+    if lowering == "update":
         return update_of(node).base
-    if kind != "part":
+    if lowering != "part":
         return None
     made, index = node.arguments[0], node.attribute
     if isinstance(made.attribute, Loop):

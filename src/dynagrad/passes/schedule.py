@@ -17,7 +17,7 @@ from ..ir.code import code_of
 from ..ir.control import CALL, COND, LOOPS, POP, PUSH, REPEAT, WHILE, Graph, part_types
 from ..ir.node import Node, order
 from ..ir.types import Shape
-from .classify import Fold, fold_of, role, update_of
+from .classify import Fold, fold_of, lowering_of, update_of
 from .views import places_of
 
 LARGEST_CLUSTER = 250  # nodes
@@ -72,13 +72,13 @@ class _Scheduler:
         self.graph = graph
         self.series = order(graph.outputs)
         self.most = LARGEST_CLUSTER if len(self.series) < LONG else SHORT_CLUSTER
-        self.kinds = {node: role(node) for node in self.series}
+        self.lowering = {node: lowering_of(node) for node in self.series}
         self.place = {node: i for i, node in enumerate(self.series)}
         self.users: dict[Node, list[Node]] = {node: [] for node in self.series}
         for node in self.series:
             for a in dict.fromkeys(node.arguments):
                 self.users[a].append(node)
-        self.folds: dict[Node, Fold | None] = {n: fold_of(n) for n in self.series if self.kinds[n] == "fold"}
+        self.folds: dict[Node, Fold | None] = {n: fold_of(n) for n in self.series if self.lowering[n] == "fold"}
         self.copies: set[Node] = set()
         self.materialised = self._materialised()
         self.inline = self._fused()
@@ -96,14 +96,14 @@ class _Scheduler:
         """Arrays that must be in memory, because something takes a pointer to them."""
         wanted: set[Node] = {o for o in self.graph.outputs if o.shape}
         for node in self.series:
-            if self.kinds[node] in ("control", "whole") or node.operation is PUSH:
+            if self.lowering[node] in ("control", "whole") or node.operation is PUSH:
                 wanted.update(a for a in node.arguments if a.shape)
             read = places_of(node)
             if read is not None:
                 wanted.update(hole for hole in read[1] if hole.shape and not hole.is_constant)
-            if self.kinds[node] == "update":
+            if self.lowering[node] == "update":
                 update = update_of(node)
-                if update.base is not None and self.kinds[update.base] == "each":
+                if update.base is not None and self.lowering[update.base] == "each":
                     wanted.add(update.base)  # so that the update can be made in its memory
                 for piece in update.pieces:  # reads of an array that is overwritten come before the write
                     if update.base is not None and piece.value.shape and self._hazard(piece.value, node, update.base):
@@ -141,7 +141,7 @@ class _Scheduler:
         found: list[Node] = []
         todo = [array]
         while todo:
-            near = [u for u in self.users[todo.pop()] if u.shape and self.kinds[u] == "view"]
+            near = [u for u in self.users[todo.pop()] if u.shape and self.lowering[u] == "view"]
             found += near
             todo += near
         return found
@@ -164,11 +164,11 @@ class _Scheduler:
             at, here = todo.pop()
             if at is base:
                 return True
-            kind = self.kinds[at]
-            if (at, here) in seen or kind not in ("view", "each") or (here and self._same_place(at, node, base)):
+            lowering = self.lowering[at]
+            if (at, here) in seen or lowering not in ("view", "each") or (here and self._same_place(at, node, base)):
                 continue
             seen.add((at, here))
-            here = here and kind == "each" and not code_of(at)
+            here = here and lowering == "each" and not code_of(at)
             todo.extend((a, here and a.shape == value.shape) for a in at.arguments if a.shape)
         return False
 
@@ -187,11 +187,11 @@ class _Scheduler:
         for node in self.series:  # cheap enough to be computed by every consumer
             if not node.shape or node in self.materialised:
                 continue
-            kind = self.kinds[node]
-            if kind == "view":
+            lowering = self.lowering[node]
+            if lowering == "view":
                 found.add(node)
                 cost[node] = cost.get(node.arguments[0], 0)
-            elif kind == "each":
+            elif lowering == "each":
                 total = node.operation.cost + sum(cost.get(a, 0) for a in node.arguments if a in found)
                 if total <= CHEAP:
                     found.add(node)
@@ -199,21 +199,21 @@ class _Scheduler:
         looks: dict[Node, int] = {}  # how many elements of an inline value all consumers compute together
         sinks: dict[Node, set[Node]] = {}  # the nodes of steps that an inline value ends up in
         for node in reversed(self.series):
-            if not node.shape or self.kinds[node] not in ("each", "view"):
+            if not node.shape or self.lowering[node] not in ("each", "view"):
                 continue
             total, seen, elsewhere = 0, set[Node](), False  # `elsewhere`: read at another index than its own
             for user in self.users[node]:
                 if user in found:
                     total += looks[user]
                     seen |= sinks[user]
-                    elsewhere = elsewhere or self.kinds[user] == "view"
+                    elsewhere = elsewhere or self.lowering[user] == "view"
                 else:
                     fold = self.folds.get(user)
                     total += math.prod(fold.domain) if fold is not None else max(user.type.size, 1)
                     seen.add(user)
-                    moves = self.kinds[user] in ("view", "update") or (fold is not None and not fold.plain)
+                    moves = self.lowering[user] in ("view", "update") or (fold is not None and not fold.plain)
                     elsewhere = elsewhere or moves
-            if node not in found and node not in self.materialised and self.kinds[node] == "each":
+            if node not in found and node not in self.materialised and self.lowering[node] == "each":
                 if elsewhere and len(seen) == 1 and total <= node.type.size:
                     found.add(node)
             if node in found:
@@ -222,10 +222,12 @@ class _Scheduler:
 
     def edges(self, node: Node) -> Iterator[tuple[Node, bool]]:
         """The arguments of a node, and whether it reads them element by element at its own index."""
-        kind = self.kinds[node]
+        lowering = self.lowering[node]
         fold = self.folds.get(node)
         for a in node.arguments:
-            same = a.shape == node.shape and kind == "each" and (not code_of(node) or code_of(node)[0] == "triangle")
+            same = (
+                a.shape == node.shape and lowering == "each" and (not code_of(node) or code_of(node)[0] == "triangle")
+            )
             yield a, same or (fold is not None and fold.plain)
 
     def base(self, node: Node) -> dict[Node, bool]:
@@ -250,10 +252,10 @@ class _Scheduler:
     def run(self) -> Schedule:
         clusters: dict[Shape, list[int]] = {}
         for node in self.series:
-            kind = self.kinds[node]
-            if kind == "leaf" or node in self.inline:
+            lowering = self.lowering[node]
+            if lowering == "leaf" or node in self.inline:
                 continue
-            if kind == "part":
+            if lowering == "part":
                 self.made_by[node] = self.made_by[node.arguments[0]]
                 continue
             reads = self._reads(node)
@@ -279,7 +281,7 @@ class _Scheduler:
         return self._finish()
 
     def _bit(self, node: Node, domain: Shape | None, reads: dict[Node, bool]) -> int:
-        if domain is None and not node.shape and self.kinds[node] == "each" and not any(b.shape for b in reads):
+        if domain is None and not node.shape and self.lowering[node] == "each" and not any(b.shape for b in reads):
             return 0
         self.free <<= 1
         return self.free >> 1
@@ -288,7 +290,7 @@ class _Scheduler:
         fold = self.folds.get(node)
         if fold is not None:
             return fold.domain if fold.plain and math.prod(fold.domain) > 1 else None
-        return node.shape if self.kinds[node] == "each" and node.type.size > 1 else None
+        return node.shape if self.lowering[node] == "each" and node.type.size > 1 else None
 
     def _join(self, candidates: list[int], reads: dict[Node, bool]) -> int | None:
         """The cluster that a node joins: a recent one that it neither waits for nor delays, sharing most with it."""
@@ -301,7 +303,7 @@ class _Scheduler:
             bit = self.bits[at]
             if any(self.before[s] & bit for s, _, _ in needs if s != at):
                 continue
-            if any(not same or self.kinds[b] != "each" for s, b, same in needs if s == at):
+            if any(not same or self.lowering[b] != "each" for s, b, same in needs if s == at):
                 continue
             common = sum(s == at for s, _, _ in needs)
             if common > shared:
@@ -331,7 +333,7 @@ class _Scheduler:
                     readers.setdefault(b, []).append(at)
         for at, step in enumerate(self.steps):
             node = step.nodes[0]
-            if self.kinds[node] == "update":
+            if self.lowering[node] == "update":
                 overwritten = [b for b in (update_of(node).base,) if b is not None]
             elif node.operation in LOOPS and node.operation is not CALL:
                 overwritten = [a for a in node.arguments if a.shape]
@@ -369,7 +371,7 @@ class _Scheduler:
                 if b.shape and self.made_by.get(b, at) != at:
                     stored.add(b)
         for node in self.made_by:
-            if node.shape and self.kinds[node] not in ("each", "view"):
+            if node.shape and self.lowering[node] not in ("each", "view"):
                 stored.add(node)
         for o in self.graph.outputs:
             for b in self.base(o) if o in self.inline else (o,):
@@ -394,17 +396,17 @@ class _Scheduler:
     def _statements(self, step: ScheduledStep, long: bool) -> int | None:
         """About how many statements a step is; None where it ends a basic block."""
         node = step.nodes[0]
-        kind, fold = self.kinds[node], self.folds.get(node)
-        if kind in ("each", "view") and not node.shape:
+        lowering, fold = self.lowering[node], self.folds.get(node)
+        if lowering in ("each", "view") and not node.shape:
             return len(step.nodes)
-        if kind == "control":
+        if lowering == "control":
             return STORE if node.operation is CALL else None
-        if kind == "stack":
+        if lowering == "stack":
             return STORE * (len(node.attribute) if node.operation is POP else max(len(node.arguments), 1))
-        if kind == "update":
+        if lowering == "update":
             sizes = [piece.value.type.size for piece in update_of(node).pieces]
         else:
             sizes = [math.prod(fold.domain) if fold is not None else node.type.size]
-        if kind != "whole" and max(sizes, default=0) > 1:  # of a long graph, calls of functions that have the loops
+        if lowering != "whole" and max(sizes, default=0) > 1:  # of a long graph, calls of functions that have the loops
             return STORE * (1 + len(step.nodes)) if long else None
         return STORE * len(step.nodes)

@@ -43,7 +43,7 @@ def places_of(node: Node) -> tuple[Pattern, tuple[Node, ...]] | None:
 def is_view(node: Node) -> bool:
     """Whether the elements of a node are those of its argument, elsewhere."""
     code = code_of(node)
-    return bool(code) and code[0] in FAMILIES and FAMILIES[code[0]].role == "view"
+    return bool(code) and code[0] in FAMILIES and FAMILIES[code[0]].lowering == "view"
 
 
 def broadcast(index: Index, shape: Shape) -> Index:

@@ -4,7 +4,7 @@ Nothing here writes C++, reads facts or runs anything.
 
 - `model.py`: what a plan is, as data; `options.py`: what it depends on besides rules and facts.
 - `analyses/`: what is read off rules: semiring, demand, ranges of arguments, polynomials, stable arguments.
-- `storage/`: where items are stored, dense arrays or hash tables.
+- `storage/`: where items are stored, dense arrays or hash tables; `rows/`: joins of whole rows of drivers.
 - `order.py`: levels in which items become final, from bounds on differences of arguments.
 - `strategy.py`: how each component runs.
 - `joins.py`: the order of each rule's antecedents, by estimated cost.

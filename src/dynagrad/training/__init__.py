@@ -1,11 +1,11 @@
 """Training: models that learn from data (DynaMITE of Eisner, Goldlust and Smith 2004, section 2.4).
 
 A model (`model.py`) is a program, parametrisations (`parameters/`), priors (`priors.py`) and an objective
-(`objectives/`), each of which varies alone; together they are a `specification.py`. Data are `examples.py`; `data/`
-has where they come from and what is known of their answers. A `problem.py` evaluates parameters on data, or on a few
+(`objectives/`), each of which varies alone; together they are a `specification.py`. Data are `examples.py`; `data/` has
+where they come from and what is known of their answers. A `problem.py` evaluates parameters on data, or on a few
 examples and their `used_rows.py`, by `workers.py`, those of other processes in `pools.py`, which give `totals.py`;
 `methods/` improve them and tell of each of their `steps.py` to `fit.py`, which knows when to stop, and keeps
-`reports/`. Models and checkpoints in files are for `storage/`.
+`reports/`. `unbounded.py` knows likelihoods without a maximum. Models and checkpoints in files are for `storage/`.
 """
 
 from __future__ import annotations

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from dynagrad.plan.analyses.intervals import extents
 from dynagrad.plan.model import DomainSummary, FactSummary, Summary
 from dynagrad.rules import check, infer, parse
 
 
-def ranges(source: str, key: str, facts: Mapping[str, int] | None = None) -> list[tuple[int, int] | None]:
+def ranges(source: str, key: str) -> list[tuple[int, int] | None]:
     """The range of each argument, relative to the integers from 0 to 9 that the facts hold."""
     rules = check(parse(source))
     domains = infer(rules)

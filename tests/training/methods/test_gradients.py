@@ -14,6 +14,7 @@ from dynagrad.training.examples import DataPasses
 from dynagrad.training.problem import Problem
 from dynagrad.training.specification import ravelled, unravelled
 from dynagrad.training.workers import in_threads
+from training.tagging import ROWS, SENTENCES, TAGGER, TAGS, tagged
 
 COIN = ":- semiring real. :- distribution toss(S). goal += toss(S) * seen(S)."
 TOSSES = [{"seen/1": [(s,)]} for s in "hhht"]
@@ -34,35 +35,8 @@ def test_stochastic_methods_get_near(method: str) -> None:
     assert m.weights["toss/1"]["h",] == pytest.approx(0.75, abs=0.03)
 
 
-TAGGER = """
-:- semiring log.
-at(0,start).
-at(J,T) += at(I,S) * trans(S,T) * emit(T,W) * word(W,I) * tag(T,I) for J = I+1.
-goal += at(N,_) * end(N).
-"""
-TAGS, WORDS = ("d", "n", "v"), ("the", "dog", "saw", "barks")
-SENTENCES = [("the dog barks", "d n v"), ("the saw barks", "d n v"), ("dog saw the dog", "n v d n")]
-
-
-def tagged() -> list[training.Example]:
-    found = []
-    for words, tags in SENTENCES:
-        listed = words.split()
-        every = [(t, i) for i in range(len(listed)) for t in TAGS]
-        facts = {"word/2": [(w, i) for i, w in enumerate(listed)], "end/1": [(len(listed),)], "tag/2": every}
-        found.append(training.Example(facts, {"tag/2": [(t, i) for i, t in enumerate(tags.split())]}))
-    return found
-
-
-def rows_of_tagger() -> dict[str, Any]:
-    return {
-        "trans/2": [(s, t) for s in ("start", *TAGS) for t in TAGS],
-        "emit/2": [(t, w) for t in TAGS for w in WORDS],
-    }
-
-
 def crf(objective: Any = None, semiring: str = "log", **options: Any) -> dg.Model:
-    linear = training.LogLinear(rows_of_tagger(), lambda a, b: [f"{a}-{b}", b], **options)
+    linear = training.LogLinear(ROWS, lambda a, b: [f"{a}-{b}", b], **options)
     return dg.Model(TAGGER.replace("log", semiring), {"weights": linear}, objective=objective or training.Conditional())
 
 
@@ -108,31 +82,25 @@ def of(name: str) -> tuple[dg.Model, list[training.Example]]:
         return crf(), tagged()
     if name == "another item":  # the clamped run asks for a goal of its own
         goals = TAGGER + "right += at(N,n) * end(N)."
-        m = dg.Model(goals, {"w": training.LogLinear(rows_of_tagger())}, objective=training.Conditional("right"))
+        m = dg.Model(goals, {"w": training.LogLinear(ROWS)}, objective=training.Conditional("right"))
         return m, [training.Example(e.facts) for e in tagged()]
     if name == "derivation":
         facts = tagged()[0].facts
         with_best = training.Example(facts, derivation=crf().predict(facts))
         return crf(), [with_best, tagged()[1]]
     if name == "best":
-        m = dg.Model(
-            TAGGER.replace("log", "viterbi"), {"w": training.LogLinear(rows_of_tagger())}, prior=training.L2(0.3)
-        )
+        m = dg.Model(TAGGER.replace("log", "viterbi"), {"w": training.LogLinear(ROWS)}, prior=training.L2(0.3))
         return m, [training.Example(e.clamped) for e in tagged()]
     if name == "perceptron":
         return crf(semiring="viterbi"), tagged()
     if name == "margin":
         objective = training.Conditional(cost="cost/2")
-        m = dg.Model(COSTS.replace("log", "viterbi"), {"w": training.LogLinear(rows_of_tagger())}, objective=objective)
+        m = dg.Model(COSTS.replace("log", "viterbi"), {"w": training.LogLinear(ROWS)}, objective=objective)
         return m, [with_costs(e) for e in tagged()]
     if name == "items":
         m = crf(training.OfItems(("goal", "at(2,n)"), chance))
         return m, tagged()[:2]
-    rows = {
-        "trans/2": [(s, t) for s in ("start", *TAGS) for t in TAGS],
-        "emit/2": [(t, w) for t in TAGS for w in WORDS],
-    }
-    m = dg.Model(COSTS, {"weights": training.LogLinear(rows)}, objective=training.Risk("cost/2"))
+    m = dg.Model(COSTS, {"weights": training.LogLinear(ROWS)}, objective=training.Risk("cost/2"))
     return m, [with_costs(e) for e in tagged()]
 
 
@@ -214,13 +182,9 @@ def test_an_average_is_that_of_the_parameters_after_each_step() -> None:
 
 @pytest.mark.filterwarnings("ignore::dynagrad.errors.ProgramWarning")
 def test_max_margin_wants_more_than_the_perceptron() -> None:
-    rows = {
-        "trans/2": [(s, t) for s in ("start", *TAGS) for t in TAGS],
-        "emit/2": [(t, w) for t in TAGS for w in WORDS],
-    }
     m = dg.Model(
         COSTS.replace("log", "viterbi"),
-        {"weights": training.LogLinear(rows)},
+        {"weights": training.LogLinear(ROWS)},
         objective=training.Conditional(cost="cost/2"),
         prior=training.L2(0.01),
     )
@@ -238,7 +202,7 @@ def test_max_margin_wants_more_than_the_perceptron() -> None:
 def test_l1_makes_weights_zero_and_is_at_its_optimum() -> None:
     m = dg.Model(
         TAGGER,
-        {"weights": training.LogLinear(rows_of_tagger())},
+        {"weights": training.LogLinear(ROWS)},
         objective=training.Conditional(),
         prior=training.L1(0.2),
     )

@@ -10,6 +10,8 @@ import pytest
 
 import dynagrad as dg
 from dynagrad import training
+from training.tagging import ROWS as TAGGER_ROWS
+from training.tagging import SENTENCES, TAGGER, tagged
 
 RANDOM = np.random.default_rng(8)
 CLASSES, CONTEXTS, FEATURES = 3, 6, 4
@@ -85,32 +87,12 @@ def test_what_is_hidden_is_expected() -> None:
         assert all(b >= a - 1e-12 * abs(a) for a, b in pairwise(values)) and values[-1] > values[0]
 
 
-TAGGER = """
-:- semiring log.
-at(0,start).
-at(J,T) += at(I,S) * trans(S,T) * emit(T,W) * word(W,I) * tag(T,I) for J = I+1.
-goal += at(N,_) * end(N).
-"""
-TAGS = ("d", "n", "v")
-SENTENCES = [("the dog barks", "d n v"), ("the saw barks", "d n v"), ("dog saw the dog", "n v d n"), ("the saw", "d v")]
-
-
-def tagged() -> list[training.Example]:
-    found = []
-    for words, tags in SENTENCES:
-        listed = words.split()
-        every = [(t, i, 0.1 * i) for i in range(len(listed)) for t in TAGS]
-        facts = {"word/2": [(w, i) for i, w in enumerate(listed)], "end/1": [(len(listed),)], "tag/2": every}
-        found.append(training.Example(facts, {"tag/2": [r for r in every if tags.split()[r[1]] == r[0]]}))
-    return found
+def sentences() -> list[training.Example]:
+    return tagged((*SENTENCES, ("the saw", "d v")), value=lambda _, i: 0.1 * i)
 
 
 def crf(prior: Any = None) -> dg.Model:
-    rows = {
-        "trans/2": [(s, t) for s in ("start", *TAGS) for t in TAGS],
-        "emit/2": [(t, w) for t in TAGS for w in ("the", "dog", "saw", "barks")],
-    }
-    linear = training.LogLinear(rows, lambda a, b: {f"{a}-{b}": 1.0, b: 0.5})
+    linear = training.LogLinear(TAGGER_ROWS, lambda a, b: {f"{a}-{b}": 1.0, b: 0.5})
     return dg.Model(TAGGER, {"w": linear}, objective=training.Conditional(), prior=prior)
 
 
@@ -118,19 +100,19 @@ def crf(prior: Any = None) -> dg.Model:
 def test_a_conditional_random_field_is_scaled_by_the_features_of_derivations() -> None:
     """Lafferty, McCallum and Pereira 2001, section 3: four words have 3 features' worth each, 12 in all."""
     best, m, told = (crf(training.L2(0.5)) for _ in range(3))
-    top = best.fit(tagged(), method="l-bfgs", tolerance=1e-15, iterations=300).objective
-    fit = m.fit(tagged(), method="gis", tolerance=1e-9, iterations=400)
+    top = best.fit(sentences(), method="l-bfgs", tolerance=1e-15, iterations=300).objective
+    fit = m.fit(sentences(), method="gis", tolerance=1e-9, iterations=400)
     values = [r.objective for r in fit.history]
     assert all(b >= a - 1e-12 * abs(a) for a, b in pairwise(values))
     assert values[-1] == pytest.approx(top, rel=1e-5)
-    same = told.fit(tagged(), method="gis", iterations=3, tolerance=0.0, total=12.0)
+    same = told.fit(sentences(), method="gis", iterations=3, tolerance=0.0, total=12.0)
     assert [r.objective for r in same.history] == pytest.approx(values[:3], rel=1e-13)
 
 
 @pytest.mark.filterwarnings("ignore::dynagrad.errors.ProgramWarning")
 def test_where_iterative_scaling_has_no_formula_it_says_so() -> None:
     with pytest.raises(dg.Error, match="use method='gis'"):
-        crf().fit(tagged(), method="iis")
+        crf().fit(sentences(), method="iis")
     rows = {"class/2": [(0, 0), (0, 1)]}
     data = [{"seen/2": [(0, 0)]}]
 

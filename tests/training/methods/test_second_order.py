@@ -15,31 +15,14 @@ from dynagrad.training.examples import DataPasses
 from dynagrad.training.problem import Problem
 from dynagrad.training.specification import ravelled, unravelled
 from dynagrad.training.workers import in_threads
+from training.tagging import ROWS, TAGGER, TAGS, tagged
 
-TAGS, WORDS = ("d", "n", "v"), ("the", "dog", "saw", "barks")
-SENTENCES = [("the dog barks", "d n v"), ("the saw barks", "d n v"), ("dog saw the dog", "n v d n")]
-TAGGER = """
-:- semiring log.
-at(0,start).
-at(J,T) += at(I,S) * trans(S,T) * emit(T,W) * word(W,I) * tag(T,I) for J = I+1.
-goal += at(N,_) * end(N).
-"""
-ROWS: dict[str, Any] = {
-    "trans/2": [(s, t) for s in ("start", *TAGS) for t in TAGS],
-    "emit/2": [(t, w) for t in TAGS for w in WORDS],
-}
 pytestmark = pytest.mark.filterwarnings("ignore::dynagrad.errors.ProgramWarning")
 
 
-def tagged(soft: bool = False) -> list[training.Example]:
-    found = []
-    for n, (words, tags) in enumerate(SENTENCES):
-        listed = words.split()
-        every = [(t, i, *([0.1 * i - 0.3 * (t == "n")] if soft else [])) for i in range(len(listed)) for t in TAGS]
-        facts = {"word/2": [(w, i) for i, w in enumerate(listed)], "end/1": [(len(listed),)], "tag/2": every}
-        gold = [row for row in every if tags.split()[row[1]] == row[0]]
-        found.append(training.Example(facts, {"tag/2": gold}, weight=1.0 + n))
-    return found
+def weighted(soft: bool = False) -> list[training.Example]:
+    """The sentences, of which each counts once more than the one before; `soft`: tags have values."""
+    return tagged(value=(lambda t, i: 0.1 * i - 0.3 * (t == "n")) if soft else None, weight=lambda n: 1.0 + n)
 
 
 def linear(**options: Any) -> training.LogLinear:
@@ -78,7 +61,7 @@ MODELS = {
 
 
 def data_of(m: dg.Model) -> list[training.Example]:
-    found = tagged()
+    found = weighted()
     if "tag" in m.program.source:
         return found
     return [training.Example({k: v for k, v in e.facts.items() if k != "tag/2"}, weight=e.weight) for e in found]
@@ -114,8 +97,8 @@ def test_products_with_the_hessian_are_differences_of_gradients(name: str) -> No
 @pytest.mark.parametrize("method", ["newton-cg", "trust-ncg", "trust-krylov"])
 def test_truncated_newton_reaches_the_optimum_of_l_bfgs(method: str) -> None:
     one, two = (MODELS["conditional, log-linear"]() for _ in range(2))
-    first = one.fit(tagged(), method="l-bfgs", tolerance=1e-15, iterations=300)
-    second = two.fit(tagged(), method=method, tolerance=1e-15, iterations=50)
+    first = one.fit(weighted(), method="l-bfgs", tolerance=1e-15, iterations=300)
+    second = two.fit(weighted(), method=method, tolerance=1e-15, iterations=50)
     assert second.objective == pytest.approx(first.objective, rel=1e-10)
     assert ravelled(two.parameters) == pytest.approx(ravelled(one.parameters), abs=1e-5)
     assert len(second.history) < 20
@@ -123,9 +106,9 @@ def test_truncated_newton_reaches_the_optimum_of_l_bfgs(method: str) -> None:
 
 def test_a_truncated_newton_run_goes_on_with_the_same_bits(tmp_path: Any) -> None:
     whole, parts = (MODELS["conditional, log-linear"]() for _ in range(2))
-    whole.fit(tagged(), method="trust-ncg", iterations=6, tolerance=0.0)
+    whole.fit(weighted(), method="trust-ncg", iterations=6, tolerance=0.0)
     for n in (2, 4, 6):
-        parts.fit(tagged(), method="trust-ncg", iterations=n, tolerance=0.0, checkpoint=tmp_path / "run")
+        parts.fit(weighted(), method="trust-ncg", iterations=n, tolerance=0.0, checkpoint=tmp_path / "run")
     assert ravelled(parts.parameters).tobytes() == ravelled(whole.parameters).tobytes()
 
 
@@ -151,10 +134,10 @@ def test_values_of_weights_are_not_learned_where_values_are_logs(semiring: str) 
 def test_where_there_are_no_second_derivatives() -> None:
     m = dg.Model(TAGGER, {"w": linear()}, objective=training.OfItems(("goal",), lambda x, _: x[0]))
     with pytest.raises(dg.Error, match="not of a function of items; a method that asks for gradients alone"):
-        m.fit(tagged(), method="newton-cg")
+        m.fit(weighted(), method="newton-cg")
     m = dg.Model(TAGGER.replace("log", "viterbi"), {"w": linear()}, objective=training.Conditional())
     with pytest.raises(dg.Error, match="in real and log, not in viterbi"):
-        m.fit(tagged(), method="trust-ncg")
+        m.fit(weighted(), method="trust-ncg")
 
 
 # -- entropy -----------------------------------------------------------------------------------------------------------
@@ -178,7 +161,7 @@ def chances(m: dg.Model, example: training.Example) -> np.ndarray:
 def test_the_entropy_is_that_of_all_derivations() -> None:
     m = dg.Model(TAGGER, {"w": linear()}, objective=training.Entropy())
     m._theta = {"w": np.random.default_rng(0).standard_normal(len(m.parameters["w"]))}
-    for example in tagged(soft=True):
+    for example in weighted(soft=True):
         p = chances(m, example)
         assert m.score([example]) == pytest.approx(example.weight * -(p @ np.log(p)), rel=1e-11)
         assert m.score([example]) == pytest.approx(
@@ -189,7 +172,7 @@ def test_the_entropy_is_that_of_all_derivations() -> None:
 def test_the_gradient_of_a_sum_with_entropy_is_that_of_differences() -> None:
     objective = training.Sum((1.0, training.Conditional()), (-0.7, training.Entropy()))
     m = dg.Model(TAGGER, {"w": linear()}, objective=objective, prior=training.L2(0.1))
-    problem = Problem(m._spec, DataPasses(tagged(soft=True)), in_threads(1))
+    problem = Problem(m._spec, DataPasses(weighted(soft=True)), in_threads(1))
     random = np.random.default_rng(6)
     like = m.parameters
     at, along = (random.standard_normal(len(like["w"])) for _ in range(2))
@@ -203,7 +186,7 @@ def test_the_gradient_of_a_sum_with_entropy_is_that_of_differences() -> None:
 
 def test_less_entropy_of_what_is_not_observed_is_more_certainty() -> None:
     """Grandvalet and Bengio's semi-supervised estimate, beside that of what was observed alone."""
-    data = tagged()
+    data = weighted()
     unobserved = [training.Example(e.facts) for e in data[2:]]
     plain = dg.Model(TAGGER, {"w": linear()}, objective=training.Conditional(), prior=training.L2(0.05))
     objective = training.Sum((1.0, training.Conditional()), (-1.0, training.Entropy()))
@@ -243,10 +226,10 @@ def test_factors_that_no_fact_tells_have_no_entropy(more: str) -> None:
 def test_what_has_no_entropy_and_no_sum() -> None:
     m = dg.Model(TAGGER.replace("at(I,S) *", "at(I,S) * 0.5 *"), {"w": linear()}, objective=training.Entropy())
     with pytest.raises(dg.Error, match="has a constant among its own; make it a fact"):
-        m.score(tagged())
+        m.score(weighted())
     m = dg.Model(TAGGER.replace("log", "real"), {"w": linear()}, objective=training.Entropy())
     with pytest.raises(dg.Error, match="in `log`, not real"):
-        m.score(tagged())
+        m.score(weighted())
     with pytest.raises(dg.Error, match="a number and an objective"):
         training.Sum(training.Entropy())  # type: ignore[arg-type]
     with pytest.raises(dg.Error, match="at least one"):
@@ -254,7 +237,7 @@ def test_what_has_no_entropy_and_no_sum() -> None:
 
 
 def test_an_example_counts_for_all_parts_of_a_sum_or_for_none() -> None:
-    data = tagged()
+    data = weighted()
     lost = training.Example(data[0].facts, {"tag/2": [("x", 0)]})
     objective = training.Sum((1.0, training.Conditional()), (-0.5, training.Entropy()))
     m = dg.Model(TAGGER, {"w": linear()}, objective=objective)

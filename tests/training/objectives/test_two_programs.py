@@ -17,6 +17,7 @@ from dynagrad.training.examples import DataPasses
 from dynagrad.training.problem import Problem
 from dynagrad.training.specification import ravelled, unravelled
 from dynagrad.training.workers import in_threads
+from training.tagging import ROWS, SENTENCES, TAGS
 
 FREE = """
 :- semiring log.
@@ -33,13 +34,7 @@ move(0,T) += trans(start,T).
 move(I,T) += told(H,S) * trans(S,T) for I = H+1.
 goal += from(0).
 """
-TAGS, WORDS = ("d", "n", "v"), ("the", "dog", "saw", "barks")
-SENTENCES = [("the dog barks", "d n v"), ("the saw barks", "d n v"), ("dog saw the dog", "n v d n")]
 OPEN, BONUS = {"d": 0.0, "n": -0.5, "v": 0.25}, {"d": -0.25, "n": -0.75, "v": 0.0}
-ROWS: dict[str, Any] = {
-    "trans/2": [(s, t) for s in ("start", *TAGS) for t in TAGS],
-    "emit/2": [(t, w) for t in TAGS for w in WORDS],
-}
 FACTS: dict[str, Any] = {"open/1": list(OPEN.items()), "bonus/1": list(BONUS.items())}
 
 

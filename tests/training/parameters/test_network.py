@@ -12,32 +12,10 @@ from dynagrad import training
 from dynagrad.training.examples import DataPasses
 from dynagrad.training.problem import Problem
 from dynagrad.training.workers import in_threads
+from training.tagging import ROWS, TAGGER, TAGS, WORDS, tagged
 
 torch: Any = pytest.importorskip("torch")
 pytestmark = pytest.mark.filterwarnings("ignore::dynagrad.errors.ProgramWarning")
-
-TAGS, WORDS = ("d", "n", "v"), ("the", "dog", "saw", "barks")
-SENTENCES = [("the dog barks", "d n v"), ("the saw barks", "d n v"), ("dog saw the dog", "n v d n")]
-TAGGER = """
-:- semiring log.
-at(0,start).
-at(J,T) += at(I,S) * trans(S,T) * emit(T,W) * word(W,I) * tag(T,I) for J = I+1.
-goal += at(N,_) * end(N).
-"""
-ROWS: dict[str, Any] = {
-    "trans/2": [(s, t) for s in ("start", *TAGS) for t in TAGS],
-    "emit/2": [(t, w) for t in TAGS for w in WORDS],
-}
-
-
-def tagged() -> list[training.Example]:
-    found = []
-    for words, tags in SENTENCES:
-        listed = words.split()
-        every = [(t, i) for i in range(len(listed)) for t in TAGS]
-        facts = {"word/2": [(w, i) for i, w in enumerate(listed)], "end/1": [(len(listed),)], "tag/2": every}
-        found.append(training.Example(facts, {"tag/2": [(t, i) for i, t in enumerate(tags.split())]}))
-    return found
 
 
 class Scorer(torch.nn.Module):  # type: ignore[misc]

@@ -30,33 +30,33 @@ from .result import Array
 from .threads import in_order
 
 PARTS, MOST_IN_PART = 16, 32
-"""Into how many parts a batch is divided, unless they have more examples than this."""
+"""A batch has this many parts, or more where parts would be larger than that."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """Some examples: those that native code may run, in groups, and by number the charts of others, or their errors."""
+    """A part of a batch: examples for native code, in groups; by number, others as charts, or as their errors."""
 
     begin: int
     groups: Sequence[tuple[Group, Mapping[int, WeightTable]]]
-    """Each with the numbers of the facts that all share, by table."""
+    """Each with the weights of the shared facts, by table."""
     linear: LinearExamples
     apart: dict[int, Chart | Exception]
 
 
 @dataclass(frozen=True, eq=False)
 class _PartResult:
-    """What became of a part: values, totals of gradients, and by number the results of examples that were run apart."""
+    """What a part gave: values, sums of gradients, and by number the results of examples that ran one by one."""
 
     values: Array
     totals: Array | None
-    """All rows, one predicate after another."""
+    """Over the concatenated rows of all predicates."""
     apart: dict[int, Any]
     linear: LinearExamples
 
 
 def in_parts(work: Work, threads: int) -> Results:
-    """Most examples in native code."""
+    """Runs a batch: most examples in native code, the others one by one."""
     count = len(work.examples)
     size = _size(count)
     rows = None if work.sums is None or work.goal is None else _gradient_rows(work.binding, work.sums, work.goal)
@@ -97,8 +97,8 @@ def in_parts(work: Work, threads: int) -> Results:
 def rerun_parts(work: Work) -> tuple[Array, list[Array]] | None:
     """The values of all examples, and the sums of their gradients by the rows of each predicate: by one native call.
 
-    To the same bits as a batch has them. None where they were not loaded by an earlier batch, or where something is to
-    be told of, which is left to a batch.
+    They are the same, to the bit, as those of a batch. None where the examples were not loaded by an earlier batch, or
+    where there is an error or a warning, which a batch reports.
     """
     count = len(work.examples)
     if work.sums is None or work.goal is None:
@@ -117,7 +117,7 @@ def rerun_parts(work: Work) -> tuple[Array, list[Array]] | None:
 def recounted(
     binding: Binding, keys: Sequence[str], cotangents: Array, cache: CachedBatch
 ) -> tuple[Array, list[Array]] | None:
-    """The same of a batch of which no example need be run, as each was counted; None where that is not so."""
+    """The same for a batch in which every example was counted, so that none is run; None for any other."""
     count = len(cotangents)
     whole = cache.whole(_size(count))
     if whole is None or whole.groups or len(whole.linear.places) != count:
@@ -130,7 +130,7 @@ def recounted(
 
 
 def _size(count: int) -> int:
-    """How many examples a part of a batch of so many has."""
+    """The number of examples in a part of a batch of `count`."""
     return max(1, min(MOST_IN_PART, -(-count // PARTS)))
 
 
@@ -164,7 +164,7 @@ def _at_once(work: Work, size: int, rows: GradientRows | None, settings: Setting
 
 
 def _result(count: int, rows: GradientRows | None, apart: dict[int, Any], linear: LinearExamples) -> _PartResult:
-    """Nothing yet, of so many examples."""
+    """An empty result for `count` examples."""
     return _PartResult(np.full(count, np.nan), np.zeros(0 if rows is None else rows.total), apart, linear)
 
 
@@ -175,7 +175,7 @@ def _gradient_rows(binding: Binding, sums: Sums, goal: BatchObjective) -> Gradie
 
 
 def _prepared(work: Work, begin: int, end: int, rows: GradientRows | None, settings: Settings) -> _Part:
-    """The facts of some examples, loaded, as far as they were not kept."""
+    """A part: loads the facts of its examples, unless the cache has them."""
     binding, cache = work.binding, work.cache
     before = None if cache is None else cache.take_groups(begin, end)
     if before is not None:
@@ -210,7 +210,7 @@ def _prepared(work: Work, begin: int, end: int, rows: GradientRows | None, setti
 
 
 def _counted(work: Work, example: LoadedExample, rows: GradientRows | None, settings: Settings) -> LoadedExample:
-    """An example, with what the derivation of its goal uses where there is one."""
+    """An example with its counts, if its goal has only one derivation."""
     binding, run = work.binding, example.run
     weights = binding.shared_weights(run, False)
     if rows is None or weights is None or not may_be_linear(run, binding.relations):
@@ -289,9 +289,9 @@ def _run_group(
     size: int,
     found: _PartResult,
 ) -> tuple[bool, list[int]]:
-    """Runs a group of examples from one on, so many in a part: whether any was plain, and those that are to run apart.
+    """Runs a group, whose places are counted from `begin`, in parts of `size`.
 
-    Their values are entered into what was found, and their gradients added to its totals.
+    Returns whether any example was plain, and which ones have to run one by one. Values and gradients go into `found`.
     """
     places = group.places
     weights = None if work.goal is None else work.goal.cotangents

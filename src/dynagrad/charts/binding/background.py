@@ -1,4 +1,4 @@
-"""Background jobs, such as compiling: threads whose results are found by key, after the caller gave up waiting.
+"""Background jobs, such as compiling: threads whose results are found by key, also after a caller gave up waiting.
 
 The warnings of a job are kept with its result: the thread that takes the result issues them, at its caller's line. What
 the jobs do is not known here.

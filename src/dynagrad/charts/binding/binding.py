@@ -1,13 +1,13 @@
 """A program bound to facts that runs share: their encoding, the plans compiled for them, and their native tables.
 
-The first run looks at all facts, settles the kinds of the domains and the plan, and compiles. What depends on the
-shared facts alone is kept, so that later runs encode only their own facts. Runs of about one size share a plan, and
-plans of which only estimates differ share a class; a run's plan depends on no run before it (`summary.py`).
+What depends on the shared facts alone is kept, so that later runs encode only their own facts. The plan of a run
+depends on its facts alone, and on no run before it (`summary.py`). Runs of about one size have the same plan, which is
+compiled once, and plans that differ in estimates alone share a class.
 
 A binding is used by many threads. Its tables grow under a lock; their entries (codes, plans, loaded facts) are
 immutable, but a later run may replace one by a larger one. The kinds of the domains, and whether warnings were issued,
-are set without the lock: two runs at once may work out the same, and both warn. What is kept is decided here; how it
-is made, in `encoding.py`, `summary.py` and `loading.py`.
+are set without the lock: two runs at once may work out the same, and both warn. What is kept is decided here; how it is
+made, in `encoding.py`, `summary.py` and `loading.py`.
 """
 
 from __future__ import annotations
@@ -351,7 +351,7 @@ class Binding:
             if ran is not None and extends(ran, options.derivatives):
                 return compile_backward(ran, planned_backward(entry, ran, without), limits.progress, tool)
             plan, generated = planned(entry, self.context.rules, self.context.domains, summary, options, count)
-            return _twin(base, plan, generated) or compile_plan(plan, generated, limits.progress, tool)
+            return _of_same_class(base, plan, generated) or compile_plan(plan, generated, limits.progress, tool)
 
         while True:
             for compiled, made_for in base.plans:
@@ -380,8 +380,8 @@ class Binding:
             yield
 
 
-def _twin(base: _Base, plan: Plan, generated: Generated) -> CompiledPlan | None:
-    """A plan with the class of an earlier one, from which it differs in estimates alone: they share loaded facts."""
+def _of_same_class(base: _Base, plan: Plan, generated: Generated) -> CompiledPlan | None:
+    """The plan over the class of an earlier one that differs in estimates alone, if there is one; they share facts."""
     source = generated.source
     for made, _ in base.plans:
         if made.plan.derivatives == plan.derivatives and made.generated.source == source:

@@ -1,7 +1,8 @@
 """A cache of examples whose facts stay loaded from batch to batch, within a limit on memory.
 
 A program that is run on the same examples again and again, each time with other values of the facts that they share,
-encodes and loads the facts of each once. Examples are known by the objects that they are: those may not change.
+encodes and loads the facts of each once. An example is identified by its objects, not by their content, so they must
+not change.
 """
 
 from __future__ import annotations
@@ -19,19 +20,19 @@ MOST_BYTES = 1 << 28
 EXAMPLE_BYTES, ROW_BYTES = 8192, 64
 """About what an example takes, and what each of its facts adds."""
 MOST_GROUPED = 4
-"""How many times the number of examples may be in the groups that are kept: data may come in ever new orders."""
+"""Kept groups hold at most this many times the number of kept examples: data may come in ever new orders."""
 MOST_MADE = 32
-"""How many times the number of examples may be in the lists that something is kept of."""
+"""Results are kept of lists that together hold at most this many times the number of kept examples."""
 
 T = TypeVar("T")
 Name = tuple[Any, ...]
-"""Objects that tell an example from others, by what they are and not by what is in them."""
+"""The objects that identify an example: by identity, not by equality."""
 Key = tuple[int, ...]
-"""What an example is kept by."""
+"""The key of an example in the cache: the kind of run, and the ids of its name."""
 
 
 class BatchKeys(tuple[Key, ...]):
-    """Those of the examples of a batch, which are looked up in each pass, and hashed once."""
+    """The keys of the examples of a batch, whose hash is computed once: they are looked up in each pass."""
 
     @cached
     def _hash(self) -> int:
@@ -43,7 +44,7 @@ class BatchKeys(tuple[Key, ...]):
 
 @dataclass(frozen=True, eq=False)
 class Arranged:
-    """Examples that follow one another in a batch: those that native code runs, and those that need not be run."""
+    """A stretch of consecutive examples of a batch: those that native code runs, and those that need not be run."""
 
     groups: Sequence[Group]
     linear: LinearExamples
@@ -53,14 +54,14 @@ class Arranged:
 
 
 def arranged(examples: Sequence[LoadedExample | None]) -> Arranged:
-    """Examples in groups of one class; without those that are None."""
+    """Examples sorted into those to run, in groups of one class, and counted ones; without those that are None."""
     counted = {n: e.counts for n, e in enumerate(examples) if e is not None and e.counts is not None}
     run = [None if n in counted else e for n, e in enumerate(examples)]
     return Arranged(groups(run), linear_examples(list(counted), list(counted.values())))
 
 
 def _as_one(parts: Sequence[Arranged], size: int) -> Arranged | None:
-    """Those of stretches of so many examples; None where they have more than one group, or do not go together."""
+    """Stretches of `size` examples as one; None where one has several groups, or groups do not go together."""
     if any(len(part.groups) > 1 for part in parts):
         return None
     begins = [size * n for n in range(len(parts))]
@@ -90,17 +91,17 @@ class ExampleCache:
         return len(self._held)
 
     def keys_of(self, names: Sequence[Name], how: Hashable) -> BatchKeys:
-        """What examples are kept by that run in this way."""
+        """The keys of examples that are run in this way."""
         kind = self._kinds.setdefault(how, len(self._kinds))
         return BatchKeys((kind, *map(id, name)) for name in names)
 
     def get(self, key: Key) -> LoadedExample | None:
-        """What is kept of an example."""
+        """The loaded facts of an example, if they are kept."""
         found = self._held.get(key)
         return None if found is None else found[1]
 
     def put(self, key: Key, name: Name, example: LoadedExample) -> None:
-        """Keeps an example in place of what was kept of it, if there is room."""
+        """Keeps the loaded facts of an example, in place of earlier ones, if there is room."""
         size = EXAMPLE_BYTES + ROW_BYTES * example.run.rows
         if key in self._held:
             self._room += EXAMPLE_BYTES + ROW_BYTES * self._held.pop(key)[1].run.rows
@@ -110,7 +111,7 @@ class ExampleCache:
             self._held[key] = name, example
 
     def groups(self, keys: tuple[Key, ...]) -> Arranged | None:
-        """Examples of which all are kept, in groups as they were put together before."""
+        """The groups of these examples, if they were put together before and are kept."""
         return self._groups.get(keys)
 
     def put_groups(self, keys: tuple[Key, ...], made: Arranged) -> None:
@@ -128,10 +129,10 @@ class ExampleCache:
         self._wholes.clear()
 
     def whole(self, keys: tuple[Key, ...], size: int) -> Arranged | None:
-        """Examples in one group at most, if those of each stretch of so many are kept so, and all go together.
+        """All examples in at most one group, if the groups of each stretch of `size` are kept, and go together.
 
-        In that group parts have so many examples as well, so that sums are made alike: stretches of which some examples
-        are run, and some are not, do not go together.
+        Native code sums that group in parts of `size`, too, so that sums are the same to the bit. Therefore stretches
+        of which some examples are run, and some are not, do not go together.
         """
         found = self._wholes.get(keys, ())
         if found == ():
@@ -144,7 +145,7 @@ class ExampleCache:
         return found or None
 
     def made(self, of: Sequence[Any], what: Hashable, make: Callable[[], T]) -> T:
-        """What is made of a list of examples, once for as long as it is this very list, which may not change."""
+        """The result of `make` for a list of examples, kept as long as it is this very list, which must not change."""
         found = self._made.get((id(of), what))
         if found is None or found[0] is not of:
             self._made_of += len(of)
@@ -156,14 +157,14 @@ class ExampleCache:
         return made
 
     def put_apart(self, keys: tuple[Key, ...]) -> None:
-        """These examples are to be no longer one group."""
+        """From now on these examples are not one group."""
         self._wholes[keys] = None
 
 
 class CachedBatch:
     """The cached examples of one batch, each handed out once: two runs cannot share a world.
 
-    `how` is the rest of the key by which runs are told apart; it is compared by equality.
+    `how` is the kind of run, a part of the key of each example; it is compared by equality.
     """
 
     def __init__(
@@ -174,7 +175,7 @@ class CachedBatch:
         of: Sequence[Any] | None = None,
         linear: bool = False,
     ) -> None:
-        """Where names are those of a list, `of`, their keys are made once while it is the same.
+        """If the names are those of the elements of a list `of`, their keys are kept as long as it is this very list.
 
         With `linear`, examples whose goal has one derivation are counted, and need not be run (`linear_examples.py`).
         """
@@ -188,7 +189,7 @@ class CachedBatch:
         self._mine: set[int] = set()
 
     def take(self, n: int) -> LoadedExample | None:
-        """What is kept of an example, unless a run of this batch has it."""
+        """The loaded facts of an example, if they are kept, and no other run of this batch has them."""
         key = self._keys[n]
         if key in self._taken:
             return None
@@ -202,7 +203,7 @@ class CachedBatch:
             self._cache.put(self._keys[n], self._names[n], example)
 
     def take_groups(self, begin: int, end: int) -> Arranged | None:
-        """Examples in groups that are kept, unless a run of this batch has one of them."""
+        """The kept groups of some examples, unless a run of this batch has one of these."""
         keys = self._keys[begin:end]
         found = self._cache.groups(keys)
         if found is None or not self._taken.isdisjoint(keys):
@@ -211,15 +212,15 @@ class CachedBatch:
         return found
 
     def whole(self, size: int) -> Arranged | None:
-        """All examples in one group of stretches of so many, if they are kept, unless this batch runs one of them."""
+        """All examples in one group, as `ExampleCache.whole` says, unless a run of this batch has one of them."""
         return None if self._taken else self._cache.whole(self._keys, size)
 
     def put_apart(self) -> None:
-        """All examples are to be no longer one group."""
+        """From now on the examples of the batch are not one group."""
         self._cache.put_apart(self._keys)
 
     def grouped(self, begin: int, end: int, examples: Sequence[LoadedExample | None]) -> Arranged:
-        """Examples in groups, which are kept if these examples are."""
+        """The groups of some examples; they are kept, if the examples are."""
         made = arranged(examples)
         keys = self._keys[begin:end]
         if all(e is not None and self._cache.get(k) is e for k, e in zip(keys, examples, strict=True)):

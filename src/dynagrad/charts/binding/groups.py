@@ -26,12 +26,12 @@ Indices = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class FactCounts:
-    """How often the one derivation of an example uses each of the facts that a gradient is by."""
+    """How often the only derivation of an example uses each of the facts that a gradient is taken by."""
 
     rows: Indices
-    """Those that it uses: their places among the rows of all predicates, one after another."""
+    """The facts that it uses, as indices into the concatenated rows of all predicates."""
     counts: Doubles
-    """Whole numbers."""
+    """How often each is used, a whole number."""
     rest: float
     """What other facts add to the log of its weight."""
 
@@ -44,7 +44,7 @@ class LoadedExample:
     goal: int
     codes: tuple[int, ...]
     counts: FactCounts | None = None
-    """Where it was found to have one derivation, what that uses: then it need not be run."""
+    """The facts that its derivation uses, if it was found to have only one: then it need not be run."""
 
     def goes_with(self, other: LoadedExample) -> bool:
         """Whether native code can run both in one call: they are of one class."""
@@ -58,7 +58,7 @@ class LoadedExample:
 
 @dataclass(frozen=True, eq=False)
 class GradientRows:
-    """The shared facts that a gradient is by: predicates, how many rows each has, and the words of their numbers."""
+    """The shared facts that a gradient is taken by: predicates, counts of rows, and the words of their numbers."""
 
     keys: tuple[str, ...]
     counts: tuple[int, ...]
@@ -69,20 +69,20 @@ class GradientRows:
 
     @cached
     def ends(self) -> list[int]:
-        """Where the rows of each predicate end: they stand one after another where derivatives are added up."""
+        """Where the rows of each predicate end in the concatenated rows of all, over which derivatives are added up."""
         return list(accumulate(self.counts))
 
     @property
     def total(self) -> int:
-        """The rows of all predicates."""
+        """The number of rows of all predicates."""
         return self.ends[-1] if self.ends else 0
 
     def split(self, numbers: Doubles) -> list[Doubles]:
-        """The derivatives by the rows of each predicate, one a row."""
+        """Derivatives by all rows as an array for each predicate, with a row for each fact."""
         return [numbers[end - count : end, None] for count, end in zip(self.counts, self.ends, strict=True)]
 
     def columns(self, plan: Plan) -> Indices:
-        """Of each predicate that a class has: its table, its rows, their numbers, and where its derivatives begin."""
+        """For each predicate in a plan: its table, count of rows, address of numbers, and offset among all rows."""
         found = self._columns.get(id(plan))
         if found is None:
             there = [
@@ -97,19 +97,19 @@ class GradientRows:
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """Examples of one class, as arrays of a row for each: their places among the others, and addresses."""
+    """Examples of one class, as arrays with a row for each: its place in the batch, and addresses of its facts."""
 
     places: Indices
     examples: tuple[LoadedExample, ...]
     world: Indices
     facts: Indices
-    """By table; none yet where facts are shared."""
+    """By table; zero where facts are shared."""
     weights: Indices
     codes: Codes
 
     @cached
     def _same(self) -> dict[str, int]:
-        """What is asked for in all runs."""
+        """The part of the request that is the same in all runs."""
         first = self.examples[0]
         return {
             "count": len(self.examples),
@@ -187,7 +187,7 @@ def groups(examples: Sequence[LoadedExample | None]) -> list[Group]:
 
 
 def joined(parts: Sequence[tuple[int, Group]]) -> Group | None:
-    """Groups as one, each with the place that its own places are counted from; None where they do not go together."""
+    """Several groups as one, each with the offset of its places; None where they do not go together."""
     first = parts[0][1].examples[0]
     if not all(part.examples[0].goes_with(first) for _, part in parts):
         return None

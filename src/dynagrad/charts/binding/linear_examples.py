@@ -1,8 +1,8 @@
 """Examples whose goal has one derivation: in `log` its value is linear in the weights of the facts that this uses.
 
-Such examples are told by the structure of their charts, whatever the weights: each item has one instance. They are run
-once, to count how often the derivation uses each fact. Counts are whole numbers, so that what is computed from them is
-the same to the bit whenever and wherever an example was counted. Which examples are counted is decided in
+Such examples are recognised by the structure of their charts, whatever the weights: each item has one instance. They
+are run once, to count how often the derivation uses each fact. Counts are whole numbers, so that what is computed from
+them is the same to the bit whenever and wherever an example was counted. Which examples are counted is decided in
 `charts/batches/parts.py`.
 """
 
@@ -22,34 +22,34 @@ from .groups import Doubles, FactCounts, GradientRows, Group, Indices, LoadedExa
 from .loading import LoadedRun
 
 ROUNDING = 1e-9
-"""What a count that was computed may be away from a whole number; it is further where copies of a fact share it."""
+"""How far a computed count may be from a whole number; where copies of a fact share a count, each is further away."""
 
 
 @dataclass(frozen=True, eq=False)
 class LinearExamples:
-    """Examples that were counted: their places in a batch, and what each uses, one after another.
+    """Examples that were counted: their places in a batch, and the counts of all, concatenated.
 
-    That is so as long as the rows that a gradient is by have finite weights and no copies, and shared facts that no
-    gradient is by keep their weights: whoever asks for examples to be counted sees to it.
+    Counts hold as long as the rows that a gradient is taken by have finite weights and no copies, and other shared
+    facts keep their weights. The caller who asks for counts is responsible for both.
     """
 
     places: Indices
     example: Indices
-    """Of each count its example, as a place in `places`: those of one follow one another."""
+    """The example of each count, as an index of `places`; it does not decrease."""
     rows: Indices
     counts: Doubles
     rest: Doubles
-    """Of each example, what facts add that no gradient is by."""
+    """What the other facts of each example add to its value."""
 
     def values(self, logs: Doubles) -> Doubles:
-        """The values of their goals; `logs` are the weights of all rows that a gradient is by."""
+        """The values of their goals; `logs` are the weights of all rows that a gradient is taken by."""
         found, (there, begins) = self.rest.copy(), self._begins
         if len(begins):
             found[there] += np.add.reduceat(self.counts * logs[self.rows], begins)
         return found
 
     def totals(self, cotangents: Doubles, rows: int) -> Doubles:
-        """The gradient by so many rows of the sum of their goals, each times a cotangent."""
+        """The gradient, by `rows` rows, of the sum of their goals, each times its cotangent."""
         weights = cotangents[self.places]
         if (weights == 1).all():
             return self._once[:rows] if len(self._once) >= rows else np.pad(self._once, (0, rows - len(self._once)))
@@ -68,12 +68,12 @@ class LinearExamples:
 
 
 def _sums(at: Indices, numbers: Doubles, size: int) -> Doubles:
-    """The sum of the numbers that are `at` each of so many places, added one after another."""
+    """The sums of the numbers with each index in `at`, added in order."""
     return np.asarray(np.bincount(at, numbers, size), np.float64)
 
 
 def linear_examples(places: Sequence[int], counted: Sequence[FactCounts]) -> LinearExamples:
-    """Those at some places of a batch."""
+    """Examples at some places of a batch."""
     sizes = [len(c.rows) for c in counted]
     return LinearExamples(
         np.array(places, np.int64),
@@ -85,7 +85,7 @@ def linear_examples(places: Sequence[int], counted: Sequence[FactCounts]) -> Lin
 
 
 def joined_linear(parts: Sequence[tuple[int, LinearExamples]]) -> LinearExamples:
-    """Those of several parts of a batch, each with the number of its first example."""
+    """The examples of several parts of a batch, each with the number of its first one."""
     sizes = accumulate((len(part.places) for _, part in parts[:-1]), initial=0)
     return LinearExamples(
         np.concatenate([np.zeros(0, np.int64), *(part.places + begin for begin, part in parts)]),
@@ -115,10 +115,10 @@ def counts_of(
     settings: Settings,
     stop: Stop,
 ) -> FactCounts | None:
-    """The facts that the one derivation of an example uses, counted; the example is a group of its own.
+    """Counts the facts that the only derivation of an example uses; `group` has this example alone.
 
-    None where its goal is not derived, or its run ends in another way than most; and where its value is not that of
-    what was counted, as of facts with copies, which are added up in one.
+    None where its goal is not derived or its run does not end plainly, and where its value is not the sum of what was
+    counted, as with copies of a fact, which are merged.
     """
     run, plan = example.run, example.run.compiled.plan
     others = {

@@ -1,9 +1,9 @@
 """Statistics of facts for the planner: counts, ranges, distinct values, orders; and whether an existing plan fits them.
 
-A plan is made from a summary alone, so it is right for all facts whose summary fits it. What a summary says of a run's
-own facts is `rounded`: runs of about one size share a plan, and which plan that is depends on no run before; so a run
-computes the same numbers, to the bit, whatever ran before it. Statistics of shared facts are kept in `CodedFacts`. What
-the planner makes of a summary is not known here.
+A plan is made from a summary alone, so it is right for all facts whose summary fits it. The statistics of a run's own
+facts are rounded coarsely (`rounded`): runs of about one size share a plan, which does not depend on the runs before;
+so a run computes the same numbers, to the bit, whatever ran before it. Statistics of shared facts are exact, and kept
+in `CodedFacts`. What the planner makes of a summary is not known here.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ MOST_ARCS = 2_000_000
 """With more arcs than this, no order of the atoms is searched for."""
 
 MOST_GAP = 4
-"""Larger least differences between arguments of a run's facts are taken for this one: no order needs more."""
+"""A least difference between arguments of a run's facts is capped here: no order needs more."""
 
 Signature = tuple[frozenset[str], tuple[object, ...], tuple[object, ...]]
-"""What facts have in common that share plans: predicates that have some, and coarsely domains and numbers of facts."""
+"""What facts that share a plan have in common: which predicates have facts; coarsely, domains and counts."""
 
 
 # -- making one --------------------------------------------------------------------------------------------------------
@@ -49,7 +49,7 @@ class CodedFacts:
     ranks: dict[int, Codes | None] = field(default_factory=dict)
     gaps: dict[str, dict[tuple[int, int], int]] = field(default_factory=dict)
     sizes: dict[tuple[int, ...], tuple[int, ...]] = field(default_factory=dict)
-    """The sizes of all domains with facts of a run, to those that a plan is made for."""
+    """From the sizes of all domains, the facts of a run included, to those that a plan is made for."""
 
     @staticmethod
     def of(context: ProgramContext, encoding: Encoding, relations: Mapping[str, Relation]) -> CodedFacts:
@@ -275,7 +275,7 @@ def _domain_sizes(context: ProgramContext, domains: Mapping[int, DomainSummary],
 def _distinct_counts(
     rows: int, known: CodedFacts, context: ProgramContext, domains: Mapping[int, DomainSummary], key: str
 ) -> tuple[int, ...]:
-    """The distinct counts of a run's facts: as many as the domain allows, or as those have that they are added to."""
+    """The distinct counts of a run's facts: as many as the domain allows; where they add to shared facts, theirs."""
     if key in known.distinct:
         return known.distinct[key]
     counts = []
@@ -286,7 +286,7 @@ def _distinct_counts(
 
 
 def _step(count: int) -> int:
-    """The number that a count of a run's facts is taken for.
+    """A count of a run's facts, rounded up coarsely.
 
     >>> [_step(n) for n in (1, 2, 30, 40, 300)]
     [1, 32, 32, 256, 2048]
@@ -305,7 +305,7 @@ def _fine_step(count: int) -> int:
 
 
 def _least_gap(gap: int) -> int:
-    """The bound on differences between arguments that a least difference is taken for: at most this one.
+    """A least difference between arguments, rounded down coarsely: a lower bound for the facts of more runs.
 
     >>> [_least_gap(n) for n in (-9, -1, 0, 1, 7)]
     [-32, -4, 0, 1, 4]

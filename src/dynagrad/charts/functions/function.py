@@ -4,7 +4,7 @@
 these facts by the arrays and runs the program once, over jets where there are derivatives. Here are the methods that
 users call, and the arrays that go in and come out; `jets.py` chooses components of jets and runs programs over them.
 
-It is long by the docstrings of one class.
+It is long because of the docstrings of one class.
 """
 
 from __future__ import annotations

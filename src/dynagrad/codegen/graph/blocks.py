@@ -22,7 +22,7 @@ from ...ir.ops.places import NEW, Slice
 from ...ir.ops.scalars import add
 from ...ir.types import Shape, Type, arrays, bytes_of, heap
 from ...passes.bounds import GraphBounds
-from ...passes.classify import Piece, fold_of, holes_of, overwritten, role, update_of
+from ...passes.classify import Piece, fold_of, holes_of, lowering_of, overwritten, update_of
 from ...passes.index_forms import Form, flat, name, number, strides
 from ...passes.schedule import ScheduledStep, schedule
 from ...passes.views import is_view, through
@@ -263,12 +263,12 @@ class Block:
 
     def step(self, step: ScheduledStep) -> None:
         self.node = node = step.nodes[0]
-        kind = role(node)
-        if kind == "update":
+        lowering = lowering_of(node)
+        if lowering == "update":
             self._update(node)
-        elif kind in self.program.steps:
-            self.program.steps[kind](self, node)
-        elif kind == "view" and node.shape and node not in self.plan.copies and self._alias(node):
+        elif lowering in self.program.steps:
+            self.program.steps[lowering](self, node)
+        elif lowering == "view" and node.shape and node not in self.plan.copies and self._alias(node):
             pass
         else:
             self._loops(step)
@@ -363,7 +363,7 @@ class Block:
 
     def _make_room(self, node: Node, step: ScheduledStep) -> None:
         """Memory for an array: in place of one that is last read by this step, element by element, or new."""
-        if role(node) == "each" and (self.in_place or node not in self.prefer):
+        if lowering_of(node) == "each" and (self.in_place or node not in self.prefer):
             for b, same in step.reads.items():
                 memory = self.dying(b) if same and b.shape == node.shape and b.type is node.type else None
                 if memory is not None and (node not in self.prefer or memory.pointer in self.given):

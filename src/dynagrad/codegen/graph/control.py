@@ -15,7 +15,7 @@ from ...ir.names import source_name
 from ...ir.node import Node, order
 from ...ir.types import Type, bytes_of
 from ...passes.bounds import GraphBounds
-from ...passes.classify import role, root
+from ...passes.classify import lowering_of, root
 from ...passes.loops import rounds
 from ...passes.loops.rounds import words
 from ..cxx import INDENT, at_offset, literal
@@ -281,7 +281,7 @@ def _repeat(
     inside = any(n.operation in LOOPS for n in series)
     [bounds] = block.bounds.inside(node)
     light = bounds.work < LONG and not inside
-    light = light and not any(n.shape and role(n) != "leaf" and role(n) != "update" for n in series)
+    light = light and not any(n.shape and lowering_of(n) != "leaf" and lowering_of(n) != "update" for n in series)
     tracks: dict[Node, tuple[LocalVariable, int]] = {}
     after: list[str] = []
     for steady, ask, sign in ((rounds.pushes, "room", 1), (rounds.pops, "has", -1)):

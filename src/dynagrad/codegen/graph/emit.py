@@ -18,7 +18,7 @@ from ...ir.node import Node, order
 from ...ir.operation import Trait
 from ...ir.types import Type
 from ...passes.bounds import GraphBounds
-from ...passes.classify import holes_of, role
+from ...passes.classify import holes_of, lowering_of
 from ...passes.prepare import prepare
 from ...runtime.compiling.objects import Object
 from ..cxx import INDENT, Writer, comment, literal, paragraphs
@@ -261,7 +261,7 @@ def _is_plain(graph: Graph) -> bool:
     """Whether a graph is nothing but elements of arrays and their sums: it has no use for a `Call`, but for memory."""
     return all(
         node.type.kind in ("real", "integer", "boolean")
-        and role(node) in ("leaf", "each", "view", "fold")
+        and lowering_of(node) in ("leaf", "each", "view", "fold")
         and not holes_of(node)
         for node in order(graph.outputs)
     )

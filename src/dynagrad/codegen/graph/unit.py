@@ -28,7 +28,7 @@ class Hosted:
 
 
 class TranslationUnit:
-    """The functions of a source so far; `steps` has the writers of steps by role (`passes/classify.py`)."""
+    """The functions of a source so far; `steps` has the writers of steps by lowering (`passes/classify.py`)."""
 
     def __init__(self, steps: Mapping[str, Callable[[Any, Node], None]]) -> None:
         self.steps = steps

@@ -5,11 +5,13 @@
 - `statements.py`: joins as nested loops (`JoinWriter`), with `values.py` for right sides; `shapes.py` shares one
   function among joins of the same shape, `calls.py` says how functions of joins are called, and `functions.py` has
   functions of values.
+- `rows/`: joins of a whole row of items at once.
 - `running/`: the run: contributions, pops and stages; priorities, pruning, beams.
 - `solving/`: stages that find the components of their ground program at run time, and convergence of iteration.
 - `incremental/`: incremental updates of a finished chart.
-- `backward/`: the backward pass.
+- `backward/`: the backward pass; `forest/`: the class that collects derivations.
 - `access.py`: facts in, items and values out, by number; `header/`: the interface for C++ users.
 - `program.py`: the class put together from all of these.
-- `compiled.py`: the class compiled to a library, by its `size.py`; `linked.py`: objects that all are linked with.
+- `compiled.py`: the class compiled to a library, by its `size.py`; `linked.py`: objects that all are linked with;
+  `planned.py`: plans and sources kept on disk.
 """

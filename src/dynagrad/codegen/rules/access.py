@@ -23,20 +23,25 @@ def write_views(context: ClassContext) -> None:
 
 
 def write_access(context: ClassContext) -> None:
-    """The members that `outside/abi.hpp` and the C++ header call, other than `Looking`."""
+    """The members that `outside/abi.hpp` and the C++ header call, other than `Looking`; and flags that are not as in
+    `ChartBase`."""
     out, plan = context.out, context.plan
     facts = [*context.facts, *(t for t in context.derived if context.has_axioms(t))]
     _copies(context, facts)
     write_bounds(context)
-    bounded = any(plan.bounded(t) for t in context.derived)
-    out.line(f"static constexpr bool goes_forward = {str(Passes.FORWARD in context.passes).lower()};")
-    out.line(f"static constexpr bool goes_back = {str(context.goes_back).lower()};")
-    out.line(f"static constexpr bool changes = {str(plan.changes is not None).lower()};")
-    out.line(f"static constexpr bool bounded = {str(bounded).lower()};")
+    if Passes.FORWARD not in context.passes:
+        out.line("static constexpr bool goes_forward = false;")
+    for flag, holds in (
+        ("goes_back", context.goes_back),
+        ("changes", plan.changes is not None),
+        ("bounded", any(plan.bounded(t) for t in context.derived)),
+    ):
+        if holds:
+            out.line(f"static constexpr bool {flag} = true;")
 
 
 def _copies(context: ClassContext, facts: Sequence[TableLayout]) -> None:
-    """`copies`: how those of a fact join, by the number of its table; one for all where these are alike."""
+    """`copies`: how those of a fact join, by the number of its table; a single one where it is the same for all."""
     out, how = context.out, {table.number: _how_copies_join(context, table) for table in facts}
     plain = ("nullptr", "nullptr", "nullptr", str(context.plan.keeps_logs).lower())
     if all(own == plain for own in how.values()):
@@ -46,7 +51,6 @@ def _copies(context: ClassContext, facts: Sequence[TableLayout]) -> None:
         for number in range(max(how, default=0) + 1):
             out.line(f"{{{', '.join(how.get(number, ('nullptr',)))}}},")
         out.close("};")
-    out.line(f"static constexpr bool copies_alike = {str(all(own == plain for own in how.values())).lower()};")
 
 
 def write_bounds(context: ClassContext) -> None:

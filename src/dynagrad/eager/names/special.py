@@ -5,7 +5,7 @@ Here are elementwise functions of one or two reals; `logsumexp` and `softmax` ar
 for them; scipy's ufuncs of the same names work on numbers with derivatives too. All have derivatives of every order by
 their real arguments; the order of a Bessel function or a polygamma is a constant.
 
-It is long by its table: each function has its value, its derivatives and its source in one place.
+It is long because of its table: each function has its value, its derivatives and its source in one place.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ composed of these, and all nest in any order, through closures, with functions a
 tuples, lists, dicts, dataclasses and registered classes; integers, strings and None in them are constants.
 `eager/numbers.py` says how numbers carry derivatives.
 
-It is long by the docstrings of what users call.
+It is long because of the docstrings of what users call.
 """
 
 from __future__ import annotations

@@ -6,5 +6,6 @@
 - `arrays.py`: shapes, constant indices, products; `places.py`: reads and writes at indices known at run time;
 - `reductions.py`: sums, products and extrema along axes; `windows.py`: sliding windows and convolutions;
 - `matrices.py`: inverses and decompositions; `determinants.py`: determinants and cofactors;
+- `cells.py`: values of a heap, whose kind is known only as a graph runs;
 - `ravelling.py`: several values as one vector; `spelling.py`: how an operation is spelt in C++.
 """

@@ -552,51 +552,54 @@ absolute: Operation = _real(
     cost=1,
 )
 sign: Operation = _real("sign", ieee.sign, "{0} > 0.0 ? 1.0 : {0} < 0.0 ? -1.0 : {0} + 0.0", None, array=np.sign)
-minimum: Operation = _real(
+
+
+def _selecting(name: str, value: Any, array: Any, cxx: str, first: Callable[[Any, Any], Any], **more: Any) -> Operation:
+    """One of two numbers: the first where `first` says so, in C++ `cxx`. The tangent is that of the one selected."""
+    return _real(
+        name,
+        value,
+        f"{cxx} ? {{0}} : {{1}}",
+        lambda d, y, a, b: where(first(a, b), d, 0.0),
+        lambda d, y, a, b: where(first(a, b), 0.0, d),
+        array=array,
+        series=series.choosing(first, lambda c, a, b: where(c, a, b)),
+        traits=Trait.SAFE,
+        **more,
+    )
+
+
+minimum: Operation = _selecting(
     "minimum",
     ieee.minimum,
-    "{0} <= {1} || {0} != {0} ? {0} : {1}",
-    lambda d, y, a, b: where(less_equal(a, b), d, 0.0),
-    lambda d, y, a, b: where(less_equal(a, b), 0.0, d),
-    array=np.minimum,
-    series=series.choosing(lambda a, b: less_equal(a, b), lambda c, a, b: where(c, a, b)),
+    np.minimum,
+    "{0} <= {1} || {0} != {0}",
+    lambda a, b: less_equal(a, b),
     needs=((0, 1), (0, 1)),
-    traits=Trait.SAFE,
     cost=1,
 )
-maximum: Operation = _real(
+maximum: Operation = _selecting(
     "maximum",
     ieee.maximum,
-    "{0} >= {1} || {0} != {0} ? {0} : {1}",
-    lambda d, y, a, b: where(greater_equal(a, b), d, 0.0),
-    lambda d, y, a, b: where(greater_equal(a, b), 0.0, d),
-    array=np.maximum,
-    series=series.choosing(lambda a, b: greater_equal(a, b), lambda c, a, b: where(c, a, b)),
+    np.maximum,
+    "{0} >= {1} || {0} != {0}",
+    lambda a, b: greater_equal(a, b),
     needs=((0, 1), (0, 1)),
-    traits=Trait.SAFE,
     cost=1,
 )
-fminimum: Operation = _real(
+fminimum: Operation = _selecting(
     "fminimum",
     ieee.fminimum,
-    "{0} <= {1} || {1} != {1} ? {0} : {1}",
-    lambda d, y, a, b: where(logical_or(less_equal(a, b), not_equal(b, b)), d, 0.0),
-    lambda d, y, a, b: where(logical_or(less_equal(a, b), not_equal(b, b)), 0.0, d),
-    array=np.fmin,
-    series=series.choosing(lambda a, b: logical_or(less_equal(a, b), not_equal(b, b)), lambda c, a, b: where(c, a, b)),
-    traits=Trait.SAFE,
+    np.fmin,
+    "{0} <= {1} || {1} != {1}",
+    lambda a, b: logical_or(less_equal(a, b), not_equal(b, b)),
 )
-fmaximum: Operation = _real(
+fmaximum: Operation = _selecting(
     "fmaximum",
     ieee.fmaximum,
-    "{0} >= {1} || {1} != {1} ? {0} : {1}",
-    lambda d, y, a, b: where(logical_or(greater_equal(a, b), not_equal(b, b)), d, 0.0),
-    lambda d, y, a, b: where(logical_or(greater_equal(a, b), not_equal(b, b)), 0.0, d),
-    array=np.fmax,
-    series=series.choosing(
-        lambda a, b: logical_or(greater_equal(a, b), not_equal(b, b)), lambda c, a, b: where(c, a, b)
-    ),
-    traits=Trait.SAFE,
+    np.fmax,
+    "{0} >= {1} || {1} != {1}",
+    lambda a, b: logical_or(greater_equal(a, b), not_equal(b, b)),
 )
 copysign: Operation = _real(
     "copysign",

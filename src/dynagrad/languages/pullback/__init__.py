@@ -1,9 +1,10 @@
 """Terms with a pullback for derivatives, after Mak and Ong: parsed, typed, reduced step by step, evaluated, compiled.
 
-`terms.py` has the terms, `parse.py` and `show.py` their text, `types.py` and `infer.py` their types, `primitives.py`
-the functions on reals. A typed term has different names for all binders (`rename.py`), and runs in three ways:
-`reduction/` reduces it step by step, and `stepper.py` shows the steps; `evaluate.py` computes its value directly, on
-the values of `cells.py`; `compile.py` hands the evaluator nodes of a graph, and compiles the graph that comes out.
+`terms.py` has the terms, `parse.py` (with `mistakes.py`) and `show.py` their text, `types.py` and `infer.py` their
+types, `primitives.py` the functions on reals. A typed term has different names for all binders (`rename.py`), and runs
+in three ways: `reduction/` reduces it step by step, and `stepper.py` shows the steps; `evaluate.py` computes its value
+directly, on the values of `cells.py`; `compile.py` hands the evaluator nodes of a graph, and compiles the graph that
+comes out.
 
 Terms may be deep. What recurses on them is written for `trampoline.py`, and `trees.py` has what patterns need of it.
 """

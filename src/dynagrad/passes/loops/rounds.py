@@ -11,7 +11,7 @@ from ...ir.control import PART, POP, PUSH, Loop
 from ...ir.node import Node, order, use_counts
 from ...ir.ops.places import NEW, Slice, entries
 from ...ir.types import Type, bytes_of, integer
-from ..classify import role
+from ..classify import lowering_of
 from ..linear_forms import RULES, Form, name, number
 from ..views import places_of
 
@@ -100,12 +100,16 @@ def independent(loop: Loop) -> bool:
         state = next((versions[a] for a in node.arguments if a in versions), None)
         if state is None:
             continue
-        kind, read = role(node), places_of(node)
+        lowering, read = lowering_of(node), places_of(node)
         if read is None or any(isinstance(e, Slice) or e == NEW for e in read[0]) or any(h.shape for h in read[1]):
             return False
-        if kind == "update" and node.arguments[0] in versions and not any(a in versions for a in node.arguments[1:]):
+        if (
+            lowering == "update"
+            and node.arguments[0] in versions
+            and not any(a in versions for a in node.arguments[1:])
+        ):
             versions[node] = state
-        elif kind != "view" or node.shape:
+        elif lowering != "view" or node.shape:
             return False
         accesses[state].append(tuple(entry if hole is None else hole for entry, hole in entries(*read)))
     for i, variable in enumerate(others[: loop.states]):

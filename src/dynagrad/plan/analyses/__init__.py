@@ -4,5 +4,5 @@
 - `demand.py`: predicates and items that the outputs do not need.
 - `intervals.py`: the ranges of integer arguments.
 - `polynomials.py`: right sides as polynomials, for cycles that are solved as equations.
-- `stable.py`: arguments for all of whose values one system is solved.
+- `stable.py`: arguments that recursion passes on unchanged, so that one system is solved for all their values.
 """

@@ -1,7 +1,7 @@
 """Interval analysis of integer arguments (Cousot and Cousot 1977).
 
 An integer argument of a derived predicate is *bounded* if every rule computes it from bounded ones; its interval is
-then the range of the facts in its domain, extended by constants. What is stored how follows in
+then the range of the facts in its domain, extended by constants. The layouts of tables that follow are chosen in
 `plan/storage/layout.py`.
 """
 

@@ -1,7 +1,7 @@
 """Layouts of tables: a predicate with bounded arguments over small domains is a dense array, any other a hash table.
 
-And so is one whose large array would be nearly empty. The argument that joins run along is last in the order of an
-array, so that its items lie side by side. Indexes are chosen in `plan/access.py`.
+A predicate whose array would be large and nearly empty is a hash table, too. The argument that joins run along is last
+in the order of an array, so that its items lie side by side. Indexes are chosen in `plan/access.py`.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """The steps of the parser, which `rules/parse.py` puts together.
 
-`raw.py` makes raw trees of a text, `resolve.py` resolves names and makes the syntax of `rules/syntax.py`, and
-`mistakes.py` writes the messages of syntax errors.
+`driver.py` is the LALR parser, `raw.py` makes raw trees of a text, `resolve.py` resolves names and makes the syntax of
+`rules/syntax.py`, and `mistakes.py` writes the messages of syntax errors.
 """

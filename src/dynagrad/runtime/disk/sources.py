@@ -1,6 +1,6 @@
 """The hash of the package's sources, on which rules, plans and sources of classes that are kept on disk depend.
 
-Which files count is said by those that do not, so that a new one does.
+The rooms that do not count are listed, so that a new file counts unless somebody says otherwise.
 """
 
 from __future__ import annotations

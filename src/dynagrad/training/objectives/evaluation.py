@@ -137,20 +137,20 @@ def scores_of(
     side: RunSide = ALONE,
 ) -> Scores:
     """Of examples over these facts; with `observed`, of their derivations alone where these were observed."""
+    runs = _Runs(examples, facts, weights, goal, side)
     if task.along is not None:
-        return _curvature(task, examples, facts, weights, goal, observed, side)
+        return _curvature(task, runs, observed)
     run: Sequence[int] = range(len(examples))
     if observed and task.made(examples, "derivations", lambda: any(e.derivation is not None for e in examples)):
         run = [n for n, e in enumerate(examples) if e.derivation is None]
     if len(run) == len(examples) > 0:
-        ran = _counted(task, examples, facts, weights, goal, side)
+        ran = _counted(task, runs)
         return Scores(_values_of(task, ran), _gradient(task, ran), ran.errors)
     values = np.full(len(examples), np.nan)
     errors: dict[int, Exception] = {}
     gradient = {key: np.zeros(len(x)) for key, x in task.weights.items()} if task.gradient else {}
     if run:
-        some, here, often = [examples[n] for n in run], [facts[n] for n in run], [weights[n] for n in run]
-        ran = _counted(task, some, here, often, goal, side)
+        ran = _counted(task, runs.of(run))
         values[run] = _values_of(task, ran)
         errors = {run[n]: error for n, error in ran.errors.items()}
         gradient = _gradient(task, ran)
@@ -173,15 +173,23 @@ def scores_of(
     return Scores(values, gradient, errors)
 
 
-def _curvature(
-    task: Task,
-    examples: Sequence[Example],
-    facts: Sequence[Mapping[str, Any]],
-    weights: Sequence[float] | Doubles,
-    goal: str,
-    observed: bool,
-    side: RunSide,
-) -> Scores:
+@dataclass(frozen=True, eq=False)
+class _Runs:
+    """Runs for one goal: examples, the facts of each, and the weight of each in the sum."""
+
+    examples: Sequence[Example]
+    facts: Sequence[Mapping[str, Any]]
+    weights: Sequence[float] | Doubles
+    goal: str
+    side: RunSide
+
+    def of(self, numbers: Sequence[int]) -> _Runs:
+        """Those of some examples, by their numbers."""
+        examples, facts = [self.examples[n] for n in numbers], [self.facts[n] for n in numbers]
+        return replace(self, examples=examples, facts=facts, weights=[self.weights[n] for n in numbers])
+
+
+def _curvature(task: Task, runs: _Runs, observed: bool) -> Scores:
     """The gradient's derivative along a direction: products with Hessians, by a backward pass over dual numbers.
 
     The log weight of an observed derivation is linear in log weights, so it adds nothing; by the values of weights its
@@ -190,21 +198,22 @@ def _curvature(
     assert task.along is not None
     if task.semiring not in ("real", "log"):
         raise Error(f"products with the Hessian are there in real and log, not in {task.semiring}; {FIRST_ORDER}")
-    values = np.full(len(examples), np.nan)
+    facts, weights = runs.facts, runs.weights
+    values = np.full(len(runs.examples), np.nan)
     gradient = {key: np.zeros(len(x)) for key, x in task.weights.items()}
     errors: dict[int, Exception] = {}
     logs, numbers = task.semiring == "log", _logs(task)
     here, direct = list(task.weights.values()), [logs or key in task.by_value for key in task.weights]
     along = [v if d else v * w for d, v, w in zip(direct, task.along.values(), here, strict=True)]
-    for n, e in enumerate(examples):
+    for n, e in enumerate(runs.examples):
         try:
             if observed and e.derivation is not None:
-                values[n] = _of_derivation(task, e, facts[n], side, numbers)
+                values[n] = _of_derivation(task, e, facts[n], runs.side, numbers)
                 for key, rows in counts_of(e, task.places).items() if not np.isnan(values[n]) else ():
                     for row, count in rows.items() if key in task.by_value else ():
                         gradient[key][row] -= weights[n] * count * task.along[key][row] / task.weights[key][row] ** 2
                 continue
-            f = task.bound.function(goal, list(task.keys), facts[n])
+            f = task.bound.function(runs.goal, list(task.keys), facts[n])
             total, slope = f.jvp(here, along)
             if total == (-np.inf if logs else 0.0):
                 continue
@@ -262,54 +271,41 @@ class _Ran:
         return _Ran(np.asarray(batch.values, np.float64), gradient, batch.errors)
 
 
-def _run(
-    task: Task,
-    examples: Sequence[Example],
-    facts: Sequence[Mapping[str, Any]],
-    weights: Sequence[float] | Doubles,
-    goal: str,
-    side: RunSide,
-) -> _Ran:
+def _run(task: Task, runs: _Runs) -> _Ran:
     """The goal of each example, and the gradient of the weighted sum of their logs."""
-    objective, cotangents = "log" if task.semiring == "real" else "sum", np.asarray(weights, np.float64)
-    asked: dict[str, Any] = {"query": goal, "threads": task.threads}
+    objective, cotangents = "log" if task.semiring == "real" else "sum", np.asarray(runs.weights, np.float64)
+    asked: dict[str, Any] = {"query": runs.goal, "threads": task.threads}
     if task.gradient:
         asked |= {"gradient": task.keys, "objective": objective, "cotangents": cotangents}
     # Elsewhere the search would seldom pay, and of examples that do not stay it is made anew in each pass.
-    linear = side.single and task.gradient and task.semiring == "log"
+    linear = runs.side.single and task.gradient and task.semiring == "log"
     linear = linear and all(np.isfinite(x).all() for x in task.weights.values())
     if task.cache is None and not linear:
-        return _Ran.of(task.bound.run_batch(facts, **asked))
+        return _Ran.of(task.bound.run_batch(runs.facts, **asked))
 
     def named() -> list[tuple[Any, ...]]:
-        return [(e.facts, e.observed) if e.observed else (e.facts,) for e in examples]
+        return [(e.facts, e.observed) if e.observed else (e.facts,) for e in runs.examples]
 
-    names = task.made(examples, "names", named)
+    names = task.made(runs.examples, "names", named)
     cache = ExampleCache(0) if task.cache is None else task.cache  # with no room, if examples do not stay as they are
-    cached = CachedBatch(cache, names, (task.bound.program, goal, side, task.gradient), examples, linear)
+    how = (task.bound.program, runs.goal, runs.side, task.gradient)
+    cached = CachedBatch(cache, names, how, runs.examples, linear)
     if task.gradient and task.threads == 1:
-        again = rerun_cached(task.bound, facts, cached, goal, task.keys, objective, cotangents)
+        again = rerun_cached(task.bound, runs.facts, cached, runs.goal, task.keys, objective, cotangents)
         if again is not None:
             return _Ran(again[0], dict(zip(task.keys, again[1], strict=True)), {})
-    return _Ran.of(run_cached(task.bound, facts, cached, **asked))
+    return _Ran.of(run_cached(task.bound, runs.facts, cached, **asked))
 
 
-def _counted(
-    task: Task,
-    examples: Sequence[Example],
-    facts: Sequence[Mapping[str, Any]],
-    weights: Sequence[float] | Doubles,
-    goal: str,
-    side: RunSide,
-) -> _Ran:
+def _counted(task: Task, runs: _Runs) -> _Ran:
     """The same, where what is derived with a weight of zero does not count: in `viterbi` it has a best derivation."""
-    ran = _run(task, examples, facts, weights, goal, side)
+    ran = _run(task, runs)
     if task.semiring != "viterbi" or not task.gradient:
         return ran
-    dead = np.isneginf(ran.values) & (np.asarray(weights) != 0)
+    dead = np.isneginf(ran.values) & (np.asarray(runs.weights) != 0)
     if not dead.any():
         return ran
-    return _run(task, examples, facts, np.where(dead, 0.0, weights), goal, side)
+    return _run(task, replace(runs, weights=np.where(dead, 0.0, runs.weights)))
 
 
 def _gradient(task: Task, ran: _Ran) -> dict[str, Doubles]:

@@ -14,7 +14,7 @@ from ....ir.code import code_of
 from ....ir.names import source_name
 from ....ir.node import Node
 from ....ir.types import Shape, Type
-from ....passes.classify import Fold, Piece, role
+from ....passes.classify import Fold, Piece, lowering_of
 from ....passes.index_forms import ZERO, Form, Index, flat, name, number, strides
 from ....passes.views import at_pattern, broadcast, through
 from ...cxx import literal
@@ -157,8 +157,8 @@ class NestBuilder:
     def compute(self, node: Node, index: Index) -> Operand:
         """An element that is computed: of a view or an elementwise operation."""
         self.note(node)
-        kind, code = role(node), code_of(node)
-        if kind == "view":
+        lowering, code = lowering_of(node), code_of(node)
+        if lowering == "view":
             found = self.value(node.arguments[0], through(node, index, self.ask, self.lengths, self._split))
             if node.type.kind == node.arguments[0].type.kind:
                 return found
@@ -167,7 +167,7 @@ class NestBuilder:
             return self._triangle(node, index)
         if code and code[0] == "roll":
             return self._roll(node, index)
-        assert kind == "each", f"{node.operation.name} is not computed element by element"
+        assert lowering == "each", f"{node.operation.name} is not computed element by element"
         given = tuple(self.value(a, broadcast(index, a.shape)) for a in node.arguments)
         level = self.level(*given)
         value: Expression = Elementwise(node.operation, given, bool(self.loops), _at(node))
@@ -269,7 +269,7 @@ def _at(node: Node) -> float | None:
     if not node.arguments:
         return None
     last = node.arguments[-1]
-    while role(last) == "view":
+    while lowering_of(last) == "view":
         last = last.arguments[0]
     if not last.is_constant:
         return None

@@ -1,7 +1,7 @@
 """Joins of a whole row of drivers on the way back: each driver and each factor gets the adjoint of its update.
 
-Those of drivers are added to `updates`, one for each bit of `cells`. The order in which pops are undone is in
-`row_pops.py`.
+The adjoints of drivers are added to the array `updates`; `cells` has a bit for each driver of the row. The order in
+which pops are undone is in `row_pops.py`.
 """
 
 from __future__ import annotations

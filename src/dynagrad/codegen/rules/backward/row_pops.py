@@ -1,4 +1,4 @@
-"""Pops of a row are undone together, where some of the joins that they drove are those of a whole row.
+"""Undoes the pops of a row together, where some of the joins that they drove were made for the whole row.
 
 Pops one by one are undone in `codegen/rules/backward/sweep.py`.
 """

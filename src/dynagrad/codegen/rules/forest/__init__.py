@@ -1,1 +1,1 @@
-"""The class that collects the derivations of items of a finished chart."""
+"""The class that collects the derivations of items of a finished chart; `collecting.py` writes it."""

@@ -1,6 +1,6 @@
 """The classes that a user of a header calls: a few functions for each predicate, named after it.
 
-They only name and number; what they do is in the C++ files of this folder.
+They only name and number; what they do is in `runtime/include/dynagrad/interface`.
 """
 
 from __future__ import annotations

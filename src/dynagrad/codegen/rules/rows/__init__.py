@@ -2,5 +2,5 @@
 
 - `elementwise.py`: drivers and heads stand side by side, one to one.
 - `matrix.py`: a row of drivers is multiplied by a matrix of facts.
-- `calling.py`: how they are called, with item by item for the rest.
+- `driving.py`: the functions of these joins; `calling.py`: their calls, item by item where the facts do not allow more.
 """

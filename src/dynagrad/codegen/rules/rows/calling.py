@@ -1,4 +1,4 @@
-"""Calls of joins of a whole row of items, with item by item for those that are no such join of the facts at hand."""
+"""Calls of joins for a whole row of items; for one item after the other, where the facts at hand do not allow more."""
 
 from __future__ import annotations
 

@@ -2,9 +2,8 @@
 //
 // Everything a chart owns comes from an `Account`, so that statistics are exact and a limit can stop a run before the
 // machine swaps. Element types are trivially copyable. No C++ library code is used, only libc. Where the limit would be
-// exceeded, or the system has no more memory, the call from outside ends at once: see `guarded`. So it does where it is
-// told to stop, or out of time. So data that is read after such an end is allocated as a whole before any of it
-// changes.
+// exceeded, or the system has no more memory, the call from outside ends at once (`guarded`), as it does on an interrupt
+// and at a limit on time. Therefore data that is read after such an end is allocated as a whole before any of it changes.
 #pragma once
 #include <setjmp.h>
 #include <stddef.h>
@@ -477,12 +476,6 @@ inline uint64_t mix(uint64_t h) {
   h *= 0xd6e8feb86659fd93ull;
   h ^= h >> 32;
   return h;
-}
-
-inline uint64_t hash_arguments(const int32_t* a, int n) {
-  uint64_t h = 0x9e3779b97f4a7c15ull;
-  for (int i = 0; i < n; i++) h = (h ^ (uint32_t)a[i]) * 0x9ddfea08eb382d69ull, h ^= h >> 29;
-  return h ^ h >> 32;
 }
 
 }  // namespace dynagrad

@@ -1,7 +1,7 @@
 // The functions of a packed forest that Python calls, see `forests/native.py`: one `Walk` per forest.
 //
 // All return 0 where they did what was asked, 2 where they were interrupted or came to the end of `limit` nanoseconds, -1
-// where memory ended, and else what the function in the header of its concern returns.
+// where memory ended, and otherwise a code that the header of the algorithm defines.
 #pragma once
 #include <dynagrad/forest/kbest.hpp>
 #include <dynagrad/forest/sums.hpp>

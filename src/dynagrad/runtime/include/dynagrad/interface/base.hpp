@@ -573,7 +573,8 @@ class base {
     weights[t] = values::weights_new(failure);
     if (!weights[t]) dynagrad::out_of_memory(failure);
     dynagrad::load(facts[t], &world, data, m);
-    values::weigh(*facts[t], words[t].data, weights[t], &engine::program::copies[engine::program::copies_alike ? 0 : t]);
+    const auto& copies = engine::program::copies;
+    values::weigh(*facts[t], words[t].data, weights[t], &copies[sizeof copies == sizeof copies[0] ? 0 : t]);
     loading = -1;
   }
 

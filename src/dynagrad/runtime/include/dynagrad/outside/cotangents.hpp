@@ -1,6 +1,6 @@
 // Cotangents in and derivatives out: adjoints as whoever stands outside of a program sets and reads them.
 //
-// Arrays of adjoints are told by their address, as `TableView` has them. S is the semiring and Back what adjoints are of.
+// Arrays of adjoints come as addresses, as `TableView` has them. S is the semiring and Back what adjoints are of.
 //
 // How adjoints are propagated between these is in generated code, over `running/tape.hpp`.
 #pragma once

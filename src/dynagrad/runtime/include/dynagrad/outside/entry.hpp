@@ -86,7 +86,7 @@ struct Entries {
     e.size = sizeof(P);
     if constexpr (P::goes_forward) {
       e.facts = P::facts_plans, e.values = &ReaderOf<S>::reader, e.copies = P::copies;
-      e.copies_each = P::copies_alike ? 0 : sizeof P::copies[0];
+      e.copies_each = sizeof P::copies == sizeof P::copies[0] ? 0 : sizeof P::copies[0];
       e.chart_open = chart_open, e.chart_close = chart_close;
       if constexpr (P::changes) e.change = change, e.swap = swap, e.restore = restore;
       if constexpr (P::collects) e.restore = restore, e.collect = collect, e.collected = collected;

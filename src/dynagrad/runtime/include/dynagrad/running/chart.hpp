@@ -95,6 +95,11 @@ struct LevelForm {
 
 struct ChartBase : Looking {
   using Stage = void (ChartBase::*)(int64_t started);
+  // What the class of a program has, where it says nothing else: see `outside/entry.hpp`.
+  static constexpr bool goes_forward = true;
+  static constexpr bool goes_back = false;
+  static constexpr bool changes = false;   // takes changes of facts
+  static constexpr bool bounded = false;   // has error bounds of items whose components were solved
   static constexpr bool collects = false;  // derivations of items
   Account account;
   World* world;

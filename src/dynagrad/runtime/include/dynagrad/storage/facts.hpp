@@ -10,6 +10,7 @@
 #include <dynagrad/base/host.hpp>
 #include <dynagrad/base/memory.hpp>
 #include <dynagrad/semirings.hpp>
+#include <dynagrad/storage/keys.hpp>
 #include <dynagrad/storage/view.hpp>
 
 namespace dynagrad {
@@ -55,22 +56,19 @@ DYNAGRAD_ONCE_FACTS void sort_by(const int32_t* column, Array<uint32_t>& order, 
 struct World;
 
 // Rows grouped by a key of some columns, each group a stretch begin..end of `rows`.
-struct Groups {
+struct Groups : Keys {
   const int width;             // of a key
   int32_t* const lows;         // of each of its columns
   int64_t *const extents, *const strides;
   Array<int64_t> start;        // dense: by linear key; hashed: by key number
   Array<uint32_t> rows;        // row numbers, in groups
-  Array<int32_t> keys;
-  Array<uint32_t> slots;
-  uint64_t mask = 0;
   bool dense = false, identity = false;
   bool full = false;           // every cell of the key's ranges has one row, in order: row number = linear key
 
   // The arrays of a key's columns come behind it, as in `Grouping`.
   DYNAGRAD_ONCE_FACTS Groups(Account* a, int n)
-      : width(n), lows((int32_t*)((int64_t*)(this + 1) + 2 * places(n))), extents((int64_t*)(this + 1)),
-        strides((int64_t*)(this + 1) + places(n)), start(a), rows(a), keys(a), slots(a) {}
+      : Keys(a), width(n), lows((int32_t*)((int64_t*)(this + 1) + 2 * places(n))), extents((int64_t*)(this + 1)),
+        strides((int64_t*)(this + 1) + places(n)), start(a), rows(a) {}
   DYNAGRAD_ONCE_FACTS ~Groups() {}
   static constexpr int places(int n) { return n ? n : 1; }
   static constexpr int64_t bytes(int n) {
@@ -139,9 +137,7 @@ struct Groups {
     slots.zeros((int64_t)mask + 1);
     for (int64_t c = 0; c < count; c++) {
       heed(c);
-      uint64_t h = hash_arguments(keys.data + c * width, width) & mask;
-      while (slots[h]) h = (h + 1) & mask;
-      slots[h] = (uint32_t)c + 1;
+      enter_slot(c, width);
     }
   }
   struct Stretch { int64_t begin, end; };
@@ -164,12 +160,8 @@ struct Groups {
   template <int K>
   __attribute__((noinline)) Stretch at_hashed(const int32_t* args) const { return hashed(args, K); }
   DYNAGRAD_ALWAYS Stretch hashed(const int32_t* args, int n) const {
-    uint64_t h = hash_arguments(args, n) & mask;
-    while (uint32_t s = slots[h]) {
-      if (!memcmp(keys.data + (int64_t)(s - 1) * n, args, n * sizeof(int32_t))) return {start[s - 1], start[s]};
-      h = (h + 1) & mask;
-    }
-    return {0, 0};
+    const int64_t k = number_of(args, n);
+    return k < 0 ? Stretch{0, 0} : Stretch{start[k], start[k + 1]};
   }
 };
 #if defined(DYNAGRAD_LINKED)

@@ -2,7 +2,7 @@
 //
 // A program describes where each table is, and how its semiring writes a value. All else is the same for all programs.
 //
-// Rows that do not exist are not made here: `storage/facts.hpp` does that.
+// Facts are loaded by `storage/facts.hpp`.
 #pragma once
 #include <dynagrad/storage/reader.hpp>
 

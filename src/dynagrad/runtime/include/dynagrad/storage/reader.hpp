@@ -1,6 +1,6 @@
-// Values behind addresses: what functions that are the same for all programs ask a semiring for.
+// Type-erased values: a table of functions by which code that is the same for all programs handles those of a semiring.
 //
-// Who asks is in `storage/looking.hpp` and `outside/runtime.hpp`.
+// That code is in `storage/looking.hpp` and `outside/runtime.hpp`.
 #pragma once
 #include <dynagrad/storage/facts.hpp>
 #include <dynagrad/storage/tables.hpp>
@@ -24,7 +24,9 @@ struct ReaderOf {
   using View = typename Weights<S>::View;
   static const Value& at(const void* array, int64_t cell) { return ((const Array<Value>*)array)->data[cell]; }
   static const void* element(const void* array, int64_t cell) { return &at(array, cell); }
-  static int64_t make(HashedTable& items, const int32_t* a) { return static_cast<HashedOf<Value>&>(items).make(a, S::zero()); }
+  static int64_t make(HashedTable& items, const int32_t* a) {
+    return static_cast<HashedOf<Value>&>(items).make(a, items.width, S::zero);
+  }
   static void write(const void* value, uint64_t* words) { S::write(*(const Value*)value, words); }
   static void write_row(const void* view, int64_t row, uint64_t* words) { S::write((*(const View*)view)[row], words); }
   static void* weights_new(Failure& failure) { return blank<Weights<S>>(failure); }

@@ -9,6 +9,7 @@
 // of arguments and type of values, for opening them and for access from outside.
 #pragma once
 #include <dynagrad/semirings.hpp>
+#include <dynagrad/storage/keys.hpp>
 #include <dynagrad/storage/view.hpp>
 
 namespace dynagrad {
@@ -140,15 +141,12 @@ struct Dense : DenseOf<typename S::Value> {
   DYNAGRAD_ALWAYS int64_t row_length() const { return N ? range[N ? N - 1 : 0].count : 1; }
 };
 
-struct HashedTable : Table {
-  Array<int32_t> keys;
-  Array<uint32_t> slots;       // cell + 1, or 0
-  uint64_t mask = 0;
-  int64_t cells = 0;
+struct HashedTable : Table, Keys {
+  int64_t cells = 0;           // the number of a key is the cell of the item
   int64_t room = 0;            // items that there is room for
   bool updates = false, places = false;
 
-  HashedTable(Account* a, int n) : Table(a, false, n), keys(a), slots(a) {}
+  HashedTable(Account* a, int n) : Table(a, false, n), Keys(a) {}
 
   DYNAGRAD_ONCE_FACTS void clear(bool with_updates, bool with_places) {
     updates = with_updates, places = with_places;
@@ -163,11 +161,7 @@ struct HashedTable : Table {
     const uint64_t wider = mask * 2 + 1;
     slots.zeros_safely((int64_t)wider + 1);
     mask = wider;
-    for (int64_t c = 0; c < cells; c++) {
-      uint64_t h = hash_arguments(keys.data + c * width, width) & mask;
-      while (slots[h]) h = (h + 1) & mask;
-      slots[h] = (uint32_t)c + 1;
-    }
+    for (int64_t c = 0; c < cells; c++) enter_slot(c, width);
   }
   // Room for one more item, and the slot of that, where there is room for its values, `most` of them. What there is is
   // read also where there was none.
@@ -184,21 +178,7 @@ struct HashedTable : Table {
     if (seen.bytes.size * 8 - 128 < room) room = seen.bytes.size * 8 - 128;
     if (popped.bytes.size * 8 - 128 < room) room = popped.bytes.size * 8 - 128;
     if (places && place.capacity < room) room = place.capacity;
-    return free_slot(args);
-  }
-  uint64_t free_slot(const int32_t* args) const {
-    uint64_t h = hash_arguments(args, width) & mask;
-    while (slots[h]) h = (h + 1) & mask;
-    return h;
-  }
-  // The cell of an item, or -1.
-  int64_t cell_of(const int32_t* args) const {
-    uint64_t h = hash_arguments(args, width) & mask;
-    while (uint32_t s = slots[h]) {
-      if (!memcmp(keys.data + (int64_t)(s - 1) * width, args, width * sizeof(int32_t))) return (int64_t)s - 1;
-      h = (h + 1) & mask;
-    }
-    return -1;
+    return free_slot(args, width);
   }
   int64_t bound() const { return cells; }
   int64_t next(int64_t c) const { return popped.next(c, cells); }
@@ -218,17 +198,20 @@ struct HashedOf : HashedTable {
     seen.width = width;
     seen.items = this, seen.values = &value;
   }
-  // The cell of an item, made if necessary: where the number of arguments is not known.
-  __attribute__((noinline)) int64_t make(const int32_t* args, const Value& zero) {
-    if (const int64_t c = cell_of(args); c >= 0) return c;
-    if (cells >= room) make_room(args);
-    slots[free_slot(args)] = (uint32_t)cells + 1;
-    memcpy(keys.data + cells * width, args, width * sizeof(int32_t));
-    keys.size += width;
-    value.push(zero);
-    if (updates) pending.push(zero);
+  // The cell of an item of n arguments, made if necessary.
+  DYNAGRAD_ALWAYS int64_t make(const int32_t* args, int n, Value (*zero)()) {
+    uint64_t h = slot_of(args, n);
+    if (slots[h]) return (int64_t)slots[h] - 1;
+    const int64_t c = cells;
+    if (__builtin_expect(c >= room, 0)) h = make_room(args);
+    memcpy(keys.data + c * n, args, n * sizeof(int32_t));
+    keys.size += n;
+    cells++;
+    value.push(zero());
+    if (updates) pending.push(zero());
     if (places) place.push(0);
-    return cells++;
+    slots[h] = (uint32_t)c + 1;
+    return c;
   }
   __attribute__((noinline)) uint64_t make_room(const int32_t* args) {
     value.reserve(cells + 1);
@@ -240,9 +223,6 @@ struct HashedOf : HashedTable {
 template <class S, int N>
 struct Hashed : HashedOf<typename S::Value> {
   using Value = typename S::Value;
-  using Base = HashedOf<Value>;
-  using Base::cells, Base::keys, Base::mask, Base::pending, Base::place, Base::places, Base::popped, Base::room;
-  using Base::slots, Base::updates, Base::value;
   static constexpr int arity = N;
 
   explicit Hashed(Account* a) : HashedOf<Value>(a, N) {}
@@ -252,34 +232,15 @@ struct Hashed : HashedOf<typename S::Value> {
   template <class... A>
   int64_t locate(A... a) {
     const int32_t args[] = {a..., 0};
-    uint64_t h = hash_arguments(args, N) & mask;
-    while (uint32_t s = slots[h]) {
-      if (!memcmp(keys.data + (int64_t)(s - 1) * N, args, N * sizeof(int32_t))) return s - 1;
-      h = (h + 1) & mask;
-    }
-    const int64_t c = cells;
-    if (__builtin_expect(c >= room, 0)) h = this->make_room(args);
-    memcpy(keys.data + c * N, args, N * sizeof(int32_t));
-    keys.size += N;
-    cells++;
-    value.push(S::zero());
-    if (updates) pending.push(S::zero());
-    if (places) place.push(0);
-    slots[h] = (uint32_t)c + 1;
-    return c;
+    return this->make(args, N, S::zero);
   }
   template <class... A>
   int64_t find(A... a) const {
     const int32_t args[] = {a..., 0};
-    uint64_t h = hash_arguments(args, N) & mask;
-    while (uint32_t s = slots[h]) {
-      if (!memcmp(keys.data + (int64_t)(s - 1) * N, args, N * sizeof(int32_t)))
-        return popped.test(s - 1) ? (int64_t)s - 1 : -1;
-      h = (h + 1) & mask;
-    }
-    return -1;
+    const int64_t c = this->number_of(args, N);
+    return c >= 0 && this->popped.test(c) ? c : -1;
   }
-  void arguments(int64_t c, int32_t* out) const { memcpy(out, keys.data + c * N, N * sizeof(int32_t)); }
+  void arguments(int64_t c, int32_t* out) const { memcpy(out, this->key(c, N), N * sizeof(int32_t)); }
 };
 
 // Tables as they are looked at from outside: `order` says which argument is stored at each place of a dense one.
@@ -287,13 +248,13 @@ struct Hashed : HashedOf<typename S::Value> {
 // The cell of an item in the chart, or -1.
 DYNAGRAD_ONCE_FACTS int64_t find_item(const Table& table, const int32_t* order, const int32_t* args) {
   const int64_t c = table.dense ? static_cast<const DenseTable&>(table).cell_of(order, args)
-                                : static_cast<const HashedTable&>(table).cell_of(args);
+                                : static_cast<const HashedTable&>(table).number_of(args, table.width);
   return c >= 0 && table.popped.test(c) ? c : -1;
 }
 DYNAGRAD_ONCE_FACTS void arguments_of(const Table& table, const int32_t* order, int64_t cell, int32_t* out) {
   const int n = table.width;
   if (!table.dense) {
-    memcpy(out, static_cast<const HashedTable&>(table).keys.data + cell * n, n * sizeof(int32_t));
+    memcpy(out, static_cast<const HashedTable&>(table).key(cell, n), n * sizeof(int32_t));
     return;
   }
   const auto& t = static_cast<const DenseTable&>(table);
@@ -309,18 +270,15 @@ inline int64_t bound_of(const Table& table) {
 }
 
 // The items of a table that agree in some pattern: from a key of K numbers to cells. Items enter when they are popped.
-struct IndexTable {
-  const int width;
-  Array<int32_t> keys;
-  Array<uint32_t> slots;
+struct IndexTable : Keys {
+  const int width;             // of a key
   Array<int64_t> first;        // per key, the newest entry + 1
   Array<int64_t> count;
   struct Entry { int64_t cell, next; };
   Array<Entry> entries;
-  uint64_t mask = 0;
   int64_t known = 0;           // keys
 
-  DYNAGRAD_ONCE_FACTS IndexTable(Account* a, int n) : width(n), keys(a), slots(a), first(a), count(a), entries(a) {}
+  DYNAGRAD_ONCE_FACTS IndexTable(Account* a, int n) : Keys(a), width(n), first(a), count(a), entries(a) {}
   DYNAGRAD_ONCE_FACTS ~IndexTable() {}
 
   DYNAGRAD_ONCE_FACTS void open() {
@@ -338,16 +296,11 @@ struct IndexTable {
     if ((uint64_t)known * 2 > mask) {
       slots.zeros((int64_t)mask * 2 + 2);
       mask = mask * 2 + 1;
-      for (int64_t j = 0; j < known; j++) place(j);
+      for (int64_t j = 0; j < known; j++) enter_slot(j, width);
     } else {
-      place(k);
+      enter_slot(k, width);
     }
     return k;
-  }
-  void place(int64_t k) {
-    uint64_t h = hash_arguments(keys.data + k * width, width) & mask;
-    while (slots[h]) h = (h + 1) & mask;
-    slots[h] = (uint32_t)k + 1;
   }
   int64_t next(int64_t e) const { return entries[e - 1].next; }
   int64_t cell(int64_t e) const { return entries[e - 1].cell; }
@@ -357,14 +310,7 @@ template <int K>
 struct Index : IndexTable {
   explicit Index(Account* a) : IndexTable(a, K) {}
 
-  __attribute__((noinline)) int64_t number(const int32_t* args) const {
-    uint64_t h = hash_arguments(args, K) & mask;
-    while (uint32_t s = slots[h]) {
-      if (!memcmp(keys.data + (int64_t)(s - 1) * K, args, K * sizeof(int32_t))) return s - 1;
-      h = (h + 1) & mask;
-    }
-    return -1;
-  }
+  __attribute__((noinline)) int64_t number(const int32_t* args) const { return number_of(args, K); }
   void insert(const int32_t* args, int64_t cell) {
     int64_t k = number(args);
     if (k < 0) k = enter(args);

@@ -1,4 +1,4 @@
-// Tables as whoever stands outside of a program sees them: by the number of a predicate.
+// Tables as code outside of a program sees them: by the number of the predicate, without their types.
 //
 // What is read through them is in `storage/looking.hpp`.
 #pragma once
@@ -22,7 +22,7 @@ struct Extent {
   }
 };
 
-// Arrays are told by their address, and known to `ValueReader` alone. All is zero in one that is not used.
+// Arrays are addresses, whose types only `ValueReader` knows. All is zero in one that is not used.
 struct TableView {
   int32_t width;                // how many arguments
   Table* items;                 // of a predicate that is derived

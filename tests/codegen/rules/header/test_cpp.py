@@ -364,6 +364,12 @@ def test_only_what_needs_python_is_refused():
         header(plan, "x", {})
 
 
+def test_a_class_says_of_its_abilities_those_that_are_not_usual():
+    flags = re.compile(r"static constexpr bool (.*);")
+    assert flags.findall(any_header("plain", PATHS, gradient=False)) == []
+    assert flags.findall(any_header("plain", PATHS)) == ["goes_back = true"]
+
+
 def test_axioms_nested_deeply_are_data():
     deep = "f(" * 140 + "a" + ")" * 140
     assert "node_kind" in any_header("deep", f"goal += p(_X). p({deep}) = 1.")
@@ -558,7 +564,7 @@ LOG_WORDS = {
     for key, rows in examples.facts("cky").items()
 }
 AXIOM_EDGES = [("b", "c", 1.0), ("c", "d", 1.5), ("a", "d", 6.0), ("c", "d", 2.5), ("a", "b", 3.0)]
-DOCUMENT = (Path(__file__).resolve().parents[3] / "docs/tools/cpp.md").read_text(encoding="utf-8")
+DOCUMENT = (Path(__file__).resolve().parents[4] / "docs/tools/cpp.md").read_text(encoding="utf-8")
 NETWORK = examples.facts("network")
 
 

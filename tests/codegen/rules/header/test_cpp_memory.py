@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from codegen.rules.test_cpp import any_header, output_of
+from codegen.rules.header.test_cpp import any_header, output_of
 
 SOURCE = """
     :- semiring real.
