@@ -95,7 +95,8 @@ class _Build:
 
     @cached
     def name(self) -> str:
-        sources = [self.source, *(part.name for part in self.parts)]
+        parts = (text for part in self.parts for text in (part.source, *part.options))
+        sources = [self.source, *parts]
         return fingerprint(sources, self.tool, self.options, self.headers)
 
 
