@@ -290,13 +290,6 @@ def test_bounds_and_constraints_are_scipys() -> None:
     assert m.weights["toss/1"]["h",] <= 0.5 + 1e-12
     with pytest.raises(dg.Error, match="cg has no bounds"):
         m.fit(TOSSES, method="cg", bounds=[(0, 1)] * 2)
-    for bounds in ("x", [(1, 0), (0, 1)], [(float("nan"), 0), (0, 1)]):
-        with pytest.raises(dg.Error, match=r"cannot work with what it was given|bounds must be numbers"):
-            m.fit(TOSSES, method="l-bfgs", bounds=bounds)
-    with pytest.raises(
-        dg.Error, match="scipy's SLSQP cannot work with what it was given: ValueError: Unknown constraint"
-    ):
-        m.fit(TOSSES, method="slsqp", constraints={"type": "none", "fun": sum})
 
 
 @pytest.mark.filterwarnings("ignore:delta_grad == 0.0")  # scipy's, at the optimum

@@ -55,16 +55,23 @@ def method_of(given: Any, seed: int, options: Mapping[str, Any], others: Iterabl
         raise Error(
             f"there is no method {shown(given)}; there are {', '.join(METHODS)}, and classes such as torch.optim.AdamW"
         )
-    known = [name for name in inspect.signature(METHODS[given]).parameters if name not in TOLD]
-    if given in stochastic.RULES:
-        known = [*known[:-1], *stochastic.RULES[given].options]
+    known = options_of(given)
     for name in options:
         if name not in known:
+            having = [method for method in METHODS if name in options_of(method)]
+            if having:
+                raise Error(f"method={given!r} has no option {name}; these have: {', '.join(having)}")
             hint = nearest_option(name, [*known, *others])
             if "did you mean" not in hint:
                 hint = nearest_option(name, known) if known else "; it has none of its own"
             raise Error(f"fit has no option {name}, nor has method={given!r}{hint}")
     return partial(METHODS[given], **({"seed": seed} if given in SEEDED else {}), **options)
+
+
+def options_of(method: str) -> list[str]:
+    """The options that a method has beside those of `fit`."""
+    known = [name for name in inspect.signature(METHODS[method]).parameters if name not in TOLD]
+    return [*known[:-1], *stochastic.RULES[method].options] if method in stochastic.RULES else known
 
 
 def _of_torch(name: str) -> type:

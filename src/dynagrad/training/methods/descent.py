@@ -11,7 +11,6 @@ evaluations that were made, which costs nothing, and goes on from there with the
 
 from __future__ import annotations
 
-import re
 import zlib
 from collections.abc import Callable, Mapping
 from functools import wraps
@@ -19,9 +18,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from ...arguments import bounded_number, whole_number
-from ...calls import nearest_option
-from ...errors import Error, NotConverged, raised, shown
+from ...errors import Error, NotConverged
 from ...facts.readers import import_module
 from ..parameters.rows import Doubles
 from ..priors import L1
@@ -30,6 +27,7 @@ from ..specification import Theta, ravelled, unravelled
 from ..steps import Observe, Trace, TrainingStep
 from ..totals import Totals
 from .limited_memory import limited_memory
+from .scipy_arguments import checked_bounds, checked_constraints, checked_options, refused
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -77,11 +75,6 @@ ENDLESS: dict[str, dict[str, Any]] = {
     "trust-krylov": {"maxiter": _MANY, "gtol": 1e-12},
 }
 """Options of scipy's that leave it to the observer when it is enough."""
-
-
-COUNTS = ("maxiter", "maxfun", "maxcor", "maxls")
-TOLERANCES = ("gtol", "ftol", "xtol", "xrtol", "barrier_tol")
-"""Options of scipy's that are whole numbers, and those that are numbers from 0 on."""
 
 
 class _Stop(Exception):
@@ -181,13 +174,10 @@ def minimise(
     """
     if bounds is not None and method not in BOUNDED:
         raise Error(f"{method} has no bounds; these have: {', '.join(BOUNDED)}")
-    if isinstance(bounds, list | tuple) and any(
-        x != x for pair in bounds if isinstance(pair, list | tuple) for x in pair
-    ):
-        raise Error(f"bounds must be numbers or None, not {shown(bounds)}")
-    if constraints is None or isinstance(constraints, str):
-        raise Error(f"constraints are those of scipy, or a list of them, not {shown(constraints)}")
-    if not _none(constraints) and method not in CONSTRAINED:
+    if constraints is None:
+        raise Error("constraints are those of scipy, or a list of them, not None: leave it out where there are none")
+    constrained = not (isinstance(constraints, list | tuple) and not constraints)
+    if constrained and method not in CONSTRAINED:
         raise Error(f"{method} has no constraints; these have: {', '.join(CONSTRAINED)}")
     if not np.isfinite(problem.spec.log_prior(theta)):
         raise Error(
@@ -196,7 +186,9 @@ def minimise(
         )
     strengths = _l1(problem, theta)
     if strengths.any():
-        return _with_l1(problem, theta, observe, state, strengths, method, bounds, options)
+        if bounds is not None:
+            raise Error("an L1 prior and bounds cannot be had at once")
+        return _with_l1(problem, theta, observe, state, strengths, method, options)
     evaluate = Evaluations(problem, theta, state)
 
     def negative(vector: Doubles) -> tuple[float, Doubles]:
@@ -204,6 +196,10 @@ def minimise(
         return -value, -gradient
 
     start = evaluate.shown(evaluate.start)
+    if bounds is not None:
+        bounds = checked_bounds(bounds, [name for p in problem.spec.parametrisations.values() for name in p.names()])
+    if constrained:
+        constraints = checked_constraints(constraints, start)
     callbacks = _Callbacks(negative, start, theta, evaluate, observe, method, evaluate.whole)
     return _run(callbacks, start, method, bounds, constraints, options)
 
@@ -309,7 +305,7 @@ def _run(
     if method == "l-bfgs" and bounds is None and not options:
         return _run_ours(callbacks, start)
     optimize = import_module("scipy.optimize", "train", f"method={method!r}")
-    wanted = {**ENDLESS[method], **_checked(optimize, options, method)}
+    wanted = {**ENDLESS[method], **checked_options(optimize, options, SCIPY[method], ENDLESS[method])}
     given: dict[str, Any] = {"constraints": constraints} if method in CONSTRAINED else {}
     if method in SECOND:
         given["hessp"] = callbacks.product
@@ -322,9 +318,10 @@ def _run(
         except _Stop:
             return callbacks.last
         except Exception as error:
-            if any(error is own for own in callbacks.failed) or (bounds is None and _none(constraints) and not options):
+            if any(error is own for own in callbacks.failed) or not (bounds or constraints or options):
                 raise
-            raise Error(f"scipy's {SCIPY[method]} cannot work with what it was given: {raised(error)}") from error
+            told = {"bounds": bounds, "constraints": constraints or None, "options": options}
+            raise refused(SCIPY[method], error, **told) from error
         x = np.asarray(found.x)
         if not np.isfinite(found.fun):
             raise NotConverged(f"{method} ended at an objective that is not finite: {found.message}")
@@ -340,36 +337,6 @@ def _run_ours(callbacks: _Callbacks, start: Doubles) -> Theta:
             return callbacks.theta(limited_memory(callbacks.objective, start, callbacks.step))
     except _Stop:
         return callbacks.last
-
-
-def _checked(optimize: Any, options: Any, method: str) -> Mapping[str, Any]:
-    """Options of scipy's, which takes unknown ones, and some values that mean nothing, in silence or with a warning."""
-    if options is None:
-        return {}
-    if not isinstance(options, Mapping):
-        raise Error(f"options are a dict of those of scipy's {SCIPY[method]}, not {shown(options)}")
-    known = _known(optimize, method)
-    for name, given in options.items():
-        if known and name not in known:
-            raise Error(f"scipy's {SCIPY[method]} has no option {shown(name)}{nearest_option(str(name), known)}")
-        if name in COUNTS:
-            whole_number(f"options[{name!r}]", given, 1)
-        elif name in TOLERANCES:
-            bounded_number(f"options[{name!r}]", given, 0.0)
-    return options
-
-
-def _known(optimize: Any, method: str) -> list[str]:
-    """The options that the documentation of scipy names; none where it was left out, as by `python -OO`."""
-    found: dict[str, None] = {}
-    for name in (method, "trust-ncg") if method.startswith("trust-") else (method,):
-        text = optimize.show_options("minimize", SCIPY[name].lower(), disp=False) or ""
-        found |= dict.fromkeys(re.findall(r"^ *(\w+) : ", re.split(r"\n *(?:Returns|Notes)\n", text)[0], re.M))
-    return [*found, *ENDLESS[method], "disp", "return_all"] if found else []
-
-
-def _none(constraints: Any) -> bool:
-    return isinstance(constraints, tuple | list) and not constraints
 
 
 # -- L1: each parameter as a difference of two that are at least 0 -----------------------------------------------------
@@ -388,7 +355,6 @@ def _with_l1(
     state: Mapping[str, Any],
     strengths: Doubles,
     method: str,
-    bounds: Any,
     options: Mapping[str, Any] | None,
 ) -> Theta:
     """With absolute values the objective has kinks; as theta = up - down, both at least 0, it has none.
@@ -397,8 +363,6 @@ def _with_l1(
     """
     if method not in ("l-bfgs", "tnc"):
         raise Error(f"an L1 prior has kinks, and {method} wants none; use method='l-bfgs'")
-    if bounds is not None:
-        raise Error("an L1 prior and bounds cannot be had at once")
     evaluate = Evaluations(problem, theta, state)
     first, n = evaluate.start, len(strengths)
 
