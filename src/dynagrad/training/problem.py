@@ -46,11 +46,14 @@ class Problem:
     """Whether a warning told of a conditional probability above one."""
     _told_unbounded: bool = field(default=False, init=False)
     """Whether a warning told that the objective has no finite maximum."""
+    _weights: Mapping[str, Doubles] = field(default_factory=dict, init=False)
+    """Those of the last pass."""
     _fit: dict[int, list[Example]] = field(default_factory=dict, init=False)
     """Shards of lasting data that were looked through."""
 
     def totals(self, weights: Mapping[str, Doubles], gradient: bool = True) -> Totals:
         """A pass over the data."""
+        self._weights = weights
         found = self.checked(added(self.workers(self.spec, weights, self._shards(), gradient)), weights)
         self.after_a_pass()
         return found
@@ -76,6 +79,7 @@ class Problem:
 
     def of_shard(self, weights: Mapping[str, Doubles], shard: list[Example]) -> Totals:
         """Of some examples alone."""
+        self._weights = weights
         return self.checked(added(self.workers(self.spec, weights, [self._fitting(shard)], True)), weights, shard)
 
     def _shards(self) -> Iterator[list[Example]]:
@@ -168,6 +172,21 @@ class Problem:
                     else "Does the program of the clamped run derive what that of the model does not?"
                 )
             )
+
+    def cuts_off(self) -> bool:
+        """Whether the run of an example, with the weights of the last pass, leaves a rest of its sum out.
+
+        Only one that iterates cycles does: where each item is popped once, nothing is left.
+        """
+        for example in self.passes:
+            for program, _, facts in runs_of(self.spec.objective, self.spec.program, self.spec.goal, example):
+                try:
+                    chart = self.spec.with_weights(self._weights, program).run(facts)
+                except Error:
+                    return True
+                if chart.error_bound > 0 or not chart.converged:
+                    return True
+        return False
 
     def _example(self, number: int, shard: list[Example] | None) -> Example:
         if shard is not None:
