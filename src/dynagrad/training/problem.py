@@ -51,10 +51,14 @@ class Problem:
     _fit: dict[int, list[Example]] = field(default_factory=dict, init=False)
     """Shards of lasting data that were looked through."""
 
-    def totals(self, weights: Mapping[str, Doubles], gradient: bool = True) -> Totals:
-        """A pass over the data."""
+    def totals(self, weights: Mapping[str, Doubles], gradient: bool = True, least: int = 0) -> Totals:
+        """A pass over the data. Raises NotConverged where fewer examples than `least` count."""
         self._weights = weights
-        found = self.checked(added(self.workers(self.spec, weights, self._shards(), gradient)), weights)
+        found = added(self.workers(self.spec, weights, self._shards(), gradient))
+        if found.counted < least:
+            fewer = f"{found.counted:,} of {least:,} examples count that did before"
+            raise NotConverged(f"{fewer}, and {self._reason(found, found.missing[0], weights)}")
+        self.checked(found, weights)
         self.after_a_pass()
         return found
 
@@ -100,9 +104,13 @@ class Problem:
                     raise FactError(f"{name_of(example)} has facts for {key}, whose rows are parameters of the model")
         return shard
 
-    def objective(self, theta: Theta, gradient: bool = True) -> tuple[float, Totals]:
-        """The objective with its priors."""
-        totals = self.totals(self.spec.weights(theta), gradient)
+    def objective(self, theta: Theta, gradient: bool = True, least: int = 0) -> tuple[float, Totals]:
+        """The objective with its priors. Raises NotConverged where it is not finite, or fewer than `least` count."""
+        weights = self.spec.weights(theta)
+        for key, numbers in self.spec.values(weights).items():
+            if not (numbers < np.inf).all():
+                raise NotConverged(f"a weight of {key} is not finite, or is too large for a double")
+        totals = self.totals(weights, gradient, least)
         return totals.value + self.spec.log_prior(theta), totals
 
     def must_count(self, theta: Theta) -> None:

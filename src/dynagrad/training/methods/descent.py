@@ -18,7 +18,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from ...errors import Error, NotConverged
+from ...errors import Error, NotConverged, warn
 from ...facts.readers import import_module
 from ..parameters.rows import Doubles
 from ..priors import L1
@@ -83,6 +83,8 @@ class _Stop(Exception):
 
 REJECTED = 25
 """So many steps that are rejected one after another shrink a region of trust to nothing."""
+EDGE = 3
+"""So many steps in a row that all had to be shortened, as the objective was not finite, have come to an edge."""
 
 
 class Evaluations:
@@ -104,6 +106,10 @@ class Evaluations:
         self._known = iter(self.trace.known)
         self.data = np.nan
         """The objective of the data alone, where it was last asked for."""
+        self.refused: Error | None = None
+        """Why there was no objective where it was asked for, and there last was none."""
+        self.counted = int(state.get("counted", 0))
+        """How many examples count where the run began."""
         self.count = 0
         self._last: tuple[bytes, Totals] | None = None
 
@@ -116,21 +122,40 @@ class Evaluations:
         return np.where(self._held, -np.inf, vector) if self._some_held else vector
 
     def __call__(self, vector: Doubles) -> tuple[float, Doubles]:
-        """The objective and its gradient, of parameters as a method has them."""
+        """The objective and its gradient, of parameters as a method has them.
+
+        Where it is not finite, or examples do not count that did where the run began, it is minus infinity, with a
+        gradient of zero: a step that is to be shortened. Raises Error where the run would begin there.
+        """
         vector = self.whole(vector)
         words = vector.tobytes()
         mark = float(zlib.crc32(words))
         found = self._next(mark)
         if found is None:
-            theta = unravelled(vector, self._like)
-            value, totals = self._problem.objective(theta)
-            self._last = (words, totals)
-            slopes = self._problem.spec.pull(theta, totals)
-            found = np.concatenate([[value, totals.value, mark], *slopes.values()])
+            found = self._found(vector, words, mark)
             self.trace.new.append(found)
-            self.count += len(totals.values)
+        elif np.isneginf(found[0]):
+            self.refused = NotConverged("the objective is not finite")
         self.data = float(found[1])
         return float(found[0]), self.shown(found[3:])
+
+    def _found(self, vector: Doubles, words: bytes, mark: float) -> Doubles:
+        """What is kept of an evaluation: the objective, that of the data alone, a mark, and the gradient."""
+        theta = unravelled(vector, self._like)
+        try:
+            value, totals = self._problem.objective(theta, least=self.counted)
+            slopes = ravelled(self._problem.spec.pull(theta, totals))
+            if not (np.isfinite(value) and np.isfinite(slopes).all()):
+                raise NotConverged("the objective or its gradient is not finite")
+        except NotConverged as error:
+            if not self.counted:
+                raise
+            self.refused = error
+            return np.concatenate([[-np.inf, np.nan, mark], np.zeros(len(vector))])
+        self._last = (words, totals)
+        self.counted = self.counted or totals.counted
+        self.count += len(totals.values)
+        return np.concatenate([[value, totals.value, mark], slopes])
 
     def _next(self, mark: float) -> Doubles | None:
         """What a run that is taken up found here."""
@@ -246,6 +271,8 @@ class _Callbacks:
         """The parameters after the last step."""
         self.failed: list[Exception] = []
         self._seen: list[tuple[Doubles, float, float, Doubles]] = []  # places, with what was found there
+        self._finite: tuple[Doubles, float, Doubles] | None = None  # the last of these with an objective
+        self._refusals, self._edge = 0, 0  # since the last step; the last steps that each had some
         self._steps, self._rejected, self._at = 0, 0, np.array(start)
 
     def theta(self, vector: Doubles) -> Theta:
@@ -261,7 +288,43 @@ class _Callbacks:
         value, gradient = self._negative(vector)
         del self._seen[: 1 - self.KEPT]
         self._seen.append((np.array(vector), value, self._evaluate.data, gradient))
+        if np.isfinite(value):
+            self._finite = (np.array(vector), value, gradient)
+        else:
+            self._refusals += 1
         return value, gradient
+
+    def walled(self, vector: Doubles) -> tuple[float, Doubles]:
+        """The objective for scipy, whose searches along a line do not all cope with infinity: a wall in its place.
+
+        It is above the last value that was finite, and slopes up from there, so that a shorter step is tried.
+        """
+        value, gradient = self.objective(vector)
+        if np.isfinite(value) or self._finite is None:
+            return value, gradient
+        at, low, slopes = self._finite
+        away = vector - at
+        rise = abs(float(slopes @ away))
+        return low + max(1.0, abs(low)) + 10 * rise, 20 * rise / max(float(away @ away), 1e-300) * away
+
+    def ended(self, x: Doubles, success: bool = False) -> Theta:
+        """The parameters where a method ended by itself. Raises Error where it failed as nothing beside is finite."""
+        failed = self._refusals > 0 and not success
+        if failed and not np.isfinite(self._seen[-1][1]):
+            refused = self._evaluate.refused
+            raise NotConverged(
+                f"{self._method} found no step after which the objective is finite, as far as it looked: {refused}"
+            ) from refused
+        self.warn_of_the_edge(failed)
+        return self.theta(x)
+
+    def warn_of_the_edge(self, failed: bool = False) -> None:
+        """Warns where the last steps, or the search for one more, came to where the objective is not finite."""
+        if failed or self._edge >= EDGE:
+            warn(
+                f"the objective is not finite a little further along the last steps, so that {self._method} may have "
+                "ended at an edge, and not at a maximum: a prior keeps parameters away from it"
+            )
 
     @_ours
     def step(self, vector: Any, *_: Any) -> None:
@@ -275,6 +338,9 @@ class _Callbacks:
             self.objective(x)
             point = self._seen[-1]
         value, data, gradient = point[1:]
+        if not np.isfinite(value):
+            return
+        self._edge, self._refusals = self._edge + 1 if self._refusals else 0, 0
         self.last = self.theta(x)
         self._steps += 1
         evaluate = self._evaluate
@@ -282,6 +348,7 @@ class _Callbacks:
             return  # it was told before
         count, evaluate.count = evaluate.count, 0
         made = {"evaluations": evaluate.trace, "start": evaluate.start, "told": self._steps}
+        made["counted"] = evaluate.counted
         if self._observe(TrainingStep(self.last, -value, data, float(np.linalg.norm(gradient)), count, made)):
             raise _Stop
 
@@ -314,8 +381,9 @@ def _run(
     while True:  # a search along a line may fail for want of digits; from where it ended, a fresh one goes on
         try:
             with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-                found = optimize.minimize(callbacks.objective, x, **given)
+                found = optimize.minimize(callbacks.walled, x, **given)
         except _Stop:
+            callbacks.warn_of_the_edge()
             return callbacks.last
         except Exception as error:
             if any(error is own for own in callbacks.failed) or not (bounds or constraints or options):
@@ -326,7 +394,7 @@ def _run(
         if not np.isfinite(found.fun):
             raise NotConverged(f"{method} ended at an objective that is not finite: {found.message}")
         if found.success or not found.fun < reached or found.status == OVER[method]:
-            return callbacks.theta(x)
+            return callbacks.ended(x, found.success)
         reached = found.fun
 
 
@@ -334,8 +402,9 @@ def _run_ours(callbacks: _Callbacks, start: Doubles) -> Theta:
     """Runs our own method for what has no bounds."""
     try:
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-            return callbacks.theta(limited_memory(callbacks.objective, start, callbacks.step))
+            return callbacks.ended(limited_memory(callbacks.objective, start, callbacks.step))
     except _Stop:
+        callbacks.warn_of_the_edge()
         return callbacks.last
 
 
