@@ -3,7 +3,7 @@
 They are scipy's, but for limited memory without bounds, options and L1, which is `limited_memory.py`.
 
 Truncated Newton asks for products of the Hessian with vectors, which are exact: a backward pass over dual numbers for
-each example. Objectives and parametrisations without second derivatives are an error there.
+each example. Semirings and parametrisations without second derivatives are an error there.
 
 What a method keeps is not looked into, and of scipy's it cannot be; so a run that is taken up again replays the
 evaluations that were made, which costs nothing, and goes on from there with the same bits.
