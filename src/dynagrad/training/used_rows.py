@@ -8,7 +8,6 @@ parameters are. What runs an objective makes it says itself; how weights of some
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -60,7 +59,8 @@ class UsedRows:
             if held[1] is None:
                 return None
             found.append(held[1])
-        return {name: reduce(np.union1d, [one[name] for one in found], np.zeros(0, np.int64)) for name in self._names}
+        none = np.zeros(0, np.int64)
+        return {name: np.unique(np.concatenate([none, *(one[name] for one in found)])) for name in self._names}
 
     def _of_one(self, example: Example) -> Used | None:
         spec, places = self._spec, self._spec.places
