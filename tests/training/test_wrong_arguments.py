@@ -288,6 +288,16 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: constrained(NonlinearConstraint(5, 0, 1)),
         r"constraints\[0\].fun must be a function of the parameters, not 5",
     ),
+    "a learning rate": (
+        lambda: with_rate(lr=0.1),
+        r"no option lr, nor has method='sgd': method='sgd' and its ki",
+    ),
+    "a schedule": (
+        lambda: with_rate(schedule=[]),
+        r"no option schedule, nor has .*: method='sgd' and its kin have a rate",
+    ),
+    "epochs": (lambda: with_rate(method="em", epochs=3), r"no option epochs, .*: their number is iterations= here"),
+    "bounds for SGD": (lambda: with_rate(bounds=[]), r"has no option bounds; these have: l-bfgs, tnc, slsqp, trust-co"),
     "size for EM": (lambda: with_rate(method="em", size=3), r"method='em' has no option size; these have: .*sgd"),
     "a name that no file has": (
         lambda: with_rate(log="\ud800.csv"),

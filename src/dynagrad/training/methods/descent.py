@@ -27,7 +27,7 @@ from ..specification import Theta, ravelled, unravelled
 from ..steps import Observe, Trace, TrainingStep
 from ..totals import Totals
 from .limited_memory import limited_memory
-from .scipy_arguments import checked_bounds, checked_constraints, checked_options, refused
+from .scipy_arguments import broken, checked_bounds, checked_constraints, checked_options, refused
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -226,7 +226,11 @@ def minimise(
     if constrained:
         constraints = checked_constraints(constraints, start)
     callbacks = _Callbacks(negative, start, theta, evaluate, observe, method, evaluate.whole)
-    return _run(callbacks, start, method, bounds, constraints, options)
+    found = _run(callbacks, start, method, bounds, constraints, options)
+    wrong = broken(constraints, evaluate.shown(ravelled(found))) if constrained else None
+    if wrong is not None:
+        warn(f"where {method} ended, {wrong}: there may be no parameters with which all constraints hold")
+    return found
 
 
 def _ours(method: Callable[P, R]) -> Callable[P, R]:

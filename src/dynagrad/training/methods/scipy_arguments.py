@@ -147,6 +147,28 @@ def _check_linear(one: Any, name: str, size: int) -> None:
         raise Error(f"{name} has lb={shown(one.lb)} and ub={shown(one.ub)}: the first are at most the second")
 
 
+HOLDS = 1e-3
+"""By how much a constraint may be off, of the size of its bound and one."""
+
+
+def broken(constraints: Sequence[Any], x: Doubles) -> str | None:
+    """What is said of the first constraint that does not hold, if there is one."""
+    for n, one in enumerate(constraints):
+        if isinstance(one, Mapping):
+            values = np.atleast_1d(np.asarray(one["fun"](x.copy(), *one.get("args", ())), np.float64))
+            low, high = np.zeros(1), np.full(1, 0.0 if str(one["type"]).lower() == "eq" else np.inf)
+        else:
+            found = one.A @ x if hasattr(one, "A") else one.fun(x.copy())
+            values = np.atleast_1d(np.asarray(found, np.float64))
+            low, high = np.asarray(one.lb, np.float64), np.asarray(one.ub, np.float64)
+        for value, least, most in zip(*map(np.ravel, np.broadcast_arrays(values, low, high)), strict=True):
+            bound = least if not value >= least else most
+            if not abs(value - bound) <= HOLDS * (1 + abs(bound)) and not least <= value <= most:
+                wanted = f"{bound:g}" if least == most else f"{bound:g} or {'more' if bound == least else 'less'}"
+                return f"constraints[{n}] is {value:g}, and has to be {wanted}"
+    return None
+
+
 # -- options -----------------------------------------------------------------------------------------------------------
 
 _Check = Callable[[str, Any], Any]
