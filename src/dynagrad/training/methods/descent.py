@@ -144,8 +144,8 @@ class Evaluations:
         theta = unravelled(vector, self._like)
         try:
             value, totals = self._problem.objective(theta, least=self.counted)
-            slopes = ravelled(self._problem.spec.pull(theta, totals))
-            if not (np.isfinite(value) and np.isfinite(slopes).all()):
+            found = np.concatenate([[value, totals.value, mark], *self._problem.spec.pull(theta, totals).values()])
+            if not np.isfinite(found).all():
                 raise NotConverged("the objective or its gradient is not finite")
         except NotConverged as error:
             if not self.counted:
@@ -155,7 +155,7 @@ class Evaluations:
         self._last = (words, totals)
         self.counted = self.counted or totals.counted
         self.count += len(totals.values)
-        return np.concatenate([[value, totals.value, mark], slopes])
+        return found
 
     def _next(self, mark: float) -> Doubles | None:
         """What a run that is taken up found here."""
