@@ -45,6 +45,21 @@ def test_antecedents_are_ordered() -> None:
     assert chart.count("a") == 4 and chart["a"] == 9.0
 
 
+@pytest.mark.parametrize("transient", ["", ":- transient link/2. "])
+def test_the_rows_of_given_facts_that_derivations_use(transient: str) -> None:
+    """Those that are bound first, then those of the run, axioms left out; copies of a fact are rows of their own."""
+    text = transient + ":- input edge/2. a += start(_) * 2. link(U,V) += edge(U,V). b += link(U,x) * a. edge(c,x) += 4."
+    bound = dg.Program(text, "real").bind({"edge/2": [("y", "z", 1.0), ("a", "x", 1.0), ("b", "x", 0.0)]})
+    chart = bound.run({"edge/2": [("z", "y", 3.0), ("a", "x", 2.0)], "start/1": [("s",)], "unused/0": [()]})
+    packed = chart.forest("b").packed
+    assert packed.rows("edge/2").tolist() == [1, 2, 4]
+    assert (
+        packed.rows("start/1").tolist() == [0]
+        and packed.rows("link/2").tolist() == packed.rows("none/1").tolist() == []
+    )
+    assert {name for name in packed.facts() if name[0] == "edge/2"} == {("edge/2", (x, "x")) for x in "abc"}
+
+
 def test_side_items_negated_items_and_conditions_are_leaves() -> None:
     program = dg.Program("goal += a(I) * SIDE(b(J)) for J = I+1, I < 3, not stop(J). b(J) += c(J,_).", "real")
     facts = {"a/1": [(1, 2.0), (2, 3.0)], "c/2": [(2, "x"), (2, "y"), (3, "z")], "stop/1": [(3,)]}

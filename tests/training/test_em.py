@@ -198,11 +198,26 @@ def test_a_fall_is_a_warning_where_a_beam_leaves_items_out() -> None:
         m.fit(DATA, iterations=3, tolerance=0.0)
 
 
+@pytest.mark.filterwarnings("ignore:The sum of `at/1` may diverge")
 def test_a_fall_is_a_warning_where_cycles_are_iterated() -> None:
+    """Words are skipped any number of times, in a cycle of the ground program."""
     Falling.passes = 0
-    m = dg.Model(":- solve iterate. " + HMM, rows(), objective=Falling())
+    text = """:- solve iterate. :- semiring log. :- distribution move(M).
+        at(0) += move(go). at(I) += at(I) * move(stay) * word(_,I). at(J) += at(I) * move(go) * word(_,J) for J = I+1.
+        goal += at(N) * last(N) * move(end)."""
+    m = dg.Model(text, {"move/1": [("go",), ("stay",), ("end",)]}, objective=Falling())
     with pytest.warns(dg.ProgramWarning, match=r"fell from .*: the program iterates its cycles"):
         m.fit(DATA, iterations=3, tolerance=0.0)
+
+
+@pytest.mark.parametrize("method", ["em", "variational", "incremental-em"])
+def test_a_fall_is_an_error_where_each_item_is_popped_once(method: str) -> None:
+    """An HMM is recursive, and time goes on in it, so that no run has a cycle to iterate."""
+    Falling.passes = 0
+    m = dg.Model(":- solve iterate. " + HMM, rows(), objective=Falling())
+    options = {"size": len(DATA)} if method == "incremental-em" else {}
+    with pytest.raises(dg.NotConverged, match=r"fell from .* which it cannot where runs are exact"):
+        m.fit(DATA, iterations=4, tolerance=0.0, method=method, **options)
 
 
 def test_a_fall_is_an_error_where_there_are_no_cycles_to_iterate() -> None:

@@ -15,6 +15,11 @@ import pytest
 import dynagrad as dg
 from dynagrad import training
 
+Bounds, LinearConstraint, NonlinearConstraint = (
+    getattr(pytest.importorskip("scipy.optimize"), name)
+    for name in ("Bounds", "LinearConstraint", "NonlinearConstraint")
+)
+
 COIN = ":- semiring real. :- distribution toss(S). goal += toss(S) * seen(S)."
 FREE = ":- semiring log. goal += weight(S) * seen(S)."
 SIDES = [("h",), ("t",)]
@@ -37,11 +42,15 @@ def of_items(items: Any = ("goal",), function: Any = lambda x, e: x[0]) -> Any:
 
 
 def with_rate(**options: Any) -> Any:
-    return coin().fit(DATA, iterations=2, **{"method": "sgd", **options})
+    return coin().fit(DATA, **{"iterations": 2, "method": "sgd", **options})
 
 
 def scipys(method: str = "l-bfgs", **options: Any) -> Any:
     return free(prior=training.L2(0.1)).fit(OBSERVED, method=method, **options)
+
+
+def constrained(*constraints: Any) -> Any:
+    return scipys("slsqp", constraints=constraints)
 
 
 def differentiable(function: Any, parameters: Any = 1.0, **options: Any) -> Any:
@@ -192,10 +201,111 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
         r"options\['maxiter'\] must be a whole number, at least 1, not -1",
     ),
     "gtol": (lambda: scipys("cg", options={"gtol": NAN}), r"options\['gtol'\] must be a number, not nan"),
-    "constraints": (lambda: scipys("slsqp", constraints={"x": 3}), r"scipy's SLSQP cannot work with what it was given"),
+    "a number of scipy's": (
+        lambda: scipys("trust-ncg", options={"eta": "x"}),
+        r"options\['eta'\] must be a number, not",
+    ),
+    "what scipy refuses": (
+        lambda: scipys("trust-ncg", options={"eta": 5.0}),
+        r"scipy's trust-ncg cannot work with options=\{'eta': 5.0\}: ",
+    ),
+    "an option of a neighbour": (
+        lambda: scipys("trust-constr", options={"eta": 0.1}),
+        r"scipy's trust-constr has no option 'eta'",
+    ),
+    "bounds that are none": (
+        lambda: scipys(bounds=[None, None]),
+        r"bounds are a list with a pair \(low, high\) for each of the 2 parameters, .*; that of weight\(h\) is None",
+    ),
+    "bounds": (lambda: scipys(bounds=5), r"bounds are a list with a pair .*, not 5"),
+    "bounds as text": (lambda: scipys(bounds="ab"), r"bounds are a list with a pair .*, not 'ab'"),
+    "bounds by name": (lambda: scipys(bounds={"a": (0, 1)}), r"bounds are a list with a pair .*, not \{'a'"),
+    "a pair alone": (lambda: scipys(bounds=(0, 1)), r"bounds are a list .*; that of weight\(h\) is 0"),
+    "three ends": (lambda: scipys(bounds=[(0, 1, 2)] * 2), r"bounds are a list .*; that of weight\(h\) is \(0, 1, 2\)"),
+    "too many bounds": (lambda: scipys(bounds=[(0, 1)] * 3), r"for each of the 2 parameters, .*; there are 3"),
+    "a bound": (lambda: scipys(bounds=[(0, "b")] * 2), r"a bound of weight\(h\) must be a number, not 'b'"),
+    "no bound": (lambda: scipys(bounds=np.full((2, 2), NAN)), r"a bound of weight\(h\) must be a number, not nan"),
+    "bounds in reverse": (
+        lambda: scipys("tnc", bounds=[(0, 1), (1, 0)]),
+        r"no number is within the bounds of weight\(t\)",
+    ),
+    "scipy's Bounds": (lambda: scipys(bounds=Bounds([0] * 3, 1)), r"or scipy.optimize.Bounds; Bounds\(.* does not fit"),
+    "constraints": (lambda: scipys("slsqp", constraints=5), r"constraints are a LinearConstraint or .*, not 5"),
     "constraints as text": (
         lambda: scipys("slsqp", constraints=""),
-        r"constraints are those of scipy, or a list of them",
+        r"constraints are a LinearConstraint or .*, not ''",
+    ),
+    "no constraints": (lambda: scipys("slsqp", constraints=None), r"not None: leave it out where there are none"),
+    "a constraint": (
+        lambda: scipys("slsqp", constraints=[5]),
+        r"constraints\[0\] is 5; wanted is a LinearConstraint or",
+    ),
+    "entries of a constraint": (
+        lambda: constrained({"type": "eq", "func": len}),
+        r"constraints\[0\] has 'func'; did you mean fun\?",
+    ),
+    "type of a constraint": (
+        lambda: constrained({"type": "x", "fun": len}),
+        r"constraints\[0\]\['type'\] is 'eq' where 'fun' has to be 0, or 'ineq' .*, not 'x'",
+    ),
+    "function of a constraint": (
+        lambda: constrained({"type": "eq", "fun": 5}),
+        r"constraints\[0\]\['fun'\] must be a function of the parameters, not 5",
+    ),
+    "arguments of a constraint": (
+        lambda: constrained({"type": "eq", "fun": lambda x, a: 0.0}),
+        r"constraints\[0\]\['fun'\] is called with the parameters, and the function that was given does not take that",
+    ),
+    "more arguments": (
+        lambda: constrained({"type": "eq", "fun": lambda x, a: 0.0, "args": 5}),
+        r"constraints\[0\]\['args'\] is a tuple of what 'fun' takes beside the parameters, not 5",
+    ),
+    "result of a constraint": (
+        lambda: constrained({"type": "eq", "fun": lambda x: NAN}),
+        r"a result of constraints\[0\]\['fun'\] must be a finite number, .*, and is nan for the initial parameters",
+    ),
+    "slopes of a constraint": (
+        lambda: constrained({"type": "eq", "fun": lambda x: x[0], "jac": lambda x: np.ones(7)}),
+        r"a result of constraints\[0\]\['jac'\] has 7 numbers, and there are 1 of 'fun' by 2 parameters",
+    ),
+    "how slopes are found": (
+        lambda: constrained({"type": "eq", "fun": lambda x: x[0], "jac": 5}),
+        r"constraints\[0\]\['jac'\] is a function of the parameters, or is left out, not 5",
+    ),
+    "matrix of a constraint": (
+        lambda: constrained(LinearConstraint([[1, 1, 1]], 0, 1)),
+        r"constraints\[0\] has a matrix of shape \(1, 3\): it needs a column for each of the 2 parameters",
+    ),
+    "numbers of a matrix": (
+        lambda: constrained(LinearConstraint([[1, NAN]], 0, 1)),
+        r"constraints\[0\] has a matrix in which some are no finite numbers",
+    ),
+    "ends of a constraint": (
+        lambda: constrained(LinearConstraint([[1, 1]], 2, 1)),
+        r"constraints\[0\] has lb=.*2.* and ub=.*1.*: the first are at most the second",
+    ),
+    "function of scipy's constraint": (
+        lambda: constrained(NonlinearConstraint(5, 0, 1)),
+        r"constraints\[0\].fun must be a function of the parameters, not 5",
+    ),
+    "a learning rate": (
+        lambda: with_rate(lr=0.1),
+        r"no option lr, nor has method='sgd': method='sgd' and its ki",
+    ),
+    "a schedule": (
+        lambda: with_rate(schedule=[]),
+        r"no option schedule, nor has .*: method='sgd' and its kin have a rate",
+    ),
+    "epochs": (lambda: with_rate(method="em", epochs=3), r"no option epochs, .*: their number is iterations= here"),
+    "bounds for SGD": (lambda: with_rate(bounds=[]), r"has no option bounds; these have: l-bfgs, tnc, slsqp, trust-co"),
+    "size for EM": (lambda: with_rate(method="em", size=3), r"method='em' has no option size; these have: .*sgd"),
+    "a name that no file has": (
+        lambda: with_rate(log="\ud800.csv"),
+        r"log must be the path of a file, not '\\ud800.csv'",
+    ),
+    "a function for executor": (
+        lambda: with_rate(executor=lambda n: None),
+        r"a function that makes an executor is called without arguments, and <function",
     ),
     "option": (lambda: with_rate(metod="em"), r"fit has no option metod, nor has method='sgd'; did you mean method\?"),
     "callback": (lambda: with_rate(callback=lambda: None), r"callback is called with the record of a step, and the"),
@@ -248,6 +358,24 @@ def test_a_conditional_probability_above_one_is_told_of() -> None:
     assert len(said) == 1
 
 
+@pytest.mark.parametrize(
+    "bounds",
+    [[(0.0, 1.0)] * 2, [(0.0, 1.0)], np.array([[0, 1], [0, 1]]), Bounds(0, 1), iter([(0, 1), [0, np.float32(1)]])],
+)
+def test_bounds_are_in_any_form_of_scipys(bounds: Any) -> None:
+    m = free(prior=training.L2(0.1))
+    m.fit(OBSERVED, method="l-bfgs", bounds=bounds, tolerance=1e-12)
+    h, t = m.parameters["weight"]
+    assert (h, t) == (1.0, 0.0)  # the free optimum is further out, with t = -h
+
+
+@pytest.mark.parametrize(
+    "large", [{"iterations": 10**400, "progress": True}, {"method": "incremental-em", "size": 10**400}]
+)
+def test_numbers_that_no_machine_counts_to_are_large_ones(large: Any) -> None:
+    with_rate(callback=lambda record: False, **large)
+
+
 def test_errors_of_users_functions_are_their_own() -> None:
     def broken(a: str) -> list[str]:
         raise ValueError("of the user's own")
@@ -259,6 +387,8 @@ def test_errors_of_users_functions_are_their_own() -> None:
         linear(features=broken)
     with pytest.raises(IndexError, match="of the user's own"):
         scipys(callback=stopped, options={"gtol": 1e-9})
+    with pytest.raises(ValueError, match="of the user's own"):
+        constrained({"type": "eq", "fun": broken})
 
 
 @pytest.mark.parametrize("method", ["cg", "bfgs", "l-bfgs", "tnc", "slsqp", "newton-cg", "trust-constr", "trust-ncg"])

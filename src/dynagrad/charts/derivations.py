@@ -141,7 +141,7 @@ def collect(
     cells = (handles & np.uint64(0xFFFFFFFF)).astype(np.int64)
     values = scale.from_words(words)
     packed = Arrays(begin, end, opened, rule, first, antecedent)
-    weights, rows = _given(held, packed, tables, values, given)
+    weights, rows, given_of = _given(held, packed, tables, values, given)
     forest = Packed(
         packed,
         Meaning(
@@ -156,6 +156,7 @@ def collect(
             run.status == "done",
             {key: p.aggregator for key, p in run.context.rules.predicates.items()},
             evaluate=_evaluator(held.plan, run.context.rules.source),
+            given_of=given_of,
         ),
     )
     return unfolded(forest)
@@ -246,8 +247,8 @@ def _given(
     tables: npt.NDArray[np.int64],
     values: npt.NDArray[Any],
     given: npt.NDArray[np.uint32],
-) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
-    """The weight of each given fact, and which row of its predicate it is."""
+) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64], dict[str, npt.NDArray[np.int64]]]:
+    """The weight of each given fact, and which row of its predicate it is; those of each predicate, by number."""
     scale, relations = held.run.context.scale, held.prepared.relations
     places = np.flatnonzero(arrays.rule < 0)
     numbers_of = -1 - arrays.rule[places].astype(np.int64)
@@ -257,14 +258,16 @@ def _given(
     node_of = np.zeros(len(given), np.int64)
     node_of[numbers_of] = owner
     rows = given.astype(np.int64)
-    like = scale.from_words(np.stack([scale.word_of(scale.one)] * max(1, len(given))))[: len(given)]
-    weights = np.array(like)
+    like = scale.from_words(np.repeat(np.asarray(scale.word_of(scale.one))[None], max(1, len(given)), axis=0))
+    weights = np.array(like[: len(given)])
+    found: dict[str, npt.NDArray[np.int64]] = {}
     if scale.shape == "count":
         weights = np.array(weights, object)
     for table in held.plan.tables.values():
         at = np.flatnonzero(table_of == table.number)
         if not len(at):
             continue
+        found[table.key] = at
         if table.kind == "external":
             weights[at] = values[node_of[at]]
             rows[at] = NO_ROW
@@ -282,7 +285,7 @@ def _given(
             chosen = take(own, given[at].astype(np.int64)).values
             assert chosen is not None
             weights[at] = chosen
-    return weights, rows
+    return weights, rows, found
 
 
 def _evaluator(plan: Plan, source: Source) -> Callable[[ForestRule, Sequence[Any]], Any] | None:

@@ -25,6 +25,7 @@ from .terms import PartialMatch, bind_rule, instance_text
 
 NO_ROW = 2**40
 """Of an external value, which no row gives."""
+_NONE = np.zeros(0, np.int64)
 Name = tuple[str, tuple[Any, ...]]
 """An item: the key of its predicate, and its arguments."""
 
@@ -83,6 +84,8 @@ class Meaning:
     """Whether some items have no value in the chart: transient ones."""
     evaluate: Callable[[ForestRule, Sequence[Any]], Any] | None = None
     """In plain arithmetic, the value of an instance from those of its antecedents."""
+    given_of: Mapping[str, npt.NDArray[np.int64]] = field(default_factory=dict)
+    """The numbers of the given facts of each predicate, of a forest that a chart has made."""
     instance_values: Sequence[Any] = ()
     """In plain arithmetic, the values of instances where they were worked out before."""
 
@@ -117,6 +120,11 @@ class Packed:
         nodes = np.unique(self.arrays.owner[self.arrays.rule < 0]).tolist()
         self.learn(nodes)
         return [self.name(node) for node in nodes]
+
+    def rows(self, key: str) -> npt.NDArray[np.int64]:
+        """Which of the rows of a predicate that were given derivations use, of a forest that a chart has made."""
+        rows = self.meaning.given_row[self.meaning.given_of.get(key, _NONE)]
+        return np.unique(rows[(rows >= 0) & (rows < NO_ROW)])
 
     def value(self, node: int) -> Any:
         if self._values is None:

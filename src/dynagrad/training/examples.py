@@ -9,6 +9,7 @@ error: sums over them would mean nothing.
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -154,6 +155,7 @@ class DataPasses:
                 yield from filter(None, kept)
                 return
         examples, begin = iter(self), 0
+        size = min(size, sys.maxsize)
         while shard := list(islice(examples, size)):
             before = self._lists.get((begin, size))
             if before is not None and len(before) == len(shard) and all(map(is_, before, shard)):

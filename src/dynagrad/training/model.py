@@ -7,6 +7,7 @@ and models in files are in `storage/models.py`.
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -172,7 +173,8 @@ class Model:
         though it cannot; the model then has the last good parameters.
         """
         _check_missing(missing)
-        iterations, seed = whole_number("iterations", iterations, 1), whole_number("seed", seed, 0)
+        iterations = min(whole_number("iterations", iterations, 1), sys.maxsize)
+        seed = whole_number("seed", seed, 0)
         chosen = method_of(method, seed, options, OPTIONS)
         passes = DataPasses(data)
         if patience is not None and dev is None:

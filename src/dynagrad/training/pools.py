@@ -19,7 +19,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from ..arguments import whole_number
+from ..arguments import takes, whole_number
 from ..errors import Error, raised, shown
 
 
@@ -369,6 +369,10 @@ def pool_of(executor: Any) -> Pool:
     if isinstance(executor, int) and not isinstance(executor, bool):
         return Futures(None, _processes(whole_number("executor", executor, 1)))
     if callable(executor) and (not isinstance(executor, type) or hasattr(executor, "submit")):
+        if not takes(executor, 0):
+            raise Error(
+                f"a function that makes an executor is called without arguments, and {shown(executor)} takes some"
+            )
         return Futures(None, executor)
     raise Error(
         "executor is a number of processes, an executor of concurrent.futures, a function that makes one, or the "

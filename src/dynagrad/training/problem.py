@@ -46,12 +46,19 @@ class Problem:
     """Whether a warning told of a conditional probability above one."""
     _told_unbounded: bool = field(default=False, init=False)
     """Whether a warning told that the objective has no finite maximum."""
+    _weights: Mapping[str, Doubles] = field(default_factory=dict, init=False)
+    """Those of the last pass."""
     _fit: dict[int, list[Example]] = field(default_factory=dict, init=False)
     """Shards of lasting data that were looked through."""
 
-    def totals(self, weights: Mapping[str, Doubles], gradient: bool = True) -> Totals:
-        """A pass over the data."""
-        found = self.checked(added(self.workers(self.spec, weights, self._shards(), gradient)), weights)
+    def totals(self, weights: Mapping[str, Doubles], gradient: bool = True, least: int = 0) -> Totals:
+        """A pass over the data. Raises NotConverged where fewer examples than `least` count."""
+        self._weights = weights
+        found = added(self.workers(self.spec, weights, self._shards(), gradient))
+        if found.counted < least:
+            fewer = f"{found.counted:,} of {least:,} examples count that did before"
+            raise NotConverged(f"{fewer}, and {self._reason(found, found.missing[0], weights)}")
+        self.checked(found, weights)
         self.after_a_pass()
         return found
 
@@ -76,6 +83,7 @@ class Problem:
 
     def of_shard(self, weights: Mapping[str, Doubles], shard: list[Example]) -> Totals:
         """Of some examples alone."""
+        self._weights = weights
         return self.checked(added(self.workers(self.spec, weights, [self._fitting(shard)], True)), weights, shard)
 
     def _shards(self) -> Iterator[list[Example]]:
@@ -96,9 +104,13 @@ class Problem:
                     raise FactError(f"{name_of(example)} has facts for {key}, whose rows are parameters of the model")
         return shard
 
-    def objective(self, theta: Theta, gradient: bool = True) -> tuple[float, Totals]:
-        """The objective with its priors."""
-        totals = self.totals(self.spec.weights(theta), gradient)
+    def objective(self, theta: Theta, gradient: bool = True, least: int = 0) -> tuple[float, Totals]:
+        """The objective with its priors. Raises NotConverged where it is not finite, or fewer than `least` count."""
+        weights = self.spec.weights(theta)
+        for key, numbers in self.spec.values(weights).items():
+            if not (numbers < np.inf).all():
+                raise NotConverged(f"a weight of {key} is not finite, or is too large for a double")
+        totals = self.totals(weights, gradient, least)
         return totals.value + self.spec.log_prior(theta), totals
 
     def must_count(self, theta: Theta) -> None:
@@ -168,6 +180,21 @@ class Problem:
                     else "Does the program of the clamped run derive what that of the model does not?"
                 )
             )
+
+    def cuts_off(self) -> bool:
+        """Whether the run of an example, with the weights of the last pass, leaves a rest of its sum out.
+
+        Only one that iterates cycles does: where each item is popped once, nothing is left.
+        """
+        for example in self.passes:
+            for program, _, facts in runs_of(self.spec.objective, self.spec.program, self.spec.goal, example):
+                try:
+                    chart = self.spec.with_weights(self._weights, program).run(facts)
+                except Error:
+                    return True
+                if chart.error_bound > 0 or not chart.converged:
+                    return True
+        return False
 
     def _example(self, number: int, shard: list[Example] | None) -> Example:
         if shard is not None:

@@ -8,7 +8,6 @@ parameters are. What runs an objective makes it says itself; how weights of some
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -60,31 +59,33 @@ class UsedRows:
             if held[1] is None:
                 return None
             found.append(held[1])
-        return {name: reduce(np.union1d, [one[name] for one in found], np.zeros(0, np.int64)) for name in self._names}
+        none = np.zeros(0, np.int64)
+        return {name: np.unique(np.concatenate([none, *(one[name] for one in found)])) for name in self._names}
 
     def _of_one(self, example: Example) -> Used | None:
         spec, places = self._spec, self._spec.places
-        rows: dict[str, set[int]] = {key: set() for key in places.relations}
+        rows: dict[str, list[Any]] = {key: [] for key in places.relations}
         try:
             if example.derivation is not None:
                 for key, counts in counts_of(example, places).items():
-                    rows[key].update(counts)
+                    rows[key].append(np.array([*counts], np.int64))
             for program, item, facts in runs_of(spec.objective, spec.program, spec.goal, example):
                 bound = self._bound(program)
                 rules = context_of(bound.program).rules
                 chart = bound.run(facts)
                 if rules.prunes or rules.beams or not chart.converged:
                     return None
-                for key, arguments in chart.forest(item).packed.facts() if item in chart else ():
-                    if key in places:
-                        rows[key].add(places.row(key, arguments))
+                if item in chart:
+                    forest = chart.forest(item).packed
+                    for key, used in rows.items():
+                        used.append(forest.rows(key))
         except Error:  # which a pass will tell of, if it is one
             return None
         found: dict[str, Indices] = {}
         for name in self._names:
             begin, parts = 0, [np.zeros(0, np.int64)]
             for key, relation in self._spec.parametrisations[name].rows.relations.items():
-                parts.append(begin + np.array(sorted(rows[key]), np.int64))
+                parts.append(begin + np.unique(np.concatenate([parts[0], *rows[key]])))
                 begin += relation.count
             found[name] = np.concatenate(parts)
         return found

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 import pytest
+from scipy import optimize  # type: ignore[import-untyped]  # it has no types
 
 import dynagrad as dg
 from dynagrad import numpy as own
@@ -254,13 +256,23 @@ def test_bounds_and_constraints_are_scipys() -> None:
     assert m.weights["toss/1"]["h",] <= 0.5 + 1e-12
     with pytest.raises(dg.Error, match="cg has no bounds"):
         m.fit(TOSSES, method="cg", bounds=[(0, 1)] * 2)
-    for bounds in ("x", [(1, 0), (0, 1)], [(float("nan"), 0), (0, 1)]):
-        with pytest.raises(dg.Error, match=r"cannot work with what it was given|bounds must be numbers"):
-            m.fit(TOSSES, method="l-bfgs", bounds=bounds)
-    with pytest.raises(
-        dg.Error, match="scipy's SLSQP cannot work with what it was given: ValueError: Unknown constraint"
+
+
+@pytest.mark.filterwarnings("ignore:delta_grad == 0.0")  # scipy's
+@pytest.mark.filterwarnings("ignore:Singular Jacobian matrix")
+@pytest.mark.parametrize("method", ["slsqp", "trust-constr"])
+def test_constraints_that_do_not_hold_in_the_end_are_told_of(method: str) -> None:
+    m = dg.Model(COIN, {"toss/1": [("h",), ("t",)]})
+    both = [{"type": "eq", "fun": lambda x: x[0] - 1}, optimize.LinearConstraint([[1, 0]], -np.inf, -1)]
+    with pytest.warns(
+        dg.ProgramWarning, match=rf"where {method} ended, constraints\[\d\] is .*, and has to be (0|-1 or less)"
     ):
-        m.fit(TOSSES, method="slsqp", constraints={"type": "none", "fun": sum})
+        m.fit(TOSSES, method=method, constraints=both, iterations=20)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", dg.ProgramWarning)
+        m.fit(TOSSES, method=method, constraints=both[1], iterations=20)
+        m.fit(TOSSES, method=method, constraints=both[0], iterations=20)
+        m.fit(TOSSES, method=method, constraints={"type": "ineq", "fun": lambda x: x - 1}, iterations=20)
 
 
 @pytest.mark.filterwarnings("ignore:delta_grad == 0.0")  # scipy's, at the optimum

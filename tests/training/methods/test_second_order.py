@@ -57,11 +57,38 @@ MODELS = {
     "values": lambda: dg.Model(TAGGER.replace("log", "real"), {"w": values()}, objective=training.Conditional()),
     "frozen": lambda: dg.Model(TAGGER, {"w": training.Distribution(ROWS, given=0, frozen=lambda a, _: a == "d")}),
     "network": lambda: dg.Model(TAGGER, {"w": network()}, objective=training.Conditional()),
+    "risk": lambda: dg.Model(COSTS, {"w": linear(given=0)}, objective=training.Risk("cost/2")),
+    "entropy": lambda: dg.Model(TAGGER, {"w": network()}, objective=training.Entropy()),
+    "sum": lambda: dg.Model(
+        TAGGER, {"w": linear()}, objective=training.Sum((1.0, training.Conditional()), (-0.3, training.Entropy()))
+    ),
+    "items": lambda: dg.Model(TAGGER, {"w": linear()}, objective=training.OfItems(ITEMS, of_items)),
+    "items in real": lambda: dg.Model(
+        TAGGER.replace("log", "real"), {"w": linear()}, objective=training.OfItems(ITEMS, of_items)
+    ),
+    "items, values": lambda: dg.Model(
+        TAGGER.replace("log", "real"), {"w": values()}, objective=training.OfItems(ITEMS, of_items)
+    ),
+    "items in arithmetic": lambda: dg.Model(
+        PLAIN, {"w": values()}, objective=training.OfItems(["goal"], lambda x, _: own.sin(x[0]))
+    ),
 }
+COSTS = TAGGER.replace("tag(T,I) for", "tag(T,I) * cost(T,I) for")
+PLAIN = TAGGER.replace(":- semiring log.", "").replace("at(0,start).", "at(0,start) += exp(-1).")
+ITEMS = ["goal", "at(1,d)", "goal"]
+
+
+def of_items(found: Any, example: training.Example) -> Any:
+    """A function of items, one of which is asked for twice."""
+    goal, part, again = found
+    return own.sin(goal) * part - 0.3 * again * own.exp(0.1 * part)
 
 
 def data_of(m: dg.Model) -> list[training.Example]:
-    found = weighted()
+    found = weighted(soft=isinstance(m._spec.objective, training.Entropy))
+    if "cost" in m.program.source:
+        listed = [(e, [(*row, 0.0 if row in e.observed["tag/2"] else 1.5) for row in e.facts["tag/2"]]) for e in found]
+        return [training.Example({**e.facts, "cost/2": costs}, weight=e.weight) for e, costs in listed]
     if "tag" in m.program.source:
         return found
     return [training.Example({k: v for k, v in e.facts.items() if k != "tag/2"}, weight=e.weight) for e in found]
@@ -132,12 +159,34 @@ def test_values_of_weights_are_not_learned_where_values_are_logs(semiring: str) 
 
 
 def test_where_there_are_no_second_derivatives() -> None:
-    m = dg.Model(TAGGER, {"w": linear()}, objective=training.OfItems(("goal",), lambda x, _: x[0]))
-    with pytest.raises(dg.Error, match="not of a function of items; a method that asks for gradients alone"):
-        m.fit(weighted(), method="newton-cg")
-    m = dg.Model(TAGGER.replace("log", "viterbi"), {"w": linear()}, objective=training.Conditional())
-    with pytest.raises(dg.Error, match="in real and log, not in viterbi"):
-        m.fit(weighted(), method="trust-ncg")
+    for objective in (training.Conditional(), training.OfItems(("goal",), lambda x, _: x[0])):
+        m = dg.Model(TAGGER.replace("log", "viterbi"), {"w": linear()}, objective=objective)
+        with pytest.raises(dg.Error, match="in real, log and plain arithmetic, not in viterbi; a method that asks for"):
+            m.fit(weighted(), method="trust-ncg")
+
+
+@pytest.mark.parametrize("name", ["risk", "items", "sum"])
+def test_truncated_newton_climbs_as_far_as_l_bfgs_for_other_objectives(name: str) -> None:
+    priors = {"prior": training.L2(0.3)}
+    found = []
+    for method in ("l-bfgs", "trust-ncg"):
+        made = MODELS[name]()
+        m = dg.Model(made.program, {"w": linear()}, objective=made._spec.objective, **priors)
+        found.append(m.fit(data_of(m), method=method, tolerance=1e-14, iterations=300).objective)
+    assert found[1] == pytest.approx(found[0], rel=1e-8)
+
+
+def test_an_item_that_is_not_derived_stays_so() -> None:
+    data = [training.Example(e.facts, weight=e.weight) for e in weighted()]
+    both = training.OfItems(["goal", "at(9,d)"], lambda x, _: own.logaddexp(*x))
+    found = []
+    for objective in (training.Likelihood(), both):
+        m = dg.Model(TAGGER, {"w": linear()}, objective=objective)
+        problem = Problem(m._spec, DataPasses(data), in_threads(1))
+        along = {"w": np.linspace(-1.0, 2.0, len(m.parameters["w"]))}
+        found.append(problem.product(m.parameters, problem.objective(m.parameters)[1], along)["w"])
+    assert found[1] == pytest.approx(found[0], rel=1e-9, abs=1e-12)
+    assert np.abs(found[0]).max() > 1e-3
 
 
 # -- entropy -----------------------------------------------------------------------------------------------------------

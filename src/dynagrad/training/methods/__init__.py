@@ -36,6 +36,17 @@ METHODS: dict[str, Method] = {
 SEEDED = (*stochastic.RULES,)
 TOLD = ("problem", "theta", "observe", "state", "method", "optimiser", "seed")
 """Parameters of methods that are no options of `fit`."""
+_RATE = "method='sgd' and its kin have a rate, a number or a function of the step, as rate=lambda k: 0.1 / (1 + k)"
+ELSEWHERE: dict[str, str] = {
+    **dict.fromkeys(("lr", "learning_rate", "step_size", "schedule", "scheduler"), _RATE),
+    **dict.fromkeys(("epochs", "max_iter", "maxiter", "n_iter", "num_epochs"), "their number is iterations= here"),
+    **dict.fromkeys(("batch_size", "batchsize", "minibatch"), "the examples of a minibatch are size= here"),
+    **dict.fromkeys(("tol", "ftol", "eps"), "what may change in the end is tolerance= here"),
+    **dict.fromkeys(("workers", "n_jobs", "processes"), "they are threads= or executor= here"),
+    **dict.fromkeys(("verbose", "disp"), "the line on the terminal is progress=True here"),
+    **dict.fromkeys(("random_state", "rng"), "the seed is seed= here"),
+}
+"""What options are called here that have these names in other libraries."""
 TORCH = "torch.optim."
 """What names of classes of PyTorch begin with."""
 
@@ -55,16 +66,26 @@ def method_of(given: Any, seed: int, options: Mapping[str, Any], others: Iterabl
         raise Error(
             f"there is no method {shown(given)}; there are {', '.join(METHODS)}, and classes such as torch.optim.AdamW"
         )
-    known = [name for name in inspect.signature(METHODS[given]).parameters if name not in TOLD]
-    if given in stochastic.RULES:
-        known = [*known[:-1], *stochastic.RULES[given].options]
+    known = options_of(given)
     for name in options:
         if name not in known:
+            some = {"bounds": descent.BOUNDED, "constraints": descent.CONSTRAINED}
+            having = some.get(name) or [method for method in METHODS if name in options_of(method)]
+            if having:
+                raise Error(f"method={given!r} has no option {name}; these have: {', '.join(having)}")
+            if name in ELSEWHERE:
+                raise Error(f"fit has no option {name}, nor has method={given!r}: {ELSEWHERE[name]}")
             hint = nearest_option(name, [*known, *others])
             if "did you mean" not in hint:
                 hint = nearest_option(name, known) if known else "; it has none of its own"
             raise Error(f"fit has no option {name}, nor has method={given!r}{hint}")
     return partial(METHODS[given], **({"seed": seed} if given in SEEDED else {}), **options)
+
+
+def options_of(method: str) -> list[str]:
+    """The options that a method has beside those of `fit`."""
+    known = [name for name in inspect.signature(METHODS[method]).parameters if name not in TOLD]
+    return [*known[:-1], *stochastic.RULES[method].options] if method in stochastic.RULES else known
 
 
 def _of_torch(name: str) -> type:

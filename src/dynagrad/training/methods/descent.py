@@ -3,7 +3,7 @@
 They are scipy's, but for limited memory without bounds, options and L1, which is `limited_memory.py`.
 
 Truncated Newton asks for products of the Hessian with vectors, which are exact: a backward pass over dual numbers for
-each example. Objectives and parametrisations without second derivatives are an error there.
+each example. Semirings and parametrisations without second derivatives are an error there.
 
 What a method keeps is not looked into, and of scipy's it cannot be; so a run that is taken up again replays the
 evaluations that were made, which costs nothing, and goes on from there with the same bits.
@@ -11,7 +11,6 @@ evaluations that were made, which costs nothing, and goes on from there with the
 
 from __future__ import annotations
 
-import re
 import zlib
 from collections.abc import Callable, Mapping
 from functools import wraps
@@ -19,9 +18,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from ...arguments import bounded_number, whole_number
-from ...calls import nearest_option
-from ...errors import Error, NotConverged, raised, shown
+from ...errors import Error, NotConverged, warn
 from ...facts.readers import import_module
 from ..parameters.rows import Doubles
 from ..priors import L1
@@ -30,6 +27,7 @@ from ..specification import Theta, ravelled, unravelled
 from ..steps import Observe, Trace, TrainingStep
 from ..totals import Totals
 from .limited_memory import limited_memory
+from .scipy_arguments import broken, checked_bounds, checked_constraints, checked_options, refused
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -79,17 +77,14 @@ ENDLESS: dict[str, dict[str, Any]] = {
 """Options of scipy's that leave it to the observer when it is enough."""
 
 
-COUNTS = ("maxiter", "maxfun", "maxcor", "maxls")
-TOLERANCES = ("gtol", "ftol", "xtol", "xrtol", "barrier_tol")
-"""Options of scipy's that are whole numbers, and those that are numbers from 0 on."""
-
-
 class _Stop(Exception):
     """The observer has seen enough."""
 
 
 REJECTED = 25
 """So many steps that are rejected one after another shrink a region of trust to nothing."""
+EDGE = 3
+"""So many steps in a row that all had to be shortened, as the objective was not finite, have come to an edge."""
 
 
 class Evaluations:
@@ -111,6 +106,10 @@ class Evaluations:
         self._known = iter(self.trace.known)
         self.data = np.nan
         """The objective of the data alone, where it was last asked for."""
+        self.refused: Error | None = None
+        """Why there was no objective where it was asked for, and there last was none."""
+        self.counted = int(state.get("counted", 0))
+        """How many examples count where the run began."""
         self.count = 0
         self._last: tuple[bytes, Totals] | None = None
 
@@ -123,21 +122,40 @@ class Evaluations:
         return np.where(self._held, -np.inf, vector) if self._some_held else vector
 
     def __call__(self, vector: Doubles) -> tuple[float, Doubles]:
-        """The objective and its gradient, of parameters as a method has them."""
+        """The objective and its gradient, of parameters as a method has them.
+
+        Where it is not finite, or examples do not count that did where the run began, it is minus infinity, with a
+        gradient of zero: a step that is to be shortened. Raises Error where the run would begin there.
+        """
         vector = self.whole(vector)
         words = vector.tobytes()
         mark = float(zlib.crc32(words))
         found = self._next(mark)
         if found is None:
-            theta = unravelled(vector, self._like)
-            value, totals = self._problem.objective(theta)
-            self._last = (words, totals)
-            slopes = self._problem.spec.pull(theta, totals)
-            found = np.concatenate([[value, totals.value, mark], *slopes.values()])
+            found = self._found(vector, words, mark)
             self.trace.new.append(found)
-            self.count += len(totals.values)
+        elif np.isneginf(found[0]):
+            self.refused = NotConverged("the objective is not finite")
         self.data = float(found[1])
         return float(found[0]), self.shown(found[3:])
+
+    def _found(self, vector: Doubles, words: bytes, mark: float) -> Doubles:
+        """What is kept of an evaluation: the objective, that of the data alone, a mark, and the gradient."""
+        theta = unravelled(vector, self._like)
+        try:
+            value, totals = self._problem.objective(theta, least=self.counted)
+            found = np.concatenate([[value, totals.value, mark], *self._problem.spec.pull(theta, totals).values()])
+            if not np.isfinite(found).all():
+                raise NotConverged("the objective or its gradient is not finite")
+        except NotConverged as error:
+            if not self.counted:
+                raise
+            self.refused = error
+            return np.concatenate([[-np.inf, np.nan, mark], np.zeros(len(vector))])
+        self._last = (words, totals)
+        self.counted = self.counted or totals.counted
+        self.count += len(totals.values)
+        return found
 
     def _next(self, mark: float) -> Doubles | None:
         """What a run that is taken up found here."""
@@ -181,13 +199,10 @@ def minimise(
     """
     if bounds is not None and method not in BOUNDED:
         raise Error(f"{method} has no bounds; these have: {', '.join(BOUNDED)}")
-    if isinstance(bounds, list | tuple) and any(
-        x != x for pair in bounds if isinstance(pair, list | tuple) for x in pair
-    ):
-        raise Error(f"bounds must be numbers or None, not {shown(bounds)}")
-    if constraints is None or isinstance(constraints, str):
-        raise Error(f"constraints are those of scipy, or a list of them, not {shown(constraints)}")
-    if not _none(constraints) and method not in CONSTRAINED:
+    if constraints is None:
+        raise Error("constraints are those of scipy, or a list of them, not None: leave it out where there are none")
+    constrained = not (isinstance(constraints, list | tuple) and not constraints)
+    if constrained and method not in CONSTRAINED:
         raise Error(f"{method} has no constraints; these have: {', '.join(CONSTRAINED)}")
     if not np.isfinite(problem.spec.log_prior(theta)):
         raise Error(
@@ -196,7 +211,9 @@ def minimise(
         )
     strengths = _l1(problem, theta)
     if strengths.any():
-        return _with_l1(problem, theta, observe, state, strengths, method, bounds, options)
+        if bounds is not None:
+            raise Error("an L1 prior and bounds cannot be had at once")
+        return _with_l1(problem, theta, observe, state, strengths, method, options)
     evaluate = Evaluations(problem, theta, state)
 
     def negative(vector: Doubles) -> tuple[float, Doubles]:
@@ -204,8 +221,16 @@ def minimise(
         return -value, -gradient
 
     start = evaluate.shown(evaluate.start)
+    if bounds is not None:
+        bounds = checked_bounds(bounds, [name for p in problem.spec.parametrisations.values() for name in p.names()])
+    if constrained:
+        constraints = checked_constraints(constraints, start)
     callbacks = _Callbacks(negative, start, theta, evaluate, observe, method, evaluate.whole)
-    return _run(callbacks, start, method, bounds, constraints, options)
+    found = _run(callbacks, start, method, bounds, constraints, options)
+    wrong = broken(constraints, evaluate.shown(ravelled(found))) if constrained else None
+    if wrong is not None:
+        warn(f"where {method} ended, {wrong}: there may be no parameters with which all constraints hold")
+    return found
 
 
 def _ours(method: Callable[P, R]) -> Callable[P, R]:
@@ -250,6 +275,8 @@ class _Callbacks:
         """The parameters after the last step."""
         self.failed: list[Exception] = []
         self._seen: list[tuple[Doubles, float, float, Doubles]] = []  # places, with what was found there
+        self._finite: tuple[Doubles, float, Doubles] | None = None  # the last of these with an objective
+        self._refusals, self._edge = 0, 0  # since the last step; the last steps that each had some
         self._steps, self._rejected, self._at = 0, 0, np.array(start)
 
     def theta(self, vector: Doubles) -> Theta:
@@ -265,7 +292,43 @@ class _Callbacks:
         value, gradient = self._negative(vector)
         del self._seen[: 1 - self.KEPT]
         self._seen.append((np.array(vector), value, self._evaluate.data, gradient))
+        if np.isfinite(value):
+            self._finite = (np.array(vector), value, gradient)
+        else:
+            self._refusals += 1
         return value, gradient
+
+    def walled(self, vector: Doubles) -> tuple[float, Doubles]:
+        """The objective for scipy, whose searches along a line do not all cope with infinity: a wall in its place.
+
+        It is above the last value that was finite, and slopes up from there, so that a shorter step is tried.
+        """
+        value, gradient = self.objective(vector)
+        if np.isfinite(value) or self._finite is None:
+            return value, gradient
+        at, low, slopes = self._finite
+        away = vector - at
+        rise = abs(float(slopes @ away))
+        return low + max(1.0, abs(low)) + 10 * rise, 20 * rise / max(float(away @ away), 1e-300) * away
+
+    def ended(self, x: Doubles, success: bool = False) -> Theta:
+        """The parameters where a method ended by itself. Raises Error where it failed as nothing beside is finite."""
+        failed = self._refusals > 0 and not success
+        if failed and not np.isfinite(self._seen[-1][1]):
+            refused = self._evaluate.refused
+            raise NotConverged(
+                f"{self._method} found no step after which the objective is finite, as far as it looked: {refused}"
+            ) from refused
+        self.warn_of_the_edge(failed)
+        return self.theta(x)
+
+    def warn_of_the_edge(self, failed: bool = False) -> None:
+        """Warns where the last steps, or the search for one more, came to where the objective is not finite."""
+        if failed or self._edge >= EDGE:
+            warn(
+                f"the objective is not finite a little further along the last steps, so that {self._method} may have "
+                "ended at an edge, and not at a maximum: a prior keeps parameters away from it"
+            )
 
     @_ours
     def step(self, vector: Any, *_: Any) -> None:
@@ -279,6 +342,9 @@ class _Callbacks:
             self.objective(x)
             point = self._seen[-1]
         value, data, gradient = point[1:]
+        if not np.isfinite(value):
+            return
+        self._edge, self._refusals = self._edge + 1 if self._refusals else 0, 0
         self.last = self.theta(x)
         self._steps += 1
         evaluate = self._evaluate
@@ -286,6 +352,7 @@ class _Callbacks:
             return  # it was told before
         count, evaluate.count = evaluate.count, 0
         made = {"evaluations": evaluate.trace, "start": evaluate.start, "told": self._steps}
+        made["counted"] = evaluate.counted
         if self._observe(TrainingStep(self.last, -value, data, float(np.linalg.norm(gradient)), count, made)):
             raise _Stop
 
@@ -309,7 +376,7 @@ def _run(
     if method == "l-bfgs" and bounds is None and not options:
         return _run_ours(callbacks, start)
     optimize = import_module("scipy.optimize", "train", f"method={method!r}")
-    wanted = {**ENDLESS[method], **_checked(optimize, options, method)}
+    wanted = {**ENDLESS[method], **checked_options(optimize, options, SCIPY[method], ENDLESS[method])}
     given: dict[str, Any] = {"constraints": constraints} if method in CONSTRAINED else {}
     if method in SECOND:
         given["hessp"] = callbacks.product
@@ -318,18 +385,20 @@ def _run(
     while True:  # a search along a line may fail for want of digits; from where it ended, a fresh one goes on
         try:
             with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-                found = optimize.minimize(callbacks.objective, x, **given)
+                found = optimize.minimize(callbacks.walled, x, **given)
         except _Stop:
+            callbacks.warn_of_the_edge()
             return callbacks.last
         except Exception as error:
-            if any(error is own for own in callbacks.failed) or (bounds is None and _none(constraints) and not options):
+            if any(error is own for own in callbacks.failed) or not (bounds or constraints or options):
                 raise
-            raise Error(f"scipy's {SCIPY[method]} cannot work with what it was given: {raised(error)}") from error
+            told = {"bounds": bounds, "constraints": constraints or None, "options": options}
+            raise refused(SCIPY[method], error, **told) from error
         x = np.asarray(found.x)
         if not np.isfinite(found.fun):
             raise NotConverged(f"{method} ended at an objective that is not finite: {found.message}")
         if found.success or not found.fun < reached or found.status == OVER[method]:
-            return callbacks.theta(x)
+            return callbacks.ended(x, found.success)
         reached = found.fun
 
 
@@ -337,39 +406,10 @@ def _run_ours(callbacks: _Callbacks, start: Doubles) -> Theta:
     """Runs our own method for what has no bounds."""
     try:
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-            return callbacks.theta(limited_memory(callbacks.objective, start, callbacks.step))
+            return callbacks.ended(limited_memory(callbacks.objective, start, callbacks.step))
     except _Stop:
+        callbacks.warn_of_the_edge()
         return callbacks.last
-
-
-def _checked(optimize: Any, options: Any, method: str) -> Mapping[str, Any]:
-    """Options of scipy's, which takes unknown ones, and some values that mean nothing, in silence or with a warning."""
-    if options is None:
-        return {}
-    if not isinstance(options, Mapping):
-        raise Error(f"options are a dict of those of scipy's {SCIPY[method]}, not {shown(options)}")
-    known = _known(optimize, method)
-    for name, given in options.items():
-        if known and name not in known:
-            raise Error(f"scipy's {SCIPY[method]} has no option {shown(name)}{nearest_option(str(name), known)}")
-        if name in COUNTS:
-            whole_number(f"options[{name!r}]", given, 1)
-        elif name in TOLERANCES:
-            bounded_number(f"options[{name!r}]", given, 0.0)
-    return options
-
-
-def _known(optimize: Any, method: str) -> list[str]:
-    """The options that the documentation of scipy names; none where it was left out, as by `python -OO`."""
-    found: dict[str, None] = {}
-    for name in (method, "trust-ncg") if method.startswith("trust-") else (method,):
-        text = optimize.show_options("minimize", SCIPY[name].lower(), disp=False) or ""
-        found |= dict.fromkeys(re.findall(r"^ *(\w+) : ", re.split(r"\n *(?:Returns|Notes)\n", text)[0], re.M))
-    return [*found, *ENDLESS[method], "disp", "return_all"] if found else []
-
-
-def _none(constraints: Any) -> bool:
-    return isinstance(constraints, tuple | list) and not constraints
 
 
 # -- L1: each parameter as a difference of two that are at least 0 -----------------------------------------------------
@@ -388,7 +428,6 @@ def _with_l1(
     state: Mapping[str, Any],
     strengths: Doubles,
     method: str,
-    bounds: Any,
     options: Mapping[str, Any] | None,
 ) -> Theta:
     """With absolute values the objective has kinks; as theta = up - down, both at least 0, it has none.
@@ -397,8 +436,6 @@ def _with_l1(
     """
     if method not in ("l-bfgs", "tnc"):
         raise Error(f"an L1 prior has kinks, and {method} wants none; use method='l-bfgs'")
-    if bounds is not None:
-        raise Error("an L1 prior and bounds cannot be had at once")
     evaluate = Evaluations(problem, theta, state)
     first, n = evaluate.start, len(strengths)
 

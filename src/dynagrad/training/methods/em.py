@@ -20,7 +20,6 @@ from ...arguments import real_number, whole_number
 from ...charts.program import context_of
 from ...eager.names.special import digamma, gammaln
 from ...errors import Error, NotConverged, warn
-from ...rules.normal import Rules
 from ...rules.syntax import AntecedentValue, Application, Expression, Negation, Numeral
 from ..objectives.likelihood import Best, Likelihood
 from ..parameters.distribution import Distribution
@@ -183,18 +182,12 @@ def must_not_fall(
         warn(f"{fell}: {named(changed)} counted in one of two passes only")
     elif rules.prunes or rules.beams:
         warn(f"{fell}: the program prunes its items, so derivations are left out, and others at each step")
-    elif rules.solve == "iterate" and _recursive(rules):
+    elif rules.solve == "iterate" and problem.cuts_off():
         warn(f"{fell}: the program iterates its cycles, so what it sums is cut off, and elsewhere at each step")
     else:
         worst = np.argsort(now.values - before.values, stable=True)[:NAMED].tolist()
         raise NotConverged(f"{fell}, which it cannot where runs are exact: most in {named(worst)}")
     return now
-
-
-def _recursive(rules: Rules) -> bool:
-    """Whether items may be in cycles at all."""
-    component = {key: c for c in rules.components for key in c}
-    return any(a.item.key in component[rule.head.key] for rule in rules.rules for a in rule.antecedents)
 
 
 # -- methods -----------------------------------------------------------------------------------------------------------

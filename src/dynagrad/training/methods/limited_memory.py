@@ -129,7 +129,8 @@ def _along(objective: Objective, begin: _Point, direction: Doubles, step: float)
         x = begin.x + step * direction
         value, gradient = objective(x)
         point = _Point(step, x, value, gradient, float(gradient @ direction))
-        if not (value <= begin.value + DECREASE * step * begin.slope and value < low.value):
+        lower = value <= begin.value + DECREASE * step * begin.slope and value < low.value
+        if not (lower and np.isfinite(value) and np.isfinite(gradient).all()):
             high = point
         elif abs(point.slope) <= -CURVATURE * begin.slope:
             return point
@@ -146,10 +147,15 @@ def _along(objective: Objective, begin: _Point, direction: Doubles, step: float)
 
 
 def _between(low: _Point, high: _Point) -> float:
-    """Where the cubic through two points, with their slopes, is least; not too near either."""
+    """Where the cubic through two points, with their slopes, is least; not too near either.
+
+    Beyond an edge where the objective is not finite there is no cubic: there steps get much shorter until one has come
+    back, and then the interval is halved.
+    """
     width = high.along - low.along
-    part = 0.5
+    part = 0.5 if low.along else INNER
     if np.isfinite(high.value) and np.isfinite(high.slope):
+        part = 0.5
         mean = low.slope + high.slope - 3 * (high.value - low.value) / width
         root = mean * mean - low.slope * high.slope
         if root >= 0:

@@ -21,6 +21,9 @@ from ..steps import Observe
 from ..totals import Totals
 from .stochastic import epochs, mean_gradient
 
+WRONG = (TypeError, ValueError, RuntimeError, AssertionError)
+"""What classes of PyTorch raise for options that they cannot work with."""
+
 
 def by_torch(
     problem: Problem,
@@ -58,24 +61,30 @@ class _TorchSteps:
             self._optimiser = optimiser([self._vector], **options)
             if "optimiser" in state:
                 self._optimiser.load_state_dict(_tensors(torch, state["optimiser"]))
-        except (TypeError, ValueError, RuntimeError, KeyError) as error:
+        except (*WRONG, KeyError) as error:
             raise Error(f"{self._name} cannot be made: {error}") from None
         self._frozen = torch.tensor(problem.spec.frozen)
         self._fixed = self._vector.detach()[self._frozen].clone()
 
     def step(self, examples: list[Example], part: float) -> tuple[Totals, Doubles]:
-        torch, asked = self._torch, list[tuple[Totals, Doubles]]()
+        torch, asked, own = self._torch, list[tuple[Totals, Doubles]](), list[Exception]()
 
         def closure() -> Any:
             here = unravelled(self._vector.detach().numpy(), self._like)
-            totals, gradient = mean_gradient(self._problem, here, examples, part)
+            try:
+                totals, gradient = mean_gradient(self._problem, here, examples, part)
+            except Exception as error:  # of the model, or of a user's function in it
+                own.append(error)
+                raise
             self._vector.grad = torch.tensor(-gradient)
             asked.append((totals, gradient))
             return torch.tensor(-totals.value / max(totals.weight, 1.0))
 
         try:
             self._optimiser.step(closure)
-        except (TypeError, ValueError, RuntimeError) as error:
+        except WRONG as error:
+            if any(error is one for one in own):
+                raise
             raise Error(f"{self._name} cannot step: {error}") from None
         if not asked:
             raise Error(f"{self._name} asked for no gradient")

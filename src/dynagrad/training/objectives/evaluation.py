@@ -196,8 +196,7 @@ def _curvature(task: Task, runs: _Runs, observed: bool) -> Scores:
     second derivative is minus the count of each, divided by the square of the value.
     """
     assert task.along is not None
-    if task.semiring not in ("real", "log"):
-        raise Error(f"products with the Hessian are there in real and log, not in {task.semiring}; {FIRST_ORDER}")
+    must_have_products(task)
     facts, weights = runs.facts, runs.weights
     values = np.full(len(runs.examples), np.nan)
     gradient = {key: np.zeros(len(x)) for key, x in task.weights.items()}
@@ -241,9 +240,6 @@ def _of_derivation(
     found = log_weight(counts_of(example, task.places), numbers)
     found += fixed_weight(example, program, task.places, shared, facts, side.name)
     return np.nan if np.isneginf(found) else found
-
-
-FIRST_ORDER = "a method that asks for gradients alone is 'l-bfgs'"
 
 
 def _logs(task: Task) -> Mapping[str, Doubles]:
@@ -359,7 +355,10 @@ def must_have(task: Task, cost: str) -> None:
         raise Error(f"the program has no predicate {shown(cost)} for costs{nearest_option(cost, names)}")
 
 
-def first_order(task: Task, what: str) -> None:
-    """Raises Error where a product with the Hessian is asked for, which the objective `what` does not have."""
-    if task.along is not None:
-        raise Error(f"products with the Hessian are had of likelihoods, and not of {what}; {FIRST_ORDER}")
+def must_have_products(task: Task) -> None:
+    """Raises Error where a product with the Hessian is asked for, and the semiring has none."""
+    if task.along is not None and task.semiring not in ("real", "log", "plain"):
+        raise Error(
+            f"products with the Hessian are there in real, log and plain arithmetic, not in {task.semiring}; "
+            "a method that asks for gradients alone is 'l-bfgs'"
+        )

@@ -1,6 +1,7 @@
 """Objectives that are expectations over derivations: expected loss, and entropy.
 
-Each is a derivative of log Z along a direction, and its gradient a product with a Hessian.
+Each is a derivative of log Z along a direction, its gradient a product with a Hessian, and a product with its own
+Hessian a derivative of that: the gradient of a mixed derivative along two directions.
 
 Expectations under the derivations of one item are in `forests/sums/expectations.py`.
 """
@@ -22,7 +23,7 @@ from ...rules.syntax import Application, Expression, Numeral
 from ..examples import Example
 from ..parameters.rows import Doubles
 from ..totals import Totals
-from .evaluation import ModelRun, Task, cost_key, first_order, must_have, totals_of
+from .evaluation import ModelRun, Task, cost_key, must_have, totals_of
 
 _Along = tuple[Function, list[Doubles], list[Doubles]]
 """log Z as a function of log weights, first those of parameters; where it is looked at; and along what."""
@@ -55,7 +56,6 @@ class Risk:
         must_have(task, self.cost)
         if task.semiring != "log":
             raise Error(f"expected loss is a derivative of log Z: it needs a program in `log`, not {task.semiring}")
-        first_order(task, "expected loss")
 
         def along_of(example: Example) -> _Along:
             losses = read(self.cost, example.clamped.get(self.cost, ()))
@@ -94,7 +94,6 @@ class Entropy:
         """Of a shard: the values of its examples, and the gradient of their sum."""
         if task.semiring != "log":
             raise Error(f"entropy is a derivative of log Z: it needs a program in `log`, not {task.semiring}")
-        first_order(task, "entropy")
         without_constants(task.bound.program, "the entropy")
         program = task.bound.program
         bound = {key: r for key, r in binding_of(task.bound).given.items() if key not in task.weights}
@@ -127,7 +126,14 @@ def _less_expected(
             if total == -np.inf:
                 continue
             values[n] = (total if with_total else 0.0) - expected
-            slopes = f.hvp(here, along) if task.gradient else ()
+            if task.along is not None:  # the direction of the entropy moves with the weights
+                rest = here[len(task.along) :]
+                moved = [*task.along.values(), *(np.zeros(len(x)) for x in rest)]
+                slopes = f.gradient(here, [along, moved])
+                if with_total:
+                    slopes = tuple(a + b for a, b in zip(slopes, f.hvp(here, moved), strict=True))
+            else:
+                slopes = f.hvp(here, along) if task.gradient else ()
         except (Error, ArithmeticError) as error:
             failures[n] = error
             continue

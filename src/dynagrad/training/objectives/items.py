@@ -14,11 +14,12 @@ import numpy as np
 from ...arguments import function_of
 from ...calls import strict_options_class
 from ...charts.program import Program
-from ...eager.verbs.gradients import value_and_grad
+from ...eager.verbs.gradients import grad, jvp, value_and_grad
 from ...errors import Error, shown
 from ..examples import Example
+from ..parameters.rows import Doubles
 from ..totals import Totals
-from .evaluation import LOGS, ModelRun, Task, first_order, totals_of
+from .evaluation import LOGS, ModelRun, Task, must_have_products, totals_of
 
 
 @strict_options_class
@@ -60,7 +61,7 @@ class OfItems:
 
     def totals(self, task: Task, examples: Sequence[Example]) -> Totals:
         """Of a shard: the values of its examples, and the gradient of their sum."""
-        first_order(task, "a function of items")
+        must_have_products(task)
         values, zero = np.full(len(examples), np.nan), -np.inf if task.semiring in LOGS else 0.0
         failures: dict[int, Exception] = {}
         gradient = {key: np.zeros(len(numbers)) for key, numbers in task.weights.items()} if task.gradient else {}
@@ -73,18 +74,56 @@ class OfItems:
                     # it asks for the log of what is not derived, or the like; or else it is no objective
                     values[n] = np.nan if zero in found else np.inf
                     continue
-                if task.gradient:
-                    table = chart.gradient(dict(zip(self.items, map(float, slopes), strict=True)))
+                if task.along is not None:
+                    product = self._product(task, example, found)
+                elif task.gradient:
+                    items = list(dict.fromkeys(self.items))
+                    table = chart.gradient(dict(zip(items, self._summed(items, slopes), strict=True)))
             except (Error, ArithmeticError) as error:
                 failures[n] = error
                 continue
             values[n] = float(value)
+            if task.along is not None:
+                for key, part in zip(gradient, product, strict=True):
+                    gradient[key] += example.weight * part
+                continue
             for key in gradient:
                 numbers = np.ravel(np.asarray(table[key].values, np.float64))
                 if task.semiring not in LOGS and key not in task.by_value:
                     numbers = numbers * task.weights[key]
                 gradient[key] += example.weight * numbers
         return totals_of(examples, values, gradient, failures)
+
+    def _product(self, task: Task, example: Example, values: list[float]) -> list[Doubles]:
+        """The derivative of the gradient by log weights, or by values, along the direction of the task."""
+        assert task.along is not None
+        f = task.bound.function(list(dict.fromkeys(self.items)), list(task.keys), example.clamped)
+        here = list(task.weights.values())
+        direct = [task.semiring in LOGS or key in task.by_value for key in task.keys]
+        along = [v if d else v * w for d, v, w in zip(direct, task.along.values(), here, strict=True)]
+        moved = dict(zip(f.goal, np.atleast_1d(f.jvp(here, along)[1]), strict=True))
+        by_items = grad(lambda x: self._value(x, example))
+        there = np.isfinite(values)  # what is not derived stays so
+        changes = [float(moved[item]) if ok else 0.0 for item, ok in zip(self.items, there, strict=True)]
+        slopes, bends = (self._summed(f.goal, x) for x in jvp(by_items, (values,), (changes,)))
+        found = [
+            np.ravel(a) + np.ravel(b)
+            for a, b in zip(f.gradient(here, [along], slopes), f.gradient(here, (), bends), strict=True)
+        ]
+        if all(direct):
+            return found
+        first = map(np.ravel, f.gradient(here, (), slopes))
+        return [
+            x if d else w * (x + v * g)
+            for d, w, v, g, x in zip(direct, here, task.along.values(), first, found, strict=True)
+        ]
+
+    def _summed(self, items: Sequence[str], numbers: Sequence[Any]) -> list[float]:
+        """A number for each of these items, of which one may be among ours more than once."""
+        found = dict.fromkeys(items, 0.0)
+        for item, x in zip(self.items, numbers, strict=True):
+            found[item] += float(x)
+        return list(found.values())
 
     def runs(self, program: Program, goal: str, example: Example) -> Iterator[ModelRun]:
         """Of an example: as if each item were asked for alone."""

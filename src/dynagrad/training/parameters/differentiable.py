@@ -15,7 +15,7 @@ from ...arguments import function_of, yes_or_no
 from ...calls import strict_options
 from ...eager.pytree import leaves, unravelled
 from ...eager.verbs.gradients import jvp, vjp
-from ...errors import Error, shown
+from ...errors import Error, NotConverged, shown
 from .parametrisation import Parametrisation
 from .rows import Doubles, Rows
 
@@ -74,7 +74,7 @@ class Differentiable(Parametrisation):
         if len(values) != len(self.rows):
             raise Error(f"the function gives {len(values):,} numbers for {len(self.rows):,} rows")
         if np.isnan(values).any():
-            raise Error(f"the function gives NaN for {self.rows.text(int(np.flatnonzero(np.isnan(values))[0]))}")
+            raise NotConverged(f"the function gives NaN for {self.rows.text(int(np.flatnonzero(np.isnan(values))[0]))}")
         return values
 
     def pull(self, theta: Doubles, cotangent: Doubles) -> Doubles:

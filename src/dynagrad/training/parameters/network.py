@@ -14,7 +14,7 @@ import numpy as np
 
 from ...arguments import function_of, yes_or_no
 from ...calls import strict_options
-from ...errors import Error, raised, shown
+from ...errors import Error, NotConverged, raised, shown
 from ...facts.readers import import_module
 from ...moved import warn_of_name
 from .parametrisation import Parametrisation
@@ -197,7 +197,7 @@ class Torch(Parametrisation):
 
     def _checked(self, found: Doubles) -> Doubles:
         if np.isnan(found).any():
-            raise Error(f"the module gives NaN for {self.rows.text(int(np.flatnonzero(np.isnan(found))[0]))}")
+            raise NotConverged(f"the module gives NaN for {self.rows.text(int(np.flatnonzero(np.isnan(found))[0]))}")
         return found
 
     def _like(self, numbers: Doubles, tensor: Any) -> Any:

@@ -6,6 +6,7 @@ Files that grow while a run goes on are in `logs.py`.
 from __future__ import annotations
 
 import csv
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass, fields
@@ -55,7 +56,11 @@ def written(path: Path) -> Iterator[None]:
 
 def path_of(what: str, given: Any) -> Path:
     """An argument that has to be a path. Raises Error, with its name."""
-    if not isinstance(given, str | Path) or not str(given) or "\0" in str(given):
+    try:
+        name = os.fsencode(given) if isinstance(given, str | Path) else b""
+    except UnicodeEncodeError:
+        name = b""
+    if not name or b"\0" in name:
         raise Error(f"{what} must be the path of a file, not {shown(given)}")
     return Path(given)
 
