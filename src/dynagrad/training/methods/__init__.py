@@ -1,5 +1,6 @@
 """How parameters are improved, by name: `em.py`, `scaling.py`, `descent.py` (all data), `stochastic.py` (a few) and
-`torch_optimisers.py` (the same, by PyTorch). `limited_memory.py` is L-BFGS.
+`torch_optimisers.py` (the same, by PyTorch). `limited_memory.py` is L-BFGS; `scipy_arguments.py` checks what is passed
+on to scipy.
 
 A method is a function of a problem, the parameters to begin with, an observer, and the state to go on from; it tells
 the observer of each step, stops where that says so, and gives the parameters. It knows nothing of files, clocks, or
