@@ -123,18 +123,24 @@ def test_runs_of_any_length_share_a_class_and_what_is_loaded(monkeypatch: pytest
     assert len(base.plans) > 1 and len(base.loaded) == 1
 
 
-def test_steps_are_coarse_but_where_an_array_would_be_large() -> None:
-    context = bound(CKY)._binding.context
+def sizes(count: int, symbols: int, text: str = CKY) -> int:
+    """What a domain of so many places is planned for, beside so many symbols."""
+    context = dg.Program(text)._context
     number = context.domains.of["span/3", 1]
+    kinds = {n: DomainSummary("atom", 0, symbols - 1) for n in set(context.domains.of.values())}
+    domains = {**kinds, number: DomainSummary("int", 3, 3 + count - 1)}
+    return dict(zip(domains, _domain_sizes(context, domains, {number}), strict=True))[number]
 
-    def sizes(count: int, symbols: int) -> tuple[int, ...]:
-        kinds = {n: DomainSummary("atom", 0, symbols - 1) for n in range(max(context.domains.of.values()) + 1)}
-        domains = {**kinds, number: DomainSummary("int", 3, 3 + count - 1)}
-        return tuple(_domain_sizes(context, domains, {number}))
 
-    assert sizes(40, 20)[number] == 256  # 20 * 256 * 256 cells
-    assert sizes(41, 2000)[number] == 48
-    assert sizes(64, 2000)[number] == 64 and sizes(65, 2000)[number] == 80
+def test_steps_are_coarse_but_where_arrays_would_be_large() -> None:
+    assert sizes(40, 20) == 256  # 20 * 256 * 256 cells
+    assert sizes(41, 2000) == 48
+    assert sizes(64, 2000) == 64 and sizes(65, 2000) == 80
+
+
+def test_many_arrays_are_large_together() -> None:
+    many = CKY + "".join(f"span{n}(X,I,J) += span(X,I,J).\n" for n in range(60))
+    assert sizes(40, 20) == 256 and sizes(40, 20, many) == 40
 
 
 @given(st.integers(0, 10**6), st.integers(-(10**6), 10**6))

@@ -261,15 +261,16 @@ def _is_extended(known: CodedFacts, number: int, domain: DomainSummary) -> bool:
 
 
 def _domain_sizes(context: ProgramContext, domains: Mapping[int, DomainSummary], own: Set[int]) -> tuple[int, ...]:
-    """The sizes to plan for: of domains that runs extend, in fine steps if some array is large in coarse ones."""
+    """The sizes to plan for: of domains that runs extend, coarse ones if all items fit into arrays even so."""
     coarse = {n: _step(d.count) if n in own else d.count for n, d in domains.items()}
-    arguments = {
-        tuple(context.domains.of[key, i] for i in range(predicate.arity))
-        for key, predicate in context.rules.predicates.items()
-    }
-    small = all(prod(coarse[n] for n in of if domains[n].kind != "term") <= SMALL for of in arguments)
-    fine = {n: _fine_step(d.count) if n in own else d.count for n, d in domains.items()}
-    return tuple((coarse if small else fine).values())
+    cells = [
+        prod(coarse[n] for i in range(p.arity) if domains[n := context.domains.of[key, i]].kind != "term")
+        for key, p in context.rules.predicates.items()
+        if p.defined
+    ]
+    if max(cells, default=0) <= SMALL and sum(cells) <= context.options.dense_cells:
+        return tuple(coarse.values())
+    return tuple(_fine_step(d.count) if n in own else d.count for n, d in domains.items())
 
 
 def _distinct_counts(
