@@ -430,6 +430,17 @@ def test_nothing_heavy_is_imported_for_the_version():
     assert said.stdout == "[]\n"
 
 
+def test_training_is_imported_as_it_is_first_asked_for():
+    late = ("dynagrad.training", "dynagrad.compiler.specialised", "multiprocessing", "scipy", "ssl", "urllib.request")
+    code = (
+        f"import sys, dynagrad; print([m for m in {late} if m in sys.modules], dynagrad.training.L2(1.0), dynagrad.fit)"
+    )
+    said = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert said.stdout.startswith("[] Gaussian(variance=0.5, mean=0.0) <function fit at ")
+    with pytest.raises(AttributeError, match="module 'dynagrad' has no attribute 'fitt'"):
+        _ = dg.fitt
+
+
 def test_interrupts_exit_with_130(tmp_path):
     program = tmp_path / "loop.dyna"
     text = ":- semiring real.  :- solve iterate.  n += n * step.  n = 1.  step = 1."  # grows for ever, and warns

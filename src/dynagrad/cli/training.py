@@ -1,7 +1,6 @@
 """The commands that train models, score data with them, and predict: `train`, `evaluate` and `predict`.
 
-Settings of `train` come from a TOML file (`settings.py`), and from options, which win. What trains is imported when it
-is needed, for a quick start of other commands.
+Settings of `train` come from a TOML file (`settings.py`), and from options, which win.
 """
 
 from __future__ import annotations
