@@ -101,6 +101,9 @@ def made(name: str, folder: Path) -> tuple[Any, Callable[[], Any]]:
             bound = program.bind({"a/1": [("x", 3.0), ("y", 4.0)]})
             bound.run()
             return binding_of(bound)._lock, lambda: bound.run()["goal"] == 25.0
+        case "binding, plans":
+            bound = program.bind({"a/1": [("x", 3.0), ("y", 4.0)]})
+            return binding_of(bound)._plans.making, lambda: bound.run()["goal"] == 25.0
         case "buffers":
             return buffers._lock, lambda: buffers.empty((200, 200)).shape == (200, 200)
         case "cache":
@@ -159,7 +162,17 @@ def made(name: str, folder: Path) -> tuple[Any, Callable[[], Any]]:
 
 
 NAMES = [
-    *("background", "binding", "buffers", "cache", "cache, private", "compiled", "derivations", "files"),
+    *(
+        "background",
+        "binding",
+        "binding, plans",
+        "buffers",
+        "cache",
+        "cache, private",
+        "compiled",
+        "derivations",
+        "files",
+    ),
     *("forest", "function", "jets", "library", "compiling", "native", "node", "observed", "parallel"),
     *("passes", "tags"),
 ]

@@ -5,6 +5,8 @@ It costs 3 s, and compiles the classes of two programs.
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 from typing import Any
 
 import numpy as np
@@ -121,6 +123,22 @@ def test_runs_of_any_length_share_a_class_and_what_is_loaded(monkeypatch: pytest
     assert len(compiled) == 1
     (base,) = now._binding._bases.values()
     assert len(base.plans) > 1 and len(base.loaded) == 1
+
+
+def test_threads_that_make_plans_at_once_share_their_class() -> None:
+    for _ in range(5):
+        now, start = bound(CKY), Barrier(4)
+        values = now._binding.relations["rewrite/3"].values
+        bounds = [now.with_values({"rewrite/3": values}) for _ in range(4)]
+
+        def work(n: int, bounds: Any = bounds, start: Barrier = start) -> None:
+            start.wait()
+            bounds[n].run(parsed((2, 2, 40, 40)[n], 1))
+
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(work, range(4)))
+        (plans,) = now._binding._plans.done.values()
+        assert len(plans) == 2 and len({id(made.generated) for made, _ in plans}) == 1
 
 
 def sizes(count: int, symbols: int, text: str = CKY) -> int:

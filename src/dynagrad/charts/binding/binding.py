@@ -104,6 +104,8 @@ class _Plans:
 
     done: dict[tuple[str, ...], list[tuple[CompiledPlan, Signature]]] = field(default_factory=dict)
     jobs: Jobs[CompiledPlan] = field(default_factory=Jobs)
+    making: Any = field(default_factory=lambda: renewed(threading.RLock()))
+    """Held while a plan is made: two that are made at once may be of one class, which they have to share."""
 
     @cached
     def compiler(self) -> Compiler:
@@ -322,8 +324,7 @@ class Binding:
         limits: SetupLimits,
     ) -> CompiledPlan:
         """A compiled plan for facts with this rounded summary: an existing one, or a new one."""
-        for (kind, marks, _), ready, said in self._plans.jobs.finished():
-            self._plans.of(kind).append((ready, marks))
+        for _, _, said in self._plans.jobs.finished():
             say(said)
         began = time.monotonic()
         compiled = self._made(base, summary, count, key, limits)
@@ -343,29 +344,36 @@ class Binding:
     ) -> CompiledPlan:
         _, marks, options = key
         tool = self._plans.compiler  # raises at once where there is none
-        without = replace(options, derivatives=None)
-        ran = next((c for c, made_for in base.plans if made_for == marks and fits(c.plan, summary, without)), None)
 
-        def work() -> CompiledPlan:
-            entry = self.context.entry
+        def found(wanted: Options) -> CompiledPlan | None:
+            return next((c for c, made_for in base.plans if made_for == marks and fits(c.plan, summary, wanted)), None)
+
+        def made() -> CompiledPlan:
+            entry, without = self.context.entry, replace(options, derivatives=None)
+            ran = found(without)
             if ran is not None and extends(ran, options.derivatives):
                 return compile_backward(ran, planned_backward(entry, ran, without), limits.progress, tool)
             plan, generated = planned(entry, self.context.rules, self.context.domains, summary, options, count)
             return _of_same_class(base, plan, generated) or compile_plan(plan, generated, limits.progress, tool)
 
-        while True:
-            for compiled, made_for in base.plans:
-                if made_for == marks and fits(compiled.plan, summary, options):
-                    return compiled
-            if limits.deadline is None:
-                compiled = work()
-                base.plans.append((compiled, marks))
+        def work() -> CompiledPlan:
+            with held(self._plans.making):
+                compiled = found(options)  # by another thread
+                if compiled is None:
+                    compiled = made()
+                    base.plans.append((compiled, marks))
                 return compiled
-            found = self._plans.jobs.result(key, work, limits.deadline)
-            if found is None:
+
+        while True:
+            compiled = found(options)
+            if compiled is not None:
+                return compiled
+            if limits.deadline is None:
+                return work()
+            result = self._plans.jobs.result(key, work, limits.deadline)
+            if result is None:
                 raise _late()
-            compiled, said = found
-            base.plans.append((compiled, marks))
+            compiled, said = result
             say(said)
             # a job may have begun for other facts, and its plan may not fit these
             if compiled.plan.summary == summary or fits(compiled.plan, summary, options):
