@@ -92,6 +92,41 @@ def test_a_block_that_is_wider_than_what_was_asked_for_is_charged_whole() -> Non
         assert left(how, 31 << 20) == 16 << 20, "near its limit a chart takes no more than it needs"
 
 
+WAITING = """
+#include <dynagrad/base/memory.hpp>
+using namespace dynagrad;
+// What waits after so many arrays of so many bytes were there at once, and how many of them find a block again.
+extern "C" __attribute__((visibility("default"))) int64_t waiting(int64_t count, int64_t bytes, int64_t* again) {
+  Blocks::forget();
+  char* first[64];
+  for (int64_t i = 0; i < count; i++) first[i] = (char*)Blocks::take(bytes, false, nullptr, nullptr);
+  for (int64_t i = 0; i < count; i++) Blocks::give(first[i]);
+  const int64_t found = Blocks::waiting;
+  char* second[64];
+  *again = 0;
+  for (int64_t i = 0; i < count; i++) {
+    const int64_t before = Blocks::waiting;
+    second[i] = (char*)Blocks::take(bytes, false, nullptr, nullptr);
+    *again += Blocks::waiting < before;
+  }
+  for (int64_t i = 0; i < count; i++) Blocks::give(second[i]);
+  Blocks::forget();
+  return found;
+}
+"""
+
+
+def test_large_blocks_of_several_threads_wait_for_their_next_charts_within_a_bound() -> None:
+    """Fresh pages cost more than what is done on them, and a process hands them out to one thread at a time."""
+    waiting = library.Library(cache.build(WAITING)).function(
+        "waiting", ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p
+    )
+    again = ctypes.c_int64()
+    for count, bytes_, kept in ((20, 4 << 20, 20), (40, 1 << 20, 32), (20, 16 << 20, 12), (4, 33 << 20, 0)):
+        assert waiting(count, bytes_, ctypes.addressof(again)) == kept * bytes_
+        assert again.value == kept
+
+
 @pytest.mark.parametrize("name", list(PROGRAMS))
 def test_whichever_allocation_fails_it_is_an_error_and_nothing_is_lost(name: str, allocations: Allocations) -> None:
     source, facts, item = PROGRAMS[name]

@@ -144,10 +144,11 @@ DYNAGRAD_ALWAYS Shelf::~Shelf() {
 }
 
 // Large blocks that were given back and wait for the next chart: for fresh pages a system may charge more than the work
-// on them costs. Few, none of them huge; threads leave and take them without a lock. They go where a limit needs their room.
+// on them costs, above all where several threads ask for some. As many as charts of a few threads have, none of them huge,
+// and not too much in all; threads leave and take them without a lock. They go where a limit needs their room.
 struct Blocks {
-  static constexpr int most = 6;
-  static constexpr int64_t least = 1 << 20, widest = 32 << 20;
+  static constexpr int most = 32;
+  static constexpr int64_t least = 1 << 20, widest = 32 << 20, held = 192 << 20;
   inline static Room* kept[most] = {};
   inline static int64_t waiting = 0;  // bytes of them
 
@@ -241,7 +242,9 @@ struct Blocks {
   }
   DYNAGRAD_ONCE static void keep(Room* b) {
     const int64_t bytes = b->bytes;
+    const bool full = __atomic_load_n(&waiting, __ATOMIC_RELAXED) + bytes > held;
     for (Room*& slot : kept) {
+      if (full) break;
       Room* none = nullptr;
       __atomic_fetch_add(&waiting, bytes, __ATOMIC_RELAXED);
       if (__atomic_compare_exchange_n(&slot, &none, b, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) return;
