@@ -77,6 +77,23 @@ def test_any_number_of_threads_and_processes_gives_the_same_bits(alone: dict[str
         assert trained(executor=pool) == alone  # it is not shut down, as it is another's
 
 
+def test_other_models_of_a_program_change_no_bits() -> None:
+    """Plans join the smallest predicate first, and what was planned for one model fits the other."""
+    text = ":- semiring log. goal += go(X) * a(X,Y) * b(Y,Z) * c(Z,X)."
+    data = [{"go/1": [(x,) for x in range(n)]} for n in (20, 12, 15)]
+
+    def bits(program: dg.Program, **sizes: int) -> bytes:
+        random = np.random.default_rng(1)
+        rows = {f"{key}/2": [divmod(int(n), 20) for n in random.permutation(400)[:size]] for key, size in sizes.items()}
+        m = dg.Model(program, {"w": training.LogLinear(rows)}, prior=training.L2(0.1))
+        m.fit(data, method="l-bfgs", iterations=3, tolerance=0.0)
+        return m.parameters["w"].tobytes()
+
+    program = dg.Program(text)
+    bits(program, a=40, b=250, c=250)
+    assert bits(program, a=250, b=250, c=40) == bits(dg.Program(text), a=250, b=250, c=40)
+
+
 def test_workers_keep_the_examples_of_a_list_and_what_was_loaded_of_them() -> None:
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         found = trained(executor=pool, dev=DATA[:20], steps=4)

@@ -2,8 +2,8 @@
 
 A plan is made from a summary alone, so it is right for all facts whose summary fits it. The statistics of a run's own
 facts are rounded coarsely (`rounded`): runs of about one size share a plan, which does not depend on the runs before;
-so a run computes the same numbers, to the bit, whatever ran before it. Statistics of shared facts are exact, and kept
-in `CodedFacts`. What the planner makes of a summary is not known here.
+so a run computes the same numbers, to the bit, whatever ran before it in its binding. Statistics of shared facts are
+exact, and kept in `CodedFacts`. What the planner makes of a summary is not known here.
 """
 
 from __future__ import annotations
