@@ -213,18 +213,45 @@ def test_what_is_no_executor() -> None:
 
 
 @pytest.fixture(scope="module")
-def ray() -> Iterator[Any]:
+def cluster() -> Iterator[Any]:
+    """A cluster of this machine alone, which begins with one node of one processor."""
+    pytest.importorskip("ray")
+    from ray.cluster_utils import Cluster  # type: ignore[import-not-found,unused-ignore]  # an optional package
+
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+    yield cluster
+    cluster.shutdown()
+
+
+@pytest.fixture(scope="module")
+def ray(cluster: Any) -> Iterator[Any]:
     ray = pytest.importorskip("ray")
     paths = os.pathsep.join(
         [str(Path(__file__).parents[1]), str(Path(dg.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
     )
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, runtime_env={"env_vars": {"PYTHONPATH": paths}})
+    ray.init(cluster.address, log_to_driver=False, runtime_env={"env_vars": {"PYTHONPATH": paths}})
     yield ray
     ray.shutdown()
 
 
-def test_ray_gives_the_same_bits(ray: Any, alone: dict[str, bytes]) -> None:
+def test_a_cluster_of_ray_gives_the_same_bits_whatever_its_nodes(
+    ray: Any, cluster: Any, alone: dict[str, bytes]
+) -> None:
+    assert ray.cluster_resources()["CPU"] == 1
     assert trained(executor=ray) == alone
+    node = cluster.add_node(num_cpus=2)
+    cluster.wait_for_nodes()
+    assert ray.cluster_resources()["CPU"] == 3
+    assert trained(executor=ray) == alone
+
+    def leave(record: Any) -> None:
+        if record.iteration == 1:
+            cluster.remove_node(node)
+
+    assert trained(executor=ray, callback=leave) == alone
+    assert ray.cluster_resources()["CPU"] == 1
+    cluster.add_node(num_cpus=1)
+    cluster.wait_for_nodes()
 
 
 def test_a_worker_of_ray_is_killed_in_the_middle_of_a_step(ray: Any, tmp_path: Path, alone: dict[str, bytes]) -> None:
