@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.optimize import (  # type: ignore[import-untyped]  # it has no types
+    Bounds,
+    LinearConstraint,
+    NonlinearConstraint,
+)
 
 import dynagrad as dg
 from dynagrad import training
-
-Bounds, LinearConstraint, NonlinearConstraint = (
-    getattr(pytest.importorskip("scipy.optimize"), name)
-    for name in ("Bounds", "LinearConstraint", "NonlinearConstraint")
-)
 
 COIN = ":- semiring real. :- distribution toss(S). goal += toss(S) * seen(S)."
 FREE = ":- semiring log. goal += weight(S) * seen(S)."
