@@ -139,6 +139,13 @@ def test_mypy_finds_misspelt_options_and_nothing_else(tmp_path: Path) -> None:
     assert all("Unexpected keyword argument" in line for line in errors)
 
 
+def test_mypy_knows_which_names_there_are_and_what_those_of_training_are(tmp_path: Path) -> None:
+    said = said_of("import dynagrad as dg\ndg.Modle\nreveal_type(dg.training.L2)\nreveal_type(dg.Model)", tmp_path)
+    missing, prior, model = said.splitlines()
+    assert '2: error: Module has no attribute "Modle"' in missing
+    assert "priors.Gaussian" in prior and "training.model.Model" in model
+
+
 # -- names -------------------------------------------------------------------------------------------------------------
 
 

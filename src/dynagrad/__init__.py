@@ -48,6 +48,7 @@ from .moved import install as _install
 from .semirings import Semiring
 
 if TYPE_CHECKING:
+    from . import training as training
     from .training.model import Model, fit, load_model
 
 _install()
@@ -55,14 +56,16 @@ _install()
 __version__ = "0.1.0"
 
 
-def __getattr__(name: str) -> Any:
-    """The names of training, and the package itself."""
-    if name not in ("training", "Model", "fit", "load_model"):
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    package = import_module(".training", __name__)
-    found = package if name == "training" else getattr(package, name)
-    globals()[name] = found
-    return found
+if not TYPE_CHECKING:  # to a type checker it would say that every name exists
+
+    def __getattr__(name: str) -> Any:
+        """The names of training, and the package itself."""
+        if name not in ("training", "Model", "fit", "load_model"):
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        package = import_module(".training", __name__)
+        found = package if name == "training" else getattr(package, name)
+        globals()[name] = found
+        return found
 
 
 def __dir__() -> list[str]:

@@ -77,6 +77,23 @@ def test_any_number_of_threads_and_processes_gives_the_same_bits(alone: dict[str
         assert trained(executor=pool) == alone  # it is not shut down, as it is another's
 
 
+def test_other_models_of_a_program_change_no_bits() -> None:
+    """Plans join the smallest predicate first, and what was planned for one model fits the other."""
+    text = ":- semiring log. goal += go(X) * a(X,Y) * b(Y,Z) * c(Z,X)."
+    data = [{"go/1": [(x,) for x in range(n)]} for n in (20, 12, 15)]
+
+    def bits(program: dg.Program, **sizes: int) -> bytes:
+        random = np.random.default_rng(1)
+        rows = {f"{key}/2": [divmod(int(n), 20) for n in random.permutation(400)[:size]] for key, size in sizes.items()}
+        m = dg.Model(program, {"w": training.LogLinear(rows)}, prior=training.L2(0.1))
+        m.fit(data, method="l-bfgs", iterations=3, tolerance=0.0)
+        return m.parameters["w"].tobytes()
+
+    program = dg.Program(text)
+    bits(program, a=40, b=250, c=250)
+    assert bits(program, a=250, b=250, c=40) == bits(dg.Program(text), a=250, b=250, c=40)
+
+
 def test_workers_keep_the_examples_of_a_list_and_what_was_loaded_of_them() -> None:
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         found = trained(executor=pool, dev=DATA[:20], steps=4)
@@ -196,18 +213,45 @@ def test_what_is_no_executor() -> None:
 
 
 @pytest.fixture(scope="module")
-def ray() -> Iterator[Any]:
+def cluster() -> Iterator[Any]:
+    """A cluster of this machine alone, which begins with one node of one processor."""
+    pytest.importorskip("ray")
+    from ray.cluster_utils import Cluster  # type: ignore[import-not-found,unused-ignore]  # an optional package
+
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+    yield cluster
+    cluster.shutdown()
+
+
+@pytest.fixture(scope="module")
+def ray(cluster: Any) -> Iterator[Any]:
     ray = pytest.importorskip("ray")
     paths = os.pathsep.join(
         [str(Path(__file__).parents[1]), str(Path(dg.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
     )
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, runtime_env={"env_vars": {"PYTHONPATH": paths}})
+    ray.init(cluster.address, log_to_driver=False, runtime_env={"env_vars": {"PYTHONPATH": paths}})
     yield ray
     ray.shutdown()
 
 
-def test_ray_gives_the_same_bits(ray: Any, alone: dict[str, bytes]) -> None:
+def test_a_cluster_of_ray_gives_the_same_bits_whatever_its_nodes(
+    ray: Any, cluster: Any, alone: dict[str, bytes]
+) -> None:
+    assert ray.cluster_resources()["CPU"] == 1
     assert trained(executor=ray) == alone
+    node = cluster.add_node(num_cpus=2)
+    cluster.wait_for_nodes()
+    assert ray.cluster_resources()["CPU"] == 3
+    assert trained(executor=ray) == alone
+
+    def leave(record: Any) -> None:
+        if record.iteration == 1:
+            cluster.remove_node(node)
+
+    assert trained(executor=ray, callback=leave) == alone
+    assert ray.cluster_resources()["CPU"] == 1
+    cluster.add_node(num_cpus=1)
+    cluster.wait_for_nodes()
 
 
 def test_a_worker_of_ray_is_killed_in_the_middle_of_a_step(ray: Any, tmp_path: Path, alone: dict[str, bytes]) -> None:

@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.optimize import (  # type: ignore[import-untyped]  # it has no types
+    Bounds,
+    LinearConstraint,
+    NonlinearConstraint,
+)
 
 import dynagrad as dg
 from dynagrad import training
-
-Bounds, LinearConstraint, NonlinearConstraint = (
-    getattr(pytest.importorskip("scipy.optimize"), name)
-    for name in ("Bounds", "LinearConstraint", "NonlinearConstraint")
-)
 
 COIN = ":- semiring real. :- distribution toss(S). goal += toss(S) * seen(S)."
 FREE = ":- semiring log. goal += weight(S) * seen(S)."
@@ -297,6 +297,10 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
         r"no option schedule, nor has .*: method='sgd' and its kin have a rate",
     ),
     "epochs": (lambda: with_rate(method="em", epochs=3), r"no option epochs, .*: their number is iterations= here"),
+    "epsilon of others": (
+        lambda: with_rate(method="adam", eps=1e-8),
+        r"no option eps, .*: that of method='adam' and method='adagrad' is epsilon= here",
+    ),
     "bounds for SGD": (lambda: with_rate(bounds=[]), r"has no option bounds; these have: l-bfgs, tnc, slsqp, trust-co"),
     "size for EM": (lambda: with_rate(method="em", size=3), r"method='em' has no option size; these have: .*sgd"),
     "a name that no file has": (

@@ -590,6 +590,14 @@ def with_facts(program: Program, relations: Mapping[str, Relation]) -> Bound:
     return make_bound(program, relations, program._empty)
 
 
+def with_own_plans(bound: Bound) -> Bound:
+    """The same facts with plans of their own, and none that were made for other facts bound to the program.
+
+    What is computed is then the same to the bit in every process, whatever else the program was bound to there.
+    """
+    return make_bound(bound.program, bound._binding.given)
+
+
 def with_weights(bound: Bound, numbers: Mapping[str, Any]) -> Bound:
     """`with_values` on the semiring's scale, however the numbers of the program are given."""
     return bound._with_values(numbers, False, logs=True)

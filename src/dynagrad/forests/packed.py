@@ -122,7 +122,7 @@ class Packed:
         return [self.name(node) for node in nodes]
 
     def rows(self, key: str) -> npt.NDArray[np.int64]:
-        """Which of the rows of a predicate that were given derivations use, of a forest that a chart has made."""
+        """The numbers of the rows of a predicate that derivations use, in order; of a forest that a chart has made."""
         rows = self.meaning.given_row[self.meaning.given_of.get(key, _NONE)]
         return np.unique(rows[(rows >= 0) & (rows < NO_ROW)])
 

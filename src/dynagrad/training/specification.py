@@ -14,7 +14,7 @@ import numpy as np
 
 from ..calls import nearest_option
 from ..charts.binding.example_cache import ExampleCache
-from ..charts.program import Bound, Program, binding_of, in_probabilities, with_weights
+from ..charts.program import Bound, Program, binding_of, in_probabilities, with_own_plans, with_weights
 from ..errors import Error
 from ..facts.relation import Relation
 from ..forks import cached
@@ -172,7 +172,10 @@ def wanted(gradient: bool | Along) -> tuple[bool, Along | None]:
 
 
 def with_rows(bound: Bound, parametrisations: Mapping[str, Parametrisation]) -> Bound:
-    """A program with the rows of all parameters, whatever their values. Raises Error for a row that is in two."""
+    """A program with the rows of all parameters, whatever their values. Raises Error for a row that is in two.
+
+    It shares no plans with other models of the program: a worker in another process knows only its own.
+    """
     owner: dict[str, str] = {}
     for name, p in parametrisations.items():
         for key, relation in p.rows.relations.items():
@@ -180,7 +183,7 @@ def with_rows(bound: Bound, parametrisations: Mapping[str, Parametrisation]) -> 
                 raise Error(f"{key} has its weights from {owner[key]} and from {name}: only one can give them")
             owner[key] = name
             bound = bound.bind({key: _weightless(relation, bound.program)})
-    return bound
+    return with_own_plans(bound)
 
 
 def bind_others(

@@ -63,7 +63,7 @@ class UsedRows:
         return {name: np.unique(np.concatenate([none, *(one[name] for one in found)])) for name in self._names}
 
     def _of_one(self, example: Example) -> Used | None:
-        spec, places = self._spec, self._spec.places
+        spec, places, none = self._spec, self._spec.places, np.zeros(0, np.int64)
         rows: dict[str, list[Any]] = {key: [] for key in places.relations}
         try:
             if example.derivation is not None:
@@ -83,9 +83,9 @@ class UsedRows:
             return None
         found: dict[str, Indices] = {}
         for name in self._names:
-            begin, parts = 0, [np.zeros(0, np.int64)]
+            begin, parts = 0, [none]
             for key, relation in self._spec.parametrisations[name].rows.relations.items():
-                parts.append(begin + np.unique(np.concatenate([parts[0], *rows[key]])))
+                parts.append(begin + np.unique(np.concatenate([none, *rows[key]])))
                 begin += relation.count
             found[name] = np.concatenate(parts)
         return found

@@ -279,7 +279,6 @@ def test_constraints_that_do_not_hold_in_the_end_are_told_of(method: str) -> Non
 @pytest.mark.parametrize("method", ["slsqp", "trust-constr"])
 def test_the_best_place_on_a_line_is_that_of_calculus(method: str) -> None:
     """Weights that are exp(a) and exp(b), of which one was seen three times and the other once, where a + b = 1."""
-    optimize = pytest.importorskip("scipy.optimize")
     free = training.LogLinear({"weight/1": [("h",), ("t",)]})
     m = dg.Model(":- semiring log. goal += weight(S) * seen(S).", {"w": free}, objective=training.Conditional())
     data = [training.Example({"seen/1": [("h",), ("t",)]}, {"seen/1": [(s,)]}) for s in "hhht"]

@@ -1,5 +1,4 @@
-"""Ties, frozen and shared parameters, features of every kind, classes of words, interpolation. Costs 20 seconds, half
-of them for a million updates."""
+"""Ties, frozen and shared parameters, features of every kind, classes of words, interpolation. Costs five seconds."""
 
 from __future__ import annotations
 
@@ -59,7 +58,10 @@ def test_tied_rows_begin_alike() -> None:
 
 
 def test_probabilities_sum_to_one_after_fifty_thousand_updates() -> None:
-    """Steps of stepwise EM, in which what is rounded once stays: counts move, and are normalised again."""
+    """Steps of stepwise EM, in which what is rounded once stays: counts move, and are normalised again.
+
+    `python -m benchmarks stream` takes a million of them.
+    """
     p = training.Distribution({"t/2": [(s, x) for s in range(3) for x in range(2 + s)]}, given=0)
     assert p.groups is not None
     draw = np.random.default_rng(0)

@@ -21,6 +21,7 @@ import pytest
 import dynagrad as dg
 from dynagrad import training
 from dynagrad.runtime.disk import whole
+from dynagrad.training.methods import METHODS
 from dynagrad.training.storage import checkpoint as checkpoints
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="runs are children by fork")
@@ -43,6 +44,11 @@ ROWS = {
     "trans/2": [(s, t, TRANS[s, t]) for s in range(2) for t in range(2)],
     "emit/2": [(s, w, EMIT[s, w]) for s in range(2) for w in range(4)],
 }
+LINEAR = {
+    "init": training.LogLinear({"init/1": ROWS["init/1"]}, given=()),
+    "rest": training.LogLinear({key: ROWS[key] for key in ("trans/2", "emit/2")}, given=0),
+}
+"""What iterative scaling learns: log-linear weights that are normalised."""
 GAUSS, STEPS = training.L2(0.01), 9
 RUNS: dict[str, dict[str, Any]] = {
     "em": {},
@@ -60,6 +66,9 @@ RUNS: dict[str, dict[str, Any]] = {
     "slsqp": {"prior": GAUSS},
     "trust-constr": {"prior": GAUSS},
     "trust-ncg": {"prior": GAUSS},
+    "trust-krylov": {"prior": GAUSS},
+    "gis": {"parameters": LINEAR, "prior": GAUSS},
+    "iis": {"parameters": LINEAR, "prior": GAUSS},
     "sgd": {"momentum": 0.5},
     "adagrad": {},
     "adam": {"rate": lambda k: 0.1 / (1 + k)},
@@ -70,7 +79,7 @@ RUNS: dict[str, dict[str, Any]] = {
 def train(run: str, **more: Any) -> tuple[bytes, list[tuple[Any, ...]], str]:
     """What a run gives, but for times."""
     options = dict(RUNS[run])
-    model = dg.Model(HMM, ROWS, prior=options.pop("prior", None))
+    model = dg.Model(HMM, options.pop("parameters", ROWS), prior=options.pop("prior", None))
     settings = {"iterations": STEPS, "tolerance": 0.0, "threads": 1, "method": run.partition(",")[0], **options, **more}
     fit = model.fit(settings.pop("data", DATA), DATA[:2], **settings)
     history = [(r.iteration, r.objective, r.data, r.change, r.dev) for r in fit.history]
@@ -110,6 +119,10 @@ def killed_until_done(work: Callable[[], Any], folder: Path, draw: random.Random
                 most *= 1.15
                 break
             time.sleep(0.0005)
+
+
+def test_every_method_is_among_the_runs() -> None:
+    assert {run.partition(",")[0] for run in RUNS} == METHODS.keys()
 
 
 @pytest.mark.parametrize("run", list(RUNS))

@@ -1,8 +1,9 @@
 """A program bound to facts that runs share: their encoding, the plans compiled for them, and their native tables.
 
-What depends on the shared facts alone is kept, so that later runs encode only their own facts. The plan of a run
-depends on its facts alone, and on no run before it (`summary.py`). Runs of about one size have the same plan, which is
-compiled once, and plans that differ in estimates alone share a class.
+What depends on the shared facts alone is kept, so that later runs encode only their own facts. Among the runs of one
+binding, the plan of a run depends on its facts alone, and on no run before it (`summary.py`). Runs of about one size
+have the same plan, which is compiled once, and plans that differ in estimates alone share a class. A binding that is
+made from another may run by a plan that was made for the facts of the other, if this fits.
 
 A binding is used by many threads. Its tables grow under a lock; their entries (codes, plans, loaded facts) are
 immutable, but a later run may replace one by a larger one. The kinds of the domains, and whether warnings were issued,

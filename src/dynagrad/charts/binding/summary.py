@@ -2,8 +2,8 @@
 
 A plan is made from a summary alone, so it is right for all facts whose summary fits it. The statistics of a run's own
 facts are rounded coarsely (`rounded`): runs of about one size share a plan, which does not depend on the runs before;
-so a run computes the same numbers, to the bit, whatever ran before it. Statistics of shared facts are exact, and kept
-in `CodedFacts`. What the planner makes of a summary is not known here.
+so a run computes the same numbers, to the bit, whatever ran before it in its binding. Statistics of shared facts are
+exact, and kept in `CodedFacts`. What the planner makes of a summary is not known here.
 """
 
 from __future__ import annotations
@@ -30,7 +30,10 @@ MOST_ARCS = 2_000_000
 """With more arcs than this, no order of the atoms is searched for."""
 
 MOST_GAP = 4
-"""A least difference between arguments of a run's facts is capped here: no order needs more."""
+"""Least differences between arguments of a run's facts are capped here, so that few plans differ in them.
+
+A rule that goes back by as much or more, as from J to J-4, is put in order at run time.
+"""
 
 Signature = tuple[frozenset[str], tuple[object, ...], tuple[object, ...]]
 """What facts that share a plan have in common: which predicates have facts; coarsely, domains and counts."""

@@ -1,6 +1,6 @@
 """Objects that libraries are linked with: each is compiled once on a machine (see `dynagrad/base/linked.hpp`).
 
-Which there are is for those who generate code; how they are compiled and kept, for `cache.py`.
+Generators of code say which objects there are; `cache.py` compiles and keeps them.
 """
 
 from __future__ import annotations

@@ -84,7 +84,7 @@ class _Stop(Exception):
 REJECTED = 25
 """So many steps that are rejected one after another shrink a region of trust to nothing."""
 EDGE = 3
-"""So many steps in a row that all had to be shortened, as the objective was not finite, have come to an edge."""
+"""After this many steps in a row that were shortened to where the objective is finite, a run warns of an edge."""
 
 
 class Evaluations:
@@ -107,7 +107,7 @@ class Evaluations:
         self.data = np.nan
         """The objective of the data alone, where it was last asked for."""
         self.refused: Error | None = None
-        """Why there was no objective where it was asked for, and there last was none."""
+        """Why the last evaluation that found no objective found none."""
         self.counted = int(state.get("counted", 0))
         """How many examples count where the run began."""
         self.count = 0
@@ -312,7 +312,7 @@ class _Callbacks:
         return low + max(1.0, abs(low)) + 10 * rise, 20 * rise / max(float(away @ away), 1e-300) * away
 
     def ended(self, x: Doubles, success: bool = False) -> Theta:
-        """The parameters where a method ended by itself. Raises Error where it failed as nothing beside is finite."""
+        """The parameters where a method ended. Raises NotConverged where no step that it tried has an objective."""
         failed = self._refusals > 0 and not success
         if failed and not np.isfinite(self._seen[-1][1]):
             refused = self._evaluate.refused

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from ...arguments import bounded_number
+from ...charts.program import with_own_plans
 from ...errors import Error, NotConverged
 from ...facts.readers import read
 from ..objectives.evaluation import LOGS
@@ -153,9 +154,8 @@ def _most(problem: Problem) -> float:
     without_constants(spec.program, "the number of features of a derivation")
     totals = {k: x for p in spec.parametrisations.values() for k, x in p.rows.split(_row_totals(p)).items()}
     fixed = {key: replace(r, values=None) for key, r in spec.fixed.items()}
-    bound = spec.program.bind(
-        {**fixed, **{key: replace(r, values=totals[key]) for key, r in spec.places.relations.items()}}
-    )
+    here = {**fixed, **{key: replace(r, values=totals[key]) for key, r in spec.places.relations.items()}}
+    bound = with_own_plans(spec.program.bind(here))
     most = 0.0
     for shard in problem.passes.shards():
         facts = [{key: replace(read(key, rows), values=None) for key, rows in e.facts.items()} for e in shard]

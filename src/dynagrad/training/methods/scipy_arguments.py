@@ -69,7 +69,7 @@ ENTRIES = ("type", "fun", "jac", "args")
 
 
 def checked_constraints(given: Any, start: Doubles) -> list[Any]:
-    """Constraints as scipy has them, on so many parameters; their functions are tried where the method begins."""
+    """Constraints as a list, from any of scipy's forms; their functions are tried at the initial parameters."""
     if isinstance(given, Mapping) or hasattr(given, "lb"):
         given = [given]
     if not isinstance(given, list | tuple):
@@ -121,7 +121,7 @@ def _check_entries(one: Mapping[str, Any], name: str, start: Doubles) -> None:
 
 
 def _check_result(what: str, found: Any) -> int:
-    """How many numbers a constraint has."""
+    """Checks what a function of a constraint returned, and counts its numbers."""
     try:
         numbers = np.atleast_1d(np.asarray(found, np.float64))
     except (TypeError, ValueError):
@@ -148,7 +148,7 @@ def _check_linear(one: Any, name: str, size: int) -> None:
 
 
 HOLDS = 1e-3
-"""By how much a constraint may be off, of the size of its bound and one."""
+"""By how much a constraint may be violated, relative to one plus the size of its bound."""
 
 
 def broken(constraints: Sequence[Any], x: Doubles) -> str | None:
@@ -223,6 +223,6 @@ def _known(optimize: Any, method: str, own: Iterable[str]) -> list[str]:
 
 
 def refused(method: str, error: Exception, **given: Any) -> Error:
-    """The error where scipy cannot work with what a user gave, of which the most is checked above."""
+    """The error where scipy cannot work with what a user gave, most of which is checked above."""
     what = ", ".join(f"{name}={shown(x)}" for name, x in given.items() if x is not None)
     return Error(f"scipy's {method} cannot work with {what}: {raised(error)}")
