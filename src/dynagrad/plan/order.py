@@ -81,6 +81,30 @@ def offsets(rule: NormalRule) -> dict[str, Linear]:
     return {name: resolve(name) for name in tied}
 
 
+def largest_offset(rules: Rules) -> int:
+    """The most that a rule adds to variables, or takes from them, all of its terms together.
+
+    No order depends on larger gaps than this and one more.
+    """
+    return max((sum(map(_offset, _terms_of(rule))) for rule in rules.rules), default=0)
+
+
+def _offset(term: Term) -> int:
+    """The whole numbers in the arithmetic of a term, as if all had one sign."""
+    if not isinstance(term, Arithmetic):
+        return 0
+    return sum(abs(part.value) if isinstance(part, Integer) else _offset(part) for part in term.operands)
+
+
+def _terms_of(rule: NormalRule) -> Iterator[Term]:
+    """The arguments of a rule's items, and the sides of its conditions."""
+    for item in (rule.head, *(antecedent.item for antecedent in rule.antecedents)):
+        yield from item.arguments
+    for condition in rule.conditions:
+        if isinstance(condition, Equation | Comparison):
+            yield from (condition.left, condition.right)
+
+
 class DifferenceBounds:
     """Difference bounds on the variables of a rule: lower bounds on x - y, closed under addition (shortest paths)."""
 

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import dynagrad as dg
 from dynagrad.charts.binding import binding as binding_module
 from dynagrad.charts.binding.summary import _domain_sizes, _fine_step, _least_gap, _step
+from dynagrad.charts.chart import run_of
 from dynagrad.codegen.rules.compiled import CompiledPlan, compile_plan
 from dynagrad.plan.model import DomainSummary
 
@@ -165,4 +166,18 @@ def test_many_arrays_are_large_together() -> None:
 def test_what_is_planned_for_bounds_what_is_there(count: int, gap: int) -> None:
     for step in (_step, _fine_step):
         assert step(count) >= count and step(step(count)) == step(count)
-    assert _least_gap(gap) <= gap and (_least_gap(gap) > 0) == (gap > 0) and (_least_gap(gap) < 0) == (gap < 0)
+    for most in (4, 20):
+        least = _least_gap(gap, most)
+        assert least <= gap and (least > 0) == (gap > 0) and (least < 0) == (gap < 0)
+        assert least == gap or not 0 <= gap <= most
+
+
+@pytest.mark.parametrize("back", [0, 3, 9])
+def test_arguments_that_go_back_by_less_than_facts_go_forward_are_in_order(back: int) -> None:
+    program = dg.Program(f"path(K) += path(I) * arc(I,J) for K = J-{back}.  path(0) += 1.")
+    for ahead in (1, 2, 7):
+        arcs = [(i, i + back + ahead, 0.5) for i in range(10)]
+        chart = program.run({"arc/2": arcs})
+        assert chart[f"path({ahead})"] == 0.5
+        (stage,) = (s for s in run_of(chart).require().compiled.plan.stages if "path/1" in s.keys)
+        assert stage.strategy == "levels"

@@ -246,7 +246,7 @@ class Binding:
                 present = frozenset(k for k, r in relations.items() if r.count)
                 options = replace(context.options, **vars(purpose))
                 rough = rounded(context, known, summary, fresh.keys())
-                key = chosen, signature(known, rough, present, fresh.keys()), options
+                key = chosen, signature(context, known, rough, present, fresh.keys()), options
                 count = pair_count(relations, {**known.codes, **fresh}, fresh.keys(), rough)
                 compiled = self._compiled(base, rough, count, key, limits)
                 if not mixed and like is None:

@@ -17,7 +17,7 @@ from ...facts.readers import read
 from ...facts.relation import Relation, parse_key
 from ...forks import cached
 from ...plan.options import Options
-from ...plan.order import rank_sources
+from ...plan.order import largest_offset, rank_sources
 from ...rules.normal import Rules
 from ...rules.suggestions import nearest, resembles
 from ...rules.types import Domains
@@ -40,6 +40,11 @@ class ProgramContext:
     def rank_sources(self) -> dict[int, list[tuple[str, int, int]]]:
         """By domain, the pairs of fact columns from which an order of its atoms may be found."""
         return rank_sources(self.rules, self.domains)
+
+    @cached
+    def most_gap(self) -> int:
+        """Least differences between arguments of a run's facts are taken for this one where they are larger."""
+        return max(4, 1 + largest_offset(self.rules))
 
     @cached
     def can_iterate(self) -> bool:

@@ -29,12 +29,6 @@ from .encoding import Encoding
 MOST_ARCS = 2_000_000
 """With more arcs than this, no order of the atoms is searched for."""
 
-MOST_GAP = 4
-"""Least differences between arguments of a run's facts are capped here, so that few plans differ in them.
-
-A rule that goes back by as much or more, as from J to J-4, is put in order at run time.
-"""
-
 Signature = tuple[frozenset[str], tuple[object, ...], tuple[object, ...]]
 """What facts that share a plan have in common: which predicates have facts; coarsely, domains and counts."""
 
@@ -229,16 +223,18 @@ def rounded(context: ProgramContext, known: CodedFacts, summary: Summary, fresh:
     for key, found in summary.facts.items():
         if key in fresh:
             rows = _step(found.rows)
-            gaps = {pair: _least_gap(gap) for pair, gap in found.gaps.items()}
-            facts[key] = FactSummary(rows, _distinct_counts(rows, known, context, domains, key), gaps)
+            distinct = _distinct_counts(rows, known, context, domains, key)
+            facts[key] = FactSummary(rows, distinct, _least_gaps(context, found))
         elif key in known.gaps:
             facts[key] = found
         else:  # in an order that the facts of a run have a part in
-            facts[key] = replace(found, gaps={pair: _least_gap(gap) for pair, gap in found.gaps.items()})
+            facts[key] = replace(found, gaps=_least_gaps(context, found))
     return Summary(domains, facts)
 
 
-def signature(known: CodedFacts, summary: Summary, present: frozenset[str], fresh: Set[str]) -> Signature:
+def signature(
+    context: ProgramContext, known: CodedFacts, summary: Summary, present: frozenset[str], fresh: Set[str]
+) -> Signature:
     """What the facts of a rounded summary have in common with others that may share its plan.
 
     Shared facts are the same for all runs; those of other bindings differ, and may share plans if they fit.
@@ -250,7 +246,7 @@ def signature(known: CodedFacts, summary: Summary, present: frozenset[str], fres
     facts = tuple(
         (key, f.rows, f.distinct, tuple(f.gaps.items()))
         if key in fresh
-        else (key, int(rough(f.rows)), tuple((pair, _least_gap(gap)) for pair, gap in f.gaps.items()))
+        else (key, int(rough(f.rows)), tuple(_least_gaps(context, f).items()))
         for key, f in summary.facts.items()
         if key in present
     )
@@ -308,13 +304,18 @@ def _fine_step(count: int) -> int:
     return -(-count // step) * step
 
 
-def _least_gap(gap: int) -> int:
+def _least_gaps(context: ProgramContext, facts: FactSummary) -> dict[tuple[int, int], int]:
+    """The least differences between arguments of a run's facts, as a plan relies on them."""
+    return {pair: _least_gap(gap, context.most_gap) for pair, gap in facts.gaps.items()}
+
+
+def _least_gap(gap: int, most: int) -> int:
     """A least difference between arguments, rounded down coarsely: a lower bound for the facts of more runs.
 
-    >>> [_least_gap(n) for n in (-9, -1, 0, 1, 7)]
+    >>> [_least_gap(n, 4) for n in (-9, -1, 0, 1, 7)]
     [-32, -4, 0, 1, 4]
     """
-    return min(gap, MOST_GAP) if gap >= 0 else -int(rough(-gap, 4))
+    return min(gap, most) if gap >= 0 else -int(rough(-gap, 4))
 
 
 # -- using one ---------------------------------------------------------------------------------------------------------
