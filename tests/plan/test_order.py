@@ -26,11 +26,8 @@ from dynagrad.plan.order import (
     is_ordered,
     ordered_pairs,
     precedes,
-    rank_sources,
 )
 from dynagrad.rules import check, infer, parse
-from dynagrad.rules.normal import Rules
-from dynagrad.rules.types import Domains
 from oracle import close, evaluate
 from plan.planned import forms_of, planned, stage_of
 
@@ -211,28 +208,6 @@ class TestLevels:
 
     def test_an_argument_that_stays_shows_no_order(self) -> None:
         assert levels_of("p(Y) += p(X) * e(X,Y). p(X) += a(X).", ("p/1",)) is None
-
-
-class TestRanks:
-    def sources(self, source: str) -> dict[int, list[tuple[str, int, int]]]:
-        rules: Rules = check(parse(source))
-        domains: Domains = infer(rules)
-        return rank_sources(rules, domains)
-
-    def test_arcs_that_recursion_follows(self) -> None:
-        assert list(self.sources("p(Y) += p(X) * e(X,Y). p(X) += s(X).").values()) == [[("e/2", 0, 1)]]
-
-    def test_arcs_that_recursion_follows_against_their_direction(self) -> None:
-        assert list(self.sources("p(X) += e(X,Y) * p(Y). p(X) += s(X).").values()) == [[("e/2", 1, 0)]]
-
-    def test_arcs_that_become_spans(self) -> None:
-        assert ("word/3", 1, 2) in [source for found in self.sources(CKY).values() for source in found]
-
-    def test_arcs_that_recursion_follows_both_ways_order_nothing(self) -> None:
-        assert self.sources("p(X,Y) += p(Y,X) * e(X,Y). p(X,X) += s(X).") == {}
-
-    def test_without_recursion_nothing_needs_an_order(self) -> None:
-        assert self.sources("p(Y) += q(X) * e(X,Y). q(X) += s(X).") == {}
 
 
 # -- the strategy of a stage -------------------------------------------------------------------------------------------

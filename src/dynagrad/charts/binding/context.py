@@ -16,8 +16,9 @@ from ...errors import Error, FactError, cut, raised, shown, warn
 from ...facts.readers import read
 from ...facts.relation import Relation, parse_key
 from ...forks import cached
+from ...plan.analyses.ranks import rank_sources
 from ...plan.options import Options
-from ...plan.order import largest_offset, rank_sources
+from ...plan.order import largest_offset
 from ...rules.normal import Rules
 from ...rules.suggestions import nearest, resembles
 from ...rules.types import Domains

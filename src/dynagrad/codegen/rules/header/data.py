@@ -8,9 +8,9 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping, Sequence
 
+from ....plan.analyses.ranks import rank_sources
 from ....plan.model import Plan, TableLayout
 from ....plan.options import DENSE_CELLS
-from ....plan.order import rank_sources
 from ....rules.aggregators import AGGREGATORS
 from ....rules.semirings import SEMIRINGS
 from ....rules.syntax import Compound, Float, Integer, Symbol
