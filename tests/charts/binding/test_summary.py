@@ -98,6 +98,23 @@ def test_the_numbers_of_a_run_do_not_depend_on_runs_before(
         assert each(now, text, size) == bits[text, size]
 
 
+def test_nor_do_those_of_a_run_that_adds_to_bound_facts() -> None:
+    random = np.random.default_rng(1)
+    places = [f"n{n}" for n in range(12)]
+    pairs = [(x, y, float(random.random())) for x in places for y in random.choice(places, 3, replace=False)]
+    weighed = [(x, float(random.random())) for x in places]
+    program = dg.Program("goal += edge(X,Y) * link(Y,Z) * w(Z) * v(X).")
+    shared = {"link/2": pairs, "w/1": weighed, "v/1": weighed}
+    plain = {"edge/2": [(x, y, float(random.random())) for x, y in zip(places, places[5:], strict=False)]}
+    adds = {**plain, "link/2": [("n0", "n1", 0.5), ("n3", "n40", 0.25)]}
+    found = set()
+    for order in ([plain, adds], [adds, plain], [adds, adds, plain]):
+        now = dg.Program(program.source).bind(shared)
+        values = [now.run(facts)["goal"] for facts in order]
+        found.add((values[order.index(plain)], values[order.index(adds)]))
+    assert len(found) == 1
+
+
 @pytest.mark.parametrize("text", CASES)
 def test_batches_in_any_order_have_the_same_sums(text: str) -> None:
     made, by = CASES[text]
@@ -145,7 +162,7 @@ def test_threads_that_make_plans_at_once_share_their_class() -> None:
 def sizes(count: int, symbols: int, text: str = CKY) -> int:
     """What a domain of so many places is planned for, beside so many symbols."""
     context = dg.Program(text)._context
-    number = context.domains.of["span/3", 1]
+    number = next(n for (key, i), n in context.domains.of.items() if key.startswith("span/") and i == 1)
     kinds = {n: DomainSummary("atom", 0, symbols - 1) for n in set(context.domains.of.values())}
     domains = {**kinds, number: DomainSummary("int", 3, 3 + count - 1)}
     return dict(zip(domains, _domain_sizes(context, domains, {number}), strict=True))[number]
@@ -153,8 +170,15 @@ def sizes(count: int, symbols: int, text: str = CKY) -> int:
 
 def test_steps_are_coarse_but_where_arrays_would_be_large() -> None:
     assert sizes(40, 20) == 256  # 20 * 256 * 256 cells
-    assert sizes(41, 2000) == 48
-    assert sizes(64, 2000) == 64 and sizes(65, 2000) == 80
+    assert sizes(41, 3000) == 48 and sizes(41, 2000) == 41  # in an array of 48 places it would have to be asked for
+    assert sizes(64, 3000) == 64 and sizes(65, 3000) == 80
+
+
+def test_sizes_are_exact_where_another_size_would_be_no_array() -> None:
+    cube = "span(X,I,J,K,L) += a(X,I) * a(X,J) * a(X,K) * a(X,L)."
+    assert sizes(40, 9, cube) == 40  # 9 * 40**4 cells are 23 million
+    assert [sizes(n, 9, cube) for n in (51, 52)] == [51, 52]  # 56 would be too many
+    assert sizes(53, 9, cube) == 56  # as 53 are
 
 
 def test_many_arrays_are_large_together() -> None:

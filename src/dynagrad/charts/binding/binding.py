@@ -233,7 +233,7 @@ class Binding:
         purpose = replace(purpose, until=until if superior else None)
         patience = None if deadline is None else Stop(deadline)
         with self._locked(deadline):
-            base = self._base(chosen, {k: relations[k] for k in self.relations if k not in mixed})
+            base = self._base(chosen, self._shared(relations, run, overrides or {}))
             known = base.known
             alone = None if mixed or like is not None else base.alone.get(purpose)
             start = known.encoding if like is None or not like.keeps(known.encoding) else like
@@ -306,6 +306,24 @@ class Binding:
                     if found is not None:
                         return found
         return None
+
+    def _shared(
+        self, relations: Mapping[str, Relation], run: Mapping[str, Relation], overrides: Mapping[str, Relation]
+    ) -> dict[str, Relation]:
+        """The shared facts, with the types of text that they have among all facts of a run.
+
+        All of them, also those that this run adds to: so what is kept of them does not depend on which run came first.
+        """
+        shared = {}
+        for key, given in self.relations.items():
+            if key not in run and key not in overrides:
+                shared[key] = relations[key]
+            elif not any(isinstance(c, TextColumn) for c in given.columns):
+                shared[key] = given
+            elif key not in overrides:  # those of the run come after them
+                columns = tuple(c.take(np.arange(given.count)) for c in relations[key].columns)
+                shared[key] = replace(given, columns=columns)
+        return shared
 
     def _base(self, chosen: tuple[str, ...], shared: Mapping[str, Relation]) -> _Base:
         base = self._bases.get(chosen)

@@ -8,7 +8,7 @@ exact, and kept in `CodedFacts`. What the planner makes of a summary is not know
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from math import prod
 
@@ -20,7 +20,7 @@ from ...plan.model import DomainSummary, FactSummary, Plan, Summary
 from ...plan.options import Options
 from ...plan.order import ordered_pairs
 from ...plan.right_sides import numbers
-from ...plan.storage.layout import SMALL, cells, still_dense
+from ...plan.storage.layout import SMALL, cells, dense_tables, still_dense
 from ...plan.storage.occupancy import PairCount
 from ...rules.semirings import SEMIRINGS
 from .context import ProgramContext
@@ -260,16 +260,32 @@ def _is_extended(known: CodedFacts, number: int, domain: DomainSummary) -> bool:
 
 
 def _domain_sizes(context: ProgramContext, domains: Mapping[int, DomainSummary], own: Set[int]) -> tuple[int, ...]:
-    """The sizes to plan for: of domains that runs extend, coarse ones if all items fit into arrays even so."""
-    coarse = {n: _step(d.count) if n in own else d.count for n, d in domains.items()}
-    cells = [
-        prod(coarse[n] for i in range(p.arity) if domains[n := context.domains.of[key, i]].kind != "term")
-        for key, p in context.rules.predicates.items()
-        if p.defined
-    ]
+    """The sizes to plan for: of domains that runs extend as coarse ones as leave the same tables arrays."""
+
+    def sizes(step: Callable[[int], int]) -> dict[int, int]:
+        return {n: step(d.count) if n in own else d.count for n, d in domains.items()}
+
+    def tables(sizes: Mapping[int, int]) -> dict[str, int | None]:
+        """By predicate, the cells of its array; None where it has none."""
+        found: dict[str, int | None] = {}
+        for key, predicate in context.rules.predicates.items():
+            if predicate.defined:
+                places = [context.domains.of[key, i] for i in range(predicate.arity)]
+                found[key] = None if any(domains[n].kind == "term" for n in places) else prod(sizes[n] for n in places)
+        return found
+
+    def arrays(sizes: Mapping[int, int]) -> tuple[frozenset[str], list[str]]:
+        """The tables that would be arrays if all were full, and those that are in any case."""
+        cells = tables(sizes)
+        dense = dense_tables(cells, context.options.dense_cells, lambda: None)
+        return dense, [key for key, size in cells.items() if size is not None and size <= SMALL]
+
+    coarse = sizes(_step)
+    cells = [size or 0 for size in tables(coarse).values()]
     if max(cells, default=0) <= SMALL and sum(cells) <= context.options.dense_cells:
         return tuple(coarse.values())
-    return tuple(_fine_step(d.count) if n in own else d.count for n, d in domains.items())
+    fine, exact = sizes(_fine_step), sizes(int)
+    return tuple((fine if arrays(fine) == arrays(exact) else exact).values())
 
 
 def _distinct_counts(
