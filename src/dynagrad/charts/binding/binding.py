@@ -1,7 +1,7 @@
 """A program bound to facts that runs share: their encoding, the plans compiled for them, and their native tables.
 
 What depends on the shared facts alone is kept, so that later runs encode only their own facts. Among the runs of one
-binding, the plan of a run depends on its facts alone, and on no run before it (`summary.py`). Runs of about one size
+binding, the plan of a run depends on its facts alone, and on no run before it (`rounding.py`). Runs of about one size
 have the same plan, which is compiled once, and plans that differ in estimates alone share a class. A binding that is
 made from another may run by a plan that was made for the facts of the other, if this fits.
 
@@ -51,7 +51,8 @@ from .loading import (
     set_up_loaded,
     shared_weights,
 )
-from .summary import CodedFacts, Signature, fits, is_superior, pair_count, rounded, signature, summarise
+from .rounding import Signature, rounded, signature
+from .summary import CodedFacts, fits, is_superior, pair_count, summarise
 from .suspicious_facts import warn, warn_of_iteration
 
 

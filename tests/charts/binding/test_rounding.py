@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import dynagrad as dg
 from dynagrad.charts.binding import binding as binding_module
-from dynagrad.charts.binding.summary import _domain_sizes, _fine_step, _least_gap, _step
+from dynagrad.charts.binding.rounding import _domain_sizes, _fine_step, _least_gap, _step
 from dynagrad.charts.chart import run_of
 from dynagrad.codegen.rules.compiled import CompiledPlan, compile_plan
 from dynagrad.plan.model import DomainSummary
