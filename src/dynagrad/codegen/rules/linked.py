@@ -1,7 +1,7 @@
 """Objects that are compiled once and linked with generated classes: the runtime, its templates, solvers of components.
 
 How they are compiled and kept is for `runtime/compiling/`. `_RUNTIME` and `_FACTS`, which every program is linked with,
-are compiled with less optimisation, as nothing in them is vectorised: the first program on a machine waits for them.
+are compiled at a lower level, as the first program on a machine waits for them; inner loops are in the others.
 """
 
 from __future__ import annotations

@@ -47,9 +47,9 @@ def build(
 
     `optimise` is the compiler's level, 0 to 3, and `flags` are more flags for it. A `long` source has flags that save
     the compiler's time. `objects` are shared with other libraries and linked with it, if this compiler can do so;
-    otherwise the library has its own copy. `prelude` is a header of the runtime that the
-    source includes first, with no macro before it. `tool` is a compiler other than the current one. `progress` is
-    called with a line of text before a compiler starts.
+    otherwise the library has its own copy. `prelude` is a header of the runtime that the source includes first, with no
+    macro before it. `tool` is a compiler other than the current one. `progress` is called with a line of text before a
+    compiler starts.
 
     >>> library = build('extern "C" int one() { return 1; }')
     >>> library.with_suffix(".cpp").read_text()
@@ -204,7 +204,7 @@ def _compile_in(home: Path, scratch: Path, job: _Build) -> Path:
     else:  # all in parallel, and linked at the end
         own, empty = scratch / "own" / made.with_suffix(".o").name, scratch / "empty" / f"empty{job.suffix}"
         alone = replace(job, options=toolchain.unlinked(job.options), parts=())
-        # As many at once as there are processors, the longest first, and headers before what includes them.
+        # As many at once as there are processors; the first object, which takes longest, and headers before all others.
         headers = {header.name: header for each in (alone, *job.parts) if (header := _header(each)) is not None}
         first = [part for part in job.parts if not part.prelude]
         work = [*first[:1], *headers.values(), *first[1:], *(part for part in job.parts if part.prelude)]

@@ -242,9 +242,8 @@ struct Blocks {
   }
   DYNAGRAD_ONCE static void keep(Room* b) {
     const int64_t bytes = b->bytes;
-    const bool full = __atomic_load_n(&waiting, __ATOMIC_RELAXED) + bytes > held;
+    if (__atomic_load_n(&waiting, __ATOMIC_RELAXED) + bytes > held) return discard(b);
     for (Room*& slot : kept) {
-      if (full) break;
       Room* none = nullptr;
       __atomic_fetch_add(&waiting, bytes, __ATOMIC_RELAXED);
       if (__atomic_compare_exchange_n(&slot, &none, b, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) return;
