@@ -16,16 +16,9 @@ from dynagrad import training
 from dynagrad.training.examples import DataPasses
 from dynagrad.training.problem import Problem
 from dynagrad.training.workers import in_threads
+from training.chains import HMM
 
 # -- a hidden Markov model, and hmmlearn's -----------------------------------------------------------------------------
-
-HMM = """
-:- semiring log.
-:- distribution init(S).  :- distribution trans(S,T) given S.  :- distribution emit(S,W) given S.
-alpha(S,0) += init(S) * emit(S,W) * word(W,0).
-alpha(T,J) += alpha(S,I) * trans(S,T) * emit(T,W) * word(W,J) for J = I+1.
-goal += alpha(_,N) * last(N).
-"""
 
 
 def test_em_of_an_hmm_is_hmmlearns_step_by_step() -> None:

@@ -17,15 +17,9 @@ import dynagrad as dg
 from dynagrad import numpy as own
 from dynagrad import training
 from dynagrad.training.workers import RETRIES
+from training.chains import HMM
 from training_workers import Deadly, Wrong, kept_in_a_worker
 
-TEXT = """
-:- semiring log.
-:- distribution init(S).  :- distribution trans(S,T) given S.  :- distribution emit(S,W) given S.
-alpha(S,0) += init(S) * emit(S,W) * word(W,0).
-alpha(T,J) += alpha(S,I) * trans(S,T) * emit(T,W) * word(W,J) for J = I+1.
-goal += alpha(_,N) * last(N).
-"""
 RANDOM = np.random.default_rng(3)
 SEQUENCES = [RANDOM.integers(0, 4, RANDOM.integers(2, 6)).tolist() for _ in range(530)]  # three shards
 DATA = [
@@ -40,7 +34,7 @@ ROWS: dict[str, Any] = {
 
 
 def trained(objective: Any = None, method: str = "em", steps: int = 2, **options: Any) -> dict[str, bytes]:
-    m = dg.Model(TEXT, ROWS, objective=objective)
+    m = dg.Model(HMM, ROWS, objective=objective)
     m.fit(DATA, method=method, iterations=steps, **options)
     return {name: x.tobytes() for name, x in m.parameters.items()}
 
@@ -98,7 +92,7 @@ def test_workers_keep_the_examples_of_a_list_and_what_was_loaded_of_them() -> No
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         found = trained(executor=pool, dev=DATA[:20], steps=4)
         assert pool.submit(kept_in_a_worker).result() == (4, [550])  # of three shards, and of those held out
-        m = dg.Model(TEXT, ROWS)
+        m = dg.Model(HMM, ROWS)
         m.fit(lambda: iter(DATA), executor=pool, iterations=4)  # which may be others in each pass
         assert pool.submit(kept_in_a_worker).result() == (4, [550, 0])
     assert found == trained(dev=DATA[:20], steps=4) == {name: x.tobytes() for name, x in m.parameters.items()}
@@ -142,7 +136,7 @@ def test_other_methods_use_the_workers_too() -> None:
     make = processes(2, "fork")
     for method in ("viterbi-em", "l-bfgs"):
         assert trained(method=method, executor=make) == trained(method=method), method
-    m = dg.Model(TEXT, ROWS)
+    m = dg.Model(HMM, ROWS)
     assert m.score(DATA, executor=make) == m.score(DATA)
 
 
@@ -175,7 +169,7 @@ def test_what_cannot_be_sent_is_an_error_that_says_what_to_do() -> None:
         trained(objective, method="l-bfgs", executor=processes(1, "fork"))
     with ThreadPoolExecutor(1) as pool:
         trained(objective, method="l-bfgs", executor=pool)  # threads need not send it
-    m = dg.Model(TEXT, ROWS)
+    m = dg.Model(HMM, ROWS)
     bad = training.Example({**DATA[0].facts, "unused/1": (x for x in ())})
     with pytest.raises(dg.Error, match="an example cannot be sent"):
         m.fit([bad], executor=processes(1, "fork"))
@@ -192,7 +186,7 @@ def test_errors_in_workers_are_errors_here() -> None:
     with pytest.raises(ZeroDivisionError, match="in the objective"):
         trained(Wrong(), method="l-bfgs", executor=processes(2, "fork"))
     bad = training.Example({"word/2": [("x", 0, float("nan"))], "last/1": [(0,)]}, name="broken")
-    m = dg.Model(TEXT, ROWS)
+    m = dg.Model(HMM, ROWS)
     with pytest.warns(dg.ProgramWarning, match="example 1 .broken. failed"):
         m.fit([DATA[0], bad], iterations=1, executor=processes(1, "fork"))
 

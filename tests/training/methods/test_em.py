@@ -19,14 +19,8 @@ from dynagrad.training.methods.em import Reached, must_not_fall
 from dynagrad.training.objectives.likelihood import Best
 from dynagrad.training.problem import Problem
 from dynagrad.training.workers import in_threads
+from training.chains import HMM
 
-HMM = """
-:- semiring log.
-:- distribution init(S).  :- distribution trans(S,T) given S.  :- distribution emit(S,W) given S.
-alpha(S,0) += init(S) * emit(S,W) * word(W,0).
-alpha(T,J) += alpha(S,I) * trans(S,T) * emit(T,W) * word(W,J) for J = I+1.
-goal += alpha(_,N) * last(N).
-"""
 STATES, WORDS = 3, 5
 RANDOM = np.random.default_rng(1)
 INIT = RANDOM.dirichlet(np.ones(STATES))

@@ -23,16 +23,10 @@ from dynagrad import training
 from dynagrad.runtime.disk import whole
 from dynagrad.training.methods import METHODS
 from dynagrad.training.storage import checkpoint as checkpoints
+from training.chains import HMM
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="runs are children by fork")
 
-HMM = """
-:- semiring log.
-:- distribution init(S).  :- distribution trans(S,T) given S.  :- distribution emit(S,W) given S.
-alpha(S,0) += init(S) * emit(S,W) * word(W,0).
-alpha(T,J) += alpha(S,I) * trans(S,T) * emit(T,W) * word(W,J) for J = I+1.
-goal += alpha(_,N) * last(N).
-"""
 RANDOM = np.random.default_rng(2)
 INIT, TRANS, EMIT = RANDOM.dirichlet(np.ones(2)), RANDOM.dirichlet(np.ones(2), 2), RANDOM.dirichlet(np.ones(4), 2)
 DATA = [
