@@ -296,3 +296,28 @@ def test_an_example_counts_for_all_parts_of_a_sum_or_for_none() -> None:
     assert both.value == pytest.approx(alone.value, rel=1e-14)
     for key, x in alone.gradient.items():
         assert both.gradient[key] == pytest.approx(x, abs=1e-14)
+
+
+PATHS = """
+:- semiring log.
+:- distribution w(X).  :- distribution v(X).
+goal += edge(X,Y) * link(Y,Z) * w(Z) * v(X).
+"""
+
+
+def test_products_are_the_same_to_the_bit_whatever_ran_before() -> None:
+    random = np.random.default_rng(0)
+
+    def pairs(count: int) -> list[tuple[int, int, float]]:
+        return [(*divmod(int(n), 12), -float(random.random())) for n in random.choice(144, count, replace=False)]
+
+    rows = {key: [(n,) for n in range(12)] for key in ("w/1", "v/1")}
+    links = {"link/2": pairs(27)}
+    data = [{"edge/2": pairs(count)} for count in random.choice([18, 20, 24, 30, 32], 40)]
+    found = set()
+    for before in ([], data[::-1], data[7:]):
+        m = dg.Model(PATHS, rows, facts=links, prior=training.add_lambda(0.1))
+        for some in [before, data] if before else [data]:
+            m.fit(some, method="newton-cg", iterations=4, threads=1)
+        found.add(b"".join(m.parameters[key].tobytes() for key in rows))
+    assert len(found) == 1

@@ -9,7 +9,7 @@ The objectives themselves are in the other files of this folder; how parameters 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar
 
@@ -18,7 +18,8 @@ import numpy as np
 from ...calls import nearest_option
 from ...charts.batches.result import Batch
 from ...charts.binding.example_cache import CachedBatch, ExampleCache
-from ...charts.program import Bound, Program, binding_of, rerun_cached, run_cached
+from ...charts.functions.function import Function
+from ...charts.program import Bound, Program, binding_of, rerun_cached, run_cached, with_own_plans
 from ...errors import Error, FactError, shown
 from ...facts.relation import parse_key
 from ..data.observed import Places, counts_of, fixed_weight, log_weight
@@ -189,6 +190,15 @@ class _Runs:
         return replace(self, examples=examples, facts=facts, weights=[self.weights[n] for n in numbers])
 
 
+def item_function(task: Task, goal: str | Sequence[str], inputs: Iterable[str], facts: Mapping[str, Any]) -> Function:
+    """The items of an example as a function of weights.
+
+    It has plans of its own, which those of other examples would else share: its numbers are the same to the bit
+    whatever ran before, in any process.
+    """
+    return with_own_plans(task.bound).function(goal, list(inputs), facts)
+
+
 def _curvature(task: Task, runs: _Runs, observed: bool) -> Scores:
     """The gradient's derivative along a direction: products with Hessians, by a backward pass over dual numbers.
 
@@ -212,7 +222,7 @@ def _curvature(task: Task, runs: _Runs, observed: bool) -> Scores:
                     for row, count in rows.items() if key in task.by_value else ():
                         gradient[key][row] -= weights[n] * count * task.along[key][row] / task.weights[key][row] ** 2
                 continue
-            f = task.bound.function(runs.goal, list(task.keys), facts[n])
+            f = item_function(task, runs.goal, task.keys, facts[n])
             total, slope = f.jvp(here, along)
             if total == (-np.inf if logs else 0.0):
                 continue
