@@ -1,4 +1,5 @@
-"""Fork safety: locks that are free in a child process after a fork, whichever thread of the parent held them.
+"""Fork safety: locks that are free in a child process after a fork, whichever thread of the parent held them, and pipes
+whose end is the parent's to make.
 
 Only the thread that forks exists in the child, so nobody there would release a lock of another thread. Every lock of
 the package is registered by `renewed`. `cached` is here because `functools.cached_property` takes a lock in some
@@ -9,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Generic, TypeVar
 from weakref import ref
 
@@ -17,6 +18,9 @@ Lock = TypeVar("Lock")
 Value = TypeVar("Value")
 
 _locks: set[ref[Any]] = set()
+
+pipes: set[int] = set()
+"""Handles by which pipes are written whose readers wait for their end, for which children close their copies."""
 
 
 def renewed(lock: Lock) -> Lock:
@@ -76,6 +80,10 @@ class cached(Generic[Value]):
 
 
 def _renew() -> None:
+    for handle in list(pipes):
+        with suppress(OSError):  # closed by a thread that the child does not have
+            os.close(handle)
+    pipes.clear()
     for lock in [lock for known in list(_locks) if (lock := known()) is not None]:
         if lock.acquire(blocking=False):  # it was free, or held by the thread that forked, which will release it
             lock.release()

@@ -96,7 +96,7 @@ def built(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         sources.append(source)
         return real(source, **more)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("dynagrad.codegen.rules.compiled.build", build)
+    monkeypatch.setattr("dynagrad.codegen.rules.compiled.cache.build", build)
     return sources
 
 

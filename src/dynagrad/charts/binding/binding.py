@@ -13,6 +13,7 @@ made, in `encoding.py`, `summary.py` and `loading.py`.
 
 from __future__ import annotations
 
+import functools
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -22,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from ...codegen.rules.compiled import CompiledPlan, compile_backward, compile_plan, extends
+from ...codegen.rules.compiled import CompiledPlan, begin, compile_backward, compile_plan, extends
 from ...codegen.rules.planned import planned, planned_backward
 from ...codegen.rules.program import Generated
 from ...errors import NotConverged, say
@@ -32,6 +33,7 @@ from ...plan.model import Derivatives, Plan, Summary
 from ...plan.options import Options
 from ...plan.storage.occupancy import PairCount
 from ...rules import undefined
+from ...runtime.compiling.ahead import Ahead
 from ...runtime.compiling.toolchain import Compiler, compiler
 from ...runtime.engine import WeightTable
 from ...runtime.library import Stop
@@ -371,10 +373,16 @@ class Binding:
         def made() -> CompiledPlan:
             entry, without = self.context.entry, replace(options, derivatives=None)
             ran = found(without)
-            if ran is not None and extends(ran, options.derivatives):
-                return compile_backward(ran, planned_backward(entry, ran, without), limits.progress, tool)
-            plan, generated = planned(entry, self.context.rules, self.context.domains, summary, options, count)
-            return _of_same_class(base, plan, generated) or compile_plan(plan, generated, limits.progress, tool)
+            rules, domains, progress = self.context.rules, self.context.domains, limits.progress
+            with Ahead() as ahead:
+                new = functools.partial(begin, ahead, tool)
+                if ran is not None and extends(ran, options.derivatives):
+                    generated = planned_backward(entry, ran, without, new)
+                    return compile_backward(ran, generated, progress, tool, ahead)
+                first = None if base.plans else new  # an earlier plan may have the same class
+                plan, generated = planned(entry, rules, domains, summary, options, count, first)
+                same = _of_same_class(base, plan, generated)
+                return same or compile_plan(plan, generated, progress, tool, ahead)
 
         def work() -> CompiledPlan:
             with held(self._plans.making):

@@ -13,10 +13,11 @@ from pathlib import Path
 from ...errors import Error
 from ...plan.model import Derivatives, Passes, Plan
 from ...rules.semirings import SEMIRINGS
-from ...runtime.compiling.cache import build
+from ...runtime.compiling import cache
+from ...runtime.compiling.ahead import Ahead
 from ...runtime.compiling.toolchain import Compiler
 from ...runtime.engine import Engine
-from .program import Generated, generate
+from .program import PRELUDE, Generated, generate
 
 LONG = 500
 """The size (`size.py`) from which on a class is compiled with flags that save the compiler's time."""
@@ -53,9 +54,10 @@ def compile_plan(
     generated: Generated,
     progress: Callable[[str], None] | None = None,
     tool: Compiler | None = None,
+    ahead: Ahead | None = None,
 ) -> CompiledPlan:
-    """Compiles the class of a plan, or takes it from the cache. `tool` is the compiler."""
-    library = _build(generated, progress, tool)
+    """Compiles the class of a plan, or takes it from the cache. `tool` is the compiler, which may run `ahead`."""
+    library = _build(generated, progress, tool, ahead)
     return CompiledPlan(plan, generated, Engine.at(library, library if plan.adjoint else None))
 
 
@@ -69,6 +71,7 @@ def compile_backward(
     generated: Generated,
     progress: Callable[[str], None] | None = None,
     tool: Compiler | None = None,
+    ahead: Ahead | None = None,
 ) -> CompiledPlan:
     """The backward pass of a compiled forward pass that it `extends`, from its source, in a library of its own.
 
@@ -77,7 +80,12 @@ def compile_backward(
     plan, like = replace(forward.plan, derivatives=_ADJOINTS), forward.generated
     if not generated.works_on(like):
         return compile_plan(plan, source_of(plan), progress, tool)
-    return CompiledPlan(plan, like, Engine.at(forward.engine.path, _build(generated, progress, tool)))
+    return CompiledPlan(plan, like, Engine.at(forward.engine.path, _build(generated, progress, tool, ahead)))
+
+
+def begin(ahead: Ahead, tool: Compiler | None = None) -> None:
+    """Starts the compiler for a class whose source is yet to be written."""
+    cache.begin(ahead, PRELUDE, effort(0), tool)
 
 
 def extends(forward: CompiledPlan, derivatives: Derivatives | None) -> bool:
@@ -92,8 +100,13 @@ def _may_go_back(plan: Plan) -> bool:
     return SEMIRINGS[plan.semiring].jets != "" and plan.changes is None and plan.derivatives in (None, _ADJOINTS)
 
 
-def _build(generated: Generated, progress: Callable[[str], None] | None, tool: Compiler | None) -> Path:
-    return build(
+def _build(
+    generated: Generated,
+    progress: Callable[[str], None] | None,
+    tool: Compiler | None,
+    ahead: Ahead | None,
+) -> Path:
+    return cache.build(
         generated.source,
         optimise=effort(generated.size),
         flags=generated.flags,
@@ -101,6 +114,7 @@ def _build(generated: Generated, progress: Callable[[str], None] | None, tool: C
         objects=generated.objects,
         prelude=generated.prelude,
         tool=tool,
+        ahead=ahead,
         progress=progress,
     )
 

@@ -3,12 +3,13 @@
 A record holds the source that is compiled. So its name is a hash of all that plan and source depend on: the program's
 entry in the cache of rules, which stands for its text and for the sources of this package, the semiring, the options,
 and the summary of the facts. A plan that depends on functions of the user, or on numbers that were counted in facts, is
-not kept.
+not kept; for the latter, the record is empty.
 """
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from dataclasses import fields
 
 from ...collector import collecting_later
@@ -33,10 +34,17 @@ from .scope import Names
 
 
 def planned(
-    entry: str, rules: Rules, domains: Domains, summary: Summary, options: Options, count: PairCount
+    entry: str,
+    rules: Rules,
+    domains: Domains,
+    summary: Summary,
+    options: Options,
+    count: PairCount,
+    new: Callable[[], object] | None = None,
 ) -> tuple[Plan, Generated]:
     """The plan for rules and a summary of the facts, and the source of its class. The rules are those of the `entry`
-    of a program's text in the cache of rules; empty where they are not in it.
+    of a program's text in the cache of rules; empty where they are not in it. `new` is called before a plan is made
+    that was not made on this machine before, so that its class has to be compiled.
     """
     with collecting_later():
         name = _name(entry, rules, summary, options)
@@ -44,6 +52,7 @@ def planned(
         found = _recalled(name, shared)
         if found is not None:
             return found
+        _tell(name, new)
         counted = False
 
         def asked(key: str, left: int, right: int) -> float:
@@ -55,11 +64,15 @@ def planned(
         generated = source_of(plan)
         if not counted:
             _remember(name, plan, generated, shared)
+        elif name is not None:
+            remember(name, b"")  # it has been made
         return plan, generated
 
 
-def planned_backward(entry: str, forward: CompiledPlan, options: Options) -> Generated:
-    """The source of the backward pass over charts of a class, whose plan is one for these options.
+def planned_backward(
+    entry: str, forward: CompiledPlan, options: Options, new: Callable[[], object] | None = None
+) -> Generated:
+    """The source of the backward pass over charts of a class, whose plan is one for these options; `new` as above.
 
     The record's name has the source of that class, too, as its plan may depend on numbers that were counted in facts.
     """
@@ -69,6 +82,7 @@ def planned_backward(entry: str, forward: CompiledPlan, options: Options) -> Gen
         found = _recalled(name, (plan,))
         if found is not None:
             return found[1]
+        _tell(name, new)
         generated = backward_source_of(plan, like)
         _remember(name, plan, generated, (plan,))
         return generated
@@ -92,6 +106,12 @@ def _traits(semiring: str) -> str:
 def _recalled(name: str | None, shared: tuple[object, ...]) -> tuple[Plan, Generated] | None:
     kept = None if name is None else recall(name)
     return None if kept is None else _decoded(kept, shared)
+
+
+def _tell(name: str | None, new: Callable[[], object] | None) -> None:
+    """Calls `new` where there is no record."""
+    if new is not None and name is not None and recall(name) is None:
+        new()
 
 
 def _remember(name: str | None, plan: Plan, generated: Generated, shared: tuple[object, ...]) -> None:

@@ -31,6 +31,9 @@ from .solving import components, convergence, exploring
 from .tables import write_constructor, write_facts, write_facts_plans, write_group, write_plus, write_table
 from .values import semiring_cxx
 
+PRELUDE = "dynagrad/outside/rules.hpp"
+"""The header that the source of a class includes first."""
+
 
 @dataclass(frozen=True)
 class Generated:
@@ -91,7 +94,7 @@ def generate(
             *linked.objects(plan, semiring_name(context), goes_back=context.goes_back, matrices=bool(context.matrices)),
             *names.functions.objects(),
         ),
-        "" if context.large else "dynagrad/outside/rules.hpp",  # where a macro stands before it
+        "" if context.large else PRELUDE,  # where a macro stands before it
         size(plan, passes) + names.functions.size,
         embed,
     )

@@ -1,6 +1,7 @@
 """From C++ source to a library on disk.
 
-`toolchain.py` finds the compiler and calls it, as a child process (`child.py`) that does not outlive this one;
+`toolchain.py` finds the compiler and calls it, as a child process (`child.py`) that does not outlive this one, and that
+may start before its source is there (`ahead.py`);
 `fingerprint.py` hashes all that a library depends on, and `cache.py` keeps libraries under these hashes, and the
 `objects.py` that they are linked with.
 

@@ -27,6 +27,7 @@ from ..disk.file_lock import file_lock
 from ..disk.folder import Temporary, temporary_folder, trusted_folder
 from ..disk.records import SUFFIXES
 from . import toolchain, zig_calls
+from .ahead import Ahead
 from .fingerprint import Headers, fingerprint, machine_dependent
 from .objects import Object
 from .zig_files import archive_of, keep, unpack
@@ -41,6 +42,7 @@ def build(
     objects: Sequence[Object] = (),
     prelude: str = "",
     tool: toolchain.Compiler | None = None,
+    ahead: Ahead | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> Path:
     """The path of the library that `source` compiles to, from the cache if it is there.
@@ -48,8 +50,8 @@ def build(
     `optimise` is the compiler's level, 0 to 3, and `flags` are more flags for it. A `long` source has flags that save
     the compiler's time. `objects` are shared with other libraries and linked with it, if this compiler can do so;
     otherwise the library has its own copy. `prelude` is a header of the runtime that the source includes first, with no
-    macro before it. `tool` is a compiler other than the current one. `progress` is called with a line of text before a
-    compiler starts.
+    macro before it. `tool` is a compiler other than the current one, and one that runs `ahead` of its source (see
+    `begin`) is used if it has the same options. `progress` is called with a line of text before a compiler starts.
 
     >>> library = build('extern "C" int one() { return 1; }')
     >>> library.with_suffix(".cpp").read_text()
@@ -61,12 +63,14 @@ def build(
     parts = _parts(tool, objects, flags, headers, prelude)
     more = toolchain.of_long(tool) if long else ()
     options = (*toolchain.flags(tool, optimise), *flags, *more, *([_LINKED] if parts else []))
-    job = _Build(source, tool, options, headers, toolchain.SUFFIX, parts, prelude)
+    job = _Build(source, tool, options, headers, toolchain.SUFFIX, parts, prelude, ahead)
     home, reason = trusted_folder()
     for place in (home, Temporary.path):
         found = None if place is None else entry(place, job.name)
         if found is not None:
             return found
+    if ahead is not None:
+        ahead.give(options, toolchain.encoded(source))
     try:
         if home is not None:
             return _compile(home, job, progress)
@@ -81,6 +85,27 @@ def build(
         ) from None
 
 
+def begin(ahead: Ahead, prelude: str, optimise: int, tool: toolchain.Compiler | None = None) -> None:
+    """Starts a compiler for a library that will be linked with objects, whose source is yet to be written.
+
+    It is one that later `build` would start for these arguments and no further flags. Where something is missing that a
+    first compiler makes, as the header, none is started.
+    """
+    try:
+        tool = tool or toolchain.compiler()
+        home, headers = trusted_folder()[0], Headers.now()
+        options = (*toolchain.flags(tool, optimise), _LINKED)
+        if home is None or not toolchain.linker(tool, options):
+            return
+        header = _header(_Build("", tool, options, headers, toolchain.SUFFIX, prelude=prelude))
+        calls = zig_calls.load(_calls(home, tool, toolchain.unlinked(options)))
+        found = None if header is None else _usable(home / (header.name + _HEADER))
+        if calls is not None and found is not None:
+            toolchain.begin(ahead, home, options, calls, found)
+    except (OSError, CompileError):  # which the build says
+        return
+
+
 @dataclass(frozen=True)
 class _Build:
     """What an entry is compiled from: the source of a library with its objects, or of an object."""
@@ -92,6 +117,7 @@ class _Build:
     suffix: str
     parts: tuple[_Build, ...] = ()
     prelude: str = ""  # a header that it includes first
+    ahead: Ahead | None = None  # a compiler that may run already
 
     @cached
     def name(self) -> str:
@@ -184,7 +210,6 @@ def _compile(home: Path, job: _Build, progress: Callable[[str], None] | None) ->
         found = entry(home, job.name, job.suffix)
         if found is not None:
             return found
-        _sweep(home)
         if progress is not None:
             progress(f"compiling {job.source.count(chr(10)) + 1} lines of C++")
         # In the same folder, so that the moves below are renames, which are atomic.
@@ -266,6 +291,7 @@ def _call(
 
     def prepare() -> None:
         nonlocal unpacked
+        _sweep(home)
         if archive is not None:
             unpacked = unpack(archive, zig)
         if meanwhile is not None:
@@ -282,6 +308,7 @@ def _call(
         meanwhile=prepare,
         calls=calls,
         linker=linker,
+        ahead=job.ahead if precompiled is not None else None,
         keep=home / "failed" / f"{job.name}.cpp",
     )
     if found is not None:

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 _SHELL = "/bin/sh"
 # Waits for the end of its input, which means that the parent has died, and then kills the other child's process group.
@@ -54,34 +54,70 @@ def run(
     Its status counts where the first one's is 0. `meanwhile` is called while the first one runs, and is over before
     `then` starts. An exception, also while waiting, kills the children and theirs first.
     """
-    # In a process group of their own: a compiler is several processes, all of which must end.
-    posix, pipe, null = os.name == "posix", subprocess.PIPE, subprocess.DEVNULL
-    start = functools.partial(_started, stderr=pipe, env=environment, cwd=place)
-    first = start(command, stdin=null, stdout=null if then is None else pipe, process_group=0 if posix else None)
-    processes = [first]
-    with ExitStack() as ended:
-        ended.enter_context(first)
-        ended.enter_context(_watched(first.pid))
-        try:
-            if meanwhile is not None:
-                meanwhile()
-            if then is not None:
-                assert first.stdout is not None
-                group = first.pid if posix else None
-                processes.append(start(then, stdin=first.stdout, stdout=null, process_group=group))
-                ended.enter_context(processes[-1])
-                first.stdout.close()  # so that the first one ends where the second one does not read on
-            said = [process.communicate()[1] for process in processes]
-        except BaseException:
-            if posix:
+    with Child(command, environment, place, piped=then is not None) as first:
+        return first.finish(then, place, meanwhile)
+
+
+class Child:
+    """A command that runs in a folder; a context, which kills it in the end if it has not finished. Raises NotStarted.
+
+    `piped` is whether another command is to read what it writes. It inherits the `handles`.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        place: Path,
+        *,
+        piped: bool,
+        handles: Sequence[int] = (),
+    ) -> None:
+        # In a process group of their own: a compiler is several processes, all of which must end.
+        self._posix = os.name == "posix"
+        self._start = functools.partial(_started, stderr=subprocess.PIPE, env=environment)
+        output, group = (subprocess.PIPE if piped else subprocess.DEVNULL), (0 if self._posix else None)
+        self._first = self._start(
+            command, stdin=subprocess.DEVNULL, stdout=output, cwd=place, process_group=group, pass_fds=handles
+        )
+        self._processes, self._finished = [self._first], False
+        self._ended = ExitStack()
+        self._ended.enter_context(self._first)
+
+    def finish(
+        self, then: Sequence[str] | None, place: Path, meanwhile: Callable[[], object] | None = None
+    ) -> tuple[int, str]:
+        """Waits until it has run, and `then` in a folder of its own; see `run`. From then on it ends with us."""
+        self._ended.enter_context(_watched(self._first.pid))
+        if meanwhile is not None:
+            meanwhile()
+        if then is not None:
+            assert self._first.stdout is not None
+            group = self._first.pid if self._posix else None
+            second = self._start(
+                then, stdin=self._first.stdout, stdout=subprocess.DEVNULL, cwd=place, process_group=group
+            )
+            self._processes.append(second)
+            self._ended.enter_context(second)
+            self._first.stdout.close()  # so that the first one ends where the second one does not read on
+        said = [process.communicate()[1] for process in self._processes]
+        self._finished = True
+        status = next((process.returncode for process in self._processes if process.returncode), 0)
+        return status, b"".join(said).decode(errors="replace")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self._ended:
+            if self._finished:
+                return
+            if self._posix:
                 with suppress(ProcessLookupError):  # all have just ended
-                    os.killpg(first.pid, signal.SIGKILL)
-            for process in processes:
+                    os.killpg(self._first.pid, signal.SIGKILL)
+            for process in self._processes:
                 process.kill()
                 process.wait()
-            raise
-    status = next((process.returncode for process in processes if process.returncode), 0)
-    return status, b"".join(said).decode(errors="replace")
 
 
 def _started(command: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:

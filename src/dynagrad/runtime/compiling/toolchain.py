@@ -24,7 +24,10 @@ from pathlib import Path
 from ...errors import CompileError, warn
 from ..disk import sealed
 from . import child, linking, zig_calls
+from .ahead import SOURCE, Ahead
 from .zig_calls import Calls
+
+_PRELUDE = "prelude.pch"
 
 INCLUDE = Path(__file__).parent.parent / "include"
 """The folder of the runtime headers, for `#include <dynagrad/...>`."""
@@ -273,6 +276,7 @@ def compile_source(
     meanwhile: Callable[[], object] | None = None,
     calls: Calls | None = None,
     linker: Sequence[str] = (),
+    ahead: Ahead | None = None,
     keep: Path | None = None,
 ) -> Calls | None:
     """Compiles `source` to the shared library `output`. Raises `CompileError`.
@@ -281,13 +285,13 @@ def compile_source(
     `options` replaces the flags, those of `unlinked` for an object. `objects` are linked to it, all that there is where
     the source is empty. What zig remembers from one call to the next (the stubs of libc, 2 MB) goes to `zig_cache`,
     where it is when `meanwhile` has been called: before zig, and while another program runs. If zig is not needed, as
-    it is known what it `calls` and how to link (`linker`), that is called; what zig called is returned otherwise. A
-    source that does not compile is copied to `keep`.
+    it is known what it `calls` and how to link (`linker`), that is called; what zig called is returned otherwise. It
+    may run already, `ahead` of its source (see `begin`). A source that does not compile is copied to `keep`.
     """
     tool = tool or compiler()
     scratch = output.parent
     text = output.with_suffix(".cpp")
-    text.write_bytes(source.encode("utf-8", "backslashreplace"))
+    text.write_bytes(encoded(source))
     # Names without folders: compilers have special meanings for %, : and backslashes in paths.
     headers = f"-I{_plain(include, scratch)}"
     command = [*tool.command, *(flags(tool) if options is None else options), headers]
@@ -296,9 +300,15 @@ def compile_source(
     for file, name in zip(objects, parts, strict=True):
         _linked(file, scratch / name)
     if precompiled is not None:
-        _linked(precompiled, scratch / "prelude.pch")
-    header = "" if precompiled is None else "prelude.pch"
+        _linked(precompiled, scratch / _PRELUDE)
+    header = "" if precompiled is None else _PRELUDE
     if calls is not None or (linker and not source):
+        if ahead is not None and calls is not None and linker:
+            call, links = _command_ahead(calls, include)(scratch), _linking(linker, output, parts)
+            with contextlib.suppress(child.NotStarted):  # which is said below
+                done = ahead.finish(call, precompiled, encoded(source), [*links, linking.STDIN], scratch, meanwhile)
+                if done is not None and done[0] == 0 and output.exists():
+                    return None
         if _call(calls, linker, headers, text, parts, output, header, meanwhile):
             return None
     elif meanwhile is not None:
@@ -307,7 +317,7 @@ def compile_source(
     if not tool.zig and "-c" not in command:
         command += _LIBRARIES.get(sys.platform, ())
     if precompiled is not None:
-        quicker = [*command[:before], "-include-pch", "prelude.pch", *command[before:]]
+        quicker = [*command[:before], "-include-pch", _PRELUDE, *command[before:]]
         status, said = _run(quicker, scratch, zig_cache)
         if status == 0 and output.exists():
             return zig_calls.learned(said, tool.command[0], text.name, headers)
@@ -331,7 +341,7 @@ def _call(
     meanwhile: Callable[[], object] | None,
 ) -> bool:
     """Compiles and links by the programs that zig calls; returns whether that succeeded."""
-    links = [*linker, "-o", output.name, *parts]
+    links = _linking(linker, output, parts)
     if calls is None:
         status, _ = _run(links, output.parent, None, meanwhile=meanwhile)
     elif not linker:
@@ -341,6 +351,26 @@ def _call(
         compiles, links = calls.compiles(headers, text.name, "-", precompiled), [*links, linking.STDIN]
         status, _ = _run(compiles, output.parent, None, then=links, meanwhile=meanwhile)
     return status == 0 and output.exists()
+
+
+def _linking(linker: Sequence[str], output: Path, parts: Sequence[str]) -> list[str]:
+    return [*linker, "-o", output.name, *parts]
+
+
+def encoded(source: str) -> bytes:
+    """A source as a file has it."""
+    return source.encode("utf-8", "backslashreplace")
+
+
+def begin(
+    ahead: Ahead, home: Path, options: tuple[str, ...], calls: Calls, precompiled: Path, include: Path = INCLUDE
+) -> None:
+    """Starts the compiler for a library whose source is not there yet; `home` is where its temporary files are made."""
+    ahead.begin(home, options, _command_ahead(calls, include), _environment(None), precompiled, _PRELUDE)
+
+
+def _command_ahead(calls: Calls, include: Path) -> Callable[[Path], list[str]]:
+    return lambda scratch: calls.compiles(f"-I{_plain(include, scratch)}", SOURCE, "-", _PRELUDE)
 
 
 def _linked(file: Path, name: Path) -> None:
@@ -374,13 +404,17 @@ def _run(
     meanwhile: Callable[[], object] | None = None,
 ) -> tuple[int, str]:
     """Runs a compiler with messages in English, and its temporary files in `scratch`; its exit status and output."""
-    zig = os.path.relpath(zig_cache, scratch) if zig_cache is not None else "zig"
-    ours = {"LC_ALL": "C", "TMPDIR": ".", "ZIG_LOCAL_CACHE_DIR": "zig-local", "ZIG_GLOBAL_CACHE_DIR": zig}
-    ours |= zig_calls.ENVIRONMENT
+    zig = os.path.relpath(zig_cache, scratch) if zig_cache is not None else None
     try:
-        return child.run(command, {**os.environ, **ours}, scratch, then=then, meanwhile=meanwhile)
+        return child.run(command, _environment(zig), scratch, then=then, meanwhile=meanwhile)
     except child.NotStarted as error:
         raise CompileError(f"the C++ compiler does not start: {error}\n  {_WHERE}") from None
+
+
+def _environment(zig: str | None) -> dict[str, str]:
+    """The environment of compilers, with the folder where zig keeps what it makes."""
+    ours = {"LC_ALL": "C", "TMPDIR": ".", "ZIG_LOCAL_CACHE_DIR": "zig-local", "ZIG_GLOBAL_CACHE_DIR": zig or "zig"}
+    return {**os.environ, **ours, **zig_calls.ENVIRONMENT}
 
 
 _FULL = re.compile("No space left|NoSpaceLeft|Disk quota exceeded|DiskQuota", re.IGNORECASE)
