@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import pickle
 import time
 from collections.abc import Collection, Sequence
 
@@ -58,7 +59,8 @@ def hash_of(stats: Sequence[Stat], folder: str) -> str:
     """The hash of files: of their paths below a folder, and of what they contain."""
     if os.name != "posix" or max((changed for _, _, changed, *_ in stats), default=0) > time.time_ns() - NEW:
         return _read(stats, folder)
-    name = f"{hashlib.sha256(repr((folder, *stats)).encode()).hexdigest()[:40]}{CONTENTS}"
+    known = pickle.dumps((folder, *stats), protocol=4)  # a quarter of the time of `repr`
+    name = f"{hashlib.sha256(known).hexdigest()[:40]}{CONTENTS}"
     kept = recall(name)
     if kept is not None:
         return kept.decode()
