@@ -1,5 +1,5 @@
 """Fork safety: locks that are free in a child process after a fork, whichever thread of the parent held them, and pipes
-whose end is the parent's to make.
+whose end the parent alone makes.
 
 Only the thread that forks exists in the child, so nobody there would release a lock of another thread. Every lock of
 the package is registered by `renewed`. `cached` is here because `functools.cached_property` takes a lock in some
@@ -9,8 +9,9 @@ Pythons. Locks between processes are in `runtime/disk/file_lock.py`.
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any, Generic, TypeVar
 from weakref import ref
 
@@ -18,9 +19,6 @@ Lock = TypeVar("Lock")
 Value = TypeVar("Value")
 
 _locks: set[ref[Any]] = set()
-
-pipes: set[int] = set()
-"""Handles by which pipes are written whose readers wait for their end, for which children close their copies."""
 
 
 def renewed(lock: Lock) -> Lock:
@@ -79,17 +77,45 @@ class cached(Generic[Value]):
         return value
 
 
+_pipes: set[int] = set()
+_forking = threading.RLock()
+"""Held by whoever forks, and while it is not known whether a handle is open: so a child knows, and can let go of it."""
+
+
+def written(make: Callable[[], int]) -> int:
+    """The handle that a function makes to write a pipe whose reader waits for its end. A child closes its copy.
+
+    >>> reading, writing = os.pipe()
+    >>> unwritten(written(lambda: writing), lambda: os.close(writing))
+    """
+    with _forking:
+        handle = make()
+        _pipes.add(handle)
+    return handle
+
+
+def unwritten(handle: int, close: Callable[[], object]) -> None:
+    """Has a function close the handle."""
+    with _forking:
+        _pipes.discard(handle)
+        close()
+
+
 def _renew() -> None:
-    for handle in list(pipes):
-        with suppress(OSError):  # closed by a thread that the child does not have
-            os.close(handle)
-    pipes.clear()
+    if _pipes:
+        nothing = os.open(os.devnull, os.O_WRONLY)
+        for handle in _pipes:
+            os.dup2(nothing, handle, inheritable=False)  # not closed: what has the number may close it
+        os.close(nothing)
+        _pipes.clear()
     for lock in [lock for known in list(_locks) if (lock := known()) is not None]:
         if lock.acquire(blocking=False):  # it was free, or held by the thread that forked, which will release it
             lock.release()
         else:
             lock._at_fork_reinit()  # as the standard library does with its own locks
 
+    _forking.release()  # acquired by the parent
+
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew)
+    os.register_at_fork(before=_forking.acquire, after_in_parent=_forking.release, after_in_child=_renew)

@@ -35,7 +35,7 @@ def planned(
     context = context_of(dg.Program(source))
     shared = read_facts(context, {k: v for k, v in facts.items() if k in bound}, False)
     own = read_facts(context, {k: v for k, v in facts.items() if k not in bound}, False)
-    with patch.object(binding, "begin"), patch.object(binding, "compile_plan", stop):
+    with patch.object(binding, "start_ahead"), patch.object(binding, "compile_plan", stop):
         try:
             binding.Binding(context, shared).prepare(own, purpose)
         except _Planned as found:

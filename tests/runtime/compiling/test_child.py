@@ -6,6 +6,7 @@ That a compiler ends with its process is tested in `test_cache`.
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -75,6 +76,35 @@ def test_the_status_of_two_programs(first: str, second: str, status: int, tmp_pa
     assert child.run(commands[0], os.environ, tmp_path, then=commands[1])[0] == status
 
 
+@pytest.mark.parametrize("signals", ["ignored", "that end"])
+@pytest.mark.parametrize("reads", [True, False])
+def test_a_program_is_fed(reads: bool, signals: str, tmp_path: Path) -> None:
+    """More than a pipe holds; what does not read it is no error here, also where its signal would end this process."""
+    program = ["/bin/sh", "-c", "wc -c >&2" if reads else "exit 3"]
+    before = signal.signal(signal.SIGPIPE, signal.SIG_DFL if signals == "that end" else signal.SIG_IGN)
+    try:
+        with child.Child(program, os.environ, tmp_path, piped=False, fed=True) as started:
+            started.feed(b"x" * 1_000_000)
+            status, said = started.finish(None, tmp_path)
+    finally:
+        signal.signal(signal.SIGPIPE, before)
+    assert (status, said.strip()) == ((0, "1000000") if reads else (3, ""))
+
+
+def test_a_fork_does_not_end_the_child_of_its_parent(tmp_path: Path) -> None:
+    with child.Child(["/bin/cat"], os.environ, tmp_path, piped=False, fed=True) as started:
+        pid = os.fork()
+        if pid == 0:
+            try:
+                started.__exit__()
+            finally:
+                os._exit(0)
+        os.waitpid(pid, 0)
+        assert not started.over
+        started.feed(b"")
+        assert started.finish(None, tmp_path) == (0, "")
+
+
 @pytest.mark.parametrize("then", [None, ["/bin/cat"]])
 def test_an_error_meanwhile_ends_the_programs(then: list[str] | None, tmp_path: Path) -> None:
     def fail() -> None:
@@ -93,14 +123,18 @@ def test_a_shell_watches_over_the_child(started: list[list[str]], tmp_path: Path
     assert [command[0] for command in started] == [sys.executable, "/bin/sh"]
 
 
-@pytest.mark.parametrize("how", ["killed", "left"])
+@pytest.mark.parametrize("how", ["killed", "left", "forked"])
 def test_the_child_ends_with_its_parent(how: str, tmp_path: Path) -> None:
-    """Also where the parent has no time to end it, and where the child has children."""
+    """Also where the parent has no time to end it, has a fork that goes on, and where the child has children."""
     code = f"""
-import os, threading
+import os, threading, time
 from pathlib import Path
 from dynagrad.runtime.compiling import child
-threading.Timer(0.5, lambda: os.kill(os.getpid(), 9) if {how == "killed"} else os._exit(0)).start()
+def end():
+    if {how == "forked"} and os.fork() == 0:
+        os.close(1), os.close(2), time.sleep(30), os._exit(0)
+    os._exit(0) if {how == "left"} else os.kill(os.getpid(), 9)
+threading.Timer(0.5, end).start()
 child.run(["/bin/sh", "-c", "sleep 60 & echo $! > sleeping; wait"], os.environ, Path({str(tmp_path)!r}))
 """
     source = Path(child.__file__).parents[3]

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from ...codegen.rules.compiled import CompiledPlan, begin, compile_backward, compile_plan, extends
+from ...codegen.rules.compiled import CompiledPlan, compile_backward, compile_plan, extends, start_ahead
 from ...codegen.rules.planned import planned, planned_backward
 from ...codegen.rules.program import Generated
 from ...errors import NotConverged, say
@@ -375,7 +375,7 @@ class Binding:
             ran = found(without)
             rules, domains, progress = self.context.rules, self.context.domains, limits.progress
             with Ahead() as ahead:
-                new = functools.partial(begin, ahead, tool)
+                new = functools.partial(start_ahead, ahead, tool)
                 if ran is not None and extends(ran, options.derivatives):
                     generated = planned_backward(entry, ran, without, new)
                     return compile_backward(ran, generated, progress, tool, ahead)

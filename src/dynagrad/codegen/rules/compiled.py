@@ -79,13 +79,13 @@ def compile_backward(
     """
     plan, like = replace(forward.plan, derivatives=_ADJOINTS), forward.generated
     if not generated.works_on(like):
-        return compile_plan(plan, source_of(plan), progress, tool)
+        return compile_plan(plan, source_of(plan), progress, tool, ahead)
     return CompiledPlan(plan, like, Engine.at(forward.engine.path, _build(generated, progress, tool, ahead)))
 
 
-def begin(ahead: Ahead, tool: Compiler | None = None) -> None:
+def start_ahead(ahead: Ahead, tool: Compiler | None = None) -> None:
     """Starts the compiler for a class whose source is yet to be written."""
-    cache.begin(ahead, PRELUDE, effort(0), tool)
+    cache.start_ahead(ahead, PRELUDE, effort(0), tool)
 
 
 def extends(forward: CompiledPlan, derivatives: Derivatives | None) -> bool:

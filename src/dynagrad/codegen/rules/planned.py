@@ -44,15 +44,14 @@ def planned(
 ) -> tuple[Plan, Generated]:
     """The plan for rules and a summary of the facts, and the source of its class. The rules are those of the `entry`
     of a program's text in the cache of rules; empty where they are not in it. `new` is called before a plan is made
-    that was not made on this machine before, so that its class has to be compiled.
+    that could be kept, and is not: most likely its class has to be compiled.
     """
     with collecting_later():
         name = _name(entry, rules, summary, options)
         shared = (rules, domains, summary, *rules.rules)
-        found = _recalled(name, shared)
+        found = _recalled(name, shared, new)
         if found is not None:
             return found
-        _tell(name, new)
         counted = False
 
         def asked(key: str, left: int, right: int) -> float:
@@ -79,10 +78,9 @@ def planned_backward(
     with collecting_later():
         plan, like = forward.plan, forward.generated
         name = _name(entry, plan.rules, plan.summary, options, like.source)
-        found = _recalled(name, (plan,))
+        found = _recalled(name, (plan,), new)
         if found is not None:
             return found[1]
-        _tell(name, new)
         generated = backward_source_of(plan, like)
         _remember(name, plan, generated, (plan,))
         return generated
@@ -103,15 +101,16 @@ def _traits(semiring: str) -> str:
     return repr({name: sorted(x) if isinstance(x, frozenset) else x for name, x in said.items() if not callable(x)})
 
 
-def _recalled(name: str | None, shared: tuple[object, ...]) -> tuple[Plan, Generated] | None:
-    kept = None if name is None else recall(name)
-    return None if kept is None else _decoded(kept, shared)
-
-
-def _tell(name: str | None, new: Callable[[], object] | None) -> None:
-    """Calls `new` where there is no record."""
-    if new is not None and name is not None and recall(name) is None:
+def _recalled(
+    name: str | None, shared: tuple[object, ...], new: Callable[[], object] | None
+) -> tuple[Plan, Generated] | None:
+    """What is kept under a name; where there is no record, `new` is called."""
+    if name is None:
+        return None
+    kept = recall(name)
+    if kept is None and new is not None:
         new()
+    return _decoded(kept, shared) if kept else None
 
 
 def _remember(name: str | None, plan: Plan, generated: Generated, shared: tuple[object, ...]) -> None:

@@ -1,103 +1,98 @@
 """A compiler that starts before its source is there: it loads its precompiled header while the source is written.
 
-Clang reads the first file that it is given before the header, so here that is one line, which includes a pipe. What the
-calls of the compiler are, and where headers are kept, is not known here.
+Clang reads its main file before the precompiled header. So the main file is one line, which includes the standard
+input, and the source comes there. What the calls of the compiler are, and where headers are kept, is not known here.
 """
 
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from ...forks import pipes
-from .child import Child, NotStarted
+from ..disk.folder import scratch
+from .child import Child
 
 SOURCE = "ahead.cpp"
-"""The name of the file that a command has to compile."""
+"""The name of the main file."""
+
+_INPUT = "/dev/stdin"
+
+
+@dataclass(frozen=True)
+class _Started:
+    """A compiler, its command, its folder, and the name of the precompiled header there."""
+
+    child: Child
+    command: list[str]
+    place: Path
+    header: str
 
 
 class Ahead:
-    """A context in which a compiler may start early; it is killed in the end, if its source never came."""
+    """A context in which one compiler may start early; it is killed in the end, unless it was waited for."""
 
     def __init__(self) -> None:
-        self._child: Child | None = None
-        self._options: tuple[str, ...] = ()
-        self._command: list[str] = []
-        self._header: Path | None = None
-        self._source: bytes | None = None
-        self._pipe = -1
+        self._started: _Started | None = None
         self._ended = ExitStack()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        with self._ended:
-            self._end_pipe()
+        self.stop()
 
-    def begin(
+    def start(
         self,
         home: Path,
-        options: tuple[str, ...],
         command: Callable[[Path], list[str]],
         environment: Mapping[str, str],
         header: Path,
         name: str,
     ) -> None:
-        """Starts a compiler with these options in a folder made in `home`, where the precompiled header has a `name`.
+        """Starts a compiler in a folder that is made in `home`, where the precompiled header has a `name`.
 
-        `command` is its call in a folder. Where it does not start, nothing is lost.
+        `command` is its call in a folder. Where it does not start, or the disk has no links, nothing is lost.
         """
-        if self._child is not None or not os.path.exists("/dev/fd"):
+        if self._started is not None or not os.path.lexists(_INPUT):  # it may lead nowhere for this process
             return
-        with suppress(OSError, NotStarted):
-            # removed after the compiler has ended
-            scratch = self._ended.enter_context(
-                tempfile.TemporaryDirectory(prefix="tmp-", dir=home, ignore_cleanup_errors=True)
-            )
-            place = Path(scratch)
+        with suppress(OSError), ExitStack() as ended:
+            place = ended.enter_context(scratch(home))
             os.link(header, place / name)
-            reading, self._pipe = os.pipe()
-            pipes.add(self._pipe)
-            try:
-                (place / SOURCE).write_text(f'#include "/dev/fd/{reading}"\n')
-                self._options, self._command, self._header = options, command(place), header
-                child = Child(self._command, environment, place, piped=True, handles=[reading])
-                self._child = self._ended.enter_context(child)
-            finally:
-                os.close(reading)
-
-    def give(self, options: tuple[str, ...], source: bytes) -> None:
-        """Gives the compiler its source, if it runs with these options."""
-        if self._child is None or self._source is not None or options != self._options:
-            return
-        self._source = source
-        with suppress(BrokenPipeError), open(self._pipe, "wb", closefd=False) as pipe:  # its status says more
-            pipe.write(source)
-        self._end_pipe()
+            (place / SOURCE).write_text(f'#include "{_INPUT}"\n')
+            words = command(place)
+            child = ended.enter_context(Child(words, environment, place, fed=True, piped=True))
+            self._started = _Started(child, words, place, name)
+            self._ended = ended.pop_all()
 
     def finish(
         self,
         command: list[str],
-        header: Path | None,
+        header: Path,
         source: bytes,
         then: Sequence[str],
         place: Path,
         meanwhile: Callable[[], object] | None,
     ) -> tuple[int, str] | None:
-        """What `Child.finish` returns; None where no compiler runs by this command, with this header and source."""
-        child = self._child
-        if child is None or (command, header, source) != (self._command, self._header, self._source):
-            return None
-        self._child = None
-        return child.finish(then, place, meanwhile)
+        """Compiles a source: the status and what was said, as of `child.run`; `then` runs in a `place` of its own.
 
-    def _end_pipe(self) -> None:
-        handle, self._pipe = self._pipe, -1
-        if handle >= 0:
-            pipes.discard(handle)
-            os.close(handle)
+        None where no compiler runs by this command with this header; one that runs by another is killed.
+        """
+        started = self._started
+        if started is None:
+            return None
+        try:
+            if command != started.command or not os.path.samefile(started.place / started.header, header):
+                return None
+            started.child.feed(source)
+            return started.child.finish(then, place, meanwhile)
+        finally:
+            self.stop()
+
+    def stop(self) -> None:
+        """Kills the compiler, unless it was waited for."""
+        self._started = None
+        self._ended.close()

@@ -12,7 +12,6 @@ import contextlib
 import functools
 import os
 import shutil
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -24,7 +23,7 @@ from ...errors import CompileError
 from ...forks import cached
 from ..disk import sealed
 from ..disk.file_lock import file_lock
-from ..disk.folder import Temporary, temporary_folder, trusted_folder
+from ..disk.folder import Temporary, scratch, temporary_folder, trusted_folder
 from ..disk.records import SUFFIXES
 from . import toolchain, zig_calls
 from .ahead import Ahead
@@ -51,7 +50,7 @@ def build(
     the compiler's time. `objects` are shared with other libraries and linked with it, if this compiler can do so;
     otherwise the library has its own copy. `prelude` is a header of the runtime that the source includes first, with no
     macro before it. `tool` is a compiler other than the current one, and one that runs `ahead` of its source (see
-    `begin`) is used if it has the same options. `progress` is called with a line of text before a compiler starts.
+    `start_ahead`) is used where it fits. `progress` is called with a line of text before a compiler starts.
 
     >>> library = build('extern "C" int one() { return 1; }')
     >>> library.with_suffix(".cpp").read_text()
@@ -62,15 +61,13 @@ def build(
     headers = Headers.now()
     parts = _parts(tool, objects, flags, headers, prelude)
     more = toolchain.of_long(tool) if long else ()
-    options = (*toolchain.flags(tool, optimise), *flags, *more, *([_LINKED] if parts else []))
+    options = _options(tool, optimise, (*flags, *more), linked=bool(parts))
     job = _Build(source, tool, options, headers, toolchain.SUFFIX, parts, prelude, ahead)
     home, reason = trusted_folder()
     for place in (home, Temporary.path):
         found = None if place is None else entry(place, job.name)
         if found is not None:
             return found
-    if ahead is not None:
-        ahead.give(options, toolchain.encoded(source))
     try:
         if home is not None:
             return _compile(home, job, progress)
@@ -85,25 +82,27 @@ def build(
         ) from None
 
 
-def begin(ahead: Ahead, prelude: str, optimise: int, tool: toolchain.Compiler | None = None) -> None:
-    """Starts a compiler for a library that will be linked with objects, whose source is yet to be written.
+def start_ahead(ahead: Ahead, prelude: str, optimise: int, tool: toolchain.Compiler | None = None) -> None:
+    """Starts the compiler for a library with objects, before its source is written.
 
-    It is one that later `build` would start for these arguments and no further flags. Where something is missing that a
-    first compiler makes, as the header, none is started.
+    `build` uses it for the same level and prelude, and no further flags. None starts before a first build has made the
+    precompiled header and learned what zig calls.
     """
-    try:
+    with contextlib.suppress(OSError, CompileError):  # which the build says
         tool = tool or toolchain.compiler()
         home, headers = trusted_folder()[0], Headers.now()
-        options = (*toolchain.flags(tool, optimise), _LINKED)
+        options = _options(tool, optimise, (), linked=True)
         if home is None or not toolchain.linker(tool, options):
             return
         header = _header(_Build("", tool, options, headers, toolchain.SUFFIX, prelude=prelude))
         calls = zig_calls.load(_calls(home, tool, toolchain.unlinked(options)))
         found = None if header is None else _usable(home / (header.name + _HEADER))
         if calls is not None and found is not None:
-            toolchain.begin(ahead, home, options, calls, found)
-    except (OSError, CompileError):  # which the build says
-        return
+            toolchain.start_ahead(ahead, home, calls, found)
+
+
+def _options(tool: toolchain.Compiler, optimise: int, more: Sequence[str], *, linked: bool) -> tuple[str, ...]:
+    return (*toolchain.flags(tool, optimise), *more, *([_LINKED] if linked else []))
 
 
 @dataclass(frozen=True)
@@ -212,23 +211,25 @@ def _compile(home: Path, job: _Build, progress: Callable[[str], None] | None) ->
             return found
         if progress is not None:
             progress(f"compiling {job.source.count(chr(10)) + 1} lines of C++")
-        # In the same folder, so that the moves below are renames, which are atomic.
-        with tempfile.TemporaryDirectory(prefix="tmp-", dir=home, ignore_cleanup_errors=True) as scratch:
-            return _compile_in(home, Path(scratch), job)
+        # In the same folder, so that the moves in it are renames, which are atomic.
+        with scratch(home) as place:
+            return _compile_in(home, place, job)
 
 
-def _compile_in(home: Path, scratch: Path, job: _Build) -> Path:
+def _compile_in(home: Path, place: Path, job: _Build) -> Path:
     """Makes the entry in a folder of its own, and moves it to its place."""
-    made = scratch / (job.name + job.suffix)
+    made = place / (job.name + job.suffix)
     if job.suffix == _HEADER:
-        if not toolchain.precompile(job.source, made, tool=job.tool, options=job.options, zig_cache=scratch / "zig"):
+        if not toolchain.precompile(job.source, made, tool=job.tool, options=job.options, zig_cache=place / "zig"):
             made.touch()  # so that it is not tried each time
         made.with_suffix(".cpp").write_text(job.source)
     elif all(entry(home, part.name, part.suffix) for part in job.parts):
         _call_for(home, made, job)
     else:  # all in parallel, and linked at the end
-        own, empty = scratch / "own" / made.with_suffix(".o").name, scratch / "empty" / f"empty{job.suffix}"
-        alone = replace(job, options=toolchain.unlinked(job.options), parts=())
+        own, empty = place / "own" / made.with_suffix(".o").name, place / "empty" / f"empty{job.suffix}"
+        if job.ahead is not None:
+            job.ahead.stop()  # there are enough at work
+        alone = replace(job, options=toolchain.unlinked(job.options), parts=(), ahead=None)
         # As many at once as there are processors; the first object, which takes longest, and headers before all others.
         headers = {header.name: header for each in (alone, *job.parts) if (header := _header(each)) is not None}
         first = [part for part in job.parts if not part.prelude]

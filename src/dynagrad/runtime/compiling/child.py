@@ -17,6 +17,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
 
+from ...forks import unwritten, written
+
 _SHELL = "/bin/sh"
 # Waits for the end of its input, which means that the parent has died, and then kills the other child's process group.
 _WATCH = 'read -r nothing || kill -9 "-$1"'
@@ -61,7 +63,7 @@ def run(
 class Child:
     """A command that runs in a folder; a context, which kills it in the end if it has not finished. Raises NotStarted.
 
-    `piped` is whether another command is to read what it writes. It inherits the `handles`.
+    `piped` is whether another command is to read what it writes, and `fed` whether it reads what `feed` gives it.
     """
 
     def __init__(
@@ -71,23 +73,40 @@ class Child:
         place: Path,
         *,
         piped: bool,
-        handles: Sequence[int] = (),
+        fed: bool = False,
     ) -> None:
-        # In a process group of their own: a compiler is several processes, all of which must end.
-        self._posix = os.name == "posix"
+        self._posix, self._owner = os.name == "posix", os.getpid()
         self._start = functools.partial(_started, stderr=subprocess.PIPE, env=environment)
-        output, group = (subprocess.PIPE if piped else subprocess.DEVNULL), (0 if self._posix else None)
-        self._first = self._start(
-            command, stdin=subprocess.DEVNULL, stdout=output, cwd=place, process_group=group, pass_fds=handles
-        )
+        # In a process group of their own: a compiler is several processes, all of which must end.
+        group = 0 if self._posix else None
+        source, output = (subprocess.PIPE if wanted else subprocess.DEVNULL for wanted in (fed, piped))
+        self._first = self._start(command, stdin=source, stdout=output, cwd=place, process_group=group)
         self._processes, self._finished = [self._first], False
         self._ended = ExitStack()
         self._ended.enter_context(self._first)
 
+    @property
+    def pid(self) -> int:
+        """The number of the process."""
+        return self._first.pid
+
+    @property
+    def over(self) -> bool:
+        """Whether it has ended."""
+        return self._first.poll() is not None
+
+    def feed(self, data: bytes) -> None:
+        """Gives the command all that it reads. Where it does not read that, its status says why."""
+        assert self._first.stdin is not None
+        with suppress(BrokenPipeError), _without_signal():
+            self._first.stdin.write(data)
+            self._first.stdin.flush()
+        _end(self._first)
+
     def finish(
         self, then: Sequence[str] | None, place: Path, meanwhile: Callable[[], object] | None = None
     ) -> tuple[int, str]:
-        """Waits until it has run, and `then` in a folder of its own; see `run`. From then on it ends with us."""
+        """Waits until it has run, and `then` in a folder of its own, as `run` does. From here on a shell watches."""
         self._ended.enter_context(_watched(self._first.pid))
         if meanwhile is not None:
             meanwhile()
@@ -109,6 +128,8 @@ class Child:
         return self
 
     def __exit__(self, *_: object) -> None:
+        if os.getpid() != self._owner:  # a fork of the process whose child it is
+            return
         with self._ended:
             if self._finished:
                 return
@@ -117,14 +138,45 @@ class Child:
                     os.killpg(self._first.pid, signal.SIGKILL)
             for process in self._processes:
                 process.kill()
+                _end(process)
                 process.wait()
 
 
 def _started(command: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
+    """Starts a process. Of a pipe that it reads, no fork of this process keeps a copy, or it would have no end."""
+    made: list[subprocess.Popen[bytes]] = []
+
+    def start() -> int:
+        made.append(subprocess.Popen(command, **options))
+        return -1 if made[0].stdin is None else made[0].stdin.fileno()
+
     try:
-        return subprocess.Popen(command, **options)
+        written(start) if options["stdin"] == subprocess.PIPE else start()
     except OSError as error:
         raise NotStarted(*error.args) from error
+    return made[0]
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Ends what a process reads of us."""
+    stream, process.stdin = process.stdin, None  # so that `communicate` does not ask it
+    if stream is not None:
+        with suppress(BrokenPipeError), _without_signal():
+            unwritten(stream.fileno(), stream.close)
+
+
+@contextmanager
+def _without_signal() -> Iterator[None]:
+    """A context in which a pipe that nobody reads is an error, also where this process would end by the signal."""
+    if not hasattr(signal, "sigtimedwait") or signal.getsignal(signal.SIGPIPE) != signal.SIG_DFL:
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGPIPE])
+    try:
+        yield
+    finally:
+        signal.sigtimedwait([signal.SIGPIPE], 0)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextmanager
@@ -133,7 +185,7 @@ def _watched(group: int) -> Iterator[None]:
     watcher = None
     if os.name == "posix":
         with suppress(OSError):
-            watcher = subprocess.Popen(
+            watcher = _started(
                 [_SHELL, "-c", _WATCH, _SHELL, str(group)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
@@ -145,4 +197,5 @@ def _watched(group: int) -> Iterator[None]:
     finally:
         if watcher is not None:
             watcher.kill()  # before its input ends
-            watcher.communicate()
+            _end(watcher)
+            watcher.wait()

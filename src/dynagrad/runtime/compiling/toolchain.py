@@ -286,12 +286,13 @@ def compile_source(
     the source is empty. What zig remembers from one call to the next (the stubs of libc, 2 MB) goes to `zig_cache`,
     where it is when `meanwhile` has been called: before zig, and while another program runs. If zig is not needed, as
     it is known what it `calls` and how to link (`linker`), that is called; what zig called is returned otherwise. It
-    may run already, `ahead` of its source (see `begin`). A source that does not compile is copied to `keep`.
+    may run already, `ahead` of its source. A source that does not compile is copied to `keep`.
     """
     tool = tool or compiler()
     scratch = output.parent
     text = output.with_suffix(".cpp")
-    text.write_bytes(encoded(source))
+    encoded = source.encode("utf-8", "backslashreplace")
+    text.write_bytes(encoded)
     # Names without folders: compilers have special meanings for %, : and backslashes in paths.
     headers = f"-I{_plain(include, scratch)}"
     command = [*tool.command, *(flags(tool) if options is None else options), headers]
@@ -303,13 +304,16 @@ def compile_source(
         _linked(precompiled, scratch / _PRELUDE)
     header = "" if precompiled is None else _PRELUDE
     if calls is not None or (linker and not source):
-        if ahead is not None and calls is not None and linker:
-            call, links = _command_ahead(calls, include)(scratch), _linking(linker, output, parts)
+        done = None
+        if ahead is not None and calls is not None and linker and precompiled is not None:
+            call, links = _command_of(calls, include)(scratch), [*_linking(linker, output, parts), linking.STDIN]
             with contextlib.suppress(child.NotStarted):  # which is said below
-                done = ahead.finish(call, precompiled, encoded(source), [*links, linking.STDIN], scratch, meanwhile)
-                if done is not None and done[0] == 0 and output.exists():
-                    return None
-        if _call(calls, linker, headers, text, parts, output, header, meanwhile):
+                done = ahead.finish(call, precompiled, encoded, links, scratch, meanwhile)
+        if done is None:
+            made = _call(calls, linker, headers, text, parts, output, header, meanwhile)
+        else:
+            made = done[0] == 0 and output.exists()
+        if made:
             return None
     elif meanwhile is not None:
         meanwhile()
@@ -357,20 +361,14 @@ def _linking(linker: Sequence[str], output: Path, parts: Sequence[str]) -> list[
     return [*linker, "-o", output.name, *parts]
 
 
-def encoded(source: str) -> bytes:
-    """A source as a file has it."""
-    return source.encode("utf-8", "backslashreplace")
-
-
-def begin(
-    ahead: Ahead, home: Path, options: tuple[str, ...], calls: Calls, precompiled: Path, include: Path = INCLUDE
-) -> None:
+def start_ahead(ahead: Ahead, home: Path, calls: Calls, precompiled: Path, include: Path = INCLUDE) -> None:
     """Starts the compiler for a library whose source is not there yet; `home` is where its temporary files are made."""
-    ahead.begin(home, options, _command_ahead(calls, include), _environment(None), precompiled, _PRELUDE)
+    ahead.start(home, _command_of(calls, include), _environment(None), precompiled, _PRELUDE)
 
 
-def _command_ahead(calls: Calls, include: Path) -> Callable[[Path], list[str]]:
-    return lambda scratch: calls.compiles(f"-I{_plain(include, scratch)}", SOURCE, "-", _PRELUDE)
+def _command_of(calls: Calls, include: Path) -> Callable[[Path], list[str]]:
+    """A function from a folder to the command of a compiler that runs ahead there."""
+    return lambda place: calls.compiles(f"-I{_plain(include, place)}", SOURCE, "-", _PRELUDE)
 
 
 def _linked(file: Path, name: Path) -> None:

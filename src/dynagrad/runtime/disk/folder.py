@@ -12,6 +12,8 @@ import shutil
 import sys
 import tempfile
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from ...errors import warn
@@ -48,6 +50,16 @@ def trusted_folder() -> tuple[Path | None, str]:
     home = Path(os.path.realpath(home))  # resolved once, so that no link can be changed later
     reason = sealed.objection(home)
     return (None, reason) if reason else (home, "")
+
+
+@contextmanager
+def scratch(home: Path) -> Iterator[Path]:
+    """A temporary folder in the cache folder. It is removed in the end, but not by a fork of this process."""
+    made, owner = tempfile.mkdtemp(prefix="tmp-", dir=home), os.getpid()
+    try:
+        yield Path(made)
+    finally:
+        _remove(Path(made), owner)
 
 
 class Temporary:
