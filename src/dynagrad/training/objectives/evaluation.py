@@ -296,7 +296,7 @@ def _run(task: Task, runs: _Runs) -> _Ran:
     cache = ExampleCache(0) if task.cache is None else task.cache  # with no room, if examples do not stay as they are
     how = (task.bound.program, runs.goal, runs.side, task.gradient)
     cached = CachedBatch(cache, names, how, runs.examples, linear)
-    if task.gradient and task.threads == 1:
+    if task.gradient and (task.threads == 1 or cached.brief()):
         again = rerun_cached(task.bound, runs.facts, cached, runs.goal, task.keys, objective, cotangents)
         if again is not None:
             return _Ran(again[0], dict(zip(task.keys, again[1], strict=True)), {})
