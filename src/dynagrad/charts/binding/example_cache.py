@@ -89,6 +89,7 @@ class ExampleCache:
         self._made: dict[tuple[int, Hashable], tuple[Sequence[Any], Any]] = {}
         self._grouped = 0
         self._pace: dict[Hashable, tuple[int, float]] = {}
+        self._others: dict[tuple[int, ...], tuple[Name, Any]] = {}
 
     def __len__(self) -> int:
         return len(self._held)
@@ -112,6 +113,20 @@ class ExampleCache:
         if size <= self._room:
             self._room -= size
             self._held[key] = name, example
+
+    def kept(self, name: Name, what: Hashable, make: Callable[[], T], rows: Callable[[T], int]) -> T:
+        """The result of `make` for an example; it is kept if there is room for so many rows of facts."""
+        key = self._kinds.setdefault(what, len(self._kinds)), *map(id, name)
+        found = self._others.get(key)
+        if found is not None:
+            kept: T = found[1]
+            return kept
+        made = make()
+        size = EXAMPLE_BYTES + ROW_BYTES * rows(made)
+        if size <= self._room:
+            self._room -= size
+            self._others[key] = name, made
+        return made
 
     def groups(self, keys: tuple[Key, ...]) -> Arranged | None:
         """The groups of these examples, if they were put together before and are kept."""
