@@ -1,4 +1,4 @@
-"""The command line: what each command prints, where errors go, and the exit status. Costs half a minute."""
+"""The command line: what each command prints, where errors go, and the exit status. Costs 20 seconds."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """After a fork, every lock of the package is free, whichever thread of the parent held it (5 s, two compilations).
 
-Costs a few seconds.
+Costs two seconds.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Repeated work takes no more memory than work done once (15 s, six compilations).
+"""Repeated work takes no more memory than work done once (ten seconds, six compilations).
 
 Allocations of native code are counted, and all are freed; where Python and numpy take part, the size of the process is
-measured over rounds so large that a leak of one shows. Costs twenty seconds.
+measured over rounds so large that a leak of one shows.
 """
 
 from __future__ import annotations

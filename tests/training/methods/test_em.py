@@ -1,4 +1,4 @@
-"""EM and its kin, held against forward-backward in numpy and what theory promises. Costs ten seconds."""
+"""EM and its kin, held against forward-backward in numpy and what theory promises. Costs eight seconds."""
 
 from __future__ import annotations
 

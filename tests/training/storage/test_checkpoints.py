@@ -1,4 +1,4 @@
-"""Checkpoints: runs that are killed at any moment end with the bits of runs that are not. Costs half a minute.
+"""Checkpoints: runs that are killed at any moment end with the bits of runs that are not. Costs 20 seconds.
 
 Each run is a child of this process, which is killed after a random time, or at a certain call of the system, and begun
 again until it ends.
