@@ -77,9 +77,9 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 @pytest.fixture(autouse=True)
-def optimised(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def optimised(request: pytest.FixtureRequest) -> None:
     if getattr(getattr(request.node, "module", None), "OPTIMISED", False):
-        monkeypatch.setenv("DYNAGRAD_OPTIMISE", "3")
+        request.getfixturevalue("monkeypatch").setenv("DYNAGRAD_OPTIMISE", "3")
 
 
 @pytest.fixture

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import ast
 import functools
+import gc
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
+
+from dynagrad.collector import collecting_later
 
 HOUSE = Path(__file__).parent.parent / "src" / "dynagrad"
 CONTRIBUTING = HOUSE.parent.parent / "CONTRIBUTING.md"
@@ -38,7 +41,15 @@ def name_of(path: Path) -> str:
 
 
 NAMES = {name_of(path): path for path in FILES}
-TREES = {name: ast.parse(path.read_text()) for name, path in NAMES.items()}
+
+
+@functools.cache  # not as tests are collected: each worker of a parallel run collects all, and runs some
+def trees() -> dict[str, ast.Module]:
+    """What is parsed of each file."""
+    with collecting_later():
+        found = {name: ast.parse(path.read_text()) for name, path in NAMES.items()}
+    gc.freeze()  # a million objects that stay: to look through them again and again takes longer than all else here
+    return found
 
 
 @functools.cache
@@ -65,10 +76,14 @@ def imported(tree: ast.AST, here: tuple[str, ...], files: set[str]) -> set[str]:
     return found
 
 
-IMPORTS = {
-    name: imported(TREES[name], path.relative_to(HOUSE).parent.parts, set(NAMES)) - {name}
-    for name, path in NAMES.items()
-}
+@functools.cache
+def imports() -> dict[str, set[str]]:
+    """What each file imports of the package."""
+    every = set(NAMES)
+    return {
+        name: imported(trees()[name], path.relative_to(HOUSE).parent.parts, every) - {name}
+        for name, path in NAMES.items()
+    }
 
 
 def in_circles(arrows: dict[str, set[str]]) -> set[str]:
@@ -97,7 +112,7 @@ def above(name: str) -> set[str]:
     allowed = set(ROOMS[ROOMS.index(here) :])
     if here == ROOMS[0]:
         allowed.add("")  # the public names stand on all rooms but the first
-    return {other for other in IMPORTS[name] if other.partition(".")[0] not in allowed}
+    return {other for other in imports()[name] if other.partition(".")[0] not in allowed}
 
 
 def test_a_room_imports_only_rooms_below_it() -> None:
@@ -106,14 +121,14 @@ def test_a_room_imports_only_rooms_below_it() -> None:
 
 def test_no_file_is_in_a_circle() -> None:
     assert in_circles({"a": {"b"}, "b": {"c"}, "c": {"b", "d"}, "d": {"e"}, "e": set()}) == {"b", "c"}
-    assert not in_circles(IMPORTS)
+    assert not in_circles(imports())
 
 
 def parts_of(folder: str) -> dict[str, set[str]]:
     """What the files and folders of a folder import of each other."""
     inside = f"{folder}." if folder else ""
     arrows: dict[str, set[str]] = {}
-    for name, others in IMPORTS.items():
+    for name, others in imports().items():
         if name.startswith(inside) and name not in ("", folder):
             own = name.removeprefix(inside).partition(".")[0]
             parts = {other.removeprefix(inside).partition(".")[0] for other in others if other.startswith(inside)}
@@ -156,7 +171,7 @@ def set_from_outside(tree: ast.AST) -> list[str]:
 
 def test_no_file_changes_the_classes_of_another() -> None:
     """It may enter things into a table that the other keeps for this."""
-    assert {name: found for name, tree in TREES.items() if (found := set_from_outside(tree))} == {}
+    assert {name: found for name, tree in trees().items() if (found := set_from_outside(tree))} == {}
 
 
 def test_attributes_set_from_outside_are_found() -> None:
@@ -210,7 +225,7 @@ def private_names_of_others(tree: ast.AST) -> list[str]:
 
 
 def test_no_file_uses_private_names_of_another() -> None:
-    assert {name: found for name, tree in TREES.items() if (found := private_names_of_others(tree))} == {}
+    assert {name: found for name, tree in trees().items() if (found := private_names_of_others(tree))} == {}
 
 
 def test_private_names_of_others_are_found() -> None:
@@ -263,7 +278,7 @@ def loaded_with(name: str) -> set[str]:
         seen.add(now)
         if now in NAMES:
             parents = [".".join(now.split(".")[:n]) for n in range(now.count(".") + 1)]
-            todo += [*parents, *AT_ONCE[now]]
+            todo += [*parents, *loaded_at_once()[now]]
     return seen
 
 
@@ -279,7 +294,10 @@ def modules_of(nodes: Iterable[ast.Import | ast.ImportFrom], path: Path) -> set[
     return found
 
 
-AT_ONCE = {name: modules_of(at_once(TREES[name]), path) for name, path in NAMES.items()}
+@functools.cache
+def loaded_at_once() -> dict[str, set[str]]:
+    """What is loaded with each file."""
+    return {name: modules_of(at_once(trees()[name]), path) for name, path in NAMES.items()}
 
 
 def reason_of(node: ast.stmt, text: str) -> str:
@@ -292,7 +310,7 @@ def test_an_import_inside_a_function_says_what_it_is_for() -> None:
     listed = re.findall(r"^dependencies = \[(.*?)\]", PROJECT, re.DOTALL | re.MULTILINE)
     required = set(re.findall(r'"([\w-]+)', listed[0]))
     for name, path in NAMES.items():
-        for node in deferred(TREES[name]):
+        for node in deferred(trees()[name]):
             where, reason = f"{name}:{node.lineno}", reason_of(node, path.read_text())
             assert reason in REASONS, f"{where}: why not on top?"
             put_off = modules_of([node], path)
@@ -335,7 +353,7 @@ def f():
 
 def test_a_name_of_a_class_is_used_once() -> None:
     found: dict[str, list[str]] = {}
-    for name, tree in TREES.items():
+    for name, tree in trees().items():
         for node in nodes(tree):
             if isinstance(node, ast.ClassDef):
                 found.setdefault(node.name, []).append(name)
@@ -348,7 +366,7 @@ def docstring(tree: ast.AST) -> str:
 
 
 def test_each_file_says_what_lives_in_it() -> None:
-    assert [name for name, tree in TREES.items() if not docstring(tree)] == []
+    assert [name for name, tree in trees().items() if not docstring(tree)] == []
 
 
 def test_a_folder_says_what_its_files_are() -> None:
@@ -358,7 +376,7 @@ def test_a_folder_says_what_its_files_are() -> None:
         for folder in sorted({path.parent for path in FILES} - {HOUSE, HOUSE / "numpy"})
         for entry in sorted(folder.iterdir())
         if entry.name != "__init__.py" and (entry.suffix == ".py" or any(entry.glob("*.py")))
-        if f"`{entry.name}{'/' if entry.is_dir() else ''}`" not in docstring(TREES[name_of(folder / "__init__.py")])
+        if f"`{entry.name}{'/' if entry.is_dir() else ''}`" not in docstring(trees()[name_of(folder / "__init__.py")])
     ]
     assert unnamed == []
 
@@ -376,7 +394,7 @@ def test_a_folder_of_headers_can_be_taken_in_at_a_glance(folder: Path) -> None:
 
 def test_a_long_file_says_why_it_is_one() -> None:
     long = [name for name, path in NAMES.items() if path.read_text().count("\n") > MOST_LINES]
-    assert [name for name in long if "It is long" not in docstring(TREES[name])] == []
+    assert [name for name in long if "It is long" not in docstring(trees()[name])] == []
 
 
 @pytest.mark.parametrize("path", sorted(HOUSE.rglob("*.hpp")), ids=lambda path: str(path.relative_to(HOUSE)))

@@ -1,4 +1,4 @@
-"""Out of memory: an error at whichever allocation, and a chart that says how far it came (100 s).
+"""Out of memory: an error at whichever allocation, and a chart that says how far it came (20 s).
 
 A counter that is compiled into programs of these tests alone lets the first allocation fail, the second, and so on.
 """

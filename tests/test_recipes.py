@@ -507,6 +507,7 @@ def test_collins_against_all_lexicalised_trees() -> None:
     words, tags = [grammar.words(w) for w in test.words], test.tags
     frames = {(f, p, c, s.tags[h]) for s in known for p, f, c, h in s.frames}
 
+    @cache
     def chance(head: int, choice: tuple[Any, ...]) -> float:
         at = words[head], tags[head]
         found, classes = levels(known, at, choice), histories(known, at[0], choice)
@@ -1091,13 +1092,10 @@ def test_all_spellings_of_a_name_have_probability_one() -> None:
         for (state, read, _, _), p in machine.items():
             sums[state, read] += p
         assert all(close(total, 1.0) for total in sums.values())
-    name, texts = ["c", "h"], "цтсшкхч"
-    weights = {}
-    for n in range(5):
-        for text in itertools.product(texts, repeat=n):
-            chart = hidden.bound.run(transliteration.pair(name, text))
-            if "goal" in chart:
-                weights[text] = math.exp(chart["goal"])
+    name = ["c", "h"]
+    texts = [text for n in range(5) for text in itertools.product("цтсшкхч", repeat=n)]
+    found = hidden.bound.run_batch([transliteration.pair(name, text) for text in texts], query="goal").values
+    weights = dict(zip(texts, np.exp(found), strict=True))
     assert close(sum(weights.values()), 1.0)
     assert tuple(transliteration.spelt(hidden, name)) == max(weights, key=weights.__getitem__)
 

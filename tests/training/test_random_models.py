@@ -1,4 +1,4 @@
-"""Random small models agree with all of their derivations, listed in plain Python. Costs thirty seconds.
+"""Random small models agree with all of their derivations, listed in plain Python. Costs fifteen seconds.
 
 `tests/random_models.py` has what is drawn, `tests/random_training.py` what it is held against; that draws more where it
 is run by hand.
@@ -14,8 +14,12 @@ import pytest
 from random_models import DIGITS, draw_case
 from random_training import check_em, check_gradient
 
-MODELS = (*range(24), 120, 298, 419, 5808)
-"""Seeds: the last ones have a fact or an example of weight zero, which went wrong before."""
+MODELS = (0, 2, 3, 4, 5, 7, 8, 11, 13, 23, 120, 298, 419, 5808)
+"""Seeds: of the first 24 those that have between them every pair of a semiring and weights, of a semiring and an
+objective, and of weights and a prior; the last ones have a fact or an example of weight zero, which went wrong
+before."""
+SEVERAL = (0, 1, 2, 3, 4, 6, 7, 8, 11, 13, 14)
+"""Those of the first 16, in the same way."""
 LEARNED = (*range(9), 212)
 
 pytestmark = pytest.mark.filterwarnings("ignore::dynagrad.errors.ProgramWarning")
@@ -32,7 +36,7 @@ def test_objectives_and_their_derivatives_are_those_of_all_derivations() -> None
 
 
 def test_models_of_several_parametrisations_and_of_interpolated_weights() -> None:
-    assert sum(check_gradient(draw_case(seed, several=True)) for seed in range(16)) >= 14
+    assert sum(check_gradient(draw_case(seed, several=True)) for seed in SEVERAL) >= 0.9 * len(SEVERAL)
     assert sum(check_em(draw_case(seed, em=True, several=True)) for seed in range(6)) >= 5
 
 

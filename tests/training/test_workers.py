@@ -16,6 +16,7 @@ import pytest
 import dynagrad as dg
 from dynagrad import numpy as own
 from dynagrad import training
+from dynagrad.charts.binding import example_cache
 from dynagrad.training.workers import RETRIES
 from training.chains import HMM
 from training_workers import Deadly, Wrong, kept_in_a_worker
@@ -53,6 +54,7 @@ def nothing_is_left(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytes
     """What is sent lies in a folder of this test's, as other processes may send theirs meanwhile."""
     folder = tmp_path_factory.mktemp("sent")
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    monkeypatch.setattr(example_cache, "BRIEF", 0.0)  # threads however little there is to do
     yield
     assert not list(folder.glob("dynagrad-training-*"))
 
@@ -60,10 +62,10 @@ def nothing_is_left(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytes
 def test_any_number_of_threads_and_processes_gives_the_same_bits(alone: dict[str, bytes]) -> None:
     for threads in (2, 3):
         assert trained(threads=threads) == alone
-    for count in (1, 2, 3):
+    for count in (1, 3):
         with ThreadPoolExecutor(count) as pool:
             assert trained(executor=pool) == alone
-    for count in (1, 2, 3):
+    for count in (1, 3):
         assert trained(executor=processes(count, "fork")) == alone
     assert trained(executor=2) == alone  # they are spawned
     with ProcessPoolExecutor(2, mp_context=get_context("forkserver")) as pool:
@@ -118,7 +120,7 @@ def test_examples_of_one_derivation_give_the_same_bits_whichever_way_they_come(t
         observed = {"may/2": [(i, t) for i, ts in enumerate(known) for t in sorted(set(ts))]}
         data.append(training.Example(facts, observed, weight=1.0 if n % 7 else 0.3))
 
-    def fitted(data: Any = data, steps: int = 6, **options: Any) -> tuple[dict[str, bytes], list[float]]:
+    def fitted(data: Any = data, steps: int = 4, **options: Any) -> tuple[dict[str, bytes], list[float]]:
         rows = {key: training.LogLinear({key: [row[:2] for row in ROWS[key]]}) for key in ("trans/2", "emit/2")}
         m = dg.Model(TAGGED, rows, objective=training.Conditional(), prior=training.L2(1.0))
         fit = m.fit(data, method="l-bfgs", iterations=steps, tolerance=0.0, **options)
@@ -128,7 +130,7 @@ def test_examples_of_one_derivation_give_the_same_bits_whichever_way_they_come(t
     assert fitted(threads=2) == expected
     assert fitted(lambda: iter(data)) == expected
     assert fitted(executor=processes(2, "fork")) == expected
-    fitted(steps=3, checkpoint=tmp_path / "c")
+    fitted(steps=2, checkpoint=tmp_path / "c")
     assert fitted(checkpoint=tmp_path / "c") == expected
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import threading
 import weakref
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 import dynagrad as dg
+from dynagrad.charts.binding import example_cache
 from dynagrad.charts.binding.example_cache import EXAMPLE_BYTES, ROW_BYTES, CachedBatch, ExampleCache
 from dynagrad.charts.program import run_cached
 from dynagrad.runtime.engine import NativeChart
@@ -58,8 +60,10 @@ def passes(text: str, examples: list[dict[str, Any]], cache: ExampleCache | None
     return found
 
 
+@pytest.mark.parametrize("brief", [0.0, 1.0])
 @pytest.mark.parametrize("text", [PATHS, TERMS, BOTH])
-def test_bits_are_those_of_facts_prepared_anew(text: str) -> None:
+def test_bits_are_those_of_facts_prepared_anew(text: str, brief: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(example_cache, "BRIEF", brief)
     examples = [example(1 + n % 5) for n in range(12)]
     examples += [examples[3], examples[3]]  # one object several times, which two threads may run at once
     expected = passes(text, examples, None, 1)
@@ -82,6 +86,18 @@ def test_what_is_kept_has_a_limit() -> None:
     cache = ExampleCache(2 * (EXAMPLE_BYTES + 10 * ROW_BYTES))
     assert passes(PATHS, examples, cache, 2) == passes(PATHS, examples, None, 1)
     assert len(cache) == 2
+
+
+def test_threads_are_started_where_there_is_work_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four batches: of the first it is not known how long it takes."""
+    started: list[str] = []
+    start = threading.Thread.start
+    monkeypatch.setattr(threading.Thread, "start", lambda thread: (started.append(thread.name), start(thread))[1])
+    for brief, count in ((0.0, 8), (1.0, 2)):
+        monkeypatch.setattr(example_cache, "BRIEF", brief)
+        started.clear()
+        passes(PATHS, [example(n) for n in range(1, 5)], ExampleCache(), 2)
+        assert len(started) == count
 
 
 def test_another_class_of_runs_has_facts_of_its_own() -> None:

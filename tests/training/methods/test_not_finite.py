@@ -1,6 +1,6 @@
 """Steps to where there is no objective are shortened: by all methods over all data, to the optimum that scipy finds.
 
-Costs ten seconds. An objective that is not finite anywhere beside is an error; see also `test_gradients.py`.
+Costs three seconds. An objective that is not finite anywhere beside is an error; see also `test_gradients.py`.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import accumulate
+from time import thread_time
 from typing import Any
 
 import numpy as np
@@ -234,6 +235,8 @@ def _linear_values(work: Work, found: _PartResult) -> None:
     if len(found.linear.places):
         assert work.sums is not None
         found.values[found.linear.places] = found.linear.values(_logs(work.binding, work.sums.keys))
+        if work.cache is not None:
+            work.cache.took(len(found.linear.places), 0.0)
 
 
 def _linear_totals(work: Work, linear: LinearExamples, rows: GradientRows) -> Array:
@@ -297,7 +300,10 @@ def _run_group(
     weights = None if work.goal is None else work.goal.cotangents
     cotangents = np.ones(len(places)) if weights is None else weights[begin + places]
     assert found.totals is not None
+    began = thread_time()
     ending, words = group.run(shared, settings, work.stop, rows, cotangents, found.totals, size)
+    if work.cache is not None:
+        work.cache.took(len(places), thread_time() - began)
     found.values[places] = words[:, 0].view(np.float64)
     if not ending.any():
         return True, []

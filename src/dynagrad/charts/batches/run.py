@@ -49,7 +49,7 @@ def run_examples(
         threads = whole_number("threads", threads)
     examples = list(examples)
     count, scale = len(examples), binding.context.scale
-    threads = max(1, min(threads or os.cpu_count() or 1, count))
+    threads = 1 if cache is not None and cache.brief() else max(1, min(threads or os.cpu_count() or 1, count))
     free = limits == Limits()
     limits = replace(limits, share=threads)
     sums = goal = None

@@ -21,6 +21,8 @@ EXAMPLE_BYTES, ROW_BYTES = 8192, 64
 """About what an example takes, and what each of its facts adds."""
 MOST_GROUPED = 4
 """Kept groups hold at most this many times the number of kept examples: data may come in ever new orders."""
+BRIEF = 1e-3
+"""Seconds of native work in a batch up to which to start threads takes longer than they save."""
 MOST_MADE = 32
 """Results are kept of lists that together hold at most this many times the number of kept examples."""
 
@@ -86,6 +88,8 @@ class ExampleCache:
         self._made_of = 0
         self._made: dict[tuple[int, Hashable], tuple[Sequence[Any], Any]] = {}
         self._grouped = 0
+        self._pace: dict[Hashable, tuple[int, float]] = {}
+        self._others: dict[tuple[int, ...], tuple[Name, Any]] = {}
 
     def __len__(self) -> int:
         return len(self._held)
@@ -109,6 +113,20 @@ class ExampleCache:
         if size <= self._room:
             self._room -= size
             self._held[key] = name, example
+
+    def kept(self, name: Name, what: Hashable, make: Callable[[], T], rows: Callable[[T], int]) -> T:
+        """The result of `make` for an example; it is kept if there is room for so many rows of facts."""
+        key = self._kinds.setdefault(what, len(self._kinds)), *map(id, name)
+        found = self._others.get(key)
+        if found is not None:
+            kept: T = found[1]
+            return kept
+        made = make()
+        size = EXAMPLE_BYTES + ROW_BYTES * rows(made)
+        if size <= self._room:
+            self._room -= size
+            self._others[key] = name, made
+        return made
 
     def groups(self, keys: tuple[Key, ...]) -> Arranged | None:
         """The groups of these examples, if they were put together before and are kept."""
@@ -143,6 +161,16 @@ class ExampleCache:
             one = len(set(keys)) == len(keys) and not any(part.groups and len(part.linear.places) for part in there)
             found = self._wholes[keys] = _as_one(there, size) if one else None
         return found or None
+
+    def took(self, how: Hashable, count: int, seconds: float) -> None:
+        """Notes how long native code worked at so many examples that are run in this way."""
+        before, spent = self._pace.get(how, (0, 0.0))
+        self._pace[how] = before + count, spent + seconds  # what threads do not see of each other makes no difference
+
+    def pace(self, how: Hashable) -> float:
+        """The mean of these seconds for an example; infinite before the first."""
+        count, seconds = self._pace.get(how, (0, 0.0))
+        return seconds / count if count else float("inf")
 
     def made(self, of: Sequence[Any], what: Hashable, make: Callable[[], T]) -> T:
         """The result of `make` for a list of examples, kept as long as it is this very list, which must not change."""
@@ -180,7 +208,7 @@ class CachedBatch:
         With `linear`, examples whose goal has one derivation are counted, and need not be run (`linear_examples.py`).
         """
         self.linear = linear
-        how = how, linear
+        self._how = how = how, linear
         self._cache, self._names = cache, names
         self._keys: BatchKeys = (
             cache.keys_of(names, how) if of is None else cache.made(of, how, lambda: cache.keys_of(names, how))
@@ -214,6 +242,14 @@ class CachedBatch:
     def whole(self, size: int) -> Arranged | None:
         """All examples in one group, as `ExampleCache.whole` says, unless a run of this batch has one of them."""
         return None if self._taken else self._cache.whole(self._keys, size)
+
+    def took(self, count: int, seconds: float) -> None:
+        """Notes how long native code worked at so many of the examples."""
+        self._cache.took(self._how, count, seconds)
+
+    def brief(self) -> bool:
+        """Whether the batch is worth no threads, by what was noted of others that were run in this way."""
+        return len(self._names) * self._cache.pace(self._how) < BRIEF
 
     def put_apart(self) -> None:
         """From now on the examples of the batch are not one group."""

@@ -413,6 +413,11 @@ class Function:
         return f"<Function: {'' if self._choice == VALUE else 'a derivative of '}{cut(goals)} by {arguments}>"
 
 
+def rows_of(function: Function) -> int:
+    """How many facts a function is over, where the shapes of its arguments are known."""
+    return sum(r.count for r in function._core.binding.given.values())
+
+
 make_function = maker(
     Function, "functions of programs come from program.function(goal, inputs); those of Python from dg.compile"
 )

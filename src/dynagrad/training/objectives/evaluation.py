@@ -9,7 +9,7 @@ The objectives themselves are in the other files of this folder; how parameters 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar
 
@@ -18,7 +18,7 @@ import numpy as np
 from ...calls import nearest_option
 from ...charts.batches.result import Batch
 from ...charts.binding.example_cache import CachedBatch, ExampleCache
-from ...charts.functions.function import Function
+from ...charts.functions.function import Function, rows_of
 from ...charts.program import Bound, Program, binding_of, rerun_cached, run_cached, with_own_plans
 from ...errors import Error, FactError, shown
 from ...facts.relation import parse_key
@@ -61,6 +61,25 @@ class Task:
     def made(self, examples: Sequence[Example], what: Hashable, make: Callable[[], T]) -> T:
         """What is made of the examples of a shard: once, where the data stay as they are."""
         return make() if self.cache is None else self.cache.made(examples, what, make)
+
+    def function(
+        self, example: Example, goal: str | Sequence[str], inputs: Sequence[str], facts: Mapping[str, Any], side: str
+    ) -> Function:
+        """The items of an example as a function of weights: made once, where the data stay as they are.
+
+        It has plans of its own, which those of other examples would else share, and so have passes of another kind: its
+        numbers are the same to the bit whatever ran before, in any process. `side` tells apart the facts of an example
+        that it may be made of.
+        """
+
+        def made() -> Function:
+            return with_own_plans(self.bound).function(goal, list(inputs), facts)
+
+        if self.cache is None:
+            return made()
+        asked = self.gradient, self.along is not None
+        what = self.bound.program, goal if isinstance(goal, str) else tuple(goal), tuple(inputs), side, asked
+        return self.cache.kept((example.facts, example.observed), what, made, rows_of)
 
     def weights_of(self, examples: Sequence[Example]) -> Doubles:
         """How often each example counts."""
@@ -190,15 +209,6 @@ class _Runs:
         return replace(self, examples=examples, facts=facts, weights=[self.weights[n] for n in numbers])
 
 
-def item_function(task: Task, goal: str | Sequence[str], inputs: Iterable[str], facts: Mapping[str, Any]) -> Function:
-    """The items of an example as a function of weights.
-
-    It has plans of its own, which those of other examples would else share: its numbers are the same to the bit
-    whatever ran before, in any process.
-    """
-    return with_own_plans(task.bound).function(goal, list(inputs), facts)
-
-
 def _curvature(task: Task, runs: _Runs, observed: bool) -> Scores:
     """The gradient's derivative along a direction: products with Hessians, by a backward pass over dual numbers.
 
@@ -222,7 +232,7 @@ def _curvature(task: Task, runs: _Runs, observed: bool) -> Scores:
                     for row, count in rows.items() if key in task.by_value else ():
                         gradient[key][row] -= weights[n] * count * task.along[key][row] / task.weights[key][row] ** 2
                 continue
-            f = item_function(task, runs.goal, task.keys, facts[n])
+            f = task.function(e, runs.goal, task.keys, facts[n], runs.side.name)
             total, slope = f.jvp(here, along)
             if total == (-np.inf if logs else 0.0):
                 continue
@@ -296,7 +306,7 @@ def _run(task: Task, runs: _Runs) -> _Ran:
     cache = ExampleCache(0) if task.cache is None else task.cache  # with no room, if examples do not stay as they are
     how = (task.bound.program, runs.goal, runs.side, task.gradient)
     cached = CachedBatch(cache, names, how, runs.examples, linear)
-    if task.gradient and task.threads == 1:
+    if task.gradient and (task.threads == 1 or cached.brief()):
         again = rerun_cached(task.bound, runs.facts, cached, runs.goal, task.keys, objective, cotangents)
         if again is not None:
             return _Ran(again[0], dict(zip(task.keys, again[1], strict=True)), {})

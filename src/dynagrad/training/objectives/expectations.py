@@ -23,7 +23,7 @@ from ...rules.syntax import Application, Expression, Numeral
 from ..examples import Example
 from ..parameters.rows import Doubles
 from ..totals import Totals
-from .evaluation import ModelRun, Task, cost_key, item_function, must_have, totals_of
+from .evaluation import ModelRun, Task, cost_key, must_have, totals_of
 
 _Along = tuple[Function, list[Doubles], list[Doubles]]
 """log Z as a function of log weights, first those of parameters; where it is looked at; and along what."""
@@ -62,7 +62,7 @@ class Risk:
             facts = {**example.clamped, self.cost: replace(losses, values=None)}
             sizes = np.ones(losses.count) if losses.values is None else losses.values
             return (
-                item_function(task, task.goal, [*task.keys, self.cost], facts),
+                task.function(example, task.goal, [*task.keys, self.cost], facts, "losses"),
                 [*task.weights.values(), np.zeros(losses.count)],
                 [*(np.zeros(len(x)) for x in task.weights.values()), sizes],
             )
@@ -103,7 +103,7 @@ class Entropy:
             fixed = {key: r for key, r in given.items() if r.values is not None and r.count}
             here = [*task.weights.values(), *(np.asarray(r.values, np.float64) for r in fixed.values())]
             along = [np.where(np.isfinite(x), x, 0.0) for x in here]  # what is impossible is in no derivation
-            return item_function(task, task.goal, [*task.keys, *fixed], example.facts), here, along
+            return task.function(example, task.goal, [*task.keys, *fixed], example.facts, "entropy"), here, along
 
         return _less_expected(task, examples, along_of, with_total=True)
 

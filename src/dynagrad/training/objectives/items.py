@@ -19,7 +19,7 @@ from ...errors import Error, shown
 from ..examples import Example
 from ..parameters.rows import Doubles
 from ..totals import Totals
-from .evaluation import LOGS, ModelRun, Task, item_function, must_have_products, totals_of
+from .evaluation import LOGS, ModelRun, Task, must_have_products, totals_of
 
 
 @strict_options_class
@@ -97,7 +97,7 @@ class OfItems:
     def _product(self, task: Task, example: Example, values: list[float]) -> list[Doubles]:
         """The derivative of the gradient by log weights, or by values, along the direction of the task."""
         assert task.along is not None
-        f = item_function(task, list(dict.fromkeys(self.items)), task.keys, example.clamped)
+        f = task.function(example, list(dict.fromkeys(self.items)), task.keys, example.clamped, "items")
         here = list(task.weights.values())
         direct = [task.semiring in LOGS or key in task.by_value for key in task.keys]
         along = [v if d else v * w for d, v, w in zip(direct, task.along.values(), here, strict=True)]
