@@ -5,17 +5,16 @@ What the source says is for `program.py`; how it is compiled and kept is for `ru
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ...errors import Error
 from ...plan.model import Derivatives, Passes, Plan
 from ...rules.semirings import SEMIRINGS
 from ...runtime.compiling.cache import build
 from ...runtime.compiling.toolchain import Compiler
 from ...runtime.engine import Engine
+from ..effort import at_most
 from .program import Generated, generate
 
 LONG = 500
@@ -107,8 +106,4 @@ def _build(generated: Generated, progress: Callable[[str], None] | None, tool: C
 
 def effort(size: int) -> int:
     """The compiler's level of optimisation for a class of this size: 3, or 1, at most what DYNAGRAD_OPTIMISE says."""
-    wished = os.environ.get("DYNAGRAD_OPTIMISE", "")
-    if wished not in ("", "0", "1", "2", "3"):
-        raise Error(f"the environment variable DYNAGRAD_OPTIMISE must be 0, 1, 2 or 3, not {wished[:20]!r}")
-    most = int(wished or 3)
-    return min(1, most) if size >= HUGE else most
+    return at_most(1 if size >= HUGE else 3)
