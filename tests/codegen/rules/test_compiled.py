@@ -1,7 +1,7 @@
 """Forward and backward pass as separate libraries: a first gradient compiles the backward pass alone.
 
 A gradient after a run, in two libraries, equals to the bit that of a program that was asked for it before its first
-run, in one. Costs thirty seconds, all compiling: fourteen programs of three or more libraries.
+run, in one. Costs ten seconds, nearly all compiling: fourteen programs of three or more libraries.
 """
 
 from __future__ import annotations
