@@ -4,9 +4,10 @@ Half of the time would go into compiling. So the cache is kept for the next run,
 Nothing stale is found in it: an entry's name is a hash of all that made it.
 `pytest --cache-clear` begins without it.
 
-Programs are not optimised here: that is a quarter of the time. What is compared with other programs and on real data is
-compiled as users have it, those files set `OPTIMISED`, and so are the cases of `test_engine`. DYNAGRAD_OPTIMISE=3 has
-all of the suite compiled so.
+Programs and compiled functions are not optimised here: that would be a quarter of the time. What is compared with
+other programs and on real data is compiled as users have it, and so is what holds the native code of graphs against
+its meaning, or runs it for long: those files set `OPTIMISED`. So are the cases of `test_engine`. With
+DYNAGRAD_OPTIMISE=3 all of the suite is compiled so.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ import dynagrad as dg
 from compiler.specialising import agrees, through_graph
 from dynagrad.autodiff import rematerialisation as again
 
+OPTIMISED = True  # see conftest.py
 MODES = (dg.derivative, dg.grad)
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import dynagrad as dg
+from dynagrad.runtime.compiling import cache
 
 
 def power(x, n):
@@ -256,8 +257,17 @@ PICKED = {
 }
 
 
+@pytest.fixture(scope="module")
+def picked():
+    """The gradients, of all in one compiled function, and in what differentiates a compiled function of all."""
+    functions, points = zip(*PICKED.values(), strict=True)
+    each = dg.compile(lambda points: [dg.grad(f)(x) for f, x in zip(functions, points, strict=True)])
+    total = dg.compile(lambda points: sum([f(x) for f, x in zip(functions, points, strict=True)]))
+    return dict(zip(PICKED, zip(each(points), dg.grad(total)(points), strict=True), strict=True))
+
+
 @pytest.mark.parametrize("name", sorted(PICKED))
-def test_what_is_not_picked_has_derivative_zero_though_its_slope_is_infinite(name):
+def test_what_is_not_picked_has_derivative_zero_though_its_slope_is_infinite(name, picked):
     f, x = PICKED[name]
     expected = np.zeros_like(x)  # by central differences, where the function does not look at zeros
     for k in np.ndindex(*x.shape):
@@ -266,8 +276,8 @@ def test_what_is_not_picked_has_derivative_zero_though_its_slope_is_infinite(nam
             e[k] = 1e-6
             with np.errstate(divide="ignore"):
                 expected[k] = (f(x + e) - f(x - e)) / 2e-6
-    np.testing.assert_allclose(dg.compile(dg.grad(f))(x), expected, rtol=1e-6, atol=1e-8)
-    np.testing.assert_allclose(dg.grad(dg.compile(f))(x), expected, rtol=1e-6, atol=1e-8)
+    for found in picked[name]:
+        np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-8)
 
 
 def test_picking_from_what_a_compiled_function_returned():
@@ -432,8 +442,26 @@ def kalman(a, c, q, r, y):
     return total
 
 
-def test_a_filter_of_15_steps_is_faster_than_without_compiling():
+def test_how_much_is_optimised_is_what_the_environment_says(monkeypatch):
+    levels, build = [], cache.build
+
+    def noted(source, *, optimise, **more):
+        levels.append(optimise)
+        return build(source, optimise=0, **more)
+
+    monkeypatch.setattr(cache, "build", noted)
+    for level in ("0", "1", ""):
+        monkeypatch.setenv("DYNAGRAD_OPTIMISE", level)
+        assert dg.compile(lambda x: x * 4.0 - 1.0)(2.0) == 7.0
+    assert levels == [0, 1, 3]
+    monkeypatch.setenv("DYNAGRAD_OPTIMISE", "4")
+    with pytest.raises(dg.Error, match="DYNAGRAD_OPTIMISE must be 0, 1, 2 or 3, not '4'"):
+        dg.compile(lambda x: x * 4.0 - 2.0)(2.0)
+
+
+def test_a_filter_of_15_steps_is_faster_than_without_compiling(monkeypatch):
     """By 80 times and 500 times on a quiet machine; here with room for one that does other things."""
+    monkeypatch.setenv("DYNAGRAD_OPTIMISE", "3")
     rng = np.random.default_rng(0)
     given = 0.3 * rng.normal(size=(4, 4)), rng.normal(size=(2, 4)), np.eye(4), np.eye(2), rng.normal(size=(15, 2))
 

@@ -2,7 +2,7 @@
 all modes.
 
 The oracle is the eager derivative, which `eager/numpy/test_numpy.py` compares with differences. One compiled function
-has many cases; in all this takes half a minute on two cores.
+has many cases; in all this costs ten seconds.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ def seen(f: Callable[..., Any], points: Any, directions: Any) -> Any:
         return dg.jvp(g, xs, directions)[1]
 
     gradient, product = dg.jvp(dg.grad(g, every), points, directions)
-    return values, gradient, product, forward(*points), dg.grad(forward, every)(*points)
+    slope, other = dg.value_and_grad(forward, every)(*points)
+    return values, gradient, product, slope, other
 
 
 def of_group(group: Any) -> Callable[..., Any]:

@@ -8,8 +8,8 @@ network, and hand tracking. Where nothing is published (the two interpreters) th
 published inputs are not available (network, hand) inputs are given by formulas, and figures were computed with jax 0.10
 in float64.
 
-Modes are written from the outside in: FR is forward over reverse. 17 s of processor time, with 17 functions of machine
-code.
+Modes are written from the outside in: FR is forward over reverse. Ten seconds of processor time, with 17 functions
+of machine code.
 """
 
 from __future__ import annotations

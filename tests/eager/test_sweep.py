@@ -39,15 +39,16 @@ def test_a_chain_of_a_million_operations() -> None:
 @pytest.mark.parametrize("verb", [dg.grad, dg.derivative, lambda f: dg.grad(dg.grad(f))])
 def test_time_is_linear_in_the_operations(verb: Any) -> None:
     def seconds(length: int) -> float:
-        def once() -> float:
-            begin = time.perf_counter()
-            verb(lambda x: chain(length)(x) * x)(1.0)
-            return time.perf_counter() - begin
-
-        return min(once() for _ in range(3))
+        begin = time.process_time()
+        verb(lambda x: chain(length)(x) * x)(1.0)
+        return time.process_time() - begin
 
     seconds(100)
-    assert seconds(60_000) < 40.0 * seconds(6_000)  # ten, and what a busy machine adds
+    for _ in range(3):  # a machine may have other work
+        few, many = seconds(6_000), seconds(60_000)
+        if many < 30.0 * few:  # ten, and what a busy machine adds
+            return
+    raise AssertionError(f"{many:.2f} s for ten times what takes {few:.2f} s")
 
 
 def test_a_shared_value_is_visited_once() -> None:

@@ -5,7 +5,7 @@ another library that follows the array API standard (torch, jax.numpy), operatio
 that it lacks is an error that names it. Numbers that carry derivatives work too, since operations are applied to them.
 
 A stack is a linked list from its top; see `control.py`. Subgraphs run on an explicit stack of generators, so recursion
-in the graph may be deep.
+in the graph may be deep. They are put in order once, however often they run.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..errors import Error
 from . import control
 from .control import Branches, Called, Graph, Loop
 from .namespaces import namespace_of
-from .node import Node, order
+from .node import CONSTANT, VARIABLE, Node, order
 from .operation import Operation, as_number
 from .ops.cells import NOTHING
 from .types import Type, boolean
@@ -82,8 +82,18 @@ def _value(node: Node, values: Mapping[str, Any]) -> Any:
     return number if node.type is boolean else float(number)
 
 
+_Row = tuple[Node, tuple[Node, ...], Callable[..., Steps] | None, Callable[..., Any] | None]
+"""A node, its arguments, and who computes it: a subgraph that runs inside, or another function, if any."""
+
+
+def _rows(outputs: Sequence[Node]) -> list[_Row]:
+    """What has to be computed for the outputs, in order."""
+    return [(n, n.arguments, _INSIDE.get(n.operation), _FLOW.get(n.operation)) for n in order(outputs)]
+
+
 def _run(outputs: Sequence[Node], known: dict[Node, Any], xp: Any) -> list[Any]:
-    open_ = [_steps(outputs, known, xp)]
+    series: dict[Graph, list[_Row]] = {}
+    open_ = [_steps(_rows(outputs), outputs, known, xp)]
     results: list[Any] | None = None
     while open_:
         try:
@@ -95,22 +105,19 @@ def _run(outputs: Sequence[Node], known: dict[Node, Any], xp: Any) -> list[Any]:
         if len(open_) >= DEEP:
             raise Error(f"a recursion is more than {DEEP:,} deep; if it ends at all, write it as a loop")
         results = None
-        open_.append(_steps(graph.outputs, dict(zip(graph.inputs, arguments, strict=True)), xp))
+        rows = series.get(graph)
+        if rows is None:
+            rows = series[graph] = _rows(graph.outputs)
+        open_.append(_steps(rows, graph.outputs, dict(zip(graph.inputs, arguments, strict=True)), xp))
     assert results is not None
     return results
 
 
-def _steps(outputs: Sequence[Node], known: dict[Node, Any], xp: Any) -> Steps:
-    for node in order(outputs):
+def _steps(rows: list[_Row], outputs: Sequence[Node], known: dict[Node, Any], xp: Any) -> Steps:
+    for node, needed, inside, flow in rows:
         if node in known:
             continue
-        if node.is_constant:
-            known[node] = xp.constant(node.attribute)
-            continue
-        if node.is_variable:
-            raise Error(f"the variable {node.attribute} is no input of the graph")
-        arguments = [known[argument] for argument in node.arguments]
-        inside, flow = _INSIDE.get(node.operation), _FLOW.get(node.operation)
+        arguments = [known[argument] for argument in needed]
         if inside is not None:
             known[node] = yield from inside(node, arguments)
         else:
@@ -147,6 +154,10 @@ def _call(node: Node, arguments: list[Any]) -> Steps:
     return (yield called.function.graph, arguments)
 
 
+def _variable(node: Node, arguments: list[Any], xp: Any) -> Any:
+    raise Error(f"the variable {node.attribute} is no input of the graph")
+
+
 def _pop(node: Node, arguments: list[Any], xp: Any) -> list[Any]:
     if arguments[0] is None:
         return [None, *(xp.constant(_nothing(t)) for t in node.attribute)]
@@ -170,6 +181,8 @@ _INSIDE: dict[Operation, Callable[[Node, list[Any]], Steps]] = {
     control.CALL: _call,
 }
 _FLOW: dict[Operation, Callable[[Node, list[Any], Any], Any]] = {
+    VARIABLE: _variable,
+    CONSTANT: lambda node, arguments, xp: xp.constant(node.attribute),
     control.PART: lambda node, arguments, xp: arguments[0][node.attribute],
     control.EMPTY: lambda node, arguments, xp: None,
     control.PUSH: lambda node, arguments, xp: (arguments[0], tuple(arguments[1:])),

@@ -504,13 +504,16 @@ def _binary(operation: Operation, left: object, right: object) -> Any:
 
 def _either(of_reals: Any, of_integers: Operation, left: object, right: object) -> Any:
     """Arithmetic of integers where both operands are integers, of reals otherwise."""
-    if any(isinstance(x, Node) and x.type.kind == "integer" for x in (left, right)):
+    if _is_integer(left) or _is_integer(right):
         a, b = (x if isinstance(x, Node) else _whole(x) for x in (left, right))
         if a is not None and b is not None and a.type.kind != "real" and b.type.kind != "real":
             return apply(of_integers, a, b)
-    if as_node(left) is None or as_node(right) is None:
-        return NotImplemented
-    return of_reals(left, right)
+    a, b = as_node(left), as_node(right)
+    return NotImplemented if a is None or b is None else of_reals(a, b)
+
+
+def _is_integer(x: object) -> bool:
+    return isinstance(x, Node) and x.type.kind == "integer"
 
 
 def _floor_divide(left: Any, right: Any) -> Any:

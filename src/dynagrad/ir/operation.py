@@ -18,7 +18,7 @@ import numpy as np
 from ..errors import Error
 from .buffers import SMALLEST, empty
 from .ops.spelling import Spelling, occurrences
-from .types import DTYPES, KINDS, Type, array, arrays, boolean, real
+from .types import DTYPES, KINDS, Shape, Type, array, arrays, boolean, real
 
 LinearMap = Callable[..., Any]  # (d, result, *arguments) -> a value that is linear in d
 Series = Callable[..., list[Any] | None]  # (order, first coefficient, list of each argument...); see ir/ops/series.py
@@ -237,6 +237,7 @@ def _number(operation: Operation, index: int, argument: object) -> float | bool:
 # -- types of results --------------------------------------------------------------------------------------------------
 
 _types: dict[tuple[Operation, tuple[Type, ...]], Type] = {}
+_ONE: frozenset[Shape] = frozenset([()])  # the shapes of single numbers
 
 
 def result_type(operation: Operation, types: tuple[Type, ...]) -> Type:
@@ -246,9 +247,12 @@ def result_type(operation: Operation, types: tuple[Type, ...]) -> Type:
     >>> result_type(add, (arrays(real, (3, 1)), arrays(real, (2,))))
     Type(name='real[3, 2]', cxx='double', kind='real', shape=(3, 2))
     """
-    if operation.array is not None or (operation.result is not array and not any(t.shape for t in types)):
+    distinct = {t.shape for t in types}
+    if operation.array is not None or (operation.result is not array and distinct <= _ONE):
+        if len(distinct) == 1:
+            return arrays(operation.result, *distinct)
         try:
-            return arrays(operation.result, np.broadcast_shapes(*(t.shape for t in types)))
+            return arrays(operation.result, np.broadcast_shapes(*distinct))
         except ValueError:
             shapes = " and ".join(str(t.shape) for t in types)
             raise Error(f"{operation.name}: arrays of shapes {shapes} do not broadcast") from None

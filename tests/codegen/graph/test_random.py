@@ -20,6 +20,7 @@ from dynagrad.ir.ops import scalars as ops
 from dynagrad.ir.ops.places import at_add, at_set
 from dynagrad.ir.types import arrays, integer, real
 
+OPTIMISED = True  # see conftest.py
 N = 4
 SHAPES = [(), (N,), (N, N), (3, N)]
 

@@ -15,6 +15,7 @@ import dynagrad as dg
 from dynagrad.runtime import library
 from dynagrad.runtime import threads as pool
 
+OPTIMISED = True  # see conftest.py
 MANY = 700_001  # cut, and not in parts of the same size
 RNG = np.random.default_rng(3)
 X, Y = RNG.normal(size=MANY), RNG.normal(size=MANY)

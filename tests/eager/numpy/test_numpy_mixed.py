@@ -1,7 +1,7 @@
 """Random chains of numpy's functions on rows: both modes to second order against differences, and compiled.
 
 The functions are smooth or piecewise, and drawn with a seed. Thirty chains run eagerly, and ten of these compiled in
-one function; in all 15 seconds on two cores.
+one function; in all six seconds.
 """
 
 from __future__ import annotations

@@ -20,6 +20,7 @@ from ...passes.optimise import optimise
 from ...runtime import library
 from ...runtime.calling import Given, LeafType, callable_of, glue
 from ...runtime.compiling import cache
+from ..effort import at_most
 from .emit import NAME, OBJECTS, PRELUDE, emit
 from .running import attach, failed
 
@@ -75,7 +76,10 @@ class Native:
                 with collecting_later():
                     text = self.text
                     whole = text.source + glue(NAME, self.inputs, self.outputs, text.addresses)
-                built = cache.build(whole, flags=text.flags, long=text.long, objects=OBJECTS, prelude=PRELUDE)
+                level = at_most(3)
+                built = cache.build(
+                    whole, optimise=level, flags=text.flags, long=text.long, objects=OBJECTS, prelude=PRELUDE
+                )
                 made = library.lent(built)
                 self._made = made, attach(made, text, self.timeout)
                 self.seconds = time.perf_counter() - start

@@ -20,6 +20,7 @@ from ...ir.types import DTYPES, Type
 from ...runtime import blas, library, threads
 from ...runtime.calling import Given, LeafType, callable_of, failure, glue
 from ...runtime.compiling import cache
+from ..effort import at_most
 from .calls import linear
 from .calls.failing import ERRORS
 from .emit import NAME, OBJECTS, PRELUDE, Text, emit
@@ -123,7 +124,7 @@ class Runner:
 
 
 def load(graph: Graph, *, optimise: int = 3) -> Runner:
-    """Compiles a graph.
+    """Compiles a graph, with this level of optimisation or the lower one that DYNAGRAD_OPTIMISE names.
 
     >>> from dynagrad.ir import variable
     >>> x = variable("x")
@@ -131,10 +132,11 @@ def load(graph: Graph, *, optimise: int = 3) -> Runner:
     (9.0,)
     """
     text = emit(graph)
+    level = at_most(optimise)
     inputs = [LeafType(n.type.kind, n.shape) for n in graph.inputs]  # type: ignore[arg-type]  # the graph takes and returns these kinds alone
     outputs = [LeafType(n.type.kind, n.shape) for n in graph.outputs]  # type: ignore[arg-type]  # the graph takes and returns these kinds alone
     whole = text.source + glue(NAME, inputs, outputs, text.addresses)
-    built = cache.build(whole, optimise=optimise, flags=text.flags, long=text.long, objects=OBJECTS, prelude=PRELUDE)
+    built = cache.build(whole, optimise=level, flags=text.flags, long=text.long, objects=OBJECTS, prelude=PRELUDE)
     made = library.lent(built)
     return Runner(text, callable_of(made, NAME, inputs, outputs, failed=failed, given=attach(made, text)))
 

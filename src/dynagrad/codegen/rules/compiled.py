@@ -5,18 +5,17 @@ What the source says is for `program.py`; how it is compiled and kept is for `ru
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ...errors import Error
 from ...plan.model import Derivatives, Passes, Plan
 from ...rules.semirings import SEMIRINGS
 from ...runtime.compiling import cache
 from ...runtime.compiling.ahead import Ahead
 from ...runtime.compiling.toolchain import Compiler
 from ...runtime.engine import Engine
+from ..effort import at_most
 from .program import PRELUDE, Generated, generate
 
 LONG = 500
@@ -121,8 +120,4 @@ def _build(
 
 def effort(size: int) -> int:
     """The compiler's level of optimisation for a class of this size: 3, or 1, at most what DYNAGRAD_OPTIMISE says."""
-    wished = os.environ.get("DYNAGRAD_OPTIMISE", "")
-    if wished not in ("", "0", "1", "2", "3"):
-        raise Error(f"the environment variable DYNAGRAD_OPTIMISE must be 0, 1, 2 or 3, not {wished[:20]!r}")
-    most = int(wished or 3)
-    return min(1, most) if size >= HUGE else most
+    return at_most(1 if size >= HUGE else 3)
