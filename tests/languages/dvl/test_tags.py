@@ -289,6 +289,19 @@ def test_values_by_hand() -> None:
     assert found == [48.0, 1.0]
 
 
+def test_a_tag_may_be_a_real_instead_and_is_equal_to_itself() -> None:
+    found = agree(
+        """
+        (define (several n) (let loop ((i 0) (l '())) (if (< i n) (loop (+ i 1) (cons (if (< i 1) i (gensym)) l)) l)))
+        (define l (several (real 3))) (define t (car l)) (define u (car (cdr l)))
+        (gensym= t t) (gensym= t u) (gensym? t) (equal? t t) (equal? t u) (equal? t 3) (equal? l l) (equal? l (cdr l))
+        (tangent t (* (make-bundle t 3 1) (make-bundle t 5 1)))
+        (+ 1 (car (cdr (cdr l))))
+        """
+    )
+    assert found == [True, False, True, True, False, False, True, False, 8.0, 1.0]
+
+
 def test_shapes_that_differ_are_an_error_of_the_run() -> None:
     with pytest.raises(RunError, match="the tangent has the shape of the primal"):
         compiled(UPTO + "(make-bundle (gensym) (upto (real 3)) (upto (real 2)))")
