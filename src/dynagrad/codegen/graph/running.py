@@ -32,8 +32,8 @@ _SAVED = 2.0  # `kSaved` of call.hpp, in GB
 
 
 def most_saved() -> int:
-    """The most bytes of residuals that a loop may save, and of what a call has on its heap: `DYNAGRAD_SAVED_GB`, read as
-    functions are compiled, or 2 GB.
+    """The most bytes of residuals that a loop may save, and of what a call may have on its heap: `DYNAGRAD_SAVED_GB`,
+    read as functions are compiled, or 2 GB.
 
     >>> most_saved() > 0
     True
