@@ -1,6 +1,6 @@
 """Invalid and strange input: every error is a `dg.Error` that says what and where, and nothing crashes or hangs.
 
-Costs twenty seconds.
+Costs ten seconds.
 """
 
 from __future__ import annotations

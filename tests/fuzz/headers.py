@@ -24,7 +24,7 @@ from dynagrad.codegen.rules.header.program import header
 from dynagrad.plan.assume import assumed_plan
 from dynagrad.runtime.compiling import toolchain
 
-HEADERS = 25
+HEADERS = 12
 
 NAMES = re.findall(
     r"\S+",

@@ -1,9 +1,8 @@
-"""Runs the fuzzers on fixed numbers (30 s), the first of those that `make fuzz` begins with."""
+"""Runs the fuzzers on fixed numbers (20 s), which are among the first of `make fuzz`."""
 
 from __future__ import annotations
 
 import inspect
-import random
 
 import pytest
 
@@ -14,20 +13,20 @@ from fuzz.run import fuzz
 
 
 @pytest.mark.parametrize(
-    ("kind", "count"),
+    ("kind", "first", "count"),
     [
-        ("programs", 1000),
-        ("tables", 1200),
-        ("files", 500),
-        ("caches", 800),
-        ("headers", 1),
-        ("calls", 8),
-        ("pullback", 1200),
-        ("steps", 6),
+        ("programs", 0, 1000),
+        ("tables", 0, 800),
+        ("files", 0, 500),
+        ("caches", 0, 400),
+        ("headers", 0, 1),
+        ("calls", 0, 5),
+        ("pullback", 900, 300),  # those before have terms that are in `languages/pullback/test_agreement.py`
+        ("steps", 1, 6),  # the one before takes as long as twenty others
     ],
 )
-def test_nothing_crashes_and_every_error_is_one_of_ours(kind: str, count: int) -> None:
-    tried, wrong = fuzz(kind, 0, count=count)
+def test_nothing_crashes_and_every_error_is_one_of_ours(kind: str, first: int, count: int) -> None:
+    tried, wrong = fuzz(kind, first, count=count)
     assert (tried, wrong) == (count, [])
 
 
@@ -44,7 +43,7 @@ def test_every_public_function_is_called_by_name() -> None:
 def test_half_of_the_texts_are_more_than_errors_of_syntax() -> None:
     def is_read(number: int) -> bool:
         try:
-            parse(programs.text(random.Random(number)))
+            parse(programs.text(number))
         except dg.SyntaxError:
             return False
         return True

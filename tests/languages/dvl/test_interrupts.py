@@ -1,6 +1,6 @@
 """Ctrl-C ends a program of DVL within a second: as it is run, as it is compiled, and as machine code runs.
 
-Costs ten seconds.
+Costs five seconds.
 """
 
 from __future__ import annotations

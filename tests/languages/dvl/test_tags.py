@@ -1,6 +1,6 @@
 """Derivatives that only the run can tell apart: through functions of which it decides which they are, as often as it
 decides, along tags that a program makes again in each round. Run and compiled, in both modes and mixes of them. Costs
-a minute: each program is compiled, most of them in a second or two.
+twenty seconds: each program is compiled, most of them in less than a second.
 """
 
 from __future__ import annotations
@@ -148,7 +148,6 @@ AS_MANY = {
     "gradients by lists": UPTO
     + """
     (define (f n) (if (= n 0) (lambda (l) (product l)) (lambda (l) (sum ((gradient-r (f (- n 1))) l)))))
-    ((f (real 1)) (upto (real 3)))
     ((f (real 2)) (upto (real 3)))
     """,
     "either verb": """
@@ -289,6 +288,19 @@ def test_values_by_hand() -> None:
     assert found == [48.0, 1.0]
 
 
+def test_a_tag_may_be_a_real_instead_and_is_equal_to_itself() -> None:
+    found = agree(
+        """
+        (define (several n) (let loop ((i 0) (l '())) (if (< i n) (loop (+ i 1) (cons (if (< i 1) i (gensym)) l)) l)))
+        (define l (several (real 3))) (define t (car l)) (define u (car (cdr l)))
+        (gensym= t t) (gensym= t u) (gensym? t) (equal? t t) (equal? t u) (equal? t 3) (equal? l l) (equal? l (cdr l))
+        (tangent t (* (make-bundle t 3 1) (make-bundle t 5 1)))
+        (+ 1 (car (cdr (cdr l))))
+        """
+    )
+    assert found == [True, False, True, True, False, False, True, False, 8.0, 1.0]
+
+
 def test_shapes_that_differ_are_an_error_of_the_run() -> None:
     with pytest.raises(RunError, match="the tangent has the shape of the primal"):
         compiled(UPTO + "(make-bundle (gensym) (upto (real 3)) (upto (real 2)))")
@@ -297,8 +309,8 @@ def test_shapes_that_differ_are_an_error_of_the_run() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("(define (fib n) (if (< n 2) n (+ (fib (- n 1)) (fib (- n 2))))) (fib 40)", "fib is called when 20,000 calls"),
-        ("(define (f n) (if (= n 0) 'a (list (f (- n 1)) (f (- n 1))))) (f 30)", "f is called when 20,000 calls"),
+        ("(define (fib n) (if (< n 2) n (+ (fib (- n 1)) (fib (- n 2))))) (fib 40)", "fib is called when 5,000 calls"),
+        ("(define (f n) (if (= n 0) 'a (list (f (- n 1)) (f (- n 1))))) (f 30)", "f is called when 5,000 calls"),
         ("(define (f l n) (+ 1 (f (cons l l) (+ n 1)))) (f '() (real 0))", "f calls itself more than 120 times"),
         ("(define (f g x) (+ 1 (f (derivative g) x))) (f sin (real 1))", "f calls itself more than 120 times"),
         ("(define (f l) (f (cons 1 l))) (f '())", "this loop never ends"),
@@ -308,7 +320,7 @@ def test_shapes_that_differ_are_an_error_of_the_run() -> None:
 def test_specialisation_that_does_not_end_names_the_function(
     text: str, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("DYNAGRAD_INLINED", "20000")
+    monkeypatch.setenv("DYNAGRAD_INLINED", "5000")
     with pytest.raises(LiftError, match=words):
         compiled(text)
 

@@ -4,7 +4,7 @@ Programs that are drawn sum numbers of the size of 1 to 10, which may cancel. Al
 the same digits then: they agree with each other to the last ones, which is what is asked for here; values in 50 digits
 tell how many of them are right, in units of the numbers that were summed.
 
-Costs twenty seconds: a few hundred random programs, and a dozen compiled ones. The fuzzer has more of them:
+Costs five seconds: a few hundred random programs, and a dozen compiled ones. The fuzzer has more of them:
 `make fuzz KINDS=pullback`.
 """
 

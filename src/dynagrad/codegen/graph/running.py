@@ -33,7 +33,8 @@ _SAVED = 2.0  # `kSaved` of call.hpp, in GB
 
 
 def most_saved() -> int:
-    """The most bytes of residuals that a loop may save: `DYNAGRAD_SAVED_GB`, read as functions are compiled, or 2 GB.
+    """The most bytes of residuals that a loop may save, and of what a call may have on its heap: `DYNAGRAD_SAVED_GB`,
+    read as functions are compiled, or 2 GB.
 
     >>> most_saved() > 0
     True
@@ -75,7 +76,7 @@ def attach(loaded: library.Library, text: Text, timeout: float | None = None) ->
         blas.attach(loaded)
     if "parallel" in text.uses:
         threads.attach(loaded)
-    if text.saves:
+    if text.saves or "heap" in text.uses:
         loaded.function("dg_most_saved", None, ctypes.c_int64)(most_saved())
     if not text.addresses:
         return None

@@ -40,7 +40,7 @@ def variables_of(pattern: Pattern) -> list[str]:
     >>> variables_of((("x", "y"), "z"))
     ['x', 'y', 'z']
     """
-    return leaves(pattern)
+    return [pattern] if isinstance(pattern, str) else leaves(pattern)  # most are names
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -168,7 +168,9 @@ def unboxed(cell: Node, kinds: Kinds, key: int) -> Any:
         return cell.arguments[0] if cell.operation is cells.real_cell else cells.real_of(cell)
     if key == cells.TRUTH:
         return cell.arguments[0] if cell.operation is cells.truth_cell else cells.truth_of(cell)
-    if key in (cells.TAG, cells.BUNDLE):
+    if key == cells.TAG:
+        return Union(cell, Kinds(frozenset([key]), kinds.parts))
+    if key == cells.BUNDLE:  # a number is one whether it has tags or not
         return Union(cell, Kinds(kinds.roots & {key, cells.REAL}, kinds.parts))
     row = keys().rows[key]
     if row.make is None:

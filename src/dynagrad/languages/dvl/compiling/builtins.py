@@ -74,6 +74,8 @@ def _equal(a: Any, b: Any, compared_pairs: set[tuple[int, int]]) -> Any:
     if isinstance(a, Node) or isinstance(b, Node):
         truth, node = (b, a) if isinstance(a, Node) else (a, b)
         return _both(found, (node if truth else _not(node)) if isinstance(truth, bool) else False)
+    if is_tag(a) or is_tag(b):
+        return _both(found, all(isinstance(x, Gensym) or is_tag(x) for x in (a, b)) and compared_tags("gensym=", a, b))
     same = a is b or (type(a) is type(b) and not is_function(a) and bool(a == b))
     return found if same else False
 
