@@ -16,7 +16,8 @@ def ctrl_c(seconds: float, within: float | None = None) -> Iterator[None]:
 
     It comes from the clock of the system, as a thread would have to wait for the interpreter. What other tests have
     left is collected first, and what stays is kept from the garbage collector: Python drops an exception that comes
-    while that calls back, and answers no signal while it walks over millions of objects.
+    while that calls back, and answers no signal while it walks over millions of objects. It is kept from it for good,
+    or the next such block would walk over all of them again.
     """
     before = signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGINT))
     gc.collect()
@@ -30,6 +31,5 @@ def ctrl_c(seconds: float, within: float | None = None) -> Iterator[None]:
         signal.setitimer(signal.ITIMER_REAL, 0)
         late = time.monotonic() - due
         gc.callbacks[:] = callbacks
-        gc.unfreeze()
         signal.signal(signal.SIGALRM, before)
         assert within is None or late < within
