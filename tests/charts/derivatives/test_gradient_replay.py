@@ -21,7 +21,7 @@ from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 
 import dynagrad as dg
-from charts.test_engine import AGENDAS, COMBINABLE, compiled, generated, given_facts, visible
+from charts.test_engine import AGENDAS, COMBINABLE, compiled, given_facts, share, visible
 from dynagrad.charts.chart import run_of
 from dynagrad.rules.parse import parse
 from ground_equations import Solution
@@ -478,13 +478,6 @@ def swept(chart: Any) -> set[str]:
     return {key for stage in stages if stage.strategy == "sweep" for key in stage.keys}
 
 
-def of_the_engine_tests(semiring: str | None, agenda: str) -> list[Any]:
-    """Programs that `charts/test_engine.py` compiles in the same combination, so that nothing is compiled twice."""
-    programs: list[Any] = [*generated(semiring, False), *(generated(semiring, True) if semiring else ())]
-    place = AGENDAS.index(agenda)
-    return [*COMBINABLE[semiring][place - 1 :: 3], *programs[place::9]] if place else programs[::5]
-
-
 def compare_all(programs: Sequence[Any], semiring: str | None, agenda: str, stop: int | None, seed: int) -> int:
     """Run programs side by side with other numbers; how many items were compared."""
     random = np.random.default_rng(seed)
@@ -512,7 +505,7 @@ if EVERYTHING:
 
 @pytest.mark.parametrize(("semiring", "agenda"), GENERATED, ids=str)
 def test_generated_programs(semiring: str | None, agenda: str) -> None:
-    programs = of_the_engine_tests(semiring, agenda)
+    programs = share(semiring, agenda)  # which the engine's tests compile in the same combination
     counts = [compare_all(programs, semiring, agenda, stop, seed) for seed, stop in enumerate((None, None, 15, 40))]
     assert counts[0] > 3
 
