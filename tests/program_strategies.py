@@ -18,7 +18,6 @@ from dynagrad.rules import syntax as s
 from dynagrad.rules.parse import parse
 from oracle import Diverged, Real, Semiring, Struct, evaluate
 
-
 Choice = TypeVar("Choice")
 
 
@@ -200,8 +199,9 @@ class _Predicate:
         return f"{self.name}/{len(self.columns)}"
 
 
-_INPUT_COLUMNS = "ss si ii sii ssi iis s i sm mi m st t m mm x xm ix".split() + [""]
-_DERIVED_COLUMNS = "s i ss si ii is m sm t m x mx".split() + [""]
+_INPUT_COLUMNS = ("ss", "si", "ii", "sii", "ssi", "iis", "s", "i", "sm", "mi", "m", "st", "t", "")
+_INPUT_COLUMNS += ("m", "mm", "x", "xm", "ix")
+_DERIVED_COLUMNS = ("s", "i", "ss", "si", "ii", "is", "m", "sm", "t", "", "m", "x", "mx")
 
 
 class _RuleDraft:
@@ -289,9 +289,7 @@ class _RuleDraft:
                 result.append(self.against(kind))
         if lower and self.draw.whole(0, 4) == 0:
             predicate = self.draw.one(lower)
-            arguments = [
-                self.draw.one([*self.known(kind), "_", _DOMAINS[kind][0][0]]) for kind in predicate.columns
-            ]
+            arguments = [self.draw.one([*self.known(kind), "_", _DOMAINS[kind][0][0]]) for kind in predicate.columns]
             result.append(f"not {predicate.name}" + (f"({','.join(arguments)})" if arguments else ""))
         return result
 
@@ -413,8 +411,8 @@ def _expression(draw: Draw, leaves: Sequence[str], inputs: Sequence[str], depth:
         left = _expression(draw, leaves[:cut], inputs, depth - 1)
         right = _expression(draw, leaves[cut:], inputs, depth - 1)
         shape = draw.one(
-                ["{} + {}", "{} - {}", "{} * {}", "min({}, {})", "max({}, {})", "{} / (1 + abs({}))", "lse({}, {})"]
-            )
+            ["{} + {}", "{} - {}", "{} * {}", "min({}, {})", "max({}, {})", "{} / (1 + abs({}))", "lse({}, {})"]
+        )
         return f"({shape.format(left, right)})"
     leaf = leaves[0]
     if depth > 0 and draw.coin():
@@ -422,9 +420,7 @@ def _expression(draw: Draw, leaves: Sequence[str], inputs: Sequence[str], depth:
         shapes += ["log(1 + abs({}))", "min({}, 1) ^ 2", "-{}", "({} / 4)"]
         leaf = draw.one(shapes).format(_expression(draw, [leaf], inputs, depth - 1))
         if inputs and draw.whole(0, 3) == 0:
-            test = (
-                f"{draw.one(inputs)} {draw.one(['<', '>=', '==', '!=', '>', '=<'])} 0.5"
-            )
+            test = f"{draw.one(inputs)} {draw.one(['<', '>=', '==', '!=', '>', '=<'])} 0.5"
             leaf = f"(if {test} then {leaf} else {draw.one(['0', '-1.5'])})"
     return leaf
 

@@ -285,7 +285,7 @@ def test_sets_of_facts_suffice_and_are_irreducible(semiring: str) -> None:
     checked = 0
     for number, program in enumerate(programs):
         ground = grounded(program.source, program.facts, semiring)
-        for item in list(ground.instances)[:6]:
+        for item in list(ground.instances)[:12]:
             why = chart.why(item_of(item, f"p{number}_"), sets=5, budget=20_000)
             assert why.sets
             for names in why.sets:
