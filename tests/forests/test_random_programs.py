@@ -285,7 +285,7 @@ def test_sets_of_facts_suffice_and_are_irreducible(semiring: str) -> None:
     checked = 0
     for number, program in enumerate(programs):
         ground = grounded(program.source, program.facts, semiring)
-        for item in list(ground.instances)[:12]:
+        for item in list(ground.instances)[:20]:
             why = chart.why(item_of(item, f"p{number}_"), sets=5, budget=20_000)
             assert why.sets
             for names in why.sets:
@@ -295,7 +295,7 @@ def test_sets_of_facts_suffice_and_are_irreducible(semiring: str) -> None:
                 checked += 1
             if why.complete:
                 assert len({frozenset(s) for s in why.sets}) == len(why.sets)
-    assert checked > 60
+    assert checked > 40
 
 
 def test_what_is_missing_derives_the_item() -> None:
