@@ -3,7 +3,7 @@
 The engine reports the order in which it popped items; `replay.py` replays it in fifty digits with perturbed facts. So a
 gradient is tested against what was computed: after an early stop, under a tolerance, behind pruning, in every order.
 Where the engine solved the equations of a cycle, `ground_equations.py` solves them in fifty digits. Runs are cheap and
-compiling is not: there are few programs, and many facts, stops and tolerances for each. Costs a minute.
+compiling is not: there are few programs, and many facts, stops and tolerances for each. Costs half a minute where they are compiled.
 """
 
 from __future__ import annotations
@@ -267,7 +267,8 @@ def check(
 ) -> int:
     """Compare derivatives of some items of a chart with differences; how many items there were.
 
-    The class that derives forward is a compile of its own, which `forward=False` saves.
+    Those by some facts one by one, and those by all facts along a direction. The class that derives forward is a
+    compile of its own, which `forward=False` saves.
     """
     pops = [(key.removeprefix(prefix), row) for key, row in run_of(chart).pops() if key.startswith(prefix)]
     agenda = run_of(chart).context.rules.agenda
@@ -282,11 +283,13 @@ def check(
         assert close_to(items[item], computed.unmoved.values[item], 1.0, 1e-9), item
     chosen = [finite[i] for i in sorted(random.permutation(len(finite))[:goals])]
     wrt = list(program.facts)
-    slopes = computed.differences(chosen, wrt)
+    places = list(computed.places(wrt))
+    some = [places[i] for i in sorted(random.permutation(len(places))[:6])]
+    slopes = computed.differences(chosen, some)
     direction = direction_of(program.facts, semiring, random)
     along = computed.along({key: numbers.tolist() for key, numbers in direction.items()}, chosen)
     constants = [item for item in items if semiring == "real" and item[0] not in program.facts]
-    constants = [constants[i] for i in random.permutation(len(constants))[:6]]
+    constants = [constants[i] for i in random.permutation(len(constants))[:3]]
     adjoints = computed.of_constants(chosen, constants)
     tangents = None
     if forward:
@@ -303,14 +306,16 @@ def check(
             continue
         assert goal not in computed.unsettled
         assert parts(gradient.value) == parts(items[goal])
-        scale = max([x for d in slopes[goal].values() for x in map(abs, parts(d)) if x == x], default=0.0)
+        numbers = [x for key in wrt for x in parts(gradient[prefix + key].values)]
+        scale = max([abs(x) for x in numbers if math.isfinite(x)], default=0.0)
         total: Any = np.zeros(2 if semiring == "expectation" else ())
         for key in wrt:
             table = gradient[prefix + key]
             assert len(table) == len(program.facts[key]) == len(table.values)
             for n, found in enumerate(table.values):
-                wanted = slopes[goal][key, n]
-                assert close_to(found, wanted, scale), f"{text} by {key} row {n}: {found}, should be {wanted}"
+                if (key, n) in slopes[goal]:
+                    wanted = slopes[goal][key, n]
+                    assert close_to(found, wanted, scale), f"{text} by {key} row {n}: {found}, should be {wanted}"
                 by = direction[key][n]
                 if semiring == "expectation":
                     total = total + np.array([found[0] * by[0], found[1] * by[0] + found[0] * by[1]])
@@ -342,7 +347,7 @@ SEEDS = st.integers(0, 2**32 - 1)
 STOPS = st.none() | st.integers(0, 160)
 TOLERANCES = st.sampled_from([None, None, 1e-2, 1e-5])
 few = settings(
-    max_examples=4,
+    max_examples=2,  # others at each run
     deadline=None,
     database=None,
     phases=[Phase.explicit, Phase.generate],
