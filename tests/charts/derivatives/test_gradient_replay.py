@@ -3,7 +3,8 @@
 The engine reports the order in which it popped items; `replay.py` replays it in fifty digits with perturbed facts. So a
 gradient is tested against what was computed: after an early stop, under a tolerance, behind pruning, in every order.
 Where the engine solved the equations of a cycle, `ground_equations.py` solves them in fifty digits. Runs are cheap and
-compiling is not: there are few programs, and many facts, stops and tolerances for each. Costs half a minute where they are compiled.
+compiling is not: there are few programs, and many facts, stops and tolerances for each. Costs half a minute where they
+are compiled.
 """
 
 from __future__ import annotations
