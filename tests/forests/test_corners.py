@@ -1,6 +1,6 @@
 """Derivations in corners: limits that are just met, transient items, items under `SIDE`, several threads, long chains.
 
-Costs ten seconds: each program compiles.
+Costs seven seconds: each program compiles.
 """
 
 from __future__ import annotations
