@@ -32,6 +32,8 @@ def pytest_configure(config: pytest.Config) -> None:
     gc.set_threshold(100_000, 20, 20)  # tests make much that stays, which would be looked through again and again
     if not hasattr(config, "workerinput"):  # the workers of a parallel run inherit it from the process that starts them
         os.environ.setdefault("DYNAGRAD_OPTIMISE", "0")
+        # Threads of numpy's products spin while they wait, and matrices are small here.
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
         folder = _kept(config) or _temporary(config)
         os.environ["DYNAGRAD_CACHE"] = str(folder)
         # Hundreds of tests start Python anew. Where no bytecode is kept, each would compile the package's text again.

@@ -79,25 +79,30 @@ class Ground:
 
     # -- all of them
 
-    def derivations(self, item: Key, most: int, memo: dict[tuple[Key, int], list[Tree]] | None = None) -> list[Tree]:
+    def derivations(self, item: Key, most: int) -> list[Tree]:
         """All derivations of an item with at most `most` instances of rules."""
-        memo = {} if memo is None else memo
+        return [tree for tree, _ in self._sized(item, most, {})]
+
+    def _sized(
+        self, item: Key, most: int, memo: dict[tuple[Key, int], list[tuple[Tree, int]]]
+    ) -> list[tuple[Tree, int]]:
+        """The same with their sizes."""
         if (item, most) in memo:
             return memo[item, most]
-        found: list[Tree] = [("fact", item, row) for row, _ in self.given.get(item, ())]
+        found: list[tuple[Tree, int]] = [(("fact", item, row), 0) for row, _ in self.given.get(item, ())]
         if most > 0:
             for rule, instance in self.instances.get(item, ()):
                 sides = [isinstance(e, s.Side) for e in _leaves(self.source.rules[rule].body)]
                 options = [
-                    [("side", below)] if side else self.derivations(below, most - 1, memo)
+                    [(("side", below), 0)] if side else self._sized(below, most - 1, memo)
                     for below, side in zip(instance.items, sides, strict=True)
                 ]
                 if math.prod(map(len, options)) > 5000:
                     raise TooMany
                 for parts in itertools.product(*options):
-                    tree = (rule, item, *parts)
-                    if self.size(tree) <= most:
-                        found.append(tree)
+                    size = 1 + sum(part[1] for part in parts)
+                    if size <= most:
+                        found.append(((rule, item, *(part[0] for part in parts)), size))
         if len(found) > 1000:
             raise TooMany
         memo[item, most] = found

@@ -16,8 +16,8 @@ def ctrl_c(seconds: float, within: float | None = None) -> Iterator[None]:
 
     It comes from the clock of the system, as a thread would have to wait for the interpreter. What other tests have
     left is collected first, and what stays is kept from the garbage collector: Python drops an exception that comes
-    while that calls back, and answers no signal while it walks over millions of objects. It stays kept: `conftest.py`
-    does the same between files, and without it each later search would go through all that other files have left.
+    while that calls back, and answers no signal while it walks over millions of objects. It is kept from it for good,
+    or the next such block would walk over all of them again.
     """
     before = signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGINT))
     gc.collect()

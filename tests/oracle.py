@@ -309,11 +309,13 @@ def _arithmetic(operator: str, operands: list[Value]) -> int:
 
 def ground(pattern: Any, binding: Binding) -> Value | None:
     """The value of a term under a binding; None where a variable of it is not bound."""
+    kind = type(pattern)  # the kinds that are met most often are asked for first, and quickly
+    if kind is _Ground:
+        known_value: Value = pattern.value
+        return known_value
+    if kind is s.Variable:
+        return binding.get(pattern.name)
     match pattern:
-        case _Ground(value):
-            return value
-        case s.Variable(name):
-            return binding.get(name)
         case s.Symbol(name):
             return name
         case s.Integer(value):
@@ -433,6 +435,12 @@ def _items(expression: s.Expression) -> list[s.Item]:
     return []
 
 
+def _mentioned(rule: s.Rule) -> list[str]:
+    """The predicates whose items say which instances a rule has."""
+    negated = [c.item.key for c in rule.conditions if isinstance(c, s.Negation)]
+    return [item.key for item in _items(rule.body)] + negated
+
+
 class _Database:
     """The derived items, and for one round the rows that agree with given values at given positions."""
 
@@ -446,6 +454,9 @@ class _Database:
             return False
         rows[row] = None
         return True
+
+    def count(self, key: str) -> int:
+        return len(self.rows.get(key, ()))
 
     def new_round(self) -> None:
         self._by = {}
@@ -722,9 +733,15 @@ def _evaluate(
             continue
         # First which items are derived, whatever their values.
         grew = True
+        # the instances of each rule, and how many items there were of what it mentions
+        of_rule: list[tuple[list[int] | None, list[Instance]]] = [(None, [])] * len(mine)
         while grew:
             database.new_round()
-            found = [i for rule in mine for i in _instances(rule, database, external)]
+            for n, rule in enumerate(mine):
+                counts = [database.count(key) for key in _mentioned(rule)]
+                if of_rule[n][0] != counts:
+                    of_rule[n] = counts, list(_instances(rule, database, external))
+            found = [i for _, instances in of_rule for i in instances]
             grew = False
             for instance in found:
                 grew |= database.add(instance.rule.head.key, instance.head)
@@ -745,18 +762,25 @@ def _evaluate(
                     result.append(contribution(instance, iter(now)))
             return result
 
+        heads_of: dict[Key, set[Key]] = {}
+        for item, instances in by_head.items():
+            for other in {other for instance in instances for other in instance.items}:
+                heads_of.setdefault(other, set()).add(item)
+        stale = set(by_head)  # of which something has changed since they were computed
         for _ in range(max_rounds):
-            settled = True
             for item, instances in by_head.items():
+                if item not in stale:
+                    continue
+                stale.remove(item)
                 given = contributions(item, instances)
                 if not given:
-                    settled = False
                     continue
                 new = total(item[0], given)
                 old = values.get(item)
-                settled &= old is not None and numbers.same(old, new)
+                if old is None or not numbers.same(old, new):
+                    stale |= heads_of.get(item, set())
                 values[item] = new
-            if settled:
+            if not stale:
                 break
         else:
             raise Diverged(f"the values of {sorted(group)} did not settle in {max_rounds} rounds")

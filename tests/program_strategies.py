@@ -1,23 +1,47 @@
-"""Hypothesis strategies for small random rule programs, as text with facts; and several combined into one.
+"""Small random rule programs, as text with facts; and several combined into one.
 
-Every strategy makes programs whose values converge: without cycles, with contracting cycles, or with cycles under a
-selecting plus. Where contraction is likely but not certain, `settles` filters by evaluation.
+All are programs whose values converge: without cycles, with contracting cycles, or with cycles under a selecting plus.
+Where contraction is likely but not certain, `settles` filters by evaluation. What is drawn follows from the seed of a
+`Draw` alone: a program takes hundreds of draws, and those of hypothesis cost far more than running what they make.
 """
 
 from __future__ import annotations
 
 import math
+import random
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
-
-from hypothesis import assume
-from hypothesis import strategies as st
+from typing import Any, TypeVar
 
 from dynagrad.rules import syntax as s
 from dynagrad.rules.parse import parse
 from oracle import Diverged, Real, Semiring, Struct, evaluate
+
+Choice = TypeVar("Choice")
+
+
+class Draw:
+    """What is drawn at random; the same for the same seed."""
+
+    def __init__(self, seed: int | str) -> None:
+        self._random = random.Random(seed)
+
+    def whole(self, least: int, most: int) -> int:
+        return self._random.randint(least, most)
+
+    def coin(self) -> bool:
+        return self._random.random() < 0.5
+
+    def one(self, choices: Sequence[Choice]) -> Choice:
+        return self._random.choice(choices)
+
+    def several(self, choices: Sequence[Choice], least: int, most: int) -> list[Choice]:
+        """From `least` to `most` of them, some perhaps more than once."""
+        return [self.one(choices) for _ in range(self.whole(least, most))]
+
+    def shuffled(self, values: Sequence[Choice]) -> list[Choice]:
+        return self._random.sample(values, len(values))
 
 
 @dataclass(frozen=True)
@@ -175,32 +199,31 @@ class _Predicate:
         return f"{self.name}/{len(self.columns)}"
 
 
-_INPUT_COLUMNS = st.sampled_from(
-    ("ss", "si", "ii", "sii", "ssi", "iis", "s", "i", "sm", "mi", "m", "st", "t", "") + ("m", "mm", "x", "xm", "ix")
-)
-_DERIVED_COLUMNS = st.sampled_from(("s", "i", "ss", "si", "ii", "is", "m", "sm", "t", "", "m", "x", "mx"))
+_INPUT_COLUMNS = ("ss", "si", "ii", "sii", "ssi", "iis", "s", "i", "sm", "mi", "m", "st", "t", "")
+_INPUT_COLUMNS += ("m", "mm", "x", "xm", "ix")
+_DERIVED_COLUMNS = ("s", "i", "ss", "si", "ii", "is", "m", "sm", "t", "", "m", "x", "mx")
 
 
 class _RuleDraft:
     """A rule in the making: which variables its body binds so far."""
 
-    def __init__(self, draw: Callable[..., Any]) -> None:
+    def __init__(self, draw: Draw) -> None:
         self.draw, self.bound, self.anonymous = draw, set[str](), True
 
     def body_argument(self, kind: str) -> str:
-        roll = self.draw(st.integers(0, 11))
+        roll = self.draw.whole(0, 11)
         if roll == 11 and self.anonymous:
             return "_"
         if roll >= 9:
-            return str(self.draw(st.sampled_from(_DOMAINS[kind]))[0])
-        variable = str(self.draw(st.sampled_from(_VARIABLES[kind])))
+            return str(self.draw.one(_DOMAINS[kind])[0])
+        variable = str(self.draw.one(_VARIABLES[kind]))
         self.bound.add(variable)
         if kind == "i" and roll == 8:
-            return f"{variable}{self.draw(st.sampled_from(['+1', '-1', '*2']))}"
+            return f"{variable}{self.draw.one(['+1', '-1', '*2'])}"
         if kind == "t" and roll == 8:
             inner = self.body_argument("s")
             self.bound.discard(variable)  # not in this pattern after all; it counts again where it occurs
-            rest = self.body_argument("t") if self.draw(st.booleans()) else None
+            rest = self.body_argument("t") if self.draw.coin() else None
             return f"f({inner})" if rest is None else f"[{inner}|{rest}]"
         if kind == "x" and roll == 8:
             self.bound.discard(variable)
@@ -216,71 +239,71 @@ class _RuleDraft:
 
     def head_argument(self, kind: str, recursive: bool) -> str:
         variables = self.known(kind)
-        if kind == "t" and not recursive and self.known("s") and self.draw(st.integers(0, 2)) == 0:
+        if kind == "t" and not recursive and self.known("s") and self.draw.whole(0, 2) == 0:
             return f"f({self.known('s')[0]})"
-        if kind == "x" and not recursive and self.known("m") and self.draw(st.integers(0, 2)) == 0:
+        if kind == "x" and not recursive and self.known("m") and self.draw.whole(0, 2) == 0:
             return f"f({self.known('m')[0]})"
-        if not variables or self.draw(st.integers(0, 7)) == 0:
-            return str(self.draw(st.sampled_from(_DOMAINS[kind]))[0])
-        variable = str(self.draw(st.sampled_from(variables)))
-        if kind == "i" and self.draw(st.integers(0, 5)) == 0:
+        if not variables or self.draw.whole(0, 7) == 0:
+            return str(self.draw.one(_DOMAINS[kind])[0])
+        variable = str(self.draw.one(variables))
+        if kind == "i" and self.draw.whole(0, 5) == 0:
             return f"({variable}+1) mod 5" if recursive else f"{variable}+1"
         return variable
 
     def against(self, kind: str) -> str:
         """An equation or a comparison with a constant, or an equation with a term of variables; it may bind one."""
-        text = str(self.draw(st.sampled_from(_AGAINST[kind]))[0])
+        text = str(self.draw.one(_AGAINST[kind])[0])
         known = self.known(kind)
         atoms = self.known("m")
-        if kind == "x" and atoms and self.draw(st.booleans()):
-            text = self.draw(st.sampled_from([f"f({atoms[0]})", f"[{atoms[-1]}]", f"g(a,{atoms[0]})"]))
-        variable = str(self.draw(st.sampled_from(_VARIABLES[kind])))
+        if kind == "x" and atoms and self.draw.coin():
+            text = self.draw.one([f"f({atoms[0]})", f"[{atoms[-1]}]", f"g(a,{atoms[0]})"])
+        variable = str(self.draw.one(_VARIABLES[kind]))
         if variable in known:
-            shape = self.draw(st.sampled_from(["{} = {}", "{} == {}", "{} != {}"]))
+            shape = self.draw.one(["{} = {}", "{} == {}", "{} != {}"])
         else:
             shape = "{} = {}"
             self.bound.add(variable)
-        return shape.format(*self.draw(st.permutations([variable, text])))
+        return shape.format(*self.draw.shuffled([variable, text]))
 
     def conditions(self, lower: Sequence[_Predicate]) -> list[str]:
         result = []
         ints = self.known("i")
-        if len(ints) == 1 and self.draw(st.integers(0, 4)) == 0:
+        if len(ints) == 1 and self.draw.whole(0, 4) == 0:
             other = next(v for v in _VARIABLES["i"] if v != ints[0])
             shapes = [f"{other} = {ints[0]}+1", f"{ints[0]} = {other}-1", f"{other} = abs({ints[0]}-2)"]
             shapes += [f"{other} = max({ints[0]},2)", f"min(3,{ints[0]}) = {other}", f"{other} = 2-abs(1-{ints[0]})"]
-            result.append(self.draw(st.sampled_from(shapes)))
+            result.append(self.draw.one(shapes))
             self.bound.add(other)
-        if ints and self.draw(st.integers(0, 3)) == 0:
-            left, right = self.draw(st.sampled_from(ints)), self.draw(st.sampled_from([*ints, "2"]))
-            right = self.draw(st.sampled_from([right, f"max({right},{left}-1)", f"abs({left}-{right})"]))
-            result.append(f"{left} {self.draw(st.sampled_from(['<', '=<', '>', '>=', '==', '!=']))} {right}")
-        if ints and self.draw(st.integers(0, 5)) == 0:
-            result.append(f"0 {self.draw(st.sampled_from(['<', '=<', '<=', '!=']))} {ints[0]} < {ints[-1]}+1 =< 4")
+        if ints and self.draw.whole(0, 3) == 0:
+            left, right = self.draw.one(ints), self.draw.one([*ints, "2"])
+            right = self.draw.one([right, f"max({right},{left}-1)", f"abs({left}-{right})"])
+            result.append(f"{left} {self.draw.one(['<', '=<', '>', '>=', '==', '!='])} {right}")
+        if ints and self.draw.whole(0, 5) == 0:
+            result.append(f"0 {self.draw.one(['<', '=<', '<=', '!='])} {ints[0]} < {ints[-1]}+1 =< 4")
         for kind in "smtx":
             pair = self.known(kind)
-            if len(pair) == 2 and self.draw(st.integers(0, 3)) == 0:
-                result.append(f"{pair[0]} {self.draw(st.sampled_from(['!=', '==', '=']))} {pair[1]}")
+            if len(pair) == 2 and self.draw.whole(0, 3) == 0:
+                result.append(f"{pair[0]} {self.draw.one(['!=', '==', '='])} {pair[1]}")
         for kind in "simtx":
-            if self.draw(st.integers(0, 3)) == 0:
+            if self.draw.whole(0, 3) == 0:
                 result.append(self.against(kind))
-        if lower and self.draw(st.integers(0, 4)) == 0:
-            predicate = self.draw(st.sampled_from(lower))
-            arguments = [
-                self.draw(st.sampled_from([*self.known(kind), "_", _DOMAINS[kind][0][0]])) for kind in predicate.columns
-            ]
+        if lower and self.draw.whole(0, 4) == 0:
+            predicate = self.draw.one(lower)
+            arguments = [self.draw.one([*self.known(kind), "_", _DOMAINS[kind][0][0]]) for kind in predicate.columns]
             result.append(f"not {predicate.name}" + (f"({','.join(arguments)})" if arguments else ""))
         return result
 
 
-def _facts(draw: Callable[..., Any], columns: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
-    row = st.tuples(*(st.sampled_from([value for _, value in _DOMAINS[kind]]) for kind in columns))
-    rows = draw(st.lists(st.tuples(row, st.sampled_from(values)), min_size=1, max_size=12 if columns else 2))
-    return [arguments if value is None else (*arguments, value) for arguments, value in rows]
+def _facts(draw: Draw, columns: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+    rows = []
+    for _ in range(draw.whole(1, 12 if columns else 2)):
+        arguments, value = tuple(draw.one(_DOMAINS[kind])[1] for kind in columns), draw.one(values)
+        rows.append(arguments if value is None else (*arguments, value))
+    return rows
 
 
 def _rule(
-    draw: Callable[..., Any],
+    draw: Draw,
     head: _Predicate,
     allowed: Sequence[_Predicate],
     lower: Sequence[_Predicate],
@@ -290,23 +313,23 @@ def _rule(
     """A rule; with `same`, one whose first item is of the head's own stratum, and which makes weights smaller."""
     draft = _RuleDraft(draw)
     damped = bool(same)
-    chosen = draw(st.lists(st.sampled_from(list(allowed)), min_size=0 if damped else 1, max_size=2 if damped else 3))
-    chosen = [draw(st.sampled_from(list(same))), *chosen] if damped else chosen
+    chosen = draw.several(allowed, *(0, 2) if damped else (1, 3))
+    chosen = [draw.one(same), *chosen] if damped else chosen
     recursive = any(p.stratum == head.stratum for p in chosen)
     factors = []
     for position, predicate in enumerate(chosen):
         text = draft.item(predicate)
-        side = draw(st.integers(0, 6)) == 0 and not (recursive and damped and position == 0)
+        side = draw.whole(0, 6) == 0 and not (recursive and damped and position == 0)
         factors.append(f"SIDE({text})" if side else text)
-    if constants and ((recursive and damped) or draw(st.integers(0, 4)) == 0):
-        factors.insert(draw(st.integers(0, len(factors))), draw(st.sampled_from(constants)))
+    if constants and ((recursive and damped) or draw.whole(0, 4) == 0):
+        factors.insert(draw.whole(0, len(factors)), draw.one(constants))
     conditions = draft.conditions(lower)
     arguments = ",".join(draft.head_argument(kind, recursive) for kind in head.columns)
     left = f"{head.name}({arguments})" if arguments else head.name
     return f"{left} += {' * '.join(factors)}" + (f" for {', '.join(conditions)}" if conditions else "") + "."
 
 
-def _level_rule(draw: Callable[..., Any], head: _Predicate, inputs: Sequence[_Predicate]) -> str:
+def _level_rule(draw: Draw, head: _Predicate, inputs: Sequence[_Predicate]) -> str:
     """A recursive rule without cycles: its first argument, an integer, grows."""
     draft = _RuleDraft(draw)
     kinds = head.columns[1:]
@@ -315,15 +338,15 @@ def _level_rule(draw: Callable[..., Any], head: _Predicate, inputs: Sequence[_Pr
         return f"{head.name}({','.join([level, *map(draft.body_argument, kinds)])})"
 
     factors = [item("L1")]
-    if draw(st.booleans()):
+    if draw.coin():
         factors.append(item("L2"))
-        bounds = ["L = L1+L2+1"] if draw(st.booleans()) else ["L = L1+1", "L2 < L"]
+        bounds = ["L = L1+L2+1"] if draw.coin() else ["L = L1+1", "L2 < L"]
     else:
         bounds = ["L = L1+1"]
-    if inputs and draw(st.booleans()):
-        factors.append(draft.item(draw(st.sampled_from(list(inputs)))))
+    if inputs and draw.coin():
+        factors.append(draft.item(draw.one(inputs)))
     arguments = "".join("," + draft.head_argument(kind, recursive=True) for kind in kinds)
-    body = " * ".join(draw(st.permutations(factors)))
+    body = " * ".join(draw.shuffled(factors))
     return f"{head.name}(L{arguments}) += {body} for {', '.join([*bounds, 'L =< 4'])}."
 
 
@@ -342,36 +365,38 @@ def settles(source: str, facts: Any, semiring: str | Semiring | None, rounds: in
     return semiring in ("log", "viterbi", "tropical") or in_range(values.values())
 
 
-@st.composite
-def semiring_programs(
-    draw: Callable[..., Any], semiring: str, cyclic: bool, ring: str | Semiring | None = None
-) -> Program:
+def semiring_program(draw: Draw, semiring: str, cyclic: bool, ring: str | Semiring | None = None) -> Program:
     """A program in a semiring. With `cyclic`, items may depend on themselves in any way that settles."""
+    while True:
+        program = _semiring_program(draw, semiring, cyclic)
+        if not cyclic or settles(program.source, program.facts, ring or semiring):
+            return program
+
+
+def _semiring_program(draw: Draw, semiring: str, cyclic: bool) -> Program:
     values = (_CYCLIC if cyclic else _ACYCLIC)[semiring]
-    inputs = [_Predicate(f"e{i}", draw(_INPUT_COLUMNS), 0) for i in range(draw(st.integers(1, 3)))]
+    inputs = [_Predicate(f"e{i}", draw.one(_INPUT_COLUMNS), 0) for i in range(draw.whole(1, 3))]
     facts = {p.key: _facts(draw, p.columns, values) for p in inputs}
     derived: list[_Predicate] = []
     stratum = 1
-    for i in range(draw(st.integers(1, 3))):
-        derived.append(_Predicate(f"d{i}", draw(_DERIVED_COLUMNS), stratum))
-        stratum += 0 if cyclic and draw(st.booleans()) else 1
+    for i in range(draw.whole(1, 3)):
+        derived.append(_Predicate(f"d{i}", draw.one(_DERIVED_COLUMNS), stratum))
+        stratum += 0 if cyclic and draw.coin() else 1
     rules = []
     for number, head in enumerate(derived):
         lower = [p for p in inputs + derived if p.stratum < head.stratum]
         same = [p for p in derived if p.stratum == head.stratum] if cyclic else []
         constants = _CONSTANTS[semiring]
         rules.append(_rule(draw, head, lower, lower, constants))
-        for _ in range(draw(st.integers(1 if cyclic else 0, 2))):
+        for _ in range(draw.whole(1 if cyclic else 0, 2)):
             rules.append(_rule(draw, head, lower + same, lower, constants, same))
-        if draw(st.integers(0, 3)) == 0:  # a fact of the text, of value one
-            constants_of = [str(draw(st.sampled_from(_DOMAINS[kind]))[0]) for kind in head.columns]
+        if draw.whole(0, 3) == 0:  # a fact of the text, of value one
+            constants_of = [str(draw.one(_DOMAINS[kind])[0]) for kind in head.columns]
             rules.append(f"{head.name}({','.join(constants_of)})." if constants_of else f"{head.name}.")
-        if not cyclic and head.columns[:1] == "i" and draw(st.booleans()):
+        if not cyclic and head.columns[:1] == "i" and draw.coin():
             rules.append(_level_rule(draw, head, inputs + derived[:number]))
-    source = "\n".join(draw(st.permutations(rules)))
-    facts = used(source, facts)
-    assume(not cyclic or settles(source, facts, ring or semiring))
-    return Program(source, facts)
+    source = "\n".join(draw.shuffled(rules))
+    return Program(source, used(source, facts))
 
 
 # -- plain arithmetic ------------------------------------------------------------------------------------------------
@@ -379,49 +404,44 @@ def semiring_programs(
 _PLAIN_VALUES = (1.0, 0.0, -1.0, 0.5, 2.0, -0.25)
 
 
-def _expression(draw: Callable[..., Any], leaves: Sequence[str], inputs: Sequence[str], depth: int) -> str:
+def _expression(draw: Draw, leaves: Sequence[str], inputs: Sequence[str], depth: int) -> str:
     """Arithmetic that stays finite, over all the given items; an `if` looks at inputs only, whose values are exact."""
     if len(leaves) > 1:
-        cut = draw(st.integers(1, len(leaves) - 1))
+        cut = draw.whole(1, len(leaves) - 1)
         left = _expression(draw, leaves[:cut], inputs, depth - 1)
         right = _expression(draw, leaves[cut:], inputs, depth - 1)
-        shape = draw(
-            st.sampled_from(
-                ["{} + {}", "{} - {}", "{} * {}", "min({}, {})", "max({}, {})", "{} / (1 + abs({}))", "lse({}, {})"]
-            )
+        shape = draw.one(
+            ["{} + {}", "{} - {}", "{} * {}", "min({}, {})", "max({}, {})", "{} / (1 + abs({}))", "lse({}, {})"]
         )
         return f"({shape.format(left, right)})"
     leaf = leaves[0]
-    if depth > 0 and draw(st.booleans()):
+    if depth > 0 and draw.coin():
         shapes = ["2 * {}", "({} - 0.5)", "tanh({})", "sigmoid({})", "abs({})", "sqrt(abs({}))", "exp(-abs({}))"]
         shapes += ["log(1 + abs({}))", "min({}, 1) ^ 2", "-{}", "({} / 4)"]
-        leaf = draw(st.sampled_from(shapes)).format(_expression(draw, [leaf], inputs, depth - 1))
-        if inputs and draw(st.integers(0, 3)) == 0:
-            test = (
-                f"{draw(st.sampled_from(list(inputs)))} {draw(st.sampled_from(['<', '>=', '==', '!=', '>', '=<']))} 0.5"
-            )
-            leaf = f"(if {test} then {leaf} else {draw(st.sampled_from(['0', '-1.5']))})"
+        leaf = draw.one(shapes).format(_expression(draw, [leaf], inputs, depth - 1))
+        if inputs and draw.whole(0, 3) == 0:
+            test = f"{draw.one(inputs)} {draw.one(['<', '>=', '==', '!=', '>', '=<'])} 0.5"
+            leaf = f"(if {test} then {leaf} else {draw.one(['0', '-1.5'])})"
     return leaf
 
 
-@st.composite
-def plain_programs(draw: Callable[..., Any]) -> Program:
+def plain_program(draw: Draw) -> Program:
     """A program of plain arithmetic: layers of predicates, each with an aggregator of its own."""
-    inputs = [_Predicate(f"e{i}", draw(_INPUT_COLUMNS), 0) for i in range(draw(st.integers(1, 3)))]
+    inputs = [_Predicate(f"e{i}", draw.one(_INPUT_COLUMNS), 0) for i in range(draw.whole(1, 3))]
     facts = {p.key: _facts(draw, p.columns, _PLAIN_VALUES) for p in inputs}
     known = list(inputs)
     rules = []
-    for i in range(draw(st.integers(1, 4))):
-        aggregator = draw(st.sampled_from(["+=", "log+=", "*=", "max=", "min=", "|=", "&=", "="]))
-        head = _Predicate(f"d{i}", draw(_DERIVED_COLUMNS), i + 1)
-        for _ in range(1 if aggregator == "=" else draw(st.integers(1, 2))):
+    for i in range(draw.whole(1, 4)):
+        aggregator = draw.one(["+=", "log+=", "*=", "max=", "min=", "|=", "&=", "="])
+        head = _Predicate(f"d{i}", draw.one(_DERIVED_COLUMNS), i + 1)
+        for _ in range(1 if aggregator == "=" else draw.whole(1, 2)):
             draft = _RuleDraft(draw)
             draft.anonymous = aggregator != "="
             truth = aggregator in ("|=", "&=")
-            chosen = draw(st.lists(st.sampled_from(inputs if truth else known), min_size=1, max_size=3))
+            chosen = draw.several(inputs if truth else known, 1, 3)
             items = [(draft.item(p), p.stratum == 0) for p in chosen]
             exact = [text for text, is_input in items if is_input]
-            leaves = [text if draw(st.integers(0, 7)) else f"SIDE({text})" for text, _ in items]
+            leaves = [text if draw.whole(0, 7) else f"SIDE({text})" for text, _ in items]
             body = " * ".join(leaves) if truth else _expression(draw, leaves, exact, 2)
             conditions = draft.conditions(known)
             if aggregator == "=":  # one instance per head: the head holds all variables
@@ -432,16 +452,16 @@ def plain_programs(draw: Callable[..., Any]) -> Program:
             left = f"{head.name}({arguments})" if arguments else head.name
             rules.append(f"{left} {aggregator} {body}" + (f" for {', '.join(conditions)}" if conditions else "") + ".")
         known.append(head)
-    if draw(st.booleans()):  # a recursion that selects, over arcs that never help twice
-        operator, sign, choose = draw(st.sampled_from([("min=", "+", "abs({})"), ("max=", "-", "abs({})")]))
+    if draw.coin():  # a recursion that selects, over arcs that never help twice
+        operator, sign, choose = draw.one([("min=", "+", "abs({})"), ("max=", "-", "abs({})")])
         facts["arc/2"] = _facts(draw, "ss", _PLAIN_VALUES)
         rules.append(f"best(a) {operator} 0.5.")
         rules.append(f"best(Q) {operator} best(S) {sign} {choose.format('arc(S,Q)')}.")
-        rules.append("last += best(S) * 2." if draw(st.booleans()) else "last max= 1 - best(S).")
-    if draw(st.booleans()):  # a sum over growing integers, under another aggregator
+        rules.append("last += best(S) * 2." if draw.coin() else "last max= 1 - best(S).")
+    if draw.coin():  # a sum over growing integers, under another aggregator
         facts["step/1"] = _facts(draw, "i", _PLAIN_VALUES)
         rules.append("sum(0) += 1. sum(I) += step(I).")
-        change = draw(st.sampled_from(["tanh(sum(I))", "sum(I) - step(J)", "abs(sum(I)) / 2"]))
+        change = draw.one(["tanh(sum(I))", "sum(I) - step(J)", "abs(sum(I)) / 2"])
         rules.append(f"sum(J) += {change} for J = I+1, J < 5.")
         rules.append("least min= sum(I) + step(I).")
     source = "\n".join(rules)

@@ -70,7 +70,7 @@ def main(seconds: float, number: int = 0, draws: int = 25) -> int:
     end, count = time.monotonic() + seconds, Counter[str]()
     while time.monotonic() < end:
         semiring, draw = SEMIRINGS[number % len(SEMIRINGS)], random.Random(number)
-        programs = generated(semiring, semiring != "count", 4, 8, number)  # a cycle has no count
+        programs = generated(semiring, semiring != "count", 32, number)  # a cycle has no count
         number += 1
         if not programs:
             continue

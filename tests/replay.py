@@ -493,10 +493,11 @@ class Computation:
             before, here, after = self.replay(small[0]).values, self.unmoved.values, self.replay(small[1]).values
             return [_combined(_slope(h), before.get(g), here.get(g), after.get(g)) for g in goals]
 
-    def differences(self, goals: Sequence[Key], wrt: Collection[str]) -> dict[Key, dict[Place, Any]]:
-        """For each goal its derivative with respect to the number of each fact; zero for infinite numbers."""
+    def differences(self, goals: Sequence[Key], wrt: Collection[str | Place]) -> dict[Key, dict[Place, Any]]:
+        """For each goal its derivative with respect to the number of each fact, or of those at some places; zero for
+        infinite numbers."""
         found: dict[Key, dict[Place, Any]] = {goal: {} for goal in goals}
-        for place in self.places(wrt):
+        for place in (place for place in self.rows if place in wrt or place[0] in wrt):
             number = self.rows[place][1]
             finite = mpmath.isfinite(number[0] if isinstance(number, tuple) else number)
             slopes = self._slopes({place: 1} if finite else {}, goals)

@@ -1,6 +1,6 @@
 """Charts whose facts change: after any sequence of changes a chart equals a fresh run with the facts that remain.
 
-Costs ten seconds.
+Costs four seconds, mostly compiling.
 """
 
 from __future__ import annotations
@@ -95,15 +95,14 @@ VALUES: dict[str | None, Callable[[random.Random], Any]] = {
 EXACT = {"boolean", "count", "viterbi", "tropical"}
 
 CASES = [
-    *((CKY, s, cky_facts) for s in ("real", "log", "viterbi", "boolean", "count")),
-    *((REACH, s, reach_facts) for s in ("boolean", "viterbi", "tropical")),
+    *((CKY, s, cky_facts) for s in ("real", "viterbi", "count")),
+    *((REACH, s, reach_facts) for s in ("boolean", "tropical")),
     (PATH, None, reach_facts),
     (TERMS, "real", term_facts),
     (LAYERS, None, layer_facts),
     (MIXED, "real", mixed_facts),
 ]
-IDS = ["cky-real", "cky-log", "cky-viterbi", "cky-boolean", "cky-count", "reach-boolean", "reach-viterbi",
-       "reach-tropical", "path", "terms", "layers", "mixed"]  # fmt: skip
+IDS = ["cky-real", "cky-viterbi", "cky-count", "reach-boolean", "reach-tropical", "path", "terms", "layers", "mixed"]
 
 
 def items(chart: dg.Chart, keys: tuple[str, ...]) -> dict[Any, Any]:

@@ -45,7 +45,7 @@ AFTER, BEFORE = "p(X) += s(X). p(Y) += p(X)*e(X,Y).", "p(X) += s(X). p(Y) += e(X
 @pytest.mark.parametrize("text", [AFTER, BEFORE])
 def test_a_linear_component_is_solved_and_each_item_popped_once(text: str) -> None:
     program = dg.Program(text, SUMS).bind({})
-    for seed in range(60):
+    for seed in range(25):
         random = np.random.default_rng(seed)
         n = int(random.integers(1, 9))
         weights = random.random((n, n)) * (random.random((n, n)) < 0.5)
@@ -61,7 +61,7 @@ def test_a_linear_component_is_solved_and_each_item_popped_once(text: str) -> No
 @pytest.mark.parametrize(("text", "order"), [(AFTER, "iab,ijbc->jac"), (BEFORE, "ijab,ibc->jac")])
 def test_times_need_not_commute(text: str, order: str) -> None:
     program = dg.Program(text, MATRICES).bind({})
-    for seed in range(30):
+    for seed in range(15):
         random = np.random.default_rng(seed)
         n = int(random.integers(1, 6))
         weights = random.random((n, n, 2, 2)) * (random.random((n, n, 1, 1)) < 0.6) * 0.4 / n

@@ -1,7 +1,7 @@
 """Joins over dense rows as vector operations: equal to their ground instances one after the other.
 
 Each program runs twice: as it is, and with a factor of one that is looked up after the last scan, which prevents
-vectors. Values must agree to the bit. Costs twenty seconds.
+vectors. Values must agree to the bit. Costs ten seconds where programs are compiled for the first time.
 """
 
 from __future__ import annotations
@@ -97,6 +97,11 @@ def test_a_row_is_what_its_instances_are(
         np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-300 if semiring == "real" else 1e-13)
 
 
+def derived(chart: dg.Chart) -> dict[Any, float]:
+    """The items of rules and their values."""
+    return {(key, *row[:-1]): row[-1] for key in ("a/2", "b/2", "goal/0") for row in chart.table(key)}
+
+
 def key_text(key: str) -> str:
     """All items of a predicate, as a query."""
     name, arity = key.split("/")
@@ -153,7 +158,7 @@ def test_a_row_of_drivers_is_joined_as_if_one_by_one(semiring: str, kind: str, s
             assert begun.stats.pops == pops
             while not begun.converged:
                 begun.run()
-            assert dict(begun) == dict(ours)
+            assert derived(begun) == derived(ours)
             again = begun.gradient("goal")["emit/2"].values
             atol = 1e-13 * max(1.0, float(np.abs(again).max()))
             np.testing.assert_allclose(again, found["emit/2"].values, rtol=1e-11, atol=atol)
@@ -223,7 +228,9 @@ def test_items_of_a_row_are_popped_as_if_one_by_one(semiring: str) -> None:
     bound = dg.Program(WIDE.format(one=""), semiring).bind(facts)
     whole = bound.run()
     alone = dg.Program(WIDE.format(one=" * one(J)"), semiring).bind({**facts, "one/1": ones}).run()
-    assert dict(whole) == pytest.approx({item: x for item, x in alone.items() if "one" not in item}, rel=1e-12)
+    values, expected_values = derived(whole), derived(alone)
+    assert values.keys() == expected_values.keys()
+    assert list(values.values()) == pytest.approx([expected_values[item] for item in values], rel=1e-12)
     gradient, expected = whole.gradient("goal"), alone.gradient("goal")
     for key in keys:
         np.testing.assert_allclose(gradient[key].values, expected[key].values, rtol=1e-11, atol=1e-14)
@@ -232,7 +239,7 @@ def test_items_of_a_row_are_popped_as_if_one_by_one(semiring: str) -> None:
         assert begun.stats.pops == pops
         while not begun.converged:
             begun.run()
-        assert dict(begun) == dict(whole)
+        assert derived(begun) == values
         for key in keys:
             np.testing.assert_allclose(begun.gradient("goal")[key].values, gradient[key].values, rtol=1e-11, atol=1e-14)
     for until in ("a(1,6)", "b(2,80)"):
@@ -242,14 +249,14 @@ def test_items_of_a_row_are_popped_as_if_one_by_one(semiring: str) -> None:
 @pytest.mark.parametrize("items", [100, 200, 250])
 def test_items_of_a_row_that_are_left_wait(items: int) -> None:
     bound = dg.Program(WIDE.format(one=""), "log").bind(wide(np.random.default_rng(0)))
-    whole = dict(bound.run())
+    whole = derived(bound.run())
     with pytest.raises(dg.NotConverged) as caught:
         bound.run(max_items=items)
     begun = caught.value.chart
     assert begun is not None
     assert items <= begun.stats.items <= items + items // 100 + 1
     assert begun.pending
-    found = {item: x for item, x in begun.items() if item.startswith("a(0,")}
+    found = {item: x for item, x in derived(begun).items() if item[:2] == ("a/2", 0)}
     assert found
     assert found.items() <= whole.items()
 

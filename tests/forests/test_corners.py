@@ -1,6 +1,6 @@
 """Derivations in corners: limits that are just met, transient items, items under `SIDE`, several threads, long chains.
 
-Costs ten seconds: each program compiles.
+Costs seven seconds: each program compiles.
 """
 
 from __future__ import annotations
@@ -241,7 +241,7 @@ def test_terms_tie_in_the_same_order_when_a_forest_is_read_again() -> None:
 
 
 def test_a_long_chain_is_explained_checked_and_filtered_in_time() -> None:
-    n = 20_000
+    n = 10_000
     program = dg.Program("at(J) min= at(I) + step(I,J). at(0) = 0.")
     facts = {"step/2": [(i, i + 1, 0.5) for i in range(n)]}
     chart = program.run(facts)
@@ -253,7 +253,7 @@ def test_a_long_chain_is_explained_checked_and_filtered_in_time() -> None:
     assert len(several.sets[0]) == n and not several.complete
     (best,) = chart.kbest(item, simple=True)
     best.check(program, facts)
-    assert time.monotonic() - began < 100  # each went through all steps for each of them before
+    assert time.monotonic() - began < 50  # each went through all steps for each of them before
 
 
 def test_expectations_around_long_cycles() -> None:
@@ -300,8 +300,8 @@ def test_threads_may_ask_one_finished_chart_for_derivations() -> None:
     chart = program.run({"edge/2": arcs})
     weights = [chart[f"path({n})"] for n in range(40)]
     with ThreadPoolExecutor(4) as pool:
-        found = list(pool.map(lambda n: chart.best(f"path({n})").weight, list(range(40)) * 5))
-    assert found == weights * 5
+        found = list(pool.map(lambda n: chart.best(f"path({n})").weight, list(range(40)) * 2))
+    assert found == weights * 2
 
 
 def test_simple_derivations_behind_a_cycle_of_gain_one_are_given_up_in_time() -> None:

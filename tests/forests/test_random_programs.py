@@ -1,6 +1,7 @@
 """Derivations of small random programs against all of them by brute force, in every semiring, cyclic ones too.
 
-Costs half a minute: a group of programs is one compiled program with its class that collects derivations.
+Costs 20 seconds where programs are compiled for the first time: those of a semiring are one compiled program, with its
+class that collects derivations.
 """
 
 from __future__ import annotations
@@ -15,8 +16,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, Phase, given, seed, settings
-from hypothesis import strategies as st
 
 import dynagrad as dg
 from derivation_oracle import Ground, TooMany, Tree, as_tree, grounded
@@ -24,7 +23,7 @@ from dynagrad.forests.terms import PartialMatch
 from dynagrad.rules.parse import parse, parse_item
 from dynagrad.rules.syntax import Compound, Negation, Variable
 from oracle import Conflict, Diverged, Key, Real, Struct, evaluate, term
-from program_strategies import CYCLIC_SEMIRINGS, Program, combined, semiring_programs
+from program_strategies import CYCLIC_SEMIRINGS, Draw, Program, combined, semiring_program
 
 pytestmark = pytest.mark.filterwarnings("ignore::dynagrad.errors.ProgramWarning")  # of odd rules
 
@@ -59,30 +58,19 @@ def _positive(program: Program, semiring: str) -> Program:
 
 
 @cache
-def generated(semiring: str, cyclic: bool, number: int = 7, groups: int = 2, size: int = 10) -> tuple[Program, ...]:
-    kept: dict[str, Program] = {}
-
-    @seed(number)
-    @settings(
-        max_examples=groups + 1,
-        deadline=None,
-        database=None,
-        phases=[Phase.generate],
-        suppress_health_check=list(HealthCheck),
-    )
-    @given(st.lists(semiring_programs(semiring, cyclic), min_size=size, max_size=size))
-    def collect(programs: list[Program]) -> None:
-        for program in programs:
-            program = _positive(program, semiring)
-            try:
-                values = evaluate(parse(program.source), program.facts, semiring=semiring, max_rounds=300)
-            except (Diverged, Conflict):
-                continue
-            heads = {rule.head.key for rule in parse(program.source).rules}
-            if any(key in heads for key, _ in values):
-                kept[program.source] = program
-
-    collect()
+def generated(semiring: str, cyclic: bool, number: int = 0, count: int = 24) -> tuple[Program, ...]:
+    """Of so many programs those that differ and in which something is derived; the same ones for the same number."""
+    draw, kept = Draw(f"{semiring} {cyclic} {number}"), dict[str, Program]()
+    for _ in range(count):
+        program = _positive(semiring_program(draw, semiring, cyclic), semiring)
+        source = parse(program.source)
+        try:
+            values = evaluate(source, program.facts, semiring=semiring, max_rounds=300)
+        except (Diverged, Conflict):
+            continue
+        heads = {rule.head.key for rule in source.rules}
+        if any(key in heads for key, _ in values):
+            kept[program.source] = program
     return tuple(kept.values())
 
 
@@ -132,8 +120,9 @@ def check_item(
     trees = [as_tree(d, prefix, first_rule) for d in found]
     assert len(set(trees)) == len(trees) == len(set(found))
     assert len(found) == wanted
-    for derivation, tree in zip(found, trees, strict=True):
-        derivation.check(program, facts)
+    for n, (derivation, tree) in enumerate(zip(found, trees, strict=True)):
+        if n % 4 == 0:  # those of an item have most of their steps in common
+            derivation.check(program, facts)
         assert close(derivation.weight, ground.weight(tree)), (derivation.weight, ground.weight(tree))
         assert len(derivation) == ground.size(tree)
     ranks = [rank(tree) for tree in trees]
@@ -296,7 +285,7 @@ def test_sets_of_facts_suffice_and_are_irreducible(semiring: str) -> None:
     checked = 0
     for number, program in enumerate(programs):
         ground = grounded(program.source, program.facts, semiring)
-        for item in list(ground.instances)[:6]:
+        for item in list(ground.instances)[:20]:
             why = chart.why(item_of(item, f"p{number}_"), sets=5, budget=20_000)
             assert why.sets
             for names in why.sets:
@@ -312,7 +301,7 @@ def test_sets_of_facts_suffice_and_are_irreducible(semiring: str) -> None:
 def test_what_is_missing_derives_the_item() -> None:
     """Of programs without negation; variables that are left stand for new symbols."""
     checked = 0
-    for program in (*generated("boolean", False), *generated("boolean", True), *generated("boolean", True, 8)):
+    for program in (*generated("boolean", False), *generated("boolean", True), *generated("boolean", True, 1)):
         source = parse(program.source)
         if any(isinstance(c, Negation) for r in source.rules for c in r.conditions):
             continue

@@ -1,6 +1,6 @@
 """Why an item is there, and why one is not: sets of facts that are irreducible, and what is missing, by trying it out.
 
-Costs twenty seconds: programs are run again with fewer facts, and with more.
+Costs two seconds: programs are run again with fewer facts, and with more.
 """
 
 from __future__ import annotations

@@ -7,16 +7,14 @@ One input is one text. It is a program, or an error that names a place; reading 
 from __future__ import annotations
 
 import functools
+import itertools
 import random
 import re
 import time
 
-from hypothesis import HealthCheck, Phase, given, seed, settings
-from hypothesis import strategies as st
-
 import dynagrad as dg
 import examples
-from program_strategies import Program, plain_programs, semiring_programs
+from program_strategies import Draw, plain_program, semiring_program
 
 LONGEST = 5.0
 """Seconds that any of these texts may take."""
@@ -127,24 +125,16 @@ def good() -> tuple[str, ...]:
 
 
 SHARED = 1000
-"""How many inputs, one after the other, change the same whole programs: drawing these takes as long as a thousand."""
+"""How many inputs, one after the other, change the same whole programs."""
 
 
 @functools.lru_cache(maxsize=1)
 def whole(series: int) -> tuple[str, ...]:
     """Programs that mean something, the same ones for a number each time."""
-    kept: list[str] = []
-
-    @seed(series)
-    @settings(
-        max_examples=5, deadline=None, database=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck)
-    )
-    @given(st.lists(semiring_programs("real", True) | semiring_programs("log", False) | plain_programs(), min_size=10))
-    def collect(programs: list[Program]) -> None:
-        kept.extend(program.source for program in programs)
-
-    collect()
-    return tuple(dict.fromkeys(kept))
+    draw = Draw(series)
+    made = [(semiring_program(draw, "real", True), semiring_program(draw, "log", False)) for _ in range(25)]
+    plain = [plain_program(draw) for _ in range(25)]
+    return tuple(dict.fromkeys(program.source for program in (*itertools.chain(*made), *plain)))
 
 
 _ITEM = re.compile(r"([a-z]\w*)\(([^()]*)\)")

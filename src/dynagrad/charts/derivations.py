@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -27,7 +27,7 @@ from ..forests.packed import NO_ROW, Arrays, ForestRule, Meaning, Name, Packed
 from ..forests.ranking.k_best import ranking
 from ..forests.sums.draws import Samples, make_samples
 from ..forests.unfolding import unfolded
-from ..forks import renewed
+from ..forks import cached, renewed
 from ..ir.interpret import evaluate
 from ..plan.model import Plan, TableLayout
 from ..plan.right_sides import numbers, to_node
@@ -65,6 +65,12 @@ class Collector:
     @property
     def plan(self) -> Plan:
         return self.prepared.compiled.plan
+
+    @cached
+    def rules(self) -> Mapping[int, ForestRule]:
+        """The rules of its forests, by number."""
+        assert self.plan.collects is not None
+        return {join.rule.number: _rule(self.plan, join.rule) for join in self.plan.collects}
 
     def collect(
         self, key: str, codes: Sequence[int], most: int, how: Collecting = Collecting.ALL, stop: Stop | None = None
@@ -150,7 +156,7 @@ def collect(
             weights,
             rows,
             lambda: _rank(prepared, tables, cells),
-            _rules(held.plan),
+            held.rules,
             algebra_of(run),
             run.context.rules.source,
             run.status == "done",
@@ -194,14 +200,15 @@ def _user_functions(user: Any) -> tuple[Any, Any, Any]:
     return times, plus, None if user.less is None else less
 
 
-def _rules(plan: Plan) -> dict[int, ForestRule]:
-    assert plan.collects is not None
-    return {join.rule.number: _rule(plan, join.rule) for join in plan.collects}
-
-
 def _rule(plan: Plan, rule: NormalRule) -> ForestRule:
     constants = tuple(numbers(rule.value)) if plan.semiring != "plain" else ()
     return ForestRule(rule.number, rule.text, rule.source, constants, rule)
+
+
+def _present(plan: Plan, numbers_of: npt.NDArray[np.int64]) -> list[TableLayout]:
+    """The tables with these numbers, in order: a forest has items of few of a large program's predicates."""
+    numbered = {table.number: table for table in plan.tables.values()}
+    return [numbered[n] for n in np.unique(numbers_of).tolist()]
 
 
 def _names(
@@ -211,10 +218,8 @@ def _names(
     listed = np.asarray(nodes, np.int64)
     found: list[Name] = [("", ())] * len(listed)
     own = tables[listed]
-    for table in prepared.compiled.plan.tables.values():
+    for table in _present(prepared.compiled.plan, own):
         at = np.flatnonzero(own == table.number)
-        if not len(at):
-            continue
         codes = prepared.chart.places(table.number, cells[listed[at]], table.arity)
         columns = [column(prepared, d, codes[:, i]).to_list() for i, d in enumerate(table.domains)]
         rows = zip(*columns, strict=True) if columns else [()] * len(at)
@@ -227,10 +232,8 @@ def _rank(prepared: Prepared, tables: npt.NDArray[np.int64], cells: npt.NDArray[
     """The order of nodes: by predicate as the program names them, then by argument."""
     rank = np.zeros(len(tables), np.int64)
     start = 0
-    for table in sorted(prepared.compiled.plan.tables.values(), key=lambda t: t.number):
+    for table in _present(prepared.compiled.plan, tables):
         at = np.flatnonzero(tables == table.number)
-        if not len(at):
-            continue
         order = np.arange(len(at))
         if table.arity:
             codes = prepared.chart.places(table.number, cells[at], table.arity)
@@ -263,10 +266,8 @@ def _given(
     found: dict[str, npt.NDArray[np.int64]] = {}
     if scale.shape == "count":
         weights = np.array(weights, object)
-    for table in held.plan.tables.values():
+    for table in _present(held.plan, table_of):
         at = np.flatnonzero(table_of == table.number)
-        if not len(at):
-            continue
         found[table.key] = at
         if table.kind == "external":
             weights[at] = values[node_of[at]]

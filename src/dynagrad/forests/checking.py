@@ -58,7 +58,7 @@ class _Given:
     semiring: str | None
     probabilities: bool
     unread: Mapping[str, Any]
-    axioms: dict[str, list[_Fact]]
+    axioms: Mapping[str, list[_Fact]]
     read: dict[str, Sequence[_Fact]] = field(default_factory=dict)
     index: dict[str, dict[Hashable, list[_Fact]]] = field(default_factory=dict)
 
@@ -175,12 +175,19 @@ def _given(program: Any, facts: Mapping[str, Any], values: str) -> _Given:
     if not isinstance(facts, Mapping):
         raise FactError(f'{shown(facts)} is not a dict of facts; give predicates and rows: {{"rewrite/3": rows}}')
     semiring = said.semiring or getattr(program, "semiring", None)
-    made = _Given(said, semiring, probabilities, facts, {})
+    return _Given(said, semiring, probabilities, facts, _axioms(text, semiring, probabilities))
+
+
+@lru_cache(8)
+def _axioms(text: str, semiring: str | None, probabilities: bool) -> Mapping[str, list[_Fact]]:
+    """The facts of a program's text, read once for all derivations that are checked against it."""
+    said, found = _parsed(text), dict[str, list[_Fact]]()
+    given = _Given(said, semiring, probabilities, {}, {})
     for rule in said.axioms:
-        value = _one(made) if rule.body == ONE else _constant(made, rule.body)
+        value = _one(given) if rule.body == ONE else _constant(given, rule.body)
         row = tuple(PartialMatch().value(t) for t in rule.head.arguments)
-        made.axioms.setdefault(rule.head.key, []).append(_Fact(row, value))
-    return made
+        found.setdefault(rule.head.key, []).append(_Fact(row, value))
+    return found
 
 
 def _asserted(rule: Rule) -> bool:

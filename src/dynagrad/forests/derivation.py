@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 from ..arguments import yes_or_no
@@ -78,7 +79,10 @@ class Derivation:
 
     def __len__(self) -> int:
         """How many instances of rules it has."""
-        return sum(step.rule is not None for step in self.steps)
+        if self._steps is None:  # which cost far more than counting
+            assert self._forest is not None
+            return int((self._forest.arrays.rule[np.asarray(self.instances, np.int64)] >= 0).sum())
+        return sum(step.rule is not None for step in self._steps)
 
     def __bool__(self) -> bool:
         return True
@@ -237,10 +241,8 @@ def _steps(forest: Packed, instances: Sequence[int] | npt.NDArray[Any]) -> tuple
     arrays = forest.arrays
     owners = forest.arrays.owner
     listed = [int(i) for i in instances]
-    learnt = [int(owners[i]) for i in listed]
-    for i in listed:
-        learnt += [~n for n in forest.antecedents(i) if n < 0]
-    forest.learn(learnt)
+    below = [forest.antecedents(i) for i in listed]
+    forest.learn([int(owners[i]) for i in listed] + [~n for nodes in below for n in nodes if n < 0])
     rules = forest.meaning.rules
     shown = ShowPatterns(forest.meaning.source)
     made: list[tuple[Any, ...]] = []
@@ -258,7 +260,7 @@ def _steps(forest: Packed, instances: Sequence[int] | npt.NDArray[Any]) -> tuple
             name = forest.name(leaf)
             made.append((name, None, None, (), None, True, depth, *shown.of(name)))
             continue
-        i = listed[taken]
+        i, nodes = listed[taken], below[taken]
         taken += 1
         rule: ForestRule | None = rules.get(int(arrays.rule[i]))
         name = forest.name(int(owners[i]))
@@ -266,11 +268,11 @@ def _steps(forest: Packed, instances: Sequence[int] | npt.NDArray[Any]) -> tuple
             made.append((name, None, None, (), _row(forest, i), False, depth, *shown.of(name)))
             continue
         made.append((name, rule.text, rule.source, forest.conditions(i), None, False, depth, *shown.of(name)))
-        for u in reversed(forest.antecedents(i)):
+        for u in reversed(nodes):
             stack.append((n, None if u >= 0 else ~u, depth + 1))
     return tuple(
-        DerivationStep(name, rule_text, number, tuple(below), *rest)
-        for (name, rule_text, number, *rest), below in zip(made, places, strict=True)
+        DerivationStep(name, rule_text, number, tuple(steps), *rest)
+        for (name, rule_text, number, *rest), steps in zip(made, places, strict=True)
     )
 
 

@@ -98,6 +98,7 @@ class Packed:
         self._names: dict[int, Name] = {}
         self._values: npt.NDArray[Any] | None = None
         self._walks: dict[bool, Walk] = {}
+        self._conditions: dict[int, tuple[str, ...]] = {}  # many derivations share an instance
 
     def name(self, node: int) -> Name:
         found = self._names.get(node)
@@ -158,10 +159,14 @@ class Packed:
 
     def conditions(self, instance: int) -> tuple[str, ...]:
         rule = self.written(instance)
-        bindings = self.bindings(instance) if rule is not None and rule.conditions else None
-        if rule is None or bindings is None:
+        if rule is None or not rule.conditions:
             return ()
-        return tuple(bindings.condition_text(c) for c in rule.conditions)
+        found = self._conditions.get(instance)
+        if found is None:
+            bindings = self.bindings(instance)
+            found = () if bindings is None else tuple(bindings.condition_text(c) for c in rule.conditions)
+            self._conditions[instance] = found
+        return found
 
     def walk(self, *, sampling: bool = False) -> Walk:
         """The native algorithms over this forest; for sums over derivations, or for ranking them."""

@@ -1,4 +1,4 @@
-"""Loading facts into native code: Ctrl-C and `timeout` end it, and the interpreter lock is free meanwhile (15 s)."""
+"""Loading facts into native code: Ctrl-C and `timeout` end it, and the interpreter lock is free meanwhile (4 s)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Time limits of derivatives: `timeout`, and Ctrl-C, in every phase (20 s)."""
+"""Time limits of derivatives: `timeout`, and Ctrl-C, in every phase (3 s)."""
 
 from __future__ import annotations
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterator
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -83,7 +84,7 @@ class KBest(Iterator[Derivation]):
 
         found = ranking(forest, clock)
         if yes_or_no("simple", simple):
-            found = _Filtered(found, _is_simple, "repeat an item on their own path", clock)
+            found = _Filtered(found, partial(_is_simple, forest), "repeat an item on their own path", clock)
         if distinct is not None:
             found = _distinct(found, DISTINCT[distinct] if isinstance(distinct, str) else distinct, clock)
         self._found = found
@@ -111,19 +112,24 @@ class KBest(Iterator[Derivation]):
 make_kbest = maker(KBest, "the k best come from chart.kbest(item, k)")
 
 
-def _is_simple(derivation: Derivation) -> bool:
+def _is_simple(forest: Packed, derivation: Derivation) -> bool:
     """Whether no item is derived from itself. One that only has to be derived, under `SIDE`, is not derived there."""
-    path: list[str] = []
-    above: set[str] = set()
-    for step in derivation.steps:
-        if step.side:
-            continue
-        while len(path) > step.depth:
+    owners = forest.arrays.owner
+    path: list[int] = []
+    left: list[int] = []  # how many antecedents of each are still to come
+    above: set[int] = set()
+    for instance in derivation.instances:
+        while left and not left[-1]:
+            left.pop()
             above.remove(path.pop())
-        if step.item in above:
+        node = int(owners[instance])
+        if node in above:
             return False
-        path.append(step.item)
-        above.add(step.item)
+        if left:
+            left[-1] -= 1
+        path.append(node)
+        left.append(sum(n >= 0 for n in forest.antecedents(instance)))
+        above.add(node)
     return True
 
 
