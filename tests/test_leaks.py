@@ -23,6 +23,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::dynagrad.errors.ProgramWarning"
 ALLOWANCE = 24 << 20
 """Bytes by which a process may grow and shrink by itself."""
 
+OPTIMISED = True  # what runs thousands of times
+
 
 @pytest.fixture
 def allocations(monkeypatch: pytest.MonkeyPatch) -> Iterator[Allocations]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import dynagrad as dg
@@ -64,6 +64,7 @@ def test_no_nesting_is_too_deep_for_the_reader() -> None:
     assert len(read(SourceText(deep, "deep.dvl"))) == 1
 
 
+@example(r'"\\" "a\"b"')
 @given(st.text(alphabet="()[]'#;|.\"\\ \nab12/-", max_size=40))
 def test_any_text_is_read_or_is_an_error(text: str) -> None:
     try:

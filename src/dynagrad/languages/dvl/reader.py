@@ -215,7 +215,7 @@ def shown(datum: Datum) -> str:
         return "#t" if value else "#f"
     if isinstance(value, float):
         return repr(value).removesuffix(".0")
-    return str(value) if isinstance(value, QuotedSymbol) else '"' + str(value).replace('"', '\\"') + '"'
+    return str(value) if isinstance(value, QuotedSymbol) else '"' + re.sub(r'(["\\])', r"\\\1", str(value)) + '"'
 
 
 def place(datum: Datum) -> Position | None:
