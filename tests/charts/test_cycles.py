@@ -20,6 +20,8 @@ import dynagrad as dg
 pytestmark = pytest.mark.filterwarnings("ignore:.*may diverge:dynagrad.ProgramWarning")
 
 LOOP = "x += 1. x += a*x."
+WALKS = "p(X) += s(X). p(Y) += p(X)*e(X,Y)."
+SQUARE_AND_LOOP = "x += a. x += 0.5*x*x. y += b. y += 0.5*y."
 CKY = """
     c(X,I,K) += r(X,W)*word(W,I,K). c(X,I,K) += r(X,Y,Z)*c(Y,I,J)*c(Z,J,K). c(X,I,K) += u(X,Y)*c(Y,I,K).
 """
@@ -51,7 +53,7 @@ class TestSolved:
         assert chart.stats.pops == states - 1
 
     def test_a_square_near_where_it_has_no_solution_says_how_many_digits_are_right(self) -> None:
-        program = dg.Program("x += a. x += 0.5*x*x.", "real")
+        program = dg.Program(SQUARE_AND_LOOP, "real").bind({"b/0": 0.0})
         chart = program.run({"a/0": 0.5})
         assert abs(chart["x"] - 1) < chart.error_bound < 1e-6
         assert not chart.converged and chart.status == "done"
@@ -75,7 +77,7 @@ class TestSolved:
             dg.Program(":- solve quickly. a += b.")
 
     def test_pickles_and_gradients_are_equal_to_the_bit(self) -> None:
-        bound = dg.Program("p(Y) += p(X)*e(X,Y). p(X) += s(X).", "real").bind({})
+        bound = dg.Program(WALKS, "real").bind({})
         weights = np.random.default_rng(0).random((9, 9)) / 10
         facts = {"e/2": weights, "s/1": np.ones(9)}
         chart = bound.run(facts)
@@ -86,7 +88,7 @@ class TestSolved:
         assert (bound.run(facts).table("p/1").values == values).all()  # this one keeps a tape
 
     def test_a_limit_of_memory_counts_what_a_solver_takes(self) -> None:
-        bound = dg.Program("p(Y) += p(X)*e(X,Y). p(X) += s(X).", "real").bind({})
+        bound = dg.Program(WALKS, "real").bind({})
         facts = {"e/2": np.random.default_rng(1).random((600, 600)) / 700, "s/1": np.ones(600)}
         whole = bound.run(facts)
         with pytest.raises(dg.NotConverged, match="limit on bytes"):
@@ -94,7 +96,7 @@ class TestSolved:
         assert bound.run(facts, max_bytes=2 * whole.stats.bytes)["p(0)"] == whole["p(0)"]
 
     def test_changed_facts_give_what_a_fresh_run_gives(self) -> None:
-        program = dg.Program("p(Y) += p(X)*e(X,Y). p(X) += s(X).", "real")
+        program = dg.Program(WALKS, "real")
         chart = program.run({"e/2": [("a", "b", 0.5), ("b", "a", 0.5)], "s/1": [("a", 1.0)]})
         chart.add("e/2", [("b", "b", 0.25)])
         chart.set("e/2", [("b", "a", 0.125)])
@@ -103,9 +105,7 @@ class TestSolved:
         assert chart["p(a)"] == fresh["p(a)"] == pytest.approx(1 / (1 - 0.0625 / 0.75), rel=1e-15)
 
     def test_a_linear_component_keeps_the_digits_that_it_has(self) -> None:
-        chart = dg.Program("p(X) += s(X). p(Y) += p(X)*e(X,Y).", "real").run(
-            {"s/1": [("a", 1.0)], "e/2": [("a", "b", 1.0), ("b", "a", 1 - 2**-27)]}
-        )
+        chart = dg.Program(WALKS, "real").run({"s/1": [("a", 1.0)], "e/2": [("a", "b", 1.0), ("b", "a", 1 - 2**-27)]})
         assert chart["p(a)"] == 2.0**27 and chart.converged and chart.error_bound < 1e-6
         assert chart.gradient("p(a)")["e/2"]["b", "a"] == pytest.approx(2.0**54, rel=1e-6)
 
@@ -129,7 +129,7 @@ class TestSolved:
             square.run({"s/0": 1e301, "a/0": 0.5, "b/0": 0.0})
 
     def test_a_component_near_critical_takes_no_derivative_from_others(self) -> None:
-        program = dg.Program("x += a. x += 0.5*x*x. y += b. y += 0.5*y.", "real")
+        program = dg.Program(SQUARE_AND_LOOP, "real")
         chart = program.run({"a/0": 0.5, "b/0": 1.0})
         assert chart.gradient("y")["b/0"].values[0] == chart.jvp({"b/0": [1.0]})["y"] == 2.0
         with pytest.raises(dg.ValueRangeError, match="with respect to x has no correct digit"):
@@ -152,10 +152,10 @@ class TestOrder:
     @pytest.mark.parametrize("n", [50, 200])
     def test_two_passes_over_derived_edges_pop_each_item_once(self, n: int) -> None:
         chart = dg.Program(
-            f"""th(0) = 1. th(K+1) = beta(K,0)*2/alpha(K,{n}) for K < 5. edge(K,I,I+1) = w(I)*th(K).
+            """th(0) = 1. th(K+1) = beta(K,0)*2/alpha(K,N)*end(N) for K < 5. edge(K,I,I+1) = w(I)*th(K).
             alpha(K,0) += th(K). alpha(K,J) += alpha(K,I)*edge(K,I,J).
-            beta(K,{n}) += th(K). beta(K,I) += edge(K,I,J)*beta(K,J)."""
-        ).run({"w/1": [(i, 0.99) for i in range(n)]})
+            beta(K,N) += th(K)*end(N). beta(K,I) += edge(K,I,J)*beta(K,J)."""
+        ).run({"w/1": [(i, 0.99) for i in range(n)], "end/1": [(n, 1.0)]})
         assert chart.stats.pops == chart.stats.items
         assert chart["th(5)"] == 2.0  # alpha is beta
 
@@ -236,7 +236,7 @@ class TestWithoutAnEnd:
         assert set(caught.value.cycle) == {"d(a)", "d(b)"}
 
     def test_the_cycle_is_named(self) -> None:
-        program = dg.Program("p(X) += s(X). p(Y) += p(X)*e(X,Y).", "real")
+        program = dg.Program(WALKS, "real")
         edges = [("a", "b", 0.5), ("b", "c", 2.0), ("c", "b", 0.75), ("c", "d", 1.0), ("d", "d", 0.5)]
         with pytest.raises(dg.NotConverged, match=r"p\(") as caught:
             program.run({"s/1": [("a", 1.0)], "e/2": edges})
@@ -250,7 +250,7 @@ class TestWithoutAnEnd:
         assert caught.value.cycle == ("x",)
 
     def test_derivations_around_a_cycle_are_not_counted(self) -> None:
-        program = dg.Program("p(X) += s(X). p(Y) += p(X)*e(X,Y).", "count")
+        program = dg.Program(WALKS, "count")
         with pytest.raises(dg.NotConverged, match="infinitely many") as caught:
             program.run({"s/1": [("a", 1)], "e/2": [("a", "b", 1), ("b", "a", 1)]})
         assert set(caught.value.cycle) == {"p(a)", "p(b)"}

@@ -206,7 +206,7 @@ class TestRuns:
             assert list(chart.table(key)) == list(whole.table(key))
 
     def test_until_stops_at_the_item(self) -> None:
-        chain = given(*((i, i + 1, 0.5) for i in range(60)))
+        chain = given(*((i, i + 1, 0.5) for i in range(60)), (60, 59, 0.5))
         chart = bound(LEFT, "real").run(chain, until="path(3,5)")
         assert chart["path(3,5)"] == 0.25
         assert chart.stats.pops < 60 * 61 / 2
