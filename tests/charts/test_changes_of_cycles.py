@@ -1,7 +1,7 @@
 """Incremental changes of charts with solved cycles: what a change reaches is solved again, the rest stays.
 
 The oracles are a fresh run with the remaining facts (items, values, errors, reports), and solutions in 50 digits. Costs
-half a minute, mostly compiling: classes for fresh runs and for changes in each case, for a hundred changes.
+twenty seconds, mostly compiling: classes for fresh runs and for changes in each case, for a hundred changes.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The worked examples of the derivation are in test_worked_examples.py. Broad comparisons are elsewhere too: with a replay
 in 50 digits in test_gradient_replay.py, with other libraries in test_gradient_peers.py, of functions of arrays in
-functions/test_function.py, of batches in batches/test_batch_gradient.py. Costs a minute.
+functions/test_function.py, of batches in batches/test_batch_gradient.py. Costs a quarter of a minute.
 """
 
 from __future__ import annotations
