@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import os
+import resource
 import signal
 import threading
 import time
@@ -210,9 +211,15 @@ def test_buffers_that_are_given_back_while_one_is_taken_are_let_go(monkeypatch: 
 
 
 def test_a_child_keeps_no_pipe_open_whose_reader_waits_for_its_end() -> None:
+    """Also where the process has no more handles to give."""
     reading, writing = os.pipe()
     forks.written(lambda: writing)
-    pid = os.fork()
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (writing + 1, limits[1]))
+    try:
+        pid = os.fork()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
     if pid == 0:
         status = 1
         try:
@@ -231,6 +238,24 @@ def test_a_child_keeps_no_pipe_open_whose_reader_waits_for_its_end() -> None:
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
         os.close(reading)
+
+
+def test_a_handle_that_is_another_file_by_now_is_left_to_a_child() -> None:
+    """As after Ctrl-C between making and closing it."""
+    gone, here = os.pipe(), os.pipe()
+    forks.written(lambda: gone[1])
+    os.dup2(here[1], gone[1])
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.write(gone[1], b"arrived")
+        finally:
+            os._exit(0)
+    os.waitpid(pid, 0)
+    forks.unwritten(gone[1], lambda: os.close(gone[1]))
+    assert os.read(here[0], 10) == b"arrived"
+    for handle in (gone[0], *here):
+        os.close(handle)
 
 
 def test_a_fork_waits_until_a_handle_is_known() -> None:

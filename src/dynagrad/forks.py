@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Generic, TypeVar
 from weakref import ref
 
@@ -77,7 +77,8 @@ class cached(Generic[Value]):
         return value
 
 
-_pipes: set[int] = set()
+_pipes: dict[int, tuple[int, int]] = {}
+"""Handles by which pipes are written whose readers wait for their end, with the disk and number of each pipe."""
 _forking = threading.RLock()
 """Held by whoever forks, and while it is not known whether a handle is open: so a child knows, and can let go of it."""
 
@@ -90,31 +91,45 @@ def written(make: Callable[[], int]) -> int:
     """
     with _forking:
         handle = make()
-        _pipes.add(handle)
+        _pipes[handle] = _identity(handle)
     return handle
 
 
 def unwritten(handle: int, close: Callable[[], object]) -> None:
     """Has a function close the handle."""
     with _forking:
-        _pipes.discard(handle)
+        _pipes.pop(handle, None)
         close()
 
 
-def _renew() -> None:
-    if _pipes:
-        nothing = os.open(os.devnull, os.O_WRONLY)
-        for handle in _pipes:
-            os.dup2(nothing, handle, inheritable=False)  # not closed: what has the number may close it
-        os.close(nothing)
-        _pipes.clear()
-    for lock in [lock for known in list(_locks) if (lock := known()) is not None]:
-        if lock.acquire(blocking=False):  # it was free, or held by the thread that forked, which will release it
-            lock.release()
-        else:
-            lock._at_fork_reinit()  # as the standard library does with its own locks
+def _identity(handle: int) -> tuple[int, int]:
+    found = os.fstat(handle)
+    return found.st_dev, found.st_ino
 
-    _forking.release()  # acquired by the parent
+
+def _renew() -> None:
+    try:
+        for handle, pipe in list(_pipes.items()):
+            with suppress(OSError):
+                if _identity(handle) == pipe:  # after Ctrl-C the number may be that of another file
+                    _let_go(handle)
+        _pipes.clear()
+        for lock in [lock for known in list(_locks) if (lock := known()) is not None]:
+            if lock.acquire(blocking=False):  # it was free, or held by the thread that forked, which will release it
+                lock.release()
+            else:
+                lock._at_fork_reinit()  # as the standard library does with its own locks
+    finally:
+        _forking.release()  # acquired by the parent
+
+
+def _let_go(handle: int) -> None:
+    """Closes a handle, whose number is then that of nothing: what has the number may close it."""
+    os.close(handle)  # first, as there may be no number left
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    if nothing != handle:
+        os.dup2(nothing, handle, inheritable=False)
+        os.close(nothing)
 
 
 if hasattr(os, "register_at_fork"):

@@ -508,8 +508,9 @@ def _either(of_reals: Any, of_integers: Operation, left: object, right: object) 
         a, b = (x if isinstance(x, Node) else _whole(x) for x in (left, right))
         if a is not None and b is not None and a.type.kind != "real" and b.type.kind != "real":
             return apply(of_integers, a, b)
-    a, b = as_node(left), as_node(right)
-    return NotImplemented if a is None or b is None else of_reals(a, b)
+    if as_node(left) is None or as_node(right) is None:
+        return NotImplemented
+    return of_reals(left, right)  # as they are, so that what is asked of a number is known at once
 
 
 def _is_integer(x: object) -> bool:
