@@ -781,6 +781,8 @@ def _evaluate(
                     stale |= heads_of.get(item, set())
                 values[item] = new
             if not stale:
+                if any(item not in values for item in by_head):
+                    raise Diverged(f"some of {sorted(group)} have no value")
                 break
         else:
             raise Diverged(f"the values of {sorted(group)} did not settle in {max_rounds} rounds")

@@ -99,10 +99,22 @@ CASES = [
     *((REACH, s, reach_facts) for s in ("boolean", "tropical")),
     (PATH, None, reach_facts),
     (TERMS, "real", term_facts),
+    (TERMS, "log", term_facts),
     (LAYERS, None, layer_facts),
     (MIXED, "real", mixed_facts),
 ]
-IDS = ["cky-real", "cky-viterbi", "cky-count", "reach-boolean", "reach-tropical", "path", "terms", "layers", "mixed"]
+IDS = [
+    "cky-real",
+    "cky-viterbi",
+    "cky-count",
+    "reach-boolean",
+    "reach-tropical",
+    "path",
+    "terms",
+    "terms-log",
+    "layers",
+    "mixed",
+]
 
 
 def items(chart: dg.Chart, keys: tuple[str, ...]) -> dict[Any, Any]:

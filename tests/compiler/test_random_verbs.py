@@ -17,6 +17,8 @@ import dynagrad as dg
 from compiler.specialising import through_graph
 from dynagrad.autodiff import rematerialisation as again
 
+OPTIMISED = True  # see conftest.py
+
 Written = tuple[list[str], str]
 """Statements, and an expression after them."""
 MIXES: list[tuple[Callable[..., Any], ...]] = [

@@ -14,6 +14,8 @@ import pytest
 
 import dynagrad as dg
 
+OPTIMISED = True  # see conftest.py
+
 Row = Callable[[Any], Any]
 
 ROWS: list[Row] = [

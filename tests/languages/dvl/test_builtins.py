@@ -145,7 +145,7 @@ def other_name(call: str) -> str:
 
 def alike(a: Any, b: Any) -> bool:
     """Whether two values are one, but for the numbers of tags, and brackets: compiled, a bundle is what is printed."""
-    text, other = (re.sub(r"gensym \d+|[().]| ", "", printed(x)) for x in (a, b))
+    text, other = (re.sub(r"gensym \d+|[()]| \. ", " ", printed(x)).split() for x in (a, b))
     return close(a, b) or text == other
 
 

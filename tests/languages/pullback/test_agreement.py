@@ -33,6 +33,8 @@ from languages.pullback.oracle import along, substituted
 from languages.pullback.strangers import stranger
 from languages.pullback.terms import HigherSource, Source
 
+OPTIMISED = True  # see conftest.py
+
 EXACT = mpmath.mp.clone()
 EXACT.dps = 50
 

@@ -200,8 +200,10 @@ os._exit(0) if {how == "left"} else os.kill(os.getpid(), 9)
 """
     pid, place = run(code, tmp_path).split()
     for _ in range(200):
-        stat = Path(f"/proc/{pid}/stat")
-        if not stat.exists() or " Z " in stat.read_text():  # dead, and maybe not waited for
+        try:
+            if " Z " in Path(f"/proc/{pid}/stat").read_text():
+                break  # dead, and not waited for
+        except OSError:
             break
         time.sleep(0.05)
     else:

@@ -7,6 +7,7 @@ derivation are not run at all: their gradients, which are exact, are added after
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -273,6 +274,8 @@ def _finished(work: Work, part: _Part, end: int, rows: GradientRows | None, sett
         plain, others = _run_group(work, group, shared, part.begin, rows, settings, count, found)
         some = some or plain
         left.update((part.begin + int(group.places[n]), group.examples[n].run) for n in others)
+    if work.cache is not None and (part.apart or left):
+        work.cache.took(1, math.inf)  # in Python, where threads are worth it
     for n in sorted({**part.apart, **left}):
         try:
             chart = part.apart[n] if n in part.apart else work.over(left[n])

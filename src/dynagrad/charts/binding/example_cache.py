@@ -16,7 +16,7 @@ from .groups import Group, LoadedExample, groups, joined
 from .linear_examples import LinearExamples, joined_linear, linear_examples
 
 MOST_BYTES = 1 << 28
-"""About how many bytes of facts are kept."""
+"""About how many bytes are kept: of facts, and of functions of examples with their plans."""
 EXAMPLE_BYTES, ROW_BYTES = 8192, 64
 """About what an example takes, and what each of its facts adds."""
 MOST_GROUPED = 4
@@ -89,7 +89,7 @@ class ExampleCache:
         self._made: dict[tuple[int, Hashable], tuple[Sequence[Any], Any]] = {}
         self._grouped = 0
         self._pace: dict[Hashable, tuple[int, float]] = {}
-        self._others: dict[tuple[int, ...], tuple[Name, Any]] = {}
+        self._functions: dict[tuple[int, ...], tuple[Name, Any]] = {}
 
     def __len__(self) -> int:
         return len(self._held)
@@ -114,18 +114,18 @@ class ExampleCache:
             self._room -= size
             self._held[key] = name, example
 
-    def kept(self, name: Name, what: Hashable, make: Callable[[], T], rows: Callable[[T], int]) -> T:
-        """The result of `make` for an example; it is kept if there is room for so many rows of facts."""
+    def kept(self, name: Name, what: Hashable, make: Callable[[], T], size: Callable[[T], int]) -> T:
+        """The result of `make` for an example; it is kept if there is room for so many bytes."""
         key = self._kinds.setdefault(what, len(self._kinds)), *map(id, name)
-        found = self._others.get(key)
+        found = self._functions.get(key)
         if found is not None:
             kept: T = found[1]
             return kept
         made = make()
-        size = EXAMPLE_BYTES + ROW_BYTES * rows(made)
-        if size <= self._room:
-            self._room -= size
-            self._others[key] = name, made
+        taken = size(made)
+        if taken <= self._room:
+            self._room -= taken
+            self._functions[key] = name, made
         return made
 
     def groups(self, keys: tuple[Key, ...]) -> Arranged | None:
@@ -244,7 +244,7 @@ class CachedBatch:
         return None if self._taken else self._cache.whole(self._keys, size)
 
     def took(self, count: int, seconds: float) -> None:
-        """Notes how long native code worked at so many of the examples."""
+        """Notes how long it took to run so many of the examples in native code; infinity for those run one by one."""
         self._cache.took(self._how, count, seconds)
 
     def brief(self) -> bool:

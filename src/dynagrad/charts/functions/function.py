@@ -413,9 +413,15 @@ class Function:
         return f"<Function: {'' if self._choice == VALUE else 'a derivative of '}{cut(goals)} by {arguments}>"
 
 
-def rows_of(function: Function) -> int:
-    """How many facts a function is over, where the shapes of its arguments are known."""
-    return sum(r.count for r in function._core.binding.given.values())
+PLAN_BYTES, RULE_BYTES, ROW_BYTES = 64 << 10, 12 << 10, 64
+"""About what the plans of a function take, what each rule of its program adds, and each of its facts."""
+
+
+def bytes_of(function: Function) -> int:
+    """About what a function takes that has plans of its own, where the shapes of its arguments are known."""
+    binding = function._core.binding
+    rows = sum(r.count for r in binding.given.values())
+    return PLAN_BYTES + RULE_BYTES * len(binding.context.rules.rules) + ROW_BYTES * rows
 
 
 make_function = maker(

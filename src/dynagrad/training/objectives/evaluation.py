@@ -18,7 +18,7 @@ import numpy as np
 from ...calls import nearest_option
 from ...charts.batches.result import Batch
 from ...charts.binding.example_cache import CachedBatch, ExampleCache
-from ...charts.functions.function import Function, rows_of
+from ...charts.functions.function import Function, bytes_of
 from ...charts.program import Bound, Program, binding_of, rerun_cached, run_cached, with_own_plans
 from ...errors import Error, FactError, shown
 from ...facts.relation import parse_key
@@ -79,7 +79,7 @@ class Task:
             return made()
         asked = self.gradient, self.along is not None
         what = self.bound.program, goal if isinstance(goal, str) else tuple(goal), tuple(inputs), side, asked
-        return self.cache.kept((example.facts, example.observed), what, made, rows_of)
+        return self.cache.kept((example.facts, example.observed), what, made, bytes_of)
 
     def weights_of(self, examples: Sequence[Example]) -> Doubles:
         """How often each example counts."""
