@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import pickle
 import shutil
@@ -12,7 +11,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +28,7 @@ from dynagrad.runtime.disk import folder as cache_folder
 from dynagrad.runtime.disk import sealed
 from dynagrad.runtime.disk.folder import Temporary
 from dynagrad.runtime.disk.sources import sources
+from forked import Forked
 from shared_cache import link_shared
 
 EXPORT = 'extern "C" __attribute__((visibility("default"))) '
@@ -73,55 +73,15 @@ def python(code: str, **environment: str) -> subprocess.Popen[str]:
     )
 
 
-FORKING = (
-    AT_HAND
-    + """
-import atexit, json, os, select, sys, traceback
-import dynagrad
-for line in sys.stdin:
-    environment, seconds, code = json.loads(line)
-    pipes = [os.pipe(), os.pipe()]
-    process = os.fork()
-    if not process:
-        for handle, (_, writable) in zip((1, 2), pipes):
-            os.dup2(writable, handle)
-        os.environ.update(environment)
-        try:
-            exec(code)
-        except BaseException:
-            traceback.print_exc()
-        atexit._run_exitfuncs()
-        sys.stdout.flush()
-        os._exit(0)
-    for _, writable in pipes:
-        os.close(writable)
-    if seconds is not None and not select.select([pipes[0][0]], [], [], seconds)[0]:
-        os.kill(process, 9)
-    print(json.dumps([open(readable).read() for readable, _ in pipes]), flush=True)
-    os.waitpid(process, 0)
-"""
-)
+@pytest.fixture
+def fork(forked: Forked) -> Callable[..., tuple[str, str]]:
+    """What code prints, and what it says on stderr, in another process that has the package, and what `python` has at
+    hand; here libraries would stay loaded. It may be killed after some seconds."""
 
+    def run(code: str, *, folder: Path | None = None, kill: float | None = None) -> tuple[str, str]:
+        return forked.run(AT_HAND + code, {} if folder is None else {"DYNAGRAD_CACHE": str(folder)}, kill=kill)
 
-@pytest.fixture(scope="module")
-def forked() -> Iterator[Callable[..., tuple[str, str]]]:
-    """What code prints, and what it says on stderr, in a process of its own; here libraries would stay loaded.
-
-    It is a fork of one that has imported the package, and has done nothing with it. It may be killed after a time, and
-    has what `python` has at hand.
-    """
-
-    def run(code: str, *, kill: float | None = None, folder: Path | None = None) -> tuple[str, str]:
-        assert server.stdin is not None and server.stdout is not None
-        environment = {"DYNAGRAD_CACHE": str(folder or os.environ["DYNAGRAD_CACHE"])}
-        server.stdin.write(json.dumps([environment, kill, code]) + "\n")
-        server.stdin.flush()
-        said, warned = json.loads(server.stdout.readline())
-        return said, warned
-
-    command, environment = [sys.executable, "-c", FORKING], {**os.environ, "PYTHONPATH": PYTHONPATH}
-    with subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
-        yield run
+    return run
 
 
 def contents(folder: Path) -> set[str]:
@@ -384,17 +344,17 @@ class TestKilled:
             assert time.monotonic() < until, "the compiler goes on"
             time.sleep(0.02)
 
-    def test_kills_at_any_moment_leave_nothing_that_counts(self, fresh, forked, furnished):
+    def test_kills_at_any_moment_leave_nothing_that_counts(self, furnished, fresh, fork):
         """While a header, an object and libraries are compiled, and rules and plans are kept."""
         link_shared(fresh)
         built = f"build({with_part('killed')!r}, objects=[Object({PART_ITSELF!r}, bare=True)], prelude={HEADER!r})"
         code = (
             f"import ctypes; print(library.Library({built}).function('answer', ctypes.c_int)())\n"
-            "print(dynagrad.Program('p += q(_X) * 21.').run({'q/1': [('a', 2.0)]})['p'])"
+            "import dynagrad; print(dynagrad.Program('p += q(_X) * 21.').run({'q/1': [('a', 2.0)]})['p'])"
         )
         for n in range(8):
-            forked(code, kill=0.01 + n * 0.05)
-        assert forked(code) == ("7\n42.0\n", "")
+            fork(code, kill=0.01 + n * 0.05)
+        assert fork(code) == ("7\n42.0\n", "")
 
 
 class TestMany:
@@ -527,21 +487,21 @@ BUILD = "import ctypes; print(library.Library(build(source(32))).function('answe
 
 
 @pytest.fixture(scope="module")
-def furnished(tmp_path_factory: pytest.TempPathFactory, forked: Callable[..., tuple[str, str]]) -> Path:
+def furnished(tmp_path_factory: pytest.TempPathFactory, forked: Forked) -> Path:
     """A cache folder in which the program is, but not what it has in common with others; that is in the shared one."""
     dynagrad.Program(PROGRAM).run(FACTS)
     folder = link_shared(tmp_path_factory.mktemp("furnished"))
     common = list(folder.iterdir())
-    assert forked(CHECK, folder=folder) == ("32.5\n", "")
+    assert forked.run(CHECK, {"DYNAGRAD_CACHE": str(folder)}) == ("32.5\n", "")
     for path in common:
         path.unlink()
     return folder
 
 
 @pytest.fixture
-def computed(forked: Callable[..., tuple[str, str]]) -> Callable[[], str]:
+def computed(fork: Callable[..., tuple[str, str]]) -> Callable[[], str]:
     """What another process computes with the cache as it is."""
-    return lambda: forked(CHECK)[0].strip()
+    return lambda: fork(CHECK)[0].strip()
 
 
 class TestPlanted:
@@ -566,7 +526,7 @@ class TestPlanted:
             made = library.stat().st_mtime_ns
 
     @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="needs files of another user")
-    def test_files_and_folders_of_another_user(self, fresh, entry, computed, forked):
+    def test_files_and_folders_of_another_user(self, fresh, entry, computed, fork):
         library = entry
         for file in (library, library.with_suffix(".seal")):
             made = library.stat().st_mtime_ns
@@ -574,7 +534,7 @@ class TestPlanted:
             assert computed() == "32.5"
             assert library.stat().st_mtime_ns != made, "it was loaded"
         os.chown(fresh, 4242, 4242)
-        out, err = forked(BUILD)
+        out, err = fork(BUILD)
         assert out == "32\n" and "belongs to the user with the number 4242" in err and "Set DYNAGRAD_CACHE" in err
 
     @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="needs files of another user")
@@ -610,24 +570,24 @@ class TestPlanted:
             empty.mkdir(exist_ok=True)
             assert not zig_files.unpack(archive, empty) and not contents(empty)
 
-    def test_folders_that_others_may_write_to_are_left_alone(self, fresh, tmp_path, forked):
+    def test_folders_that_others_may_write_to_are_left_alone(self, fresh, tmp_path, fork):
         (fresh / "theirs").write_text("theirs")
         above = tmp_path / "above"
         for open_to_others, named in ((fresh, fresh), (above, above / "cache")):
             open_to_others.mkdir(exist_ok=True)
             open_to_others.chmod(0o777)
-            out, err = forked(BUILD, folder=named)
+            out, err = fork(BUILD, folder=named)
             assert out == "32\n" and f"others may write to '{open_to_others}'" in err
             assert open_to_others.stat().st_mode & 0o777 == 0o777
         assert contents(fresh) == {"theirs"} and not contents(above)
         above.chmod(0o1777)  # as /tmp: nobody can move the folders of others
         (above / "cache").mkdir(mode=0o700)
-        assert forked(BUILD, folder=above / "cache") == ("32\n", "")
+        assert fork(BUILD, folder=above / "cache") == ("32\n", "")
 
-    def test_folders_above_are_made_for_this_user_alone(self, tmp_path, forked):
+    def test_folders_above_are_made_for_this_user_alone(self, tmp_path, fork):
         home = tmp_path / "one" / "two" / "cache"
         code = f"import os; os.umask(0); {BUILD}"
-        assert forked(code, folder=home) == ("32\n", "")
+        assert fork(code, folder=home) == ("32\n", "")
         for folder in (home, home.parent, home.parent.parent):
             assert folder.stat().st_mode & 0o777 == 0o700
 
@@ -654,8 +614,8 @@ class TestPlanted:
         os.mkfifo(rules)
         assert computed() == "32.5"
 
-    def test_links_in_the_place_of_locks(self, fresh, forked, tmp_path):
-        assert forked(BUILD) == ("32\n", "")
+    def test_links_in_the_place_of_locks(self, fresh, fork, tmp_path):
+        assert fork(BUILD) == ("32\n", "")
         precious = tmp_path / "precious"
         precious.write_text("precious")
         for lock in (fresh / "locks").iterdir():
@@ -663,7 +623,7 @@ class TestPlanted:
             lock.symlink_to(precious)
         (library,) = fresh.glob("*.so")
         library.unlink()
-        out, err = forked(BUILD)
+        out, err = fork(BUILD)
         assert out == "32\n" and "Set DYNAGRAD_CACHE" in err, "in a folder of its own"
         assert precious.read_text() == "precious"
 
