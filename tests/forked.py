@@ -16,6 +16,7 @@ from typing import Self
 SERVER = """
 import atexit, json, os, select, sys, traceback
 import dynagrad
+exec(sys.argv[1])
 for line in sys.stdin:
     environment, seconds, code = json.loads(line)
     pipes = [os.pipe(), os.pipe()]
@@ -47,11 +48,14 @@ LONGEST = 120
 
 
 class Forked:
-    """The process that is forked; a context, which ends it."""
+    """The process that is forked; a context, which ends it. It may run some code first, for all forks."""
+
+    def __init__(self, first: str = "") -> None:
+        self._first = first
 
     def __enter__(self) -> Self:
         self._server = subprocess.Popen(
-            [sys.executable, "-c", SERVER],
+            [sys.executable, "-c", SERVER, self._first],
             env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
