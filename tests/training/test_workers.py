@@ -24,7 +24,7 @@ from training_workers import Deadly, Wrong, kept_in_a_worker
 
 RANDOM = np.random.default_rng(3)
 SHARD = 50
-SEQUENCES = [RANDOM.integers(0, 4, RANDOM.integers(2, 6)).tolist() for _ in range(110)]  # three shards
+SEQUENCES = [RANDOM.integers(0, 4, RANDOM.integers(2, 6)).tolist() for _ in range(120)]  # three shards
 DATA = [
     training.Example({"word/2": [(w, i) for i, w in enumerate(s)], "last/1": [(len(s) - 1,)]}, name=f"n{n}")
     for n, s in enumerate(SEQUENCES)
@@ -102,10 +102,10 @@ def test_other_models_of_a_program_change_no_bits() -> None:
 def test_workers_keep_the_examples_of_a_list_and_what_was_loaded_of_them() -> None:
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         found = trained(executor=pool, dev=DATA[:20], steps=4)
-        assert pool.submit(kept_in_a_worker).result() == (4, [130])  # of three shards, and of those held out
+        assert pool.submit(kept_in_a_worker).result() == (4, [140])  # of three shards, and of those held out
         m = dg.Model(HMM, ROWS)
         m.fit(lambda: iter(DATA), executor=pool, iterations=4)  # which may be others in each pass
-        assert pool.submit(kept_in_a_worker).result() == (4, [130, 0])
+        assert pool.submit(kept_in_a_worker).result() == (4, [140, 0])
     assert found == trained(dev=DATA[:20], steps=4) == {name: x.tobytes() for name, x in m.parameters.items()}
 
 
