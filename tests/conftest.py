@@ -18,9 +18,12 @@ import os
 import shutil
 import signal
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from forked import Forked
 
 MOST = 1 << 30
 """Bytes of compiled programs from which on the cache is not worth its room, and begun anew."""
@@ -83,6 +86,12 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def optimised(request: pytest.FixtureRequest) -> None:
     if getattr(getattr(request.node, "module", None), "OPTIMISED", False):
         request.getfixturevalue("monkeypatch").setenv("DYNAGRAD_OPTIMISE", "3")
+
+
+@pytest.fixture(scope="session")
+def forked() -> Iterator[Forked]:
+    with Forked() as process:
+        yield process
 
 
 @pytest.fixture

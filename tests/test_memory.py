@@ -1,4 +1,4 @@
-"""Out of memory: an error at whichever allocation, and a chart that says how far it came (20 s).
+"""Out of memory: an error at whichever allocation, and a chart that says how far it came (18 s).
 
 A counter that is compiled into programs of these tests alone lets the first allocation fail, the second, and so on.
 """
@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import ctypes
 import gc
-import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -20,6 +18,7 @@ from allocations import Allocations, counted
 from dynagrad.charts.chart import run_of
 from dynagrad.runtime import library
 from dynagrad.runtime.compiling import cache
+from forked import Forked
 
 pytestmark = pytest.mark.filterwarnings("ignore::dynagrad.errors.ProgramWarning")
 
@@ -207,7 +206,7 @@ between arrays of less than 32 MB, which differ in size as arrays grow. A copy t
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 @pytest.mark.parametrize("name", list(GROWING))
-def test_the_process_takes_no_more_than_the_limit_on_bytes(name: str) -> None:
+def test_the_process_takes_no_more_than_the_limit_on_bytes(name: str, forked: Forked) -> None:
     """By the most that was ever in memory, which the system measures: copies made while arrays grow included."""
     code = f"""
 import gc, resource, dynagrad as dg
@@ -224,21 +223,20 @@ for most in (1 << 20, 100 << 20, 200 << 20):
         print(most, peak() - before)
     gc.collect()
 """
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "DYNAGRAD_OPTIMISE": "3"}
-    done = subprocess.run([sys.executable, "-c", code], env=environment, timeout=120, capture_output=True, text=True)
-    assert len(done.stdout.splitlines()) == 3, done.stderr
-    for line in done.stdout.splitlines()[1:]:  # the first is to have all there that is not of a run
+    said, warned = forked.run(code, {"DYNAGRAD_OPTIMISE": "3"})
+    assert len(said.splitlines()) == 3, warned
+    for line in said.splitlines()[1:]:  # the first is to have all there that is not of a run
         most, taken = map(int, line.split()[:2])
         assert most // 3 <= taken <= most + ALLOWANCE, f"{taken >> 20} MB, where {most >> 20} MB were allowed"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs limits on the address space")
-def test_the_default_limit_knows_of_ulimit_and_what_lies_beyond_is_an_error() -> None:
+def test_the_default_limit_knows_of_ulimit_and_what_lies_beyond_is_an_error(forked: Forked) -> None:
     code = """
 import resource, dynagrad as dg
 program = dg.Program("n(X+1) max= n(X) + 1. n(0) = 0.")
 program.run(max_pops=10)
-most = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize() + (200 << 20)
+most = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize() + (100 << 20)
 resource.setrlimit(resource.RLIMIT_AS, (most, most))
 for options in ({}, {"max_bytes": 1 << 40, "max_items": 10**12}):
     try:
@@ -248,12 +246,11 @@ for options in ({}, {"max_bytes": 1 << 40, "max_items": 10**12}):
     except dg.Error as error:
         print(type(error).__name__)
 """
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "DYNAGRAD_OPTIMISE": "3"}
-    done = subprocess.run([sys.executable, "-c", code], env=environment, timeout=120, capture_output=True, text=True)
-    assert done.stdout.split("\n")[:2] == ["limit 7.0", "RoomError"], done.stderr
+    said, warned = forked.run(code, {"DYNAGRAD_OPTIMISE": "3"})
+    assert said.split("\n")[:2] == ["limit 7.0", "RoomError"], warned
 
 
-def test_memory_that_ends_in_a_lookup_is_an_error() -> None:
+def test_memory_that_ends_in_a_lookup_is_an_error(forked: Forked) -> None:
     """And the chart can still be asked for less."""
     code = """
 import resource, warnings, dynagrad as dg
@@ -278,10 +275,9 @@ for ask in (
         print(type(error).__name__, isinstance(error, MemoryError), "max_bytes" in str(error))
 print(chart["p(7,7)"])
 """
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run([sys.executable, "-c", code], env=environment, timeout=120, capture_output=True, text=True)
-    *said, value = done.stdout.splitlines()
-    assert value == "1.0", done.stderr
+    printed, warned = forked.run(code)
+    *said, value = printed.splitlines()
+    assert value == "1.0", warned
     lists = [said.pop(2), said.pop(2)]  # whose own memory is Python's to find
     assert set(lists) <= {"RoomError True False", "MemoryError True False", "done"}, lists
     assert set(said[:3]) <= {"RoomError True False", "done"}, said

@@ -19,6 +19,7 @@ from dynagrad.rules.cache import cached_rules, entry_name
 from dynagrad.runtime.compiling import cache
 from dynagrad.runtime.disk import sealed
 from fuzz.files import damaged
+from shared_cache import link_shared
 
 PROGRAMS = ("p += q(_X) * 16.", ":- semiring log. p(X) += q(X) * r(X,Y) for X < Y. p(3) = 0.5.")
 
@@ -28,16 +29,26 @@ def folder() -> Path:
     """A cache folder of this process's own, with good entries."""
     place = Path(tempfile.mkdtemp(prefix="dynagrad-fuzz-"))
     atexit.register(shutil.rmtree, place, ignore_errors=True)
-    with environment(place), warnings.catch_warnings():
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for text in PROGRAMS:
-            facts = {key: [] for key in dg.Program(text).inputs}
-            dg.Program(text).run(facts)
+        run()  # so that all that programs share is in the shared cache
+        common = {path.name for path in link_shared(place).iterdir()}
+        with environment(place):
+            run()
+    own = [path for path in place.iterdir() if path.is_file() and path.name not in common]
+    for suffix in (".o", ".pch"):
+        part = min(place.glob(f"*{suffix}"), key=lambda path: path.stat().st_size)
+        own += [part, part.with_suffix(".seal")]
     copied = place / "copied"  # the libraries of the others are loaded, and must not change under this process
     copied.mkdir(mode=0o700)
-    for path in [path for path in place.iterdir() if path.is_file()]:
+    for path in (*own, *place.glob("*.calls")):
         shutil.copy(path, copied)
     return copied
+
+
+def run() -> None:
+    for text in PROGRAMS:
+        dg.Program(text).run({key: [] for key in dg.Program(text).inputs})
 
 
 class environment:
@@ -79,8 +90,10 @@ def check(seed: int) -> str | None:
 
 
 def wrong(path: Path, data: bytes, broken: bytes) -> str | None:
-    if path.suffix in (".so", ".dylib", ".dll", ".seal"):
-        found = cache.entry(folder(), path.stem)
+    sealed_apart = (".so", ".dylib", ".dll", ".o", ".pch")
+    if path.suffix in (*sealed_apart, ".seal"):
+        (suffix,) = {each.suffix for each in whole() if each.stem == path.stem and each.suffix in sealed_apart}
+        found = cache.entry(folder(), path.stem, suffix)
         return None if found is None or broken == data else f"a damaged library is loaded: {path.name}"
     loaded = sealed.load(path)
     if loaded is not None and broken != data:

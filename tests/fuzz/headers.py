@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import functools
+import os
 import random
 import re
 import shutil
@@ -84,7 +85,9 @@ VARIABLES = ("X", "NULL", "EOF", "__FILE_", "_x", "X²", "Ü", "BUFSIZ", "Int", 
 
 @functools.cache
 def zig_folder() -> Path:
-    """What the compiler keeps from unit to unit, as long as this process lives."""
+    """What the compiler keeps from unit to unit: in the cache of the tests, or as long as this process lives."""
+    if "DYNAGRAD_CACHE" in os.environ:
+        return Path(os.environ["DYNAGRAD_CACHE"]) / "zig"
     folder = Path(tempfile.mkdtemp(prefix="dynagrad-fuzz-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder

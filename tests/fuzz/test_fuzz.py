@@ -1,4 +1,4 @@
-"""Runs the fuzzers on fixed numbers (20 s), which are among the first of `make fuzz`."""
+"""Runs the fuzzers on fixed numbers (15 s), which are among the first of `make fuzz`."""
 
 from __future__ import annotations
 

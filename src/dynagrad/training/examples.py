@@ -147,8 +147,9 @@ class DataPasses:
                 "each pass has to give the same ones"
             )
 
-    def shards(self, size: int = SHARD) -> Iterator[list[Example]]:
-        """The examples in lists of so many: where data last, in the same lists as before."""
+    def shards(self, size: int | None = None) -> Iterator[list[Example]]:
+        """The examples in lists of so many, SHARD as a rule: where data last, in the same lists as before."""
+        size = SHARD if size is None else size
         if self._first is not None and self._as_before():
             kept = [self._lists.get((begin, size)) for begin in range(0, len(self._known), size)]
             if all(kept):

@@ -1,18 +1,19 @@
 """Checkpoints: runs that are killed at any moment end with the bits of runs that are not. Costs 20 seconds.
 
-Each run is a child of this process, which is killed after a random time, or at a certain call of the system, and begun
-again until it ends.
+Each run is a child process, which is killed after a random time, or at a certain call of the system, and begun again
+until it ends.
 """
 
 from __future__ import annotations
 
+import ast
 import errno
 import os
 import random
 import select
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from dynagrad import training
 from dynagrad.runtime.disk import whole
 from dynagrad.training.methods import METHODS
 from dynagrad.training.storage import checkpoint as checkpoints
+from forked import Forked
 from training.chains import HMM
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="runs are children by fork")
@@ -119,23 +121,51 @@ def test_every_method_is_among_the_runs() -> None:
     assert {run.partition(",")[0] for run in RUNS} == METHODS.keys()
 
 
+@pytest.fixture(scope="module")
+def small() -> Iterator[Callable[..., Any]]:
+    """Calls a function of this file in a process that has imported little else, and has loaded the programs.
+
+    Its children are made and end quickly. This process may have run thousands of tests, and a child would copy that.
+    """
+    first = f"from {__name__} import *\nfor run in RUNS: train(run, iterations=1)"
+    with Forked(first) as process:
+
+        def call(function: Callable[..., Any], *given: Any) -> Any:
+            names = f"from pathlib import *; from {__name__} import *"
+            said, warned = process.run(f"{names}\nprint(repr({function.__name__}(*{given!r})))")
+            assert said, warned
+            return ast.literal_eval(said)
+
+        yield call
+
+
 @pytest.mark.parametrize("run", list(RUNS))
-def test_runs_that_are_killed_end_with_the_same_bits(run: str, tmp_path: Path) -> None:
-    expected = repr(train(run))
-    draw = random.Random(run)
-    slow = {"callback": lambda record: time.sleep(0.01)}
-    found, kills = killed_until_done(lambda: train(run, checkpoint=tmp_path / "c", **slow), tmp_path, draw)
+def test_runs_that_are_killed_end_with_the_same_bits(run: str, tmp_path: Path, small: Callable[..., Any]) -> None:
+    expected, found, kills = small(whole_and_killed, run, tmp_path)
     assert found == expected
     assert kills >= 2
 
 
+def whole_and_killed(run: str, folder: Path) -> tuple[str, str, int]:
+    slow = {"callback": lambda record: time.sleep(0.01)}
+    return repr(train(run)), *killed_until_done(
+        lambda: train(run, checkpoint=folder / "c", **slow), folder, random.Random(run)
+    )
+
+
 @pytest.mark.parametrize("run", ["em", "l-bfgs"])
 @pytest.mark.parametrize("call", ["fsync", "replace"])
-def test_killed_at_each_call_that_writes(run: str, call: str, tmp_path: Path) -> None:
+def test_killed_at_each_call_that_writes(run: str, call: str, tmp_path: Path, small: Callable[..., Any]) -> None:
     """Before and after each call, one after the other; with a checkpoint every three steps."""
-    expected = repr(train(run))
-    for n in (0, 1, 3, 4, 7, 8, 11) if call == "fsync" else (0, 1, 4, 5):
-        path, result, count = tmp_path / f"{n}.checkpoint", tmp_path / "result", 0
+    calls = (0, 1, 3, 4, 7, 8, 11) if call == "fsync" else (0, 1, 4, 5)
+    expected, found = small(whole_and_killed_at, run, call, calls, tmp_path)
+    assert found == [expected] * len(calls)
+
+
+def whole_and_killed_at(run: str, call: str, calls: tuple[int, ...], folder: Path) -> tuple[str, list[str]]:
+    expected, found = repr(train(run)), []
+    for n in calls:
+        path, result, count = folder / f"{n}.checkpoint", folder / "result", 0
 
         def work(n: int = n, path: Path = path) -> Any:
             real = getattr(os, call)
@@ -159,7 +189,8 @@ def test_killed_at_each_call_that_writes(run: str, call: str, tmp_path: Path) ->
         pid, ended = child(work, result)
         os.close(ended)
         os.waitpid(pid, 0)
-        assert repr(train(run, checkpoint=path, every=3)) == expected
+        found.append(repr(train(run, checkpoint=path, every=3)))
+    return expected, found
 
 
 def test_a_run_that_had_ended_is_not_run_again(tmp_path: Path) -> None:
