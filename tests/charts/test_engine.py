@@ -32,7 +32,7 @@ from program_strategies import (
 pytestmark = pytest.mark.filterwarnings("ignore::dynagrad.errors.ProgramWarning")
 
 AGENDAS = ("auto", "priority", "fifo", "lifo")
-# A longer search than the suite has time for: DYNAGRAD_SEEDS=20 pytest tests/test_engine.py
+# A longer search than the suite has time for: DYNAGRAD_SEEDS=20 pytest tests/charts/test_engine.py
 SEEDS = range(int(os.environ.get("DYNAGRAD_SEEDS", "1")))
 
 

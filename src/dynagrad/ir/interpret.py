@@ -92,7 +92,7 @@ def _rows(outputs: Sequence[Node]) -> list[_Row]:
 
 
 def _run(outputs: Sequence[Node], known: dict[Node, Any], xp: Any) -> list[Any]:
-    series: dict[Graph, list[_Row]] = {}
+    ordered: dict[Graph, list[_Row]] = {}
     open_ = [_steps(_rows(outputs), outputs, known, xp)]
     results: list[Any] | None = None
     while open_:
@@ -105,9 +105,9 @@ def _run(outputs: Sequence[Node], known: dict[Node, Any], xp: Any) -> list[Any]:
         if len(open_) >= DEEP:
             raise Error(f"a recursion is more than {DEEP:,} deep; if it ends at all, write it as a loop")
         results = None
-        rows = series.get(graph)
+        rows = ordered.get(graph)
         if rows is None:
-            rows = series[graph] = _rows(graph.outputs)
+            rows = ordered[graph] = _rows(graph.outputs)
         open_.append(_steps(rows, graph.outputs, dict(zip(graph.inputs, arguments, strict=True)), xp))
     assert results is not None
     return results

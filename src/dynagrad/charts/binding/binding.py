@@ -375,11 +375,11 @@ class Binding:
             ran = found(without)
             rules, domains, progress = self.context.rules, self.context.domains, limits.progress
             with Ahead() as ahead:
-                new = functools.partial(start_ahead, ahead, tool)
+                on_miss = functools.partial(start_ahead, ahead, tool)
                 if ran is not None and extends(ran, options.derivatives):
-                    generated = planned_backward(entry, ran, without, new)
+                    generated = planned_backward(entry, ran, without, on_miss)
                     return compile_backward(ran, generated, progress, tool, ahead)
-                first = None if base.plans else new  # an earlier plan may have the same class
+                first = None if base.plans else on_miss  # an earlier plan may have the same class
                 plan, generated = planned(entry, rules, domains, summary, options, count, first)
                 same = _of_same_class(base, plan, generated)
                 return same or compile_plan(plan, generated, progress, tool, ahead)

@@ -40,16 +40,16 @@ def planned(
     summary: Summary,
     options: Options,
     count: PairCount,
-    new: Callable[[], object] | None = None,
+    on_miss: Callable[[], object] | None = None,
 ) -> tuple[Plan, Generated]:
     """The plan for rules and a summary of the facts, and the source of its class. The rules are those of the `entry`
-    of a program's text in the cache of rules; empty where they are not in it. `new` is called before a plan is made
+    of a program's text in the cache of rules; empty where they are not in it. `on_miss` is called before a plan is made
     that could be kept, and is not: most likely its class has to be compiled.
     """
     with collecting_later():
         name = _name(entry, rules, summary, options)
         shared = (rules, domains, summary, *rules.rules)
-        found = _recalled(name, shared, new)
+        found = _recalled(name, shared, on_miss)
         if found is not None:
             return found
         counted = False
@@ -69,16 +69,16 @@ def planned(
 
 
 def planned_backward(
-    entry: str, forward: CompiledPlan, options: Options, new: Callable[[], object] | None = None
+    entry: str, forward: CompiledPlan, options: Options, on_miss: Callable[[], object] | None = None
 ) -> Generated:
-    """The source of the backward pass over charts of a class, whose plan is one for these options; `new` as above.
+    """The source of the backward pass over charts of a class, whose plan is one for these options; `on_miss` as above.
 
     The record's name has the source of that class, too, as its plan may depend on numbers that were counted in facts.
     """
     with collecting_later():
         plan, like = forward.plan, forward.generated
         name = _name(entry, plan.rules, plan.summary, options, like.source)
-        found = _recalled(name, (plan,), new)
+        found = _recalled(name, (plan,), on_miss)
         if found is not None:
             return found[1]
         generated = backward_source_of(plan, like)
@@ -102,14 +102,14 @@ def _traits(semiring: str) -> str:
 
 
 def _recalled(
-    name: str | None, shared: tuple[object, ...], new: Callable[[], object] | None
+    name: str | None, shared: tuple[object, ...], on_miss: Callable[[], object] | None
 ) -> tuple[Plan, Generated] | None:
-    """What is kept under a name; where there is no record, `new` is called."""
+    """What is kept under a name; where there is no record, `on_miss` is called."""
     if name is None:
         return None
     kept = recall(name)
-    if kept is None and new is not None:
-        new()
+    if kept is None and on_miss is not None:
+        on_miss()
     return _decoded(kept, shared) if kept else None
 
 
