@@ -289,10 +289,11 @@ if pid == 0:
     os._exit(0 if np.allclose(product(a + 1), (a + 1) @ (a + 1).T, rtol=1e-12) else 1)
 assert os.waitpid(pid, 0)[1] == 0
 """
-    more = {name: x for name, x in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
-    subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", code], env=more | {"PYTHONPATH": str(SOURCE.parent)}, check=True
-    )
+    environment = {name: x for name, x in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
+    program = tmp_path / "products.py"
+    program.write_text(code)
+    environment["PYTHONPATH"] = str(SOURCE.parent)
+    subprocess.run([sys.executable, "-W", "ignore", str(program)], env=environment, check=True)
 
 
 def test_every_lock_of_the_package_is_renewed_and_a_case_here() -> None:
