@@ -85,6 +85,9 @@ def main(seconds: float, number: int = 0, draws: int = 25) -> int:
             except dg.Error as error:
                 count[f"{type(error).__name__} in {semiring}"] += 1
                 continue
+            if not chart.converged:
+                count["not in time"] += 1
+                continue
             for place, program in enumerate(made):
                 try:
                     said = wrong(chart, program, semiring, f"p{place}_")
