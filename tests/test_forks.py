@@ -212,7 +212,7 @@ def test_buffers_that_are_given_back_while_one_is_taken_are_let_go(monkeypatch: 
 def test_a_child_keeps_no_pipe_open_whose_reader_waits_for_its_end() -> None:
     """Also where the process has no more handles to give."""
     reading, writing = os.pipe()
-    forks.written(lambda: writing)
+    forks.register_pipe(lambda: writing)
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (writing + 1, limits[1]))
     try:
@@ -230,7 +230,7 @@ def test_a_child_keeps_no_pipe_open_whose_reader_waits_for_its_end() -> None:
         finally:
             os._exit(status)
     try:
-        forks.unwritten(writing, lambda: os.close(writing))
+        forks.close_pipe(writing, lambda: os.close(writing))
         began = time.monotonic()
         assert os.read(reading, 10) == b"" and time.monotonic() - began < 5
     finally:
@@ -242,7 +242,7 @@ def test_a_child_keeps_no_pipe_open_whose_reader_waits_for_its_end() -> None:
 def test_a_handle_that_is_another_file_by_now_is_left_to_a_child() -> None:
     """As after Ctrl-C between making and closing it."""
     gone, here = os.pipe(), os.pipe()
-    forks.written(lambda: gone[1])
+    forks.register_pipe(lambda: gone[1])
     os.dup2(here[1], gone[1])
     pid = os.fork()
     if pid == 0:
@@ -251,7 +251,7 @@ def test_a_handle_that_is_another_file_by_now_is_left_to_a_child() -> None:
         finally:
             os._exit(0)
     os.waitpid(pid, 0)
-    forks.unwritten(gone[1], lambda: os.close(gone[1]))
+    forks.close_pipe(gone[1], lambda: os.close(gone[1]))
     assert os.read(here[0], 10) == b"arrived"
     for handle in (gone[0], *here):
         os.close(handle)
@@ -267,13 +267,13 @@ def test_a_fork_waits_until_a_handle_is_known() -> None:
         go.wait(10)
         return handles[1]
 
-    thread = threading.Thread(target=forks.written, args=(make,))
+    thread = threading.Thread(target=forks.register_pipe, args=(make,))
     thread.start()
     begun.wait(10)
     threading.Timer(0.2, go.set).start()
     assert in_child(lambda: os.fstat(handles[1]).st_rdev == os.stat(os.devnull).st_rdev) == 0
     thread.join()
-    forks.unwritten(handles[1], lambda: os.close(handles[1]))
+    forks.close_pipe(handles[1], lambda: os.close(handles[1]))
     os.close(handles[0])
 
 

@@ -83,11 +83,11 @@ _forking = threading.RLock()
 """Held by whoever forks, and while it is not known whether a handle is open: so a child knows, and can let go of it."""
 
 
-def written(make: Callable[[], int]) -> int:
-    """The handle that a function makes to write a pipe whose reader waits for its end. A child closes its copy.
+def register_pipe(make: Callable[[], int]) -> int:
+    """Makes a handle by which a pipe is written whose reader waits for its end, so that children close their copies.
 
     >>> reading, writing = os.pipe()
-    >>> unwritten(written(lambda: writing), lambda: os.close(writing))
+    >>> close_pipe(register_pipe(lambda: writing), lambda: os.close(writing))
     """
     with _forking:
         handle = make()
@@ -95,8 +95,8 @@ def written(make: Callable[[], int]) -> int:
     return handle
 
 
-def unwritten(handle: int, close: Callable[[], object]) -> None:
-    """Has a function close the handle."""
+def close_pipe(handle: int, close: Callable[[], object]) -> None:
+    """Closes a handle of `register_pipe` by a function; no fork comes between."""
     with _forking:
         _pipes.pop(handle, None)
         close()

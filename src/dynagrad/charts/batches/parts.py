@@ -237,7 +237,7 @@ def _linear_values(work: Work, found: _PartResult) -> None:
         assert work.sums is not None
         found.values[found.linear.places] = found.linear.values(_logs(work.binding, work.sums.keys))
         if work.cache is not None:
-            work.cache.took(len(found.linear.places), 0.0)
+            work.cache.note_seconds(len(found.linear.places), 0.0)
 
 
 def _linear_totals(work: Work, linear: LinearExamples, rows: GradientRows) -> Array:
@@ -275,7 +275,7 @@ def _finished(work: Work, part: _Part, end: int, rows: GradientRows | None, sett
         some = some or plain
         left.update((part.begin + int(group.places[n]), group.examples[n].run) for n in others)
     if work.cache is not None and (part.apart or left):
-        work.cache.took(1, math.inf)  # in Python, where threads are worth it
+        work.cache.note_seconds(1, math.inf)  # in Python, where threads are worth it
     for n in sorted({**part.apart, **left}):
         try:
             chart = part.apart[n] if n in part.apart else work.over(left[n])
@@ -306,7 +306,7 @@ def _run_group(
     began = thread_time()
     ending, words = group.run(shared, settings, work.stop, rows, cotangents, found.totals, size)
     if work.cache is not None:
-        work.cache.took(len(places), thread_time() - began)
+        work.cache.note_seconds(len(places), thread_time() - began)
     found.values[places] = words[:, 0].view(np.float64)
     if not ending.any():
         return True, []

@@ -88,7 +88,7 @@ class ExampleCache:
         self._made_of = 0
         self._made: dict[tuple[int, Hashable], tuple[Sequence[Any], Any]] = {}
         self._grouped = 0
-        self._pace: dict[Hashable, tuple[int, float]] = {}
+        self._seconds: dict[Hashable, tuple[int, float]] = {}
         self._functions: dict[tuple[int, ...], tuple[Name, Any]] = {}
 
     def __len__(self) -> int:
@@ -114,7 +114,7 @@ class ExampleCache:
             self._room -= size
             self._held[key] = name, example
 
-    def kept(self, name: Name, what: Hashable, make: Callable[[], T], size: Callable[[T], int]) -> T:
+    def memoised(self, name: Name, what: Hashable, make: Callable[[], T], size: Callable[[T], int]) -> T:
         """The result of `make` for an example; it is kept if there is room for so many bytes."""
         key = self._kinds.setdefault(what, len(self._kinds)), *map(id, name)
         found = self._functions.get(key)
@@ -162,14 +162,16 @@ class ExampleCache:
             found = self._wholes[keys] = _as_one(there, size) if one else None
         return found or None
 
-    def took(self, how: Hashable, count: int, seconds: float) -> None:
-        """Notes how long native code worked at so many examples that are run in this way."""
-        before, spent = self._pace.get(how, (0, 0.0))
-        self._pace[how] = before + count, spent + seconds  # what threads do not see of each other makes no difference
+    def note_seconds(self, how: Hashable, count: int, seconds: float) -> None:
+        """Notes how long native code worked at so many examples that are run in this way; infinity for those that it
+        does not run."""
+        before, spent = self._seconds.get(how, (0, 0.0))
+        # What threads do not see of each other makes no difference.
+        self._seconds[how] = before + count, spent + seconds
 
-    def pace(self, how: Hashable) -> float:
+    def mean_seconds(self, how: Hashable) -> float:
         """The mean of these seconds for an example; infinite before the first."""
-        count, seconds = self._pace.get(how, (0, 0.0))
+        count, seconds = self._seconds.get(how, (0, 0.0))
         return seconds / count if count else float("inf")
 
     def made(self, of: Sequence[Any], what: Hashable, make: Callable[[], T]) -> T:
@@ -243,13 +245,13 @@ class CachedBatch:
         """All examples in one group, as `ExampleCache.whole` says, unless a run of this batch has one of them."""
         return None if self._taken else self._cache.whole(self._keys, size)
 
-    def took(self, count: int, seconds: float) -> None:
-        """Notes how long it took to run so many of the examples in native code; infinity for those run one by one."""
-        self._cache.took(self._how, count, seconds)
+    def note_seconds(self, count: int, seconds: float) -> None:
+        """Notes how long so many of the examples took, as `ExampleCache.note_seconds` says."""
+        self._cache.note_seconds(self._how, count, seconds)
 
     def brief(self) -> bool:
         """Whether the batch is worth no threads, by what was noted of others that were run in this way."""
-        return len(self._names) * self._cache.pace(self._how) < BRIEF
+        return len(self._names) * self._cache.mean_seconds(self._how) < BRIEF
 
     def put_apart(self) -> None:
         """From now on the examples of the batch are not one group."""

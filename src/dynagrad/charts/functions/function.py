@@ -30,6 +30,7 @@ from ...ir.ops.ravelling import ravel, unravel
 from ...ir.types import array as array_type
 from ...rules.suggestions import nearest
 from ..binding.binding import Binding
+from ..binding.example_cache import ROW_BYTES
 from ..limits import Limits
 from ..lookup import ground, read_item
 from ..replay import differentiable
@@ -413,8 +414,8 @@ class Function:
         return f"<Function: {'' if self._choice == VALUE else 'a derivative of '}{cut(goals)} by {arguments}>"
 
 
-PLAN_BYTES, RULE_BYTES, ROW_BYTES = 64 << 10, 12 << 10, 64
-"""About what the plans of a function take, what each rule of its program adds, and each of its facts."""
+PLAN_BYTES, RULE_BYTES = 64 << 10, 12 << 10
+"""About what the plans of a function take, and what each rule of its program adds."""
 
 
 def bytes_of(function: Function) -> int:

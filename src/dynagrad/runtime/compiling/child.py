@@ -17,7 +17,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
 
-from ...forks import unwritten, written
+from ...forks import close_pipe, register_pipe
 
 _SHELL = "/bin/sh"
 # Waits for the end of its input, which means that the parent has died, and then kills the other child's process group.
@@ -151,7 +151,7 @@ def _started(command: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
         return -1 if made[0].stdin is None else made[0].stdin.fileno()
 
     try:
-        written(start) if options["stdin"] == subprocess.PIPE else start()
+        register_pipe(start) if options["stdin"] == subprocess.PIPE else start()
     except OSError as error:
         raise NotStarted(*error.args) from error
     return made[0]
@@ -162,7 +162,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     stream, process.stdin = process.stdin, None  # so that `communicate` does not ask it
     if stream is not None:
         with suppress(BrokenPipeError), _without_signal():
-            unwritten(stream.fileno(), stream.close)
+            close_pipe(stream.fileno(), stream.close)
 
 
 @contextmanager

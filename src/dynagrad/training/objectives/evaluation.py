@@ -79,7 +79,7 @@ class Task:
             return made()
         asked = self.gradient, self.along is not None
         what = self.bound.program, goal if isinstance(goal, str) else tuple(goal), tuple(inputs), side, asked
-        return self.cache.kept((example.facts, example.observed), what, made, bytes_of)
+        return self.cache.memoised((example.facts, example.observed), what, made, bytes_of)
 
     def weights_of(self, examples: Sequence[Example]) -> Doubles:
         """How often each example counts."""
