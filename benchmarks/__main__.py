@@ -24,6 +24,7 @@ from . import (
     kernels,
     loading,
     pullback,
+    suite,
     training,
     wsj,
 )
@@ -63,6 +64,7 @@ BENCHMARKS: dict[str, Callable[[], list[Row]]] = {
     "folds": folds.folds,
     "nltk": folds.beside_nltk,
     "heads": collins.wsj,
+    "suite": suite.suite,
 }
 HEADINGS = ("what", "own", "peer", "its", "ratio", "target", "verdict", "command")
 

@@ -108,7 +108,6 @@ def sentences() -> list[list[str]]:
 
 
 @needs_wsj
-@pytest.mark.slow
 def test_short_sentences_have_the_best_trees_of_nltk(
     grammar: dict[str, list[tuple[Any, ...]]], sentences: list[list[str]]
 ) -> None:

@@ -217,7 +217,6 @@ def test_unbalanced_brackets_are_errors_however_many() -> None:
             parse(text)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("what", ["brackets", "lets", "applications"])
 def test_fifty_thousand(what: str) -> None:
     text, value = deep(50_000)[what]

@@ -1,0 +1,39 @@
+"""Runs of pytest without what takes long: `--quick`, of the conftest.py at the top. Five seconds."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+TESTS = """
+import pathlib, time
+
+def test_at_once(): pass
+
+def test_slow(): time.sleep(0.25)
+
+def test_slow_and_wrong():
+    time.sleep(0.25)
+    assert pathlib.Path("mended").exists()
+"""
+
+
+def last_line(folder: Path, *options: str) -> str:
+    """How a run of pytest over `TESTS` ended, without its time."""
+    command = [sys.executable, "-m", "pytest", "-q", *options]
+    said = subprocess.run(command, cwd=folder, capture_output=True, text=True).stdout
+    return said.splitlines()[-1].partition(" in ")[0]
+
+
+def test_a_quick_run_leaves_out_what_took_long_when_it_ran_last_and_passed(tmp_path: Path) -> None:
+    shutil.copy(Path(__file__).parent.parent / "conftest.py", tmp_path)
+    (tmp_path / "test_some.py").write_text(TESTS)
+    assert last_line(tmp_path, "--quick") == "1 failed, 2 passed"  # none has been timed
+    assert last_line(tmp_path, "--quick") == "1 failed, 1 passed, 1 deselected"
+    (tmp_path / "mended").touch()
+    assert last_line(tmp_path, "--quick", "-n", "1") == "2 passed"  # which passes now, and is left out from then on
+    assert last_line(tmp_path, "--quick") == "1 passed, 2 deselected"
+    assert last_line(tmp_path) == "3 passed"
+    assert last_line(tmp_path, "-p", "no:cacheprovider", "--quick") == "3 passed"  # nothing is remembered
