@@ -2,7 +2,7 @@
 
     PYTHONPATH=src:tests python tests/random_against_oracle.py SECONDS [FIRST] [DRAWS]
 
-Programs are drawn by `program_strategies.py`, some thirty compiled together, in one semiring after the other and under
+Programs are drawn by `random_programs.py`, some thirty compiled together, in one semiring after the other and under
 a random agenda; FIRST is the number of the first group, so that two processes can draw different ones. Each group runs
 over DRAWS draws of its facts: other values, and rows left out. Differences are printed with the program. To run under
 AddressSanitizer, name a compiler in DYNAGRAD_CXX that adds -fsanitize=address, and preload its library.
@@ -22,7 +22,7 @@ import dynagrad as dg
 from charts.test_engine import close, compiled, derived, generated, given_facts, oracle_semiring, visible
 from dynagrad.rules.parse import parse
 from oracle import Conflict, Diverged, evaluate
-from program_strategies import Program, combined
+from random_programs import Program, combined
 
 SEMIRINGS = ("real", "log", "viterbi", "tropical", "boolean", "count", "expectation", None)
 AGENDAS = ("auto", "auto", "auto", "priority", "fifo", "lifo")

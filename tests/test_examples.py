@@ -20,7 +20,7 @@ import dynagrad as dg
 import examples
 from dynagrad.rules.parse import parse
 from oracle import Key, Real, Struct, Value, close, declared_semiring, evaluate, ground, zero_of
-from program_strategies import Program, combined
+from random_programs import Program, combined
 
 pytestmark = pytest.mark.filterwarnings("ignore::dynagrad.errors.ProgramWarning")
 

@@ -12,7 +12,7 @@ import dynagrad as dg
 from charts.test_engine import derived, differences
 from dynagrad.rules.parse import parse
 from oracle import Conflict, evaluate
-from program_strategies import combined
+from random_programs import combined
 
 pytestmark = pytest.mark.filterwarnings("ignore::dynagrad.errors.ProgramWarning")
 

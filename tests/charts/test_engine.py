@@ -18,7 +18,7 @@ from dynagrad.rules import syntax as s
 from dynagrad.rules.parse import parse
 from language_cases import CASES, SHIFTED, Case, oracle_semiring
 from oracle import Real, Struct, close, evaluate, term, zero_of
-from program_strategies import (
+from random_programs import (
     CYCLIC_SEMIRINGS,
     SEMIRINGS,
     Draw,

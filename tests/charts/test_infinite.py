@@ -19,7 +19,7 @@ import dynagrad as dg
 from charts.test_engine import derived
 from dynagrad.rules.parse import parse
 from oracle import Numbers, evaluate
-from program_strategies import prefixed
+from random_programs import prefixed
 
 pytestmark = pytest.mark.filterwarnings("ignore::dynagrad.errors.ProgramWarning")
 

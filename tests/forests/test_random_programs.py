@@ -23,7 +23,7 @@ from dynagrad.forests.terms import PartialMatch
 from dynagrad.rules.parse import parse, parse_item
 from dynagrad.rules.syntax import Compound, Negation, Variable
 from oracle import Conflict, Diverged, Key, Real, Struct, evaluate, term
-from program_strategies import CYCLIC_SEMIRINGS, Draw, Program, combined, semiring_program
+from random_programs import CYCLIC_SEMIRINGS, Draw, Program, combined, semiring_program
 
 pytestmark = pytest.mark.filterwarnings("ignore::dynagrad.errors.ProgramWarning")  # of odd rules
 

@@ -14,7 +14,7 @@ import time
 
 import dynagrad as dg
 import examples
-from program_strategies import Draw, plain_program, semiring_program
+from random_programs import Draw, plain_program, semiring_program
 
 LONGEST = 5.0
 """Seconds that any of these texts may take."""

@@ -28,7 +28,7 @@ from dynagrad.rules.parse import parse
 from ground_equations import Solution
 from language_cases import CASES
 from oracle import Key, Real, Struct, term
-from program_strategies import combined
+from random_programs import combined
 from replay import Computation
 
 pytestmark = pytest.mark.filterwarnings("ignore::dynagrad.errors.ProgramWarning")
