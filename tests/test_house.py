@@ -404,6 +404,12 @@ def test_a_long_header_says_why_it_is_one(path: Path) -> None:
         assert "// It is long" in text.partition("#pragma once")[0]
 
 
+def test_one_header_includes_math_h() -> None:
+    """It takes a compiler longer than all others of the system; `base/math.hpp` does without it where it can."""
+    including = [path.name for path in HOUSE.rglob("*.hpp") if "#include <math.h>" in path.read_text()]
+    assert including == ["math.hpp"]
+
+
 ROOT = HOUSE.parent.parent
 PROSE = [*FILES, *sorted((ROOT / "tests").rglob("*.py")), CONTRIBUTING, *sorted((ROOT / "docs").rglob("*.md"))]
 

@@ -1,4 +1,4 @@
-"""Graphs of scalars as C++ expressions, with common subexpressions in locals. They need <math.h> alone."""
+"""Graphs of scalars as C++ expressions, with common subexpressions in locals. They need `base/math.hpp` alone."""
 
 from __future__ import annotations
 

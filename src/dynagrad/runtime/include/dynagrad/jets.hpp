@@ -14,7 +14,7 @@
 // the semiring below computes it, to the bit, so that a run takes the same course with its derivatives as without.
 // A caveat: a tolerance thus ends a run when values stand still, whether or not derivatives do by then.
 #pragma once
-#include <math.h>
+#include <dynagrad/base/math.hpp>
 #include <stdint.h>
 #include <string.h>
 

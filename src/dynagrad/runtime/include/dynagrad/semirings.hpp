@@ -12,7 +12,7 @@
 // `start`, the adjoint of a seeded item from its cotangent; `finish`, from the adjoint of a value the derivative with
 // respect to the number in Python's scale; `adjoint_words`, the number of words of cotangents and derivatives.
 #pragma once
-#include <math.h>
+#include <dynagrad/base/math.hpp>
 #include <stdint.h>
 #include <string.h>
 

@@ -4,7 +4,7 @@
 // a product of constants of rules and of given facts. It is a double with an exponent of its own, so that no product
 // leaves its range; where weights are added (logs, costs), the exponent is zero.
 #pragma once
-#include <math.h>
+#include <dynagrad/base/math.hpp>
 
 #include <dynagrad/base/host.hpp>
 #include <dynagrad/base/memory.hpp>

@@ -4,7 +4,7 @@
 // a call takes what lies idle, or makes some, and leaves it when it ends. Nothing here knows of the graph.
 #pragma once
 
-#include <math.h>
+#include <dynagrad/base/math.hpp>
 #if defined(__linux__) || defined(__APPLE__)
 #include <pthread.h>
 #endif

@@ -9,7 +9,7 @@
 // the function. Nothing here knows of arrays.
 #pragma once
 
-#include <math.h>
+#include <dynagrad/base/math.hpp>
 #include <stdint.h>
 
 namespace dynagrad::graphs::vector {

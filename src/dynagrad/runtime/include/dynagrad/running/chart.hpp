@@ -4,7 +4,7 @@
 // left, a limit is reached or it is told to stop; then items are looked up. A run that stopped between two pops may be
 // resumed; one that stopped inside a pop (`partial`) may only be read.
 #pragma once
-#include <math.h>
+#include <dynagrad/base/math.hpp>
 
 #include <dynagrad/running/agenda.hpp>
 #include <dynagrad/running/elementwise.hpp>

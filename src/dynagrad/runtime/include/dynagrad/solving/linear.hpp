@@ -11,7 +11,7 @@
 //
 // It is long because the direct and the iterative solver share their matrices.
 #pragma once
-#include <math.h>
+#include <dynagrad/base/math.hpp>
 
 #include <dynagrad/running/chart.hpp>
 #include <dynagrad/semirings.hpp>

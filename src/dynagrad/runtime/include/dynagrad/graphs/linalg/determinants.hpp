@@ -4,7 +4,7 @@
 // which are here.
 #pragma once
 
-#include <math.h>
+#include <dynagrad/base/math.hpp>
 #include <stdint.h>
 #include <string.h>
 

@@ -4,7 +4,7 @@
 // status of body.hpp. Memory that they work in comes from the call.
 #pragma once
 
-#include <math.h>
+#include <dynagrad/base/math.hpp>
 #include <stdint.h>
 #include <string.h>
 
