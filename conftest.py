@@ -76,7 +76,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         for report in reports:
             if isinstance(report, pytest.TestReport):
                 tests[report.nodeid] += report.duration
-    if getattr(config, "cache", None) is not None:
+    if tests and getattr(config, "cache", None) is not None:
         others = (_slow(config) or set()) - set(tests)
         config.cache.set(SLOW, sorted(others | {test for test in passed if tests[test] >= QUICK}))
     files: dict[str, float] = defaultdict(float)

@@ -30,6 +30,7 @@ def last_line(folder: Path, *options: str) -> str:
 def test_a_quick_run_leaves_out_what_took_long_when_it_ran_last_and_passed(tmp_path: Path) -> None:
     shutil.copy(Path(__file__).parent.parent / "conftest.py", tmp_path)
     (tmp_path / "test_some.py").write_text(TESTS)
+    assert last_line(tmp_path, "--co") == "3 tests collected"
     assert last_line(tmp_path, "--quick") == "1 failed, 2 passed"  # none has been timed
     assert last_line(tmp_path, "--quick") == "1 failed, 1 passed, 1 deselected"
     (tmp_path / "mended").touch()

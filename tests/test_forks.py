@@ -212,7 +212,7 @@ def test_buffers_that_are_given_back_while_one_is_taken_are_let_go(monkeypatch: 
 def test_a_child_keeps_no_pipe_open_whose_reader_waits_for_its_end() -> None:
     """Also where the process has no more handles to give."""
     reading, writing = os.pipe()
-    forks.register_pipe(lambda: writing)
+    forks.register_pipes(lambda: [writing])
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (writing + 1, limits[1]))
     try:
@@ -242,7 +242,7 @@ def test_a_child_keeps_no_pipe_open_whose_reader_waits_for_its_end() -> None:
 def test_a_handle_that_is_another_file_by_now_is_left_to_a_child() -> None:
     """As after Ctrl-C between making and closing it."""
     gone, here = os.pipe(), os.pipe()
-    forks.register_pipe(lambda: gone[1])
+    forks.register_pipes(lambda: [gone[1]])
     os.dup2(here[1], gone[1])
     pid = os.fork()
     if pid == 0:
@@ -261,13 +261,13 @@ def test_a_fork_waits_until_a_handle_is_known() -> None:
     begun, go = threading.Event(), threading.Event()
     handles: list[int] = []
 
-    def make() -> int:
+    def make() -> list[int]:
         handles.extend(os.pipe())
         begun.set()
         go.wait(10)
-        return handles[1]
+        return handles[1:]
 
-    thread = threading.Thread(target=forks.register_pipe, args=(make,))
+    thread = threading.Thread(target=forks.register_pipes, args=(make,))
     thread.start()
     begun.wait(10)
     threading.Timer(0.2, go.set).start()

@@ -1,16 +1,16 @@
 """Fork safety: locks that are free in a child process after a fork, whichever thread of the parent held them, and pipes
 whose end the parent alone makes.
 
-Only the thread that forks exists in the child, so nobody there would release a lock of another thread. Every lock of
-the package is registered by `renewed`. `cached` is here because `functools.cached_property` takes a lock in some
-Pythons. Locks between processes are in `runtime/disk/file_lock.py`.
+Only the thread that forks exists in the child, so nobody there would release a lock of another thread. The locks of
+the package are registered by `renewed`, but for the one below. `cached` is here because `functools.cached_property`
+takes a lock in some Pythons. Locks between processes are in `runtime/disk/file_lock.py`.
 """
 
 from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Generic, TypeVar
 from weakref import ref
@@ -78,25 +78,25 @@ class cached(Generic[Value]):
 
 
 _pipes: dict[int, tuple[int, int]] = {}
-"""Handles by which pipes are written whose readers wait for their end, with the disk and number of each pipe."""
+"""Handles of pipes at whose other end somebody waits for theirs, with the disk and number of each pipe."""
 _forking = threading.RLock()
 """Held by whoever forks, and while it is not known whether a handle is open: so a child knows, and can let go of it."""
 
 
-def register_pipe(make: Callable[[], int]) -> int:
-    """Makes a handle by which a pipe is written whose reader waits for its end, so that children close their copies.
+def register_pipes(make: Callable[[], Sequence[int]]) -> None:
+    """Makes handles of pipes at whose other end somebody waits for their end, so that children close their copies.
 
     >>> reading, writing = os.pipe()
-    >>> close_pipe(register_pipe(lambda: writing), lambda: os.close(writing))
+    >>> register_pipes(lambda: [writing])
+    >>> close_pipe(writing, lambda: os.close(writing))
     """
     with _forking:
-        handle = make()
-        _pipes[handle] = _identity(handle)
-    return handle
+        for handle in make():
+            _pipes[handle] = _identity(handle)
 
 
 def close_pipe(handle: int, close: Callable[[], object]) -> None:
-    """Closes a handle of `register_pipe` by a function; no fork comes between."""
+    """Closes a handle of `register_pipes` by a function; no fork comes between."""
     with _forking:
         _pipes.pop(handle, None)
         close()

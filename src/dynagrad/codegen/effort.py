@@ -16,7 +16,7 @@ def at_most(level: int) -> int:
     >>> at_most(0)
     0
     """
-    wished = os.environ.get("DYNAGRAD_OPTIMISE", "")
+    wished = os.environ.get("DYNAGRAD_OPTIMISE", "").strip()
     if wished not in ("", "0", "1", "2", "3"):
         raise Error(f"the environment variable DYNAGRAD_OPTIMISE must be 0, 1, 2 or 3, not {wished[:20]!r}")
     return min(level, int(wished or 3))

@@ -11,7 +11,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +90,10 @@ def contents(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir() if path.suffix not in others} - {"locks"}
 
 
+def name_of(sources: Sequence[str], tool: toolchain.Compiler, options: Sequence[str]) -> str:
+    return fingerprint.fingerprint(sources, tool, options, fingerprint.Headers.now())
+
+
 def slow_compiler(folder: Path, seconds: float) -> str:
     """A compiler that writes half a library, says that it is running, sleeps, and then does the job."""
     zig = toolchain._ziglang().command
@@ -114,6 +118,17 @@ def wait_for(path: Path, seconds: float = 20.0) -> None:
     while not path.exists() or not path.read_text():
         assert time.monotonic() < until, f"{path} did not appear"
         time.sleep(0.01)
+
+
+def is_alive(process: int) -> bool:
+    """Whether a process runs: not whether it is dead, and nobody there to notice."""
+    try:
+        os.kill(process, 0)
+        return Path(f"/proc/{process}/stat").read_text().split()[2] != "Z"
+    except ProcessLookupError:
+        return False
+    except FileNotFoundError:  # there is no such folder in this system, or it has just ended
+        return not Path("/proc/self").exists()
 
 
 @pytest.fixture
@@ -159,15 +174,15 @@ class TestHits:
     def test_what_decides_the_result_decides_the_name(self, fresh, monkeypatch):
         tool = toolchain.compiler()
         names = {
-            fingerprint.fingerprint(["a"], tool, ("-O3",)),
-            fingerprint.fingerprint(["b"], tool, ("-O3",)),
-            fingerprint.fingerprint(["a"], tool, ("-O1",)),
+            name_of(["a"], tool, ("-O3",)),
+            name_of(["b"], tool, ("-O3",)),
+            name_of(["a"], tool, ("-O1",)),
         }
-        names.add(fingerprint.fingerprint(["a"], toolchain.Compiler(tool.command, True, "another"), ("-O3",)))
+        names.add(name_of(["a"], toolchain.Compiler(tool.command, True, "another"), ("-O3",)))
         monkeypatch.setattr(fingerprint, "_machine", lambda: "another")
-        names.add(fingerprint.fingerprint(["a"], tool, ("-O3",)))
+        names.add(name_of(["a"], tool, ("-O3",)))
         monkeypatch.setattr(fingerprint, "_read_headers", lambda _: "another")
-        names.add(fingerprint.fingerprint(["a"], tool, ("-O3",)))
+        names.add(name_of(["a"], tool, ("-O3",)))
         assert len(names) == 6
 
     def test_a_changed_header_is_noticed(self, tmp_path, monkeypatch):
@@ -177,7 +192,7 @@ class TestHits:
         seen, tool = [], toolchain.compiler()
         for text in ("one", "two", "three"):
             header.write_text(text)
-            seen.append(fingerprint.fingerprint("", tool, ()))
+            seen.append(name_of("", tool, ()))
         assert len(set(seen)) == 3
 
 
@@ -220,6 +235,12 @@ class TestParts:
         next(fresh.glob("*.o")).write_bytes(damage)
         assert answer(cache.build(with_part("b"), objects=[part])) == 7
 
+    def test_also_as_python_ends(self, fresh):
+        """No thread can be started then."""
+        work = "print(build(source(43), objects=[Object('int unused;', bare=True)]).exists())"
+        out, err = python(f"import atexit; atexit.register(lambda: {work})").communicate()
+        assert (out, err) == ("True\n", "")
+
     def test_an_object_that_does_not_compile_is_an_error(self, fresh):
         with pytest.raises(CompileError, match="nothing"):
             cache.build(with_part("a"), objects=[Object("int f() { return nothing; }")])
@@ -239,6 +260,41 @@ class TestParts:
         kept.write_bytes(b"no header")
         kept.with_suffix(".seal").write_bytes(sealed.seal(kept.name, b"no header"))
         assert answer(cache.build(self.with_header(34), prelude=HEADER)) == 34
+        assert kept.stat().st_size > 10_000  # it was made again
+
+    def test_one_that_it_never_takes_is_not_made_again_and_again(self, fresh, monkeypatch):
+        made = []
+
+        def precompile(header, output, **_):
+            made.append(header)
+            return bool(output.write_bytes(b"no header"))
+
+        monkeypatch.setattr(toolchain, "precompile", precompile)
+        assert [answer(cache.build(self.with_header(n), prelude=HEADER)) for n in (38, 39)] == [38, 39]
+        assert made == [HEADER] * 2 and next(fresh.glob("*.pch")).stat().st_size == 0
+
+    def test_one_of_another_compiler_or_of_one_that_was_installed_anew_is_another(self, tmp_path):
+        headers, program = fingerprint.Headers.now(), tmp_path / "c++"
+        program.touch()
+        tools = [toolchain.Compiler((str(program), *more), True, "the same") for more in ([], ["c++"])]
+        places = [headers.place(tool) for tool in tools]
+        os.utime(program, (0, 0))
+        assert len({*places, headers.place(tools[0])}) == 3
+
+    @pytest.mark.parametrize(
+        ("said", "error"),
+        [((1, "x: No space left on device"), OSError), ((-9, ""), CompileError)],
+        ids=["full", "killed"],
+    )
+    def test_one_that_could_not_be_made_this_time_is_made_next_time(self, fresh, monkeypatch, said, error):
+        with monkeypatch.context() as patch, pytest.raises(error):
+            patch.setattr(toolchain, "_run", lambda *given, **more: said)
+            toolchain.precompile(HEADER, fresh / "x.pch", tool=toolchain.compiler(), options=[], zig_cache=fresh)
+
+    def test_long_sources_share_it(self, fresh):
+        for n, long in ((40, False), (41, True)):
+            assert answer(cache.build(self.with_header(n), prelude=HEADER, long=long)) == n
+        assert len(list(fresh.glob("*.pch"))) == 1
 
     @pytest.mark.parametrize("at", [0, -100])
     def test_a_damaged_one_is_made_again(self, fresh, at):
@@ -329,6 +385,17 @@ class TestKilled:
         assert time.monotonic() - start < 2
         assert contents(fresh) == set()
 
+    def test_ctrl_c_kills_the_compilers_of_objects_too(self, fresh, tmp_path):
+        objects = "[Object(f'int unused{n};', bare=True) for n in range(3)]"
+        process = python(f"build(source(9), objects={objects})", DYNAGRAD_CXX=slow_compiler(tmp_path, 30))
+        wait_for(tmp_path / "running")
+        start = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=20)
+        assert "KeyboardInterrupt" in err
+        assert time.monotonic() - start < 2
+        assert contents(fresh) == set()
+
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
     def test_whatever_ends_the_process_ends_its_compiler(self, fresh, tmp_path, number):
         process = python("build(source(14))", DYNAGRAD_CXX=slow_compiler(tmp_path, 60))
@@ -337,10 +404,7 @@ class TestKilled:
         process.send_signal(number)
         process.communicate(timeout=20)
         until = time.monotonic() + 10
-        while Path(f"/proc/{compiler}").exists() or not Path("/proc").exists():
-            state = Path(f"/proc/{compiler}/stat").read_text().split()[2] if Path("/proc").exists() else "Z"
-            if state == "Z":  # dead, and nobody there to notice
-                break
+        while is_alive(compiler):
             assert time.monotonic() < until, "the compiler goes on"
             time.sleep(0.02)
 
@@ -405,6 +469,12 @@ class TestFolders:
         with pytest.warns(RuntimeWarning, match="HOME is not set"):
             assert answer(cache.build(source(13))) == 13
 
+    def test_a_folder_that_is_gone_has_no_place_in_it(self, tmp_path):
+        (tmp_path / "gone").mkdir()
+        code = f"import os; os.chdir({str(tmp_path / 'gone')!r}); os.rmdir({str(tmp_path / 'gone')!r})"
+        out, err = python(f"{code}; print(build(source(42)).exists())", DYNAGRAD_CACHE="here").communicate()
+        assert out == "True\n" and "the folder of this process is gone" in err
+
     @pytest.mark.skipif(sys.platform != "linux", reason="the places of other systems")
     def test_the_places(self, monkeypatch, tmp_path):
         monkeypatch.delenv("DYNAGRAD_CACHE")
@@ -450,7 +520,6 @@ class TestFolders:
     def test_headers_at_paths_of_any_characters(self, fresh, monkeypatch, tmp_path, name):
         shutil.copytree(toolchain.INCLUDE, tmp_path / name)
         monkeypatch.setattr(toolchain, "INCLUDE", tmp_path / name)
-        monkeypatch.setattr(toolchain.compile_source, "__defaults__", (tmp_path / name,))
         path = cache.build("#include <dynagrad/base/memory.hpp>\n" + source(16, ascii(name)))
         assert answer(path) == 16
 

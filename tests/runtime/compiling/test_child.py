@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -100,7 +101,7 @@ def test_a_fork_does_not_end_the_child_of_its_parent(tmp_path: Path) -> None:
             finally:
                 os._exit(0)
         os.waitpid(pid, 0)
-        assert not started.over
+        assert started._first.poll() is None
         started.feed(b"")
         assert started.finish(None, tmp_path) == (0, "")
 
@@ -113,9 +114,56 @@ def test_an_error_meanwhile_ends_the_programs(then: list[str] | None, tmp_path: 
     start = time.monotonic()
     with pytest.raises(ValueError):
         child.run(["/bin/sleep", "30"], os.environ, tmp_path, then=then, meanwhile=fail)
+    assert time.monotonic() - start < 10
+
+
+def test_a_second_program_that_does_not_start_ends_the_first(tmp_path: Path) -> None:
+    start = time.monotonic()
     with pytest.raises(child.NotStarted):
         child.run(["/bin/sleep", "30"], os.environ, tmp_path, then=["/no/such/program"])
     assert time.monotonic() - start < 10
+
+
+def test_a_fork_does_not_keep_the_first_of_two_programs_from_ending(tmp_path: Path) -> None:
+    """It writes without end; once the second one has ended, nobody reads it, also where a fork goes on."""
+    with child.Child(["/bin/sh", "-c", "exec yes"], os.environ, tmp_path, piped=True) as started:
+        pid = os.fork()
+        if pid == 0:
+            try:
+                time.sleep(30)
+            finally:
+                os._exit(0)
+        try:
+            start = time.monotonic()
+            assert started.finish(["/bin/sh", "-c", "exit 5"], tmp_path) == (-13, "")
+            assert time.monotonic() - start < 10
+        finally:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+
+
+def test_children_of_several_threads_end_together(tmp_path: Path) -> None:
+    together, ended = child.Together(), []
+
+    def work() -> None:
+        together.join()
+        try:
+            child.run(["/bin/sleep", "30"], os.environ, tmp_path, then=["/bin/cat"])
+        except child.NotStarted:
+            ended.append("one")
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    start = time.monotonic()
+    for thread in threads:
+        thread.start()
+        time.sleep(0.1)
+    together.end()
+    late = threading.Thread(target=work)
+    late.start()
+    for thread in (*threads, late):
+        thread.join(20)
+    assert ended == ["one"] * 4 and time.monotonic() - start < 10
+    assert child.run(["/bin/sh", "-c", "exit 0"], os.environ, tmp_path) == (0, "")  # a thread that is none of them
 
 
 def test_a_shell_watches_over_the_child(started: list[list[str]], tmp_path: Path) -> None:

@@ -218,6 +218,14 @@ class TestComplaints:
         with pytest.raises(CompileError, match="pip install ziglang"):
             program.run({"a/1": [("x", 2.0)]})
 
+    def test_it_is_said_no_longer_once_there_is_one(self, monkeypatch, tmp_path):
+        monkeypatch.setenv("DYNAGRAD_CXX", str(tmp_path / "c++"))
+        with pytest.warns(dg.ProgramWarning, match="is not there"):
+            dg.Program("goal += a(_).")
+        (tmp_path / "c++").write_text("#!/bin/sh\necho 'clang version 19'\n")
+        (tmp_path / "c++").chmod(0o755)
+        dg.Program("goal += a(_).")  # a warning would be an error
+
     def test_a_bad_level_is_refused(self):
         with pytest.raises(ValueError, match="optimise is 0, 1, 2 or 3"):
             toolchain.flags(toolchain.compiler(), optimise=9)

@@ -112,7 +112,7 @@ def test_calls_of_another_user_under_a_right_seal(called, tmp_path):
 def test_calls_belong_to_a_compiler_and_its_options():
     tool = toolchain.compiler()
     elsewhere = dataclasses.replace(tool, command=("/other/zig", "c++"))
-    names = {fingerprint.machine_dependent(*of) for of in [(tool, ("-O3",)), (tool, ("-O1",)), (elsewhere, ("-O3",))]}
+    names = {fingerprint.name_of_calls(*of) for of in [(tool, ("-O3",)), (tool, ("-O1",)), (elsewhere, ("-O3",))]}
     assert len(names) == 3
 
 

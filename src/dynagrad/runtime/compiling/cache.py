@@ -3,7 +3,7 @@
 An entry is three files in the cache folder (`disk/folder.py`): the library, its source for people to read, and a seal,
 written last, with the library's hash. An entry without a valid seal does not count, so neither a killed compiler nor a
 damaged disk can make one; nor can other users (`disk/sealed.py`). Objects that libraries are linked with are entries,
-too. Flags are not known here.
+too, and precompiled headers. What flags mean is for `toolchain.py`.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 from ...errors import CompileError
 from ...forks import cached
@@ -27,7 +27,8 @@ from ..disk.folder import Temporary, scratch, temporary_folder, trusted_folder
 from ..disk.records import SUFFIXES
 from . import toolchain, zig_calls
 from .ahead import Ahead
-from .fingerprint import Headers, fingerprint, machine_dependent
+from .child import Together
+from .fingerprint import Headers, fingerprint, name_of_calls
 from .objects import Object
 from .zig_files import archive_of, keep, unpack
 
@@ -146,19 +147,18 @@ def _parts(
 
 
 _HEADER = ".pch"
-_NOT_OF_HEADERS = ("-s", "-shared", "-c", "-ffunction-sections", "-fdata-sections", "-fno-slp-vectorize")
 
 
 def _header(job: _Build) -> _Build | None:
     """The precompiled header that a source includes first; None where there is none.
 
-    It depends on the options, except those for code generation and linking, and on the headers' place and times. What
-    has one is compiled with it from the first time on: it is made in less time than several sources take to read it.
+    It depends on the options, except those for code generation and linking, and on the place and times of all headers.
+    What has one is compiled with it from the first time on: it is made in less time than several sources take to read
+    it.
     """
     if not job.prelude or not toolchain.links(job.tool):
         return None
-    mattering = (o for o in job.options if o not in _NOT_OF_HEADERS)
-    options = (*mattering, f"-DDYNAGRAD_PLACE={job.headers.place}")
+    options = (*toolchain.of_header(job.options), f"-DDYNAGRAD_PLACE={job.headers.place(job.tool)}")
     return _Build(job.prelude, job.tool, options, job.headers, _HEADER)
 
 
@@ -166,7 +166,8 @@ def _call_for(home: Path, made: Path, job: _Build) -> None:
     """Calls the compiler for a job, with its header, whose seal is checked meanwhile: that is megabytes."""
     header, objects = _header(job), _paths(home, job.parts)
     if header is None:
-        return _call(home, made, job, job.source, job.options, objects)
+        _call(home, made, job, job.source, job.options, objects)
+        return
     found = home / (header.name + _HEADER)
     if not found.exists():
         found = _object(home, header)
@@ -176,11 +177,25 @@ def _call_for(home: Path, made: Path, job: _Build) -> None:
         nonlocal sound
         sound = entry(home, header.name, _HEADER) is not None
 
-    _call(home, made, job, job.source, job.options, objects, _usable(found), check)
-    if not sound:  # it was damaged, so the source is compiled again
-        again = made.parent / "again" / made.name
-        _call(home, again, job, job.source, job.options, objects, _usable(_object(home, header)))
-        os.replace(again, made)
+    refused = _call(home, made, job, job.source, job.options, objects, _usable(found), check)
+    if sound and not refused:
+        return
+    # It was damaged, or other headers, of the system, have changed since: it is made again, and so is the library.
+    if refused:
+        (home / f"{header.name}.seal").unlink(missing_ok=True)
+    again = made.parent / "again" / made.name
+    if _call(home, again, job, job.source, job.options, objects, _usable(_object(home, header))):
+        with scratch(home) as place:
+            _enter(home, _without_header(place, header))
+    os.replace(again, made)
+
+
+def _without_header(place: Path, header: _Build) -> Path:
+    """An empty file in the place of a header that the compiler cannot make or read, so that it is not tried again."""
+    made = place / (header.name + _HEADER)
+    made.write_bytes(b"")
+    made.with_suffix(".cpp").write_text(header.source)
+    return made
 
 
 def _usable(header: Path) -> Path | None:
@@ -221,8 +236,9 @@ def _compile_in(home: Path, place: Path, job: _Build) -> Path:
     made = place / (job.name + job.suffix)
     if job.suffix == _HEADER:
         if not toolchain.precompile(job.source, made, tool=job.tool, options=job.options, zig_cache=place / "zig"):
-            made.touch()  # so that it is not tried each time
-        made.with_suffix(".cpp").write_text(job.source)
+            made = _without_header(place, job)
+        else:
+            made.with_suffix(".cpp").write_text(job.source)
     elif all(entry(home, part.name, part.suffix) for part in job.parts):
         _call_for(home, made, job)
     else:  # all in parallel, and linked at the end
@@ -230,23 +246,22 @@ def _compile_in(home: Path, place: Path, job: _Build) -> Path:
         if job.ahead is not None:
             job.ahead.stop()  # there are enough at work
         alone = replace(job, options=toolchain.unlinked(job.options), parts=(), ahead=None)
-        # As many at once as there are processors; the first object, which takes longest, and headers before all others.
+        # The first object, which takes longest, and headers before all others.
         headers = {header.name: header for each in (alone, *job.parts) if (header := _header(each)) is not None}
         first = [part for part in job.parts if not part.prelude]
-        work = [*first[:1], *headers.values(), *first[1:], *(part for part in job.parts if part.prelude)]
-        with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
-            done: list[Future[Any]] = [pool.submit(_object, home, each) for each in work]
-            done.append(pool.submit(_call_for, home, own, alone))
-            if archive_of(home, job.tool, job.options) is not None:  # zig makes what it links with
-                done.append(pool.submit(_call, home, empty, job, "", job.options))
-            try:
-                for each in done:
-                    each.result()
-            except BaseException:  # Ctrl-C, or an error: the rest need not be begun
-                pool.shutdown(cancel_futures=True)
-                raise
+        shared = [*first[:1], *headers.values(), *first[1:], *(part for part in job.parts if part.prelude)]
+        work: list[Callable[[], object]] = [partial(_object, home, each) for each in shared]
+        work.append(partial(_call_for, home, own, alone))
+        if archive_of(home, job.tool, job.options) is not None:  # zig makes what it links with
+            work.append(partial(_call, home, empty, job, "", job.options))
+        _at_once(work)
         _call(home, made, job, "", job.options, [own, *_paths(home, job.parts)])
         os.replace(own.with_suffix(".cpp"), made.with_suffix(".cpp"))
+    return _enter(home, made)
+
+
+def _enter(home: Path, made: Path) -> Path:
+    """Seals what was made, and moves it to its place, with its source."""
     text, seal = made.with_suffix(".cpp"), made.with_suffix(".seal")
     seal.write_bytes(sealed.seal(made.name, made.read_bytes()))
     for file in (text, made, seal):
@@ -255,13 +270,35 @@ def _compile_in(home: Path, place: Path, job: _Build) -> Path:
     return home / made.name
 
 
+def _at_once(work: Sequence[Callable[[], object]]) -> None:
+    """Does all of it, as much at once as there are processors; nothing goes on after an error, or Ctrl-C.
+
+    Each piece may be done twice. Where no thread can be started, as when Python ends, they follow each other.
+    """
+    together = Together()
+    with ThreadPoolExecutor(max_workers=os.cpu_count() or 1, initializer=together.join) as pool:
+        try:
+            done = [pool.submit(each) for each in work]
+            for one in done:
+                one.result()
+            return
+        except RuntimeError:
+            pool.shutdown(cancel_futures=True)
+        except BaseException:
+            together.end()
+            pool.shutdown(cancel_futures=True)
+            raise
+    for each in work:
+        each()
+
+
 def _paths(home: Path, parts: Sequence[_Build]) -> list[Path]:
     return [home / (part.name + part.suffix) for part in parts]
 
 
 def _calls(home: Path, tool: toolchain.Compiler, options: Sequence[str]) -> Path:
     """The path of the calls that zig makes for some options."""
-    return home / f"{machine_dependent(tool, options)}.calls"
+    return home / f"{name_of_calls(tool, options)}.calls"
 
 
 def _call(
@@ -273,8 +310,11 @@ def _call(
     objects: Sequence[Path] = (),
     precompiled: Path | None = None,
     meanwhile: Callable[[], object] | None = None,
-) -> None:
-    """Calls the compiler for a source of a job; what is learned of zig is kept. `meanwhile` is called as it runs."""
+) -> bool:
+    """Calls the compiler for a source of a job; returns whether it refused the precompiled header.
+
+    What is learned of zig is kept. `meanwhile` is called as it runs.
+    """
     output.parent.mkdir(exist_ok=True)
     zig = output.parent / "zig"
     object_ = "-c" in options
@@ -283,10 +323,10 @@ def _call(
     calls = zig_calls.load(place) if job.tool.zig and source and (object_ or linker) else None
     if source and linker and calls is None:  # zig says what it calls for an object
         own = output.with_name("own.o")
-        _call(home, own, job, source, toolchain.unlinked(options), (), precompiled, meanwhile)
+        refused = _call(home, own, job, source, toolchain.unlinked(options), (), precompiled, meanwhile)
         _call(home, output, job, "", options, [*objects, own])
         os.replace(own.with_suffix(".cpp"), output.with_suffix(".cpp"))
-        return
+        return refused
     archive = None if object_ else archive_of(home, job.tool, options)
     unpacked = frozenset[str]()
 
@@ -298,7 +338,7 @@ def _call(
         if meanwhile is not None:
             meanwhile()
 
-    found = toolchain.compile_source(
+    made = toolchain.compile_source(
         source,
         output,
         tool=job.tool,
@@ -312,10 +352,11 @@ def _call(
         ahead=job.ahead if precompiled is not None else None,
         keep=home / "failed" / f"{job.name}.cpp",
     )
-    if found is not None:
-        zig_calls.save(place, found)
+    if made.calls is not None:
+        zig_calls.save(place, made.calls)
     if archive is not None:
         keep(archive, zig, unpacked)
+    return made.refused
 
 
 def _object(home: Path, job: _Build) -> Path:

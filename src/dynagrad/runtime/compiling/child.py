@@ -1,4 +1,4 @@
-"""Child processes that end with this process, also when it is killed, and on Ctrl-C.
+"""Child processes that end with this process, also when it is killed, and on Ctrl-C, those of other threads included.
 
 A process that is killed cannot end its children, so a second child, a shell, watches over the first: it starts in a
 tenth of the time of another Python, which a program that is frozen by PyInstaller or has Python embedded may lack. What
@@ -12,12 +12,13 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
 
-from ...forks import close_pipe, register_pipe
+from ...forks import close_pipe, register_pipes
 
 _SHELL = "/bin/sh"
 # Waits for the end of its input, which means that the parent has died, and then kills the other child's process group.
@@ -39,7 +40,40 @@ def interpreter() -> str | None:
 
 
 class NotStarted(OSError):
-    """A program that does not start."""
+    """A program that does not start, or was stopped by another thread."""
+
+
+class Together:
+    """Threads whose children end together: Ctrl-C comes to one thread alone."""
+
+    def __init__(self) -> None:
+        self._children: set[Child] = set()
+        self._over = False
+
+    def join(self) -> None:
+        """Makes the thread that calls it one of them."""
+        _of_this_thread.together = self
+
+    def end(self) -> None:
+        """Kills all children, also those that are yet to start."""
+        self._over = True
+        for started in list(self._children):
+            started.kill()
+
+    def add(self, started: Child) -> None:
+        """Has a child end with the others."""
+        self._children.add(started)
+        if self._over:  # by now, or before: then `end` has not seen it
+            started.kill()
+
+    def done(self, finished: Child) -> None:
+        """Lets go of a child. Raises NotStarted where all were ended."""
+        self._children.discard(finished)
+        if self._over:
+            raise NotStarted("it was stopped")
+
+
+_of_this_thread = threading.local()
 
 
 def run(
@@ -84,16 +118,9 @@ class Child:
         self._processes, self._finished = [self._first], False
         self._ended = ExitStack()
         self._ended.enter_context(self._first)
-
-    @property
-    def pid(self) -> int:
-        """The number of the process."""
-        return self._first.pid
-
-    @property
-    def over(self) -> bool:
-        """Whether it has ended."""
-        return self._first.poll() is not None
+        self._together: Together | None = getattr(_of_this_thread, "together", None)
+        if self._together is not None:
+            self._together.add(self)
 
     def feed(self, data: bytes) -> None:
         """Gives the command all that it reads. Where it does not read that, its status says why."""
@@ -118,11 +145,25 @@ class Child:
             )
             self._processes.append(second)
             self._ended.enter_context(second)
-            self._first.stdout.close()  # so that the first one ends where the second one does not read on
+            _end_reading(self._first)  # so that the first one ends where the second one does not read on
         said = [process.communicate()[1] for process in self._processes]
         self._finished = True
+        if self._together is not None:
+            self._together.done(self)
         status = next((process.returncode for process in self._processes if process.returncode), 0)
         return status, b"".join(said).decode(errors="replace")
+
+    def kill(self) -> None:
+        """Kills it from another thread than that which waits for it."""
+        if any(process.poll() is None for process in self._processes):
+            self._kill()
+
+    def _kill(self) -> None:
+        if self._posix:
+            with suppress(ProcessLookupError):  # all have just ended
+                os.killpg(self._first.pid, signal.SIGKILL)
+        for process in self._processes:
+            process.kill()
 
     def __enter__(self) -> Self:
         return self
@@ -133,28 +174,34 @@ class Child:
         with self._ended:
             if self._finished:
                 return
-            if self._posix:
-                with suppress(ProcessLookupError):  # all have just ended
-                    os.killpg(self._first.pid, signal.SIGKILL)
+            self._kill()
             for process in self._processes:
-                process.kill()
                 _end(process)
+                _end_reading(process)
                 process.wait()
 
 
 def _started(command: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
-    """Starts a process. Of a pipe that it reads, no fork of this process keeps a copy, or it would have no end."""
+    """Starts a process. No fork of this process keeps a copy of its pipes: what it reads would have no end, and what
+    nobody else reads would be written without end."""
     made: list[subprocess.Popen[bytes]] = []
 
-    def start() -> int:
+    def start() -> list[int]:
         made.append(subprocess.Popen(command, **options))
-        return -1 if made[0].stdin is None else made[0].stdin.fileno()
+        return [pipe.fileno() for pipe in (made[0].stdin, made[0].stdout) if pipe is not None]
 
     try:
-        register_pipe(start) if options["stdin"] == subprocess.PIPE else start()
+        register_pipes(start)
     except OSError as error:
         raise NotStarted(*error.args) from error
     return made[0]
+
+
+def _end_reading(process: subprocess.Popen[bytes]) -> None:
+    """Ends what we could read of a process: it goes on without us, or ends as nobody reads it."""
+    stream, process.stdout = process.stdout, None  # so that `communicate` does not read it
+    if stream is not None:
+        close_pipe(stream.fileno(), stream.close)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

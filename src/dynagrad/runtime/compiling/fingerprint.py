@@ -23,17 +23,13 @@ FORMAT = "5"
 """The version of files in the cache: older ones are not found."""
 
 
-def fingerprint(
-    sources: Sequence[str], tool: toolchain.Compiler, options: Sequence[str], headers: Headers | None = None
-) -> str:
-    """The name of what the sources of a library and of its objects compile to, with the headers as they are now, or
-    were."""
-    headers = headers or Headers.now()
+def fingerprint(sources: Sequence[str], tool: toolchain.Compiler, options: Sequence[str], headers: Headers) -> str:
+    """The name of what the sources of a library and of its objects compile to, with the headers as they were."""
     return combined(FORMAT, tool.identity, repr(options), _machine(), _read_headers(headers.stats), *sources)
 
 
-def machine_dependent(tool: toolchain.Compiler, options: Sequence[str]) -> str:
-    """A hash of what a compiler's calls depend on, beside the files that it is given."""
+def name_of_calls(tool: toolchain.Compiler, options: Sequence[str]) -> str:
+    """A hash of what the calls of a compiler depend on, beside the files that it is given."""
     return combined(FORMAT, tool.identity, repr(tool.command), repr(options), _machine())
 
 
@@ -48,10 +44,13 @@ class Headers:
         """The headers as they are now."""
         return cls(stats_in(os.path.join(toolchain.INCLUDE, "dynagrad")))
 
-    @property
-    def place(self) -> str:
-        """A hash of their place and of their times, on which precompiled headers depend."""
-        return combined(str(toolchain.INCLUDE), repr(self.stats))
+    def place(self, tool: toolchain.Compiler) -> str:
+        """A hash of their place and of their times, on which precompiled headers depend, and of those of the compiler,
+        whose own headers came with it."""
+        time = ""
+        with contextlib.suppress(OSError):
+            time = str(os.stat(tool.command[0]).st_mtime_ns)
+        return combined(str(toolchain.INCLUDE), repr(self.stats), *tool.command, time)
 
 
 @functools.lru_cache(maxsize=4)

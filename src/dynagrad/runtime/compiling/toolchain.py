@@ -73,6 +73,15 @@ class Compiler:
     zig: bool
     identity: str
 
+    @property
+    def clang(self) -> bool:
+        """Whether it is clang, zig's or another: what it says of itself, whatever its path and its options are called.
+
+        >>> Compiler(("clang-env/g++",), False, "/opt/clang-env/g++ []\\ng++ 12").clang
+        False
+        """
+        return self.zig or "clang" in self.identity.partition("\n")[2]
+
 
 def compiler() -> Compiler:
     """The compiler to use: `DYNAGRAD_CXX` if it is set, else the one of the ziglang package, else one of the system's.
@@ -90,7 +99,6 @@ def warn_without_compiler() -> None:
         warn(missing)
 
 
-@functools.cache
 def _missing(named: str, path: str) -> str:
     """Why there is no compiler; empty if there is one."""
     try:
@@ -219,7 +227,7 @@ def spelled(tool: Compiler, options: Sequence[str]) -> tuple[str, ...]:
     >>> spelled(Compiler(("g++",), False, "g++ 12"), ["-fwrapv", "-fno-slp-vectorize"])
     ('-fwrapv', '-fno-tree-slp-vectorize')
     """
-    return tuple(options) if links(tool) else tuple(_OF_GCC.get(option, option) for option in options)
+    return tuple(options) if tool.clang else tuple(_OF_GCC.get(option, option) for option in options)
 
 
 def links(tool: Compiler) -> bool:
@@ -229,7 +237,7 @@ def links(tool: Compiler) -> bool:
     >>> links(compiler())
     True
     """
-    return tool.zig or "clang" in tool.identity
+    return tool.clang
 
 
 def of_long(tool: Compiler) -> tuple[str, ...]:
@@ -252,6 +260,19 @@ def of_object(options: Sequence[str]) -> tuple[str, ...]:
     return (*unlinked(options), "-ffunction-sections", "-fdata-sections")
 
 
+_OF_CODE = ("-s", "-shared", "-c", "-ffunction-sections", "-fdata-sections", "-fno-slp-vectorize")
+
+
+def of_header(options: Sequence[str]) -> tuple[str, ...]:
+    """The flags for a precompiled header, from those of what includes it: none for generating code and linking.
+
+    >>> of_header(["-O3", "-mllvm", "-no-stack-slot-sharing", "-s", "-shared", "-DX"])
+    ('-O3', '-DX')
+    """
+    pairs = zip(("", *options), options, strict=False)
+    return tuple(o for before, o in pairs if "-mllvm" not in (before, o) and o not in _OF_CODE)
+
+
 def unlinked(options: Sequence[str]) -> tuple[str, ...]:
     """The flags for an object that is linked later, from those for a library."""
     return (*(o for o in options if o not in ("-s", "-shared")), "-c")
@@ -263,10 +284,18 @@ def linker(tool: Compiler, options: Sequence[str]) -> tuple[str, ...]:
     return linking.linker(tool.command) if known else ()
 
 
+@dataclass(frozen=True, slots=True)
+class Compilation:
+    """What was learned as a library or an object was made: what zig calls, if it was called, and whether the compiler
+    refused the precompiled header, and did without."""
+
+    calls: Calls | None = None
+    refused: bool = False
+
+
 def compile_source(
     source: str,
     output: Path,
-    include: Path = INCLUDE,
     *,
     tool: Compiler | None = None,
     options: Sequence[str] | None = None,
@@ -278,15 +307,15 @@ def compile_source(
     linker: Sequence[str] = (),
     ahead: Ahead | None = None,
     keep: Path | None = None,
-) -> Calls | None:
+) -> Compilation:
     """Compiles `source` to the shared library `output`. Raises `CompileError`.
 
     The source is written beside the library; `precompiled` is a header that it includes first, from `precompile`.
     `options` replaces the flags, those of `unlinked` for an object. `objects` are linked to it, all that there is where
     the source is empty. What zig remembers from one call to the next (the stubs of libc, 2 MB) goes to `zig_cache`,
     where it is when `meanwhile` has been called: before zig, and while another program runs. If zig is not needed, as
-    it is known what it `calls` and how to link (`linker`), that is called; what zig called is returned otherwise. It
-    may run already, `ahead` of its source. A source that does not compile is copied to `keep`.
+    it is known what it `calls` and how to link (`linker`), that is called. It may run already, `ahead` of its source. A
+    source that does not compile is copied to `keep`.
     """
     tool = tool or compiler()
     scratch = output.parent
@@ -294,7 +323,7 @@ def compile_source(
     encoded = source.encode("utf-8", "backslashreplace")
     text.write_bytes(encoded)
     # Names without folders: compilers have special meanings for %, : and backslashes in paths.
-    headers = f"-I{_plain(include, scratch)}"
+    headers = f"-I{_plain(scratch)}"
     command = [*tool.command, *(flags(tool) if options is None else options), headers]
     before = len(command)
     parts = [f"part{number}.o" for number in range(len(objects))]  # names of ours, as above
@@ -306,15 +335,15 @@ def compile_source(
     if calls is not None or (linker and not source):
         done = None
         if ahead is not None and calls is not None and linker and precompiled is not None:
-            call, links = _command_of(calls, include)(scratch), [*_linking(linker, output, parts), linking.STDIN]
+            then = [*_linking(linker, output, parts), linking.STDIN]
             with contextlib.suppress(child.NotStarted):  # which is said below
-                done = ahead.finish(call, precompiled, encoded, links, scratch, meanwhile)
+                done = ahead.finish(_command_of(calls)(scratch), precompiled, encoded, then, scratch, meanwhile)
         if done is None:
             made = _call(calls, linker, headers, text, parts, output, header, meanwhile)
         else:
             made = done[0] == 0 and output.exists()
         if made:
-            return None
+            return Compilation()
     elif meanwhile is not None:
         meanwhile()
     command += [text.name, *parts, "-o", output.name]
@@ -324,14 +353,13 @@ def compile_source(
         quicker = [*command[:before], "-include-pch", _PRELUDE, *command[before:]]
         status, said = _run(quicker, scratch, zig_cache)
         if status == 0 and output.exists():
-            return zig_calls.learned(said, tool.command[0], text.name, headers)
+            return Compilation(zig_calls.learned(said, tool.command[0], text.name, headers))
         # a precompiled header that fails (other system headers?) is no error of the source
     status, said = _run(command, scratch, zig_cache)
     if status != 0 or not output.exists():
-        if _FULL.search(said):
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(scratch))
+        _check_disk(said, scratch)
         raise CompileError(_message(status, zig_calls.told(said)[1], command, text, keep))
-    return zig_calls.learned(said, tool.command[0], text.name, headers)
+    return Compilation(zig_calls.learned(said, tool.command[0], text.name, headers), refused=precompiled is not None)
 
 
 def _call(
@@ -345,15 +373,15 @@ def _call(
     meanwhile: Callable[[], object] | None,
 ) -> bool:
     """Compiles and links by the programs that zig calls; returns whether that succeeded."""
-    links = _linking(linker, output, parts)
+    then = _linking(linker, output, parts)
     if calls is None:
-        status, _ = _run(links, output.parent, None, meanwhile=meanwhile)
+        status, _ = _run(then, output.parent, None, meanwhile=meanwhile)
     elif not linker:
         compiles = calls.compiles(headers, text.name, output.name, precompiled)
         status, _ = _run(compiles, output.parent, None, meanwhile=meanwhile)
     else:
-        compiles, links = calls.compiles(headers, text.name, "-", precompiled), [*links, linking.STDIN]
-        status, _ = _run(compiles, output.parent, None, then=links, meanwhile=meanwhile)
+        compiles = calls.compiles(headers, text.name, "-", precompiled)
+        status, _ = _run(compiles, output.parent, None, then=[*then, linking.STDIN], meanwhile=meanwhile)
     return status == 0 and output.exists()
 
 
@@ -361,14 +389,14 @@ def _linking(linker: Sequence[str], output: Path, parts: Sequence[str]) -> list[
     return [*linker, "-o", output.name, *parts]
 
 
-def start_ahead(ahead: Ahead, home: Path, calls: Calls, precompiled: Path, include: Path = INCLUDE) -> None:
+def start_ahead(ahead: Ahead, home: Path, calls: Calls, precompiled: Path) -> None:
     """Starts the compiler for a library whose source is not there yet; `home` is where its temporary files are made."""
-    ahead.start(home, _command_of(calls, include), _environment(None), precompiled, _PRELUDE)
+    ahead.start(home, _command_of(calls), _environment(None), precompiled, _PRELUDE)
 
 
-def _command_of(calls: Calls, include: Path) -> Callable[[Path], list[str]]:
+def _command_of(calls: Calls) -> Callable[[Path], list[str]]:
     """A function from a folder to the command of a compiler that runs ahead there."""
-    return lambda place: calls.compiles(f"-I{_plain(include, place)}", SOURCE, "-", _PRELUDE)
+    return lambda place: calls.compiles(f"-I{_plain(place)}", SOURCE, "-", _PRELUDE)
 
 
 def _linked(file: Path, name: Path) -> None:
@@ -379,18 +407,23 @@ def _linked(file: Path, name: Path) -> None:
         shutil.copyfile(file, name)
 
 
-def precompile(
-    header: str, output: Path, include: Path = INCLUDE, *, tool: Compiler, options: Sequence[str], zig_cache: Path
-) -> bool:
-    """Precompiles a header of the runtime, named as it is included, to `output`; returns whether that succeeded.
+def precompile(header: str, output: Path, *, tool: Compiler, options: Sequence[str], zig_cache: Path) -> bool:
+    """Precompiles a header of the runtime, named as it is included, to `output`; whether the compiler can do so.
 
-    The result depends on the place of the headers, and on their times.
+    The result depends on the place of the headers, and on their times. Raises OSError where the disk is full, and
+    `CompileError` where the compiler was killed: that says nothing of the next time.
     """
-    if os.name == "nt" or _ODD.search(str(include)):
+    if os.name == "nt" or _ODD.search(str(INCLUDE)):
         return False
-    options = [*options, "-Xclang", "-fpch-instantiate-templates", f"-I{include}"]
-    command = [*tool.command, *options, "-x", "c++-header", str(include / header), "-o", output.name]
-    return _run(command, output.parent, zig_cache)[0] == 0 and output.exists()
+    options = [*options, "-Xclang", "-fpch-instantiate-templates", f"-I{INCLUDE}"]
+    command = [*tool.command, *options, "-x", "c++-header", str(INCLUDE / header), "-o", output.name]
+    status, said = _run(command, output.parent, zig_cache)
+    if status == 0 and output.exists():
+        return True
+    _check_disk(said, output.parent)
+    if status < 0:
+        raise CompileError(f"the C++ compiler {_ended(status)}\n  the command was {shlex.join(command)}")
+    return False
 
 
 def _run(
@@ -419,14 +452,24 @@ _FULL = re.compile("No space left|NoSpaceLeft|Disk quota exceeded|DiskQuota", re
 _ODD = re.compile(r"[\\\r\n#$%]")
 
 
-def _plain(include: Path, scratch: Path) -> Path:
+def _plain(scratch: Path) -> Path:
     """The folder of headers under a name that compilers accept: a link, if it has odd characters."""
-    if os.name == "nt" or not _ODD.search(str(include)):
-        return include
+    if os.name == "nt" or not _ODD.search(str(INCLUDE)):
+        return INCLUDE
     link = scratch / "include"
     if not link.is_symlink():
-        link.symlink_to(include.absolute())
+        link.symlink_to(INCLUDE.absolute())
     return Path(link.name)
+
+
+def _check_disk(said: str, scratch: Path) -> None:
+    """Raises OSError where a compiler says that the disk is full."""
+    if _FULL.search(said):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(scratch))
+
+
+def _ended(status: int) -> str:
+    return f"ended with status {status}" if status > 0 else f"was killed by signal {-status} (is the memory full?)"
 
 
 def _message(status: int, said: str, command: Sequence[str], text: Path, keep: Path | None) -> str:
@@ -439,9 +482,7 @@ def _message(status: int, said: str, command: Sequence[str], text: Path, keep: P
             kept = keep
         except OSError:  # a full disk: report the compiler's errors all the same
             pass
-    how = f"ended with status {status}" if status > 0 else f"was killed by signal {-status} (is the memory full?)"
-    if status == 0:
-        how = "wrote no library"
+    how = _ended(status) if status else "wrote no library"
     lines = "\n".join(f"  {line[:300]}" for line in _useful(said.replace(text.name, kept.name).splitlines()))
     names = {text.name: str(kept)}
     call = shlex.join(names.get(word, word) for word in command)

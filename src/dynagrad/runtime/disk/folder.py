@@ -29,16 +29,16 @@ def folder() -> Path | None:
     True
     """
     named = os.environ.get("DYNAGRAD_CACHE")
-    if named:
-        return Path(named).absolute()
     try:
+        if named:
+            return Path(named).absolute()
         if sys.platform == "darwin":
             return Path.home() / "Library" / "Caches" / "dynagrad"
         if sys.platform == "win32":
             return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "dynagrad" / "cache"
         base = os.environ.get("XDG_CACHE_HOME", "")
         return (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "dynagrad"
-    except RuntimeError:  # no home
+    except (RuntimeError, OSError):  # no home, or the folder of this process is gone
         return None
 
 
@@ -46,7 +46,7 @@ def trusted_folder() -> tuple[Path | None, str]:
     """The cache folder if it may be used, else None and the reason."""
     home = folder()
     if home is None:
-        return None, "there is no folder for it: HOME is not set"
+        return None, "there is no folder for it: HOME is not set, or the folder of this process is gone"
     home = Path(os.path.realpath(home))  # resolved once, so that no link can be changed later
     reason = sealed.objection(home)
     return (None, reason) if reason else (home, "")
