@@ -90,8 +90,9 @@ def start(ahead: Ahead) -> None:
 @pytest.fixture(scope="module", autouse=True)
 def warm() -> Iterator[None]:
     """The header is there, it is known what zig calls, and the objects of small programs are compiled."""
-    build(SOURCE + "// first")
-    build(SOURCE + f"// {NEW} second", optimise=1)
+    build(SOURCE + "// first")  # which an earlier run may have left, whose header was another
+    build(SOURCE + f"// {NEW} second")
+    build(SOURCE + f"// {NEW} third", optimise=1)
     chart = dg.Program("ahead_first += ahead(_X) * 2.").run({"ahead/1": [("x", 3.0)]})
     chart.gradient("ahead_first")
     yield

@@ -350,13 +350,14 @@ class TestDamage:
         cache.build(source(6))
         assert (old.exists(), new.exists()) == (False, True)
 
-    def test_records_are_removed_after_a_season_and_libraries_never(self, fresh):
+    def test_records_and_failed_sources_are_removed_after_a_season_and_libraries_never(self, fresh):
         kept = cache.build(source(6))
         cache._sweep.cache_clear()
-        names = ["a.plan", "b.rules", "c.contents", "d.plan"]
+        (fresh / "failed").mkdir()
+        names = ["a.plan", "b.rules", "c.contents", "failed/e.cpp", "d.plan"]
         for name in names:
             (fresh / name).touch()
-        for path in (*(fresh / name for name in names[:3]), kept):
+        for path in (*(fresh / name for name in names[:-1]), kept):
             os.utime(path, (0, 0))
         cache.build(source(7))
         assert [name for name in names if (fresh / name).exists()] == ["d.plan"] and kept.exists()

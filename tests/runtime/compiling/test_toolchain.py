@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -280,6 +281,20 @@ class TestOrder:
         assert library.Library(tmp_path / "made.so").function("threads", ctypes.c_int)() == 7
 
 
+def as_of_the_system(script: Path) -> str:
+    """A compiler that is zig's clang, called as if it were one of the system, with the headers of the system."""
+    zig = toolchain._ziglang()
+    if zig is None or shutil.which("g++") is None or sys.platform != "linux":
+        pytest.skip("the package ziglang is not installed, or there are no headers of the system")
+    resources, target = Path(zig.command[0]).parent / "lib", f"{platform.machine()}-linux-gnu"
+    script.write_text(
+        '#!/bin/sh\n[ "$1" = --version ] && exec echo clang version 20\n'
+        f'exec {zig.command[0]} clang --driver-mode=g++ -target {target} -resource-dir {resources} "$@"\n'
+    )
+    script.chmod(0o755)
+    return str(script)
+
+
 class TestAnotherCompiler:
     def test_words_are_split_and_no_shell_is_run(self, tmp_path, monkeypatch):
         script = tmp_path / "my compiler"
@@ -300,10 +315,14 @@ class TestAnotherCompiler:
         assert not toolchain.compiler().zig
         assert compiled(SYSTEM, tmp_path).function("threads", ctypes.c_int)() == 7
 
-    @pytest.mark.skipif(shutil.which("g++") is None, reason="g++ is not installed")
-    def test_compiled_functions_and_programs_run_with_gcc(self, tmp_path, monkeypatch):
-        monkeypatch.setenv("DYNAGRAD_CXX", "g++")
-        monkeypatch.setenv("DYNAGRAD_CACHE", str(tmp_path))
+    @pytest.mark.parametrize("name", ["g++", "clang++", "zig's clang"])
+    def test_compiled_functions_and_programs_run(self, name, tmp_path, monkeypatch):
+        if name == "zig's clang":
+            name = as_of_the_system(tmp_path / "clang++")
+        elif shutil.which(name) is None:
+            pytest.skip(f"{name} is not installed")
+        monkeypatch.setenv("DYNAGRAD_CXX", name)
+        monkeypatch.setenv("DYNAGRAD_CACHE", str(tmp_path / "cache"))
         compiled_gradient = dg.compile(dg.grad(lambda x: np.sum(np.sin(x) * x)))
         x = np.array([1.0, 2.0])
         assert compiled_gradient(x) == pytest.approx(np.cos(x) * x + np.sin(x))

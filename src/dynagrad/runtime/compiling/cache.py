@@ -366,10 +366,10 @@ def _object(home: Path, job: _Build) -> Path:
 
 @functools.cache  # once a process: it looks at the whole folder
 def _sweep(home: Path) -> None:
-    """Removes temporary files of killed processes that are older than a day, and records older than 90 days: there may
-    be a plan for each set of facts."""
+    """Removes temporary files of killed processes that are older than a day; and what is older than 90 days of records,
+    as there may be a plan for each set of facts, and of sources that did not compile."""
     now = time.time()
-    for pattern, days in (("tmp-*", 1), *((f"*{suffix}", 90) for suffix in SUFFIXES)):
+    for pattern, days in (("tmp-*", 1), ("failed/*", 90), *((f"*{suffix}", 90) for suffix in SUFFIXES)):
         for left in home.glob(pattern):
             with contextlib.suppress(OSError):
                 if left.stat().st_mtime < now - days * 86400:
