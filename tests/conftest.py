@@ -20,7 +20,9 @@ import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from forked import Forked
@@ -67,19 +69,28 @@ def _temporary(config: pytest.Config) -> Path:
 
 
 _file: Path | None = None
+_generators: dict[Path, list[tuple[np.random.Generator, Any]]] = {}
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Keeps what the files before have left (what they compiled, thousands of tests) from the garbage collector.
+    """Keeps what the files before have left (what they compiled, thousands of tests) from the garbage collector; and
+    has every test of a file draw from its generators as if it were the first.
 
-    By the end that is ten million objects, and a collection, of which some tests make hundreds, takes seconds.
+    By the end that is ten million objects, and a collection, of which some tests make hundreds, takes seconds. What a
+    test draws must not depend on which others ran in its process.
     """
     global _file
     if item.path != _file:
         _file = item.path
         gc.collect()
         gc.freeze()
+    if item.path not in _generators:
+        names = vars(getattr(item, "module", None) or object)
+        found = [value for value in names.values() if isinstance(value, np.random.Generator)]
+        _generators[item.path] = [(generator, generator.bit_generator.state) for generator in found]
+    for generator, state in _generators[item.path]:
+        generator.bit_generator.state = state
 
 
 @pytest.fixture(autouse=True)
