@@ -23,7 +23,7 @@ from dynagrad.codegen.rules.header.members import member_names
 from dynagrad.codegen.rules.header.names import namespace
 from dynagrad.codegen.rules.header.program import header
 from dynagrad.plan.assume import assumed_plan
-from dynagrad.runtime.compiling import toolchain
+from dynagrad.runtime.compiling import compilation, toolchain
 
 HEADERS = 12
 
@@ -182,9 +182,8 @@ def unit(numbers: list[int]) -> list[str]:
         dropped = ("-shared", "-fPIC", "-fvisibility=hidden")
         options = [f for f in toolchain.flags(tool, 0) if f not in dropped]
         try:
-            toolchain.compile_source(
-                main, folder / "main", options=[*options, f"-I{folder}"], tool=tool, zig_cache=zig_folder()
-            )
+            given = compilation.inputs(main, folder / "main")
+            compilation.compile_by_compiler(given, tool, [*options, f"-I{folder}"], zig_cache=zig_folder())
         except dg.CompileError as error:
             return [f"headers {numbers}: {error}"]
         done = subprocess.run([folder / "main"], capture_output=True, text=True, timeout=60)

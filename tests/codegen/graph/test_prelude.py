@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import dynagrad as dg
-from dynagrad.runtime.compiling import toolchain
+from dynagrad.runtime.compiling import compilation
 
 
 def looped(x: Any) -> Any:
@@ -46,7 +46,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("function", [looped, matrices, arrays, recursive])
 def test_it_is_taken(function: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
-    run, with_it = toolchain._run, list[bool]()
+    run, with_it = compilation._run, list[bool]()
     x = np.array([1.0, 2.5, 3.0, 0.5])
 
     def noted(command: Sequence[str], *rest: Any, **options: Any) -> tuple[int, str]:
@@ -59,6 +59,6 @@ def test_it_is_taken(function: Callable[..., Any], monkeypatch: pytest.MonkeyPat
     monkeypatch.delenv("DYNAGRAD_CXX", raising=False)  # g++ keeps no such header
     monkeypatch.setenv("DYNAGRAD_CACHE", str(folder))
     dg.compile(lambda x: x / 3.0)(x)  # beside the first one the header is made, and what all are linked with
-    monkeypatch.setattr(toolchain, "_run", noted)
+    monkeypatch.setattr(compilation, "_run", noted)
     assert dg.compile(dg.grad(function))(x) == pytest.approx(dg.grad(function)(x))
     assert with_it == [True]

@@ -22,7 +22,7 @@ from dynagrad.errors import CompileError
 from dynagrad.rules import cache as rules_cache
 from dynagrad.rules import check, parse
 from dynagrad.runtime import library
-from dynagrad.runtime.compiling import cache, fingerprint, toolchain, zig_files
+from dynagrad.runtime.compiling import cache, compilation, fingerprint, toolchain, zig_files
 from dynagrad.runtime.compiling.objects import Object
 from dynagrad.runtime.disk import folder as cache_folder
 from dynagrad.runtime.disk import sealed
@@ -48,7 +48,7 @@ def answer(path: Path) -> int:
 
 AT_HAND = f"""
 from dynagrad.runtime import library
-from dynagrad.runtime.compiling import cache, toolchain
+from dynagrad.runtime.compiling import cache, compilation, toolchain
 from dynagrad.runtime.compiling.cache import build
 from dynagrad.runtime.compiling.objects import Object
 source = lambda v, note='': {EXPORT!r} + f'int answer() {{{{ return {{v}}; }}}}  // {{note}}\\n'
@@ -269,7 +269,7 @@ class TestParts:
             made.append(header)
             return bool(output.write_bytes(b"no header"))
 
-        monkeypatch.setattr(toolchain, "precompile", precompile)
+        monkeypatch.setattr(compilation, "precompile", precompile)
         assert [answer(cache.build(self.with_header(n), prelude=HEADER)) for n in (38, 39)] == [38, 39]
         assert made == [HEADER] * 2 and next(fresh.glob("*.pch")).stat().st_size == 0
 
@@ -288,8 +288,8 @@ class TestParts:
     )
     def test_one_that_could_not_be_made_this_time_is_made_next_time(self, fresh, monkeypatch, said, error):
         with monkeypatch.context() as patch, pytest.raises(error):
-            patch.setattr(toolchain, "_run", lambda *given, **more: said)
-            toolchain.precompile(HEADER, fresh / "x.pch", tool=toolchain.compiler(), options=[], zig_cache=fresh)
+            patch.setattr(compilation, "_run", lambda *given, **more: said)
+            compilation.precompile(HEADER, fresh / "x.pch", tool=toolchain.compiler(), options=[], zig_cache=fresh)
 
     def test_long_sources_share_it(self, fresh):
         for n, long in ((40, False), (41, True)):

@@ -16,7 +16,7 @@ import pytest
 import dynagrad as dg
 from dynagrad.errors import CompileError
 from dynagrad.runtime import library
-from dynagrad.runtime.compiling import toolchain
+from dynagrad.runtime.compiling import compilation, toolchain
 
 SYSTEM = """
 #include <math.h>
@@ -108,9 +108,15 @@ def number(array: ctypes.Array[ctypes.c_uint64], signed: bool = False) -> int:
     return value - 2**128 if signed and value >= 2**127 else value
 
 
-def compiled(source: str, folder, **more) -> library.Library:
+def compile_source(source: str, output: Path, keep: Path | None = None) -> None:
+    tool = toolchain.compiler()
+    given = compilation.inputs(source, output)
+    compilation.compile_by_compiler(given, tool, toolchain.flags(tool), zig_cache=ZIG, keep=keep)
+
+
+def compiled(source: str, folder: Path) -> library.Library:
     output = folder / ("library" + toolchain.SUFFIX)
-    toolchain.compile_source(source, output, zig_cache=ZIG, **more)
+    compile_source(source, output)
     return library.Library(output)
 
 
@@ -188,7 +194,7 @@ class TestComplaints:
     def test_an_error_names_line_source_and_command(self, tmp_path):
         kept = tmp_path / "kept" / "bad.cpp"
         with pytest.raises(CompileError) as caught:
-            toolchain.compile_source("int f() {\n  return nothing;\n}\n", tmp_path / "x.so", zig_cache=ZIG, keep=kept)
+            compile_source("int f() {\n  return nothing;\n}\n", tmp_path / "x.so", kept)
         assert "bad.cpp:2:10: error:" in str(caught.value)
         assert f"the source is {kept}" in str(caught.value)
         assert kept.read_text().startswith("int f()")
@@ -196,9 +202,7 @@ class TestComplaints:
 
     def test_a_long_complaint_is_cut(self, tmp_path):
         with pytest.raises(CompileError) as caught:
-            toolchain.compile_source(
-                "\n".join(f"int f{i} = a{i};" for i in range(500)), tmp_path / "x.so", zig_cache=ZIG
-            )
+            compile_source("\n".join(f"int f{i} = a{i};" for i in range(500)), tmp_path / "x.so")
         assert len(str(caught.value).splitlines()) < 32
         assert "a0" in str(caught.value)
 
@@ -276,8 +280,8 @@ class TestOrder:
 
     @pytest.mark.skipif(shutil.which("c++") is None, reason="there is no compiler of the system")
     def test_it_compiles(self, tmp_path):
-        tool = self.found(os.environ["PATH"])
-        toolchain.compile_source(SYSTEM, tmp_path / "made.so", tool=tool)
+        tool, given = self.found(os.environ["PATH"]), compilation.inputs(SYSTEM, tmp_path / "made.so")
+        compilation.compile_by_compiler(given, tool, toolchain.flags(tool))
         assert library.Library(tmp_path / "made.so").function("threads", ctypes.c_int)() == 7
 
 
@@ -338,6 +342,6 @@ class TestAnotherCompiler:
 def test_no_home_is_needed(tmp_path, monkeypatch):
     monkeypatch.delenv("HOME", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", "/proc/nowhere")
-    toolchain.compile_source("int x;", tmp_path / "x.so", zig_cache=tmp_path / "zig")
+    compile_source("int x;", tmp_path / "x.so")
     assert (tmp_path / "x.so").exists()
     assert os.path.isdir(tmp_path / "zig")

@@ -3,7 +3,7 @@
 An entry is three files in the cache folder (`disk/folder.py`): the library, its source for people to read, and a seal,
 written last, with the library's hash. An entry without a valid seal does not count, so neither a killed compiler nor a
 damaged disk can make one; nor can other users (`disk/sealed.py`). Objects that libraries are linked with are entries,
-too, and precompiled headers. What flags mean is for `toolchain.py`.
+too, and precompiled headers. What flags mean is for `toolchain.py`, what is called for `compilation.py`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ..disk import sealed
 from ..disk.file_lock import file_lock
 from ..disk.folder import Temporary, scratch, temporary_folder, trusted_folder
 from ..disk.records import SUFFIXES
-from . import toolchain, zig_calls
+from . import compilation, toolchain, zig_calls
 from .ahead import Ahead
 from .child import Together
 from .fingerprint import Headers, fingerprint, name_of_calls
@@ -99,7 +99,7 @@ def start_ahead(ahead: Ahead, prelude: str, optimise: int, tool: toolchain.Compi
         calls = zig_calls.load(_calls(home, tool, toolchain.unlinked(options)))
         found = None if header is None else _usable(home / (header.name + _HEADER))
         if calls is not None and found is not None:
-            toolchain.start_ahead(ahead, home, calls, found)
+            compilation.start_ahead(ahead, home, calls, found)
 
 
 def _options(tool: toolchain.Compiler, optimise: int, more: Sequence[str], *, linked: bool) -> tuple[str, ...]:
@@ -235,7 +235,7 @@ def _compile_in(home: Path, place: Path, job: _Build) -> Path:
     """Makes the entry in a folder of its own, and moves it to its place."""
     made = place / (job.name + job.suffix)
     if job.suffix == _HEADER:
-        if not toolchain.precompile(job.source, made, tool=job.tool, options=job.options, zig_cache=place / "zig"):
+        if not compilation.precompile(job.source, made, tool=job.tool, options=job.options, zig_cache=place / "zig"):
             made = _without_header(place, job)
         else:
             made.with_suffix(".cpp").write_text(job.source)
@@ -338,20 +338,14 @@ def _call(
         if meanwhile is not None:
             meanwhile()
 
-    made = toolchain.compile_source(
-        source,
-        output,
-        tool=job.tool,
-        options=options,
-        objects=objects,
-        precompiled=precompiled,
-        zig_cache=zig,
-        meanwhile=prepare,
-        calls=calls,
-        linker=linker,
-        ahead=job.ahead if precompiled is not None else None,
-        keep=home / "failed" / f"{job.name}.cpp",
-    )
+    given = compilation.inputs(source, output, objects, precompiled)
+    if calls is not None or (linker and not source):
+        if compilation.compile_by_calls(given, calls, linker, ahead=job.ahead, meanwhile=prepare):
+            return False
+    else:
+        prepare()
+    kept = home / "failed" / f"{job.name}.cpp"
+    made = compilation.compile_by_compiler(given, job.tool, options, zig_cache=zig, keep=kept)
     if made.calls is not None:
         zig_calls.save(place, made.calls)
     if archive is not None:

@@ -1,33 +1,26 @@
-"""The C++ compiler: which one is used, its flags, and its calls.
+"""The C++ compiler: which one is used, and its flags.
 
 It is the one that `DYNAGRAD_CXX` names; else that of the `ziglang` package, so that a machine without a compiler works;
-else one of the system's that is new enough. No shell is involved. Compiled files are kept by `cache.py`.
+else one of the system's that is new enough. It is called by `compilation.py`.
 """
 
 from __future__ import annotations
 
 import contextlib
-import errno
 import functools
 import importlib.util
 import os
 import platform
-import re
 import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ...errors import CompileError, warn
-from ..disk import sealed
-from . import child, linking, zig_calls
-from .ahead import SOURCE, Ahead
-from .zig_calls import Calls
-
-_PRELUDE = "prelude.pch"
+from . import child, linking
 
 INCLUDE = Path(__file__).parent.parent / "include"
 """The folder of the runtime headers, for `#include <dynagrad/...>`."""
@@ -58,9 +51,9 @@ _COMMON = (
 )
 
 # Libraries, in the order of the linker's command line (after the source). The C++ standard library is in none of them.
-_LIBRARIES = {"linux": ("-nodefaultlibs", "-lm", "-lpthread", "-lc", "-lgcc"), "darwin": ("-lSystem",)}
+LIBRARIES = {"linux": ("-nodefaultlibs", "-lm", "-lpthread", "-lc", "-lgcc"), "darwin": ("-lSystem",)}
 
-_WHERE = "install the package ziglang (pip install ziglang), or name a C++20 compiler in DYNAGRAD_CXX, such as clang++"
+WHERE = "install the package ziglang (pip install ziglang), or name a C++20 compiler in DYNAGRAD_CXX, such as clang++"
 
 _NEW_ENOUGH = {"clang": 15, "gcc": 11}  # versions that have the C++20 of generated code
 
@@ -114,7 +107,7 @@ def _compiler(named: str, path: str) -> Compiler:
     if not named.strip():
         found = _ziglang() or _system(path)
         if found is None:
-            raise CompileError(f"there is no C++ compiler\n  {_WHERE}")
+            raise CompileError(f"there is no C++ compiler\n  {WHERE}")
         return found
     try:
         command = shlex.split(named)
@@ -122,12 +115,12 @@ def _compiler(named: str, path: str) -> Compiler:
         raise CompileError(f"DYNAGRAD_CXX={named!r} cannot be split into words: {error}") from None
     program = shutil.which(command[0], path=path)
     if program is None:
-        raise CompileError(f"the compiler that DYNAGRAD_CXX names, {command[0]!r}, is not there\n  {_WHERE}")
+        raise CompileError(f"the compiler that DYNAGRAD_CXX names, {command[0]!r}, is not there\n  {WHERE}")
     call = (os.path.abspath(program), *command[1:])
     try:
         version = _version(call)
     except (OSError, subprocess.SubprocessError) as error:
-        raise CompileError(f"the compiler that DYNAGRAD_CXX names does not run: {error}\n  {_WHERE}") from None
+        raise CompileError(f"the compiler that DYNAGRAD_CXX names does not run: {error}\n  {WHERE}") from None
     zig = os.path.splitext(os.path.basename(program))[0] == "zig" or "ziglang" in version
     return Compiler(call, zig, f"{os.path.realpath(program)} {command[1:]}\n{version}")
 
@@ -282,219 +275,3 @@ def linker(tool: Compiler, options: Sequence[str]) -> tuple[str, ...]:
     """The command that links objects, named after it, to a library with such flags; none where the compiler does so."""
     known = tool.zig and "-target" in options and not any(option.startswith("-fsanitize=") for option in options)
     return linking.linker(tool.command) if known else ()
-
-
-@dataclass(frozen=True, slots=True)
-class Compilation:
-    """What was learned as a library or an object was made: what zig calls, if it was called, and whether the compiler
-    refused the precompiled header, and did without."""
-
-    calls: Calls | None = None
-    refused: bool = False
-
-
-def compile_source(
-    source: str,
-    output: Path,
-    *,
-    tool: Compiler | None = None,
-    options: Sequence[str] | None = None,
-    objects: Sequence[Path] = (),
-    precompiled: Path | None = None,
-    zig_cache: Path | None = None,
-    meanwhile: Callable[[], object] | None = None,
-    calls: Calls | None = None,
-    linker: Sequence[str] = (),
-    ahead: Ahead | None = None,
-    keep: Path | None = None,
-) -> Compilation:
-    """Compiles `source` to the shared library `output`. Raises `CompileError`.
-
-    The source is written beside the library; `precompiled` is a header that it includes first, from `precompile`.
-    `options` replaces the flags, those of `unlinked` for an object. `objects` are linked to it, all that there is where
-    the source is empty. What zig remembers from one call to the next (the stubs of libc, 2 MB) goes to `zig_cache`,
-    where it is when `meanwhile` has been called: before zig, and while another program runs. If zig is not needed, as
-    it is known what it `calls` and how to link (`linker`), that is called. It may run already, `ahead` of its source. A
-    source that does not compile is copied to `keep`.
-    """
-    tool = tool or compiler()
-    scratch = output.parent
-    text = output.with_suffix(".cpp")
-    encoded = source.encode("utf-8", "backslashreplace")
-    text.write_bytes(encoded)
-    # Names without folders: compilers have special meanings for %, : and backslashes in paths.
-    headers = f"-I{_plain(scratch)}"
-    command = [*tool.command, *(flags(tool) if options is None else options), headers]
-    before = len(command)
-    parts = [f"part{number}.o" for number in range(len(objects))]  # names of ours, as above
-    for file, name in zip(objects, parts, strict=True):
-        _linked(file, scratch / name)
-    if precompiled is not None:
-        _linked(precompiled, scratch / _PRELUDE)
-    header = "" if precompiled is None else _PRELUDE
-    if calls is not None or (linker and not source):
-        done = None
-        if ahead is not None and calls is not None and linker and precompiled is not None:
-            then = [*_linking(linker, output, parts), linking.STDIN]
-            with contextlib.suppress(child.NotStarted):  # which is said below
-                done = ahead.finish(_command_of(calls)(scratch), precompiled, encoded, then, scratch, meanwhile)
-        if done is None:
-            made = _call(calls, linker, headers, text, parts, output, header, meanwhile)
-        else:
-            made = done[0] == 0 and output.exists()
-        if made:
-            return Compilation()
-    elif meanwhile is not None:
-        meanwhile()
-    command += [text.name, *parts, "-o", output.name]
-    if not tool.zig and "-c" not in command:
-        command += _LIBRARIES.get(sys.platform, ())
-    if precompiled is not None:
-        quicker = [*command[:before], "-include-pch", _PRELUDE, *command[before:]]
-        status, said = _run(quicker, scratch, zig_cache)
-        if status == 0 and output.exists():
-            return Compilation(zig_calls.learned(said, tool.command[0], text.name, headers))
-        # a precompiled header that fails (other system headers?) is no error of the source
-    status, said = _run(command, scratch, zig_cache)
-    if status != 0 or not output.exists():
-        _check_disk(said, scratch)
-        raise CompileError(_message(status, zig_calls.told(said)[1], command, text, keep))
-    return Compilation(zig_calls.learned(said, tool.command[0], text.name, headers), refused=precompiled is not None)
-
-
-def _call(
-    calls: Calls | None,
-    linker: Sequence[str],
-    headers: str,
-    text: Path,
-    parts: Sequence[str],
-    output: Path,
-    precompiled: str,
-    meanwhile: Callable[[], object] | None,
-) -> bool:
-    """Compiles and links by the programs that zig calls; returns whether that succeeded."""
-    then = _linking(linker, output, parts)
-    if calls is None:
-        status, _ = _run(then, output.parent, None, meanwhile=meanwhile)
-    elif not linker:
-        compiles = calls.compiles(headers, text.name, output.name, precompiled)
-        status, _ = _run(compiles, output.parent, None, meanwhile=meanwhile)
-    else:
-        compiles = calls.compiles(headers, text.name, "-", precompiled)
-        status, _ = _run(compiles, output.parent, None, then=[*then, linking.STDIN], meanwhile=meanwhile)
-    return status == 0 and output.exists()
-
-
-def _linking(linker: Sequence[str], output: Path, parts: Sequence[str]) -> list[str]:
-    return [*linker, "-o", output.name, *parts]
-
-
-def start_ahead(ahead: Ahead, home: Path, calls: Calls, precompiled: Path) -> None:
-    """Starts the compiler for a library whose source is not there yet; `home` is where its temporary files are made."""
-    ahead.start(home, _command_of(calls), _environment(None), precompiled, _PRELUDE)
-
-
-def _command_of(calls: Calls) -> Callable[[Path], list[str]]:
-    """A function from a folder to the command of a compiler that runs ahead there."""
-    return lambda place: calls.compiles(f"-I{_plain(place)}", SOURCE, "-", _PRELUDE)
-
-
-def _linked(file: Path, name: Path) -> None:
-    """Gives a file another name; a copy, where the disk has no links."""
-    try:
-        os.link(file, name)
-    except OSError:
-        shutil.copyfile(file, name)
-
-
-def precompile(header: str, output: Path, *, tool: Compiler, options: Sequence[str], zig_cache: Path) -> bool:
-    """Precompiles a header of the runtime, named as it is included, to `output`; whether the compiler can do so.
-
-    The result depends on the place of the headers, and on their times. Raises OSError where the disk is full, and
-    `CompileError` where the compiler was killed: that says nothing of the next time.
-    """
-    if os.name == "nt" or _ODD.search(str(INCLUDE)):
-        return False
-    options = [*options, "-Xclang", "-fpch-instantiate-templates", f"-I{INCLUDE}"]
-    command = [*tool.command, *options, "-x", "c++-header", str(INCLUDE / header), "-o", output.name]
-    status, said = _run(command, output.parent, zig_cache)
-    if status == 0 and output.exists():
-        return True
-    _check_disk(said, output.parent)
-    if status < 0:
-        raise CompileError(f"the C++ compiler {_ended(status)}\n  the command was {shlex.join(command)}")
-    return False
-
-
-def _run(
-    command: Sequence[str],
-    scratch: Path,
-    zig_cache: Path | None,
-    *,
-    then: Sequence[str] | None = None,
-    meanwhile: Callable[[], object] | None = None,
-) -> tuple[int, str]:
-    """Runs a compiler with messages in English, and its temporary files in `scratch`; its exit status and output."""
-    zig = os.path.relpath(zig_cache, scratch) if zig_cache is not None else None
-    try:
-        return child.run(command, _environment(zig), scratch, then=then, meanwhile=meanwhile)
-    except child.NotStarted as error:
-        raise CompileError(f"the C++ compiler does not start: {error}\n  {_WHERE}") from None
-
-
-def _environment(zig: str | None) -> dict[str, str]:
-    """The environment of compilers, with the folder where zig keeps what it makes."""
-    ours = {"LC_ALL": "C", "TMPDIR": ".", "ZIG_LOCAL_CACHE_DIR": "zig-local", "ZIG_GLOBAL_CACHE_DIR": zig or "zig"}
-    return {**os.environ, **ours, **zig_calls.ENVIRONMENT}
-
-
-_FULL = re.compile("No space left|NoSpaceLeft|Disk quota exceeded|DiskQuota", re.IGNORECASE)
-_ODD = re.compile(r"[\\\r\n#$%]")
-
-
-def _plain(scratch: Path) -> Path:
-    """The folder of headers under a name that compilers accept: a link, if it has odd characters."""
-    if os.name == "nt" or not _ODD.search(str(INCLUDE)):
-        return INCLUDE
-    link = scratch / "include"
-    if not link.is_symlink():
-        link.symlink_to(INCLUDE.absolute())
-    return Path(link.name)
-
-
-def _check_disk(said: str, scratch: Path) -> None:
-    """Raises OSError where a compiler says that the disk is full."""
-    if _FULL.search(said):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(scratch))
-
-
-def _ended(status: int) -> str:
-    return f"ended with status {status}" if status > 0 else f"was killed by signal {-status} (is the memory full?)"
-
-
-def _message(status: int, said: str, command: Sequence[str], text: Path, keep: Path | None) -> str:
-    """The message of a `CompileError`: the compiler's errors, the path of the source, the command."""
-    kept = text
-    if keep is not None:
-        try:
-            sealed.make(keep.parent)
-            sealed.write(keep, text.read_bytes())
-            kept = keep
-        except OSError:  # a full disk: report the compiler's errors all the same
-            pass
-    how = _ended(status) if status else "wrote no library"
-    lines = "\n".join(f"  {line[:300]}" for line in _useful(said.replace(text.name, kept.name).splitlines()))
-    names = {text.name: str(kept)}
-    call = shlex.join(names.get(word, word) for word in command)
-    return f"the C++ compiler {how}\n{lines}\n  the source is {kept}\n  the command was {call}"
-
-
-def _useful(lines: Sequence[str], most: int = 24) -> list[str]:
-    """The lines of a compiler's output from the first error on.
-
-    >>> _useful(["a.cpp:1:1: warning: hm", "a.cpp:2:1: error: no", "  x", "1 error generated."])
-    ['a.cpp:2:1: error: no', '  x', '1 error generated.']
-    """
-    first = next((at for at, line in enumerate(lines) if "error:" in line or "undefined" in line), 0)
-    rest = [line for line in lines[first:] if line.strip()]
-    return rest if len(rest) <= most else [*rest[:most], f"... and {len(rest) - most} lines more"]

@@ -29,7 +29,7 @@ from dynagrad.codegen.rules.header.names import cxx_name
 from dynagrad.codegen.rules.header.program import header
 from dynagrad.facts.terms import Term, term_text
 from dynagrad.plan.assume import assumed_plan
-from dynagrad.runtime.compiling import toolchain
+from dynagrad.runtime.compiling import compilation, toolchain
 from dynagrad.runtime.disk import folder as cache_folder
 
 PATHS = ":- semiring tropical. path(V) += start(V). path(V) += path(U) * edge(U,V)."
@@ -227,7 +227,8 @@ def output_of(
     home = cache_folder.folder()
     zig_cache = None if home is None else home / "zig"
     program = folder / "main"
-    toolchain.compile_source(main, program, options=[*options, *flags, f"-I{folder}"], tool=tool, zig_cache=zig_cache)
+    given = compilation.inputs(main, program)
+    compilation.compile_by_compiler(given, tool, [*options, *flags, f"-I{folder}"], zig_cache=zig_cache)
     done = subprocess.run([program], capture_output=True, text=True, timeout=60, check=True)
     assert done.stderr == ""
     return done.stdout.splitlines()
