@@ -108,10 +108,10 @@ def number(array: ctypes.Array[ctypes.c_uint64], signed: bool = False) -> int:
     return value - 2**128 if signed and value >= 2**127 else value
 
 
-def compile_source(source: str, output: Path, keep: Path | None = None) -> None:
+def compile_source(source: str, output: Path, keep: Path | None = None, zig: Path = ZIG) -> None:
     tool = toolchain.compiler()
     given = compilation.inputs(source, output)
-    compilation.compile_by_compiler(given, tool, toolchain.flags(tool), zig_cache=ZIG, keep=keep)
+    compilation.compile_by_compiler(given, tool, toolchain.flags(tool), zig_cache=zig, keep=keep)
 
 
 def compiled(source: str, folder: Path) -> library.Library:
@@ -342,6 +342,6 @@ class TestAnotherCompiler:
 def test_no_home_is_needed(tmp_path, monkeypatch):
     monkeypatch.delenv("HOME", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", "/proc/nowhere")
-    compile_source("int x;", tmp_path / "x.so")
+    compile_source("int x;", tmp_path / "x.so", zig=tmp_path / "zig")
     assert (tmp_path / "x.so").exists()
     assert os.path.isdir(tmp_path / "zig")
