@@ -296,7 +296,7 @@ CASES: dict[str, Callable[[Any], Any]] = {
     "a window": lambda x: np.hanning(5) * x,
     # math
     "ldexp": lambda x: math.ldexp(x, 3),
-    "modf": lambda x: math.modf(x)[0] + math.modf(-2.5)[1],
+    "modf": lambda x: math.modf(x)[0] + math.modf(-2.5)[1] + math.modf(x * math.inf)[0],
 }  # fmt: skip
 
 

@@ -251,6 +251,7 @@ CASES = [
     ("ldexp", lambda x: np.ldexp(x, 3) ** 2, A),
     ("divmod", lambda x: np.divmod(x, 0.7)[1] * x, A),
     ("modf", lambda x: np.modf(x)[0] ** 2, A),
+    ("modf of infinity", lambda x: np.modf(x)[0] + np.modf(np.where(x > 0, np.inf, x))[0], A),
     ("add", lambda x, y: np.add.outer(x, y) ** 2, v, u),
     ("add", lambda x: np.add.reduce(x) ** 2, A),
     ("add", lambda x: np.add.accumulate(x, axis=1) ** 2, A),

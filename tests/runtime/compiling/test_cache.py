@@ -283,8 +283,12 @@ class TestParts:
 
     @pytest.mark.parametrize(
         ("said", "error"),
-        [((1, "x: No space left on device"), OSError), ((-9, ""), CompileError)],
-        ids=["full", "killed"],
+        [
+            ((1, "x: No space left on device"), OSError),
+            ((0, ""), OSError),  # as clang says nothing of a full disk
+            ((-9, ""), CompileError),
+            ((1, "error: unable to spawn zig: SystemResources"), CompileError),
+        ],
     )
     def test_one_that_could_not_be_made_this_time_is_made_next_time(self, fresh, monkeypatch, said, error):
         with monkeypatch.context() as patch, pytest.raises(error):
@@ -457,6 +461,18 @@ class TestFolders:
         assert answer(first) == 12
         monkeypatch.setattr(subprocess, "Popen", None)
         assert cache.build(source(12)) == first  # found in the private folder, and no second warning
+
+    def test_a_folder_that_is_deleted_during_a_compile_is_replaced(self, fresh, tmp_path, monkeypatch):
+        script = tmp_path / "deleting.py"
+        script.write_text(
+            "import subprocess, shutil, sys\n"
+            f"if '--version' not in sys.argv: shutil.rmtree({str(fresh)!r}, ignore_errors=True)\n"
+            f"sys.exit(subprocess.call({list(toolchain._ziglang().command)!r} + sys.argv[1:]))\n"
+        )
+        monkeypatch.setenv("DYNAGRAD_CXX", f"{sys.executable} {script}")
+        monkeypatch.setattr(Temporary, "path", None)
+        with pytest.warns(RuntimeWarning, match="it was deleted meanwhile"):
+            assert answer(cache.build(source(44))) == 44
 
     def test_no_home_at_all(self, monkeypatch):
         def nowhere() -> Path:

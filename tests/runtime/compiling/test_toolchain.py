@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import platform
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -230,6 +232,24 @@ class TestComplaints:
         (tmp_path / "c++").write_text("#!/bin/sh\necho 'clang version 19'\n")
         (tmp_path / "c++").chmod(0o755)
         dg.Program("goal += a(_).")  # a warning would be an error
+
+    def test_one_that_hangs_is_waited_for_once_and_ended(self, monkeypatch, tmp_path):
+        script = tmp_path / "c++"
+        script.write_text(f"#!/bin/sh\nsleep 1000 & echo $! > {tmp_path}/sleeping; wait\n")
+        script.chmod(0o755)
+        monkeypatch.setenv("DYNAGRAD_CXX", str(script))
+        monkeypatch.setattr(toolchain, "_PATIENCE", 0.5)
+        began = time.monotonic()
+        for _ in range(3):
+            with pytest.raises(CompileError, match="does not answer"):
+                toolchain.compiler()
+        assert time.monotonic() - began < 1.4
+        sleeping = int((tmp_path / "sleeping").read_text())
+        with contextlib.suppress(ProcessLookupError, FileNotFoundError):
+            while " Z " not in Path(f"/proc/{sleeping}/stat").read_text():  # which is dead, and not waited for
+                os.kill(sleeping, 0)
+                assert time.monotonic() - began < 10
+                time.sleep(0.01)
 
     def test_a_bad_level_is_refused(self):
         with pytest.raises(ValueError, match="optimise is 0, 1, 2 or 3"):

@@ -103,6 +103,11 @@ def _remainder(x: Any, y: Any) -> Any:
     return x - y * float(times) if times else x
 
 
+def _modf(x: Any) -> tuple[Any, float]:
+    fraction, whole = math.modf(real_part(x))
+    return fraction if math.isinf(whole) else x - whole, whole
+
+
 OWN: dict[Any, Callable[..., Any]] = {
     math.hypot: _hypot,
     math.fsum: _fsum,
@@ -111,7 +116,7 @@ OWN: dict[Any, Callable[..., Any]] = {
     math.frexp: _frexp,
     math.remainder: _remainder,
     math.log: lambda x, *base: np.log(x) / np.log(base[0]) if base else np.log(x),
-    math.modf: lambda x: (x - math.trunc(real_part(x)), float(math.trunc(real_part(x)))),
+    math.modf: _modf,
     math.ldexp: lambda x, i: x * 2.0**i,
 } | {
     getattr(math, name): function

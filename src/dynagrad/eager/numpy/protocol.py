@@ -44,6 +44,11 @@ def _applied(operation: Operation, *arguments: Any) -> Any:
     return apply(operation, *map(plain, arguments))
 
 
+def _modf(x: Any, whole: Any) -> tuple[Any, Any]:
+    endless = np.isinf(whole)
+    return np.where(endless, np.copysign(0.0, whole), x - np.where(endless, 0.0, whole)), whole
+
+
 COMPOSED: dict[Any, Handler] = {
     np.positive: lambda x: x,
     np.conjugate: lambda x: x,
@@ -54,7 +59,7 @@ COMPOSED: dict[Any, Handler] = {
     np.logaddexp2: lambda a, b: np.logaddexp(a * math.log(2.0), b * math.log(2.0)) * (1.0 / math.log(2.0)),
     np.ldexp: lambda x, n: x * np.exp2(real_part(n)),
     np.divmod: lambda a, b: (np.floor_divide(real_part(a), real_part(b)), _applied(ops.modulo, a, b)),
-    np.modf: lambda x: (x - np.trunc(real_part(x)), np.trunc(real_part(x))),
+    np.modf: lambda x: _modf(x, np.trunc(real_part(x))),
 } | {
     getattr(np, name): handler
     for name, handler in (

@@ -9,6 +9,7 @@ too, and precompiled headers. What flags mean is for `toolchain.py`, what is cal
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
 import os
 import shutil
@@ -228,7 +229,12 @@ def _compile(home: Path, job: _Build, progress: Callable[[str], None] | None) ->
             progress(f"compiling {job.source.count(chr(10)) + 1} lines of C++")
         # In the same folder, so that the moves in it are renames, which are atomic.
         with scratch(home) as place:
-            return _compile_in(home, place, job)
+            try:
+                return _compile_in(home, place, job)
+            except CompileError:
+                if place.exists():
+                    raise
+                raise FileNotFoundError(errno.ENOENT, "it was deleted meanwhile", str(home)) from None
 
 
 def _compile_in(home: Path, place: Path, job: _Build) -> Path:

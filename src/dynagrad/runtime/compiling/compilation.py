@@ -158,7 +158,7 @@ def precompile(header: str, output: Path, *, tool: toolchain.Compiler, options: 
     """Precompiles a header of the runtime, named as it is included, to `output`; whether the compiler can do so.
 
     The result depends on the place of the headers, and on their times. Raises OSError where the disk is full, and
-    `CompileError` where the compiler was killed: that says nothing of the next time.
+    `CompileError` where the compiler was killed or could not start: that says nothing of the next time.
     """
     if os.name == "nt" or _ODD.search(str(toolchain.INCLUDE)):
         return False
@@ -167,9 +167,10 @@ def precompile(header: str, output: Path, *, tool: toolchain.Compiler, options: 
     status, said = _run(command, output.parent, zig_cache)
     if status == 0 and output.exists():
         return True
-    _check_disk(said, output.parent)
-    if status < 0:
-        raise CompileError(f"the C++ compiler {_ended(status)}\n  the command was {shlex.join(command)}")
+    _check_disk(said if status else "No space left", output.parent)  # of which clang says nothing here
+    if status < 0 or _SHORTAGE.search(said):
+        lines = "".join(f"  {line[:300]}\n" for line in _useful(zig_calls.told(said)[1].splitlines()))
+        raise CompileError(f"the C++ compiler {_ended(status)}\n{lines}  the command was {shlex.join(command)}")
     return False
 
 
@@ -196,6 +197,9 @@ def _environment(zig: str | None) -> dict[str, str]:
 
 
 _FULL = re.compile("No space left|NoSpaceLeft|Disk quota exceeded|DiskQuota", re.IGNORECASE)
+_SHORTAGE = re.compile(
+    "spawn|SystemResources|out ?of ?memory|temporarily unavailable|Too many open files|FdQuota", re.I
+)
 _ODD = re.compile(r"[\\\r\n#$%]")
 
 

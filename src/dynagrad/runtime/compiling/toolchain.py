@@ -13,6 +13,7 @@ import os
 import platform
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -126,9 +127,33 @@ def _compiler(named: str, path: str) -> Compiler:
 
 
 def _version(call: Sequence[str], question: str = "--version") -> str:
-    """The answer of a compiler to `--version` or another question."""
-    said = subprocess.run([*call, question], stdin=subprocess.DEVNULL, capture_output=True, timeout=60)
-    return said.stdout.decode(errors="replace")
+    """The answer of a compiler to `--version` or another question. Raises OSError where it does not start, or hangs."""
+    said = _answer((*call, question))
+    if said is None:
+        raise OSError(f"it does not answer to {question} within {_PATIENCE} seconds")
+    return said
+
+
+_PATIENCE = 20  # seconds
+
+
+@functools.cache  # what hangs is not waited for again
+def _answer(command: tuple[str, ...]) -> str | None:
+    """What a program prints; None where it hangs: it is killed then, and so is what it has started."""
+    group = 0 if os.name == "posix" else None
+    with subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, process_group=group
+    ) as asked:
+        try:
+            return asked.communicate(timeout=_PATIENCE)[0].decode(errors="replace")
+        except BaseException as error:
+            if group is not None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(asked.pid, signal.SIGKILL)
+            asked.kill()
+            if isinstance(error, subprocess.TimeoutExpired):
+                return None
+            raise
 
 
 def _system(path: str) -> Compiler | None:

@@ -55,11 +55,12 @@ def trusted_folder() -> tuple[Path | None, str]:
 @contextmanager
 def scratch(home: Path) -> Iterator[Path]:
     """A temporary folder in the cache folder. It is removed in the end, but not by a fork of this process."""
-    made, owner = tempfile.mkdtemp(prefix="tmp-", dir=home), os.getpid()
-    try:
-        yield Path(made)
+    made, owner = home / f"tmp-{os.urandom(8).hex()}", os.getpid()
+    try:  # from here on, as Ctrl-C may come at any time
+        made.mkdir(mode=0o700)
+        yield made
     finally:
-        _remove(Path(made), owner)
+        _remove(made, owner)
 
 
 class Temporary:
@@ -84,5 +85,10 @@ def temporary_folder(reason: str) -> Path:
 
 
 def _remove(path: Path, owner: int) -> None:
-    if os.getpid() == owner:  # not when a forked child ends
+    if os.getpid() != owner:  # a forked child ends
+        return
+    try:
         shutil.rmtree(path, ignore_errors=True)
+    except KeyboardInterrupt:
+        shutil.rmtree(path, ignore_errors=True)
+        raise

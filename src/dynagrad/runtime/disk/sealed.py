@@ -12,7 +12,6 @@ import hashlib
 import os
 import stat
 import sys
-import tempfile
 from pathlib import Path
 
 if sys.platform != "win32":
@@ -129,9 +128,9 @@ def write(path: Path, data: bytes) -> None:
     >>> read(path)
     b'content'
     """
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix="tmp-")
-    try:
-        with os.fdopen(handle, "wb") as file:
+    name = path.parent / f"tmp-{os.urandom(8).hex()}"
+    try:  # from here on, as Ctrl-C may come at any time
+        with open(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             file.write(data)
         os.replace(name, path)
     except BaseException:
