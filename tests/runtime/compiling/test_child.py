@@ -142,11 +142,11 @@ def test_a_fork_does_not_keep_the_first_of_two_programs_from_ending(tmp_path: Pa
             os.waitpid(pid, 0)
 
 
-def test_children_of_several_threads_end_together(tmp_path: Path) -> None:
-    together, ended = child.Together(), []
+def test_children_of_several_threads_are_cancelled_together(tmp_path: Path) -> None:
+    scope, ended = child.CancelScope(), []
 
     def work() -> None:
-        together.join()
+        scope.join()
         try:
             child.run(["/bin/sleep", "30"], os.environ, tmp_path, then=["/bin/cat"])
         except child.NotStarted:
@@ -157,7 +157,7 @@ def test_children_of_several_threads_end_together(tmp_path: Path) -> None:
     for thread in threads:
         thread.start()
         time.sleep(0.1)
-    together.end()
+    scope.cancel()
     late = threading.Thread(target=work)
     late.start()
     for thread in (*threads, late):

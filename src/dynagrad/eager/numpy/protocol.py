@@ -44,7 +44,8 @@ def _applied(operation: Operation, *arguments: Any) -> Any:
     return apply(operation, *map(plain, arguments))
 
 
-def _modf(x: Any, whole: Any) -> tuple[Any, Any]:
+def _modf(x: Any) -> tuple[Any, Any]:
+    whole = np.trunc(real_part(x))
     endless = np.isinf(whole)
     return np.where(endless, np.copysign(0.0, whole), x - np.where(endless, 0.0, whole)), whole
 
@@ -59,7 +60,7 @@ COMPOSED: dict[Any, Handler] = {
     np.logaddexp2: lambda a, b: np.logaddexp(a * math.log(2.0), b * math.log(2.0)) * (1.0 / math.log(2.0)),
     np.ldexp: lambda x, n: x * np.exp2(real_part(n)),
     np.divmod: lambda a, b: (np.floor_divide(real_part(a), real_part(b)), _applied(ops.modulo, a, b)),
-    np.modf: lambda x: _modf(x, np.trunc(real_part(x))),
+    np.modf: _modf,
 } | {
     getattr(np, name): handler
     for name, handler in (

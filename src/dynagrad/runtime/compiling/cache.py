@@ -28,7 +28,7 @@ from ..disk.folder import Temporary, scratch, temporary_folder, trusted_folder
 from ..disk.records import SUFFIXES
 from . import compilation, toolchain, zig_calls
 from .ahead import Ahead
-from .child import Together
+from .child import CancelScope
 from .fingerprint import Headers, fingerprint, name_of_calls
 from .objects import Object
 from .zig_files import archive_of, keep, unpack
@@ -281,21 +281,23 @@ def _at_once(work: Sequence[Callable[[], object]]) -> None:
 
     Each piece may be done twice. Where no thread can be started, as when Python ends, they follow each other.
     """
-    together = Together()
-    with ThreadPoolExecutor(max_workers=os.cpu_count() or 1, initializer=together.join) as pool:
+    scope = CancelScope()
+    with ThreadPoolExecutor(max_workers=os.cpu_count() or 1, initializer=scope.join) as pool:
         try:
-            done = [pool.submit(each) for each in work]
+            try:
+                done = [pool.submit(each) for each in work]
+            except RuntimeError:
+                pool.shutdown(cancel_futures=True)
+                done = []
             for one in done:
                 one.result()
-            return
-        except RuntimeError:
-            pool.shutdown(cancel_futures=True)
         except BaseException:
-            together.end()
+            scope.cancel()
             pool.shutdown(cancel_futures=True)
             raise
-    for each in work:
-        each()
+    if not done:
+        for each in work:
+            each()
 
 
 def _paths(home: Path, parts: Sequence[_Build]) -> list[Path]:

@@ -43,33 +43,33 @@ class NotStarted(OSError):
     """A program that does not start, or was stopped by another thread."""
 
 
-class Together:
-    """Threads whose children end together: Ctrl-C comes to one thread alone."""
+class CancelScope:
+    """Threads whose children are cancelled together: Ctrl-C comes to one thread alone."""
 
     def __init__(self) -> None:
         self._children: set[Child] = set()
-        self._over = False
+        self._cancelled = False
 
     def join(self) -> None:
         """Makes the thread that calls it one of them."""
-        _of_this_thread.together = self
+        _of_this_thread.scope = self
 
-    def end(self) -> None:
+    def cancel(self) -> None:
         """Kills all children, also those that are yet to start."""
-        self._over = True
+        self._cancelled = True
         for started in list(self._children):
             started.kill()
 
     def add(self, started: Child) -> None:
-        """Has a child end with the others."""
+        """Has a child be cancelled with the others."""
         self._children.add(started)
-        if self._over:  # by now, or before: then `end` has not seen it
+        if self._cancelled:  # by now, or before: then `cancel` has not seen it
             started.kill()
 
     def done(self, finished: Child) -> None:
-        """Lets go of a child. Raises NotStarted where all were ended."""
+        """Lets go of a child. Raises NotStarted where all were cancelled."""
         self._children.discard(finished)
-        if self._over:
+        if self._cancelled:
             raise NotStarted("it was stopped")
 
 
@@ -118,9 +118,9 @@ class Child:
         self._processes, self._finished = [self._first], False
         self._ended = ExitStack()
         self._ended.enter_context(self._first)
-        self._together: Together | None = getattr(_of_this_thread, "together", None)
-        if self._together is not None:
-            self._together.add(self)
+        self._scope: CancelScope | None = getattr(_of_this_thread, "scope", None)
+        if self._scope is not None:
+            self._scope.add(self)
 
     def feed(self, data: bytes) -> None:
         """Gives the command all that it reads. Where it does not read that, its status says why."""
@@ -148,8 +148,8 @@ class Child:
             _end_reading(self._first)  # so that the first one ends where the second one does not read on
         said = [process.communicate()[1] for process in self._processes]
         self._finished = True
-        if self._together is not None:
-            self._together.done(self)
+        if self._scope is not None:
+            self._scope.done(self)
         status = next((process.returncode for process in self._processes if process.returncode), 0)
         return status, b"".join(said).decode(errors="replace")
 

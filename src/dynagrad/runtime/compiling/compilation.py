@@ -43,7 +43,7 @@ class Inputs:
     source: bytes
     text: Path
     parts: tuple[str, ...]
-    headers: str  # the option that names the folder of headers
+    include: str  # the option that names the folder of headers
     precompiled: Path | None
 
     @property
@@ -87,7 +87,7 @@ def compile_by_calls(
     if calls is None:
         status, _ = _run(then, scratch, None, meanwhile=meanwhile)
     elif not linker:
-        compiles = calls.compiles(given.headers, given.text.name, given.output.name, given.header)
+        compiles = calls.compiles(given.include, given.text.name, given.output.name, given.header)
         status, _ = _run(compiles, scratch, None, meanwhile=meanwhile)
     else:
         then, done = [*then, linking.STDIN], None
@@ -96,7 +96,7 @@ def compile_by_calls(
                 command = _command_of(calls)(scratch)
                 done = ahead.finish(command, given.precompiled, given.source, then, scratch, meanwhile)
         if done is None:
-            compiles = calls.compiles(given.headers, given.text.name, "-", given.header)
+            compiles = calls.compiles(given.include, given.text.name, "-", given.header)
             done = _run(compiles, scratch, None, then=then, meanwhile=meanwhile)
         status, _ = done
     return status == 0 and given.output.exists()
@@ -116,13 +116,13 @@ def compile_by_compiler(
     does not compile is copied to `keep`.
     """
     scratch = given.output.parent
-    command = [*tool.command, *options, given.headers]
+    command = [*tool.command, *options, given.include]
     rest = [given.text.name, *given.parts, "-o", given.output.name]
     if not tool.zig and "-c" not in command:
         rest += toolchain.LIBRARIES.get(sys.platform, ())
 
     def learned(said: str) -> Calls | None:
-        return zig_calls.learned(said, tool.command[0], given.text.name, given.headers)
+        return zig_calls.learned(said, tool.command[0], given.text.name, given.include)
 
     if given.header:
         status, said = _run([*command, "-include-pch", given.header, *rest], scratch, zig_cache)
@@ -131,7 +131,8 @@ def compile_by_compiler(
         # a precompiled header that fails (other system headers?) is no error of the source
     status, said = _run([*command, *rest], scratch, zig_cache)
     if status != 0 or not given.output.exists():
-        _check_disk(said, scratch)
+        if _FULL.search(said):
+            raise _full(scratch)
         raise CompileError(_message(status, zig_calls.told(said)[1], [*command, *rest], given.text, keep))
     return Compilation(learned(said), refused=bool(given.header))
 
@@ -167,7 +168,8 @@ def precompile(header: str, output: Path, *, tool: toolchain.Compiler, options: 
     status, said = _run(command, output.parent, zig_cache)
     if status == 0 and output.exists():
         return True
-    _check_disk(said if status else "No space left", output.parent)  # of which clang says nothing here
+    if status == 0 or _FULL.search(said):  # clang says nothing of it here
+        raise _full(output.parent)
     if status < 0 or _SHORTAGE.search(said):
         lines = "".join(f"  {line[:300]}\n" for line in _useful(zig_calls.told(said)[1].splitlines()))
         raise CompileError(f"the C++ compiler {_ended(status)}\n{lines}  the command was {shlex.join(command)}")
@@ -213,10 +215,9 @@ def _plain(scratch: Path) -> Path:
     return Path(link.name)
 
 
-def _check_disk(said: str, scratch: Path) -> None:
-    """Raises OSError where a compiler says that the disk is full."""
-    if _FULL.search(said):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(scratch))
+def _full(scratch: Path) -> OSError:
+    """The error of a full disk."""
+    return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(scratch))
 
 
 def _ended(status: int) -> str:
