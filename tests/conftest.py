@@ -42,8 +42,8 @@ def pytest_configure(config: pytest.Config) -> None:
         folder = _kept(config) or _temporary(config)
         os.environ["DYNAGRAD_CACHE"] = str(folder)
         # Hundreds of tests start Python anew. Where no bytecode is kept, each would compile the package's text again.
-        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-        os.environ.setdefault("PYTHONPYCACHEPREFIX", str(folder.with_name("dynagrad-bytecode")))
+        if os.environ.pop("PYTHONDONTWRITEBYTECODE", None) is not None:
+            os.environ.setdefault("PYTHONPYCACHEPREFIX", str(folder.with_name("dynagrad-bytecode")))
 
 
 def _kept(config: pytest.Config) -> Path | None:

@@ -1,7 +1,8 @@
-"""Runs of pytest without what takes long: `--quick`, of the conftest.py at the top. Five seconds."""
+"""Runs of pytest without what takes long: `--quick`, of the conftest.py at the top. Two seconds."""
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -22,8 +23,9 @@ def test_slow_and_wrong():
 
 def last_line(folder: Path, *options: str) -> str:
     """How a run of pytest over `TESTS` ended, without its time."""
-    command = [sys.executable, "-m", "pytest", "-q", *options]
-    said = subprocess.run(command, cwd=folder, capture_output=True, text=True).stdout
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "xdist", *options]
+    bare = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # plugins take longer to load than these tests to run
+    said = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=bare).stdout
     return said.splitlines()[-1].partition(" in ")[0]
 
 
