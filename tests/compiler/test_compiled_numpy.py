@@ -16,8 +16,6 @@ import pytest
 import dynagrad as dg
 from eager.numpy.numpy_cases import MORE
 
-OPTIMISED = True  # see conftest.py
-
 SIZE = 12  # cases in one compiled function
 GROUPS = [MORE[i : i + SIZE] for i in range(0, len(MORE), SIZE)]
 
