@@ -2,7 +2,7 @@
 all modes.
 
 The oracle is the eager derivative, which `eager/numpy/test_numpy.py` compares with differences. One compiled function
-has many cases; in all this costs ten seconds.
+has many cases; in all this costs five seconds.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pytest
 import dynagrad as dg
 from eager.numpy.numpy_cases import MORE
 
-SIZE = 12  # cases in one compiled function
+SIZE = 24  # cases in one compiled function
 GROUPS = [MORE[i : i + SIZE] for i in range(0, len(MORE), SIZE)]
 
 

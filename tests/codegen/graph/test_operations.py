@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from dynagrad.autodiff.derive import generate_adjoints
+from dynagrad.codegen.graph import load
 from dynagrad.codegen.graph.native import Native
 from dynagrad.eager.numpy import exponentials
 from dynagrad.ir import code
@@ -336,7 +337,10 @@ PLACES = place_rows()
 
 @functools.cache
 def of_arrays() -> tuple[Graph, list[np.ndarray], list[np.ndarray], list[slice]]:
-    """A graph with a value and adjoints for each row, outputs native and interpreted, and where those of each are."""
+    """A graph with a value and adjoints for each row, outputs native and interpreted, and where those of each are.
+
+    It is long, and so optimised less; loops over elements at all levels are in `nests/test_loops.py`.
+    """
     inputs, values, outputs, places = [], [], [], []
     for row in (*WHOLE, *PLACES):
         _, f, _, *points = row
@@ -348,7 +352,7 @@ def of_arrays() -> tuple[Graph, list[np.ndarray], list[np.ndarray], list[slice]]
         values += [np.array(p) if np.ndim(p) else p for p in points]
     graph = Graph((*inputs, *AT), tuple(outputs))
     values += AT.values()
-    return graph, Native(graph, "arrays")(*values), interpret(graph, values), places  # type: ignore[return-value]
+    return graph, load(graph, optimise=1)(*values), interpret(graph, values), places  # type: ignore[return-value]
 
 
 def weights(shape: tuple[int, ...]) -> Any:

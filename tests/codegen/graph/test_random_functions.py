@@ -63,7 +63,6 @@ def defined(text: str) -> tuple[Callable[..., Any], Graph]:
         return module.f, specialised(module.f, ARGUMENTS, {}).graph
 
 
-OPTIMISED = True  # see conftest.py
 ARGUMENTS = (0.7, np.array([0.3, -0.2, 0.9]))
 DIRECTION = (0.5, np.array([1.0, -0.25, 2.0]))
 
