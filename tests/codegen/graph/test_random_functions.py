@@ -81,7 +81,7 @@ def _or_zeros(derivative: Node | None, of: Node) -> Node:
     return constant(np.zeros(of.shape) if of.shape else 0.0) if derivative is None else derivative
 
 
-@settings(max_examples=10, deadline=None, derandomize=True)
+@settings(max_examples=7, deadline=None, derandomize=True)
 @given(st.integers(0, 10_000))
 def test_all_ways_agree(seed: int) -> None:
     text = Changeless(seed).program()
