@@ -1,7 +1,8 @@
 """Functions of numpy on grids, samples, statistics, fits, and methods of ufuncs: expressions at points.
 
 Each case is a name of numpy's, a function, and points without ties, kinks or steps. `test_numpy.py` compares their
-values with numpy, and derivatives with differences where `test_fifty_digits.py` cannot; `compiler/test_compiled_numpy.py` compiles them.
+values with numpy, and derivatives with differences where `test_fifty_digits.py` cannot;
+`compiler/test_compiled_numpy.py` compiles them.
 """
 
 from __future__ import annotations
