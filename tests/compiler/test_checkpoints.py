@@ -15,7 +15,7 @@ from dynagrad.autodiff import rematerialisation as again
 
 MODES = (dg.derivative, dg.grad)
 ROOMS = (1 << 17, 20)
-"""For what is saved of a loop on the way to its gradient. With the second, loops are made of several levels of pieces."""
+"""For what is saved of a loop on the way to its gradient. With the second, loops are pieces on several levels."""
 
 
 def agrees_with_derivatives(f: Any, x: float, depth: int = 2) -> None:

@@ -1,8 +1,8 @@
 """The functions of `eager/numpy/numpy_cases.py` compiled: values, gradients, tangents and Hessian-vector products, in
 all modes.
 
-The oracle is the eager derivative, which `eager/numpy/test_fifty_digits.py` and `test_numpy.py` beside it compare with
-differences. One compiled function has many cases; in all this costs four seconds.
+The oracle is the eager derivative, which `eager/numpy/test_fifty_digits.py` and `eager/numpy/test_numpy.py` compare
+with differences. One compiled function has many cases; in all this costs four seconds.
 """
 
 from __future__ import annotations
