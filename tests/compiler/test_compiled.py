@@ -459,11 +459,10 @@ def test_how_much_is_optimised_is_what_the_environment_says(monkeypatch):
         dg.compile(lambda x: x * 4.0 - 2.0)(2.0)
 
 
-def test_a_filter_of_15_steps_is_faster_than_without_compiling(monkeypatch):
-    """By 80 times and 500 times on a quiet machine; here with room for one that does other things, and
-    with less optimisation than users have.
+def test_a_filter_of_15_steps_is_faster_than_without_compiling():
+    """By 80 times and 500 times on a quiet machine, and by a quarter of that where nothing is optimised; here with room
+    for one that does other things.
     """
-    monkeypatch.setenv("DYNAGRAD_OPTIMISE", "1")
     rng = np.random.default_rng(0)
     given = 0.3 * rng.normal(size=(4, 4)), rng.normal(size=(2, 4)), np.eye(4), np.eye(2), rng.normal(size=(15, 2))
 
