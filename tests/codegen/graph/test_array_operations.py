@@ -1,8 +1,8 @@
 """Every operation on whole arrays in native code: its value and its adjoint; edges of them.
 
 At points the oracle is mpmath in 50 digits (`fifty_digits.py`), at edges numpy and the interpreter. All rows share one
-graph, and all edges another, each compiled once; `nests/test_loops.py` has loops as users have them, optimised. A test
-checks that the tables are complete. Costs two seconds.
+graph, and all edges another, each compiled once, as users have them. A test checks that the tables are complete. Costs
+three seconds.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ chance = np.random.default_rng(17)
 A, B, v = chance.normal(size=(4, 5)), chance.normal(size=(2, 5)), chance.normal(size=5)
 ONE, TWO = fresh(integer), fresh(array_type(integer, (2,)))
 AT = {ONE: 3, TWO: np.array([2, 0])}
+OPTIMISED = True  # see conftest.py
 TWICE = [1, 3, 1]  # the first and the last are one place
 
 
