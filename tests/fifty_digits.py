@@ -379,7 +379,7 @@ class Differences:
     def __init__(self, f: Callable[..., Any], point: Sequence[Any], u: Sequence[Any], v: Sequence[Any]) -> None:
         self.f, self.point, self.u, self.v = f, *([exact(x) for x in xs] for xs in (point, u, v))
         self.value = self._at(0, 0)
-        self._ends = {i: self._at(i, 0) for i in (-2, -1, 1, 2)}
+        self._ends: dict[int, Any] = {}
 
     def _at(self, i: int, j: int) -> Any:
         """What f has after so many steps along each direction."""
@@ -387,17 +387,21 @@ class Differences:
         moved = [x + u * (i * STEP) + v * (j * STEP) for x, u, v in zip(self.point, self.u, self.v, strict=True)]
         return numbers(self.f(*moved))
 
+    def _end(self, i: int) -> Any:
+        """The same after steps along u alone, which several derivatives look at."""
+        if i not in self._ends:
+            self._ends[i] = self._at(i, 0)
+        return self._ends[i]
+
     def first(self) -> Any:
-        e = self._ends
-        return (e[1] - e[-1]) / (2 * STEP)
+        return (self._end(1) - self._end(-1)) / (2 * STEP)
 
     def second(self) -> Any:
-        e = self._ends
-        return (e[1] - 2 * self.value + e[-1]) / STEP**2
+        return (self._end(1) - 2 * self.value + self._end(-1)) / STEP**2
 
     def third(self) -> Any:
-        e = self._ends
-        return (e[2] - 2 * e[1] + 2 * e[-1] - e[-2]) / (2 * STEP**3)
+        e = self._end
+        return (e(2) - 2 * e(1) + 2 * e(-1) - e(-2)) / (2 * STEP**3)
 
     def mixed(self) -> Any:
         return (self._at(1, 1) - self._at(1, -1) - self._at(-1, 1) + self._at(-1, -1)) / (4 * STEP**2)

@@ -60,7 +60,7 @@ def at(nodes, values):
     return [0.0 if n is None else next(known) for n in nodes]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=70, deadline=None)
 @given(graphs(), triples, triples, st.tuples(numbers, numbers))
 def test_forward_equals_reverse(outputs, point, direction, weights):
     values = dict(zip(NAMES, point, strict=True))
@@ -75,7 +75,7 @@ def test_forward_equals_reverse(outputs, point, direction, weights):
         assert (adjoint is None) == all(t is None for t in reached)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(graphs(), triples, triples)
 def test_second_derivatives_forward_over_reverse_equal_reverse_over_forward(outputs, point, direction):
     values = dict(zip(NAMES, point, strict=True))

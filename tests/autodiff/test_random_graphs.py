@@ -306,25 +306,25 @@ def check(program: Any, point: Any, direction: Any, optimised_between: bool = Fa
 RARELY = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 
 
-@settings(RARELY, max_examples=60)
+@settings(RARELY, max_examples=30)
 @given(programs(0, 10), points, points)
 def test_straight_lines(program, point, direction):
     check(program, point, direction)
 
 
-@settings(RARELY, max_examples=25)
+@settings(RARELY, max_examples=14)
 @given(programs(1, 4), points, points)
 def test_control_flow(program, point, direction):
     check(program, point, direction)
 
 
-@settings(RARELY, max_examples=12)
+@settings(RARELY, max_examples=8)
 @given(programs(2, 3), points, points)
 def test_nested_control_flow(program, point, direction):
     check(program, point, direction)
 
 
-@settings(RARELY, max_examples=12)
+@settings(RARELY, max_examples=8)
 @given(programs(1, 3), points, points)
 def test_what_is_optimised_has_the_same_derivatives(program, point, direction):
     check(program, point, direction, optimised_between=True)

@@ -370,7 +370,7 @@ def test_a_call_may_have_a_limit_on_time() -> None:
         with pytest.raises(dg.NotConverged, match=r"a call takes more than 200 milliseconds: does it end\? `timeout`"):
             f(0.5, 1e15)
         assert time.monotonic() - began > 0.19
-    assert math.isfinite(unlimited(0.5, 3e7))  # about a second
+    assert math.isfinite(unlimited(0.5, 1.2e7))  # longer than the limit of the other
     with pytest.raises(dg.NotConverged, match="steps"):
         dg.jvp(limited, (0.5, 1e15), (1.0, 0.0))
     again = pickle.loads(pickle.dumps(dg.compile(_forever, timeout=0.1)))  # found by its name, which is of the function
@@ -459,9 +459,10 @@ def test_how_much_is_optimised_is_what_the_environment_says(monkeypatch):
         dg.compile(lambda x: x * 4.0 - 2.0)(2.0)
 
 
-def test_a_filter_of_15_steps_is_faster_than_without_compiling(monkeypatch):
-    """By 80 times and 500 times on a quiet machine; here with room for one that does other things."""
-    monkeypatch.setenv("DYNAGRAD_OPTIMISE", "3")
+def test_a_filter_of_15_steps_is_faster_than_without_compiling():
+    """By 80 times and 500 times on a quiet machine, and by a quarter of that where nothing is optimised; here with room
+    for one that does other things.
+    """
     rng = np.random.default_rng(0)
     given = 0.3 * rng.normal(size=(4, 4)), rng.normal(size=(2, 4)), np.eye(4), np.eye(2), rng.normal(size=(15, 2))
 

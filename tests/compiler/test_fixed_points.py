@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from dataclasses import dataclass
@@ -39,6 +40,7 @@ def kepler(eccentricity: Any) -> Any:
     return dg.fixed_point(lambda e: 1.0 + eccentricity * np.sin(e), 1.0)
 
 
+@functools.cache
 def anomaly(eccentricity: float, n: int) -> float:
     def solution(e: Any) -> Any:
         return mpmath.findroot(lambda x: x - 1 - e * mpmath.sin(x), 1.5)

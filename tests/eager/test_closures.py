@@ -121,9 +121,11 @@ def test_a_function_made_before_is_used_inside_passes_of_both_modes_to_depth_thr
     t = sp.Symbol("t")
     text = program(symbolic(f)(sp.Rational(1, 2)), sp.sin, symbolic, symbolic)(t)
     wanted = float(sp.diff(text, t).subs(t, 0.7))
+    mixes = list(itertools.product(MODES.values(), repeat=3))
     for make in MAKERS:
         h = make(f, 0.5)
-        for outer, first, second in itertools.product(MODES.values(), repeat=3):
+        # The others make what these two make, so a few mixes are enough for them.
+        for outer, first, second in mixes if make in (made_forward, made_in_reverse) else mixes[::3]:
             if index in (0, 1, 2, 8) and (first is G or second is G):
                 continue  # no derivatives inside
             assert outer(program(h, sin, first, second))(0.7) == close(wanted)
@@ -250,9 +252,9 @@ def test_many_calls_cost_a_constant_times_what_they_come_from(made: Any) -> None
         return fresh() - before
 
     for verb in (D, G, lambda f: G(G(f))):
-        few, many = numbers(verb, 30), numbers(verb, 300)
-        assert many < 10.5 * few
-        assert many < 200 * 300
+        few, many = numbers(verb, 30), numbers(verb, 120)
+        assert many < 4.2 * few
+        assert many < 200 * 120
 
 
 def test_ancestors_are_split_once_for_all_calls() -> None:
@@ -473,7 +475,7 @@ def test_many_sums_and_multiples_of_a_functional() -> None:
 
 
 def test_a_functional_of_many_calls_takes_time_in_proportion() -> None:
-    calls = 20_000
+    calls = 5_000
     dual = G(lambda f: sum(f(i / calls) for i in range(calls)))(sin)
     assert dual(lambda x: x) == close((calls - 1) / 2)
     assert repr(dual) == f"<Dual of {calls} terms>"

@@ -210,7 +210,7 @@ def program(seed: int, modes: list[Callable[..., Any]], f: Any, g: Any, x: Any) 
     return level(0, [x])
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("depth", [2, 3, 4])
 def test_every_mix_of_modes_agrees_with_sympy(depth: int, seed: int) -> None:
     x = sp.Symbol("x")

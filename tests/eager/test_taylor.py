@@ -438,7 +438,7 @@ STEPS = st.sampled_from(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.lists(STEPS, min_size=1, max_size=3), st.floats(-1.5, 1.5), st.integers(2, 4))
 def test_equals_nested_first_derivatives(steps, x, n):
     def f(x):

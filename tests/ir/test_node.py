@@ -211,22 +211,22 @@ def chain(length):
     return node
 
 
-def test_a_chain_of_a_hundred_thousand_nodes_is_no_trouble():
+def test_a_chain_of_twenty_thousand_nodes_is_no_trouble():
     gc.collect()
     before = len(_table)
-    node = chain(100_000)
-    assert len(order([node])) == 100_000 + 4
+    node = chain(20_000)
+    assert len(order([node])) == 20_000 + 4
     assert math.isfinite(value(node, x=0.5))
     assert len(repr(node)) < 200
     assert pickle.loads(pickle.dumps(node)) is node
-    assert len(_table) > before + 99_000
+    assert len(_table) > before + 19_000
     del node
     gc.collect()
     assert len(_table) < before + 10
 
 
 def test_long_chains_are_simplified_and_differentiated():
-    (node,) = simplify([chain(20_000)])
+    (node,) = simplify([chain(6_000)])
     (forward,) = tangents([node], {x: 1.0})
     backward = generate_adjoints([node], [1.0], [x])[x]
     assert value(forward, x=0.5) == pytest.approx(value(backward, x=0.5), rel=1e-6)

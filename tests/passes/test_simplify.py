@@ -35,7 +35,7 @@ def bits(values):
     return [b"nan" if v != v else struct.pack("<d", v) for v in values]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(graphs(), st.lists(st.sampled_from(SPECIAL), min_size=3, max_size=3))
 def test_simplification_keeps_values_to_the_bit(outputs, point):
     values = dict(zip(NAMES, point, strict=True))

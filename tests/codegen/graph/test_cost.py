@@ -1,6 +1,6 @@
 """Code generation takes linear time in the size of a graph.
 
-Long straight-line code is split into functions for the compiler, which changes no value. Costs six seconds.
+Long straight-line code is split into functions for the compiler, which changes no value. Costs two seconds.
 """
 
 from __future__ import annotations
@@ -72,10 +72,10 @@ def vectors(x: Node, n: int) -> Node:
 def test_the_text_of_a_gradient_is_made_in_linear_time(function: Callable[[Node, int], Node]) -> None:
     seconds(function, 10)  # what is computed once
     for _ in range(3):  # a machine may have other work
-        small, large = seconds(function, 20), seconds(function, 200)
-        if large < 17 * small:
+        small, large = seconds(function, 20), seconds(function, 80)
+        if large < 6.8 * small:
             return
-    raise AssertionError(f"{large:.2f} s for ten times what takes {small:.2f} s")
+    raise AssertionError(f"{large:.2f} s for four times what takes {small:.2f} s")
 
 
 def gradient(function: Callable[[Node, int], Node], x: Node, n: int) -> Graph:
@@ -92,10 +92,11 @@ def seconds(function: Callable[[Node, int], Node], n: int) -> float:
     return time.process_time() - begin
 
 
-def test_long_straight_code_is_cut() -> None:
+def test_long_straight_code_is_cut_and_is_a_long_source() -> None:
     x = fresh(arrays(real, (N,)))
     graph = gradient(numbers, x, 100)
     native = load(graph, optimise=1)
+    assert native.text.long
     pieces = native.text.source.split("kNever")
     assert len(pieces) > 2
     assert max(piece.count("\n") for piece in pieces) < 2 * STRETCH
@@ -104,11 +105,7 @@ def test_long_straight_code_is_cut() -> None:
         np.testing.assert_allclose(found, wanted, rtol=1e-9)
 
 
-@pytest.mark.parametrize(("n", "long"), [(20, False), (200, True)])
-def test_graphs_of_many_operations_are_long_sources(n: int, long: bool) -> None:
-    assert emit(gradient(numbers, fresh(arrays(real, (N,))), n)).long is long
-
-
 def test_short_code_is_not() -> None:
+    assert not emit(gradient(numbers, fresh(arrays(real, (N,))), 20)).long
     x = fresh(arrays(real, (N,)))
     assert "kNever" not in Native(Graph((x,), (numbers(x, 10),)), "f").source

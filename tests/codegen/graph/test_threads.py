@@ -53,7 +53,7 @@ def same_to_the_bit(use: Callable[[int], None], f: Function, *arguments: Any) ->
     first = f(*arguments)
     for count in COUNTS:
         use(count)
-        for _ in range(5):
+        for _ in range(3):
             assert bits(f(*arguments)) == bits(first), count
     return first
 

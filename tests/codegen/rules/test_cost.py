@@ -1,6 +1,6 @@
 """Planning, and writing the class of a plan, take linear time in the numbers of rules and of predicates.
 
-Nothing is compiled. Costs six seconds.
+Nothing is compiled. Costs two seconds.
 """
 
 from __future__ import annotations
@@ -59,11 +59,11 @@ def costs(text: str, facts: dict[str, Any]) -> tuple[int, int, int]:
 
 
 def test_four_times_the_predicates_take_four_times_the_work() -> None:
-    for small, large in zip(costs(grammar(60), FACTS), costs(grammar(240), FACTS), strict=True):
+    for small, large in zip(costs(grammar(30), FACTS), costs(grammar(120), FACTS), strict=True):
         assert large < 4.5 * small
 
 
 def test_four_times_the_rules_of_few_predicates_take_four_times_the_work() -> None:
     facts = {"word/3": FACTS["word/3"]}
-    for small, large in zip(costs(crowded(60), facts), costs(crowded(240), facts), strict=True):
+    for small, large in zip(costs(crowded(30), facts), costs(crowded(120), facts), strict=True):
         assert large < 4.2 * small

@@ -1,6 +1,6 @@
 """Plans and sources that are kept on disk are those that would be made, and are found where all is the same.
 
-Costs five seconds: nine small programs are compiled.
+Costs three seconds: twelve small programs are compiled.
 """
 
 from __future__ import annotations
@@ -38,18 +38,26 @@ def sources(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(f"dynagrad.{place}.sources", lambda: "the same")
 
 
-@pytest.fixture
-def made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Any]:
-    """The plans that are made from here on, over a cache folder without any, and without libraries."""
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for the cache that begins without plans and libraries; libraries stay in it from test to test."""
     dg.Program(PATHS).run(FACTS).gradient("goal")
-    shared, own = Path(os.environ["DYNAGRAD_CACHE"]), tmp_path / "cache"
+    shared, own = Path(os.environ["DYNAGRAD_CACHE"]), tmp_path_factory.mktemp("planned") / "cache"
     own.mkdir(mode=0o700)
     for kept in (*shared.glob("*.o"), *shared.glob("*.pch")):  # and without those that take seconds
         for file in (kept, kept.with_suffix(".seal")):
             shutil.copy(file, own)
     for kept in (*shared.glob("*.zig"), *shared.glob("*.calls")):
         shutil.copy(kept, own)
-    monkeypatch.setenv("DYNAGRAD_CACHE", str(own))
+    return own
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch, folder: Path) -> list[Any]:
+    """The plans that are made from here on, over a cache folder without any."""
+    for record in folder.glob("*.plan"):
+        record.unlink()
+    monkeypatch.setenv("DYNAGRAD_CACHE", str(folder))
     plans: list[Any] = []
     real: Callable[..., Any] = planned.make_plan
     monkeypatch.setattr(planned, "make_plan", lambda *given: (plans.append(given), real(*given))[1])
@@ -103,7 +111,7 @@ def test_a_second_process_plans_nothing(made: list[Any]) -> None:
     assert run_of(second).ready().compiled.plan == run_of(first).ready().compiled.plan
 
 
-def test_a_backward_pass_is_written_once(made: list[Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_backward_pass_is_written_once(made: list[Any], monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     written: list[Any] = []
     real = planned.backward_source_of
     monkeypatch.setattr(planned, "backward_source_of", lambda *given: (written.append(given), real(*given))[1])
@@ -111,7 +119,7 @@ def test_a_backward_pass_is_written_once(made: list[Any], monkeypatch: pytest.Mo
     assert found == [0.5**2 * 0.25 * 0.5] * 2 and len(written) == 1
     dg.Program(PATHS).run({**FACTS, "arc/2": [("a", "b", 0.5), ("b", "a", 0.25)]}).gradient("goal")
     assert len(written) == 2, "that of another class"
-    for record in (tmp_path / "cache").glob("*.plan"):
+    for record in folder.glob("*.plan"):
         record.write_bytes(record.read_bytes()[:-1])
     assert dg.Program(PATHS).run(FACTS).gradient("goal")["arc/2"]["a", "b"] == found[0] and len(written) == 3
 
@@ -142,9 +150,9 @@ def test_a_program_that_another_version_pickled_has_plans_of_this_one(
     assert len(made) == 3, "changed since they were imported"
 
 
-def test_a_damaged_record_is_none(made: list[Any], tmp_path: Path) -> None:
+def test_a_damaged_record_is_none(made: list[Any], folder: Path) -> None:
     dg.Program(PATHS).run(FACTS)
-    (record,) = (tmp_path / "cache").glob("*.plan")
+    (record,) = folder.glob("*.plan")
     whole = record.read_bytes()
     for broken in (b"", whole[:100], whole[:-1], whole[:64] + whole[80:]):
         record.write_bytes(broken)
@@ -153,9 +161,9 @@ def test_a_damaged_record_is_none(made: list[Any], tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("value", [1, (), ("plan", [], []), ({}, [{}, {}, {}, []], [])])
-def test_a_record_of_another_shape_is_none(made: list[Any], tmp_path: Path, value: object) -> None:
+def test_a_record_of_another_shape_is_none(made: list[Any], folder: Path, value: object) -> None:
     dg.Program(PATHS).run(FACTS)
-    (record,) = (tmp_path / "cache").glob("*.plan")
+    (record,) = folder.glob("*.plan")
     data = packed(value, ())
     assert data is not None
     sealed.save(record, data)
@@ -169,9 +177,9 @@ def test_traits_of_a_semiring_decide_too(made: list[Any], monkeypatch: pytest.Mo
     assert len(made) == 2
 
 
-def test_what_depends_on_functions_of_the_user_is_not_kept(made: list[Any], tmp_path: Path) -> None:
+def test_what_depends_on_functions_of_the_user_is_not_kept(made: list[Any], folder: Path) -> None:
     text = ":- function half/1.  b(X) += half(a(X))."
     for factor in (0.5, 0.25):
         chart = dg.Program(text, functions={"half": lambda x, by=factor: x * by}).run({"a/1": [("x", 8.0)]})
         assert chart["b(x)"] == 8.0 * factor
-    assert len(made) == 2 and not list((tmp_path / "cache").glob("*.plan"))
+    assert len(made) == 2 and not list(folder.glob("*.plan"))

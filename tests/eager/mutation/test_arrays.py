@@ -605,7 +605,7 @@ def random_program(seed):
     return f
 
 
-@pytest.mark.parametrize("seed", range(150))
+@pytest.mark.parametrize("seed", range(75))
 def test_random_programs(seed):
     f = random_program(seed)
     value, gradient = dg.value_and_grad(f)(X)
@@ -641,4 +641,4 @@ def test_a_long_chain_of_views_takes_time_in_proportion(kind):
         last = 0.0 if kind in ("plain", "written to") else X[2]
         assert gradient == pytest.approx(2.0 * numpy.array([first, X[1], last]))
     assert counts[1] <= 11 * counts[0]
-    assert dg.grad(f)(X[:3], 20_000) is not None  # which would take minutes
+    assert dg.grad(f)(X[:3], 5_000) is not None  # more than Python recurses

@@ -88,6 +88,13 @@ def derivatives(f, x):
     return [forward(x), backward(x)], second
 
 
+def differences(meaning, x):
+    """Value, first and second derivative of what is computed in 50 digits, of which 24 cancel at the most."""
+    h = mp.mpf(10) ** -12
+    low, here, high = (meaning(mp.mpf(x) + d) for d in (-h, 0, h))
+    return here, (high - low) / (2 * h), (high - 2 * here + low) / h**2
+
+
 def close(values, expected, rel=1e-11):
     return values == pytest.approx([float(expected)] * len(values), rel=rel, abs=1e-13)
 
@@ -104,10 +111,11 @@ def test_functions_of_one_real(f, meaning, points):
     if f not in (special.entr, special.expit, special.log_expit, special.logit, special.softplus):
         pytest.importorskip("scipy")
     for x in points:
-        assert close([f(x)], meaning(mp.mpf(x))), x
         first, second = derivatives(f, x)
-        assert close(first, mp.diff(meaning, mp.mpf(x), h=mp.mpf(10) ** -15)), x
-        assert close(second, mp.diff(meaning, mp.mpf(x), 2, h=mp.mpf(10) ** -12), 1e-10), x
+        value, slope, curvature = differences(meaning, x)
+        assert close([f(x)], value), x
+        assert close(first, slope), x
+        assert close(second, curvature, 1e-10), x
     array = np.array(points)
     assert f(array) == pytest.approx(np.array([f(x) for x in points]), rel=1e-13)
     gradient = dg.grad(lambda x: np.sum(f(x)))(array)
@@ -121,8 +129,9 @@ def test_bessel_functions_of_orders_that_are_not_whole(order):
     for f, meaning in ((special.iv, mp.besseli), (special.jn, mp.besselj)):
         for x in POSITIVE:
             first, second = derivatives(lambda x, f=f: f(order, x), x)
-            assert close(first, mp.diff(lambda x, f=meaning: f(order, x), mp.mpf(x), h=mp.mpf(10) ** -15)), x
-            assert close(second, mp.diff(lambda x, f=meaning: f(order, x), mp.mpf(x), 2, h=mp.mpf(10) ** -12), 1e-9), x
+            _, slope, curvature = differences(lambda x, f=meaning: f(order, x), x)
+            assert close(first, slope), x
+            assert close(second, curvature, 1e-9), x
     with pytest.raises(Error, match="constant"):
         dg.grad(lambda x: special.iv(x, 1.0))(0.5)
 

@@ -1,7 +1,8 @@
 """Functions of numpy on grids, samples, statistics, fits, and methods of ufuncs: expressions at points.
 
-Each case is a name of numpy's, a function, and points without ties, kinks or steps. `test_numpy.py` compares them with
-numpy and differences, and `compiler/test_compiled_numpy.py` compiles them.
+Each case is a name of numpy's, a function, and points without ties, kinks or steps. `test_numpy.py` compares their
+values with numpy, and derivatives with differences where `test_fifty_digits.py` cannot;
+`compiler/test_compiled_numpy.py` compiles them.
 """
 
 from __future__ import annotations
@@ -271,3 +272,11 @@ def exists(name):
 
 
 MORE = [case for case in MORE if exists(case[0])]
+
+BY_DIFFERENCES = frozenset(
+    ("add", "arctan2", "astype", "bincount", "copysign", "corrcoef", "cov", "fmax", "fmod", "geomspace", "gradient")
+    + ("histogram", "histogram_bin_edges", "hypot", "interp", "linalg.lstsq", "linalg.pinv", "logaddexp", "logaddexp2")
+    + ("nanmedian", "piecewise", "polyfit", "quantile")
+)
+"""Of `MORE`, what numpy computes in float64 alone; those rows are held to differences in `test_numpy.py`, and their
+functions to 50 digits in `compiler/test_fifty_digits_compiled.py`."""

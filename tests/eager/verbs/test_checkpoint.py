@@ -80,7 +80,7 @@ def test_third_derivatives_and_series():
 
 def test_the_tape_stays_short():
     entries = []
-    n = 60_000
+    n = 20_000
     found = dg.grad(turned(dg.checkpoint, n, entries, snapshots=50), (0, 1))(1.1, 1e-4)
     assert max(entries) < 5000
     assert found == pytest.approx(dg.grad(turned(loop, n), (0, 1))(1.1, 1e-4), rel=1e-9)
@@ -110,7 +110,7 @@ def test_the_tape_of_arrays_is_shorter():
 def test_how_often_a_step_is_computed():
     """With c states and binomial(c + r, c) strides, r times again; also where the number of steps is not known."""
     calls = 0
-    n = 2000
+    n = 1000
 
     def step(state):
         nonlocal calls

@@ -1,4 +1,4 @@
-"""Linear recurrences in loops, computed in two halves: the same values. Costs half a minute."""
+"""Linear recurrences in loops, computed in two halves: the same values. Costs two seconds."""
 
 from __future__ import annotations
 
@@ -255,7 +255,7 @@ class Maker:
         return graph, choice.choice(COUNTS)
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", range(14))
 def test_loops_made_by_chance(seed: int) -> None:
     graph, count = Maker(seed).graph()
     a, b = 0.3, -0.8
@@ -264,7 +264,7 @@ def test_loops_made_by_chance(seed: int) -> None:
 
 
 def test_most_loops_made_by_chance_are_cut() -> None:
-    assert sum(is_cut(Maker(seed).graph()[0]) for seed in range(25)) >= 5
+    assert sum(is_cut(Maker(seed).graph()[0]) for seed in range(14)) >= 5
 
 
 def test_the_chain_has_a_loop_of_its_own() -> None:

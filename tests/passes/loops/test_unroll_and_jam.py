@@ -130,7 +130,7 @@ OFFSET = st.integers(-5, 5)
 PLACE = st.tuples(st.sampled_from([0, 1, -1, 2]), OFFSET)
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=60, deadline=None, derandomize=True)
 @given(read=PLACE, write=PLACE, column=st.integers(0, N - 1), first=st.integers(0, 1))
 def test_places_at_random(read: tuple[int, int], write: tuple[int, int], column: int, first: int) -> None:
     """Rows that are read and written, as multiples of the counter and an offset, where they are in range."""
