@@ -78,7 +78,7 @@ def either(*makers: Maker) -> Maker:
     return lambda r: r.choice(makers)(r)
 
 
-NODES = "abcdefg"  # and no numbers, between which plans would look for an order, so that each graph has its own
+NODES = "abcde"  # and no numbers, between which plans would look for an order, so that each graph has its own
 GRAPH = {"start/1": pick(NODES), "edge/2": pick(NODES, NODES), "stop/1": pick(NODES)}
 NAMES = "abcdefz"
 LISTS = ["nil", "a", "b", ("cons", "a", "nil"), ("cons", "b", ("cons", "a", "nil"))]
@@ -123,7 +123,7 @@ CASES: list[tuple[str, Any, Makers]] = [
         },
     ),
     (PLAIN, None, {"q/1": pick(NODES), "p/2": pick(NODES, NODES), "u/2": pick(NODES, NODES)}),
-    (KINDS, None, {"q/1": pick(NODES), "u/2": pick(NODES, NODES), "e/2": pick(NODES[:3], NODES[3:6])}),
+    (KINDS, None, {"q/1": pick(NODES), "u/2": pick(NODES, NODES), "e/2": pick("abc", "def")}),
     (TERMS, "real", {"start/1": pick(LISTS), "edge/2": pick(LISTS, LISTS), "w/0": lambda _: ()}),
 ]  # fmt: skip
 IDS = ["paths-log", "paths-expectation", "paths-count", "paths-products", "pairs-real", "closure", "cky-log", "stages",
@@ -136,7 +136,7 @@ def value(semiring: Any, r: random.Random) -> Any:
     if semiring == "log":
         return float(np.log(weight)) if weight else -np.inf
     if semiring == "count":
-        return r.randrange(3)
+        return r.choice([0, 0, 0, 1, 2])  # around a cycle, all but zero have no end
     return (weight, r.random()) if semiring == "expectation" or semiring is PRODUCTS else weight
 
 
@@ -196,7 +196,7 @@ def test_a_changed_chart_equals_a_fresh_run(source: str, semiring: Any, makers: 
     followed = 0
     for seed in range(ROUNDS):
         r = random.Random(seed)
-        now = {key: [(*f(r), value(semiring, r)) for _ in range(r.randint(2, 8))] for key, f in makers.items()}
+        now = {key: [(*f(r), value(semiring, r)) for _ in range(r.randint(6, 9))] for key, f in makers.items()}
         try:
             chart = bound.run(now)
         except dg.NotConverged as error:

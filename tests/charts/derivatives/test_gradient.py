@@ -376,16 +376,14 @@ def test_stopped_at_an_item_the_gradient_is_that_of_its_value() -> None:
     assert not chart.gradient("path(d)")["edge/2"].values.any()
 
 
-@pytest.mark.parametrize(
-    ("semiring", "taped"), [("real", False), ("log", False), ("log", True), ("tropical", False), ("viterbi", True)]
-)
+@pytest.mark.parametrize(("semiring", "taped"), [("real", False), ("log", True), ("tropical", False)])
 def test_after_changes_the_gradient_is_that_of_a_fresh_run(semiring: str, taped: bool) -> None:
     program = dg.Program(PATHS, semiring)
     edges = [("a", "b", 0.5), ("b", "a", 0.25), ("b", "c", 0.5)]
     facts = {"edge/2": edges, "edgezero/1": [("c", 1.0), ("b", 0.5)], "start/1": [("a", 1.0)]}
-    if semiring in ("log", "viterbi"):
+    if semiring == "log":
         facts = {key: logs(rows) for key, rows in facts.items()}
-    new, other = (-1.0, -0.5) if semiring in ("log", "viterbi") else (0.3, 0.25)
+    new, other = (-1.0, -0.5) if semiring == "log" else (0.3, 0.25)
     chart = program.run(facts)
     chart.gradient("goal")
     if taped:  # a run that keeps a tape from the start
@@ -395,10 +393,10 @@ def test_after_changes_the_gradient_is_that_of_a_fresh_run(semiring: str, taped:
     with pytest.raises(dg.QueryError, match=r"facts of this chart changed.*call chart.run"):
         chart.gradient("goal")
     chart.run()
-    chart.retract("edge/2", [("b", "a")])
+    chart.retract("edge/2", [("b", "c")])
     chart.set("edgezero/1", [("b", other)])
     chart.run()
-    changed = [row for row in facts["edge/2"] if row[:2] != ("b", "a")] + [("a", "c", new)]
+    changed = [row for row in facts["edge/2"] if row[:2] != ("b", "c")] + [("a", "c", new)]
     fresh = program.run({**facts, "edge/2": changed, "edgezero/1": [facts["edgezero/1"][0], ("b", other)]})
     mine, theirs = chart.gradient("goal"), fresh.gradient("goal")
     for key in facts:

@@ -23,8 +23,6 @@ import dynagrad as dg
 from test_real_data import CKY as WSJ
 from test_real_data import all_sentences, by_hand, needs_wsj, sentence_facts, wsj_grammar
 
-OPTIMISED = True  # compiled as users have it
-
 pytestmark = pytest.mark.filterwarnings("ignore::dynagrad.errors.ProgramWarning")
 
 Array = npt.NDArray[np.float64]
@@ -493,6 +491,11 @@ def inside_outside(words: Sequence[str], grammar: Mapping[str, list[tuple[Any, .
 
 @needs_wsj
 class TestInsideOutside:
+    @pytest.fixture(autouse=True)
+    def optimised(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Compiled as users have it, as the program written by hand is."""
+        monkeypatch.setenv("DYNAGRAD_OPTIMISE", "3")
+
     @pytest.fixture(scope="class")
     def grammar(self) -> dict[str, list[tuple[Any, ...]]]:
         return wsj_grammar()
