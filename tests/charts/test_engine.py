@@ -224,4 +224,4 @@ def of_all_kinds(semiring: str | None, number: int = 0) -> list[Any]:
 def share(semiring: str | None, agenda: str) -> list[Any]:
     """The programs that are run under an order of the agenda: of all, the cases aside, as those are tested above."""
     place, programs = AGENDAS.index(agenda), of_all_kinds(semiring)
-    return [*COMBINABLE.get(semiring, [])[place - 1 :: 3], *programs[place::7]] if place else programs[::3]
+    return [*COMBINABLE.get(semiring, [])[place - 1 :: 3], *programs[place::8]] if place else programs[::4]

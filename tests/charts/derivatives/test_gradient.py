@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 import dynagrad as dg
+from charts.taped import untaped, with_tapes  # noqa: F401
 
 pytestmark = pytest.mark.filterwarnings("ignore::dynagrad.ProgramWarning")
 
@@ -340,6 +341,7 @@ def test_what_pruning_and_beams_hold_back_has_no_part_in_the_gradient() -> None:
     assert not beam.gradient("goal")["e/2"].values.any()
 
 
+@pytest.mark.usefixtures("untaped")
 def test_a_chart_that_runs_on_has_the_gradient_of_what_ran() -> None:
     SQUARE.run({"r/0": [(0.2,)]}, max_pops=1).gradient("a")  # from now on runs keep a tape
     chart = SQUARE.run({"r/0": [(0.2,)]}, max_pops=1)
@@ -354,6 +356,7 @@ def test_a_chart_that_runs_on_has_the_gradient_of_what_ran() -> None:
         old["a/0"]
 
 
+@pytest.mark.usefixtures("untaped")
 def test_asking_for_a_gradient_changes_nothing() -> None:
     facts = {"edge/2": [("a", "b", 0.5), ("b", "a", 0.25), ("b", "c", 0.5)], "edgezero/1": [("c", 1.0)]}
     chart = dg.Program(PATHS).run({**facts, "start/1": [("a", 1.0)]}, max_pops=3)
@@ -377,6 +380,7 @@ def test_stopped_at_an_item_the_gradient_is_that_of_its_value() -> None:
 
 
 @pytest.mark.parametrize(("semiring", "taped"), [("real", False), ("log", True), ("tropical", False)])
+@pytest.mark.usefixtures("untaped")
 def test_after_changes_the_gradient_is_that_of_a_fresh_run(semiring: str, taped: bool) -> None:
     program = dg.Program(PATHS, semiring)
     edges = [("a", "b", 0.5), ("b", "a", 0.25), ("b", "c", 0.5)]
@@ -404,6 +408,7 @@ def test_after_changes_the_gradient_is_that_of_a_fresh_run(semiring: str, taped:
         assert mine[key].values == pytest.approx(theirs[key].values, rel=1e-12)
 
 
+@pytest.mark.usefixtures("untaped")
 def test_a_tape_keeps_the_order_of_pops_alone_where_each_item_is_popped_once() -> None:
     chart = dg.Program(CKY).run({**GRAMMAR, **WORDS})
     assert chart.stats.tape_bytes == 0  # no gradient was asked for
@@ -512,6 +517,7 @@ def test_tangents_are_those_of_all_items() -> None:
     assert tangents["c(pp,0,5)"] == 0.0
 
 
+@pytest.mark.usefixtures("untaped")
 def test_the_cost_of_a_gradient_stays_in_proportion() -> None:
     """Time of the gradient over time of the value: at a size eight times as large not twice as much."""
     program = dg.Program("a(T+1,J) += a(T,I) * e(I,J) * step(T).  a(0,J) += s(J).  goal += a(N,J) * end(N,J).")

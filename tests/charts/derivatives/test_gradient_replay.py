@@ -289,12 +289,12 @@ def check(
     chosen = [finite[i] for i in sorted(random.permutation(len(finite))[:goals])]
     wrt = list(program.facts)
     places = list(computed.places(wrt))
-    some = [places[i] for i in sorted(random.permutation(len(places))[:3])]
+    some = [places[i] for i in sorted(random.permutation(len(places))[:2])]
     slopes = computed.differences(chosen, some)
     direction = direction_of(program.facts, semiring, random)
     along = computed.along({key: numbers.tolist() for key, numbers in direction.items()}, chosen)
     constants = [item for item in items if semiring == "real" and item[0] not in program.facts]
-    constants = [constants[i] for i in random.permutation(len(constants))[:3]]
+    constants = [constants[i] for i in random.permutation(len(constants))[:2]]
     adjoints = computed.of_constants(chosen, constants)
     tangents = None
     if forward:

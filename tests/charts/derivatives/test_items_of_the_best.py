@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,7 +25,7 @@ PROGRAMS = {
     "not monotone": (RULES.format(plus="max=", times="+") + " reach(V) max= -(0 - reach(U) - edge(U,V)).", max),
 }
 NODES = "abcdef"  # and no numbers, between which plans would look for an order, so that each graph has its own
-Facts = dict[str, list[tuple]]
+Facts = dict[str, list[tuple[Any, ...]]]
 
 
 @cache
@@ -53,7 +54,7 @@ def drawn(seed: int, better: object) -> tuple[Facts, float, list[str]]:
     height = dict(zip(NODES, random.normal(size=len(NODES)) * 3, strict=True))
     sign = -1.0 if better is max else 1.0
     pairs = [(u, v) for u in NODES for v in NODES if u != v and random.random() < 0.5]
-    facts = {
+    facts: Facts = {
         "edge/2": [(u, v, float(sign * abs(random.normal()) + height[v] - height[u])) for u, v in pairs],
         "start/1": [(v, float(random.normal())) for v in random.permutation(list(NODES))[:3].tolist()],
         "stop/1": [(v, float(random.normal())) for v in random.permutation(list(NODES))[:2].tolist()],
