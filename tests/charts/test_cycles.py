@@ -1,6 +1,6 @@
 """Cycles: what `converged` and `error_bound` promise, divergence, and runs that stop before convergence.
 
-Costs twenty seconds, nearly all for about twenty-five compiled programs. The oracles are closed forms, mpmath and the
+Costs five seconds, most of them for about twenty-five compiled programs. The oracles are closed forms, mpmath and the
 algorithm of Bellman and Ford.
 """
 

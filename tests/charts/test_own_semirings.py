@@ -1,6 +1,6 @@
 """Users' semirings with a selecting plus: best-first search by `less`, and checks that `plus` and `less` agree.
 
-Costs ten seconds, most of them compiling.
+Costs three seconds, most of them compiling.
 """
 
 from __future__ import annotations

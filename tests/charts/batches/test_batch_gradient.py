@@ -1,4 +1,4 @@
-"""Gradients of batches: the sum over examples, for any number of threads, and examples that fail. Costs ten seconds."""
+"""Gradients of batches: the sum over examples, for any number of threads, and examples that fail. Costs four s."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Derivatives under hostile use: wrong input, interrupted runs, large blocks of memory, the end of the process.
 
 Each test is a regression test. None compares derivatives with another source: see `test_gradient_replay.py` for that.
-Costs twenty seconds.
+Costs three seconds.
 """
 
 from __future__ import annotations
