@@ -1,6 +1,6 @@
 """Cycles: what `converged` and `error_bound` promise, divergence, and runs that stop before convergence.
 
-Costs twenty seconds, nearly all for about twenty-five compiled programs. The oracles are closed forms, mpmath and the
+Costs five seconds, most of them for about twenty-five compiled programs. The oracles are closed forms, mpmath and the
 algorithm of Bellman and Ford.
 """
 
@@ -265,7 +265,7 @@ class TestWithoutAnEnd:
     def test_cycles_of_gain_are_found_wherever_they_are_and_nowhere_else(self) -> None:
         bound = dg.Program("d(s) min= 0. d(V) min= d(U) + e(U,V).").bind({})
         found = 0
-        for seed in range(200):
+        for seed in range(120):
             draw = random.Random(seed)
             n = draw.randint(2, 8)
             ends = lambda n=n, draw=draw: (draw.randrange(n), draw.randrange(n))  # noqa: E731
@@ -289,7 +289,7 @@ class TestWithoutAnEnd:
                 continue
             assert not gain
             assert [chart[f"d({x})"] for x in names] == pytest.approx(least, abs=1e-9)
-        assert found > 50
+        assert found > 30
 
     @pytest.mark.parametrize("text", ["r(0) += 0.5. r(N+1) += 0.5*r(N).", "r(x) += 0.5. r(f(X)) += 0.25*r(X)."])
     def test_arguments_without_end_stop_where_no_digit_changes(self, text: str) -> None:

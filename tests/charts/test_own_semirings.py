@@ -1,6 +1,6 @@
 """Users' semirings with a selecting plus: best-first search by `less`, and checks that `plus` and `less` agree.
 
-Costs ten seconds, most of them compiling.
+Costs three seconds, most of them compiling.
 """
 
 from __future__ import annotations
@@ -81,9 +81,9 @@ def program(name: str, agenda: str, reverse: bool = False, less: bool = True) ->
 
 
 def random_facts(rng: random.Random, values: tuple[Any, ...]) -> dict[str, Any]:
-    nodes = rng.randrange(2, 8)
-    links = [(rng.randrange(nodes), rng.randrange(nodes)) for _ in range(rng.randrange(1, 4 * nodes))]
-    return {"start/1": [(0,)], "link/2": [(*link, rng.choice(values)) for link in links]}
+    nodes = "abcdefg"[: rng.randrange(2, 8)]  # between numbers, plans would look for an order
+    links = [(rng.choice(nodes), rng.choice(nodes)) for _ in range(rng.randrange(2, 4 * len(nodes)))]
+    return {"start/1": [("a",)], "link/2": [(*link, rng.choice(values)) for link in links]}
 
 
 def expected(name: str, facts: dict[str, Any]) -> dict[Any, Any]:
@@ -100,7 +100,7 @@ def expected(name: str, facts: dict[str, Any]) -> dict[Any, Any]:
 )
 def test_random_graphs_with_cycles(name: str, agenda: str) -> None:
     rng = random.Random(f"{name} {agenda}")
-    for _ in range(60):
+    for _ in range(40):
         facts = random_facts(rng, ORDERED[name][1])
         chart = program(name, agenda).run(facts)
         assert derived(chart, "up/1") == expected(name, facts), facts

@@ -170,7 +170,7 @@ def test_a_divergence_names_its_cycle_and_the_radius() -> None:
 
 
 def test_a_chart_that_was_stopped_goes_on_to_the_same_values_also_from_a_pickle() -> None:
-    n = 20_000  # about a fifth of a second
+    n = 10_000  # about a tenth of a second
     random = np.random.default_rng(1)
     edges = np.stack([np.repeat(np.arange(n), 4), random.integers(0, n, 4 * n)], axis=1)
     facts = {"start/1": [(0, 1.0)], "edge/2": (edges, random.random(4 * n) * 0.4), "stop/1": [(1, 1.0)]}

@@ -1,4 +1,4 @@
-"""Gradients of batches: the sum over examples, for any number of threads, and examples that fail. Costs ten seconds."""
+"""Gradients of batches: the sum over examples, for any number of threads, and examples that fail. Costs four s."""
 
 from __future__ import annotations
 
@@ -108,12 +108,12 @@ def test_a_goal_that_was_not_derived_adds_nothing(bound: dg.Bound) -> None:
 def test_the_same_for_any_number_of_threads(bound: dg.Bound) -> None:
     random = np.random.default_rng(3)
     examples: list[Any] = []
-    for n in range(200):
+    for n in range(90):
         ends = [(str(e), float(w)) for e, w in zip(random.choice(list("abcdef"), 3), random.random(3), strict=True)]
         arcs = [("d", "e", random.random()), ("e", "a", 0.1)] if n % 3 == 0 else []
         examples.append({"end/1": ends, "arc/2": arcs} if arcs else {"end/1": ends})
-    examples[17], examples[101] = {"end/1": 7}, {"end/1": []}
-    weights = random.normal(size=200)
+    examples[17], examples[61] = {"end/1": 7}, {"end/1": []}
+    weights = random.normal(size=90)
     found = []
     for threads in (1, 2, 4):  # of a binding that knows nothing yet, so that plans are made as it goes
         fresh = dg.Program(PATHS, "real").bind({"arc/2": ARCS})
@@ -122,7 +122,7 @@ def test_the_same_for_any_number_of_threads(bound: dg.Bound) -> None:
         assert list(batch.errors) == [17]
         assert batch.values.tobytes() == found[0].values.tobytes()
         assert batch.gradient["arc/2"].values.tobytes() == found[0].gradient["arc/2"].values.tobytes()
-    good = [n for n in range(200) if n != 17]
+    good = [n for n in range(90) if n != 17]
     expected = summed(bound, [examples[n] for n in good], "arc/2", weights[good])
     assert found[0].gradient["arc/2"].values == pytest.approx(expected, rel=1e-12)
 

@@ -67,7 +67,7 @@ def test_bits_are_those_of_facts_prepared_anew(text: str, brief: float, monkeypa
     examples = [example(1 + n % 5) for n in range(12)]
     examples += [examples[3], examples[3]]  # one object several times, which two threads may run at once
     expected = passes(text, examples, None, 1)
-    for threads in (1, 2, 3):
+    for threads in (1, 3):
         cache = ExampleCache()
         assert passes(text, examples, cache, threads) == expected
         assert len(cache) == (0 if text is TERMS else 12)  # terms that a run interns are not to be there in the next

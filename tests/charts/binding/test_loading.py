@@ -1,4 +1,4 @@
-"""Loading facts into native code: Ctrl-C and `timeout` end it, and the interpreter lock is free meanwhile (4 s)."""
+"""Loading facts into native code: Ctrl-C and `timeout` end it, and the interpreter lock is free meanwhile (2 s)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 import dynagrad as dg
 
-ROWS = 3_000_000
+ROWS = 2_000_000
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +33,9 @@ def table(count: int) -> Any:
 def large(program: dg.Program) -> tuple[Any, float]:
     """A large table, and how many seconds it takes to run it."""
     facts = {"edge/2": table(ROWS)}
-    program.bind().run(facts)  # compiles, if small ones had another plan
+    program.bind().run(
+        {"edge/2": table(ROWS // 7)}
+    )  # compiles, as small ones had another plan, and these have the same
     began = time.monotonic()
     assert program.bind().run(facts)["goal"] == ROWS
     return facts, time.monotonic() - began

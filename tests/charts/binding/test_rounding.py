@@ -88,7 +88,7 @@ def bits() -> dict[tuple[str, tuple[int, int]], bytes]:
 
 
 @pytest.mark.parametrize("text", CASES)
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(data=st.data())
 def test_the_numbers_of_a_run_do_not_depend_on_runs_before(
     bits: dict[tuple[str, tuple[int, int]], bytes], text: str, data: Any

@@ -1,7 +1,7 @@
 """Derivatives under hostile use: wrong input, interrupted runs, large blocks of memory, the end of the process.
 
 Each test is a regression test. None compares derivatives with another source: see `test_gradient_replay.py` for that.
-Costs twenty seconds.
+Costs three seconds.
 """
 
 from __future__ import annotations
@@ -330,11 +330,11 @@ import atexit
 kept = []
 atexit.register(lambda: print(kept[0].sum(), kept[1]["goal"]))
 import numpy as np, dynagrad as dg
-chart = dg.Program("goal += a(I).").run({"a/1": np.ones(5_000_000)})
+chart = dg.Program("goal += a(I).").run({"a/1": np.ones(1_000_000)})
 kept += [chart.gradient("goal")["a/1"].values, chart]
 """
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=120)
-    assert (done.returncode, done.stdout.split()) == (0, ["5000000.0", "5000000.0"]), done.stderr
+    assert (done.returncode, done.stdout.split()) == (0, ["1000000.0", "1000000.0"]), done.stderr
 
 
 # -- products ----------------------------------------------------------------------------------------------------------

@@ -108,7 +108,7 @@ def test_a_pass_that_was_stopped_anywhere_leaves_nothing_behind(chart_of: Callab
             found = again.gradient("goal", timeout=limit)
         except dg.NotConverged as error:
             assert "in the backward pass" in str(error) and error.chart is None
-            stops, limit = stops + 1, limit + 0.004
+            stops, limit = stops + 1, limit + 0.008
         else:
             assert {key: found[key].values.tolist() for key in expected} == expected
     assert stops

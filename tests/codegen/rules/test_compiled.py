@@ -7,6 +7,8 @@ run, in one. Costs ten seconds, nearly all compiling: twelve programs of three o
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -218,6 +220,23 @@ def test_a_class_has_the_member_for_functions_of_the_class_that_it_is_like() -> 
     assert silent and silent.includes() == ["running/functions.hpp"] and silent.objects() == calling.objects()
     assert silent.write() == ([], [])
     assert not Functions(Functions()) and not Functions().objects()
+
+
+def test_solvers_of_derivatives_are_optimised_no_harder_than_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There are many, and each is compiled for a second; those of values are few, and all programs share them."""
+    levels: dict[bool, set[int]] = {True: set(), False: set()}
+    build = cache.build
+
+    def noted(source: str, **options: Any) -> Path:
+        for one in options["objects"]:
+            if "struct System<" in one.source:
+                levels["Jets" in one.source].add(one.optimise)
+        return build(source, **options)
+
+    monkeypatch.setattr(cache, "build", noted)
+    monkeypatch.setenv("DYNAGRAD_OPTIMISE", "0")
+    assert dg.Program(PATHS, "real").run(CYCLE).jvp({"arc/2": np.ones(4)})["goal"] > 0
+    assert levels == {True: {0}, False: {3}}
 
 
 def _halved(x: float) -> float:

@@ -31,8 +31,8 @@ from .solving import components, convergence, exploring
 from .tables import write_constructor, write_facts, write_facts_plans, write_group, write_plus, write_table
 from .values import semiring_cxx
 
-PRELUDE = "dynagrad/outside/rules.hpp"
-"""The header that the source of a class includes first."""
+PRELUDE = "dynagrad/outside/prelude.hpp"
+"""The header that is precompiled: what classes include first, and what most of them include then."""
 
 
 @dataclass(frozen=True)

@@ -50,9 +50,9 @@ def build(
 
     `optimise` is the compiler's level, 0 to 3, and `flags` are more flags for it. A `long` source has flags that save
     the compiler's time. `objects` are shared with other libraries and linked with it, if this compiler can do so;
-    otherwise the library has its own copy. `prelude` is a header of the runtime that the source includes first, with no
-    macro before it. `tool` is a compiler other than the current one, and one that runs `ahead` of its source (see
-    `start_ahead`) is used where it fits. `progress` is called with a line of text before a compiler starts.
+    otherwise the library has its own copy. `prelude` is a header of the runtime, of which the source may include parts,
+    with no macro before them. `tool` is a compiler other than the current one, and one that runs `ahead` of its source
+    (see `start_ahead`) is used where it fits. `progress` is called with a line of text before a compiler starts.
 
     >>> library = build('extern "C" int one() { return 1; }')
     >>> library.with_suffix(".cpp").read_text()

@@ -13,9 +13,11 @@ class Object:
     """The source of an object, and the compiler's level of optimisation for it.
 
     One that is `bare` defines macros before it includes anything: it has no use for the header that others include
-    first, which is precompiled for the level of libraries.
+    first, which is precompiled for the level of libraries. For one that `heeds` it, the level is at most what
+    DYNAGRAD_OPTIMISE says, as for the library; others are the same whatever it says, so that all libraries share them.
     """
 
     source: str
     optimise: int = 3
     bare: bool = False
+    heeds: bool = False

@@ -1,0 +1,13 @@
+// What the classes of most programs include, in one: precompiled, so that it is read once and not for each of them.
+//
+// Each class names what it needs of this itself (`codegen/rules/program.py`), for compilers that precompile nothing.
+#pragma once
+#include <dynagrad/outside/rules.hpp>
+#include <dynagrad/solving/convergence.hpp>
+#include <dynagrad/solving/ground.hpp>
+#include <dynagrad/solving/columns.hpp>
+#include <dynagrad/solving/adjoints.hpp>
+#include <dynagrad/solving/closed.hpp>
+#include <dynagrad/running/resolve.hpp>
+#include <dynagrad/jets.hpp>
+#include <dynagrad/outside/cotangents.hpp>

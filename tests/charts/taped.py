@@ -1,0 +1,30 @@
+"""Runs that keep a tape from the first, as if a gradient had been asked for before.
+
+So one class is compiled for a run and its gradient, and not two, where it is the derivatives that are tested. That they
+are the same to the bit is shown in `codegen/rules/test_compiled.py`.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from dynagrad.charts.binding.binding import Binding
+from dynagrad.plan.model import Derivatives
+from dynagrad.rules.semirings import SEMIRINGS
+
+
+def _kept(binding: Binding) -> Derivatives | None:
+    return None if SEMIRINGS[binding.context.scale.name].no_derivatives else Derivatives()
+
+
+@pytest.fixture
+def untaped() -> None:
+    """Runs keep no tape before a gradient is asked for: where it is about that."""
+
+
+@pytest.fixture(autouse=True)
+def with_tapes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For all tests of a file that imports this."""
+    if "untaped" not in request.fixturenames:
+        always = property(_kept, lambda binding, value: vars(binding).update(derivatives=value))
+        monkeypatch.setattr(Binding, "derivatives", always, raising=False)
