@@ -79,14 +79,16 @@ def check_gradient(case: Case) -> bool:
     close([totals.counted], [counted], "number of examples", case)
     unit = [d if free else np.zeros(len(at)) for d, free in zip(np.eye(len(at)), case.free, strict=False)]
     f = lambda x: case.objective(x)[0]  # noqa: E731
-    gradient = ravelled(case.model._spec.pull(theta, totals))
-    close(gradient, differences(f, at, unit), "gradient", case)
+    gradient = differences(f, at, unit)
+    close(ravelled(case.model._spec.pull(theta, totals)), gradient, "gradient", case)
     if case.semiring != "viterbi":
         tangent = np.where(case.free, random.normal(size=len(at)), 0.0)
         product = ravelled(problem.product(theta, totals, unravelled(tangent, like)))
-        wanted = [differences(lambda x, d=d: differences(f, x, [tangent])[0], at, [d])[0] for d in unit]
-        close(product, wanted, "product with the Hessian", case)
-    check_step(case, theta, start, differences(f, at, unit))
+        for along in random.normal(size=(2, len(at))):  # a number that is wrong shows along both
+            moves = np.where(case.free, along, 0.0)
+            wanted = differences(lambda x, moves=moves: differences(f, x, [tangent])[0], at, [moves])
+            close([product @ along], wanted, "product with the Hessian", case)
+    check_step(case, theta, start, gradient)
     check_used(case, theta)
     return True
 

@@ -27,7 +27,7 @@ RANDOM = np.random.default_rng(1)
 INIT = RANDOM.dirichlet(np.ones(STATES))
 TRANS = RANDOM.dirichlet(np.ones(STATES), STATES)
 EMIT = RANDOM.dirichlet(np.ones(WORDS), STATES)
-SEQUENCES = [RANDOM.integers(0, WORDS, RANDOM.integers(3, 9)).tolist() for _ in range(40)]
+SEQUENCES = [RANDOM.integers(0, WORDS, RANDOM.integers(3, 9)).tolist() for _ in range(24)]
 DATA = [{"word/2": [(w, i) for i, w in enumerate(s)], "last/1": [(len(s) - 1,)]} for s in SEQUENCES]
 
 

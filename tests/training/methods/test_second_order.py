@@ -331,7 +331,7 @@ def test_products_are_the_same_to_the_bit_whatever_ran_before() -> None:
 
     rows = {key: [(n,) for n in range(12)] for key in ("w/1", "v/1")}
     links = {"link/2": pairs(27)}
-    data = [{"edge/2": pairs(count)} for count in random.choice([18, 20, 24, 30, 32], 40)]
+    data = [{"edge/2": pairs(count)} for count in random.choice([18, 20, 24, 30, 32], 16)]
     found = set()
     for before in ([], data[::-1], data[7:]):
         m = dg.Model(PATHS, rows, facts=links, prior=training.add_lambda(0.1))
