@@ -1,6 +1,6 @@
 """Derivations in corners: limits that are just met, transient items, items under `SIDE`, several threads, long chains.
 
-Costs seven seconds: each program compiles.
+Costs three seconds: each program compiles.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Derivations of small random programs against all of them by brute force, in every semiring, cyclic ones too.
 
-Costs eight seconds where programs are compiled for the first time: those of a semiring are one compiled program, with
+Costs twelve seconds where programs are compiled for the first time: those of a semiring are one compiled program, with
 its class that collects derivations. `tests/random_derivations.py` has what is checked, and draws more where it is run
 by hand.
 """

@@ -1,6 +1,6 @@
 """Limits on the time of answers about derivations: they end, say so, and leave nothing behind.
 
-Costs six seconds: two programs compile.
+Costs three seconds: two programs compile.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where data come from, and what of their answers is known: nothing, a part, all. Costs five seconds."""
+"""Where data come from, and what of their answers is known: nothing, a part, all. Costs two seconds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random small models agree with all of their derivations, listed in plain Python. Costs seven seconds.
+"""Random small models agree with all of their derivations, listed in plain Python. Costs eight seconds.
 
 `tests/random_models.py` has what is drawn, `tests/random_training.py` what it is held against; that draws more where it
 is run by hand.

@@ -1,4 +1,4 @@
-"""EM and its kin, held against forward-backward in numpy and what theory promises. Costs eight seconds."""
+"""EM and its kin, held against forward-backward in numpy and what theory promises. Costs four seconds."""
 
 from __future__ import annotations
 
@@ -257,7 +257,7 @@ def test_incremental_em_ends_where_batch_em_does() -> None:
 def test_stepwise_em_gets_near_in_few_passes() -> None:
     batch, online = model(), model()
     batch.fit(DATA, iterations=3, tolerance=0.0)
-    online.fit(DATA, method="online-em", iterations=3, tolerance=0.0, size=4)
+    online.fit(DATA, method="online-em", iterations=3, tolerance=0.0, size=2)
     assert online.score(DATA) > batch.score(DATA)
 
 

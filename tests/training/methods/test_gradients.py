@@ -1,4 +1,4 @@
-"""Gradient methods reach known optima, and gradients of all objectives are those of differences. Costs 8 seconds."""
+"""Gradient methods reach known optima, and gradients of all objectives are those of differences. Costs 5 seconds."""
 
 from __future__ import annotations
 
