@@ -1,4 +1,4 @@
-"""Threads, processes and Ray give the same bits, and a worker's death changes nothing. Costs seven seconds."""
+"""Threads, processes and Ray give the same bits, and a worker's death changes nothing. Costs five seconds."""
 
 from __future__ import annotations
 

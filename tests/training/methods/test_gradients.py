@@ -33,7 +33,7 @@ def test_softmax_reaches_the_relative_frequencies(method: str) -> None:
 @pytest.mark.parametrize("method", ["sgd", "adam", "adagrad"])
 def test_stochastic_methods_get_near(method: str) -> None:
     m = dg.Model(COIN, {"toss/1": [("h",), ("t",)]})
-    m.fit(TOSSES, method=method, iterations=300, size=2, rate=lambda k: 1.0 / (1 + 0.1 * k))
+    m.fit(TOSSES, method=method, iterations=100, size=2, rate=lambda k: 1.0 / (1 + 0.1 * k))
     assert m.weights["toss/1"]["h",] == pytest.approx(0.75, abs=0.03)
 
 
