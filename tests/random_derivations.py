@@ -447,13 +447,13 @@ def check_moments(
     best = as_tree(forest.decode(), prefix, first_rule)
     assert math.isclose(gain(best), max(map(gain, possible)), rel_tol=1e-9)
 
-    def third(tree: Tree) -> float:
+    def third(tree: Tree) -> Any:
         """The gain of rules by their number, which is that of the tree."""
         if tree[0] in ("fact", "side"):
             return 0.0
         return (1 + tree[0] % 3) * of_item[tree[1]] + math.fsum(map(third, tree[2:]))
 
-    best = as_tree(forest.decode(lambda i: 1 + (i.rule_number - first_rule) % 3), prefix, first_rule)
+    best = as_tree(forest.decode(lambda i: 1 + ((i.rule_number or 0) - first_rule) % 3), prefix, first_rule)
     assert math.isclose(third(best), max(map(third, possible)), rel_tol=1e-9)
     best = as_tree(forest.decode(by="product"), prefix, first_rule)
     assert math.isclose(product(best), max(map(product, possible)), rel_tol=1e-9)

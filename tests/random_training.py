@@ -77,17 +77,16 @@ def check_gradient(case: Case) -> bool:
     found, totals = problem.objective(theta)
     close([found], [value], "value", case)
     close([totals.counted], [counted], "number of examples", case)
-    unit = [d if free else np.zeros(len(at)) for d, free in zip(np.eye(len(at)), case.free, strict=False)]
+    unit: list[Any] = [d if free else np.zeros(len(at)) for d, free in zip(np.eye(len(at)), case.free, strict=False)]
     f = lambda x: case.objective(x)[0]  # noqa: E731
     gradient = differences(f, at, unit)
     close(ravelled(case.model._spec.pull(theta, totals)), gradient, "gradient", case)
     if case.semiring != "viterbi":
-        tangent = np.where(case.free, random.normal(size=len(at)), 0.0)
+        tangent: Any = np.where(case.free, random.normal(size=len(at)), 0.0)
         product = ravelled(problem.product(theta, totals, unravelled(tangent, like)))
-        for along in random.normal(size=(2, len(at))):  # a number that is wrong shows along both
-            moves = np.where(case.free, along, 0.0)
-            wanted = differences(lambda x, moves=moves: differences(f, x, [tangent])[0], at, [moves])
-            close([product @ along], wanted, "product with the Hessian", case)
+        along: Any = random.normal(size=(2, len(at)))  # a number that is wrong shows along both
+        wanted = differences(lambda x: differences(f, x, [tangent])[0], at, np.where(case.free, along, 0.0).tolist())
+        close(along @ product, wanted, "product with the Hessian", case)
     check_step(case, theta, start, gradient)
     check_used(case, theta)
     return True
