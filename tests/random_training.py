@@ -77,16 +77,17 @@ def check_gradient(case: Case) -> bool:
     found, totals = problem.objective(theta)
     close([found], [value], "value", case)
     close([totals.counted], [counted], "number of examples", case)
-    unit = [d if free else np.zeros(len(at)) for d, free in zip(np.eye(len(at)), case.free, strict=False)]
+    unit: list[Any] = [d if free else np.zeros(len(at)) for d, free in zip(np.eye(len(at)), case.free, strict=False)]
     f = lambda x: case.objective(x)[0]  # noqa: E731
-    gradient = ravelled(case.model._spec.pull(theta, totals))
-    close(gradient, differences(f, at, unit), "gradient", case)
+    gradient = differences(f, at, unit)
+    close(ravelled(case.model._spec.pull(theta, totals)), gradient, "gradient", case)
     if case.semiring != "viterbi":
-        tangent = np.where(case.free, random.normal(size=len(at)), 0.0)
+        tangent: Any = np.where(case.free, random.normal(size=len(at)), 0.0)
         product = ravelled(problem.product(theta, totals, unravelled(tangent, like)))
-        wanted = [differences(lambda x, d=d: differences(f, x, [tangent])[0], at, [d])[0] for d in unit]
-        close(product, wanted, "product with the Hessian", case)
-    check_step(case, theta, start, differences(f, at, unit))
+        along: Any = random.normal(size=(2, len(at)))  # a number that is wrong shows along both
+        wanted = differences(lambda x: differences(f, x, [tangent])[0], at, np.where(case.free, along, 0.0).tolist())
+        close(along @ product, wanted, "product with the Hessian", case)
+    check_step(case, theta, start, gradient)
     check_used(case, theta)
     return True
 

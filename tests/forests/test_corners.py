@@ -1,6 +1,6 @@
 """Derivations in corners: limits that are just met, transient items, items under `SIDE`, several threads, long chains.
 
-Costs seven seconds: each program compiles.
+Costs three seconds: each program compiles.
 """
 
 from __future__ import annotations
@@ -241,11 +241,11 @@ def test_terms_tie_in_the_same_order_when_a_forest_is_read_again() -> None:
 
 
 def test_a_long_chain_is_explained_checked_and_filtered_in_time() -> None:
-    n = 10_000
+    n = 5_000
     program = dg.Program("at(J) min= at(I) + step(I,J). at(0) = 0.")
     facts = {"step/2": [(i, i + 1, 0.5) for i in range(n)]}
     chart = program.run(facts)
-    began = time.monotonic()
+    began = time.process_time()
     item = f"at({n})"
     assert len(chart.why(item).facts) == n
     assert len(chart.why(item, above=1e9).facts) == n
@@ -253,15 +253,15 @@ def test_a_long_chain_is_explained_checked_and_filtered_in_time() -> None:
     assert len(several.sets[0]) == n and not several.complete
     (best,) = chart.kbest(item, simple=True)
     best.check(program, facts)
-    assert time.monotonic() - began < 25  # each went through all steps for each of them before
+    assert time.process_time() - began < 10  # each went through all steps for each of them before
 
 
 def test_expectations_around_long_cycles() -> None:
     n = 700
-    program = dg.Program("at(J) += at(I) * step(I,J). at(0) += 0.", "viterbi")
+    program = dg.Program(CHAIN, "viterbi")
     w = math.log(0.3)
     chart = program.run({"step/2": [(i, i + 1, w) for i in range(n)] + [(i + 1, i, w) for i in range(n)]})
-    real = dg.Program("at(J) += at(I) * step(I,J). at(0) += 1.", "real").run(
+    real = dg.Program(CHAIN, "real").run(
         {"step/2": [(i, i + 1, 0.3) for i in range(20)] + [(i + 1, i, 0.3) for i in range(20)]}
     )
     began = time.monotonic()
@@ -269,7 +269,7 @@ def test_expectations_around_long_cycles() -> None:
     assert size == pytest.approx(real.expected("at(10)", lambda i: float(i.rule is not None)), rel=1e-4)
     assert chart.forest("at(10)").covariance(lambda i: float(i.rule is not None)) > 0
     assert time.monotonic() - began < 100
-    long = dg.Program("at(J) += at(I) * step(I,J). at(0) += 0.", "log")
+    long = dg.Program(CHAIN, "log")
     many = long.run({"step/2": [(i, i + 1, w) for i in range(5000)] + [(i + 1, i, w) for i in range(5000)]})
     assert many.expected("at(10)", lambda i: float(i.rule is not None)) == pytest.approx(size, rel=1e-6)
 
@@ -296,11 +296,11 @@ def test_threads_may_share_a_forest() -> None:
 
 def test_threads_may_ask_one_finished_chart_for_derivations() -> None:
     program = dg.Program("path(V) min= path(U) + edge(U,V).  path(0) = 0.")
-    arcs = [(u, v, float((7 * u + 3 * v) % 11)) for u in range(40) for v in range(40) if u != v]
+    arcs = [(u, v, float((7 * u + 3 * v) % 11)) for u in range(25) for v in range(25) if u != v]
     chart = program.run({"edge/2": arcs})
-    weights = [chart[f"path({n})"] for n in range(40)]
+    weights = [chart[f"path({n})"] for n in range(25)]
     with ThreadPoolExecutor(4) as pool:
-        found = list(pool.map(lambda n: chart.best(f"path({n})").weight, list(range(40)) * 2))
+        found = list(pool.map(lambda n: chart.best(f"path({n})").weight, list(range(25)) * 2))
     assert found == weights * 2
 
 

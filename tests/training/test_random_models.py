@@ -1,4 +1,4 @@
-"""Random small models agree with all of their derivations, listed in plain Python. Costs fifteen seconds.
+"""Random small models agree with all of their derivations, listed in plain Python. Costs eight seconds.
 
 `tests/random_models.py` has what is drawn, `tests/random_training.py` what it is held against; that draws more where it
 is run by hand.
@@ -14,11 +14,12 @@ import pytest
 from random_models import DIGITS, draw_case
 from random_training import check_em, check_gradient
 
-MODELS = (0, 1, 2, 3, 4, 5, 6, 7, 8, 11, 13, 23, 120, 298, 419, 5808)
-"""Seeds that have between them every pair of a semiring and weights, of a semiring and an objective, and of weights and
-a prior; the last ones have a fact or an example of weight zero, which went wrong before."""
-SEVERAL = (0, 1, 2, 3, 4, 6, 7, 8, 9, 11, 13, 14)
-"""In the same way."""
+MODELS = (0, 2, 4, 5, 11, 13, 25, 30, 120, 132, 298, 419, 5808)
+"""Seeds that have between them every pair of a semiring and weights, of weights and a prior, and but two of a semiring
+and an objective; 120 and the last three have a fact or an example of weight zero, which went wrong before."""
+SEVERAL = (0, 1, 2, 4, 7, 8, 11, 13, 22, 61)
+"""They have every pair of a semiring and a program; interpolated weights with every prior, in `log` for one objective:
+functions of their weights take seconds to compile."""
 LEARNED = (*range(9), 212)
 
 pytestmark = pytest.mark.filterwarnings("ignore::dynagrad.errors.ProgramWarning")
@@ -36,7 +37,7 @@ def test_objectives_and_their_derivatives_are_those_of_all_derivations() -> None
 
 def test_models_of_several_parametrisations_and_of_interpolated_weights() -> None:
     assert sum(check_gradient(draw_case(seed, several=True)) for seed in SEVERAL) >= 0.9 * len(SEVERAL)
-    assert sum(check_em(draw_case(seed, em=True, several=True)) for seed in range(6)) >= 5
+    assert sum(check_em(draw_case(seed, em=True, several=True)) for seed in (1, 2, 3, 5)) == 4
 
 
 def test_steps_of_em_and_its_kin_are_those_of_all_derivations() -> None:

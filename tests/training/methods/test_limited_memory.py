@@ -101,10 +101,10 @@ def test_steps_along_which_it_does_not_curve_upwards_are_not_remembered() -> Non
 @pytest.mark.parametrize("condition", [1.0, 1e3, 1e7])
 def test_bowls(condition: float) -> None:
     random = np.random.default_rng(0)
-    turn = np.linalg.qr(random.standard_normal((30, 30)))[0]
-    hessian = turn @ np.diag(np.geomspace(1.0, condition, 30)) @ turn.T
-    centre = random.standard_normal(30)
-    x, told, seen = found(bowl(hessian, centre), np.zeros(30))
+    turn = np.linalg.qr(random.standard_normal((12, 12)))[0]
+    hessian = turn @ np.diag(np.geomspace(1.0, condition, 12)) @ turn.T
+    centre = random.standard_normal(12)
+    x, told, seen = found(bowl(hessian, centre), np.zeros(12))
     assert x == pytest.approx(centre, abs=1e-6)
     values = [bowl(hessian, centre)(p)[0] for p in told]
     assert all(a > b for a, b in pairwise(values))  # each step is to a lower point

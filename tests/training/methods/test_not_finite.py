@@ -1,11 +1,12 @@
 """Steps to where there is no objective are shortened: by all methods over all data, to the optimum that scipy finds.
 
-Costs three seconds. An objective that is not finite anywhere beside is an error; see also `test_gradients.py`.
+Costs two seconds. An objective that is not finite anywhere beside is an error; see also `test_gradients.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -46,8 +47,10 @@ SHAPES: dict[str, tuple[Function, list[float], list[tuple[float, float]]]] = {
 }
 
 
-def optimum(function: Function, start: list[float], within: list[tuple[float, float]]) -> Any:
+@cache
+def optimum(shape: str) -> Any:
     """What scipy finds where bounds keep it to where all is finite."""
+    function, start, within = SHAPES[shape]
     found = optimize.minimize(lambda x: -function(x), start, bounds=within, method="Nelder-Mead", tol=1e-12)
     return found.x
 
@@ -61,7 +64,7 @@ def weighted(function: Function, start: list[float]) -> dg.Model:
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("method", descent.SCIPY)
 def test_steps_to_where_nothing_is_finite_are_shortened(method: str, shape: str) -> None:
-    function, start, within = SHAPES[shape]
+    function, start, _ = SHAPES[shape]
     m = weighted(function, start)
     if (method, shape) == ("newton-cg", "overflow"):  # scipy's search looks at no shorter steps
         with pytest.raises(dg.NotConverged, match="newton-cg found no step after which the objective is finite, as"):
@@ -69,7 +72,7 @@ def test_steps_to_where_nothing_is_finite_are_shortened(method: str, shape: str)
         return
     fit = m.fit(DATA, method=method, tolerance=1e-13, iterations=400)
     assert fit.stopped in ("converged", "method")
-    assert m.parameters["w"] == pytest.approx(optimum(function, start, within), abs=2e-3)
+    assert m.parameters["w"] == pytest.approx(optimum(shape), abs=2e-3)
 
 
 @pytest.mark.parametrize("wrong", [np.inf, np.nan, -np.inf])
@@ -88,7 +91,7 @@ def test_our_method_shortens_them_whatever_stands_for_nothing(shape: str, wrong:
 
     x = limited_memory(negative, np.array(start), lambda x: None)
     assert refused
-    assert x == pytest.approx(optimum(function, start, within), abs=1e-3)
+    assert x == pytest.approx(optimum(shape), abs=1e-3)
 
 
 @pytest.mark.parametrize("method", ["l-bfgs", "tnc", "trust-ncg"])

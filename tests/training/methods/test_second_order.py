@@ -63,12 +63,6 @@ MODELS = {
         TAGGER, {"w": linear()}, objective=training.Sum((1.0, training.Conditional()), (-0.3, training.Entropy()))
     ),
     "items": lambda: dg.Model(TAGGER, {"w": linear()}, objective=training.OfItems(ITEMS, of_items)),
-    "items in real": lambda: dg.Model(
-        TAGGER.replace("log", "real"), {"w": linear()}, objective=training.OfItems(ITEMS, of_items)
-    ),
-    "items, values": lambda: dg.Model(
-        TAGGER.replace("log", "real"), {"w": values()}, objective=training.OfItems(ITEMS, of_items)
-    ),
     "items in arithmetic": lambda: dg.Model(
         PLAIN, {"w": values()}, objective=training.OfItems(["goal"], lambda x, _: own.sin(x[0]))
     ),
@@ -190,7 +184,7 @@ def test_truncated_newton_climbs_as_far_as_l_bfgs_for_other_objectives(name: str
     for method in ("l-bfgs", "trust-ncg"):
         made = MODELS[name]()
         m = dg.Model(made.program, {"w": linear()}, objective=made._spec.objective, **priors)
-        found.append(m.fit(data_of(m), method=method, tolerance=1e-14, iterations=300).objective)
+        found.append(m.fit(data_of(m), method=method, tolerance=1e-10, iterations=300).objective)
     assert found[1] == pytest.approx(found[0], rel=1e-8)
 
 
@@ -331,7 +325,7 @@ def test_products_are_the_same_to_the_bit_whatever_ran_before() -> None:
 
     rows = {key: [(n,) for n in range(12)] for key in ("w/1", "v/1")}
     links = {"link/2": pairs(27)}
-    data = [{"edge/2": pairs(count)} for count in random.choice([18, 20, 24, 30, 32], 40)]
+    data = [{"edge/2": pairs(count)} for count in random.choice([18, 20, 24, 30, 32], 16)]
     found = set()
     for before in ([], data[::-1], data[7:]):
         m = dg.Model(PATHS, rows, facts=links, prior=training.add_lambda(0.1))
