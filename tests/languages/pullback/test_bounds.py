@@ -1,6 +1,6 @@
 """Bad input and long input: errors say where, everything has a bound, and Ctrl-C ends what takes long.
 
-Costs fifteen seconds.
+Costs seven seconds.
 """
 
 from __future__ import annotations
@@ -212,14 +212,14 @@ def test_deep_terms_are_read_typed_shown_reduced_and_evaluated(what: str) -> Non
 
 
 def test_unbalanced_brackets_are_errors_however_many() -> None:
-    for text in ("(" * 100_000, ")" * 100_000, "(" * 50_000 + "1" + ")" * 49_999, "<" * 100_000, "λ" * 100_000):
+    for text in ("(" * 20_000, ")" * 20_000, "(" * 20_000 + "1" + ")" * 19_999, "<" * 20_000, "λ" * 20_000):
         with pytest.raises(dg.SyntaxError):
             parse(text)
 
 
 @pytest.mark.parametrize("what", ["brackets", "lets", "applications"])
-def test_fifty_thousand(what: str) -> None:
-    text, value = deep(50_000)[what]
+def test_twenty_thousand(what: str) -> None:
+    text, value = deep(20_000)[what]
     term = parse(text)
     assert float(str(reduce(term).result)) == value == evaluate(term)
 
