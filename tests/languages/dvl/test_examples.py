@@ -21,7 +21,6 @@ from dynagrad import cli
 from dynagrad.languages.dvl.program import DVLProgram, Result
 from languages.dvl.running import EXAMPLES, close
 
-
 FEWER_ROUNDS = {
     "particle": [("particle.dvl", "(dt 0.1)", "(dt 0.5)"), ("particle.dvl", "(newton miss 0)", "(newton miss 0.28)")],
     "saddle": [("descent.dvl", "(step 1e-3)", "(step 1e-2)"), ("descent.dvl", "(= good 10)", "(= good 3)")],

@@ -16,7 +16,6 @@ from dynagrad.eager.numbers import Bundle, TapeCell
 from dynagrad.languages.dvl.program import DVLProgram
 from languages.dvl.running import close, compiled, shown, value, values
 
-
 # -- the text ----------------------------------------------------------------------------------------------------------
 
 
