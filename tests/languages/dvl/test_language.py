@@ -102,15 +102,15 @@ def test_expectations_are_checked_by_structure_and_digits() -> None:
 def test_a_million_rounds_and_calls_that_are_no_rounds() -> None:
     """Tail calls take no room, mutual ones included; other calls are not held by Python's stack."""
     assert value("(let loop ((i 0) (x 1)) (if (= i 1000000) x (loop (+ i 1) (+ x 1))))") == 1_000_001.0
-    mutual = "(define (a n) (if (= n 0) 'done (b (- n 1)))) (define (b n) (a n)) (a 200000)"
+    mutual = "(define (a n) (if (= n 0) 'done (b (- n 1)))) (define (b n) (a n)) (a 50000)"
     assert shown(mutual) == "done"
-    assert value("(define (count n) (if (= n 0) 0 (+ 1 (count (- n 1))))) (count 200000)") == 200_000.0
+    assert value("(define (count n) (if (= n 0) 0 (+ 1 (count (- n 1))))) (count 100000)") == 100_000.0
 
 
 def test_lists_may_be_long() -> None:
     text = "(define (upto n) (let loop ((i n) (l '())) (if (= i 0) l (loop (- i 1) (cons i l)))))"
-    assert value(f"{text} (sum (+ (upto 50000) (map - (upto 50000))))") == 0.0
-    assert value(f"{text} (car ((gradient-r (lambda (l) (sum (map * (map2 cons l l))))) (upto 20000)))") == 2.0
+    assert value(f"{text} (sum (+ (upto 20000) (map - (upto 20000))))") == 0.0
+    assert value(f"{text} (car ((gradient-r (lambda (l) (sum (map * (map2 cons l l))))) (upto 10000)))") == 2.0
 
 
 def test_calls_and_lets_may_be_long() -> None:

@@ -177,7 +177,7 @@ BUNDLES = {
     (tangent e (tangent d s))
     (tangent d (tangent e s))
     (tangent e (primal d s))
-    (primal e (tangent d (map (lambda (x) (* x x)) b)))
+    (primal e (tangent d s))
     (define c (make-bundle e (make-bundle d (upto (real 2)) (upto (real 2))) (upto (real 2))))
     (tangent d (tangent e (product (map exp c))))
     """,
@@ -189,7 +189,7 @@ BUNDLES = {
     """,
     "inside of derivatives in both modes": UPTO
     + """
-    (define (f x) (let ((e (gensym))) (tangent e (sum (map (lambda (y) (* x (sin y))) (make-bundle e (upto
+    (define (f x) (let ((e (gensym))) (tangent e (reduce + 0 (map (lambda (y) (* x (sin y))) (make-bundle e (upto
       (real 3)) (map (lambda (i) (* x i)) (upto (real 3)))))))))
     ((derivative f) 2)
     ((gradient-r f) 2)
