@@ -1,6 +1,6 @@
 """The example programs: their values are what they say, run and compiled, and the two agree to 1e-12.
 
-Costs seven seconds, most of it for compilation. Searches of which a run takes seconds have fewer rounds in it.
+Costs nine seconds, most of it for compilation. Searches of which a run takes seconds have fewer rounds in it.
 """
 
 from __future__ import annotations
