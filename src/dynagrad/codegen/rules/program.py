@@ -31,8 +31,11 @@ from .solving import components, convergence, exploring
 from .tables import write_constructor, write_facts, write_facts_plans, write_group, write_plus, write_table
 from .values import semiring_cxx
 
-PRELUDE = "dynagrad/outside/prelude.hpp"
-"""The header that is precompiled: what classes include first, and what most of them include then."""
+PRELUDE = "dynagrad/outside/rules.hpp"
+"""The header that the source of a class includes first, and that is precompiled."""
+
+_OF_SOLVERS = "dynagrad/outside/solving.hpp"
+"""What is precompiled for a class that solves cycles: all that such classes include."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,7 @@ class Generated:
     weights: tuple[float | int, ...]  # by slot
     flags: tuple[str, ...] = ()  # for the compiler
     objects: tuple[Object, ...] = ()  # what it is linked with
-    prelude: str = ""  # the header that it includes first, if nothing stands before that
+    prelude: str = ""  # the header that is precompiled for it, if any
     size: int = 0  # about how large it is, in the unit of `size.py`
     embed: bool = True  # whether Python calls it
 
@@ -94,7 +97,7 @@ def generate(
             *linked.objects(plan, semiring_name(context), goes_back=context.goes_back, matrices=bool(context.matrices)),
             *names.functions.objects(),
         ),
-        "" if context.large else PRELUDE,  # where a macro stands before it
+        _prelude(context),
         size(plan, passes) + names.functions.size,
         embed,
     )
@@ -111,6 +114,13 @@ def semiring(context: ClassContext) -> list[str]:
     row = SEMIRINGS[context.plan.semiring]
     own = [*row.source, *(row.jets_source if context.plan.order else ()), *own]
     return [*own, f"using semiring = {semiring_name(context)};"]
+
+
+def _prelude(context: ClassContext) -> str:
+    """The header that is precompiled for a class: none where a macro stands before its headers."""
+    if context.large:
+        return ""
+    return _OF_SOLVERS if any(s.strategy == "solve" for s in context.plan.stages) else PRELUDE
 
 
 def _includes(context: ClassContext, embed: bool) -> list[str]:

@@ -1,4 +1,4 @@
-// What the class of every program needs that Python calls: included first, and compiled once (see `prelude.hpp`).
+// What the class of every program needs that Python calls: included first, and compiled once (`cache.py`).
 //
 // What else a class needs, it includes itself: `codegen/rules/program.py` says what.
 #pragma once

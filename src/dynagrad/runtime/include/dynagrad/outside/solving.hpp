@@ -1,4 +1,4 @@
-// What the classes of most programs include, in one: precompiled, so that it is read once and not for each of them.
+// What the classes that solve cycles include, in one: precompiled, so that it is read once and not for each of them.
 //
 // Each class names what it needs of this itself (`codegen/rules/program.py`), for compilers that precompile nothing.
 #pragma once
