@@ -2,7 +2,7 @@
 
 How they are compiled and kept is for `runtime/compiling/`. `_RUNTIME` and `_FACTS`, which every program is linked with,
 are compiled at a lower level, as the first program on a machine waits for them; inner loops are in the others. Solvers
-of derivatives are many, one for each order and type of numbers, so they are compiled no harder than the program.
+of derivatives are many, one for each order and type of numbers: they heed DYNAGRAD_OPTIMISE, as classes do.
 """
 
 from __future__ import annotations

@@ -117,7 +117,7 @@ class _Build:
     headers: Headers
     suffix: str
     parts: tuple[_Build, ...] = ()
-    prelude: str = ""  # a header that it includes first
+    prelude: str = ""  # a header that is precompiled for it
     ahead: Ahead | None = None  # a compiler that may run already
 
     @cached
@@ -135,7 +135,7 @@ def _parts(
 ) -> tuple[_Build, ...]:
     """The objects that a library is linked with; none where the compiler cannot link them.
 
-    They have levels of optimisation of their own, whatever the library's, but its macros, and its prelude.
+    They have levels of optimisation of their own, but the library's macros, and its prelude.
     """
     if not toolchain.links(tool):
         return ()
@@ -151,7 +151,7 @@ _HEADER = ".pch"
 
 
 def _header(job: _Build) -> _Build | None:
-    """The precompiled header that a source includes first; None where there is none.
+    """The precompiled header that a source is compiled with; None where there is none.
 
     It depends on the options, except those for code generation and linking, and on the place and times of all headers.
     What has one is compiled with it from the first time on: it is made in less time than several sources take to read

@@ -58,7 +58,7 @@ class Inputs:
 
 
 def inputs(source: str, output: Path, objects: Sequence[Path] = (), precompiled: Path | None = None) -> Inputs:
-    """Writes a source beside what it is compiled to, with links to objects, and to a header that it includes first."""
+    """Writes a source beside what it is compiled to, with links to objects, and to its precompiled header."""
     scratch, text = output.parent, output.with_suffix(".cpp")
     encoded = source.encode("utf-8", "backslashreplace")
     text.write_bytes(encoded)

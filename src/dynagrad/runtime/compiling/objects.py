@@ -1,4 +1,4 @@
-"""Objects that libraries are linked with: each is compiled once on a machine (see `dynagrad/base/linked.hpp`).
+"""Objects that libraries are linked with: each is compiled once for its level (see `dynagrad/base/linked.hpp`).
 
 Generators of code say which objects there are; `cache.py` compiles and keeps them.
 """
@@ -12,9 +12,9 @@ from dataclasses import dataclass
 class Object:
     """The source of an object, and the compiler's level of optimisation for it.
 
-    One that is `bare` defines macros before it includes anything: it has no use for the header that others include
-    first, which is precompiled for the level of libraries. For one that `heeds` it, the level is at most what
-    DYNAGRAD_OPTIMISE says, as for the library; others are the same whatever it says, so that all libraries share them.
+    One that is `bare` defines macros before it includes anything: it has no use for the precompiled header that others
+    are compiled with. For one that `heeds` it, the level is at most what DYNAGRAD_OPTIMISE says, as for the library;
+    others are the same whatever it says, so that all libraries share them.
     """
 
     source: str
