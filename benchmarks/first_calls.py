@@ -42,6 +42,26 @@ value = time.perf_counter()
 chart.gradient("goal")
 print(value - start, time.perf_counter() - value)
 """
+# The same for rules around a cycle, which is solved.
+AROUND_A_CYCLE = """
+import time
+import dynagrad as dg
+text = '''
+path(X) += start(X).
+path(Y) += path(X) * {word}(X,Y).
+goal += path(X) * stop(X).
+'''
+facts = {{
+    "start/1": [("a", 1.0), ("b", 0.5)],
+    "{word}/2": [("a", "b", 0.3), ("b", "a", 0.3)],
+    "stop/1": [("a", 1.0), ("b", 1.0)],
+}}
+start = time.perf_counter()
+chart = dg.Program(text, "real").run(facts)
+value = time.perf_counter()
+chart.gradient("goal")
+print(value - start, time.perf_counter() - value)
+"""
 FACTS = {
     "rewrite/3": [("TOP", "np", "vp", 0.0), ("vp", "v", "np", 0.0)],
     "rewrite/2": [("np", "Mary", -0.5), ("np", "John", -0.5), ("v", "likes", 0.0)],
@@ -91,6 +111,26 @@ def programs() -> list[Row]:
         Row(what + "first gradient after the first value", min(gradients), peer=peer, peers=y, target=0.08),
         Row(what + "first value, nothing compiled before", fresh, peer=peer, peers=y, target=0.4),
         Row(what + "first value, from the cache", cached, peer=peer, peers=y, target=0.003),
+    ]
+
+
+def around_a_cycle() -> list[Row]:
+    """A program of three rules that solves a cycle: first value and first gradient."""
+    words = iter(f"word{n}" for n in range(1000))
+    with tempfile.TemporaryDirectory() as folder:
+        gradients: list[float] = []
+
+        def anew() -> float:
+            value, gradient = python(AROUND_A_CYCLE.format(word=next(words)), folder)
+            gradients.append(gradient)
+            return value
+
+        anew()
+        y, value = alternate(yardstick, anew, repeats=5)
+    peer, what = f"g++ of {YARDSTICK}", "three rules around a cycle, "
+    return [
+        Row(what + "first value", value, peer=peer, peers=y),
+        Row(what + "first gradient after the first value", min(gradients), peer=peer, peers=y),
     ]
 
 
@@ -274,7 +314,7 @@ def containers() -> list[Row]:
 def first_calls() -> list[Row]:
     """All benchmarks of this file."""
     rows: list[Row] = []
-    for part in (programs, small, large, containers):
+    for part in (programs, around_a_cycle, small, large, containers):
         try:
             rows += part()
         except Skip as reason:
