@@ -2,10 +2,11 @@
 
 The engine reports the order in which it popped items; `replay.py` replays it in fifty digits with perturbed facts. So a
 gradient is tested against what was computed: after an early stop, under a tolerance, behind pruning, in every order.
-Where the engine solved the equations of a cycle, `ground_equations.py` solves them in fifty digits. Compiling costs about
-as much as all the differences. So there are few programs, and their runs keep a tape from the first, so that none is
-compiled without one as well. A run that is repeated for its tape is in `test_the_example_of_the_derivation_...`, for
+Where the engine solved the equations of a cycle, `ground_equations.py` solves them in fifty digits. Compiling costs
+about as much as all the differences. So there are few programs, and their runs keep a tape from the first, so that none
+is compiled without one as well. Runs that are repeated for a tape are in `test_the_example_of_the_derivation_...`, for
 stops and tolerances, and in test_gradient.py.
+
 Costs ten seconds where they are compiled.
 """
 
