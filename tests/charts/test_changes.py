@@ -1,11 +1,12 @@
 """Charts whose facts change: after any sequence of changes a chart equals a fresh run with the facts that remain.
 
-Costs three seconds, mostly compiling. Nodes of graphs are names: between numbers, plans would look for an order, and
-each graph would have its own.
+Costs three seconds, mostly compiling. Nodes of graphs are names, but in `path`: between numbers, plans look for an
+order, and each graph has its own.
 """
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Callable
 from typing import Any
@@ -24,7 +25,7 @@ constit(X,I,K) += rewrite(X,Y,Z) * constit(Y,I,J) * constit(Z,J,K).
 goal += constit(s,0,N) * end(N).
 """
 REACH = "reach(X,Y) += edge(X,Y). reach(X,Y) += reach(X,Z) * reach(Z,Y). ok(X) += reach(X,X). total += reach(X,Y)."
-PATH = "path(V) min= path(U) + edge(U,V). path(a) = 0. far(V) min= path(V) + path(V) + edge(V,V)."
+PATH = "path(V) min= path(U) + edge(U,V). path(0) = 0. far(V) min= path(V) + path(V) + edge(V,V)."
 TERMS = """
 need([a]) += start.
 need(T) += need([X|T]) * e(X).
@@ -58,6 +59,17 @@ def cky_facts(r: random.Random) -> dict[str, Callable[[Any], Row]]:
 
 def reach_facts(r: random.Random) -> dict[str, Callable[[Any], Row]]:
     return {"edge/2": lambda v: (r.choice("abcdef"), r.choice("abcdef"), v)}
+
+
+def numbered_facts(r: random.Random) -> dict[str, Callable[[Any], Row]]:
+    """Upwards at first, so that there is an order, until a change breaks it."""
+    earlier = itertools.count()
+
+    def edge(v: Any) -> Row:
+        low, high = sorted(r.sample(range(6), 2))
+        return (low, high, v) if next(earlier) < 10 or r.random() < 0.5 else (high, low, v)
+
+    return {"edge/2": edge}
 
 
 def layer_facts(r: random.Random) -> dict[str, Callable[[Any], Row]]:
@@ -98,7 +110,7 @@ EXACT = {"boolean", "count", "viterbi", "tropical"}
 CASES = [
     *((CKY, s, cky_facts) for s in ("real", "viterbi", "count")),
     *((REACH, s, reach_facts) for s in ("boolean", "tropical")),
-    (PATH, None, reach_facts),
+    (PATH, None, numbered_facts),
     (TERMS, "real", term_facts),
     (TERMS, "log", term_facts),
     (LAYERS, None, layer_facts),

@@ -133,10 +133,10 @@ COMBINABLE = {
 
 @cache
 def _cases_chart(semiring: str | None) -> Any:
-    """All cases of a semiring; those of `real`, which are the most, compiled as users have it."""
+    """All cases of a semiring; those of `real`, which are the most, and plain ones compiled as users have it."""
     together = combined(COMBINABLE[semiring])
     with pytest.MonkeyPatch.context() as patch:
-        if semiring == "real":
+        if semiring in ("real", None):
             patch.setenv("DYNAGRAD_OPTIMISE", "3")
         return compiled(together.source, semiring, "auto", together.functions).run(given_facts(together.facts))
 
@@ -222,6 +222,12 @@ def of_all_kinds(semiring: str | None, number: int = 0) -> list[Any]:
 
 
 def share(semiring: str | None, agenda: str) -> list[Any]:
-    """The programs that are run under an order of the agenda: of all, the cases aside, as those are tested above."""
+    """The programs that are run under an order of the agenda: of all, the cases aside, as those are tested above.
+
+    Each case is run under one of the other orders that a semiring has.
+    """
     place, programs = AGENDAS.index(agenda), of_all_kinds(semiring)
-    return [*COMBINABLE.get(semiring, [])[place - 1 :: 3], *programs[place::8]] if place else programs[::4]
+    if agenda == "auto":
+        return programs[::4]
+    others = [order for ring, order in RUNS if ring == semiring and order != "auto"]
+    return [*COMBINABLE.get(semiring, [])[others.index(agenda) :: len(others)], *programs[place::8]]

@@ -33,9 +33,7 @@ def table(count: int) -> Any:
 def large(program: dg.Program) -> tuple[Any, float]:
     """A large table, and how many seconds it takes to run it."""
     facts = {"edge/2": table(ROWS)}
-    program.bind().run(
-        {"edge/2": table(ROWS // 7)}
-    )  # compiles, as small ones had another plan, and these have the same
+    program.bind().run(facts)  # compiles, as small ones had another plan, and the first run is slower than others
     began = time.monotonic()
     assert program.bind().run(facts)["goal"] == ROWS
     return facts, time.monotonic() - began
@@ -51,13 +49,13 @@ def test_ctrl_c_ends_it(program: dg.Program, large: tuple[Any, float], bound: bo
         sent.append(time.monotonic())
         os.kill(os.getpid(), signal.SIGINT)
 
-    timer = threading.Timer(0.3 * seconds, send)
+    timer = threading.Timer(0.1 * seconds, send)
     empty = program.bind()
     timer.start()
     with pytest.raises(KeyboardInterrupt):
         empty.bind(facts).run() if bound else empty.run(facts)
         time.sleep(20)  # the signal came too late
-    assert time.monotonic() - sent[0] < 0.35 * seconds + 0.2  # of the 0.7 that were to come
+    assert time.monotonic() - sent[0] < 0.5 * seconds  # of the 0.9 that were to come
     timer.join()
     assert empty.run({"edge/2": table(7)})["goal"] == 7.0
 
@@ -67,8 +65,8 @@ def test_a_timeout_ends_it_without_a_chart(program: dg.Program, large: tuple[Any
     empty = program.bind()
     began = time.monotonic()
     with pytest.raises(dg.NotConverged, match="while facts were loaded; raise timeout") as caught:
-        empty.run(facts, timeout=0.3 * seconds)
-    assert caught.value.chart is None and time.monotonic() - began < 0.3 * seconds + 0.5
+        empty.run(facts, timeout=0.1 * seconds)
+    assert caught.value.chart is None and time.monotonic() - began < 0.6 * seconds
     assert empty.run({"edge/2": table(7)}, timeout=60)["goal"] == 7.0
 
 
@@ -81,4 +79,4 @@ def test_other_threads_go_on_meanwhile(program: dg.Program, large: tuple[Any, fl
         time.sleep(0.005)
         now = time.monotonic()
         longest, before = max(longest, now - before), now
-    assert longest < 0.4 * seconds + 0.2
+    assert longest < 0.6 * seconds

@@ -326,6 +326,7 @@ def test_a_fact_of_weight_zero_has_its_true_gradient() -> None:
     assert list(gradient["a/1"].values) == [0.0, 1.0] and list(gradient["b/1"].values) == [0.0, 1.0]
 
 
+@pytest.mark.usefixtures("untaped")
 def test_what_pruning_and_beams_hold_back_has_no_part_in_the_gradient() -> None:
     text = "p(Y) += p(X) * e(X,Y).  p(X) += s(X).  goal += p(X) * f(X)."
     arcs = [("a", "b", 0.5), ("a", "c", 1e-9), ("c", "b", 5.0)]
@@ -370,6 +371,7 @@ def test_asking_for_a_gradient_changes_nothing() -> None:
     assert chart.gradient("goal")["edge/2"].values == pytest.approx(whole.gradient("goal")["edge/2"].values, rel=1e-10)
 
 
+@pytest.mark.usefixtures("untaped")
 def test_stopped_at_an_item_the_gradient_is_that_of_its_value() -> None:
     arcs = [("a", "b", 1.0), ("a", "c", 4.0), ("b", "c", 2.0), ("c", "d", 1.0)]
     program = dg.Program("path(V) min= path(U) + edge(U,V).  path(a) = 0.")
@@ -379,9 +381,12 @@ def test_stopped_at_an_item_the_gradient_is_that_of_its_value() -> None:
     assert not chart.gradient("path(d)")["edge/2"].values.any()
 
 
-@pytest.mark.parametrize(("semiring", "taped"), [("real", False), ("log", True), ("tropical", False)])
+@pytest.mark.parametrize(
+    ("semiring", "taped", "gone"),  # the edge from b to a closes a cycle
+    [("real", False, ("b", "a")), ("log", True, ("b", "c")), ("tropical", False, ("b", "c"))],
+)
 @pytest.mark.usefixtures("untaped")
-def test_after_changes_the_gradient_is_that_of_a_fresh_run(semiring: str, taped: bool) -> None:
+def test_after_changes_the_gradient_is_that_of_a_fresh_run(semiring: str, taped: bool, gone: tuple[str, str]) -> None:
     program = dg.Program(PATHS, semiring)
     edges = [("a", "b", 0.5), ("b", "a", 0.25), ("b", "c", 0.5)]
     facts = {"edge/2": edges, "edgezero/1": [("c", 1.0), ("b", 0.5)], "start/1": [("a", 1.0)]}
@@ -397,10 +402,10 @@ def test_after_changes_the_gradient_is_that_of_a_fresh_run(semiring: str, taped:
     with pytest.raises(dg.QueryError, match=r"facts of this chart changed.*call chart.run"):
         chart.gradient("goal")
     chart.run()
-    chart.retract("edge/2", [("b", "c")])
+    chart.retract("edge/2", [gone])
     chart.set("edgezero/1", [("b", other)])
     chart.run()
-    changed = [row for row in facts["edge/2"] if row[:2] != ("b", "c")] + [("a", "c", new)]
+    changed = [row for row in facts["edge/2"] if row[:2] != gone] + [("a", "c", new)]
     fresh = program.run({**facts, "edge/2": changed, "edgezero/1": [facts["edgezero/1"][0], ("b", other)]})
     mine, theirs = chart.gradient("goal"), fresh.gradient("goal")
     for key in facts:

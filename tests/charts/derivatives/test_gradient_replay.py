@@ -2,9 +2,11 @@
 
 The engine reports the order in which it popped items; `replay.py` replays it in fifty digits with perturbed facts. So a
 gradient is tested against what was computed: after an early stop, under a tolerance, behind pruning, in every order.
-Where the engine solved the equations of a cycle, `ground_equations.py` solves them in fifty digits. Compiling costs as
-much as that: there are few programs, and their runs keep a tape from the first, so that none is compiled without one;
-runs that are repeated for a tape are in `test_the_example_of_the_derivation_after_each_pop`, and in test_gradient.py.
+Where the engine solved the equations of a cycle, `ground_equations.py` solves them in fifty digits. Compiling costs
+about as much as all the differences. So there are few programs, and their runs keep a tape from the first, so that none
+is compiled without one as well. Runs that are repeated for a tape are in `test_the_example_of_the_derivation_...`, for
+stops and tolerances, and in test_gradient.py.
+
 Costs ten seconds where they are compiled.
 """
 
@@ -408,6 +410,7 @@ def test_the_gradient_is_that_of_the_computation_that_ran(
     semiring: str | None, agenda: str, shapes: tuple[Shape, ...], forward: bool
 ) -> None:
     @few
+    @example(1263, 122, 1e-2)
     @given(SEEDS, STOPS, TOLERANCES)
     def compare(seed: int, stop: int | None, tolerance: float | None) -> None:
         run_and_check(shapes, semiring, agenda, forward, seed, stop, tolerance)
@@ -442,6 +445,14 @@ def test_the_example_of_the_derivation_after_each_pop(stop: int) -> None:
     cube = chart.gradient("c")
     assert cube["r/0"].values.tolist() == [pytest.approx(3 * value**2 * slope, rel=1e-13)]
     check(chart, shape, "real", np.random.default_rng(stop))
+
+
+@pytest.mark.parametrize("tolerance", [1e-1, 1e-2, 1e-4])
+def test_the_example_of_the_derivation_under_a_tolerance(tolerance: float) -> None:
+    shape = Shape(SQUARE.source, {"r/0": [(0.2,)], "q/0": [(0.5,)]})
+    chart = compiled(SQUARE.source, "real", "fifo", {}).run(shape.facts, tolerance=tolerance)
+    assert (1 - math.sqrt(0.2)) / 2 - chart["a"] > tolerance / 10  # which is held back
+    check(chart, shape, "real", np.random.default_rng(1))
 
 
 @pytest.mark.parametrize("there", [0.0, 0.5])
