@@ -1,5 +1,5 @@
-"""The functions of `eager/numpy/numpy_cases.py` compiled: values, gradients, tangents and Hessian-vector products, in
-all modes.
+"""The functions of `eager/numpy/numpy_cases.py` compiled: values, gradients or tangents, and Hessian-vector products by
+forward over reverse or reverse over forward, in turns; `test_fifty_digits_compiled.py` takes some in all four mixes.
 
 The oracle is the eager derivative, which `eager/numpy/test_fifty_digits.py` and `eager/numpy/test_numpy.py` compare
 with differences. One compiled function has many cases; in all this costs four seconds.

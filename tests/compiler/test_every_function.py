@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import warnings
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -118,10 +119,27 @@ def attempt(f: Any, given: tuple[Any, ...], named: dict[str, Any]) -> str:
     return COMPARED if _same(found, wanted) else said(f" is {found!r} and not {wanted!r}")
 
 
+def parameters_of(f: Any) -> list[inspect.Parameter]:
+    try:
+        return list(inspect.signature(f).parameters.values())
+    except ValueError:
+        return []
+
+
+def is_option(p: inspect.Parameter) -> bool:
+    return p.default is not p.empty and p.name not in ("like", "device", "where", "out")
+
+
+EVERY = list(dict.fromkeys([*FUNCTIONS, *numpy_nodes.ON_NODES, *LOOKS, *UFUNCS, *COMPOSED, *STEPS]))
+COUNTS = Counter(p.name for f in EVERY if not isinstance(f, np.ufunc) for p in parameters_of(f) if is_option(p))
+SHARED = {name for name, count in COUNTS.items() if count > 1}
+
+
 def calls(f: Any, turn: int) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
     """Calls of a function of which each has one odd argument.
 
-    An option, which most functions look at in the same way, has every third odd one, others at the next `turn`.
+    An option that several functions have, and look at in the same way, has every third odd one, others at the next
+    `turn`; one that a single function has, each of them.
     """
     thirds = [ODD[k::3] for k in range(3)]
     if isinstance(f, np.ufunc):
@@ -132,10 +150,7 @@ def calls(f: Any, turn: int) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
             for odd in thirds[(turn + i) % 3]:
                 yield (MATRIX,) * f.nin, {name: odd}
         return
-    try:
-        parameters = list(inspect.signature(f).parameters.values())
-    except ValueError:
-        parameters = []
+    parameters = parameters_of(f)
     for main in (MATRIX, WHOLE):
         needed = [
             p for p in parameters if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
@@ -146,8 +161,7 @@ def calls(f: Any, turn: int) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
             for i in range(len(needed)):
                 yield (*given[:i], odd, *given[i + 1 :]), {}
             for k, p in enumerate(parameters):
-                option = p.default is not p.empty and p.name not in ("like", "device", "where", "out")
-                if option and odd in thirds[(turn + k) % 3]:
+                if is_option(p) and (p.name not in SHARED or odd in thirds[(turn + k) % 3]):
                     yield given, {p.name: odd}
                 if p.kind is p.VAR_POSITIONAL:
                     yield (odd, main), {}
@@ -170,10 +184,9 @@ def walk() -> Iterator[str]:
     """What is wrong with any call."""
     warnings.simplefilter("ignore")
     signal.signal(signal.SIGALRM, _late)
-    functions = [*FUNCTIONS, *numpy_nodes.ON_NODES, *LOOKS, *UFUNCS, *COMPOSED, *STEPS]
     count = compared = 0
     with np.errstate(all="ignore"):
-        for turn, f in enumerate(dict.fromkeys(functions)):
+        for turn, f in enumerate(EVERY):
             if f.__name__ not in NO_VALUES:
                 for given, named in calls(f, turn):
                     if _senseless(f, given, named):

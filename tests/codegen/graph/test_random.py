@@ -131,6 +131,13 @@ def check(graph: Graph, seed: int) -> None:
             np.testing.assert_array_equal(copy, value)
 
 
+@pytest.mark.parametrize("seed", [6, 7, 8])
+def test_native_is_interpreted(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a gradient, which would keep values alive, memory is written to again; as users have it."""
+    monkeypatch.setenv("DYNAGRAD_OPTIMISE", "3")
+    check(Maker(seed).graph(25), seed)
+
+
 @pytest.mark.parametrize(("seed", "size"), [*((seed, 25) for seed in range(6)), (6, 12), (7, 12), (40, 12)])
 def test_native_is_interpreted_and_gradients_go_back_through_all_of_it(seed: int, size: int) -> None:
     graph = Maker(seed).graph(size)

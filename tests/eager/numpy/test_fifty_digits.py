@@ -153,10 +153,10 @@ def agree(f, meaning, points, order=3, tolerance=TOLERANCE):
         return
 
     def path(t):
-        """The factor brings the second derivative into the third one."""
-        return g(*(x + t * d for x, d in zip(points, u, strict=True))) * (1.0 + t)
+        return g(*(x + t * d for x, d in zip(points, u, strict=True)))
 
-    near("series", dg.derivative(path, 3)(0.0), seen.third() + 3 * seen.second(), tolerance * 100)
+    near("series to order 2", dg.derivative(path, 2)(0.0), seen.second(), tolerance * 10)
+    near("series to order 3", dg.derivative(path, 3)(0.0), seen.third(), tolerance * 100)
 
 
 def names(row):
@@ -405,7 +405,8 @@ ONE_OF_EACH = {  # the one at the fewest numbers, since each is moved by itself
 def test_users_can_check_them_too(row):
     _, f, _, *points = row
     weights = np.cos(np.arange(float(np.size(f(*points)))))
-    dg.check_derivatives(lambda *xs: np.dot(flat(f(*xs)), weights), *points, order=1, tolerance=1e-5)
+    order = 2 if numbers_at(row) <= 4 else 1  # the Hessian takes long
+    dg.check_derivatives(lambda *xs: np.dot(flat(f(*xs)), weights), *points, order=order, tolerance=1e-5)
 
 
 # -- edges -------------------------------------------------------------------------------------------------------------

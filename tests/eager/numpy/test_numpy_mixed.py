@@ -1,7 +1,7 @@
 """Random chains of numpy's functions on rows: both modes to second order against differences, and compiled.
 
 The functions are smooth or piecewise, and dealt with a seed, four to a chain, so that each occurs twice. All chains run
-eagerly, and half of them, where each function occurs once, compiled in one function; in all three seconds.
+eagerly, and half of them, where each function occurs once, compiled in one function; in all 15 s.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 
 import dynagrad as dg
+
+OPTIMISED = True  # see conftest.py
 
 Row = Callable[[Any], Any]
 
