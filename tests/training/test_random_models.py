@@ -14,12 +14,14 @@ import pytest
 from random_models import DIGITS, draw_case
 from random_training import check_em, check_gradient
 
-MODELS = (0, 2, 4, 5, 11, 13, 25, 30, 120, 132, 298, 419, 5808)
-"""Seeds that have between them every pair of a semiring and weights, of weights and a prior, and but two of a semiring
-and an objective; 120 and the last three have a fact or an example of weight zero, which went wrong before."""
+MODELS = (0, 2, 4, 5, 11, 13, 25, 30, 120, 130, 132, 298, 419, 5808)
+"""Seeds that have between them every pair of a semiring and weights, of weights and a prior, and of a semiring and an
+objective, but for the likelihood in `real` and conditional costs in `log`; in `real`, a function of items has weights
+by value in one and by logs in another. 120 and the last three have a fact or an example of weight zero, which went
+wrong before."""
 SEVERAL = (0, 1, 2, 4, 7, 8, 11, 13, 22, 61)
-"""They have every pair of a semiring and a program; interpolated weights with every prior, in `log` for one objective:
-functions of their weights take seconds to compile."""
+"""They have every pair of a semiring and a program, and interpolated weights with every prior. Functions of these
+weights take seconds to compile in `log`, so there they have one objective, a conditional item."""
 LEARNED = (*range(9), 212)
 
 pytestmark = pytest.mark.filterwarnings("ignore::dynagrad.errors.ProgramWarning")

@@ -108,10 +108,10 @@ def test_a_pass_that_was_stopped_anywhere_leaves_nothing_behind(chart_of: Callab
             found = again.gradient("goal", timeout=limit)
         except dg.NotConverged as error:
             assert "in the backward pass" in str(error) and error.chart is None
-            stops, limit = stops + 1, limit + 0.008
+            stops, limit = stops + 1, limit * 1.2 + 5e-4
         else:
             assert {key: found[key].values.tolist() for key in expected} == expected
-    assert stops
+    assert stops > 1
     assert run_of(again).facts is not None and list(again.query("goal")) == list(chart.query("goal"))
 
 

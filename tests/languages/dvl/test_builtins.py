@@ -1,5 +1,5 @@
 """Every procedure with every kind of argument: a value where design and documents give it a meaning, and else an error
-with its place, run and compiled.
+with its place; all as they are run, and compiled all values, and of the mistakes what `PARTS` says.
 
 Costs three seconds: three thousand mistakes, each a program of its own.
 """
@@ -11,6 +11,7 @@ import itertools
 import re
 from collections.abc import Callable
 from typing import Any
+from zlib import crc32
 
 import pytest
 
@@ -134,9 +135,9 @@ def test_the_table_has_every_procedure() -> None:
 
 
 TAG = "(define e (gensym))\n"
-PARTS = {"run": slice(None), "compiled": slice(1, None, 3), "called by another name": slice(0, None, 3)}
-"""The mistakes that are made in each way: all as they are run, and a third in either of the others, where the same
-procedures look at what they are given."""
+PARTS = {"run": None, "compiled": 1, "called by another name": 0}
+"""The mistakes that are made in each way: all as they are run; in either of the others, those with up to one argument,
+and of those with more a third that depends on no order, for which this is the remainder of a checksum."""
 
 
 def other_name(call: str) -> str:
@@ -169,8 +170,14 @@ def test_values() -> None:
 def test_an_error_with_its_place(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO(""))
     wrong = []
-    mistakes = [text for text, has_value in calls() if not has_value and (way != "compiled" or "-real" not in text)]
-    for text in mistakes[PARTS[way]]:
+    mistakes = [
+        (text, TABLE[text[1:-1].split()[0]][0])
+        for text, has_value in calls()
+        if not has_value and (way != "compiled" or "-real" not in text)
+    ]
+    for text, count in mistakes:
+        if PARTS[way] not in (None, crc32(text.encode()) % 3) and count > 1:
+            continue
         program = TAG + (other_name(text) if way == "called by another name" else text)
         try:
             made = DVLProgram(program)

@@ -36,6 +36,7 @@ def test_all_are_there() -> None:
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_run_and_compiled(path: Path) -> None:
+    """With right gradients in all of them, which closes issue 2 of Radul's (2011)."""
     program, run = run_once(path)
     made = program.compiled_results()
     assert len(run) == len(made)

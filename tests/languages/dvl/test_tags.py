@@ -43,6 +43,11 @@ FUNCTIONS = {
     (car g)
     (list ((car hs) exp) ((car (cdr hs)) exp) ((car (cdr (cdr hs))) exp))
     """,
+    "a gradient by nothing but such a list, of which all are called": UPTO
+    + """
+    (define fs (cons sin (map (lambda (k) (lambda (x) (* k x))) (upto (real 2)))))
+    (map (lambda (h) (h exp)) ((gradient-r (lambda (fs) (reduce (lambda (s f) (+ s (f 0.5))) 0 fs))) fs))
+    """,
     "a gradient by a real and a closure that is chosen": """
     (define f (if (> (real 1) 0) sin (lambda (y) (* 2 y))))
     (define g ((gradient-r (lambda ((cons a f)) (* a (f a)))) (cons 0.5 f)))
@@ -166,7 +171,10 @@ BUNDLES = {
     (define b (make-bundle e (upto (real 3)) (map (lambda (i) (* i i)) (upto (real 3)))))
     (tangent e b)
     (primal e b)
-    (tangent e (sum (map sin b)))
+    (define s (map sin b))
+    (tangent e s)
+    (primal e s)
+    (tangent e (sum s))
     (bundle? (car b))
     """,
     "two tags on lists": UPTO

@@ -236,8 +236,8 @@ def test_an_interrupt_ends_it(run: Callable[[str], Any]) -> None:
 
 @pytest.mark.parametrize("options", [[], ["--steps"], ["--html"]])
 def test_an_interrupt_ends_the_command_within_a_second(options: list[str], tmp_path: Path) -> None:
-    """What it has made is not taken apart first. On a busy machine the best of four times counts, and an interrupt may
-    come while the command still starts, which ends it without a word."""
+    """What it has made is not taken apart first. On a busy machine the best of four times counts, and the first
+    interrupt may come while the command still starts, which ends it without a word."""
     (tmp_path / "tower.pullback").write_text(TOWER, encoding="utf-8")
     command = [sys.executable, "-c", COMMAND, str(tmp_path / "tower.pullback"), "--max-steps", "100000000", *options]
     took = []
@@ -248,7 +248,7 @@ def test_an_interrupt_ends_the_command_within_a_second(options: list[str], tmp_p
             start = time.monotonic()
             process.send_signal(signal.SIGINT)
             said = process.communicate(timeout=60)[1]
-            if said:
+            if said or wait > 0.5:
                 assert said == "interrupted\n"
                 took.append(time.monotonic() - start)
         assert process.returncode == 130
