@@ -5,7 +5,7 @@ Nothing stale is found in it: an entry's name is a hash of all that made it.
 `pytest --cache-clear` begins without it.
 
 Programs and compiled functions are not optimised here: that would be a quarter of the time. What is compared with
-other programs and on real data is compiled as users have it, and so is what holds the native code of graphs against
+other programs on real data is compiled as users have it, and so is most of what holds the native code of graphs against
 its meaning, or runs it for long: those files set `OPTIMISED`. So are the cases of `test_engine` in `real`.
 With DYNAGRAD_OPTIMISE=3 all of the suite is compiled so.
 """

@@ -3,7 +3,8 @@
 So one class is compiled for a run and its gradient, and not two, where it is the derivatives that are tested. Usually a
 run is repeated for its tape when a gradient is asked for. That this gives the same gradients to the bit is shown in
 `codegen/rules/test_compiled.py`, for complete runs. Repetitions of runs that stopped early, pruned, had a tolerance, or
-followed changes are in `derivatives/test_gradient.py`, in the tests with `untaped`, and in `test_gradient_replay.py`.
+followed changes are in `derivatives/test_gradient.py`, in the tests with `untaped`, and in
+`derivatives/test_gradient_replay.py`.
 """
 
 from __future__ import annotations

@@ -91,7 +91,7 @@ def test_an_answer_that_was_stopped_anywhere_leaves_nothing_behind(name: str, ch
         except dg.NotConverged as error:
             assert "raise timeout" in str(error)
             stops, limit = stops + 1, limit * 1.3 + 1e-4
-    assert stops > 1 and found == expected
+    assert stops and found == expected
 
 
 def test_the_limit_of_an_example_is_that_of_its_derivations_too() -> None:
