@@ -132,7 +132,7 @@ def is_option(p: inspect.Parameter) -> bool:
 
 EVERY = list(dict.fromkeys([*FUNCTIONS, *numpy_nodes.ON_NODES, *LOOKS, *UFUNCS, *COMPOSED, *STEPS]))
 COUNTS = Counter(p.name for f in EVERY if not isinstance(f, np.ufunc) for p in parameters_of(f) if is_option(p))
-SHARED = {name for name, count in COUNTS.items() if count > 1}
+SHARED = {name for name, count in COUNTS.items() if count > 1 and name != "mode"}  # which means something else in each
 
 
 def calls(f: Any, turn: int) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:

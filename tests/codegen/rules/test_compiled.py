@@ -222,7 +222,7 @@ def test_a_class_has_the_member_for_functions_of_the_class_that_it_is_like() -> 
     assert not Functions(Functions()) and not Functions().objects()
 
 
-def test_solvers_of_derivatives_heed_what_users_say_of_optimisation(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_level_of_solvers_of_derivatives_is_capped(monkeypatch: pytest.MonkeyPatch) -> None:
     """There are many, and each is compiled for a second; those of values are few, and all programs share them.
 
     Results are the same to the bit. And what is precompiled hides no header that a class forgets to include.

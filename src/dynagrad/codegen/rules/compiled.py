@@ -110,7 +110,7 @@ def _build(
         optimise=effort(generated.size),
         flags=generated.flags,
         long=generated.size >= LONG,
-        objects=[replace(o, optimise=at_most(o.optimise)) if o.heeds else o for o in generated.objects],
+        objects=[replace(o, optimise=at_most(o.optimise)) if o.capped else o for o in generated.objects],
         prelude=generated.prelude,
         tool=tool,
         ahead=ahead,

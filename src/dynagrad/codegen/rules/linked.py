@@ -2,7 +2,7 @@
 
 How they are compiled and kept is for `runtime/compiling/`. `_RUNTIME` and `_FACTS`, which every program is linked with,
 are compiled at a lower level, as the first program on a machine waits for them; inner loops are in the others. Solvers
-of derivatives are many, one for each order and type of numbers: they heed DYNAGRAD_OPTIMISE, as classes do.
+of derivatives are many, one for each order and type of numbers: DYNAGRAD_OPTIMISE caps their level, as that of classes.
 """
 
 from __future__ import annotations
@@ -82,4 +82,4 @@ def _instantiated(name: str, uses: str) -> Object:
     headers = ["solving/ground", "solving/columns", "solving/closed", *(["jets"] if "Jets" in name else [])]
     includes = "".join(f"#include <dynagrad/{header}.hpp>\n" for header in headers)
     inside = f"extern template struct {uses};\n" if uses else ""
-    return Object(f"{includes}namespace dynagrad {{\n{inside}template struct {name};\n}}\n", heeds="Jets" in name)
+    return Object(f"{includes}namespace dynagrad {{\n{inside}template struct {name};\n}}\n", capped="Jets" in name)

@@ -34,7 +34,7 @@ from .values import semiring_cxx
 PRELUDE = "dynagrad/outside/rules.hpp"
 """The header that the source of a class includes first, and that is precompiled."""
 
-_OF_SOLVERS = "dynagrad/outside/solving.hpp"
+_SOLVING_PRELUDE = "dynagrad/outside/solving.hpp"
 """What is precompiled for a class that solves cycles: all that such classes include."""
 
 
@@ -120,7 +120,7 @@ def _prelude(context: ClassContext) -> str:
     """The header that is precompiled for a class: none where a macro stands before its headers."""
     if context.large:
         return ""
-    return _OF_SOLVERS if any(s.strategy == "solve" for s in context.plan.stages) else PRELUDE
+    return _SOLVING_PRELUDE if any(s.strategy == "solve" for s in context.plan.stages) else PRELUDE
 
 
 def _includes(context: ClassContext, embed: bool) -> list[str]:

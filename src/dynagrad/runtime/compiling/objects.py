@@ -13,11 +13,11 @@ class Object:
     """The source of an object, and the compiler's level of optimisation for it.
 
     One that is `bare` defines macros before it includes anything: it has no use for the precompiled header that others
-    are compiled with. For one that `heeds` it, the level is at most what DYNAGRAD_OPTIMISE says, as for the library;
+    are compiled with. The level of one that is `capped` is at most what DYNAGRAD_OPTIMISE says, as that of the library;
     others are the same whatever it says, so that all libraries share them.
     """
 
     source: str
     optimise: int = 3
     bare: bool = False
-    heeds: bool = False
+    capped: bool = False
