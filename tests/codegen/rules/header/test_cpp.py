@@ -387,6 +387,16 @@ def test_a_name_puts_no_line_of_its_own_into_a_header(end: str):
     assert not [line for line in text.splitlines() if line.startswith("int ran")]
 
 
+@pytest.mark.parametrize("standard", ["c++17", "c++11"])
+def test_a_compiler_for_an_older_standard_is_told_of_the_one_that_is_needed(tmp_path: Path, standard: str):
+    (tmp_path / "reach.hpp").write_text(any_header("reach", PATHS))
+    (tmp_path / "use.cpp").write_text('#include "reach.hpp"\nint main() {}\n')
+    command = [*toolchain.compiler().command, f"-std={standard}", "-fsyntax-only", str(tmp_path / "use.cpp")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    errors = [line for line in done.stderr.splitlines() if "error:" in line]
+    assert done.returncode != 0 and len(errors) == 1 and "needs C++20" in errors[0]
+
+
 def test_keys_of_indexes_are_made_of_what_is_there():
     """The arguments of an item, and the columns of facts, get no names of their own for that."""
     parsing = "phrase(X,I,J) += word(X,I,J). phrase(X,I,K) += phrase(Y,I,J) * phrase(Z,J,K) * rule(X,Y,Z)."

@@ -40,6 +40,7 @@ def header(plan: Plan, name: str, constants: Mapping[int, Sequence[Constant]], *
         _usage(plan, name, generated.flags),
         "#pragma once",
         "#pragma GCC system_header  // no warnings about generated code",
+        *_STANDARD,
         "#include <stdarg.h>",
         "#include <stdio.h>",
         *generated.includes,
@@ -65,8 +66,18 @@ def header(plan: Plan, name: str, constants: Mapping[int, Sequence[Constant]], *
         "",
         f"}}  // namespace {name}",
         "",
+        "#endif  // C++20",
+        "",
     ]
     return "\n".join(parts)
+
+
+# A compiler for an older standard has hundreds of errors to report, and is to report this one alone.
+_STANDARD = (
+    "#if !defined(__cplusplus) || __cplusplus < 202002L",
+    '#error "This header needs C++20: compile it as C++, with -std=c++20 or a newer standard."',
+    "#else",
+)
 
 
 def _usage(plan: Plan, name: str, flags: Sequence[str]) -> str:
