@@ -631,7 +631,9 @@ class Chart:
 
     @public
     def set(self, key: str, rows: Any, *, values: str = "weights") -> None:
-        """Gives facts new values: the given fact replaces all its copies.
+        """Gives facts new values: a given row replaces all copies of its fact, and stands where the first of them was.
+
+        Of several rows for one fact, the n-th stands where its n-th copy was. New facts come last.
 
         >>> import dynagrad as dg
         >>> program = dg.Program("path(V) min= path(U) + edge(U,V).  path(a) = 0.")

@@ -194,7 +194,7 @@ def dense_codes(codes: Array, names: Sequence[Any]) -> tuple[npt.NDArray[np.int3
 
 
 def concatenate(first: Relation, second: Relation, one: Any) -> Relation:
-    """The rows of both relations, those of the first one first."""
+    """The rows of both relations, those of the first one first. Where one has none, the other keeps its shape."""
     columns = tuple(_concatenate_columns(a, b) for a, b in zip(first.columns, second.columns, strict=True))
     values: Array | None = None
     if first.values is not None or second.values is not None:
@@ -206,7 +206,8 @@ def concatenate(first: Relation, second: Relation, one: Any) -> Relation:
         else:
             values = np.concatenate([a, b])
     names = second.names if first.names is None else first.names
-    return Relation(first.key, first.count + second.count, columns, values, first.value_shape, names=names)
+    shape = first.dense_shape if not second.count else second.dense_shape if not first.count else None
+    return Relation(first.key, first.count + second.count, columns, values, first.value_shape, shape, names)
 
 
 def _filled(relation: Relation, one: Any, like: Relation) -> Array:
@@ -298,6 +299,59 @@ def matching(here: Relation, gone: Relation, one: Any) -> tuple[npt.NDArray[np.b
         among[row] = bool(same)
         found[same] = True
     return among, found
+
+
+def earlier_copies(numbers: Array) -> npt.NDArray[np.int64]:
+    """For each number, how many before it are the same.
+
+    >>> earlier_copies(np.array([7, 5, 7, 7])).tolist()
+    [0, 0, 1, 2]
+    """
+    order = np.argsort(numbers, kind="stable")
+    places, found = np.arange(len(numbers)), np.zeros(len(numbers), np.int64)
+    begins = np.ones(len(numbers), np.bool_)
+    begins[1:] = numbers[order[1:]] != numbers[order[:-1]]
+    found[order] = places - np.maximum.accumulate(np.where(begins, places, 0))
+    return found
+
+
+def places_of(here: Codes, there: Codes) -> npt.NDArray[np.int64]:
+    """Where in `here` each row of `there` is, by numbers of rows: the n-th of several copies is the n-th one here.
+
+    Minus one where there is none.
+
+    >>> places_of(np.array([1, 2, 1]), np.array([1, 3, 1, 1])).tolist()
+    [0, -1, 2, -1]
+    """
+    if not len(here):
+        return np.full(len(there), -1, np.int64)
+    numbers = int(max(here.max(), there.max(initial=0))) + 1
+    mine, theirs = (n + earlier_copies(n) * numbers for n in (here.astype(np.int64), there.astype(np.int64)))
+    order = np.argsort(mine)
+    found = order[np.minimum(np.searchsorted(mine, theirs, sorter=order), len(mine) - 1)]
+    return np.where(mine[found] == theirs, found, -1)
+
+
+def replaced(here: Relation, new: Relation, one: Any) -> Relation:
+    """The rows of `here`, with those of `new` in place of all copies of the same facts.
+
+    A row of `new` stands where the fact stood, the n-th one for a fact where its n-th copy did; others come last. While
+    no row comes and none goes, a dense table keeps its shape.
+    """
+    rows = np.flatnonzero(_may_match(here, new)) if new.count * FEW < here.count else np.arange(here.count)
+    some = here if len(rows) == here.count else take(here, rows)
+    numbers = row_numbers(concatenate(replace(some, values=None), replace(new, values=None), one))
+    mine, theirs = numbers[: len(rows)], numbers[len(rows) :]
+    found = places_of(mine, theirs)
+    known = found >= 0
+    source, kept = np.arange(here.count), np.ones(here.count, np.bool_)
+    kept[rows[np.isin(mine, theirs)]] = False
+    places = rows[found[known]]
+    source[places], kept[places] = here.count + np.flatnonzero(known), True
+    values = concatenate(replace(here, columns=()), replace(new, columns=()), one).values
+    if known.all() and kept.all():
+        return replace(here, values=None if values is None else values[source], value_shape=new.value_shape)
+    return take(concatenate(here, new, one), np.concatenate([source[kept], here.count + np.flatnonzero(~known)]))
 
 
 class RelationHolder:

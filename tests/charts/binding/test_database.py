@@ -50,13 +50,25 @@ def test_what_is_bound_comes_first_and_then_what_is_the_runs_own(bound: Rows, ru
     assert facts.places("a/1") == (len(bound), 1, len(run))
 
 
+def after_set(before: Rows, new: Rows) -> Rows:
+    """Each row of `new` where the fact stood, the n-th one where its n-th copy did; others last."""
+    waiting, found = list(new), []
+    for row in before:
+        mine = next((n for n in waiting if n[0] == row[0]), None)
+        if mine is not None:
+            waiting.remove(mine)
+            found.append(mine)
+        elif not any(n[0] == row[0] for n in new):
+            found.append(row)
+    return found + waiting
+
+
 @given(ROWS, ROWS, ROWS, st.sampled_from(["a/1", "b/1"]))
 def test_facts_are_added_and_set(bound: Rows, run: Rows, new: Rows, key: str) -> None:
     facts = database(bound, run)
     before = rows_of(facts.own(key))
     assert rows_of(facts.added(relation(key, new)).own(key)) == before + new
-    names = {name for name, _ in new}
-    assert rows_of(facts.updated(relation(key, new)).own(key)) == [r for r in before if r[0] not in names] + new
+    assert rows_of(facts.updated(relation(key, new)).own(key)) == after_set(before, new)
     assert rows_of(facts.own(key)) == before  # a database never changes
 
 
@@ -85,3 +97,16 @@ def test_numbers_of_axioms_are_zero(bound: Rows, run: Rows) -> None:
     numbers = np.arange(1.0, 1.0 + len(bound) + len(run))[:, None]
     found = database(bound, run).for_all("a/1", numbers)[:, 0].tolist()
     assert found == [*numbers[: len(bound), 0], 0.0, *numbers[len(bound) :, 0]]
+
+
+@given(st.lists(st.tuples(st.sampled_from([0, 1, 2, 7]), st.sampled_from([0.5, 2.0])), max_size=4), st.booleans())
+def test_a_dense_table_keeps_its_shape_while_its_indices_are_the_same(new: list[Any], bound: bool) -> None:
+    dense = {"a/1": relation("a/1", np.array([1.0, 2.0, 3.0]))}
+    facts = Database(Binding(context_of(PROGRAM), dense if bound else {}), {} if bound else dense)
+    after = facts.updated(relation("a/1", new)).own("a/1")
+    assert after is not None
+    same = {n for n, _ in new} <= {0, 1, 2} and len({n for n, _ in new}) == len(new)
+    assert after.dense_shape == ((3,) if same else None)
+    for unchanged in (facts.added(relation("a/1", [])), facts.retracted(relation("a/1", []))):
+        assert unchanged.own("a/1").dense_shape == (3,)  # type: ignore[union-attr]
+    assert facts.added(relation("a/1", [(1, 2.0)])).own("a/1").dense_shape is None  # type: ignore[union-attr]

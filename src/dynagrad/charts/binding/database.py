@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import QueryError, cut
-from ...facts.relation import Array, Relation, concatenate, matching, take
+from ...facts.relation import Array, Relation, concatenate, matching, replaced, take
 from ...facts.terms import item_text
 from .binding import Binding
 from .context import ProgramContext
@@ -89,12 +89,12 @@ class Database:
         return self._with(take(here, np.flatnonzero(~among)))
 
     def updated(self, relation: Relation) -> Database:
-        """This database with facts in place of all their copies. Raises `FactError` where they do not fit."""
+        """This database with facts in place of all their copies, where these were; new ones come last.
+
+        Raises `FactError` where they do not fit.
+        """
         here = self.own(relation.key)
-        if here is None:
-            return self._fitting(relation)
-        kept = np.flatnonzero(~matching(here, replace(relation, values=None), None)[0])
-        return self._fitting(concatenate(take(here, kept), relation, self.context.scale.one))
+        return self._fitting(relation if here is None else replaced(here, relation, self.context.scale.one))
 
     def _fitting(self, relation: Relation) -> Database:
         known = {**self.binding.relations, **self.overrides, **self.run, relation.key: relation}

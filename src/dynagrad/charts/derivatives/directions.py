@@ -15,14 +15,13 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import FactError, QueryError, cut, shown
-from ...facts.relation import Relation, concatenate, fact_text, row_numbers
+from ...facts.relation import Relation, concatenate, fact_text, places_of, row_numbers
 from ...facts.values import is_masked, plain
 from ..binding.context import read_facts
 from ..binding.loading import Prepared
 from ..lookup import check_known
 from ..replay import Replay
 
-Codes = npt.NDArray[np.int32]
 Array = npt.NDArray[np.float64]
 
 
@@ -67,11 +66,9 @@ def read_direction(replay: Replay, key: str, rows: Any) -> Array:
     if relation.values is None:
         raise FactError(f"the direction of {key} has no numbers")
     together = concatenate(replace(own, values=None), replace(relation, values=None), scale.one)
-    both = _occurrences(row_numbers(together), own)
-    order = np.argsort(both[: own.count])
-    there = np.searchsorted(both[: own.count], both[own.count :], sorter=order)
-    rows_of = order[np.minimum(there, own.count - 1)] if own.count else np.zeros(relation.count, np.int64)
-    strange = both[rows_of] != both[own.count :] if own.count else np.ones(relation.count, np.bool_)
+    codes = row_numbers(together)
+    rows_of = places_of(codes[: own.count], codes[own.count :])
+    strange = rows_of < 0
     given = relation.values.reshape(relation.count, -1)
     wrong = strange | ~np.isfinite(given).all(axis=1)
     if wrong.any():
@@ -98,23 +95,6 @@ def _plain_numbers(rows: Any, own: Relation, width: int) -> Array | None:
     if tuples or numbers.dtype.kind not in "fiub" or numbers.shape not in shapes or is_masked(rows):
         return None
     return numbers.astype(np.float64).reshape(own.count, width)
-
-
-def _occurrences(numbers: Codes, own: Relation) -> npt.NDArray[np.int64]:
-    """Numbers of rows made unique among copies, so that the n-th copies of a row in both parts have the same number.
-
-    The rows of `own` are the first part of `numbers`.
-    """
-    found = np.zeros(len(numbers), np.int64)
-    for part in (slice(0, own.count), slice(own.count, None)):
-        order = np.argsort(numbers[part], kind="stable")
-        ordered = numbers[part][order]
-        begins = np.concatenate([[True], ordered[1:] != ordered[:-1]]) if len(ordered) else np.zeros(0, np.bool_)
-        places = np.arange(len(ordered))
-        copies = np.zeros(len(ordered), np.int64)
-        copies[order] = places - np.maximum.accumulate(np.where(begins, places, 0))
-        found[part] = copies
-    return numbers + found * (int(numbers.max(initial=0)) + 1)
 
 
 def read_weighted(item: Any) -> list[tuple[Any, Any]]:
