@@ -14,7 +14,7 @@ from ...plan.rows.joins import RowJoins
 from ...rules.aggregators import AGGREGATORS
 from ...rules.semirings import SEMIRINGS
 from ...rules.show import show
-from ...rules.syntax import Variable
+from ...rules.syntax import BeamDeclaration, Variable
 from ..cxx import Writer, comment, literal
 from .calls import JoinFunction
 from .combine import compared_with_zero, copies, own_plus_name
@@ -67,6 +67,13 @@ class ClassContext:
     def goes_back(self) -> bool:
         """Whether the class has the backward pass itself, beside the members that it needs."""
         return self.plan.adjoint and Passes.BACKWARD in self.passes
+
+    @property
+    def beams(self) -> list[tuple[int, BeamDeclaration]]:
+        """The beams of the class, numbered: a class that collects derivations runs nothing, so it has none."""
+        if self.plan.collects is not None:
+            return []
+        return [(n, b) for n, b in enumerate(self.plan.rules.beams) if b.item.key in self.plan.tables]
 
     def zero(self, table: TableLayout) -> str:
         if not self.plain:

@@ -193,9 +193,8 @@ def write_members(context: ClassContext) -> None:
         for k, group in enumerate(groups):
             write_group(context, k, group)
         out.open(f"struct program : {', '.join(['ChartBase', *(f'tables{k}' for k in range(len(groups)))])}")
-    for n, beam in enumerate(plan.rules.beams):
-        if beam.item.key in plan.tables:
-            out.line(f"Index<{len(beam.group)}> beam{n}{{&account}};")
+    for n, beam in context.beams:
+        out.line(f"Index<{len(beam.group)}> beam{n}{{&account}};")
     for stage in plan.stages:
         agenda = AGENDAS.get(stage.strategy)
         if agenda in ("Levels", "Heap"):

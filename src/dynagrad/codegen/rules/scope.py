@@ -28,19 +28,7 @@ class Names:
 
     def __init__(self, plan: Plan, like: Names | None = None) -> None:
         self.plan = plan
-        self.table: Mapping[str, str] = {}
-        named: dict[str, str] = {}
-        taken: set[str] = set()
-        for key in plan.tables:
-            name, arity = key.rsplit("/", 1)
-            plain = re.sub(r"[^A-Za-z0-9_]", "_", name)
-            plain = plain[0].lower() + plain[1:40] if plain[:1].isalpha() else "p" + plain[:40]
-            wanted = f"{plain}_{arity}"
-            while wanted in taken:
-                wanted += "x"
-            taken.add(wanted)
-            named[key] = wanted
-        self.table = named
+        self.table: Mapping[str, str] = {key: table_name(key, table.number) for key, table in plan.tables.items()}
         self.constants: dict[tuple[int | None, Term], int] = {}  # as syntax, in which f(1) is not f(1.0)
         self.functors: dict[tuple[str, int], int] = {}
         self.weights: dict[tuple[int, int], int] = {}  # (rule, which constant) -> slot
@@ -83,16 +71,30 @@ class Names:
         return f"weight[{self.weights[place]}]"
 
 
+def table_name(key: str, number: int) -> str:
+    """The C++ name of a predicate: its number keeps it apart, what follows is for those who read the source.
+
+    Names that are made of it (`add_p1_path`, `p1_path_by0`) begin with words of this package and end with them; none of
+    these has a part of `p` and digits, and neither has a name of the runtime. So the first such part of a name says
+    which predicate it is of, what stands before and behind it says what it is, and no two names are the same, whatever
+    predicates are called.
+
+    >>> table_name("path/2", 1), table_name("add_a/1", 2), table_name("'N P'/0", 3), table_name("été/1", 4)
+    ('p1_path', 'p2_add_a', 'p3_N_P', 'p4_t')
+    """
+    plain = re.sub(r"[^A-Za-z0-9]+", "_", key.rsplit("/", 1)[0]).strip("_")
+    return f"p{number}_{plain[:40]}"
+
+
 def local(name: str) -> str:
-    """The C++ name of a rule variable: its own, unless that may be a macro or is no identifier in C++.
+    """The C++ name of a rule variable: its own with an underscore behind it, as no macro or name of the runtime has.
 
     >>> local("X"), local("Word"), local("NULL"), local("__FILE_"), local("X²")
-    ('X', 'Word', 'NULL_', 'var__5f__5f_FILE_5f_', 'var_X_b2_')
+    ('X_', 'Word_', 'NULL_', 'var__5f__5f_FILE_5f_', 'var_X_b2_')
     """
     if name.startswith("_") or not name.isascii():
         return "var_" + "".join(c if c.isascii() and c.isalnum() else f"_{ord(c):x}_" for c in name)
-    mixed = len(name) <= 2 or any(c.islower() for c in name)
-    return name if mixed else name + "_"
+    return name + "_"
 
 
 class RuleScope:

@@ -179,9 +179,8 @@ def write_constructor(context: ClassContext, last: Callable[[], None] = lambda: 
     if count and context.plan.keeps_logs:
         out.line(f"for (int64_t i = 0; i < {count}; i++) weight_log.push(as_double(numbers[i * semiring::words]));")
     write_views(context)
-    for n, beam in enumerate(context.plan.rules.beams):
-        if beam.item.key in context.plan.tables:
-            out.line(f"beam{n}.open();")
+    for n, _ in context.beams:
+        out.line(f"beam{n}.open();")
     for stage in context.plan.stages:
         _levels(context, stage)
     last()

@@ -121,7 +121,7 @@ def _undo(context: ClassContext, stage: Stage) -> None:
         for table in (plan.tables[k] for k in stage.keys):
             if table.sink or stage.strategy == "once":
                 _complete(context, table)
-        if stage.strategy != "once":
+        if stage.strategy != "once" and popped:
             if stage.unknowns:
                 out.line(f"int64_t component = solved{n}.size;")
             begin_waiting(context, stage)
