@@ -139,11 +139,16 @@ class Scale:
             return "float", "finite", 1.0
         return self.shape, self.finite, self.one
 
+    def check_probabilities(self) -> None:
+        """Raises where probabilities have no meaning."""
+        if SEMIRINGS[self.name].from_probabilities is None:
+            raise Error(f'values="probabilities" has no meaning in the {self.name} semiring; give its own numbers')
+
     def from_probabilities(self, values: Array | None) -> Array | None:
         """Probabilities converted to this scale."""
+        self.check_probabilities()
         convert = SEMIRINGS[self.name].from_probabilities
-        if convert is None:
-            raise Error(f'values="probabilities" has no meaning in the {self.name} semiring; give its own numbers')
+        assert convert is not None
         if values is None:
             return values
         numbers = np.asarray(values, np.float64)

@@ -135,7 +135,7 @@ def test_terms_of_runs_stay_apart() -> None:
 def test_an_example_that_fails_is_reported_and_the_others_finish(bound: dg.Bound) -> None:
     examples: list[Any] = [{"end/1": [("c",)]}, {"end/1": [(1, 2, 3)]}, {"end/1": [("d",)]}, {"edn/1": []}, 7]
     batch = bound.run_batch(examples, query="goal", threads=3)
-    assert batch.values.tolist() == [0.625, 0.0, 0.3125, 0.0, 0.0]
+    assert np.array_equal(batch.values, [0.625, math.nan, 0.3125, math.nan, math.nan], equal_nan=True)
     assert sorted(batch.errors) == [1, 3, 4]
     assert all(isinstance(error, dg.FactError) for error in batch.errors.values())
     assert "edn/1" in str(batch.errors[3])
@@ -145,6 +145,83 @@ def test_without_a_query_a_batch_keeps_the_charts(bound: dg.Bound) -> None:
     batch = bound.run_batch([{"end/1": [("c",)]}, {"end/1": [(None,)]}])
     assert batch.charts[0] is not None and batch.charts[0]["path(a,c)"] == 0.625
     assert batch.charts[1] is None and list(batch.errors) == [1]
+
+
+FAILED: list[tuple[str, Any, Any]] = [
+    ("real", [(2.5,)], [2.5, math.nan]),
+    ("log", [(2.5,)], [2.5, math.nan]),
+    ("viterbi", [(2.5,)], [2.5, math.nan]),
+    ("tropical", [(2.5,)], [2.5, math.nan]),
+    ("boolean", [()], [1.0, math.nan]),
+    ("count", [(3,)], [3.0, math.nan]),
+    ("count", [(2**70,)], [2**70, math.nan]),
+    ("expectation", [((2.5, 1.0),)], [[2.5, 1.0], [math.nan, math.nan]]),
+    ("expectation", [((2.5, (1.0, 2.0)),)], [[2.5, 1.0, 2.0], [math.nan] * 3]),
+]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(("semiring", "row", "expected"), FAILED)
+def test_an_example_that_failed_has_the_value_nan(semiring: str, row: Any, expected: Any, threads: int) -> None:
+    """It is told from one that was not derived, whose value is the semiring's zero."""
+    program = dg.Program("goal += a.", semiring)
+    batch = program.run_batch([{"a/0": row}, {"a/0": "text"}], query="goal", threads=threads)
+    assert list(batch.errors) == [1]
+    if batch.values.dtype == object:
+        assert batch.values[0] == expected[0] and math.isnan(batch.values[1])
+    else:
+        assert np.array_equal(batch.values, np.array(expected), equal_nan=True)
+    zero = program.run_batch([{"a/0": row}, {"a/0": []}], query="goal", threads=threads)
+    assert not zero.errors and not np.any(zero.values[1] != zero.values[1])
+    none = program.run_batch([{"a/0": "text"}] * 2, query="goal", threads=threads)
+    assert np.isnan(none.values.astype(np.float64)).all() and len(none.errors) == 2
+
+
+def test_an_example_of_ones_own_semiring_that_failed_has_the_value_nan() -> None:
+    pairs = dg.Semiring(
+        (0.0, 0.0), (1.0, 1.0), lambda a, b: (a[0] + b[0], a[1] + b[1]), lambda a, b: (a[0] * b[0], 1.0)
+    )
+    batch = dg.Program("goal += a.", pairs).run_batch([{"a/0": [((2.0, 1.0),)]}, {"a/0": "text"}], query="goal")
+    assert np.isnan(batch.values).tolist() == [[False, False], [True, True]]
+
+
+own = dg.Semiring(0.0, 1.0, lambda a, b: a + b, lambda a, b: a * b)
+PLAIN = "goal max= twice(_). twice(X) += a(X)*2."
+IMPOSSIBLE: list[tuple[str, Any, dict[str, Any], str]] = [
+    (PLAIN, None, {"best": 1}, "in plain arithmetic a derivation has no weight of its own.* Declare a semiring"),
+    (PLAIN, None, {"sample": 1}, "in plain arithmetic a derivation has no weight"),
+    ("goal += a(X).", own, {"best": 2}, "the semiring has no order"),
+    ("goal += a(X).", own, {"sample": 2}, "weights that add up"),
+    ("goal += a(X).", own, {"gradient": ["a/1"]}, "has no gradient"),
+    ("goal += a(X).", "boolean", {"gradient": ["a/1"]}, "has no gradient"),
+    ("goal += a(X).", "count", {"values": "probabilities"}, "no meaning in the count semiring"),
+    ("goal += a(X).", "real", {"values": "chances"}, '"weights".* or "probabilities"'),
+    ("goal += a(X).", "real", {"query": "gaol"}, "no predicate `gaol/0`. Did you mean `goal/0`"),
+    ("goal += a(X).", "real", {"query": "a(X)"}, r"a\(X\) has variables"),
+    ("goal += a(X).", "real", {"query": "a(x"}, "not closed"),
+    ("goal += a(X).", "real", {"query": "a(1+1)"}, "computes in an argument"),
+    ("goal += a(X).", "real", {"query": 7}, "7 is not an item"),
+    ("goal += a(X).", "real", {"query": "goal", "until": "gaol"}, "no predicate `gaol/0`"),
+    ("goal += a(X).", "real", {"query": "goal", "until": "a(X)"}, "has variables"),
+    ("goal += a(X).", "real", {"gradient": ["gaol/0"]}, "no predicate 'gaol/0'"),
+    ("goal += a(X).", "real", {"gradient": ["goal/0"]}, "goal/0 has no facts"),
+    ("goal += a(X).", "log", {"gradient": ["a/1"], "objective": "log"}, "has no meaning in the log semiring"),
+    (":- output goal. goal += a(X). b(X) += a(X).", "real", {"query": "b(x)"}, "`b/1` was left out"),
+    (":- output goal. goal += b(x). b(X) += a(X).", "real", {"query": "b(y)"}, "only the items with x"),
+    (":- transient t/1. goal += t(X). t(X) += a(X).", "real", {"query": "t(y)"}, "transient"),
+]
+
+
+@pytest.mark.parametrize(("text", "semiring", "asked", "message"), IMPOSSIBLE)
+def test_what_no_example_can_satisfy_raises_at_once(text: str, semiring: Any, asked: Any, message: str) -> None:
+    bound = dg.Program(text, semiring).bind({})
+
+    class Unread(dict):  # type: ignore[type-arg]
+        def items(self) -> Any:
+            raise AssertionError("nothing is read, and nothing runs")
+
+    with pytest.raises(dg.Error, match=message):
+        bound.run_batch([Unread({"a/1": [("x", 0.5)]})], **{"query": "goal", **asked})
 
 
 def test_limits_of_a_batch_are_those_of_each_run(bound: dg.Bound) -> None:
@@ -158,7 +235,7 @@ def test_limits_of_a_batch_are_those_of_each_run(bound: dg.Bound) -> None:
 def test_a_batch_of_vectors_has_a_row_for_each_example() -> None:
     program = dg.Program("goal += a(X).", "expectation")
     batch = program.run_batch([{"a/1": [(1, (0.5, (1.0, 2.0)))]}, {"a/1": 3}], query="goal")
-    assert batch.values.tolist() == [[0.5, 1.0, 2.0], [0.0, 0.0, 0.0]]
+    assert np.array_equal(batch.values, [[0.5, 1.0, 2.0], [math.nan] * 3], equal_nan=True)
 
 
 # -- pickling --------------------------------------------------------------------------------------------------------
@@ -675,7 +752,7 @@ def test_where_filters_make_warnings_errors_they_are_those_of_their_examples(thr
         batch = program.run_batch(examples, query="p", gradient=gradient, threads=threads)
     assert list(batch.errors) == [3] and isinstance(batch.errors[3], dg.ProgramWarning)
     assert str(batch.errors[3]).startswith("example 3: 1 items underflowed")
-    assert batch.values.tolist() == [0.0, 1.0, 1.0, 0.0]
+    assert np.array_equal(batch.values, [0.0, 1.0, 1.0, math.nan], equal_nan=True)
     if gradient:
         assert batch.gradient["c/1"].values.tolist() == [1.0, 1.0, 0.0]
     with warnings.catch_warnings():  # of another module, which is not the caller

@@ -21,7 +21,7 @@ from ..facts.relation import take
 from ..facts.terms import item_text
 from ..forests.absence.attempts import WhyNot
 from ..forests.absence.searching import Knowledge, why_not
-from ..forests.algebra import ALGEBRAS, Algebra, user_algebra
+from ..forests.algebra import ALGEBRAS, Algebra, check_order, check_sums, user_algebra
 from ..forests.derivation import Derivation
 from ..forests.packed import NO_ROW, Arrays, ForestRule, Meaning, Name, Packed
 from ..forests.ranking.k_best import ranking
@@ -38,6 +38,7 @@ from ..runtime.engine import Collecting, Settings
 from ..runtime.library import Stop
 from . import lookup
 from .binding.binding import Purpose, SetupLimits
+from .binding.context import ProgramContext
 from .binding.decoding import column, ranks
 from .binding.loading import Prepared, coded
 from .changes import translated
@@ -157,7 +158,7 @@ def collect(
             rows,
             lambda: _rank(prepared, tables, cells),
             held.rules,
-            algebra_of(run),
+            algebra_of(run.context),
             run.context.rules.source,
             run.status == "done",
             {key: p.aggregator for key, p in run.context.rules.predicates.items()},
@@ -168,14 +169,13 @@ def collect(
     return unfolded(forest)
 
 
-def algebra_of(run: Run) -> Algebra:
-    """The weights of the derivations of a run."""
-    name = run.ready().compiled.plan.semiring
-    if name != "user":
-        return ALGEBRAS[name]
-    user = run.context.options.user
+def algebra_of(context: ProgramContext) -> Algebra:
+    """The weights of the derivations of a program."""
+    if context.scale.name != "user":
+        return ALGEBRAS[context.scale.name]
+    user = context.options.user
     assert user is not None
-    return user_algebra(run.context.scale.one, *_user_functions(user))
+    return user_algebra(context.scale.one, *_user_functions(user))
 
 
 def _user_functions(user: Any) -> tuple[Any, Any, Any]:
@@ -339,6 +339,13 @@ class Wanted:
         if query is None:
             raise Error('best and sample need an item whose derivations are wanted, such as query="goal"')
         return Wanted(best, sample, whole_number("seed", seed))
+
+    def check(self, context: ProgramContext) -> None:
+        """Raises where no run of the program could have such derivations."""
+        if self.best is not None:
+            check_order(algebra_of(context))
+        if self.sample is not None:
+            check_sums(algebra_of(context))
 
     def of(self, run: Run, query: Any, stop: Stop) -> tuple[list[Derivation], Samples | None]:
         """Those of one example: none where the item was not derived. They keep no chart.

@@ -101,6 +101,14 @@ def check_known(context: ProgramContext, prepared: Prepared | None, key: str) ->
         raise unknown(key, predicates, omitted)
 
 
+def check_askable(context: ProgramContext, item: Any) -> None:
+    """Raises where no run of the program could tell the value of an item, before any runs."""
+    key, values = place(item, functools.partial(check_known, context, None))
+    if key in context.omitted:
+        raise unknown(key, context.rules.predicates, context.omitted)
+    check_needed(context.fixed, key, values)
+
+
 def unknown(key: str, known: Collection[str], omitted: Mapping[str, str]) -> QueryError:
     """The error for a predicate that cannot be looked up; `omitted` has those that the outputs do not need."""
     if key not in known:

@@ -454,28 +454,31 @@ class Bound:
         """Runs each example on the bound facts, several at a time on threads.
 
         `query` is the item whose value is kept for each example; without it the charts are kept. An example that fails
-        is reported in `.errors` and does not stop the others; so is one whose warning the filters of `warnings` turn
-        into an error. `threads` is the number of cores unless given. The limits are those of `run`, for each example;
-        its `timeout` does not include compiling, but includes its gradient and its derivations.
+        has the value NaN, is reported in `.errors` and does not stop the others; so is one whose warning the filters of
+        `warnings` turn into an error. `threads` is the number of cores unless given. The limits are those of `run`, for
+        each example; its `timeout` does not include compiling, but includes its gradient and its derivations.
 
         `gradient` names predicates, such as `["rewrite/3"]`. Then `.gradient` has for each of them a table like its
         bound facts, with the derivative of `objective`: the `"sum"` of the query's values over the examples, or in
         `real` and plain programs the sum of their `"log"`. For a predicate whose facts the examples bring, such as the
-        outputs of a neural network, it has a list of tables, one an example. `cotangents` weights the examples, one
-        number each. An example that fails contributes nothing; one whose query was not derived has value zero, so it
-        contributes nothing to a sum, and has no log. Contributions are added in an order that depends on the examples
-        alone, so the result is the same for any number of threads. `Chart.gradient` says what a single derivative is.
+        outputs of a neural network, it has a list of tables, one an example; where facts are bound, too, one table: the
+        bound rows, then those of each example. `cotangents` weights the examples, one number each. An example that
+        fails contributes nothing; one whose query was not derived has value zero, so it contributes nothing to a sum,
+        and has no log. Contributions are added in an order that depends on the examples alone, so the result is the
+        same for any number of threads. `Chart.gradient` says what a single derivative is.
 
         `best=k` keeps the k best derivations of the query for each example, in `.best`, and `sample=n` so many draws
         from them with this `seed`, in `.samples`; an example whose query was not derived has none.
 
-        Raises `Error` for an option that does not fit, a predicate without facts, and a semiring without derivatives.
+        Raises `Error` before anything runs for what no example could satisfy: an option that does not fit, an item that
+        the program does not have, a predicate without facts, a semiring without derivatives, or without weights of
+        derivations.
 
         >>> program = Program("path(V) min= path(U) + edge(U,V).  path(V) min= start(V).")
         >>> bound = program.bind({"edge/2": [("a", "b", 2.0), ("b", "c", 1.0)]})
         >>> batch = bound.run_batch([{"start/1": [("a", 0.0)]}, {"start/1": 7}], query="path(b)", threads=2)
         >>> batch.values, sorted(batch.errors)
-        (array([ 2., inf]), [1])
+        (array([ 2., nan]), [1])
         >>> starts = [{"start/1": [("a", 0.0)]}, {"start/1": [("b", 0.0)]}]
         >>> batch = bound.run_batch(starts, query="path(c)", gradient=["edge/2"])
         >>> batch.values, list(batch.gradient["edge/2"])
@@ -500,6 +503,9 @@ class Bound:
         wanted: Wanted | None,
         cache: CachedBatch | None = None,
     ) -> Batch:
+        if probabilities_flag(values):
+            self.program._context.scale.check_probabilities()
+
         def chart(facts: Mapping[str, Any], limits: Limits) -> Chart:
             return self._chart(facts, limits, values)
 

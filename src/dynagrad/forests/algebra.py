@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import Error, ValueRangeError
+from ..errors import Error, QueryError, ValueRangeError
 
 Doubles = npt.NDArray[np.float64]
 
@@ -85,6 +85,22 @@ LOST = (
 def no_weight(algebra: Algebra) -> str:
     """Why derivations have no weight."""
     return LOST if algebra.name == "user" else NO_WEIGHT
+
+
+def check_order(algebra: Algebra) -> None:
+    """Raises where no derivation is better than another."""
+    if algebra.times is None:
+        raise QueryError(no_weight(algebra))
+    if algebra.kind is None and algebra.less is None:
+        raise QueryError(f"the semiring has no order, so no derivation is the best. {ORDERED} have one")
+
+
+def check_sums(algebra: Algebra) -> None:
+    """Raises where derivations cannot be drawn."""
+    if algebra.sampled is None:
+        if algebra.times is None:
+            raise QueryError(no_weight(algebra))
+        raise QueryError("draws need weights that add up, and a semiring of your own has none that are known")
 
 
 def _same(x: Any) -> Any:

@@ -91,11 +91,42 @@ def test_several_predicates_and_other_items() -> None:
     assert other.gradient["arc/2"]["c", "d"] == 0.25
 
 
-def test_facts_of_an_example_are_not_among_the_rows(bound: dg.Bound) -> None:
-    more = [{"arc/2": [("d", "e", 0.5), ("a", "b", 0.5)], "end/1": [("e",)]}, *ENDS]
-    batch = bound.run_batch(more, query="goal", gradient=["arc/2"])
-    assert not batch.errors and len(batch.gradient["arc/2"]) == 4
-    assert batch.gradient["arc/2"].values == pytest.approx(summed(bound, more, "arc/2"), rel=1e-14)
+@pytest.mark.parametrize("threads", [1, 3])
+def test_facts_that_are_bound_and_brought_have_the_rows_of_both(bound: dg.Bound, threads: int) -> None:
+    more: list[Any] = [
+        {"arc/2": [("d", "e", 0.5), ("a", "b", 0.5)], "end/1": [("e",)]},
+        ENDS[0],
+        {"arc/2": 7},
+        {"arc/2": [("b", "d", 0.25)], "end/1": [("d",)]},
+        {"arc/2": [], "end/1": [("b",)]},
+    ]
+    fine, weights = [more[n] for n in (0, 1, 3, 4)], np.array([2.0, 0.5, 7.0, -1.0, 3.0])
+    batch = bound.run_batch(more, query="goal", gradient=["arc/2"], cotangents=weights, threads=threads)
+    assert list(batch.errors) == [2]
+    table = batch.gradient["arc/2"]
+    assert [row[:-1] for row in table] == [*(a[:-1] for a in ARCS), ("d", "e"), ("a", "b"), ("b", "d")]
+    assert table.values[:4] == pytest.approx(summed(bound, fine, "arc/2", weights[[0, 1, 3, 4]]), rel=1e-14)
+    own = [bound.run(more[n]).gradient("goal")["arc/2"].values[4:] * weights[n] for n in (0, 3)]
+    assert table.values[4:] == pytest.approx(np.concatenate(own), rel=1e-14)
+    values, offsets = batch.gradient.ragged("arc/2")
+    assert values.tolist() == table.values[4:].tolist() and offsets.tolist() == [0, 2, 2, 2, 3, 3]
+
+
+@pytest.mark.parametrize("semiring", ["real", "log", "tropical", "expectation"])
+def test_the_rows_of_both_in_each_semiring_are_those_of_charts(semiring: str) -> None:
+    """Dense where bound, with rows in examples; a predicate that is bound alone keeps its shape."""
+    one = (0.5, 1.0) if semiring == "expectation" else 0.5
+    dense = np.ones((2, 2, 2)) if semiring == "expectation" else np.ones((2, 2))
+    bound = dg.Program("g += a(X,Y)*b(Y).", semiring).bind({"a/2": dense, "b/1": [(0, one), (1, one)]})
+    examples: list[Any] = [{"a/2": [(2, 1, one)]}, {}, {"b/1": [(0, one)], "a/2": [(0, 0, one), (3, 0, one)]}]
+    batch = bound.run_batch(examples, query="g", gradient=["b/1", "a/2"])
+    charts = [bound.run(facts).gradient("g") for facts in examples]
+    for key, count in (("b/1", 2), ("a/2", 4)):
+        tables = [np.asarray(chart[key].values).reshape(len(chart[key]), -1) for chart in charts]
+        expected = [sum(t[:count] for t in tables), *(t[count:] for t in tables)]
+        got = np.asarray(batch.gradient[key].values)
+        assert got.reshape(len(got), -1) == pytest.approx(np.concatenate(expected), rel=1e-14)
+    assert bound.run_batch([{}], query="g", gradient=["a/2"]).gradient["a/2"].values.shape == dense.shape
 
 
 def test_a_goal_that_was_not_derived_adds_nothing(bound: dg.Bound) -> None:
@@ -124,7 +155,8 @@ def test_the_same_for_any_number_of_threads(bound: dg.Bound) -> None:
         assert batch.gradient["arc/2"].values.tobytes() == found[0].gradient["arc/2"].values.tobytes()
     good = [n for n in range(90) if n != 17]
     expected = summed(bound, [examples[n] for n in good], "arc/2", weights[good])
-    assert found[0].gradient["arc/2"].values == pytest.approx(expected, rel=1e-12)
+    assert len(found[0].gradient["arc/2"]) == 4 + 2 * 30  # the rows that every third example brings
+    assert found[0].gradient["arc/2"].values[:4] == pytest.approx(expected, rel=1e-12)
 
 
 def test_examples_may_come_from_a_generator(bound: dg.Bound) -> None:
@@ -156,7 +188,7 @@ def test_in_log_the_gradient_is_expected_counts(bound: dg.Bound) -> None:
     real = bound.run_batch(ENDS, query="goal", gradient=["arc/2"], objective="log").gradient["arc/2"].values
     assert batch.gradient["arc/2"].values == pytest.approx(real * [row[-1] for row in ARCS], rel=1e-12)
     nothing = log.run_batch([{"end/1": [("nowhere",)]}, {"end/1": [("c", -math.inf)]}], query="goal", gradient="arc/2")
-    assert nothing.values.tolist() == [-math.inf] * 2, "one was not derived, the other has weight zero"
+    assert np.array_equal(nothing.values, [-math.inf, math.nan], equal_nan=True), "the other has weight zero, and fails"
     assert isinstance(nothing.errors[1], dg.NotDifferentiable) and list(nothing.errors) == [1]
     assert nothing.gradient["arc/2"].values.tolist() == [0.0] * 4
 
@@ -210,7 +242,7 @@ def test_in_expectation_gradients_are_pairs() -> None:
 def test_an_example_that_fails_adds_nothing(bound: dg.Bound) -> None:
     examples: list[Any] = [7, ENDS[0], {"nothing/1": []}, ENDS[1], {"end/1": [(1, 2, 3)]}, ENDS[2]]
     batch = bound.run_batch(examples, query="goal", gradient=["arc/2"], threads=2)
-    assert batch.values.tolist() == [0.0, 1.0, 0.0, 1.25, 0.0, 0.625]
+    assert np.array_equal(batch.values, [math.nan, 1.0, math.nan, 1.25, math.nan, 0.625], equal_nan=True)
     assert sorted(batch.errors) == [0, 2, 4]
     assert np.array_equal(batch.gradient["arc/2"].values, summed(bound, ENDS, "arc/2"))
     none = bound.run_batch([7, 7], query="goal", gradient=["arc/2"])
@@ -220,7 +252,7 @@ def test_an_example_that_fails_adds_nothing(bound: dg.Bound) -> None:
 def test_goals_without_a_log(bound: dg.Bound) -> None:
     examples = [{"end/1": [("c", -1.0)]}, ENDS[1], {"end/1": []}, {"end/1": [("b", 1e-320)]}]
     batch = bound.run_batch(examples, query="goal", gradient=["arc/2"], objective="log")
-    assert sorted(batch.errors) == [0, 2, 3]
+    assert sorted(batch.errors) == [0, 2, 3] and np.isnan(batch.values).tolist() == [True, False, True, True]
     assert "'goal' is -0.625, and objective=\"log\" takes the log of a positive number" in str(batch.errors[0])
     assert isinstance(batch.errors[2], dg.NotDifferentiable)
     assert isinstance(batch.errors[3], dg.ValueRangeError) and "use the log semiring" in str(batch.errors[3])

@@ -44,10 +44,16 @@ def bound(text: str) -> dg.Bound:
     return dg.Program(text).bind(rows)
 
 
-def passes(text: str, examples: list[dict[str, Any]], cache: ExampleCache | None, threads: int) -> list[bytes]:
+def passes(
+    text: str,
+    examples: list[dict[str, Any]],
+    cache: ExampleCache | None,
+    threads: int,
+    keys: tuple[str, ...] = ("init/1", "move/2"),
+) -> list[bytes]:
     """Values and gradients of four batches, each with other values of the shared facts."""
     now, found = bound(text), []
-    asked = {"query": "goal", "gradient": ["init/1", "move/2"], "threads": threads}
+    asked: dict[str, Any] = {"query": "goal", "gradient": keys, "threads": threads}
     for n in range(4):
         random = np.random.default_rng(n)
         now = now.with_values({"init/1": random.random(3) - 2, "move/2": random.random(9) - 2})
@@ -76,9 +82,10 @@ def test_bits_are_those_of_facts_prepared_anew(text: str, brief: float, monkeypa
 def test_an_example_that_adds_to_shared_facts_is_prepared_anew() -> None:
     """Its rows of `move/2` stand beside shared ones, whose values change."""
     examples = [example(3, **{"move/2": [("a", "c", -0.5)]}), example(2)]
-    cache = ExampleCache()
-    assert passes(PATHS, examples, cache, 1) == passes(PATHS, examples, None, 1)
-    assert len(cache) == 1
+    for keys, kept in ((("init/1",), 1), (("init/1", "move/2"), 0)):  # a table of rows of examples is made one by one
+        cache = ExampleCache()
+        assert passes(PATHS, examples, cache, 1, keys) == passes(PATHS, examples, None, 1, keys)
+        assert len(cache) == kept
 
 
 def test_what_is_kept_has_a_limit() -> None:

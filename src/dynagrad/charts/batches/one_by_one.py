@@ -39,6 +39,7 @@ class Work:
     goal: BatchObjective | None
     sums: Sums | None
     own_keys: Sequence[str]
+    """Predicates of a gradient whose facts examples bring: facts of some may be bound, too."""
     limits: Limits
     wanted: Wanted | None
     cache: CachedBatch | None
@@ -76,9 +77,10 @@ class Work:
             self.derived[n] = self.wanted.of(run, query, within)
         if self.goal is None or self.sums is None:
             return value
-        ran, bound = queries.FinishedRun(run, within), len(self.sums.keys)
-        rows = queries.row_gradient(ran, query, (*self.sums.keys, *self.own_keys), self.goal.cotangent(n, value))
-        return value, rows[:bound], queries.own_tables(ran, self.own_keys, rows[bound:])
+        ran, keys = queries.FinishedRun(run, within), tuple(dict.fromkeys((*self.sums.keys, *self.own_keys)))
+        rows = dict(zip(keys, queries.row_gradient(ran, query, keys, self.goal.cotangent(n, value)), strict=True))
+        shared = [rows[relation.key][: relation.count] for relation in self.sums.relations]
+        return value, shared, queries.own_tables(ran, self.own_keys, [rows[key] for key in self.own_keys])
 
     def add_result(self, n: int, result: Any) -> tuple[Any, list[Table] | None]:
         """The value of an example, or its error, and the tables by its own facts; its rows are added to the sums."""

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import functools
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +19,8 @@ import numpy.typing as npt
 
 from ...calls import maker, public
 from ...errors import Error, ProgramWarning, QueryError, Said, shown, warn
-from ...facts.table import Table, relation_of
+from ...facts.relation import concatenate
+from ...facts.table import Table, make_table, relation_of
 from ...forests.derivation import Derivation
 from ...forests.sums.draws import Samples
 from ...rules.suggestions import nearest
@@ -34,7 +37,9 @@ class BatchGradient(Mapping[str, Any]):
 
     A predicate with bound facts has a table like them: the same rows in the same order and shape, with derivatives in
     place of values, summed over the examples that did not fail. A predicate whose facts each example brings has a list
-    of such tables, one an example, None where it failed; `ragged` has the same numbers in one array.
+    of such tables, one an example, None where it failed; `ragged` has the same numbers in one array. A predicate whose
+    facts are bound, and of which examples bring more, has one table: the bound rows, with their sums, then the rows of
+    each example, without those that failed; `ragged` has the numbers of the latter.
 
     >>> import dynagrad as dg
     >>> program = dg.Program("goal += emit(_,S) * weight(S).", "real")
@@ -47,8 +52,13 @@ class BatchGradient(Mapping[str, Any]):
     (array([1., 2., 1., 2., 1., 2., 1., 2.]), array([0, 2, 2, 8]))
     """
 
-    def __init__(self, tables: Mapping[str, Table | list[Table | None]]) -> None:
+    def __init__(
+        self,
+        tables: Mapping[str, Table | list[Table | None]],
+        own: Mapping[str, list[Table | None]] | None = None,
+    ) -> None:
         self._tables = dict(tables)
+        self._own = dict(own or {})  # tables by the facts of each example
 
     @public
     def __getitem__(self, key: str) -> Any:
@@ -80,9 +90,10 @@ class BatchGradient(Mapping[str, Any]):
         Example n has the numbers from `offsets[n]` to `offsets[n + 1]`, in the order of its rows, or of its dense array
         in C order; none where it failed. In `expectation` a row is a pair, along a second axis.
         """
-        tables = self[key]
-        if not isinstance(tables, list):
+        if key not in self._own:
+            self[key]  # raises where there is none
             raise QueryError(f"the facts of {key} are bound, so there is one table for all examples and nothing ragged")
+        tables = self._own[key]
         rows = [np.zeros((0, 1)) if table is None else _rows(table) for table in tables]
         width = max((part.shape[1] for part in rows if len(part)), default=1)
         values = np.concatenate([np.zeros((0, width)), *(part for part in rows if len(part))])
@@ -113,8 +124,9 @@ make_batchgradient = maker(
 class Batch:
     """The result of `run_batch`.
 
-    `values` has one value per example, the semiring's zero where the example failed: an array of floats, of booleans,
-    or of whole numbers; in `expectation` and for tuples it has a row per example and a column per number. `charts` has
+    `values` has one value per example, NaN where the example failed: an array of floats, of booleans, or of whole
+    numbers (where an example failed, of floats, 1 for true; but whole numbers above 2**53 stay exact, as objects); in
+    `expectation` and for tuples it has a row per example and a column per number. `charts` has
     a chart per example, None where it failed; it is empty where a query was given. `errors` has the error of each
     example that failed, by its number from 0: the message of a `dg.Error` starts with that number; any other error,
     such as one of your functions, has a note with it. A warning that the filters of `warnings` turn into an error is
@@ -136,6 +148,21 @@ class Batch:
     gradient: BatchGradient = field(default_factory=lambda: make_batchgradient({}))
     best: tuple[list[Derivation] | None, ...] = ()
     samples: tuple[Samples | None, ...] = ()
+
+
+LARGEST_WHOLE = 2**53
+"""All whole numbers up to this are floats."""
+
+
+def gradient_of(
+    keys: Sequence[str], shared: Mapping[str, Table], own: Mapping[str, list[Table | None]], one: Any
+) -> BatchGradient:
+    """The derivatives by bound facts, by those of each example, or by both, in the order of `keys`."""
+    found: dict[str, Any] = {**own, **shared}
+    for key in own.keys() & shared.keys():
+        parts = [relation_of(table) for table in own[key] if table is not None]
+        found[key] = make_table(functools.reduce(lambda a, b: concatenate(a, b, one), parts, relation_of(shared[key])))
+    return make_batchgradient({key: found[key] for key in keys}, own)
 
 
 make_batch = maker(Batch, "batches come from program.run_batch(examples)")
@@ -182,18 +209,22 @@ def of_the_run(error: Exception) -> str:
 
 
 def _values(results: Sequence[Any], scale: Scale) -> Array:
-    """The values of all examples as one array."""
-    values = [scale.zero if isinstance(r, Exception) else r for r in results]
-    if scale.shape in ("float", "boolean"):
-        return np.array(values, np.float64 if scale.shape == "float" else np.bool_)
-    if scale.shape == "count":
-        big = any(v >= 2**63 for v in values)
-        return np.array(values, object if big else np.int64)
-    flat = [np.concatenate([np.ravel(part) for part in v]) for v in values]
-    width = max(map(len, flat), default=scale.width)  # facts say how long the vectors of expectation are
-    rows = np.zeros((len(flat), width))
-    for row, numbers in zip(rows, flat, strict=True):
-        row[: len(numbers)] = numbers
+    """The values of all examples as one array, NaN where one failed."""
+    failed = [isinstance(r, Exception) for r in results]
+    if scale.shape in ("float", "boolean", "count"):
+        values = [math.nan if bad else r for bad, r in zip(failed, results, strict=True)]
+        if scale.shape == "boolean" and not any(failed):
+            return np.array(values, np.bool_)
+        largest = max((v for v in values if v == v), default=0) if scale.shape == "count" else 0
+        if scale.shape == "count" and not any(failed):
+            return np.array(values, object if largest >= 2**63 else np.int64)
+        return np.array(values, object if largest > LARGEST_WHOLE else np.float64)
+    flat = {n: np.concatenate([np.ravel(part) for part in r]) for n, r in enumerate(results) if not failed[n]}
+    width = max(map(len, flat.values()), default=scale.width)  # facts say how long the vectors of expectation are
+    rows = np.full((len(results), width), math.nan)
+    for n, numbers in flat.items():
+        rows[n] = 0.0
+        rows[n, : len(numbers)] = numbers
     return rows
 
 

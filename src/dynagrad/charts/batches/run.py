@@ -7,7 +7,7 @@ How examples run is in `one_by_one.py` and `parts.py`, their threads in `threads
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,10 +19,11 @@ from ..binding.example_cache import CachedBatch
 from ..chart import Chart
 from ..derivations import Wanted
 from ..limits import Limits
+from ..lookup import check_askable
 from .objective import BatchObjective, Sums
 from .one_by_one import Work, one_by_one
 from .parts import in_parts, recounted, rerun_parts
-from .result import Array, Batch, batch_of, make_batchgradient, warn_once, with_derivations
+from .result import Array, Batch, batch_of, gradient_of, warn_once, with_derivations
 
 
 def run_examples(
@@ -57,12 +58,19 @@ def run_examples(
     own_keys: list[str] = []  # those whose facts each example brings
     if gradient is not None:
         goal = BatchObjective.read(scale, query, objective, cotangents, count)
-        keys = _keys_of(binding, gradient, examples)
-        own_keys = [key for key in keys if key not in binding.given]
-        sums = Sums(scale, [binding.given[key] for key in keys if key not in own_keys])
+        brought = {key for example in examples if isinstance(example, Mapping) for key in example}
+        keys = _keys_of(binding, gradient, brought if examples else None)
+        own_keys = [key for key in keys if key in brought or key not in binding.given]
+        sums = Sums(scale, [binding.given[key] for key in keys if key in binding.given])
         binding.keep_tapes()
     elif cotangents is not None or not isinstance(objective, str) or objective != "sum":
         raise Error('objective and cotangents are about a gradient; ask for one with gradient=["rewrite/3"]')
+    if query is not None:
+        check_askable(binding.context, query)
+    if limits.until is not None:
+        check_askable(binding.context, limits.until)
+    if wanted is not None:
+        wanted.check(binding.context)
     work = Work(binding, chart_of, examples, query, goal, sums, own_keys, limits, wanted, cache)
     doubles = scale.shape == "float" and scale.width == 1
     if free and doubles and query is not None and wanted is None and not own_keys and not binding.context.externals:
@@ -79,8 +87,7 @@ def run_examples(
     if sums is None:
         return with_derivations(batch_of(results, scale, query), best, drawn)
     own: dict[str, Any] = {key: [None if p is None else p[n] for p in parts] for n, key in enumerate(own_keys)}
-    found_by = {**sums.tables(), **own}
-    batch = batch_of(results, scale, query, make_batchgradient({key: found_by[key] for key in keys}))
+    batch = batch_of(results, scale, query, gradient_of(keys, sums.tables(), own, scale.one))
     return with_derivations(batch, best, drawn)
 
 
@@ -110,18 +117,18 @@ def _no_chart(facts: Mapping[str, Any], limits: Limits) -> Chart:
     raise AssertionError("examples that are loaded need no chart")
 
 
-def _keys_of(binding: Binding, keys: str | Sequence[str], examples: Sequence[Any]) -> list[str]:
-    """The predicates that a gradient is asked for: their facts are bound, or examples bring them."""
+def _keys_of(binding: Binding, keys: str | Sequence[str], brought: Collection[str] | None) -> list[str]:
+    """The predicates that a gradient is asked for: their facts are bound, or examples bring them.
+
+    Those that examples bring are None where there are no examples, which then could bring any.
+    """
     given, known = binding.given, tuple(binding.context.rules.predicates)
-    brought: set[str] | None = None  # known once some are asked for that are not bound
     found: dict[str, None] = {}
     for key in keys if _iterable(keys) and not isinstance(keys, str) else [keys]:
         if not isinstance(key, str) or key not in known:
             near = nearest(key, known) if isinstance(key, str) else ""
             raise QueryError(f"gradient: the program has no predicate {shown(key)}.{near}")
-        if key not in given and brought is None:
-            brought = {key for example in examples if isinstance(example, Mapping) for key in example}
-        if key not in given and key not in (brought or ()) and examples:
+        if key not in given and brought is not None and key not in brought:
             raise QueryError(
                 f"gradient: {key} has no facts, neither bound nor in an example; bind has: {', '.join(given) or 'none'}"
             )

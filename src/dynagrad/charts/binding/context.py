@@ -16,6 +16,7 @@ from ...errors import Error, FactError, cut, raised, shown, warn
 from ...facts.readers import read
 from ...facts.relation import Relation, parse_key
 from ...forks import cached
+from ...plan.analyses.demand import Fixed, fixed_arguments, omitted
 from ...plan.analyses.ranks import rank_sources
 from ...plan.options import Options
 from ...plan.order import largest_offset
@@ -41,6 +42,16 @@ class ProgramContext:
     def rank_sources(self) -> dict[int, list[tuple[str, int, int]]]:
         """By domain, the pairs of fact columns from which an order of its atoms may be found."""
         return rank_sources(self.rules, self.domains)
+
+    @cached
+    def omitted(self) -> Mapping[str, str]:
+        """The predicates that the outputs do not need, with the reason."""
+        return omitted(self.rules)
+
+    @cached
+    def fixed(self) -> Fixed:
+        """The arguments in which the outputs need one constant alone, see `plan/analyses/demand.py`."""
+        return fixed_arguments(self.rules, [r for r in self.rules.rules if r.head.key not in self.omitted])
 
     @cached
     def most_gap(self) -> int:

@@ -69,29 +69,23 @@ def gradient(ran: FinishedRun, items: Sequence[tuple[Any, Any]], counts: float |
 def row_gradient(ran: FinishedRun, item: Any, keys: Sequence[str], cotangent: float) -> list[npt.NDArray[np.float64]]:
     """The derivatives of an item, times a cotangent, by facts: an array for each predicate, a row for each fact.
 
-    If a predicate has bound facts, the derivatives are by these, otherwise by the facts of the run. Raises what
-    `gradient` raises.
+    The bound facts come first, then those of the run. Raises what `gradient` raises.
     """
     request = _request(ran, [(item, cotangent)])
     replay, prepared = request.replay, request.prepared
-
-    def count(key: str) -> int:
-        shared, _, run = replay.facts.places(key)
-        return shared if key in replay.facts.binding.given else run
-
     if not request.seeds:  # never derived
-        width = adjoint_width(prepared, replay.scale)
-        return [np.zeros((count(key), width)) for key in keys]
+        width, places = adjoint_width(prepared, replay.scale), map(replay.facts.places, keys)
+        return [np.zeros((shared + run, width)) for shared, _, run in places]
     prepared.chart.adjoints_of = None  # nor the request below: it has the chart, which would outlive its batch
     backward(prepared, replay.scale, request.seeds, stop=ran.stop)
-    return [row_adjoints(replay, prepared, key, ran.stop)[: count(key)] for key in keys]
+    return [row_adjoints(replay, prepared, key, ran.stop) for key in keys]
 
 
 def own_tables(ran: FinishedRun, keys: Sequence[str], rows: Sequence[npt.NDArray[np.float64]]) -> list[Table]:
-    """Derivatives by the facts of the run, not the bound ones, as a table for each predicate."""
+    """Derivatives by the facts of the run, the last of these rows, as a table for each predicate."""
     run = ran.run.facts.run
     own = [run[key] if key in run else read(key, []) for key in keys]
-    return [like(relation, ran.context.scale, numbers) for relation, numbers in zip(own, rows, strict=True)]
+    return [like(r, ran.context.scale, numbers[len(numbers) - r.count :]) for r, numbers in zip(own, rows, strict=True)]
 
 
 def tangents(ran: FinishedRun, direction: Any) -> Tangents:

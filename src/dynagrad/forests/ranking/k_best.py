@@ -17,9 +17,9 @@ import numpy as np
 
 from ...arguments import whole_number, yes_or_no
 from ...calls import maker
-from ...errors import Error, NotConverged, QueryError, RoomError, shown, warn
+from ...errors import Error, NotConverged, RoomError, shown, warn
 from ...runtime.library import Stop
-from ..algebra import ORDERED, Kind, no_weight
+from ..algebra import Kind, check_order
 from ..derivation import Derivation, make_derivation
 from ..native import Held, Walk, unbounded
 from ..packed import Packed
@@ -184,10 +184,7 @@ def _distinct(found: Iterator[Derivation], key: Key, clock: Clock) -> Iterator[D
 def ranking(forest: Packed, clock: Clock) -> Iterator[Derivation]:
     """All derivations of the root, the best first. Raises where they have no order."""
     algebra = forest.meaning.algebra
-    if algebra.times is None:
-        raise QueryError(no_weight(algebra))
-    if algebra.kind is None and algebra.less is None:
-        raise QueryError(f"the semiring has no order, so no derivation is the best. {ORDERED} have one")
+    check_order(algebra)
     if algebra.kind is None:
         return UserRanking(forest, clock)
     walk = forest.walk()

@@ -14,9 +14,9 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import NotConverged, QueryError, RoomError
+from ...errors import NotConverged, RoomError
 from ...runtime.library import Stop
-from ..algebra import Doubles, Kind, no_weight
+from ..algebra import Doubles, Kind, check_sums
 from ..native import Walk
 from ..packed import Packed
 from ..time_limit import look
@@ -28,11 +28,7 @@ MOST_ROUNDS = 200
 
 def summed(forest: Packed, stop: Stop | None = None) -> Walk:
     """The forest with the sum of every node."""
-    algebra = forest.meaning.algebra
-    if algebra.sampled is None:
-        if algebra.times is None:
-            raise QueryError(no_weight(algebra))
-        raise QueryError("draws need weights that add up, and a semiring of your own has none that are known")
+    check_sums(forest.meaning.algebra)
     walk = forest.walk(sampling=True)
     with walk.lock:
         if not walk.summed:
