@@ -23,8 +23,9 @@ import numpy as np
 from ..calls import public
 from ..errors import Error, FactError, Place, cut, raised, shown
 from ..forks import renewed
+from ..packages import optional
 from .columns import Raw, finish
-from .readers import from_arrow, import_module
+from .readers import from_arrow
 from .relation import AtomColumn, Column, IntColumn, Relation, TermColumn, TextColumn, ValueShape, encode, parse_key
 from .terms import INTEGER_MAX, INTEGER_MIN, canonical
 from .values import FORBIDDEN
@@ -251,12 +252,12 @@ def _value(text: Any) -> Any:
 
 
 def _read_parquet(place: Place, path: Path, value_shape: ValueShape) -> tuple[Place, Raw]:
-    parquet = import_module("pyarrow.parquet", "arrow", "a .parquet file")
+    parquet = optional("pyarrow.parquet", "a .parquet file")
     return _arrow(place, path, lambda: parquet.ParquetFile(path).read())
 
 
 def _read_arrow(place: Place, path: Path, value_shape: ValueShape) -> tuple[Place, Raw]:
-    pa = import_module("pyarrow", "arrow", f"a {path.suffix} file")
+    pa = optional("pyarrow", f"a {path.suffix} file")
 
     def table() -> Any:
         with pa.OSFile(str(path)) as file:

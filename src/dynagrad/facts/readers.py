@@ -8,7 +8,6 @@ object is given.
 
 from __future__ import annotations
 
-import importlib
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -17,20 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import Error, Place, raised, shown
+from ..errors import Place, raised, shown
+from ..packages import optional
 from .columns import Coded, Raw, finish
 from .relation import IntColumn, Relation, ValueShape, parse_key, relation_of
 from .terms import INTEGER_MAX, Term
 from .values import MISSING, as_array, check_matrix, has_width, is_array, is_missing, read_values
-
-
-def import_module(name: str, extra: str, wanted_for: str) -> Any:
-    """An optional package, or an error that says how to install it."""
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        raise Error(f"{wanted_for} needs {name}; install it with: pip install 'dynagrad[{extra}]'") from error
-
 
 # -- reading ---------------------------------------------------------------------------------------------------------
 
@@ -330,7 +321,7 @@ def _polars_column(place: Place, index: int, column: Any) -> Any:
 
 def from_arrow(place: Place, rows: Any) -> Raw:
     """The raw columns of anything that exports an Arrow stream."""
-    pa = import_module("pyarrow", "arrow", "an Arrow table")
+    pa = optional("pyarrow", "an Arrow table")
     try:
         if not isinstance(rows, pa.Table):
             if hasattr(rows, "__arrow_c_stream__"):
@@ -344,8 +335,7 @@ def from_arrow(place: Place, rows: Any) -> Raw:
 
 
 def _arrow_column(place: Place, index: int, chunks: Any) -> Any:
-    pa = importlib.import_module("pyarrow")
-    types = pa.types
+    types = optional("pyarrow", "an Arrow table").types
     settled = False
     if chunks.null_count:
         missing = chunks.is_null().to_numpy(zero_copy_only=False) if hasattr(chunks, "is_null") else np.ones(1)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from ..calls import maker, public
 from ..errors import FactError, QueryError, cut, shown
-from .readers import import_module
+from ..packages import optional
 from .relation import AtomColumn, Column, IntColumn, Relation, RelationHolder, take
 from .terms import Interner, canonical, float_text, symbol_text, term_text
 
@@ -209,7 +209,7 @@ class Table(RelationHolder):
     @public
     def to_arrow(self) -> Any:
         """A `pyarrow.Table`. Lists of symbols or of integers become lists, other terms texts in the syntax of rules."""
-        pa = import_module("pyarrow", "arrow", "an Arrow table")
+        pa = optional("pyarrow", "an Arrow table")
         arrays = [_arrow_column(pa, column) for column in self._relation.columns]
         return pa.table([*arrays, self._arrow_values(pa)], names=list(self.names))
 
@@ -232,7 +232,7 @@ class Table(RelationHolder):
     @public
     def to_pandas(self) -> Any:
         """A `pandas.DataFrame` with a column per argument and the value last; names are those of facts in a frame."""
-        pd = import_module("pandas", "pandas", "a data frame")
+        pd = optional("pandas", "a data frame")
         columns: dict[str, Any] = {}
         for name, column in zip(self.names, self._relation.columns, strict=False):
             columns[name] = column.numbers if isinstance(column, IntColumn) else _objects(column.to_list())

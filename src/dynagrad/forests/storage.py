@@ -16,6 +16,7 @@ import numpy as np
 from ..arguments import whole_number
 from ..errors import Error, FactError, shown
 from ..facts.terms import Term, term_order
+from ..packages import optional
 from ..rules.parse import parse
 from ..rules.syntax import Source
 from .algebra import ALGEBRAS, user_algebra
@@ -215,10 +216,7 @@ def _stacked(values: list[Any]) -> Any:
 
 def to_arrow(forest: Packed) -> dict[str, Any]:
     """A forest as Arrow tables: `items` and `instances`. Raises Error where pyarrow is not installed."""
-    try:
-        import pyarrow as pa  # an optional package
-    except ImportError:
-        raise Error("forest.to_arrow() needs pyarrow, which is not installed: pip install pyarrow") from None
+    pa = optional("pyarrow", "forest.to_arrow()")
     a, meaning = forest.arrays, forest.meaning
     count = len(a.begin)
     forest.learn(range(count))

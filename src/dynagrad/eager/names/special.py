@@ -11,7 +11,6 @@ It is long because of its table: each function has its value, its derivatives an
 from __future__ import annotations
 
 import functools
-import importlib
 import math
 from collections.abc import Callable
 from typing import Any
@@ -22,6 +21,7 @@ from ...errors import Error, shown
 from ...ir.operation import LinearMap, Operation, as_number
 from ...ir.ops import scalars as ops
 from ...ir.types import real
+from ...packages import optional
 from ..numbers import lift
 from ..numpy.exponentials import log_softmax, logsumexp, softmax
 from ..numpy.functions import OF_SCIPY
@@ -87,12 +87,7 @@ def _elementwise(name: str, value: Callable[..., Any], *tangent: LinearMap | Non
 
 @functools.cache
 def _scipy(name: str) -> Any:
-    try:
-        return getattr(importlib.import_module("scipy.special"), name)
-    except ImportError as error:
-        raise Error(
-            f"dg.special.{name} takes its values from scipy, which is not installed; `pip install scipy`"
-        ) from error
+    return getattr(optional("scipy.special", f"dg.special.{name}"), name)
 
 
 def _from_scipy(name: str, *tangent: LinearMap | None, scipy: str = "", first: tuple[Any, ...] = ()) -> Operation:

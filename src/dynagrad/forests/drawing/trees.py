@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...errors import Error
+from ...packages import optional
 from .boxes import Box
 
 
@@ -34,11 +34,8 @@ def _bracketed(text: str) -> str:
 
 def nltk_tree(boxes: Sequence[Box]) -> Any:
     """An `nltk.Tree`. Raises `Error` where nltk is not installed."""
-    try:
-        from nltk import Tree  # type: ignore[import-untyped,unused-ignore]  # an optional package
-    except ImportError:
-        raise Error("derivation.nltk() needs nltk, which is not installed: pip install nltk") from None
-    return _folded(boxes, lambda box, parts: box.text if box.leaf else Tree(box.text, parts))
+    tree = optional("nltk", "derivation.nltk()").Tree
+    return _folded(boxes, lambda box, parts: box.text if box.leaf else tree(box.text, parts))
 
 
 _LATEX = {c: f"\\{c}" for c in "_#$%&{}"} | {

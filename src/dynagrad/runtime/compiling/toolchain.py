@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...errors import CompileError, warn
+from ...packages import how_to_install
 from . import child, linking
 
 INCLUDE = Path(__file__).parent.parent / "include"
@@ -54,7 +55,10 @@ _COMMON = (
 # Libraries, in the order of the linker's command line (after the source). The C++ standard library is in none of them.
 LIBRARIES = {"linux": ("-nodefaultlibs", "-lm", "-lpthread", "-lc", "-lgcc"), "darwin": ("-lSystem",)}
 
-WHERE = "install the package ziglang (pip install ziglang), or name a C++20 compiler in DYNAGRAD_CXX, such as clang++"
+WHERE = (
+    f"install the package ziglang ({how_to_install('ziglang')}), "
+    "or name a C++20 compiler in DYNAGRAD_CXX, such as clang++"
+)
 
 _NEW_ENOUGH = {"clang": 15, "gcc": 11}  # versions that have the C++20 of generated code
 

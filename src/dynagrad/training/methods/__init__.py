@@ -16,7 +16,7 @@ from typing import Any
 
 from ...calls import nearest_option
 from ...errors import Error, shown
-from ...facts.readers import import_module
+from ...packages import optional
 from ..specification import Theta
 from . import descent, em, scaling, stochastic, torch_optimisers
 
@@ -92,7 +92,7 @@ def options_of(method: str) -> list[str]:
 
 def _of_torch(name: str) -> type:
     """The class of `torch.optim` of this name."""
-    optim = import_module("torch.optim", "torch", f"method={name!r}")
+    optim = optional("torch.optim", f"method={name!r}")
     found = getattr(optim, name.removeprefix(TORCH), None)
     if not isinstance(found, type) or not issubclass(found, optim.Optimizer):
         raise Error(f"there is no method {shown(name)}: torch.optim has no optimiser of this name")

@@ -19,7 +19,7 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 
 from ...errors import Error, NotConverged, warn
-from ...facts.readers import import_module
+from ...packages import optional
 from ..parameters.rows import Doubles
 from ..priors import L1
 from ..problem import Problem
@@ -375,7 +375,7 @@ def _run(
     """Runs our method; or scipy's, and again from where it ended while that fails and still gets lower."""
     if method == "l-bfgs" and bounds is None and not options:
         return _run_ours(callbacks, start)
-    optimize = import_module("scipy.optimize", "train", f"method={method!r}")
+    optimize = optional("scipy.optimize", f"method={method!r}")
     wanted = {**ENDLESS[method], **checked_options(optimize, options, SCIPY[method], ENDLESS[method])}
     given: dict[str, Any] = {"constraints": constraints} if method in CONSTRAINED else {}
     if method in SECOND:

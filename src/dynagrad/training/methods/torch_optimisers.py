@@ -12,7 +12,7 @@ import numpy as np
 
 from ...arguments import whole_number
 from ...errors import Error
-from ...facts.readers import import_module
+from ...packages import optional
 from ..examples import Example
 from ..parameters.rows import Doubles
 from ..problem import Problem
@@ -54,7 +54,7 @@ class _TorchSteps:
         optimiser: Callable[..., Any],
         options: Mapping[str, Any],
     ) -> None:
-        self._torch = torch = import_module("torch", "torch", "a torch optimiser")
+        self._torch = torch = optional("torch", "a torch optimiser")
         self._problem, self._like, self._name = problem, like, optimiser.__name__
         self._vector = torch.tensor(ravelled(like), dtype=torch.float64, requires_grad=True)
         try:

@@ -15,8 +15,8 @@ import numpy as np
 from ...arguments import function_of, yes_or_no
 from ...calls import strict_options
 from ...errors import Error, NotConverged, raised, shown
-from ...facts.readers import import_module
 from ...moved import warn_of_name
+from ...packages import optional
 from .parametrisation import Parametrisation
 from .rows import Doubles, Indices, Rows
 
@@ -72,7 +72,7 @@ class Torch(Parametrisation):
         if apart is not None:
             warn_of_name("training.Torch(..., apart=...)", "rowwise=...", 2)
             rowwise = apart
-        self._torch = import_module("torch", "torch", "training.Torch")
+        self._torch = optional("torch", "training.Torch")
         if not isinstance(module, self._torch.nn.Module):
             raise Error(f"a torch.nn.Module is wanted, not {shown(module)}")
         self.rows, self.module, self.inputs, self.logs = Rows(rows), module, inputs, yes_or_no("logs", logs)

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ...errors import Error, shown
-from ...facts.readers import import_module
+from ...packages import optional
 from ...runtime.disk.whole import replace_file
 from .records import Record, table_of, write_csv
 
@@ -53,7 +53,7 @@ class Log:
             self._write_arrow()
 
     def _write_arrow(self) -> None:
-        pa = import_module("pyarrow", "train", "a log as Arrow")
+        pa = optional("pyarrow", "a log as Arrow")
         table, sink = table_of(self._records), pa.BufferOutputStream()
         with pa.ipc.new_file(sink, table.schema) as out:
             out.write_table(table)

@@ -15,7 +15,7 @@ from typing import Any
 
 from ...arguments import whole_number
 from ...errors import Error, shown
-from ...facts.readers import import_module
+from ...packages import optional
 from ...runtime.disk.whole import why
 
 
@@ -108,7 +108,7 @@ class Fit:
 
     def plot(self) -> Any:
         """The objective, and that of held-out data, as a matplotlib figure."""
-        plt = import_module("matplotlib.figure", "docs", "plot")
+        plt = optional("matplotlib.figure", "fit.plot()")
         figure = plt.Figure(figsize=(6, 4), layout="constrained")
         axes = figure.subplots()
         x = [r.iteration for r in self.history]
@@ -125,7 +125,7 @@ class Fit:
 
 def table_of(records: Sequence[Record]) -> Any:
     """Records as a `pyarrow.Table`."""
-    pa = import_module("pyarrow", "train", "a history as an Arrow table")
+    pa = optional("pyarrow", "a history as an Arrow table")
     types = {name: pa.int64() if name == "iteration" else pa.float64() for name in NAMES}
     return pa.table({name: pa.array([getattr(r, name) for r in records], types[name]) for name in NAMES})
 

@@ -20,9 +20,9 @@ import numpy as np
 
 from ...charts.program import Program, binding_of, context_of, in_probabilities, with_facts
 from ...errors import Error, FactError, raised, shown
-from ...facts.readers import import_module
 from ...facts.relation import Relation
 from ...forests.storage import term_from_json
+from ...packages import optional
 from ...rules.parse import parse_item
 from ...runtime.disk.whole import replace_folder, why
 from ..objectives.evaluation import Objective, facts_for
@@ -53,7 +53,7 @@ Files = dict[str, bytes]
 
 def save(spec: Specification, theta: Theta, folder: Path) -> None:
     """Writes a model. Raises Error where that fails; a folder that was there is then as it was."""
-    toml = import_module("tomli_w", "train", "model.save()")
+    toml = optional("tomli_w", "model.save()")
     files = Files()
     head: dict[str, Any] = {
         "format": FORMAT,

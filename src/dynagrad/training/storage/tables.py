@@ -13,16 +13,16 @@ from typing import Any
 import numpy as np
 
 from ...errors import Error
-from ...facts.readers import import_module
 from ...facts.relation import AtomColumn, Column, IntColumn, Relation, TermColumn, TextColumn, atom_column, encode
 from ...forests.storage import term_from_json, term_to_json
+from ...packages import optional
 
 ARGUMENT, VALUE = "argument ", "value"
 
 
 def arrow() -> Any:
     """The library that reads and writes Arrow files."""
-    return import_module("pyarrow", "train", "a folder with a model")
+    return optional("pyarrow", "a folder with a model")
 
 
 def file_of(columns: Mapping[str, Any], about: Mapping[str, Any] | None = None) -> bytes:
