@@ -111,24 +111,20 @@ def _check(tables: Tables, names: list[str]) -> None:
 
 
 def _declared(
-    groups: Distribution, rows: Mapping[str, Any], features: Mapping[str, Relation], table: dict[str, Any], name: str
+    groups: Parametrisation, rows: Mapping[str, Any], features: Mapping[str, Relation], table: dict[str, Any], name: str
 ) -> Parametrisation | None:
     """What the program declares as a distribution, with features, or with a table of settings; else None."""
     keys = groups.rows.keys
     given = {key: features[key] for key in keys if key in features}
     if "given" in table:
         raise Error(f"parametrisations: {name} has its groups from the program, which declares them: leave given away")
-    assert groups.groups is not None
-    group = [groups.groups.names[n] for n in groups.groups.group[groups.groups.parameter].tolist()]
     mine = {key: rows[key] for key in keys}
     if given or table.get("kind") == "log-linear":
         if given and len(given) < len(keys):
             left = next(key for key in keys if key not in given)
             raise Error(f"--features: {', '.join(given)} and {left} are one distribution, so {left} needs features too")
-        of = dict(zip(groups.rows.arguments, group, strict=True))
-        options = _log_linear(table, name)
-        return LogLinear(mine, given or None, given=lambda *row: of[row], **options)
-    return Distribution(mine, groups=group, **_distribution(table, name)) if table else None
+        return LogLinear(mine, given or None, **_log_linear(table, name))
+    return Distribution(mine, **_distribution(table, name)) if table else None
 
 
 def _options(table: dict[str, Any], kind: str, name: str) -> dict[str, Any]:

@@ -82,9 +82,7 @@ class Model:
         _check_objective(objective)
         if not isinstance(goal, str) or parse_item(goal).key not in program.predicates:
             raise QueryError(f"the goal, {shown(goal)}, is no item of the program, which has {_some(program)}")
-        given = {name: p for name, p in parameters.items() if isinstance(p, Parametrisation)}
-        rows = {name: p for name, p in parameters.items() if not isinstance(p, Parametrisation)}
-        chosen: dict[str, Parametrisation] = {**declared(context_of(program).rules.distributions, rows), **given}
+        chosen = declared(context_of(program).rules.distributions, parameters)
         objective = objective or Likelihood()
         there = {key for other in programs_of(objective) for key in other.predicates}
         if isinstance(facts, Mapping):  # which are read for each program

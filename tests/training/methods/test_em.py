@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from itertools import pairwise, product
 from math import lgamma
@@ -259,6 +260,64 @@ def test_stepwise_em_gets_near_in_few_passes() -> None:
     batch.fit(DATA, iterations=3, tolerance=0.0)
     online.fit(DATA, method="online-em", iterations=3, tolerance=0.0, size=2)
     assert online.score(DATA) > batch.score(DATA)
+
+
+PAIR = dg.Program(":- semiring log. :- distribution e(K,O) given K. goal += e(K,O) * seen(K,O).")
+PAIRS = [("u", "a"), ("u", "a"), ("u", "b"), ("v", "b"), ("v", "b"), ("v", "a"), ("u", "a"), ("v", "c")]
+CELLS = [(k, o) for k in "uvw" for o in "abc"]
+
+
+def stepwise(size: int, passes: int, add: float, weights: Any, power: float = 0.7) -> np.ndarray:
+    """Stepwise EM of counts in a table of three groups, each of which begins uniform."""
+    p, means = np.full((3, 3), 1 / 3), np.zeros((3, 3))
+    whole, k = 1.0, 0
+    for _ in range(passes):
+        seen = 0.0
+        for begin in range(0, len(PAIRS), size):
+            new, weight = np.zeros((3, 3)), 0.0
+            for (group, outcome), w in list(zip(PAIRS, weights, strict=True))[begin : begin + size]:
+                new["uvw".index(group), "abc".index(outcome)] += w
+                weight += w
+            new, seen = new / weight, seen + weight
+            rate = (k + 2) ** -power
+            k += 1
+            for g in range(3):
+                old = means[g] if means[g].sum() else p[g] * new[g].sum()
+                means[g] = (1 - rate) * old + rate * new[g]
+                counts = means[g] + add / max(seen, whole)
+                p[g] = counts / counts.sum() if counts.sum() else p[g]
+        whole = seen
+    return p
+
+
+@pytest.mark.parametrize("add", [0.0, 0.5])
+@pytest.mark.parametrize("size", [1, 3, 100])
+def test_stepwise_em_keeps_what_its_first_examples_have_not(size: int, add: float) -> None:
+    """Of every group, whichever example is the first to use it; the last is used by none."""
+    weights = [1.0 + n % 2 for n in range(len(PAIRS))]
+    data = [training.Example({"seen/2": [pair]}, weight=w) for pair, w in zip(PAIRS, weights, strict=True)]
+    m = dg.Model(PAIR, {"e/2": CELLS}, prior=training.add_lambda(add) if add else None)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        fit = m.fit(data, method="online-em", size=size, iterations=4)
+    assert ["given w: they stay" in str(w.message) for w in said] == ([] if add else [True])
+    assert m.weights["e/2"].values == pytest.approx(stepwise(size, 4, add, weights).ravel(), rel=1e-12)
+    assert m.weights["e/2"].values.min() > 0 and fit.stopped == "iterations"
+
+
+def test_stepwise_em_is_near_relative_frequencies_whatever_comes_first() -> None:
+    text = ":- semiring log. :- distribution p(X). goal += p(X) * seen(X)."
+    m = dg.Model(text, {"p/1": [("a",), ("b",)]})
+    for order in ("aab", "aba", "baa", "a" * 20 + "b" * 10):
+        m.fit([{"seen/1": [(x,)]} for x in order], method="online-em", size=1, iterations=50)
+        assert 0.2 < m.weights["p/1"]["b",] < 0.55, order
+
+
+def test_a_probability_of_zero_stays_zero_in_stepwise_em() -> None:
+    rows = [(k, o, 0.0 if (k, o) == ("u", "c") else 1.0) for k, o in CELLS if k != "w"]
+    m = dg.Model(PAIR, {"e/2": rows})
+    m.fit([{"seen/2": [pair]} for pair in PAIRS], method="online-em", size=1, iterations=2)
+    assert m.weights["e/2"]["u", "c"] == 0.0 and m.weights["e/2"]["v", "c"] > 0.0
 
 
 def test_viterbi_em_counts_the_best_derivation_alone() -> None:

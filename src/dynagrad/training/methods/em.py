@@ -23,7 +23,8 @@ from ...errors import Error, NotConverged, warn
 from ...rules.syntax import AntecedentValue, Application, Expression, Negation, Numeral
 from ..objectives.likelihood import Best, Likelihood
 from ..parameters.distribution import Distribution
-from ..parameters.rows import Doubles
+from ..parameters.groups import Groups
+from ..parameters.rows import Doubles, Flags
 from ..priors import Dirichlet
 from ..problem import NAMED, Problem
 from ..specification import Specification, Theta
@@ -101,6 +102,15 @@ def _counts(p: Distribution, counts: Mapping[str, Doubles]) -> Doubles:
     return np.maximum(found, 0.0)  # less is of rounding
 
 
+Statistics = dict[str, Doubles]
+"""Counts of parameters, or their means, by the name of a parametrisation."""
+
+
+def statistics(spec: Specification, counts: Mapping[str, Doubles]) -> Statistics:
+    """The counts of parameters, from those of rows."""
+    return {n: _counts(p, counts) for n, p in spec.parametrisations.items() if isinstance(p, Distribution)}
+
+
 class Maximiser:
     """The M step: parameters from counts. Groups without counts keep their parameters, and are warned of once."""
 
@@ -113,26 +123,35 @@ class Maximiser:
                 raise Error(f"EM takes Dirichlet priors, and {name} has another; gradient methods take all")
             self._pseudo[name] = prior.pseudo_counts(spec.parametrisations[name])
 
-    def __call__(self, theta: Theta, counts: Mapping[str, Doubles], scale: float = 1.0) -> Theta:
-        """`scale` is of pseudo-counts, where counts are means and no sums."""
+    def __call__(self, theta: Theta, counts: Mapping[str, Doubles]) -> Theta:
+        """From counts of all data, by rows."""
+        return self.of(theta, statistics(self._spec, counts))
+
+    def of(self, theta: Theta, held: Statistics, scale: float = 1.0, whole: bool = True) -> Theta:
+        """`scale` is of pseudo-counts, where counts are means and no sums; `whole` whether they are of all data."""
         found: Theta = {}
         for name, p in self._spec.parametrisations.items():
             assert isinstance(p, Distribution) and p.groups is not None
-            totals = _counts(p, counts)
+            totals = held[name]
             if name in self._pseudo:
                 totals = totals + scale * self._pseudo[name]
             with np.errstate(divide="ignore"):
                 new = p.groups.normalised(np.log(totals))
             empty = p.groups.totals(totals) == 0
-            if empty.any() and not self._told:
-                self._told = True
-                names = [p.groups.names[g] for g in np.flatnonzero(empty)[:3].tolist()]
-                warn(
-                    f"no example uses a parameter of {name} given {'; '.join(names)}"
-                    f"{f' and {int(empty.sum()) - 3} more' if empty.sum() > 3 else ''}: they stay as they are"
-                )
+            if whole:
+                self._tell(name, p.groups, empty)
             found[name] = np.where(p.frozen | empty[p.groups.group], p.groups.normalised(theta[name]), new)
         return found
+
+    def _tell(self, name: str, groups: Groups, empty: Flags) -> None:
+        """Warns, once, of groups without counts."""
+        if empty.any() and not self._told:
+            self._told = True
+            names = [groups.names[g] for g in np.flatnonzero(empty)[:3].tolist()]
+            warn(
+                f"no example uses a parameter of {name} given {'; '.join(names)}"
+                f"{f' and {int(empty.sum()) - 3} more' if empty.sum() > 3 else ''}: they stay as they are"
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -311,18 +330,25 @@ def online(
     power: float = 0.7,
     size: int = 16,
 ) -> Theta:
-    """Stepwise EM: after each `size` examples the mean counts move towards theirs by (k + 2) ** -power at step k."""
+    """Stepwise EM: after each `size` examples the mean counts move towards theirs by (k + 2) ** -power at step k.
+
+    The mean counts of a group begin, when an example first uses it, as its probabilities of then say (Cappé and
+    Moulines 2009, "On-line expectation-maximization algorithm for latent data models"): so what the examples of a step
+    do not use gets less likely, and never impossible.
+    """
     check(problem.spec)
     if not 0.5 < real_number("power", power) <= 1:
         raise Error(f"power must be above 0.5 and at most 1, for the steps to converge, not {power}")
     size = whole_number("size", size, 1)
-    maximise = Maximiser(problem.spec)
-    means: dict[str, Doubles] | None = {k: np.asarray(x) for k, x in state.get("means", {}).items()} or None
+    spec, maximise = problem.spec, Maximiser(problem.spec)
+    means: Statistics = {k: np.asarray(x) for k, x in state.get("means", {}).items()} or {
+        name: np.zeros(p.size) for name, p in spec.parametrisations.items()
+    }
     k, whole = int(state.get("step", 0)), float(state.get("weight", 1.0))
     while True:
         value, weight, count = 0.0, 0.0, 0
         for shard in problem.passes.shards(size):
-            totals = problem.of_shard(problem.spec.weights(theta), shard)
+            totals = problem.of_shard(spec.weights(theta), shard)
             count += len(totals.values)
             if totals.weight == 0:
                 continue
@@ -330,16 +356,29 @@ def online(
             weight += totals.weight
             rate = (k + 2.0) ** -power
             k += 1
-            new = {key: x / totals.weight for key, x in totals.gradient.items()}
-            means = new if means is None else {key: (1 - rate) * means[key] + rate * new[key] for key in new}
-            theta = maximise(theta, means, 1.0 / max(weight, whole))  # of the data, as far as they are known
-        if means is None:
+            for name, counts in statistics(spec, totals.gradient).items():
+                new = counts / totals.weight
+                means[name] = (1 - rate) * _begun(spec, name, means[name], new, theta[name]) + rate * new
+            theta = maximise.of(theta, means, 1.0 / max(weight, whole), whole=False)  # as far as they are known
+        if k == 0:
             problem.must_count(theta)
             raise Error("no example counts")
-        whole, now = weight, {"means": means, "step": k, "weight": weight}
-        objective = value + problem.spec.log_prior(theta)
-        if observe(TrainingStep(theta, objective, value, examples=count, state=now)):
+        theta = maximise.of(theta, means, 1.0 / max(weight, whole))
+        whole, now = weight, {"means": dict(means), "step": k, "weight": weight}
+        objective = value + spec.log_prior(theta)
+        # steps get small by themselves, so that a small change says nothing
+        if observe(TrainingStep(theta, objective, value, examples=count, state=now, settled=False)):
             return theta
+
+
+def _begun(spec: Specification, name: str, means: Doubles, new: Doubles, theta: Doubles) -> Doubles:
+    """Mean counts, with those of groups that had none as their probabilities say, as many as are new."""
+    p = spec.parametrisations[name]
+    assert isinstance(p, Distribution) and p.groups is not None
+    first = p.groups.totals(means) == 0
+    if not first.any():
+        return means
+    return np.where(first[p.groups.group], p.groups.totals(new)[p.groups.group] * p.probabilities(theta), means)
 
 
 def incremental(problem: Problem, theta: Theta, observe: Observe, state: Mapping[str, Any], *, size: int = 16) -> Theta:

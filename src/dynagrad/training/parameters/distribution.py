@@ -6,6 +6,7 @@ Which rows sum to one together is for `groups.py`; priors on them are in `traini
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,18 @@ import numpy as np
 from ...arguments import truth
 from ...calls import strict_options
 from ...errors import Error, shown
-from .groups import By, groups_of, names_of_groups, part_of, values_of
+from .groups import (
+    By,
+    Declared,
+    Groups,
+    all_declared,
+    groups_of,
+    in_declared,
+    names_of_groups,
+    numbered,
+    part_of,
+    values_of,
+)
 from .parametrisation import Parametrisation
 from .rows import Doubles, Flags, Rows
 
@@ -23,11 +35,12 @@ INITIAL = ("given", "uniform", "random")
 class Distribution(Parametrisation):
     """Probabilities of rows, which sum to one over the rows that are `given` the same.
 
-    `given` is a function of a row's arguments, or the places of some. `initial` is "given" (the values of the rows,
-    normalised, or uniform where they have none), "uniform", or "random" (uniform probabilities times 1 + noise, drawn
-    with the seed of `fit`). `tied` gives the same for rows that share a parameter; ties cover whole groups. Rows for
-    which `frozen` is true keep their initial probability: whole groups. `groups` names the group of each row, one after
-    another, in place of `given`.
+    `given` is a function of a row's arguments, or the places of some; without, groups are those that the program of
+    the model declares (`:- distribution`), and all rows are one where it declares none. `initial` is "given" (the
+    values of the rows, normalised, or uniform where they have none), "uniform", or "random" (each group drawn evenly
+    from all distributions over it, a Dirichlet of ones, with the seed of `fit`). `tied` gives the same for rows that
+    share a parameter; ties cover whole groups. Rows for which `frozen` is true keep their initial probability: whole
+    groups. `groups` names the group of each row, one after another, in place of `given`.
 
     Its parameters are log weights. EM sets them to logs of probabilities, gradient methods move them freely, which is
     the softmax parametrisation.
@@ -54,14 +67,41 @@ class Distribution(Parametrisation):
         if not isinstance(initial, str) or initial not in INITIAL:
             raise Error(f"initial is one of {', '.join(INITIAL)}, not {shown(initial)}")
         self.rows, self.initial = Rows(rows), initial
+        self._parameter = None if tied is None else numbered(part_of(self.rows, tied, "tied"))[0]
+        self._stays = self._answers(frozen)
         parts = part_of(self.rows, given, "given") if groups is None else self._named(groups, given)
-        self.groups = groups_of(self.rows, parts, tied)
+        self._open, self._places = given is None and groups is None, given is not None and not callable(given)
+        self._objection: Error | None = None
+        try:
+            self._settle(parts)
+        except Error as error:
+            if not self._open:
+                raise
+            self._objection = error  # unless the program of the model declares other groups
+
+    def _settle(self, parts: Sequence[Hashable]) -> None:
+        """Sets all that depends on what rows are given."""
+        self.groups = groups_of(parts, self._parameter)
         self.size = self.groups.size
         self._values = None if self.rows.values is None else values_of(self.groups, self.rows, self.rows.values)
         if self._values is not None and not (np.isfinite(self._values) & (self._values >= 0)).all():
             n = int(np.flatnonzero(~(np.isfinite(self._values) & (self._values >= 0)))[0])
             raise Error(f"{self.names()[n]} has the initial weight {self._values[n]}, which is no probability")
-        self.frozen = self._frozen(frozen)
+        self.frozen = self._frozen(self.groups)
+
+    def in_groups(self, declared: Sequence[Declared | None] | None) -> Parametrisation:
+        if declared is None:
+            if self._objection is not None:
+                raise self._objection
+            return self
+        found = copy(self)
+        found._open, found._objection = False, None
+        if self._open:
+            found._settle(all_declared(self.rows, declared))
+        else:
+            assert self.groups is not None
+            found.groups = in_declared(self.rows, self.groups, declared, self._places)
+        return found
 
     def _named(self, groups: Any, given: Any) -> list[Hashable]:
         """The groups that rows were said to be in."""
@@ -71,25 +111,29 @@ class Distribution(Parametrisation):
             raise Error(f"groups is a list with the group of each of the {len(self.rows):,} rows, not {shown(groups)}")
         return names_of_groups(self.rows, groups, "groups")
 
-    def _frozen(self, frozen: Callable[..., bool] | None) -> Any:
-        """Which parameters stay as they are."""
+    def _answers(self, frozen: Callable[..., bool] | None) -> list[float] | None:
+        """Of each row, whether it stays as it is."""
         if frozen is None:
-            return np.zeros(self.size, bool)
+            return None
         if not callable(frozen):
             raise Error(f"frozen is a function that says of a row's arguments whether they are, not {shown(frozen)}")
-        assert self.groups is not None
-        answers = [float(truth("frozen", x)) for x in self.rows.results("frozen", frozen)]
-        found = values_of(self.groups, self.rows, answers) > 0
-        some = self.groups.totals(found.astype(float))
-        of = self.groups.totals(np.ones(self.size))
+        return [float(truth("frozen", x)) for x in self.rows.results("frozen", frozen)]
+
+    def _frozen(self, groups: Groups) -> Flags:
+        """Which parameters stay as they are."""
+        if self._stays is None:
+            return np.zeros(self.size, bool)
+        found = values_of(groups, self.rows, self._stays) > 0
+        some = groups.totals(found.astype(float))
+        of = groups.totals(np.ones(self.size))
         for g in np.flatnonzero((some > 0) & (some < of)).tolist():
-            raise Error(f"frozen: some probabilities given {self.groups.names[g]} are frozen and some are not")
+            raise Error(f"frozen: some probabilities given {groups.names[g]} are frozen and some are not")
         return found
 
     def start(self, random: np.random.Generator) -> Doubles:
         assert self.groups is not None
         if self.initial == "random":
-            weights = 1.0 + 0.1 * random.random(self.size)
+            weights = random.standard_exponential(self.size)  # which are a draw from a Dirichlet, once normalised
         elif self.initial == "given" and self._values is not None:
             weights = self._values
         else:

@@ -35,6 +35,11 @@ class Groups:
         """How many parameters there are."""
         return len(self.group)
 
+    @property
+    def of_rows(self) -> Indices:
+        """The group of each row."""
+        return self.group[self.parameter]
+
     def totals(self, numbers: Doubles) -> Doubles:
         """The sum over each group of a number for each parameter."""
         return sums(self.group, numbers, len(self.names))
@@ -98,12 +103,11 @@ def numbered(parts: Iterable[Hashable]) -> tuple[Indices, list[Hashable]]:
     return np.array(numbers, np.int64), list(known)
 
 
-def groups_of(rows: Rows, given: Sequence[Hashable], tied: By | None) -> Groups:
-    """Groups of rows that are `given` the same; rows for which `tied` gives the same share a parameter."""
+def groups_of(given: Sequence[Hashable], parameter: Indices | None = None) -> Groups:
+    """Groups of rows that are `given` the same; rows with the same `parameter` share it, unless each has its own."""
     group_of_row, names = numbered(given)
-    if tied is None:
-        return Groups(np.arange(len(rows)), group_of_row, tuple(map(_name, names)))
-    parameter, _ = numbered(part_of(rows, tied, "tied"))
+    if parameter is None:
+        return Groups(np.arange(len(given)), group_of_row, tuple(map(_name, names)))
     size = int(parameter.max(initial=-1)) + 1
     members: dict[int, list[int]] = {}
     for row, group in enumerate(group_of_row.tolist()):
@@ -132,7 +136,55 @@ def groups_of(rows: Rows, given: Sequence[Hashable], tied: By | None) -> Groups:
     return Groups(parameter, group, tuple(kept))
 
 
+@dataclass(frozen=True)
+class Declared:
+    """What a row is given by a declaration of the program, whose text it has."""
+
+    text: str
+    given: tuple[Hashable, ...]
+
+
+def all_declared(rows: Rows, declared: Sequence[Declared | None]) -> list[Hashable]:
+    """What each row is given. Raises Error where some are declared and some are not."""
+    for n, part in enumerate(declared):
+        if part is None:
+            some = next(d for d in declared if d is not None)
+            raise Error(
+                f"nothing says which rows {rows.text(n)} sums to one with: the program declares {some.text} for others "
+                "of this parametrisation; declare a distribution for these too, or give them a parametrisation of "
+                "their own"
+            )
+    return list(declared)
+
+
+def in_declared(rows: Rows, groups: Groups, declared: Sequence[Declared | None], places: bool) -> Groups:
+    """Groups of rows, where a program declares those of some. Raises Error where they are in others.
+
+    `places` says that they are by places of arguments, which are meant of each declaration by itself.
+    """
+    of_row = groups.of_rows
+    if places:
+        apart = [(n, None if d is None else d.text) for n, d in zip(of_row.tolist(), declared, strict=True)]
+        of_row = groups_of(apart, groups.parameter).of_rows
+    parts: list[Hashable] = [d or n for d, n in zip(declared, of_row.tolist(), strict=True)]
+    found = groups_of(parts, groups.parameter)
+    wanted = found.of_rows
+    for mine, others, what in ((of_row, wanted, "sum"), (wanted, of_row, "do not sum")):
+        first: dict[int, int] = {}
+        for n, group in enumerate(mine.tolist()):
+            m = first.setdefault(group, n)
+            if others[m] != others[n]:
+                text = next(d.text for d in (declared[n], declared[m]) if d is not None)
+                raise Error(
+                    f"{rows.text(m)} and {rows.text(n)} {what} to one together by `given`, and the program says "
+                    f"otherwise by {text}: leave `given` out, or take the declaration out of the program"
+                )
+    return found
+
+
 def _name(part: Hashable) -> str:
+    if isinstance(part, Declared):
+        return _name(part.given)
     if isinstance(part, tuple):
         return ", ".join(map(str, part)) or "nothing"
     return str(part)

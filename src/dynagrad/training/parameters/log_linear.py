@@ -7,7 +7,8 @@ Which rows are normalised together is for `groups.py`; iterative scaling of the 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from ...facts.readers import read
 from ...facts.relation import parse_key
 from ...facts.table import Table, relation_of
 from ...forks import cached
-from .groups import By, groups_of, numbered, part_of
+from .groups import By, Declared, all_declared, groups_of, in_declared, numbered, part_of
 from .parametrisation import Parametrisation
 from .rows import Doubles, Flags, Indices, Rows, sums
 
@@ -32,7 +33,8 @@ class LogLinear(Parametrisation):
     `features` is a function of a row's arguments that gives the names of its features, or a dict from names to numbers;
     or a dict that has for each predicate a table with one column more, the feature, and perhaps a value: facts, or what
     a chart's query gave. Without, each row is a feature of its own. With `given`, weights are normalised over rows that
-    are given the same, so that they are probabilities. `hashed` is how many numbers features are hashed to; features
+    are given the same, so that they are probabilities; so they are over the groups that the program of the model
+    declares (`:- distribution`), if it does. `hashed` is how many numbers features are hashed to; features
     that meet there share a weight. `frozen` names features, by a function, whose weight stays as it was.
 
     `initial` is a number for all weights, or a dict from features to numbers; `noise` the standard deviation of what is
@@ -76,7 +78,8 @@ class LogLinear(Parametrisation):
         if hashed is not None:
             self._feature, self.features = np.array(names, np.int64), list(range(hashed))
         self.size = len(self.features)
-        self.groups = None if given is None else groups_of(self.rows, part_of(self.rows, given, "given"), None)
+        self.groups = None if given is None else groups_of(part_of(self.rows, given, "given"))
+        self._places = given is not None and not callable(given)
         self._initial, self._noise = initial, noise
         if not self.size:
             raise Error("features gives none for any row, so there is nothing to learn")
@@ -89,6 +92,16 @@ class LogLinear(Parametrisation):
         if unknown:
             more = "" if len(unknown) == 1 else f", nor {len(unknown) - 1:,} others that initial has"
             warn(f"no row has the feature {shown(min(unknown, key=str))}{more}: its initial weight counts for nothing")
+
+    def in_groups(self, declared: Sequence[Declared | None] | None) -> Parametrisation:
+        if declared is None:
+            return self
+        found = copy(self)
+        if self.groups is None:
+            found.groups = groups_of(all_declared(self.rows, declared))
+        else:
+            found.groups = in_declared(self.rows, self.groups, declared, self._places)
+        return found
 
     def start(self, random: np.random.Generator) -> Doubles:
         given = self._initial

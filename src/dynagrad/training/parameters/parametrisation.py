@@ -6,11 +6,12 @@ Each kind of it is a file beside this one.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 
 import numpy as np
 
 from ...errors import Error
-from .groups import Groups
+from .groups import Declared, Groups, in_declared
 from .rows import Doubles, Flags, Indices, Rows
 
 
@@ -30,6 +31,15 @@ class Parametrisation(ABC):
     """Which parameters stay as they are; None where all are free."""
     rowwise: bool = False
     """Whether the weights of some rows can be had without those of the others."""
+
+    def in_groups(self, declared: Sequence[Declared | None] | None) -> Parametrisation:
+        """This parametrisation in the groups that a program declares for its rows; None where it declares none.
+
+        Raises Error where it has others.
+        """
+        if declared is not None and self.groups is not None:
+            in_declared(self.rows, self.groups, declared, places=False)
+        return self
 
     @abstractmethod
     def start(self, random: np.random.Generator) -> Doubles:
