@@ -72,14 +72,14 @@ def _jets_at_limit(end: End) -> NotConverged:
 
 def _jets_diverge(end: End) -> NotConverged:
     return NotConverged(
-        f"the derivatives of {cut(reported(end.prepared, end.report))} do not converge, though its value does; stop "
+        f"the derivatives of {reported(end.prepared, end.report)} do not converge, though its value does; stop "
         "earlier with max_pops, timeout or until"
     )
 
 
 def _not_finite(end: End) -> ValueRangeError:
     return ValueRangeError(
-        f"a derivative of {cut(reported(end.prepared, end.report))} became NaN or infinite, and is the first that did"
+        f"a derivative of {reported(end.prepared, end.report)} became NaN or infinite, and is the first that did"
     )
 
 
@@ -94,10 +94,28 @@ def _bad_value(end: End) -> ValueRangeError:
             "its domain. A log of a sum of exps stays in range as `log+=`, or as lse(a, b); `if ... then ... else ...` "
             "can avoid a point"
         )
+    again = end.report.pops > end.report.items and _strategy(end) in ("heap", "queue", "stack", "sweep")
     return ValueRangeError(
-        f"{item} became NaN or left the range of the {scale.name} semiring, and is the first item that did. A "
-        "sum around a cycle may grow without end; where the numbers are only very large or very small, use log"
+        f"{item} became NaN or left the range of the {scale.name} semiring: it overflowed, and is the first item that "
+        f"did{'. A sum around a cycle may grow without end' if again else ''}. {_SMALLER[_SCALED.get(scale.name, '')]}"
     )
+
+
+_SCALED = {"real": "weights", "expectation": "weights", "log": "logs", "viterbi": "logs", "tropical": "costs"}
+_SMALLER = {
+    "weights": "Where numbers are only very large or very small, use log",
+    "logs": "Logs, and their sums, are numbers of size up to 1.8e308: make those of the facts smaller",
+    "costs": "Costs, and their sums, are numbers of size up to 1.8e308: make those of the facts smaller",
+    "": "Make the values of the facts smaller",
+}
+"""What to do about values that are too large, by what they are."""
+
+
+def _strategy(end: End) -> str:
+    """The strategy of the stage of the item that a report names."""
+    plan = end.prepared.compiled.plan
+    key = next((t.key for t in plan.tables.values() if t.number == end.report.error_table), None)
+    return "" if key is None else plan.stage_of[key].strategy
 
 
 def _two_values(end: End) -> ValueRangeError:
@@ -150,7 +168,7 @@ def _integer_overflow(end: End) -> ValueRangeError:
 def _too_many_instances(end: End) -> NotConverged:
     assert end.collected is not None
     return NotConverged(
-        f"the forest of {place_text(end.prepared, end.collected.key, end.collected.codes)} has more than "
+        f"the forest of {cut(place_text(end.prepared, end.collected.key, end.collected.codes))} has more than "
         f"{end.collected.most:,} instances, its limit; raise limit=, or ask for an item that fewer derive"
     )
 
@@ -163,7 +181,7 @@ def function_failed(prepared: Prepared, report: Any) -> Error:
     """The error for a function of values that failed inside a rule."""
     names, said = prepared.chart.failed_function()
     which = f"one of the functions {names}" if "," in names else f"the function {names}"
-    return Error(f"{which} failed for {cut(reported(prepared, report))}: {said or 'it did not return'}")
+    return Error(f"{which} failed for {reported(prepared, report)}: {said or 'it did not return'}")
 
 
 def out_of_time(where: str) -> NotConverged:
@@ -183,24 +201,33 @@ def near_critical(item: str) -> str:
 def _diverges(end: End) -> NotConverged:
     prepared, report = end.prepared, end.report
     items = cycle(prepared)
-    around = " -> ".join([*items, items[0]]) if items else reported(prepared, report)
+    around = _around(items, " -> ") or reported(prepared, report)
+    what = "has no finite value"
     if end.scale.shape == "count":
         why = "its derivations go around a cycle, so that there are infinitely many"
     elif report.radius > 0:
         why = f"what goes around a cycle does not shrink (the spectral radius is {report.radius:.12g})"
+    elif prepared.compiled.plan.selective or (items and _strategy(end) != "sweep"):
+        why = "values around a cycle improve each time around, without end"
     else:
-        selects = prepared.compiled.plan.selective or items
-        why = (
-            "values around a cycle improve each time around, without end"
-            if selects
-            else "iterating its cycle does not converge"
-        )
+        what, why = "does not settle", "iterating its cycle does not converge"
+    parts = ["the items, in this order, in .cycle"] if items else []
+    parts += ["the spectral radius in .radius"] if report.radius else []
+    before = "what was computed before in .chart"
+    has = ", ".join([*parts, f"and {before}"]) if parts else before
     return NotConverged(
-        f"{cut(reported(prepared, report))} has no finite value: {why} ({cut(around)}). The items, in this order, are "
-        "in this error's .cycle, the spectral radius in .radius, and what was computed before in .chart",
+        f"{cut(reported(prepared, report), 80)} {what}: {why} ({around}). This error has {has}",
         cycle=items,
         radius=report.radius or None,
     )
+
+
+def _around(items: Sequence[str], arrow: str) -> str:
+    """A cycle of items, for messages: all of them where they are few."""
+    shown = [cut(item, 40) for item in items]
+    if len(shown) > 5:
+        shown = [*shown[:4], "...", shown[-1]]
+    return arrow.join([*shown, *(shown[:1] if arrow.strip() == "->" else [])])
 
 
 def _quiet(end: End) -> NotConverged:
@@ -225,7 +252,7 @@ def cycle(prepared: Prepared) -> tuple[str, ...]:
 def _cyclic(end: End) -> Error:
     prepared, report = end.prepared, end.report
     items = cycle(prepared)
-    around = ", ".join(items) if items else reported(prepared, report)
+    around = _around(items, ", ") or reported(prepared, report)
     asked = prepared.compiled.plan.rules.solve
     if asked == "auto":
         why = "and a product (`*=`) of values that still change is not monotone, so it is not iterated"
@@ -234,7 +261,7 @@ def _cyclic(end: End) -> Error:
     else:
         why = "where weights have signs"
     out = "" if asked == "auto" else f"; leave out `:- solve {asked}.`, and such cycles are iterated"
-    return ProgramError(f"values go around a cycle of the facts, through {cut(around)}, {why}{out}")
+    return ProgramError(f"values go around a cycle of the facts, through {around}, {why}{out}")
 
 
 def unsettled(item: str) -> str:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import Error, QueryError, ValueRangeError
+from ..errors import Error, QueryError, ValueRangeError, cut
 
 Doubles = npt.NDArray[np.float64]
 
@@ -50,11 +50,18 @@ class Algebra:
     """Of one weight or several, what the semiring adds them up to; None: that is not known."""
     adds: bool = False  # whether the plus of the semiring adds up derivations, so that chart values are sums of them
 
-    def product(self, weights: Sequence[Any]) -> Any:
-        """The product of weights, from the left."""
+    def product(self, weights: Sequence[Any], of: str = "") -> Any:
+        """The product of weights, from the left, for a derivation `of` an item. Raises where a sum overflows."""
         if self.times is None:
             raise Error(no_weight(self))
-        return functools.reduce(self.times, weights, self.one)
+        product = functools.reduce(self.times, weights, self.one)
+        if self.kind is Kind.SUMS and math.isinf(product) and not any(math.isinf(w) for w in weights):
+            weights = [w for w in weights if w]
+            raise ValueRangeError(
+                f"a derivation{f' of {cut(of)}' if of else ''} has the weight {' + '.join(map(repr, weights[:4]))}"
+                f"{' + ...' if weights[4:] else ''}, which is too large for a double; make the facts' smaller"
+            )
+        return product
 
     def constant(self, numbers: Sequence[float | int]) -> Any:
         """The product of constants of a rule, as they stand in the text."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -43,6 +44,25 @@ OPERATIONS: Mapping[str, Callable[..., Any]] = {
     "lse": ir.log_add,
     "if": ir.where,
 }
+
+
+_WITHOUT_POLES = OPERATIONS.keys() - {"/", "^", "log"}
+
+
+def has_poles(value: Expression) -> bool:
+    """Whether a right side may be infinite for finite numbers and no overflow, as log(x) and 1/x are at 0."""
+    stack = [value]
+    while stack:
+        match stack.pop():
+            case Numeral(value=number) if not math.isfinite(number):
+                return True
+            case Application(operator="^", operands=(base, Numeral(value=exponent))) if exponent >= 0:
+                stack.append(base)
+            case Application(operator=operator, operands=operands):
+                if operator not in _WITHOUT_POLES:
+                    return True
+                stack.extend(operands)
+    return False
 
 
 def to_node(

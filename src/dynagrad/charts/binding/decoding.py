@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ...errors import cut
 from ...facts.relation import AtomColumn, Column, IntColumn, TermColumn, atom_column, atom_key
 from ...facts.terms import Flat, Term, arguments_of, item_text, same_term, term_order, unflatten
 from ...rules.syntax import Compound, Variable
@@ -41,9 +42,9 @@ def place_text(prepared: Prepared, key: str, codes: Sequence[int]) -> str:
 
 
 def reported(prepared: Prepared, report: Any) -> str:
-    """The item that a report of native code names, in the syntax of rules."""
+    """The item that a report of native code names, in the syntax of rules, as short as a message wants it."""
     found = reported_item(prepared, report)
-    return "an item" if found is None else item_text(*found)
+    return "an item" if found is None else cut(item_text(*found))
 
 
 def popped(prepared: Prepared) -> list[tuple[str, tuple[Any, ...]]]:

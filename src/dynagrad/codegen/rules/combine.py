@@ -42,10 +42,11 @@ def own_plus_name(body: str) -> str:
 #
 # In plain arithmetic facts may be infinite, and so may be values computed from them. An item that is infinite though
 # all its antecedents are finite overflowed, or is the log of zero: an error. An item whose value is the aggregator's
-# zero, such as a maximum over nothing possible, is not. A contribution that is infinite because an antecedent is
-# *excuses* its head: it sets bit 1 of the item's flags. Within a stage, where values still change, that antecedent has
-# to be excused in turn; if it is not, bit 2 says that the infinity came from it. `may_excuse` of `plan/aggregators.py`
-# says which tables have flags.
+# zero, such as a maximum over nothing possible, is not, unless a contribution overflowed to it, which bit 4 of the
+# item's flags says: one of finite antecedents, by a rule without a pole. A contribution that is infinite because an
+# antecedent is *excuses* its head: it sets bit 1. Within a stage, where values still change, that antecedent has to be
+# excused in turn; if it is not, bit 2 says that the infinity came from it. `may_excuse` of `plan/aggregators.py` says
+# which tables have flags.
 
 
 def compared_with_zero(table: TableLayout, value: str, operator: str) -> str:

@@ -239,9 +239,11 @@ class ClassContext:
         """A disjunct: whether the value of the item at `cell` is infinite and not excused, see `combine.py`."""
         if not may_excuse(self.plan, table):
             return ""
-        tests = [f"__builtin_expect(!isfinite(semiring::primal({value})), 0)", compared_with_zero(table, value, "!=")]
-        tests.append(f"!(flags_of(excused_{self.names.table[table.key]}, cell) & 1)")
-        return f" || ({' && '.join(filter(None, tests))})"
+        flags = f"flags_of(excused_{self.names.table[table.key]}, cell)"
+        wrong = f"!({flags} & 1)"
+        if nothing := compared_with_zero(table, value, "=="):
+            wrong = f"({nothing} ? ({flags} & 4) != 0 : {wrong})"
+        return f" || (__builtin_expect(!isfinite(semiring::primal({value})), 0) && {wrong})"
 
     def excuse(self, table: TableLayout, value: str, arguments: Sequence[str]) -> str:
         """A statement that excuses the item of an infinite fact, or none. `arguments` are those of the item."""

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from ...plan.aggregators import may_excuse
 from ...plan.joins import mentions, term_variables
 from ...plan.model import Absent, Filter, IndexPlan, Join, Lookup, Plan, Scan, Solve, Step, TableLayout, Unfold
-from ...plan.right_sides import factors, numbers, product_order
+from ...plan.right_sides import factors, has_poles, numbers, product_order
 from ...rules.semirings import SEMIRINGS
 from ...rules.syntax import Comparison, Equation, Item, Term, Variable
 from ..cxx import Writer, comment
@@ -395,8 +395,25 @@ class JoinWriter(RuleScope):
         texts = self._arguments(self.rule.head, table, True)
         if may_excuse(self.plan, table):
             value = self._excuse(table, name, value, texts)
+        self._trace(table, name, texts)
         self.out.line("updates.count++;")
         self.out.line(f"{self.names.add(table.key)}({', '.join([*texts, value])});")
+
+    def _trace(self, table: TableLayout, name: str, texts: Sequence[str]) -> None:
+        """In rounds that do not settle, tells from which items of the stage the head comes, see `Moving`."""
+        cells = [
+            f"handle({self.table_of[i].number}, {cell})"
+            for i, cell in self.cells.items()
+            if self.table_of[i].key in self.stage.keys
+        ]
+        if self.stage.strategy != "sweep" or table.sink or not cells:
+            return
+        moving = f"moving{self.stage.number}"
+        self.out.open(f"if (__builtin_expect({moving}.watch == Moving::tracing, 0))")
+        self.out.line(f"const Handle head = handle({table.number}, {name}.locate({self._stored(table, texts)}));")
+        for cell in cells:
+            self.out.line(f"{moving}.trace(head, {cell});")
+        self.out.close()
 
     def _excuse(self, table: TableLayout, name: str, value: str, texts: Sequence[str]) -> str:
         """Sets the flags of the head where a contribution is infinite because an antecedent is, see `combine.py`;
@@ -419,7 +436,8 @@ class JoinWriter(RuleScope):
                 excused = f"({excused} || {nothing})"
             legal.append([infinite, excused])
             passed.append(infinite)
-        if not legal:
+        overflowed = "" if has_poles(self.rule.value) else compared_with_zero(table, value, "==")
+        if not legal and not overflowed:
             return value
         x = value
         if value not in self.values.values():
@@ -432,9 +450,12 @@ class JoinWriter(RuleScope):
         either = " || ".join(
             f"({' && '.join(tests)})" if tests[1:] and legal[1:] else " && ".join(tests) for tests in legal
         )
-        self.out.line(f"if ({either}) flags |= 1;")
+        self.out.line(f"if ({either or 'false'}) flags |= 1;")
         if passed and self.stage.strategy == "sweep":
             self.out.line(f"else if ({' || '.join(passed)}) flags |= 2;")
+        if overflowed:
+            finite = [f"isfinite(semiring::primal({v}))" for v in self.values.values()]
+            self.out.line(f"else if ({' && '.join([compared_with_zero(table, x, '=='), *finite])}) flags |= 4;")
         self.out.close()
         return x
 

@@ -8,6 +8,7 @@ times: for its derivations with a zero, without one, and for all.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Hashable, Iterator
 from functools import partial
 from itertools import chain
@@ -223,11 +224,12 @@ def weight_of(forest: Packed, instances: Any, m: float, e: int) -> Any:
     algebra = forest.meaning.algebra
     if algebra.name == "real":
         return math.ldexp(m, e) if -1100 < e < 1025 else 0.0 if e < 0 else math.inf
-    if algebra.name in ("log", "viterbi"):
-        return m
-    if algebra.name == "tropical":
-        return -m if m else 0.0
+    if algebra.kind is Kind.SUMS and abs(m) < _LARGEST:  # which a sum that overflows has become
+        return m if algebra.name != "tropical" else -m if m else 0.0
     return product_of(forest, instances)
+
+
+_LARGEST = sys.float_info.max
 
 
 def product_of(forest: Packed, instances: Any) -> Any:
@@ -235,7 +237,7 @@ def product_of(forest: Packed, instances: Any) -> Any:
     algebra = forest.meaning.algebra
     if algebra.times is None:
         return None
-    return algebra.product([forest.own_weight(int(i)) for i in instances])
+    return algebra.product([forest.own_weight(int(i)) for i in instances], forest.text(0))
 
 
 WITHOUT, WITH, ALL = range(3)

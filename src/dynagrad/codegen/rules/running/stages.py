@@ -133,12 +133,23 @@ def write_sweep(context: ClassContext, stage: Stage) -> None:
         # a value that is infinite or NaN now may be finite in the next round
         out.line("if (first) changed = true;")
         out.line(f"else convergence{n}.move(semiring::primal(now), semiring::primal(old));")
+        same = "semiring::primal(now) == semiring::primal(old)"
+        out.line(f"if (moving{n}.watch == Moving::marking && !({same})) moving{n}.mark(handle({table.number}, cell));")
         out.line(f"{name}.value[cell] = now;")
         out.line("report.pops++;")
         out.close()
     out.line(f"return changed || convergence{n}.more(settings, report);")
     out.close()
     _finite(context, stage)
+    out.open(f"void unsettled{n}()", "fails with a cycle of items that do not settle")
+    out.line(f"moving{n}.begin({1 + max(t.number for t in context.plan.tables.values())});")
+    out.line(f"for (int i = 0; i < Moving::rounds && !halt; i++) round{n}();")
+    out.line(f"moving{n}.watch = Moving::tracing;")
+    out.line(f"if (!halt) round{n}();")
+    out.line("if (halt) { report.partial = 1; return; }")
+    out.line(f"const bool found = moving{n}.around(cycle);")
+    out.line("fail(diverges, found ? (int64_t)table_of(cycle[0]) : -1, found ? cell_of(cycle[0]) : -1);")
+    out.close()
     out.line()
 
 
@@ -192,7 +203,7 @@ def _stage(context: ClassContext, stage: Stage) -> None:
     if stage.strategy == "sweep":
         out.open("while (!halt)")
         out.line("if (pause_here(started)) break;")
-        out.line(f"if (convergence{n}.idle > Rounds::patience) {{ fail(diverges, -1, -1); break; }}")
+        out.line(f"if (convergence{n}.idle > Rounds::patience) {{ unsettled{n}(); break; }}")
         out.line(f"if (!round{n}()) {{ if (halt) report.partial = 1; break; }}")
         out.close()
     elif stage.strategy == "solve":

@@ -65,6 +65,7 @@ def write_members(context: ClassContext) -> None:
     for stage in plan.stages:
         if stage.strategy == "sweep":
             out.line(f"Rounds convergence{stage.number};")
+            out.line(f"Moving moving{stage.number};")
         if estimates(plan, stage):
             out.line(f"Convergence<{str(plan.semiring == 'log').lower()}> convergence{stage.number};")
         if gains(plan, stage):

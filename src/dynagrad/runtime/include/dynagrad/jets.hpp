@@ -459,7 +459,11 @@ struct SelectJets {
   static Value zero() { Value v; memset(&v, 0, sizeof v); v.v[0] = S::zero(); return v; }
   static Value one() { Value v; memset(&v, 0, sizeof v); v.v[0] = S::one(); return v; }
   static Value plus(const Value& a, const Value& b) { return S::better(b.v[0], a.v[0]) ? b : a; }
-  static Value times(const Value& a, const Value& b) { Value c; jet::add<K>(a.v, b.v, c.v); return c; }
+  static Value times(const Value& a, const Value& b) {
+    Value c = gather(a, b);
+    c.v[0] = S::times(a.v[0], b.v[0]);
+    return c;
+  }
   static Value read(const uint64_t* w) { Value v; memcpy(&v, w, sizeof v); return v; }
   static void write(const Value& v, uint64_t* w) { memcpy(w, &v, sizeof v); }
   static bool better(const Value& a, const Value& b) { return S::better(a.v[0], b.v[0]); }
@@ -473,7 +477,7 @@ struct SelectJets {
   static bool tiny(const Value& v) { return S::tiny(v.v[0]); }
 
   static double primal(const Value& v) { return v.v[0]; }
-  static Adjoint gather(const Adjoint& a, const Adjoint& b) { return times(a, b); }
+  static Adjoint gather(const Adjoint& a, const Adjoint& b) { Value c; jet::add<K>(a.v, b.v, c.v); return c; }
   static Adjoint scale(const Adjoint& g, const Value&) { return g; }
   static bool nothing(const Adjoint& g) { return jet::all_zero(g.v, count); }
   static bool sound(const Adjoint& g) { return jet::all_finite(g.v, count); }

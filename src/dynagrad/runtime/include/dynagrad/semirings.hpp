@@ -235,13 +235,24 @@ struct Posterior {
   }
 };
 
-// What Viterbi and Tropical share: values are logs or costs, of which the better one is selected.
+// What Viterbi and Tropical share: values are logs or costs, of which the better one is selected. A sum that overflows to
+// the zero is NaN instead, which no sum mends: worse than any number and better than the zero, so that it is an error
+// exactly where it is an item's value, and not that of an item which is not derived.
 struct Selective {
   using Value = double;
   static constexpr int words = 1;
   static constexpr bool selective = true, flat = false, zero_bytes = false;
   static Value one() { return 0; }
-  static Value times(Value a, Value b) { return a + b; }
+  // A sum, where `worst` is the zero; how good a number is, for an order of pops.
+  DYNAGRAD_ALWAYS static Value sum(Value a, Value b, Value worst) {
+    const double c = a + b;
+    return __builtin_expect(c == worst, 0) && a != worst && b != worst ? NAN : c;
+  }
+  static double rank(double x) { return __builtin_expect(x == x, 1) ? x : -INFINITY; }
+  // Whether a is better, of two numbers of which none is better by comparison.
+  DYNAGRAD_ALWAYS static bool better_apart(Value a, Value b, bool no_better, Value worst) {
+    return __builtin_expect(!no_better, 0) && (a == a ? a != worst : b == worst);
+  }
   static Value read(const uint64_t* w) { return as_double(*w); }
   static void write(Value v, uint64_t* w) { *w = as_word(v); }
   static bool negligible(Value, Value, double) { return false; }
@@ -261,17 +272,19 @@ struct Selective {
 
 struct Viterbi : Selective {
   static Value zero() { return -INFINITY; }
-  static Value plus(Value a, Value b) { return b > a ? b : a; }
-  static bool better(Value a, Value b) { return a > b; }
-  static double size(Value, Value, Value now) { return now; }
+  static Value times(Value a, Value b) { return sum(a, b, -INFINITY); }
+  static Value plus(Value a, Value b) { return better(b, a) ? b : a; }
+  static bool better(Value a, Value b) { return a > b || better_apart(a, b, a <= b, -INFINITY); }
+  static double size(Value, Value, Value now) { return rank(now); }
   static bool valid(Value v) { return v < INFINITY; }
 };
 
 struct Tropical : Selective {
   static Value zero() { return INFINITY; }
-  static Value plus(Value a, Value b) { return b < a ? b : a; }
-  static bool better(Value a, Value b) { return a < b; }
-  static double size(Value, Value, Value now) { return -now; }
+  static Value times(Value a, Value b) { return sum(a, b, INFINITY); }
+  static Value plus(Value a, Value b) { return better(b, a) ? b : a; }
+  static bool better(Value a, Value b) { return a < b || better_apart(a, b, a >= b, INFINITY); }
+  static double size(Value, Value, Value now) { return rank(-now); }
   static bool valid(Value v) { return v > -INFINITY; }
 };
 

@@ -56,7 +56,10 @@ struct View {
   }
   bool nothing(const Weight& w) const { return kind == products ? w.m == 0 : w.m == -INFINITY; }
   Weight times(const Weight& a, const Weight& b) const {
-    if (kind != products) return {a.m + b.m, 0};
+    if (kind != products) {
+      const double sum = a.m + b.m;  // one that overflows is no zero: it stays, as the least of all, for an error
+      return {sum == -INFINITY && !nothing(a) && !nothing(b) ? -0x1.fffffffffffffp1023 : sum, 0};
+    }
     double m = a.m * b.m;
     if (m == 0) return {0, lowest};
     int64_t e = a.e + b.e;

@@ -3,7 +3,8 @@
 // `Convergence` watches a stage that iterates sums: the mass that is popped and the mass that these pops send to the
 // stage itself, in windows of pops; their ratio is the rate at which errors shrink. At the end of the stage it
 // estimates the remainder, relative to all values, and decides whether to go on under a lower tolerance. `Gains` looks
-// for cycles among the items that improvements came from (negative cycle detection).
+// for cycles among the items that improvements came from (negative cycle detection), `Moving` for one among the items
+// of a stage of rounds that do not settle.
 //
 // Nothing is iterated or popped here: generated code tells what was popped, and asks whether to go on.
 #pragma once
@@ -89,6 +90,41 @@ struct Rounds {
     if (rest > report.error_bound) report.error_bound = rest;
     if (rest > (settings.tolerance > 1e-14 ? settings.tolerance : 1e-14)) report.unfinished++;
     return false;
+  }
+};
+
+// The items that move from round to round, and for each an antecedent that moves, too: followed up, these close a cycle.
+struct Moving {
+  enum Watch { off, marking, tracing } watch = off;
+  static constexpr int rounds = 256;  // of marking: what goes around a ring moves each item now and then
+  Array<Array<uint64_t>> parents;     // per table; of each item its parent + 2; 1 while it has none; 0: it does not move
+
+  void begin(int64_t tables) {
+    watch = marking;
+    parents.zeros(tables);
+  }
+  void mark(Handle h) {
+    grown(parents[table_of(h)], cell_of(h), (uint64_t)0) = 1;
+  }
+  uint64_t of(Handle h) const {
+    if ((int64_t)table_of(h) >= parents.size || cell_of(h) >= parents[table_of(h)].size) return 0;
+    return parents[table_of(h)].data[cell_of(h)];
+  }
+  void trace(Handle head, Handle from) {
+    if (of(head) == 1 && of(from)) parents[table_of(head)][cell_of(head)] = from + 2;
+  }
+  // Whether there is a cycle; it goes from each item to the one that it came from.
+  bool around(Array<Handle>& cycle) {
+    Handle h = 0;
+    int64_t count = 0;
+    for (int64_t t = 0; t < parents.size; t++)
+      for (int64_t c = 0; c < parents[t].size; c++)
+        if (parents[t][c] > 1) count++, h = handle((uint32_t)t, c);
+    for (int64_t i = 0; i < count && of(h) > 1; i++) h = of(h) - 2;  // now it is on a cycle, if there is one
+    cycle.clear();
+    for (Handle at = h; of(at) > 1 && (at != h || !cycle.size); at = of(at) - 2) cycle.push(at);
+    for (int64_t t = 0; t < parents.size; t++) parents[t].release();
+    return cycle.size > 0;
   }
 };
 
