@@ -405,29 +405,33 @@ def total(semiring: str) -> Callable[[Sequence[Any]], Any]:
     return log_max if semiring == "viterbi" else log_sum
 
 
-def likelihood(semiring: str) -> tuple[Any, Value]:
-    """Of what is left with what was observed, or of a derivation."""
+def likelihood(semiring: str, costs: bool = True) -> tuple[Any, Value]:
+    """Of what is left with what was observed, or of a derivation; with `costs` these are weights."""
 
     def value(e: Drawn, logs: Logs) -> Any:
         if e.derivation is not None:
-            return total(semiring)([e.derived().log(logs)])
-        return total(semiring)([t.log(logs) for t in trees(e.clamped, 0)])
+            return total(semiring)([e.derived().log(logs, costs)])
+        return total(semiring)([t.log(logs, costs) for t in trees(e.clamped, 0)])
 
     return training.Likelihood(), value
 
 
-def conditional(semiring: str, item: bool, cost: bool, clamped: dg.Program | None = None) -> tuple[Any, Value]:
+def conditional(
+    semiring: str, item: bool, cost: bool, clamped: dg.Program | None = None, costs: bool = True
+) -> tuple[Any, Value]:
     """What was observed less all: another item, or facts that are left; with costs that count in the second alone.
+
+    Without `cost` they are weights, unless `costs` is false.
 
     `clamped` is a program of which the goal is what the item is in the model's.
     """
 
     def value(e: Drawn, logs: Logs) -> Any:
         if e.derivation is not None:
-            top = total(semiring)([e.derived().log(logs, not cost)])
+            top = total(semiring)([e.derived().log(logs, costs and not cost)])
         else:
-            top = total(semiring)([t.log(logs, not cost) for t in trees(e.clamped, 1 if item else 0)])
-        bottom = total(semiring)([t.log(logs) for t in trees(e.facts, 0)])
+            top = total(semiring)([t.log(logs, costs and not cost) for t in trees(e.clamped, 1 if item else 0)])
+        bottom = total(semiring)([t.log(logs, cost or costs) for t in trees(e.facts, 0)])
         return None if top is None or bottom is None else top - bottom
 
     observed = "item(1)" if item and clamped is None else None
@@ -442,34 +446,34 @@ def chances(found: Sequence[Tree], logs: Logs, costs: bool) -> list[Any] | None:
 
 
 def risk() -> tuple[Any, Value]:
-    """Minus the expected sum of costs."""
+    """Minus the expected sum of costs, over all derivations of the facts."""
 
     def value(e: Drawn, logs: Logs) -> Any:
-        found = trees(e.clamped, 0)
+        found = trees(e.facts, 0)
         p = chances(found, logs, False)
         return None if p is None else -sum(x * sum(map(mpf, t.costs)) for x, t in zip(p, found, strict=False))
 
     return training.Risk("cost/2"), value
 
 
-def entropy() -> tuple[Any, Value]:
-    """The entropy of the derivations of the facts alone."""
+def entropy(costs: bool = True) -> tuple[Any, Value]:
+    """The entropy of the derivations of the facts alone; with `costs` these are weights."""
 
     def value(e: Drawn, logs: Logs) -> Any:
-        p = chances(trees(e.facts, 0), logs, True)
+        p = chances(trees(e.facts, 0), logs, costs)
         return None if p is None else -sum(x * mpmath.log(x) for x in p if x > 0)
 
     return training.Entropy(), value
 
 
-def of_items(semiring: str) -> tuple[Any, Value]:
-    """A function of two items."""
+def of_items(semiring: str, costs: bool = True) -> tuple[Any, Value]:
+    """A function of two items; with `costs` these are weights."""
 
     def written(x: Any, e: Any) -> Any:
         return 0.5 * x[0] + dnp.tanh(x[1]) * x[0]
 
     def value(e: Drawn, logs: Logs) -> Any:
-        found = [total(semiring)([t.log(logs) for t in trees(e.clamped, n)]) for n in (0, 1)]
+        found = [total(semiring)([t.log(logs, costs) for t in trees(e.clamped, n)]) for n in (0, 1)]
         x, y = [-mpmath.inf if z is None else z for z in found]
         if semiring == "real":
             x, y = mpmath.exp(x), mpmath.exp(y)
@@ -482,21 +486,21 @@ def draw_objective(
     random: np.random.Generator, semiring: str, clamped: dg.Program | None = None
 ) -> tuple[str, Any, Value]:
     """One of them, or a sum of two; perhaps with a program for clamped runs."""
-    found: dict[str, Callable[[], tuple[Any, Value]]] = {
-        "likelihood": lambda: likelihood(semiring),
-        "conditional": lambda: conditional(semiring, False, False),
-        "conditional item": lambda: conditional(semiring, True, False),
-        "conditional cost": lambda: conditional(semiring, False, True),
-        "items": lambda: of_items(semiring),
+    found: dict[str, Callable[[bool], tuple[Any, Value]]] = {
+        "likelihood": lambda costs: likelihood(semiring, costs),
+        "conditional": lambda costs: conditional(semiring, False, False, costs=costs),
+        "conditional item": lambda costs: conditional(semiring, True, False, costs=costs),
+        "conditional cost": lambda _: conditional(semiring, False, True),
+        "items": lambda costs: of_items(semiring, costs),
     }
     if clamped is not None:
-        found["conditional program"] = lambda: conditional(semiring, True, False, clamped)
+        found["conditional program"] = lambda costs: conditional(semiring, True, False, clamped, costs)
     if semiring == "log":
-        found |= {"risk": risk, "entropy": entropy}
+        found |= {"risk": lambda _: risk(), "entropy": entropy}
         if random.random() < 0.3:
-            (one, (a, f)), (two, (b, g)) = (
-                (name, found[name]()) for name in random.choice(sorted(set(found) - {"items"}), 2, replace=False)
-            )
+            one, two = map(str, random.choice(sorted(set(found) - {"items"}), 2, replace=False))
+            plain = not {one, two} & {"risk", "conditional cost"}  # else costs are losses, and no weights
+            (a, f), (b, g) = found[one](plain), found[two](plain)
             x, y = random.normal(size=2).tolist()
 
             def both(e: Drawn, logs: Logs) -> Any:
@@ -505,7 +509,7 @@ def draw_objective(
 
             return f"{one} and {two}", training.Sum((x, a), (y, b)), both
     name = str(random.choice(sorted(found)))
-    return name, *found[name]()
+    return name, *found[name](True)
 
 
 # -- models ------------------------------------------------------------------------------------------------------------

@@ -110,7 +110,7 @@ def used_by(case: Case, e: Drawn) -> set[tuple[str, int]]:
     runs: list[tuple[Facts, int]] = []
     for part in case.objectives:
         other = part in ("conditional item", "conditional program")
-        runs.append((e.facts if part == "entropy" else e.clamped, 1 if other else 0))
+        runs.append((e.facts if part in ("entropy", "risk") else e.clamped, 1 if other else 0))
         if part.startswith("conditional"):
             runs.append((e.facts, 0))
         if part == "items":

@@ -79,7 +79,7 @@ def test_growth_is_of_convex_functions_in_both_directions_of_a_feature() -> None
         (free(given=0), {}),
         (free(), {"prior": {"free": training.L2(0.1)}}),
         (free(), {"prior": {"free": training.L1(5.0)}, "method": "l-bfgs"}),
-        (free(frozen=lambda _: True), {}),
+        (free(frozen=lambda _: True, initial={"side(a,h)": 0.5}), {}),
         (function(normalised), {}),
         (function(normalised), {"method": "sgd"}),
         (function(lambda p: -own.log(1 + own.exp(-p))), {"method": "sgd"}),  # of probabilities, one by one

@@ -171,10 +171,16 @@ def run(
         watcher.open_log()
         try:
             if watcher.stopped is None:
-                theta = method(problem, watcher.theta, watcher, {} if saved is None else saved["state"])
+
+                def observe(step: TrainingStep) -> bool:
+                    if not watcher.history:
+                        problem.first_step(step.theta, step.change == 0.0)
+                    return watcher(step)
+
+                theta = method(problem, watcher.theta, observe, {} if saved is None else saved["state"])
                 if not watcher.history:  # nothing better was found: this is where it is
                     value, totals = problem.objective(theta, gradient=False)
-                    watcher(TrainingStep(theta, value, totals.value, examples=len(totals.values)))
+                    observe(TrainingStep(theta, value, totals.value, change=0.0, examples=len(totals.values)))
                     watcher.stopped = None
                 if watcher.stopped is None:
                     watcher.stopped = "method"

@@ -28,6 +28,7 @@ from .fit import FitSettings, run
 from .methods import method_of
 from .objectives.evaluation import Objective, facts_for, programs_of
 from .objectives.likelihood import Likelihood
+from .objectives.losses import apart, losses_of, weightless
 from .parameters.declared import check_rows, declared
 from .parameters.parametrisation import Parametrisation
 from .priors import Prior, prior_of, unknown_names
@@ -84,9 +85,11 @@ class Model:
             raise QueryError(f"the goal, {shown(goal)}, is no item of the program, which has {_some(program)}")
         chosen = declared(context_of(program).rules.distributions, parameters)
         objective = objective or Likelihood()
+        losses: dict[str, Relation] = {}
         there = {key for other in programs_of(objective) for key in other.predicates}
         if isinstance(facts, Mapping):  # which are read for each program
             facts = {key: list(rows) if isinstance(rows, Iterator) else rows for key, rows in facts.items()}
+            facts, losses = apart(program, facts, losses_of(objective))
         bound = program.bind(facts_for(facts, program.predicates, there) if isinstance(facts, Mapping) else facts)
         _check_rows(bound, chosen)
         bound = with_rows(bound, chosen)
@@ -95,7 +98,7 @@ class Model:
         priors = {name: found for name in chosen if (found := prior_of(prior, name)) is not None}
         _check_names(priors, chosen)
         others = bind_others(objective, program, facts or {}, chosen)
-        self._spec = Specification(program, chosen, priors, objective, goal, bound, others)
+        self._spec = Specification(program, chosen, priors, objective, goal, bound, others, losses)
         self._theta = self._spec.start(0)
 
     # -- what it is
@@ -124,7 +127,7 @@ class Model:
 
     @property
     def bound(self) -> Bound:
-        """The program with the weights of now, to be run on facts."""
+        """The program with the weights of now, to be run on facts; losses among the model's own count as one."""
         if self._made is None or self._made[0] is not self._theta:
             before = self._spec.bound if self._made is None else self._made[1]  # which has its rows encoded already
             self._made = self._theta, with_weights(before, self._spec.values(self._spec.weights(self._theta)))
@@ -227,7 +230,7 @@ class Model:
 
     @public
     def predict(self, facts: Mapping[str, Any], query: str | None = None) -> Derivation:
-        """The best derivation of the goal, or of another item, for some facts.
+        """The best derivation of the goal, or of another item, for some facts; losses among these count as one.
 
         Raises `QueryError` where the item is not derived.
 
@@ -237,6 +240,8 @@ class Model:
         >>> round(coin.predict({"seen/1": [("h",), ("t",)]}).weight, 12)
         0.75
         """
+        if isinstance(facts, Mapping):
+            facts = weightless(facts, losses_of(self._spec.objective))
         return self.bound.run(facts).best(self._spec.goal if query is None else query)
 
     @public

@@ -13,6 +13,7 @@ import numpy as np
 from ..charts.batches.result import of_the_run
 from ..errors import Error, FactError, NotConverged, QueryError, warn
 from ..forks import cached
+from .constant import elsewhere, moves, moves_at, said_of
 from .examples import DataPasses, Example
 from .objectives.evaluation import LOGS, ModelRun, runs_of
 from .objectives.likelihood import Conditional
@@ -44,6 +45,10 @@ class Problem:
     """Whether an example says what was observed, or a warning said that none does."""
     _above: bool = field(default=False, init=False)
     """Whether a warning told of a conditional probability above one."""
+    _moves: bool = field(default=False, init=False)
+    """Whether some gradient was not zero."""
+    _told_constant: bool = field(default=False, init=False)
+    """Whether a warning told that the objective does not depend on the parameters."""
     _told_unbounded: bool = field(default=False, init=False)
     """Whether a warning told that the objective has no finite maximum."""
     _weights: Mapping[str, Doubles] = field(default_factory=dict, init=False)
@@ -67,7 +72,7 @@ class Problem:
         objective = self.spec.objective
         if self._observed or not isinstance(objective, Conditional) or objective.observed or objective.clamped:
             return
-        self._observed = True
+        self._observed = self._told_constant = True
         warn(
             "no example says what was observed, so its conditional likelihood is the same whatever the weights are: "
             "give training.Example(facts, observed)"
@@ -141,6 +146,8 @@ class Problem:
                 more = "" if len(missing) == 1 else f" ({len(missing):,} of {len(totals.values):,} examples do not)"
                 warn(f"{self._reason(totals, missing[0], weights, shard)}; it does not count{more}")
         self._warn_above_one(totals, shard)
+        if totals.gradient and not self._moves:
+            self._moves = moves(self.spec, weights, totals)
         if totals.gradient and not (self._told_unbounded or self.bounded):
             self._tell(grows_for_ever(self.spec, totals.gradient))
         infinite = np.flatnonzero(np.isinf(totals.values)).tolist()
@@ -151,6 +158,23 @@ class Problem:
             if not np.isfinite(numbers).all():
                 raise NotConverged(f"the gradient by the weights of {key} is not finite")
         return totals
+
+    def first_step(self, theta: Theta, still: bool) -> None:
+        """Warns, after the first step, of an objective that does not depend on the parameters.
+
+        `still` says that the step found nothing to change.
+        """
+        if self._told_constant or (self._moves and not still) or self.spec.frozen.all():
+            return
+        self._told_constant = True
+        for other in elsewhere(self.spec, theta):
+            try:
+                found = added(self.workers(self.spec, self.spec.weights(other), self._shards(), True))
+                if not found.counted or moves_at(self.spec, other, found):
+                    return
+            except Error:  # it is not the same everywhere
+                return
+        warn(said_of(self.spec))
 
     def ended(self, theta: Theta, objectives: Sequence[float]) -> None:
         """Warns, when a run has ended, of an objective that does not seem to have a finite maximum."""

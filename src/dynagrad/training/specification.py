@@ -21,6 +21,7 @@ from ..forks import cached
 from .data.observed import Places
 from .examples import Example
 from .objectives.evaluation import LOGS, Objective, Task, programs_of
+from .objectives.losses import check_losses, losses_of
 from .parameters.parametrisation import Parametrisation
 from .parameters.rows import Doubles, Flags, Indices
 from .priors import Prior
@@ -47,11 +48,14 @@ class Specification:
     objective: Objective
     goal: str
     bound: Bound
-    """With the fixed facts, and the rows of all parameters."""
+    """With the fixed facts, in which losses are ones, and the rows of all parameters."""
     others: Mapping[Program, Bound] = field(default_factory=dict)
     """The same of programs that the objective runs beside this one."""
+    losses: Mapping[str, Relation] = field(default_factory=dict)
+    """The fixed facts that are losses, with their values."""
 
     def __post_init__(self) -> None:
+        check_losses(self.program, losses_of(self.objective))
         for name, p in self.parametrisations.items():
             if not p.logs and self.program.semiring in LOGS:
                 raise Error(
@@ -120,7 +124,8 @@ class Specification:
         """What an objective is asked for. What the pass `before` encoded of the shared facts is not encoded again."""
         values, held = self.values(weights), self if before is None else before
         bound, others = reweighted(held.bound, held.others, values)
-        return Task(bound, self.goal, values, self.by_value, self.places, threads, *wanted(gradient), cache, others)
+        asked = threads, *wanted(gradient), cache
+        return Task(bound, self.goal, values, self.by_value, self.places, *asked, others, self.losses)
 
     # -- the objective
 

@@ -102,6 +102,7 @@ def test_a_model_is_the_same_after_loading(tmp_path: Path, tied: bool) -> None:
 def test_priors_and_objectives(tmp_path: Path, prior: Any, objective: Any) -> None:
     text = COIN + " other += toss(S) * told(S)."
     data = [{"seen/1": [("h",), ("t",)], "told/1": [(x,)]} for x in "hht"]
+    data.append({"seen/1": [("h",)], "told/1": [("h",)]})
     model = dg.Model(text, {"toss/1": [("h", 0.25), ("t", 0.75)]}, prior=prior, objective=objective)
     model.save(tmp_path / "m")
     again = dg.load_model(tmp_path / "m")

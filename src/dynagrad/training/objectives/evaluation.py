@@ -1,7 +1,7 @@
 """Runs of examples and what is read off them: what all objectives are made of.
 
 A `Task` has a bound program with the weights of now, and says what is asked; `Scores` are the goals of a shard, with
-the gradient of their sum by the log weights of parameters.
+the gradient of their sum by the log weights of parameters. Facts that are losses are for `losses.py`.
 
 The objectives themselves are in the other files of this folder; how parameters give weights is in
 `training/parameters/`.
@@ -15,17 +15,17 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from ...calls import nearest_option
 from ...charts.batches.result import Batch
 from ...charts.binding.example_cache import CachedBatch, ExampleCache
 from ...charts.functions.function import Function, bytes_of
 from ...charts.program import Bound, Program, binding_of, rerun_cached, run_cached, with_own_plans
-from ...errors import Error, FactError, shown
-from ...facts.relation import parse_key
+from ...errors import Error
+from ...facts.relation import Relation
 from ..data.observed import Places, counts_of, fixed_weight, log_weight
 from ..examples import Example
 from ..parameters.rows import Doubles
 from ..totals import Totals
+from .losses import in_one_place, weightless, with_losses
 
 T = TypeVar("T")
 ModelRun = tuple[Program | None, str, Mapping[str, Any]]
@@ -53,10 +53,25 @@ class Task:
     """The facts of examples, loaded, where the data stay as they are from pass to pass."""
     others: Mapping[Program, Bound] = field(default_factory=dict)
     """Programs that the objective runs beside the model's, with the same weights."""
+    losses: Mapping[str, Relation] = field(default_factory=dict)
+    """The losses of all examples, which are ones in `bound`."""
+    ones: frozenset[str] = frozenset()
+    """Predicates whose facts are losses of other objectives of the model."""
 
     def of(self, program: Program | None) -> Task:
         """The same asked of another program."""
         return self if program is None else replace(self, bound=self.others[program])
+
+    def seen(self, facts: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Facts of an example as the objective has to take them: losses of others count as the semiring's one."""
+        return weightless(facts, self.ones)
+
+    def free(self, example: Example, own: Collection[str] = ()) -> Mapping[str, Any]:
+        """The facts of an example without what was observed, but with losses that stand there: those of others as ones.
+
+        `own` are those of the objective.
+        """
+        return self.seen(with_losses(example, {*self.ones, *own}))
 
     def made(self, examples: Sequence[Example], what: Hashable, make: Callable[[], T]) -> T:
         """What is made of the examples of a shard: once, where the data stay as they are."""
@@ -73,7 +88,8 @@ class Task:
         """
 
         def made() -> Function:
-            return with_own_plans(self.bound).function(goal, list(inputs), facts)
+            bound, own = in_one_place(self.bound, facts)
+            return with_own_plans(bound).function(goal, list(inputs), own)
 
         if self.cache is None:
             return made()
@@ -99,8 +115,9 @@ class Task:
 class Objective(Protocol):
     """What training maximises.
 
-    It may have two more: `programs`, those that it runs besides the model's own; and a method `runs(program, goal,
-    example)`, which gives all runs of an example that `totals` makes, each a `ModelRun`.
+    It may have three more: `programs`, those that it runs besides the model's own; `losses`, the predicates whose facts
+    it takes for losses; and a method `runs(program, goal, example)`, which gives all runs of an example that `totals`
+    makes, each a `ModelRun`.
     """
 
     def totals(self, task: Task, examples: Sequence[Example]) -> Totals:
@@ -359,20 +376,6 @@ def totals_of(
     there = ~np.isnan(values)
     value = float(np.add.reduce(np.where(there, values, 0.0) * weights))
     return Totals(value, gradient, values, float(weights[there].sum()), dict(errors))
-
-
-def cost_key(cost: Any) -> None:
-    """Raises Error where this cannot name a predicate of costs."""
-    if not isinstance(cost, str):
-        raise FactError(f"cost is a predicate whose facts are costs, such as 'loss/2', not {shown(cost)}")
-    parse_key(cost)
-
-
-def must_have(task: Task, cost: str) -> None:
-    """Raises Error where the program has no such predicate, whose costs would count for nothing."""
-    names = task.bound.program.predicates
-    if cost not in names:
-        raise Error(f"the program has no predicate {shown(cost)} for costs{nearest_option(cost, names)}")
 
 
 def must_have_products(task: Task) -> None:

@@ -1,5 +1,8 @@
 """Objectives that are expectations over derivations: expected loss, and entropy.
 
+Both are over all derivations of an example's facts, whatever was observed in it: an expectation over what was observed
+alone would tell nothing of what a model predicts.
+
 Each is a derivative of log Z along a direction, its gradient a product with a Hessian, and a product with its own
 Hessian a derivative of that: the gradient of a mixed derivative along two directions.
 
@@ -9,7 +12,7 @@ Expectations under the derivations of one item are in `forests/sums/expectations
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -19,11 +22,13 @@ from ...charts.functions.function import Function
 from ...charts.program import Program, binding_of, context_of, in_probabilities
 from ...errors import Error
 from ...facts.readers import read
+from ...facts.relation import Relation, concatenate
 from ...rules.syntax import Application, Expression, Numeral
 from ..examples import Example
 from ..parameters.rows import Doubles
 from ..totals import Totals
-from .evaluation import ModelRun, Task, cost_key, must_have, totals_of
+from .evaluation import ModelRun, Task, totals_of
+from .losses import cost_key, weightless, with_losses
 
 _Along = tuple[Function, list[Doubles], list[Doubles]]
 """log Z as a function of log weights, first those of parameters; where it is looked at; and along what."""
@@ -34,9 +39,12 @@ _Along = tuple[Function, list[Doubles], list[Doubles]]
 class Risk:
     """Minus the expected loss of a derivation (minimum risk training: Smith and Eisner 2006).
 
-    `cost` is a predicate whose facts are factors of rules; their values, in an example, are not weights but losses, and
-    the loss of a derivation is the sum over its facts. The expected loss is the derivative of log Z along the losses,
-    and its gradient a product with a Hessian, which forward over reverse mode gives exactly.
+    `cost` is a predicate whose facts are factors of rules; their values are not weights but losses, and the loss of a
+    derivation is the sum over its facts. They are among the facts of an example, what was observed in it, or `facts` of
+    the model; everything else that the model works out takes them as the semiring's one. The mean is over all
+    derivations of the facts, as a model is to predict them: other facts that were observed have no part in it, nor has
+    an observed derivation. The expected loss is the derivative of log Z along the losses, and its gradient a product
+    with a Hessian, which forward over reverse mode gives exactly.
 
     >>> import dynagrad as dg
     >>> from dynagrad import training
@@ -51,36 +59,48 @@ class Risk:
     def __post_init__(self) -> None:
         cost_key(self.cost)
 
+    @property
+    def losses(self) -> frozenset[str]:
+        """The predicate whose facts are losses."""
+        return frozenset({self.cost})
+
     def totals(self, task: Task, examples: Sequence[Example]) -> Totals:
         """Of a shard: the values of its examples, and the gradient of their sum."""
-        must_have(task, self.cost)
         if task.semiring != "log":
             raise Error(f"expected loss is a derivative of log Z: it needs a program in `log`, not {task.semiring}")
 
         def along_of(example: Example) -> _Along:
-            losses = read(self.cost, example.clamped.get(self.cost, ()))
-            facts = {**example.clamped, self.cost: replace(losses, values=None)}
-            sizes = np.ones(losses.count) if losses.values is None else losses.values
+            facts, sizes = weightless(task.free(example, self.losses), self.losses), []
+            for losses in (task.losses.get(self.cost), self._losses(example)):
+                if losses is not None:
+                    sizes.append(np.ones(losses.count) if losses.values is None else losses.values)
+            along = np.concatenate([np.zeros(0), *sizes])
             return (
                 task.function(example, task.goal, [*task.keys, self.cost], facts, "losses"),
-                [*task.weights.values(), np.zeros(losses.count)],
-                [*(np.zeros(len(x)) for x in task.weights.values()), sizes],
+                [*task.weights.values(), np.zeros(len(along))],
+                [*(np.zeros(len(x)) for x in task.weights.values()), along],
             )
 
         return _less_expected(task, examples, along_of, with_total=False)
 
+    def _losses(self, example: Example) -> Relation | None:
+        """The losses of an example, where it has its own."""
+        given = example.clamped.get(self.cost)
+        return None if given is None else read(self.cost, given)
+
     def runs(self, program: Program, goal: str, example: Example) -> Iterator[ModelRun]:
-        """Of an example."""
-        yield None, goal, example.clamped
+        """Of an example: over all of its facts."""
+        yield None, goal, weightless(with_losses(example, self.losses), self.losses)
 
 
 @dataclass(frozen=True)
 class Entropy:
     """The entropy, in nats, of the distribution over the derivations of each example's facts, summed.
 
-    It is log Z less the expected log weight, which is the derivative of log Z along the log weights of all facts; its
-    gradient is minus a product with a Hessian. As a part of a `Sum` it regularises: Grandvalet and Bengio 2004
-    ("Semi-supervised learning by entropy minimization") take away a part of the entropy of what was not observed.
+    What was observed has no part in it. It is log Z less the expected log weight, which is the derivative of log Z
+    along the log weights of all facts; its gradient is minus a product with a Hessian. As a part of a `Sum` it
+    regularises: Grandvalet and Bengio 2004 ("Semi-supervised learning by entropy minimization") take away a part of the
+    entropy of what was not observed.
 
     >>> import dynagrad as dg
     >>> from dynagrad import training
@@ -99,11 +119,14 @@ class Entropy:
         bound = {key: r for key, r in binding_of(task.bound).given.items() if key not in task.weights}
 
         def along_of(example: Example) -> _Along:
-            given = {**bound, **read_facts(context_of(program), example.facts, in_probabilities(program))}
+            facts = task.free(example)
+            given = dict(bound)
+            for key, r in read_facts(context_of(program), facts, in_probabilities(program)).items():
+                given[key] = concatenate(given[key], r, 0.0) if key in given else r
             fixed = {key: r for key, r in given.items() if r.values is not None and r.count}
             here = [*task.weights.values(), *(np.asarray(r.values, np.float64) for r in fixed.values())]
             along = [np.where(np.isfinite(x), x, 0.0) for x in here]  # what is impossible is in no derivation
-            return task.function(example, task.goal, [*task.keys, *fixed], example.facts, "entropy"), here, along
+            return task.function(example, task.goal, [*task.keys, *fixed], facts, "entropy"), here, along
 
         return _less_expected(task, examples, along_of, with_total=True)
 

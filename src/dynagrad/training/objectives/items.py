@@ -28,8 +28,8 @@ class OfItems:
     """Any differentiable function of the values of some items, written in Python and differentiated by `dg.grad`.
 
     `items` is a list of items, `function` takes their values, in that order and on the semiring's scale, and the
-    example, and gives a number. An item that is not derived has the semiring's zero; where the function has no finite
-    value for that, the example does not count.
+    example, and gives a number. What an example has observed is among its facts. An item that is not derived has the
+    semiring's zero; where the function has no finite value for that, the example does not count.
 
     >>> import dynagrad as dg
     >>> text = ":- semiring real. :- distribution toss(S). side(S) += toss(S) * seen(S). goal += side(_)."
@@ -67,7 +67,7 @@ class OfItems:
         gradient = {key: np.zeros(len(numbers)) for key, numbers in task.weights.items()} if task.gradient else {}
         for n, example in enumerate(examples):
             try:
-                chart = task.bound.run(example.clamped)
+                chart = task.bound.run(task.seen(example.clamped))
                 found = [float(chart[item]) for item in self.items]
                 value, slopes = value_and_grad(lambda x, e=example: self._value(x, e))(found)
                 if not np.isfinite(float(value)):
@@ -97,7 +97,8 @@ class OfItems:
     def _product(self, task: Task, example: Example, values: list[float]) -> list[Doubles]:
         """The derivative of the gradient by log weights, or by values, along the direction of the task."""
         assert task.along is not None
-        f = task.function(example, list(dict.fromkeys(self.items)), task.keys, example.clamped, "items")
+        facts = task.seen(example.clamped)
+        f = task.function(example, list(dict.fromkeys(self.items)), task.keys, facts, "items")
         here = list(task.weights.values())
         direct = [task.semiring in LOGS or key in task.by_value for key in task.keys]
         along = [v if d else v * w for d, v, w in zip(direct, task.along.values(), here, strict=True)]

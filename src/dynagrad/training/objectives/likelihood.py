@@ -5,7 +5,7 @@ Priors are no part of them; they are in `training/priors.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,12 +14,12 @@ import numpy as np
 from ...calls import strict_options_class
 from ...charts.program import Program
 from ...errors import Error, shown
-from ...facts.readers import read
 from ..data.observed import counts_of
 from ..examples import Example
 from ..parameters.rows import Doubles
 from ..totals import Totals
-from .evaluation import ModelRun, RunSide, Scores, Task, cost_key, facts_for, must_have, scores_of, totals_of
+from .evaluation import ModelRun, RunSide, Scores, Task, facts_for, scores_of, totals_of
+from .losses import charged, cost_key, weightless, with_losses
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Likelihood:
 
     def totals(self, task: Task, examples: Sequence[Example]) -> Totals:
         """Of a shard: the values of its examples, and the gradient of their sum."""
-        clamped = task.made(examples, ("clamped", None), lambda: [e.clamped for e in examples])
+        clamped = task.made(examples, ("clamped", None), lambda: [task.seen(e.clamped) for e in examples])
         weights = task.weights_of(examples)
         found = scores_of(task, examples, clamped, weights, task.goal)
         return totals_of(examples, found.values, found.gradient, found.errors, weights)
@@ -53,7 +53,9 @@ class Best:
 
     def totals(self, task: Task, examples: Sequence[Example]) -> Totals:
         """Of a shard: the values of its examples, and the gradient of their sum."""
-        batch = task.bound.run_batch([e.clamped for e in examples], query=task.goal, best=1, threads=task.threads)
+        batch = task.bound.run_batch(
+            [task.seen(e.clamped) for e in examples], query=task.goal, best=1, threads=task.threads
+        )
         zero = -np.inf if task.semiring == "log" else 0.0
         found = [
             replace(e, derivation=best[0]) if best and best[0].weight != zero and e.derivation is None else e
@@ -68,7 +70,7 @@ class Best:
                 weight = float(derived.derivation.weight)
                 values[n] = weight if task.semiring == "log" else float(np.log(weight))
             else:
-                one = scores_of(task, [example], [example.clamped], [example.weight], task.goal)
+                one = scores_of(task, [example], [task.seen(example.clamped)], [example.weight], task.goal)
                 values[n] = one.values[0]
                 if np.isnan(values[n]):
                     continue  # it has a weight of zero
@@ -93,7 +95,8 @@ class Conditional:
     of `clamped` where that is given. In `viterbi` this is the structured perceptron's objective (Collins 2002,
     "Discriminative training methods for hidden Markov models"): the score of what was observed, less that of the best
     derivation; and with `cost` it is the max-margin one (Taskar, Guestrin and Koller 2003): the facts of that predicate
-    are taken as they are in the free run, and count as the semiring's one in the clamped run.
+    are taken as they are in the free run, and count as the semiring's one in the clamped run, and in everything else
+    that the model works out.
 
     >>> import dynagrad as dg
     >>> from dynagrad import training
@@ -123,12 +126,19 @@ class Conditional:
         """Those that are run beside the program of the model."""
         return () if self.clamped is None else (self.clamped,)
 
+    @property
+    def losses(self) -> frozenset[str]:
+        """The predicate whose facts are costs."""
+        return frozenset(() if self.cost is None else (self.cost,))
+
     def totals(self, task: Task, examples: Sequence[Example]) -> Totals:
         """Of a shard: the values of its examples, and the gradient of their sum."""
-        if self.cost is not None:
-            must_have(task, self.cost)
         program = task.bound.program
-        clamped = task.made(examples, ("clamped", self), lambda: [self.facts_of(program, e)[0] for e in examples])
+
+        def facts() -> list[Mapping[str, Any]]:
+            return [task.seen(self.facts_of(program, e)[0]) for e in examples]
+
+        clamped = task.made(examples, ("clamped", self), facts)
         weights = task.weights_of(examples)
         asked = task.goal if self.observed is None else self.observed
         side = RunSide(f"clamped {self.cost}", single=True)
@@ -153,8 +163,13 @@ class Conditional:
 
     def _free(self, task: Task, examples: Sequence[Example], weights: Doubles) -> Scores:
         program = task.bound.program
-        facts = task.made(examples, ("free", self), lambda: [self.facts_of(program, e)[1] for e in examples])
-        return scores_of(task, examples, facts, weights, task.goal, observed=False, side=RunSide(f"free {self.cost}"))
+
+        def made() -> list[Mapping[str, Any]]:
+            return [task.seen(self.facts_of(program, e, task.ones)[1]) for e in examples]
+
+        facts, side = task.made(examples, ("free", self), made), RunSide(f"free {self.cost}")
+        task = replace(task, bound=charged(task.bound, self.cost, task.losses))
+        return scores_of(task, examples, facts, weights, task.goal, observed=False, side=side)
 
     def free(self, task: Task, examples: Sequence[Example]) -> Totals:
         """The free runs alone, of examples that count on both sides: for iterative scaling."""
@@ -163,12 +178,14 @@ class Conditional:
         found = self._free(task, examples, np.where(there, weights, 0.0))
         return totals_of(examples, np.where(there, found.values, np.nan), found.gradient, found.errors)
 
-    def facts_of(self, program: Program, example: Example) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-        """The facts of the clamped run of an example, and those of the free one, which is of a program."""
-        clamped, free = example.clamped, example.facts
-        if self.cost is not None and self.cost in clamped:
-            free = {**free, self.cost: clamped[self.cost]}
-            clamped = {**clamped, self.cost: replace(read(self.cost, clamped[self.cost]), values=None)}
+    def facts_of(
+        self, program: Program, example: Example, others: Collection[str] = ()
+    ) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+        """The facts of the clamped run of an example, and those of the free one, which is of a program.
+
+        `others` are losses that are not of this objective.
+        """
+        clamped, free = weightless(example.clamped, self.losses), with_losses(example, {*self.losses, *others})
         if self.clamped is None:
             return clamped, free
         one, other = self.clamped.predicates, program.predicates

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -13,13 +13,14 @@ from ...errors import Error, shown
 from ..examples import Example
 from ..totals import Totals
 from .evaluation import ModelRun, Objective, Task, programs_of, runs_of, totals_of
+from .losses import losses_of, weightless, with_losses
 
 
 @dataclass(frozen=True)
 class Sum:
     """Objectives added, each times a number: `Sum((1.0, Conditional()), (-0.5, Entropy()))`.
 
-    An example that one of them has no value for does not count for any.
+    An example that one of them has no value for does not count for any. The losses of one are ones for the others.
 
     >>> import dynagrad as dg
     >>> from dynagrad import training
@@ -49,13 +50,23 @@ class Sum:
         """Those that its parts run beside the program of the model."""
         return tuple(dict.fromkeys(program for _, part in self.parts for program in programs_of(part)))
 
+    @property
+    def losses(self) -> frozenset[str]:
+        """The predicates whose facts its parts take for losses."""
+        return frozenset().union(*(losses_of(part) for _, part in self.parts))
+
+    def _tasks(self, task: Task) -> list[Task]:
+        """What each part is asked for."""
+        return [replace(task, ones=task.ones | (self.losses - losses_of(part))) for _, part in self.parts]
+
     def totals(self, task: Task, examples: Sequence[Example]) -> Totals:
         """Of a shard: the values of its examples, and the gradient of their sum."""
-        found = [objective.totals(task, examples) for _, objective in self.parts]
+        tasks = self._tasks(task)
+        found = [part.totals(own, examples) for own, (_, part) in zip(tasks, self.parts, strict=True)]
         there = ~np.isnan(np.sum([part.values for part in found], axis=0))
         if not there.all() and there.any() and any(len(part.missing) < (~there).sum() for part in found):
             chosen = [e for e, ok in zip(examples, there.tolist(), strict=True) if ok]
-            some = [objective.totals(task, chosen) for _, objective in self.parts]
+            some = [part.totals(own, chosen) for own, (_, part) in zip(tasks, self.parts, strict=True)]
         else:
             some = found
         values = np.sum([x * part.values for (x, _), part in zip(self.parts, found, strict=True)], axis=0)
@@ -69,4 +80,7 @@ class Sum:
     def runs(self, program: Program, goal: str, example: Example) -> Iterator[ModelRun]:
         """Of an example: those of the parts."""
         for _, part in self.parts:
-            yield from runs_of(part, program, goal, example)
+            others = self.losses - losses_of(part)
+            plain = replace(example, facts=weightless(with_losses(example, others), others))
+            for other, item, facts in runs_of(part, program, goal, plain):
+                yield other, item, weightless(facts, others)

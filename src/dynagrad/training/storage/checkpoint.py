@@ -62,7 +62,7 @@ def about(
         "parametrisations": _digest(part for p in spec.parametrisations.values() for part in _of_parametrisation(p)),
         "fixed facts": _digest(
             part
-            for fixed in (spec.fixed, *(binding_of(bound).given for bound in spec.others.values()))
+            for fixed in (spec.fixed, spec.losses, *(binding_of(bound).given for bound in spec.others.values()))
             for key, r in fixed.items()
             if key not in spec.places
             for part in (key.encode(), _of_relation(r))

@@ -13,6 +13,7 @@ import json
 import re
 import tomllib
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from ...runtime.disk.whole import replace_folder, why
 from ..objectives.evaluation import Objective, facts_for
 from ..objectives.expectations import Entropy, Risk
 from ..objectives.likelihood import Best, Conditional, Likelihood
+from ..objectives.losses import losses_of
 from ..objectives.sums import Sum
 from ..parameters.distribution import Distribution
 from ..parameters.groups import Groups, values_of
@@ -54,7 +56,7 @@ Files = dict[str, bytes]
 def save(spec: Specification, theta: Theta, folder: Path) -> None:
     """Writes a model. Raises Error where that fails; a folder that was there is then as it was."""
     toml = optional("tomli_w", "model.save()")
-    files = Files()
+    files, losses = Files(), enumerate(spec.losses.items())
     head: dict[str, Any] = {
         "format": FORMAT,
         "version": VERSION,
@@ -62,6 +64,7 @@ def save(spec: Specification, theta: Theta, folder: Path) -> None:
         "program": _program(files, spec.program, TEXT),
         "objective": _objective(files, spec.objective),
         "facts": {},
+        "losses": {key: _named(files, f"losses-{n}-{_plain(key)}", _table(r)) for n, (key, r) in losses},
         "parametrisations": [
             _parametrisation(files, n, name, p, spec.priors.get(name), theta[name])
             for n, (name, p) in enumerate(spec.parametrisations.items())
@@ -71,8 +74,7 @@ def save(spec: Specification, theta: Theta, folder: Path) -> None:
     given = {key: r for b in (*spec.others.values(), spec.bound) for key, r in binding_of(b).given.items()}
     for n, (key, relation) in enumerate(given.items()):
         if key not in learned:
-            columns, about = columns_of(relation)
-            head["facts"][key] = _named(files, f"facts-{n}-{_plain(key)}", file_of(columns, about))
+            head["facts"][key] = _named(files, f"facts-{n}-{_plain(key)}", _table(relation))
     files[HEAD] = f"# A model of Dynagrad. Its program is in {TEXT}.\n{toml.dumps(head)}".encode()
     sums = "".join(f"{hashlib.sha256(data).hexdigest()}  {name}\n" for name, data in files.items())
     replace_folder(folder, {**files, SUMS: sums.encode()}, _objection)
@@ -105,6 +107,10 @@ def _objection(folder: Path) -> str | None:
     if there - known:
         return f"it has {shown(min(there - known))}, which is no file of a model; give another name, or move it"
     return None
+
+
+def _table(relation: Relation) -> bytes:
+    return file_of(*columns_of(relation))
 
 
 def _named(files: Files, name: str, data: bytes) -> str:
@@ -360,10 +366,14 @@ def _loaded(
         objective = _objective_of(
             head["objective"], folder, lambda about: _read_program(folder, about, files, functions)
         )
+    losses = {key: relation_of(table_of(files[name])) for key, name in head.get("losses", {}).items()}
+    for key in losses_of(objective) & facts.keys():  # of a model that was saved when facts of losses were weights
+        losses.setdefault(key, facts[key])
+    facts |= {key: replace(relation, values=None) for key, relation in losses.items()}
     others = bind_others(objective, program, facts, chosen)
     there = {key for other in others for key in other.predicates}
     bound = with_rows(with_facts(program, facts_for(facts, program.predicates, there)), chosen)
-    return Specification(program, chosen, priors, objective, goal, bound, others), theta
+    return Specification(program, chosen, priors, objective, goal, bound, others, losses), theta
 
 
 def _read_program(
