@@ -416,45 +416,48 @@ def check_moments(
     both = forest.covariance(is_rule, lambda i: float(i.rule is None))
     assert math.isclose(both, covariance(sizes, leaves), rel_tol=1e-9, abs_tol=1e-9)
 
-    def heads(tree: Tree) -> list[Key]:
-        return [] if tree[0] in ("fact", "side") else [tree[1], *(h for t in tree[2:] for h in heads(t))]
-
     def used(tree: Tree) -> list[Tree]:
-        """The instances of rules: a rule, its head, and the items below."""
+        """The instances of rules, each with its head and the items below, and the facts; as often as they are used."""
         if tree[0] in ("fact", "side"):
-            return []
+            return [tree] if tree[0] == "fact" else []
         own = (tree[0], tree[1], tuple(t[1] for t in tree[2:]))
         return [own, *(u for t in tree[2:] for u in used(t))]
 
-    of_item: dict[Key, float] = {}
-    of_instance: dict[Tree, float] = {}
+    occurs: dict[Tree, float] = {}  # the chance that a derivation has it
     for tree, q in zip(every, p, strict=True):
-        for head in heads(tree):
-            of_item[head] = of_item.get(head, 0.0) + q
-        for instance in used(tree):
-            of_instance[instance] = of_instance.get(instance, 0.0) + q
+        for instance in set(used(tree)):
+            occurs[instance] = occurs.get(instance, 0.0) + q
     possible = [t for t, q in zip(every, p, strict=True) if q > 0]
-    # a fact that is derived too has a chance as a fact, which is not counted here
-    if any(len(i) and h in ground.given for h, i in ground.instances.items()):
-        return 1
 
-    def gain(tree: Tree) -> float:
-        return math.fsum(of_item[h] for h in heads(tree))
+    def check(gain: Callable[[Any, Any], float], *, given: bool = True) -> None:
+        """`gain` gets the number of a rule, or None and the row of a fact."""
+
+        def of_instance(i: Any) -> float:
+            return gain(None if i.rule is None else i.rule_number - first_rule, i.row)
+
+        def expected(tree: Tree) -> float:
+            of = [(u, (None, u[2]) if u[0] == "fact" else (u[0], None)) for u in used(tree)]
+            return math.fsum(gain(*key) * occurs[u] for u, key in of)
+
+        found = as_tree(forest.decode(of_instance) if given else forest.decode(), prefix, first_rule)
+        assert math.isclose(expected(found), max(map(expected, possible)), rel_tol=1e-9)
+
+    def third(rule: int | None, row: int | None) -> float:
+        return 0.0 if rule is None else 1.0 + rule % 3
+
+    def of_facts(rule: int | None, row: int | None) -> float:
+        return 0.5 + (row or 0) % 3 if rule is None else 0.0
+
+    def both_kinds(rule: int | None, row: int | None) -> float:
+        return third(rule, row) - of_facts(rule, row) / 4
+
+    check(lambda *_: 1.0, given=False)
+    for gain in (third, of_facts, both_kinds):
+        check(gain)
 
     def product(tree: Tree) -> float:
-        return math.prod(of_instance[u] for u in used(tree))
+        return math.prod(occurs[u] for u in used(tree) if u[0] != "fact")
 
-    best = as_tree(forest.decode(), prefix, first_rule)
-    assert math.isclose(gain(best), max(map(gain, possible)), rel_tol=1e-9)
-
-    def third(tree: Tree) -> Any:
-        """The gain of rules by their number, which is that of the tree."""
-        if tree[0] in ("fact", "side"):
-            return 0.0
-        return (1 + tree[0] % 3) * of_item[tree[1]] + math.fsum(map(third, tree[2:]))
-
-    best = as_tree(forest.decode(lambda i: 1 + ((i.rule_number or 0) - first_rule) % 3), prefix, first_rule)
-    assert math.isclose(third(best), max(map(third, possible)), rel_tol=1e-9)
     best = as_tree(forest.decode(by="product"), prefix, first_rule)
     assert math.isclose(product(best), max(map(product, possible)), rel_tol=1e-9)
     return 1

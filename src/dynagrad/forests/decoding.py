@@ -1,9 +1,10 @@
 """Derivations chosen by what they are expected to share with the true one: minimum Bayes risk, and max-rule.
 
 The best derivation need not be the one that has most in common with the others. Decoding looks for the derivation with
-the largest expected gain: the sum, over its rule instances, of a gain times the chance that their head is in a
-derivation (Goodman 1996, "Parsing algorithms and metrics"); or for the one whose instances have the largest product of
-chances (Petrov and Klein 2007, "Improved inference for unlexicalized parsing").
+the largest expected gain: the sum, over its rule instances and its facts, of a gain times the chance that this very
+instance, or fact, occurs in a derivation (Goodman 1996, "Parsing algorithms and metrics"); or for the one whose
+instances have the largest product of chances (Petrov and Klein 2007, "Improved inference for unlexicalized parsing").
+What the chances are is for `sums/occurrences.py`.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from .native import Held, Walk, unbounded
 from .packed import Packed, RuleInstance
 from .ranking.k_best import MOST_INSTANCES, product_of
 from .sums.expectations import expected_counts
+from .sums.occurrences import chances
+from .sums.totals import summed
 from .time_limit import look
 
 Gain = Callable[[RuleInstance], float]
@@ -35,22 +38,23 @@ def decode(forest: Packed, gain: Gain | None, by: str, stop: Stop | None = None)
         raise Error("a gain is added up, so it goes with by='sum'")
     gained = numeric_function("gain", (lambda _: 1.0) if gain is None else gain)
     counts = expected_counts(forest, stop)
-    a = forest.arrays
+    rule, used = forest.arrays.rule, np.flatnonzero(counts > 0)
+    scores = np.full(len(counts), -np.inf)
+    scores[used] = 0.0
     if by == "product":
-        with np.errstate(divide="ignore"):
-            scores = np.log(counts)
-        scores[(a.rule < 0) & (counts > 0)] = 0.0  # the chances that are multiplied are those of rules
+        valued = used[rule[used] >= 0]  # the chances that are multiplied are those of rules
+        gains = np.ones(len(valued))
     else:
-        heads = np.bincount(a.owner, counts, len(a.begin))[a.owner]
-        rules = np.flatnonzero((a.rule >= 0) & (counts > 0))
-        scores = np.where(counts > 0, 0.0, -np.inf)
-        gains = np.zeros(len(rules))
-        for place, n in enumerate(rules.tolist()):
+        gains = np.zeros(len(used))
+        for place, n in enumerate(used.tolist()):
             look(stop)
             gains[place] = gained(RuleInstance(forest, n))
         if not np.isfinite(gains).all():
             raise Error("a gain is a finite number")
-        scores[rules] = gains * heads[rules]
+        valued, gains = used[gains != 0], gains[gains != 0]
+    chance = chances(forest, summed(forest, stop), counts, valued, stop)
+    with np.errstate(divide="ignore"):
+        scores[valued] = np.log(chance) if by == "product" else gains * chance
     return _best(forest, scores, stop)
 
 

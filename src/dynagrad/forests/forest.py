@@ -126,9 +126,10 @@ class Forest:
     ) -> Derivation:
         """The derivation that is expected to have most in common with another one: minimum Bayes risk.
 
-        Its expected gain is the sum, over its rule instances, of `gain` (else 1) times the chance that their head is in
-        a derivation. `by="product"` is max-rule: the largest product of the chances of its instances. `timeout` is a
-        limit in seconds, at which `NotConverged` is raised.
+        Its expected gain is the sum, over its rule instances and its facts, of `gain` (else 1) times the chance that
+        this very instance, or fact, occurs in a derivation; what it uses twice counts twice. A gain gets an instance,
+        whose `rule` is None if it is a fact. `by="product"` is max-rule: the largest product of the chances of its rule
+        instances. `timeout` is a limit in seconds, at which `NotConverged` is raised.
 
         >>> import dynagrad as dg
         >>> program = dg.Program("goal += a(_). goal += b. b += c(_).", "real")
