@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 import math
 import multiprocessing
 import os
@@ -376,6 +377,107 @@ def test_probabilities_for_facts_alone(semiring: str) -> None:
     chart = program.bind(all_b).run({"a/1": []})
     chart.add("a/1", rows, values="probabilities")
     assert chart.run()["goal"] == pytest.approx(expected)
+
+
+def converted(semiring: str, p: Any) -> Any:
+    """Probabilities on the scale of a semiring, by numpy alone."""
+    return {"log": np.log, "viterbi": np.log, "tropical": lambda x: -np.log(x)}.get(semiring, lambda x: x)(p)
+
+
+MIXED = "goal += 0.5 * a(X) * b(X). goal += a(X) * c(X). c(2) = 0.25."
+GIVEN = {"a/1": [0.5, 0.25], "b/1": [0.75, 0.125], "c/1": [0.0625]}
+SAID = [None, "weights", "probabilities"]
+
+
+def expected_goal(semiring: str, constants: bool) -> float:
+    """The goal from GIVEN; constants of the text are probabilities, or stand on the scale of the semiring."""
+    (a, b), (d, e), (c,) = GIVEN.values()
+    back: Any = {"log": np.exp, "viterbi": np.exp, "tropical": lambda x: np.exp(-x)}.get(semiring, lambda x: x)
+    half, quarter = (0.5, 0.25) if constants else (back(0.5), back(0.25))
+    products = [half * a * d, half * b * e, a * c, b * quarter]
+    return float(converted(semiring, sum(products) if semiring in ("log", "real") else max(products)))
+
+
+@pytest.mark.parametrize("semiring", ["real", "log", "viterbi", "tropical"])
+def test_numbers_are_what_the_call_that_gives_them_says(semiring: str) -> None:
+    """All orders of calls: the program, two of bind, then run, then a change, each says one of two things, or nothing.
+
+    Constants are probabilities where the program, bind or run says so, unless the program says otherwise.
+    """
+
+    def rows(key: str, said: str | None, otherwise: str | None) -> Any:
+        numbers = np.array(GIVEN[key])
+        given = numbers if (said or otherwise) == "probabilities" else converted(semiring, numbers)
+        return [(n + 1, x) for n, x in enumerate(given.tolist())]
+
+    programs = {said: dg.Program(MIXED, semiring, values=said) for said in SAID}
+    for (whole, program), first, second, third in itertools.product(programs.items(), SAID, SAID, SAID):
+
+        def goal(*said: str | None, whole: str | None = whole) -> Any:
+            constants = whole == "probabilities" or (whole is None and "probabilities" in said)
+            return pytest.approx(expected_goal(semiring, constants), rel=1e-12)
+
+        bound = program.bind({"a/1": rows("a/1", first, whole)}, values=first)
+        bound = bound.bind({"b/1": rows("b/1", second, whole)}, values=second)
+        facts, expected = {"c/1": rows("c/1", third, whole)}, goal(first, second, third)
+        assert bound.run(facts, values=third)["goal"] == expected, (whole, first, second, third)
+        if first != second:
+            continue
+        assert bound.run_batch([facts], query="goal", values=third).values == [expected]
+        f = pickle.loads(pickle.dumps(bound)).function("goal", ["c/1"], facts, values=third)
+        assert f([x for _, x in facts["c/1"]]) == expected
+        for fourth in SAID:
+            chart = bound.run(facts, values=third)
+            chart = pickle.loads(pickle.dumps(chart)) if fourth is None else chart
+            row = rows("a/1", fourth, third or whole)
+            chart.set("a/1", row[:1], values=fourth)
+            assert chart.run()["goal"] == expected, (whole, first, second, third, fourth)
+            chart.retract("a/1", row, values=fourth)
+            chart.add("a/1", row, values=fourth)
+            assert chart.run()["goal"] == expected
+            numbers = {"a/1": [x for _, x in rows("a/1", fourth, whole)]}
+            assert bound.with_values(numbers, values=fourth).run(facts, values=third)["goal"] == expected
+
+
+@pytest.mark.parametrize("semiring", ["log", "viterbi", "tropical", "real"])
+def test_a_function_of_probabilities_has_derivatives_by_them(semiring: str) -> None:
+    """Of every order, with rows and with dense arrays, against numpy and its differences."""
+
+    def by_hand(a: Any, b: Any) -> float:
+        products = np.concatenate([0.5 * a * b, a * a])
+        return float(converted(semiring, products.sum() if semiring in ("log", "real") else products.max()))
+
+    program = dg.Program("goal += 0.5 * a(X) * b(X). goal += a(X) * a(X).", semiring, values="probabilities")
+    facts = {"a/1": [(0, 0.5), (1, 0.5)], "b/1": [(0, 0.5), (1, 0.5)]}
+    point, along = [np.array([0.1, 0.25]), np.array([0.3, 0.45])], [np.array([0.3, -0.2]), np.array([0.5, 0.1])]
+    both = program.function("goal", ["a/1", "b/1"], facts)
+    for f in (both, pickle.loads(pickle.dumps(both)), program.function("goal", ["a/1", "b/1"])):
+        assert f(*point) == pytest.approx(by_hand(*point), rel=1e-12)
+
+        def at(t: float) -> list[Any]:
+            return [x + t * u for x, u in zip(point, along, strict=True)]
+
+        steps = [by_hand(*at(t * 1e-3)) for t in range(-3, 4)]
+        first = float(np.dot(steps, [-1, 9, -45, 0, 45, -9, 1]) / 60e-3)
+        third = float(np.dot(steps, [1, -8, 13, 0, -13, 8, -1]) / 8e-9)
+        assert f.jvp(point, along)[1] == pytest.approx(first, rel=1e-8, abs=1e-9)
+        assert f.derivative(point, [along] * 3) == pytest.approx(third, rel=1e-4, abs=1e-4)
+        _, gradients = f.value_and_grad(*point)
+        assert sum(float(g @ u) for g, u in zip(gradients, along, strict=True)) == pytest.approx(
+            first, rel=1e-8, abs=1e-9
+        )
+        near = [f.gradient(at(t)) for t in (1e-4, -1e-4)]
+        for found, up, down in zip(f.hvp(point, along), *near, strict=True):
+            assert found == pytest.approx((up - down) / 2e-4, rel=1e-5, abs=1e-5)
+        dg.check_derivatives(f, *point)
+        with pytest.raises(dg.FactError, match=r"a/1, at \[1\]: 1\.5 is not a probability"):
+            f([0.5, 1.5], point[1])
+        if semiring != "real":
+            assert f([0.0, 0.25], point[1]) == pytest.approx(by_hand(np.array([0.0, 0.25]), point[1]), rel=1e-12)
+            with pytest.raises(dg.NotDifferentiable, match="a/1 has a probability of 0"):
+                f.value_and_grad([0.0, 0.25], point[1])
+    weights = program.function("goal", ["a/1"], {"b/1": converted(semiring, point[1])}, values="weights")
+    assert weights(converted(semiring, point[0])) == pytest.approx(by_hand(*point), rel=1e-12)
 
 
 def test_probabilities_are_not_for_every_semiring() -> None:

@@ -597,10 +597,11 @@ class Chart:
     # -- changing
 
     @public
-    def add(self, key: str, rows: Any, *, values: str = "weights") -> None:
+    def add(self, key: str, rows: Any, *, values: str | None = None) -> None:
         """Adds facts to this chart; `run` brings it up to date. Copies of a fact add up.
 
-        `rows` has any form that `bind` takes. Raises `FactError` and leaves the chart as it was where they do not fit.
+        `rows` has any form that `bind` takes, and `values` says what their numbers are; where it does not, they are what
+        the run that made the chart was given. Raises `FactError` and leaves the chart as it was where they do not fit.
 
         >>> import dynagrad as dg
         >>> program = dg.Program("path(V) min= path(U) + edge(U,V).  path(a) = 0.")
@@ -613,7 +614,7 @@ class Chart:
         self._state.change(self._state.facts.added(relation), relation)
 
     @public
-    def retract(self, key: str, rows: Any, *, values: str = "weights") -> None:
+    def retract(self, key: str, rows: Any, *, values: str | None = None) -> None:
         """Removes every copy of the given facts; of a row with a value, only the copies with that value.
 
         Raises `QueryError`, and leaves the chart as it was, where one of them is not a fact of it. Axioms in the
@@ -630,7 +631,7 @@ class Chart:
         self._state.change(self._state.facts.retracted(gone), gone)
 
     @public
-    def set(self, key: str, rows: Any, *, values: str = "weights") -> None:
+    def set(self, key: str, rows: Any, *, values: str | None = None) -> None:
         """Gives facts new values: a given row replaces all copies of its fact, and stands where the first of them was.
 
         Of several rows for one fact, the n-th stands where its n-th copy was. New facts come last.
@@ -645,8 +646,8 @@ class Chart:
         relation = self._read(key, rows, values)
         self._state.change(self._state.facts.updated(relation), relation)
 
-    def _read(self, key: str, rows: Any, values: str, *, bare: bool = False) -> Relation:
-        probabilities = probabilities_flag(values) or self._probabilities
+    def _read(self, key: str, rows: Any, values: str | None, *, bare: bool = False) -> Relation:
+        probabilities = probabilities_flag(values, self._probabilities)
         context = self._context
         parse_key(key)
         relation = read_facts(context, {key: rows}, probabilities, bare=bare, strict=True)[key]

@@ -46,16 +46,23 @@ from .sources import check_compiled, constants_from_probabilities, program_text
 class Numbers:
     """What the numbers of a program are: weights of the semiring, or probabilities."""
 
-    given: bool  # whether those of facts are probabilities, where a call does not say
+    said: str | None  # what `Program(values=)` said
     text: bool  # whether the constants of its text were probabilities, and have been converted
+
+    @property
+    def given(self) -> bool:
+        """Whether those of facts are probabilities, where a call does not say."""
+        return self.said == "probabilities"
 
 
 class Program:
     """A dynamic program, given by its equations (Eisner, Goldlust and Smith 2004, "Dyna", section 2).
 
     `source` is the text of the program, or a `Path` to a `.dyna` file. `semiring` names a built-in one, or is a
-    `dg.Semiring`; without it the program's own declaration counts. With `values="probabilities"` all numbers, the
-    constants of the text included, are probabilities and are converted to the semiring's scale.
+    `dg.Semiring`; without it the program's own declaration counts. `values` says what the constants of the text are,
+    and what the numbers of facts are where the call that gives them does not say: `"weights"`, on the semiring's own
+    scale, or `"probabilities"`, which are converted to it. Without it they are weights; but a `bind`, `run`,
+    `run_batch` or `function` that gives probabilities makes the constants probabilities, too.
 
     `functions` maps names to the functions of values that the program declares (`sigmoid2`), and keys to the functions
     behind external predicates (`dist/2`). A function of values is traced, or, where it branches or loops on values,
@@ -81,11 +88,11 @@ class Program:
         semiring: str | Semiring | None = None,
         functions: Mapping[str, Callable[..., Any]] | None = None,
         *,
-        values: str = "weights",
+        values: str | None = None,
     ) -> None:
         warn_without_compiler()
         text, filename = program_text(source)
-        probabilities = probabilities_flag(values)
+        probabilities = probabilities_flag(values, False)
         if functions is not None and not isinstance(functions, Mapping):
             raise Error(f"functions must be a dict from names to functions, not {shown(functions)}")
         given = dict(functions or {})
@@ -141,7 +148,7 @@ class Program:
         )
         if probabilities:
             context = constants_from_probabilities(context)
-        self._set(context, Numbers(probabilities, probabilities))
+        self._set(context, Numbers(values, probabilities))
 
     def _set(self, context: ProgramContext, numbers: Numbers) -> None:
         """Makes this the program of a context."""
@@ -152,6 +159,18 @@ class Program:
     def _converted(self) -> Program:
         """This program with the constants of its text converted from probabilities, for one where they are not."""
         return _program(constants_from_probabilities(self._context), replace(self._numbers, text=True))
+
+    def _reading(self, values: str | None) -> Program:
+        """This program with its constants as a call with this `values` reads them."""
+        if probabilities_flag(values, self._numbers.given):
+            self._context.scale.check_probabilities()
+        apart = values == "probabilities" and self._numbers.said is None and not self._numbers.text
+        return self._converted if apart else self
+
+    def _read(self, facts: Mapping[str, Any] | None, values: str | None) -> dict[str, Relation]:
+        """Facts that a call with this `values` gives, on the semiring's scale."""
+        flag = probabilities_flag(values, self._numbers.given)
+        return read_facts(self._context, {} if facts is None else facts, flag)
 
     @property
     def source(self) -> str:
@@ -184,22 +203,21 @@ class Program:
         return tuple(k for k, p in self._context.rules.predicates.items() if p.input)
 
     @public
-    def bind(self, facts: Mapping[str, Any] | None = None, *, values: str = "weights") -> Bound:
+    def bind(self, facts: Mapping[str, Any] | None = None, *, values: str | None = None) -> Bound:
         """The program with facts that later runs share; they are loaded once.
 
         `facts` goes from predicates (`"arc/2"`) to rows in any form: tuples with the value last, a dict from argument
         tuples to values, a data frame, anything with `__arrow_c_stream__`, a pair of arrays (n rows by arity, n
-        values), or a dense array with a dimension per argument. Values are in the semiring's scale, or probabilities;
-        without values each fact is one. Raises `FactError` with the predicate, row and column.
+        values), or a dense array with a dimension per argument. `values` says whether the numbers of this call are
+        `"weights"`, on the semiring's own scale, or `"probabilities"`; where it does not, `Program(values=)` does.
+        Without numbers each fact is one. Raises `FactError` with the predicate, row and column.
 
         >>> program = Program("path(V) min= path(U) + edge(U,V).  path(a) = 0.")
         >>> program.bind({"edge/2": {("a", "b"): 2.0, ("b", "c"): 1.5}})
         <Bound: edge/2: 2>
         """
-        probabilities = probabilities_flag(values) or self._numbers.given
-        program = self._converted if probabilities and not self._numbers.text else self
-        relations = read_facts(self._context, {} if facts is None else facts, probabilities)
-        program = _shaped(program, relations.values())
+        relations = self._read(facts, values)
+        program = _shaped(self._reading(values), relations.values())
         bound = make_bound(program, relations, program._empty)
         bound._binding.derivatives = None  # a gradient asked for with other facts says nothing about these
         return bound
@@ -216,7 +234,7 @@ class Program:
         max_items: int | None = None,
         max_bytes: int | None = None,
         progress: bool = False,
-        values: str = "weights",
+        values: str | None = None,
     ) -> Chart:
         """The chart of the program and facts; see `Bound.run` for the options, `bind` for the forms of facts.
 
@@ -239,7 +257,7 @@ class Program:
         objective: str = "sum",
         cotangents: Any = None,
         threads: int | None = None,
-        values: str = "weights",
+        values: str | None = None,
         max_pops: int | None = None,
         tolerance: float | None = None,
         timeout: float | None = None,
@@ -268,6 +286,7 @@ class Program:
         until: str | None = None,
         max_items: int | None = None,
         max_bytes: int | None = None,
+        values: str | None = None,
     ) -> Function:
         """The program as a differentiable function of the numbers of some facts; see `Bound.function`.
 
@@ -277,7 +296,7 @@ class Program:
         (5.0, (array([1.]),))
         """
         limits = Limits(max_pops, tolerance, timeout, until, max_items, max_bytes)
-        return self._empty._function(goal, inputs, facts, limits)
+        return self._empty._function(goal, inputs, facts, limits, values)
 
     @public
     def explain(self, facts: Mapping[str, Any] | None = None) -> str:
@@ -290,15 +309,12 @@ class Program:
         return self._empty._explain(facts)
 
     def __getstate__(self) -> dict[str, Any]:
-        given, text = self._numbers.given, self._numbers.text
-        return {
-            "setting": self._context,
-            "probabilities": given,
-            "converted": text,
-        }  # the names are those of old pickles
+        said, text = self._numbers.said, self._numbers.text
+        return {"setting": self._context, "values": said, "converted": text}  # `setting` is the name of old pickles
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self._set(state["setting"], Numbers(state["probabilities"], state["converted"]))
+        said = "probabilities" if state.get("probabilities") else state.get("values")  # the former in old pickles
+        self._set(state["setting"], Numbers(said, state["converted"]))
 
     def __repr__(self) -> str:
         rules = self._context.rules
@@ -328,21 +344,27 @@ class Bound:
         return make_bound(self.program._converted, self._binding.given)
 
     @public
-    def bind(self, facts: Mapping[str, Any], *, values: str = "weights") -> Bound:
-        """This program with more facts bound; the facts of a predicate that is bound already are replaced."""
+    def bind(self, facts: Mapping[str, Any], *, values: str | None = None) -> Bound:
+        """This program with more facts bound; the facts of a predicate that is bound already are replaced.
+
+        `values` says what the numbers of this call are, as in `Program.bind`; those that were bound stay as they are.
+        """
         return self._bind(facts, values)
 
-    def _bind(self, facts: Mapping[str, Any], values: str = "weights") -> Bound:
-        probabilities = probabilities_flag(values) or self.program._numbers.given
-        relations = read_facts(self.program._context, facts, probabilities)
+    def _reading(self, values: str | None) -> Bound:
+        """The same facts, bound to the program with its constants as a call with this `values` reads them."""
+        return self if self.program._reading(values) is self.program else self._converted
+
+    def _bind(self, facts: Mapping[str, Any], values: str | None = None) -> Bound:
+        relations = self.program._read(facts, values)
         merged = {**self._binding.given, **relations}
-        return make_bound(_shaped(self.program, merged.values()), merged, self)
+        return make_bound(_shaped(self.program._reading(values), merged.values()), merged, self)
 
     @public
-    def with_values(self, numbers: Mapping[str, Any], *, values: str = "weights") -> Bound:
+    def with_values(self, numbers: Mapping[str, Any], *, values: str | None = None) -> Bound:
         """The same rows with new values: for each predicate one number a row, in the order of the rows.
 
-        Nothing is encoded again, so this is quick. For facts that came as a dense array, an array of its shape will do.
+        Nothing is encoded again, so this is quick. `values` says what these numbers are, as in `bind`. For facts that came as a dense array, an array of its shape will do.
         Raises `Error` where the predicate has no facts bound, and `FactError` where the numbers do not fit.
 
         >>> program = Program("path(V) min= path(U) + edge(U,V).  path(V) min= start(V).")
@@ -350,7 +372,7 @@ class Bound:
         >>> bound.with_values({"edge/2": [1.0, 1.0]}).run({"start/1": [("a", 0.0)]})["path(c)"]
         2.0
         """
-        return self._with_values(numbers, probabilities_flag(values) or self.program._numbers.given)
+        return self._with_values(numbers, probabilities_flag(values, self.program._numbers.given))
 
     def _with_values(self, numbers: Mapping[str, Any], probabilities: bool, logs: bool = False) -> Bound:
         scale_ = self.program._context.scale
@@ -386,7 +408,7 @@ class Bound:
         max_items: int | None = None,
         max_bytes: int | None = None,
         progress: bool = False,
-        values: str = "weights",
+        values: str | None = None,
     ) -> Chart:
         """The chart of the bound facts and those of this run.
 
@@ -398,8 +420,7 @@ class Bound:
         tolerance, if none is given, is lowered until the estimate of what is still to come is below 1e-12. The limits
         on items (200 million) and bytes (half of the memory that the process may use) are never exceeded: a run that
         needs more raises `NotConverged`, whose `.chart` is the chart so far, or None where there was no room for one.
-        `progress` draws a progress bar. `values` says whether the numbers of these facts are `"weights"`, on the
-        semiring's own scale, or `"probabilities"`.
+        `progress` draws a progress bar. `values` says what the numbers of these facts are, as in `bind`.
 
         Raises `FactError` for facts that do not fit, `ProgramError` where a predicate has neither facts nor rules,
         `NotConverged` where a cycle has no finite value or arguments grow without end, and `ValueRangeError` where a
@@ -412,17 +433,16 @@ class Bound:
         """
         return self._run(facts, Limits(max_pops, tolerance, timeout, until, max_items, max_bytes), progress, values)
 
-    def _run(self, facts: Mapping[str, Any] | None, limits: Limits, progress: bool, values: str) -> Chart:
+    def _run(self, facts: Mapping[str, Any] | None, limits: Limits, progress: bool, values: str | None) -> Chart:
         limits.check()
         chart = self._chart({} if facts is None else facts, limits, values)
         bring_up(chart, limits, progress)
         return chart
 
-    def _chart(self, facts: Mapping[str, Any], limits: Limits, values: str) -> Chart:
+    def _chart(self, facts: Mapping[str, Any], limits: Limits, values: str | None) -> Chart:
         began = time.monotonic()
-        probabilities = probabilities_flag(values) or self.program._numbers.given
-        relations = read_facts(self.program._context, facts, probabilities)
-        bound = self._converted if probabilities and not self.program._numbers.text else self
+        relations, bound = self.program._read(facts, values), self._reading(values)
+        probabilities = probabilities_flag(values, self.program._numbers.given)
         shaped = _shaped(bound.program, [*self._binding.given.values(), *relations.values()])
         if shaped is not bound.program:
             bound = make_bound(shaped, self._binding.given)
@@ -440,7 +460,7 @@ class Bound:
         objective: str = "sum",
         cotangents: Any = None,
         threads: int | None = None,
-        values: str = "weights",
+        values: str | None = None,
         max_pops: int | None = None,
         tolerance: float | None = None,
         timeout: float | None = None,
@@ -498,13 +518,12 @@ class Bound:
         objective: str,
         cotangents: Any,
         threads: int | None,
-        values: str,
+        values: str | None,
         limits: Limits,
         wanted: Wanted | None,
         cache: CachedBatch | None = None,
     ) -> Batch:
-        if probabilities_flag(values):
-            self.program._context.scale.check_probabilities()
+        self._reading(values)  # raises at once for values that the semiring does not have
 
         def chart(facts: Mapping[str, Any], limits: Limits) -> Chart:
             return self._chart(facts, limits, values)
@@ -526,6 +545,7 @@ class Bound:
         until: str | None = None,
         max_items: int | None = None,
         max_bytes: int | None = None,
+        values: str | None = None,
     ) -> Function:
         """The program as a function of the values of some facts, with derivatives to any order; see `Function`.
 
@@ -534,7 +554,9 @@ class Bound:
         has a number for each row, in their order. If it has none, the array is dense, with an axis for each argument of
         the predicate; its shape may differ from call to call. In `expectation` arrays have one more axis, for the
         numbers of a pair. All other facts stay as they are, unless a call gives others, and a call encodes nothing
-        again. The limits are those of `run`, for each call; a backward pass may take as long again.
+        again. `values` says what the numbers of `facts`, of later calls' facts and of the arrays are, as in `bind`: for
+        arrays of probabilities, derivatives are by these. The limits are those of `run`, for each call; a backward pass
+        may take as long again.
 
         Raises `QueryError` for an item or an input that the program does not have, and `NotDifferentiable` in
         `boolean`, `count` and semirings of your own.
@@ -548,13 +570,18 @@ class Bound:
         (3.0, 6.0)
         """
         limits = Limits(max_pops, tolerance, timeout, until, max_items, max_bytes)
-        return self._function(goal, inputs, facts, limits)
+        return self._function(goal, inputs, facts, limits, values)
 
     def _function(
-        self, goal: str | Sequence[str], inputs: Sequence[str], facts: Mapping[str, Any] | None, limits: Limits
+        self,
+        goal: str | Sequence[str],
+        inputs: Sequence[str],
+        facts: Mapping[str, Any] | None,
+        limits: Limits,
+        values: str | None,
     ) -> Function:
-        bound = self if facts is None else self._bind(facts)
-        return function_of(bound, goal, inputs, limits)
+        bound = self._reading(values) if facts is None else self._bind(facts, values)
+        return function_of(bound, goal, inputs, limits, probabilities_flag(values, self.program._numbers.given))
 
     @public
     def explain(self, facts: Mapping[str, Any] | None = None) -> str:
@@ -568,7 +595,7 @@ class Bound:
         return self._explain(facts)
 
     def _explain(self, facts: Mapping[str, Any] | None) -> str:
-        relations = read_facts(self.program._context, {} if facts is None else facts, self.program._numbers.given)
+        relations = self.program._read(facts, None)
         return explain(self._binding.prepare(relations).compiled.plan)
 
     def __repr__(self) -> str:
@@ -591,6 +618,11 @@ def in_probabilities(program: Program) -> bool:
     return program._numbers.given
 
 
+def said_values(program: Program) -> str | None:
+    """What `Program(values=)` said of a program's numbers."""
+    return program._numbers.said
+
+
 def with_facts(program: Program, relations: Mapping[str, Relation]) -> Bound:
     """A program with facts whose values are on the semiring's scale, however its numbers are given."""
     return make_bound(program, relations, program._empty)
@@ -611,12 +643,12 @@ def with_weights(bound: Bound, numbers: Mapping[str, Any]) -> Bound:
 
 def chart_of(bound: Bound, facts: Mapping[str, Any], limits: Limits) -> Chart:
     """A chart whose run has not begun: see `run.Run.set_up` and `chart.bring_up`."""
-    return bound._chart(facts, limits, "weights")
+    return bound._chart(facts, limits, None)
 
 
 def run_cached(bound: Bound, examples: Sequence[Mapping[str, Any]], cache: CachedBatch, **asked: Any) -> Batch:
     """`Bound.run_batch`, with facts of examples that stay loaded from one batch to the next."""
-    defaults = {"gradient": None, "objective": "sum", "cotangents": None, "threads": None, "values": "weights"}
+    defaults = {"gradient": None, "objective": "sum", "cotangents": None, "threads": None, "values": None}
     return bound._run_batch(examples, **{**defaults, **asked}, limits=Limits(), wanted=None, cache=cache)
 
 

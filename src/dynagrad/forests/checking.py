@@ -57,6 +57,7 @@ class _Given:
     said: _ProgramText
     semiring: str | None
     probabilities: bool
+    constants: bool  # whether those of the text are probabilities
     unread: Mapping[str, Any]
     axioms: Mapping[str, list[_Fact]]
     read: dict[str, Sequence[_Fact]] = field(default_factory=dict)
@@ -87,7 +88,7 @@ class _Given:
 
 
 def check(
-    steps: Sequence[DerivationStep], weight: Any, program: Any, facts: Mapping[str, Any] | None, values: str
+    steps: Sequence[DerivationStep], weight: Any, program: Any, facts: Mapping[str, Any] | None, values: str | None
 ) -> None:
     """Raises Error for the first step of a derivation that is not right, and where its weight is another."""
     found = weigh(steps, program, facts or {}, values)
@@ -95,7 +96,7 @@ def check(
         raise Error(f"the weight of the derivation of {steps[0].item} is {found}, and it says {weight}")
 
 
-def weigh(steps: Sequence[DerivationStep], program: Any, facts: Mapping[str, Any], values: str) -> Any:
+def weigh(steps: Sequence[DerivationStep], program: Any, facts: Mapping[str, Any], values: str | None) -> Any:
     """The weight of a derivation over these facts. Raises Error for the first step that is not right."""
     given = _given(program, facts, values)
     item = steps[0].item
@@ -159,7 +160,7 @@ def _parsed(text: str) -> _ProgramText:
     return _ProgramText(source, semiring, axioms, heads, defined, clauses, external, selects)
 
 
-def _given(program: Any, facts: Mapping[str, Any], values: str) -> _Given:
+def _given(program: Any, facts: Mapping[str, Any], values: str | None) -> _Given:
     if isinstance(program, Path):
         try:
             program = program.read_text(encoding="utf-8")
@@ -169,20 +170,21 @@ def _given(program: Any, facts: Mapping[str, Any], values: str) -> _Given:
     if not isinstance(text, str):
         raise Error(f"derivation.check takes a dg.Program, its text or its path, and {shown(program)} is none of these")
     said = _parsed(text)
-    if values not in ("weights", "probabilities"):
+    if values not in (None, "weights", "probabilities"):
         raise Error(f'values={shown(values)}: it is "weights", the semiring\'s own numbers, or "probabilities"')
-    probabilities = "probabilities" in (values, getattr(program, "values", "weights"))
+    told = getattr(program, "values", None)
+    probabilities, constants = (values or told) == "probabilities", "probabilities" in (told, values)
     if not isinstance(facts, Mapping):
         raise FactError(f'{shown(facts)} is not a dict of facts; give predicates and rows: {{"rewrite/3": rows}}')
     semiring = said.semiring or getattr(program, "semiring", None)
-    return _Given(said, semiring, probabilities, facts, _axioms(text, semiring, probabilities))
+    return _Given(said, semiring, probabilities, constants, facts, _axioms(text, semiring, constants))
 
 
 @lru_cache(8)
 def _axioms(text: str, semiring: str | None, probabilities: bool) -> Mapping[str, list[_Fact]]:
     """The facts of a program's text, read once for all derivations that are checked against it."""
     said, found = _parsed(text), dict[str, list[_Fact]]()
-    given = _Given(said, semiring, probabilities, {}, {})
+    given = _Given(said, semiring, probabilities, probabilities, {}, {})
     for rule in said.axioms:
         value = _one(given) if rule.body == ONE else _constant(given, rule.body)
         row = tuple(PartialMatch().value(t) for t in rule.head.arguments)
@@ -263,7 +265,7 @@ def _constant(given: _Given, body: Expression) -> Any:
         return None
     one, times, read_number = _TIMES[given.semiring]
     if isinstance(body, Numeral):
-        return read_number(_probability(given, body.value) if given.probabilities else body.value)
+        return read_number(_probability(given, body.value) if given.constants else body.value)
     if isinstance(body, Application) and body.operator == "neg":
         return -_constant(given, body.operands[0])
     assert isinstance(body, Application)

@@ -222,7 +222,7 @@ class Derivation:
         return rich_tree(self._boxes(False))
 
     @public
-    def check(self, program: Any, facts: Mapping[str, Any] | None = None, *, values: str = "weights") -> None:
+    def check(self, program: Any, facts: Mapping[str, Any] | None = None, *, values: str | None = None) -> None:
         """Checks every step with nothing but the text of the program and the facts, and recomputes the weight.
 
         `program` is a `dg.Program`, or its text or path. `facts` are all that were given, those that were bound before

@@ -70,6 +70,8 @@ class BuiltIn:
     """The sign of numbers by which times never improves a value (superiority, Knuth 1977); None where there is none."""
     from_probabilities: Callable[[Any], Any] | None = None
     """The conversion of probabilities to its numbers."""
+    log_sign: float = 0.0
+    """The sign of the log that this conversion takes; 0 where it takes none."""
     recognised: tuple[str, str] | None = None
     """The aggregator and the operator of programs of plain arithmetic that are run in this semiring."""
     copies: Mapping[str, str] = field(default_factory=dict)
@@ -115,6 +117,7 @@ SEMIRINGS: dict[str, BuiltIn] = {
         times_adds=True,
         logs=True,
         from_probabilities=np.log,
+        log_sign=1.0,
         recognised=("log+=", "+"),
         copies={"=": "select", "+=": "shift", "log+=": "sum"},
         sums=frozenset({OUTSIDE, ENTROPY}) | _MODEST,
@@ -136,6 +139,7 @@ SEMIRINGS: dict[str, BuiltIn] = {
         logs=True,
         superior_sign=-1.0,
         from_probabilities=np.log,
+        log_sign=1.0,
         recognised=("max=", "+"),
         copies={**_SELECT, "+=": "shift"},
         sums=_MODEST,
@@ -153,6 +157,7 @@ SEMIRINGS: dict[str, BuiltIn] = {
         times_adds=True,
         superior_sign=1.0,
         from_probabilities=lambda p: -np.log(p),
+        log_sign=-1.0,
         recognised=("min=", "+"),
         copies={**_SELECT, "+=": "shift"},
         sums=_MODEST,

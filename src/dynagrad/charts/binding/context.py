@@ -132,8 +132,10 @@ def from_probabilities(scale: Scale, relation: Relation) -> Relation:
     return replace(relation, values=values, value_shape=scale.shape)
 
 
-def probabilities_flag(values: str) -> bool:
-    """Whether numbers are given as probabilities."""
+def probabilities_flag(values: str | None, otherwise: bool) -> bool:
+    """Whether numbers are given as probabilities; `otherwise` counts where `values` does not say."""
+    if values is None:
+        return otherwise
     if not isinstance(values, str) or values not in ("weights", "probabilities"):
         raise Error(f'values={shown(values)}: it is "weights", the semiring\'s own numbers, or "probabilities"')
     return values == "probabilities"

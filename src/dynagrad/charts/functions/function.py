@@ -35,6 +35,7 @@ from ..limits import Limits
 from ..lookup import ground, read_item
 from ..replay import differentiable
 from .jets import VALUE, Choice, Core, Slot
+from .probabilities import check_probabilities
 
 Array = npt.NDArray[np.float64]
 
@@ -47,7 +48,9 @@ class Function:
     array for a list of items. Numbers are in the semiring's scale, and derivatives are those of the computation that
     runs, as in `Chart.gradient`: in `log` with respect to log weights, in `viterbi` and `tropical` those of the best
     derivation. In `expectation` arguments and results have one more axis, the last, for the numbers of a pair: p, and
-    then those of r. Derivatives are with respect to each of these numbers.
+    then those of r. Derivatives are with respect to each of these numbers. Where `values` of `function`, or of the
+    program, says that numbers are probabilities, so are the arguments, and derivatives are with respect to these; the
+    value is still on the semiring's scale.
 
     Arguments for inputs without bound facts are dense arrays, and their shapes may differ from call to call. `facts`
     are then the other facts of a call, such as the length of a sentence. What a call prepares for its shapes and facts
@@ -70,6 +73,9 @@ class Function:
 
     def __init__(self, core: Core | Open, choice: Choice) -> None:
         self._given, self._choice = core, choice
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_given": self._given, "_choice": self._choice}  # and no operation, which holds functions
 
     @property
     def _core(self) -> Core:
@@ -373,8 +379,11 @@ class Function:
         for (slot, n), name, given in zip(slots, names, arrays, strict=True):
             array = _array(what + name, given, self._core.slot_shapes(slot)[n])
             if slot.kind == "x":
-                finite = self._core.binding.context.scale.finite if slot.mask == 0 and not what else "finite"
+                point = slot.mask == 0 and not what
+                finite = self._core.finite if point else "finite"
                 self._check(self._core.given[n], array, finite, "" if finite != "finite" else what)
+                if point and self._core.probabilities:
+                    check_probabilities(name, array)
             elif not np.isfinite(array).all():
                 raise Error(f"{what}{name} is NaN or infinite")
             read.append(array)
@@ -443,16 +452,23 @@ class Binder(Protocol):
 
     _binding: Binding
 
-    def _bind(self, facts: Mapping[str, Any]) -> Binder: ...
+    def _bind(self, facts: Mapping[str, Any], values: str | None) -> Binder: ...
 
 
 class Open:
     """A function's bound facts, goals and inputs before the shapes of its arguments are known: a factory of `Core`s."""
 
     def __init__(
-        self, bound: Binder, goals: tuple[str, ...], listed: bool, inputs: tuple[str, ...], limits: Limits
+        self,
+        bound: Binder,
+        goals: tuple[str, ...],
+        listed: bool,
+        inputs: tuple[str, ...],
+        limits: Limits,
+        probabilities: bool = False,
     ) -> None:
         self.bound, self.goals, self.listed, self.inputs, self.limits = bound, goals, listed, inputs, limits
+        self.probabilities = probabilities  # whether those are what facts and arguments have
         binding = bound._binding
         scale = binding.context.scale
         self.pair = (scale.width,) if scale.shape == "expectation" else ()
@@ -467,7 +483,7 @@ class Open:
         self._lock = renewed(threading.RLock())
 
     def __getstate__(self) -> tuple[Any, ...]:
-        return self.bound, self.goals, self.listed, self.inputs, self.limits
+        return self.bound, self.goals, self.listed, self.inputs, self.limits, self.probabilities
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         self.__init__(*state)  # type: ignore[misc]  # what is kept beside the state is made anew
@@ -513,11 +529,11 @@ class Open:
                         f"was given has shape {found}"
                     )
                 given[key] = np.zeros(found)  # each run replaces these values
-        binding = self.bound._bind(given)._binding
+        binding = self.bound._bind(given, "probabilities" if self.probabilities else "weights")._binding
         with self._lock:  # warnings about facts are issued for the first core alone
             if self._cores:
                 binding = binding.quiet()
-        return Core(binding.settled(), self.goals, self.listed, self.inputs, self.limits)
+        return Core(binding.settled(), self.goals, self.listed, self.inputs, self.limits, self.probabilities)
 
 
 def _shape(key: str, array: Any) -> tuple[int, ...]:
@@ -549,8 +565,10 @@ def _cache_key(shapes: Sequence[tuple[int, ...]], facts: Any) -> Hashable | None
     return tuple(parts)
 
 
-def function_of(bound: Binder, goal: str | Sequence[str], inputs: Sequence[str], limits: Limits) -> Function:
-    """The function from the values of `inputs` to that of `goal`. Raises where the program has none."""
+def function_of(
+    bound: Binder, goal: str | Sequence[str], inputs: Sequence[str], limits: Limits, probabilities: bool = False
+) -> Function:
+    """The function from the values of `inputs`, which may be probabilities, to that of `goal`, if there is one."""
     limits.check()
     binding = bound._binding
     differentiable(binding.context.scale)
@@ -576,8 +594,8 @@ def function_of(bound: Binder, goal: str | Sequence[str], inputs: Sequence[str],
         if key not in binding.given and not known[key].input:
             raise Error(f"{key} has no facts bound, and rules define it; where it is an argument too, declare :- input")
     if all(key in binding.given for key in inputs):
-        return make_function(Core(binding.settled(), goals, listed, tuple(inputs), limits), VALUE)
-    return make_function(Open(bound, goals, listed, tuple(inputs), limits), VALUE)
+        return make_function(Core(binding.settled(), goals, listed, tuple(inputs), limits, probabilities), VALUE)
+    return make_function(Open(bound, goals, listed, tuple(inputs), limits, probabilities), VALUE)
 
 
 def _listed(given: Any, what: str) -> list[Any]:

@@ -37,6 +37,7 @@ from ..ends import STATUSES, Phase, check_end
 from ..limits import Limits
 from ..lookup import place_of, read_item, words_at, zero_of
 from ..replay import Replay, class_of
+from .probabilities import by_probabilities, check_positive, on_scale, slopes_of
 
 Array = npt.NDArray[np.float64]
 MOST_ORDERS = 10
@@ -112,11 +113,20 @@ class Core:
     """What all derivatives of one function share: its facts, goals, inputs and limits. Immutable."""
 
     def __init__(
-        self, binding: Binding, goals: tuple[str, ...], listed: bool, inputs: tuple[str, ...], limits: Limits
+        self,
+        binding: Binding,
+        goals: tuple[str, ...],
+        listed: bool,
+        inputs: tuple[str, ...],
+        limits: Limits,
+        probabilities: bool = False,
     ) -> None:
         self.binding, self.goals, self.listed, self.inputs, self.limits = binding, goals, listed, inputs, limits
+        self.probabilities = probabilities  # whether those are the arguments
         self.given = [binding.given[key] for key in inputs]
         scale = binding.context.scale
+        self.sign = SEMIRINGS[scale.name].log_sign if probabilities else 0.0
+        self.finite = "finite" if probabilities else scale.finite
         self.width = scale.width  # the number of doubles in a value
         self.pair = (scale.width,) if scale.shape == "expectation" else ()  # the axes of a value
         self.shapes = [(*(r.dense_shape if r.dense_shape is not None else (r.count,)), *self.pair) for r in self.given]
@@ -124,7 +134,7 @@ class Core:
         self.until = None if until is None else read_item(binding.context, None, until).key
 
     def __getstate__(self) -> tuple[Any, ...]:
-        return self.binding, self.goals, self.listed, self.inputs, self.limits
+        return self.binding, self.goals, self.listed, self.inputs, self.limits, self.probabilities
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         self.__init__(*state)  # type: ignore[misc]  # what is kept beside the state is made anew
@@ -155,6 +165,12 @@ class Core:
             what = "a program of plain arithmetic" if plain else "a program of rules"
             raise Error(f"derivatives of {what} are implemented to order {most}, and one of order {order} is asked for")
         derivatives = class_of(*self._class(order, adjoint))
+        slopes: list[Array] | None = None
+        if self.sign:
+            if order or adjoint:
+                check_positive(self.inputs, x[0])
+                slopes = slopes_of(x, order, self.sign)
+            x = on_scale(x, order, self.sign)
         given = dict(self.binding.given)
         for relation, array in zip(self.given, x[0], strict=True):
             given[relation.key] = self.with_numbers(relation, array)
@@ -170,7 +186,7 @@ class Core:
             if Phase.JETS in STATUSES[end.status].errors:
                 self._check_values(binding)
             check_end(replace(end, phase=Phase.JETS))
-        return Pass(self, chart, run_of(chart).settled(how), order)
+        return Pass(self, chart, run_of(chart).settled(how), order, slopes)
 
     def _check_values(self, binding: Binding) -> None:
         """Raises, with a message about values, where the run fails without derivatives, too."""
@@ -209,8 +225,11 @@ class Core:
 class Pass:
     """A finished run over jets: its goals' components, and backward passes over it. Threads may share it."""
 
-    def __init__(self, core: Core, chart: Chart, prepared: Prepared, order: int) -> None:
-        self.core, self.chart, self.prepared, self.order = core, chart, prepared, order
+    def __init__(
+        self, core: Core, chart: Chart, prepared: Prepared, order: int, slopes: Sequence[Array] | None = None
+    ) -> None:
+        """`slopes` has the jets of the derivatives of the facts by the arguments, where these are probabilities."""
+        self.core, self.chart, self.prepared, self.order, self.slopes = core, chart, prepared, order, slopes
         self._lock = renewed(threading.RLock())
         context = core.binding.context
         self.values = np.zeros((len(core.goals), 1 << order, core.width))
@@ -248,6 +267,9 @@ class Pass:
                     for mask, (array,) in cotangents.items():
                         jets[:, mask] = array.reshape(-1, core.width)
                     gradient = self.back(jets)
+                    if self.slopes is not None:
+                        pairs = zip(gradient, self.slopes, strict=True)
+                        gradient = [by_probabilities(rows, slope) for rows, slope in pairs]
                 for rows, shape in zip(gradient, core.shapes, strict=True):
                     found.append(np.ascontiguousarray(rows[:, slot.mask]).reshape(shape))
         return found

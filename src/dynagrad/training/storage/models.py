@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from ...charts.program import Program, binding_of, context_of, in_probabilities, with_facts
+from ...charts.program import Program, binding_of, context_of, said_values, with_facts
 from ...errors import Error, FactError, raised, shown
 from ...facts.relation import Relation
 from ...forests.storage import term_from_json
@@ -129,10 +129,10 @@ def _program(files: Files, program: Program, name: str) -> dict[str, Any]:
     files[name] = program.source.encode()
     found = {
         "file": name,
-        "values": "probabilities" if in_probabilities(program) else "weights",
         "functions": sorted({*context.options.functions, *context.externals}),
     }
-    return found | ({} if context.rules.semiring is None else {"semiring": context.rules.semiring})
+    said = {"values": said_values(program), "semiring": context.rules.semiring}
+    return found | {name: text for name, text in said.items() if text is not None}
 
 
 def _objective(files: Files, objective: Objective, place: str = "") -> dict[str, Any]:
@@ -389,7 +389,7 @@ def _read_program(
         )
     if len([name for name in files if name.endswith(".dyna")]) > 1:  # the others may be of another of these
         functions = {name: f for name, f in functions.items() if _bare(name) in map(_bare, wanted)}
-    return Program(files[about["file"]].decode(), about.get("semiring"), functions, values=about["values"])
+    return Program(files[about["file"]].decode(), about.get("semiring"), functions, values=about.get("values"))
 
 
 def _bare(name: str) -> str:
