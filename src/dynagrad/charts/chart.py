@@ -600,8 +600,9 @@ class Chart:
     def add(self, key: str, rows: Any, *, values: str | None = None) -> None:
         """Adds facts to this chart; `run` brings it up to date. Copies of a fact add up.
 
-        `rows` has any form that `bind` takes, and `values` says what their numbers are; where it does not, they are what
-        the run that made the chart was given. Raises `FactError` and leaves the chart as it was where they do not fit.
+        `rows` has any form that `bind` takes, and `values` says what their numbers are; where it does not, they are
+        what those of the run were that made the chart. Raises `FactError` and leaves the chart as it was where they do
+        not fit.
 
         >>> import dynagrad as dg
         >>> program = dg.Program("path(V) min= path(U) + edge(U,V).  path(a) = 0.")

@@ -364,7 +364,8 @@ class Bound:
     def with_values(self, numbers: Mapping[str, Any], *, values: str | None = None) -> Bound:
         """The same rows with new values: for each predicate one number a row, in the order of the rows.
 
-        Nothing is encoded again, so this is quick. `values` says what these numbers are, as in `bind`. For facts that came as a dense array, an array of its shape will do.
+        Nothing is encoded again, so this is quick. `values` says what these numbers are, as in `bind`. For facts that
+        came as a dense array, an array of its shape will do.
         Raises `Error` where the predicate has no facts bound, and `FactError` where the numbers do not fit.
 
         >>> program = Program("path(V) min= path(U) + edge(U,V).  path(V) min= start(V).")
