@@ -439,19 +439,59 @@ def test_nothing_heavy_is_imported_for_the_version_and_training_as_it_is_first_a
 
 
 def test_interrupts_exit_with_130(tmp_path):
-    program = tmp_path / "loop.dyna"
-    text = ":- semiring real.  :- solve iterate.  n += n * step.  n = 1.  step = 1."  # grows for ever, and warns
-    program.write_text(text)
-    command = [sys.executable, "-m", "dynagrad.cli", "run", str(program)]
+    program, facts = tmp_path / "loop.dyna", tmp_path / "m.1.tsv"
+    program.write_text(":- semiring real.  m(I+1) += m(I).  a += m(I).")  # for ever
+    os.mkfifo(facts)
+    command = [sys.executable, "-m", "dynagrad.cli", "run", str(program), "-f", str(facts)]
     running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    assert running.stderr is not None and running.stderr.readline().startswith(b"warning: ")
-    time.sleep(0.2)  # it compiles or runs now
-    running.send_signal(signal.SIGINT)
     try:
+        facts.write_text("0\t1.0\n")  # once it reads them
+        time.sleep(0.2)  # it compiles or runs now
+        running.send_signal(signal.SIGINT)
         _, said = running.communicate(timeout=20)
     finally:
         running.kill()  # it would run for ever
     assert running.returncode == 130 and said.endswith(b"interrupted\n") and b"Traceback" not in said
+
+
+MOMENTS = ("dynagrad.charts", "numpy", "dynagrad.compiler", "dynagrad.cli", "typer", "dynagrad.cli.training", "the end")
+"""Imports of a start, in their order, and what is run last of all."""
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_interrupts_while_it_starts_or_ends_exit_with_130(moment: str, tmp_path: Path) -> None:
+    """Ctrl-C comes as the module of that name is looked for; Python's own start, before the package, is Python's."""
+    hook = (
+        "import atexit, signal, sys\n"
+        "class Finder:\n"
+        "    def find_spec(name, *_):\n"
+        f"        if name == {moment!r}: signal.raise_signal(signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Finder)\n"
+        f"if {moment!r} == 'the end': atexit.register(signal.raise_signal, signal.SIGINT)\n"
+    )
+    (tmp_path / "sitecustomize.py").write_text(hook)
+    path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
+    done = subprocess.run(
+        [sys.executable, "-m", "dynagrad.cli", "--help"],
+        env=os.environ | {"PYTHONPATH": path},
+        capture_output=True,
+        timeout=60,
+    )
+    assert (done.returncode, done.stderr) == ((0, b"") if moment == "the end" else (130, b"interrupted\n"))
+
+
+@pytest.mark.parametrize("name", ["dynagrad", "dynagrad.exe"])
+def test_the_installed_command_is_known_by_its_name(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text("import signal, dynagrad\nsignal.raise_signal(signal.SIGINT)\n")
+    done = subprocess.run([sys.executable, str(tmp_path / name)], capture_output=True, timeout=60)
+    assert (done.returncode, done.stderr) == (130, b"interrupted\n")
+
+
+def test_where_the_package_is_only_imported_interrupts_are_those_of_python() -> None:
+    code = "import signal; before = signal.getsignal(2); import dynagrad; print(signal.getsignal(2) is before)"
+    for arguments in (["-c", code], ["-c", code, "-m", "dynagrad.cli"]):
+        said = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, timeout=60)
+        assert said.stdout == "True\n", said.stderr
 
 
 def test_a_reader_that_goes_away_is_no_error(tmp_path):

@@ -6,7 +6,10 @@ import os
 import shutil
 import subprocess
 import sys
+import warnings
 from pathlib import Path
+
+import pytest
 
 TESTS = """
 import pathlib, time
@@ -40,3 +43,13 @@ def test_a_quick_run_leaves_out_what_took_long_when_it_ran_last_and_passed(tmp_p
     assert last_line(tmp_path, "--quick") == "1 passed, 2 deselected"
     assert last_line(tmp_path) == "3 passed"
     assert last_line(tmp_path, "-p", "no:cacheprovider", "--quick") == "3 passed"  # nothing is remembered
+
+
+@pytest.mark.parametrize("category", [DeprecationWarning, PendingDeprecationWarning])
+def test_what_numpy_gives_up_is_no_longer_called_by_the_package(category: type[Warning]) -> None:
+    """Warnings of a call of ours are errors, in whichever file numpy raises them; those of others among themselves are
+    not."""
+    for module in ("dynagrad.eager.numpy.protocol", "numpy", "numpy.lib._ufunclike_impl"):
+        with pytest.raises(category):
+            warnings.warn_explicit("given up", category, "a.py", 1, module=module)
+    warnings.warn_explicit("given up", category, "a.py", 1, module="pandas.core")

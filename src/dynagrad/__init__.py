@@ -3,6 +3,8 @@
 Those of `training`, which most programs do without, are imported as they are first asked for.
 """
 
+from . import starting as _starting  # isort: skip  # noqa: F401  # first, for Ctrl-C while the rest is imported
+
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import linecache
 import sys
 from pathlib import Path
 from typing import Any
@@ -261,6 +262,21 @@ def test_a_function_without_source() -> None:
     exec("def f(x): return x", space)
     with pytest.raises(LiftError, match=r"the source of f cannot be found"):
         specialised(space["f"], (1.0,))
+
+
+@pytest.mark.parametrize("text", ["def f(x): return x", "def f(x): return x + 1.0", "def g(x): return x"])
+def test_a_function_without_source_beside_text_of_the_command_line(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python 3.13 keeps the text of `python -c` as that of the file `<string>`, where exec's functions are not."""
+    entry = (len(text), None, [f"{text}\n"], "<string>")
+    monkeypatch.setitem(linecache.cache, "<string>", entry)
+    monkeypatch.setattr(linecache, "checkcache", lambda *_: None)  # before 3.13 it drops what is no file
+    space: dict[str, Any] = {}
+    exec("def f(x): return x", space)
+    if text == "def f(x): return x":
+        assert specialised(space["f"], (1.0,)) is not None
+    else:
+        with pytest.raises(LiftError, match=r"the source of f cannot be found"):
+            specialised(space["f"], (1.0,))
 
 
 def test_a_file_that_changed(made: Any, tmp_path: Path) -> None:

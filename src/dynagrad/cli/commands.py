@@ -41,13 +41,12 @@ from ..rules.show import show_name
 from ..rules.suggestions import nearest
 from ..runtime.compiling.toolchain import INCLUDE
 from ..runtime.disk.whole import replace_file
+from ..starting import INTERRUPTED, interruptible, leave_on_interrupt
 from .answers import PRINTERS, Format, answer, derivatives
 from .inputs import Values, facts_of, program_of
 
 P = ParamSpec("P")
 R = TypeVar("R")
-INTERRUPTED = 130
-"""The exit status of a command that Ctrl-C ended."""
 
 app = typer.Typer(
     name="dynagrad",
@@ -129,7 +128,7 @@ def command(function: Callable[P, R]) -> Callable[P, R]:
     @functools.wraps(function)
     def run(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
-            with _told():
+            with interruptible(), _told():
                 return function(*args, **kwargs)
         except Error as error:
             say("error", str(error))
@@ -458,6 +457,7 @@ def root(
 
 def main() -> None:
     """The `dynagrad` command."""
+    leave_on_interrupt()
     try:
         try:
             app()

@@ -12,7 +12,7 @@ import pytest
 
 import dynagrad as dg
 from dynagrad.runtime.disk import whole
-from dynagrad.runtime.disk.whole import replace_file
+from dynagrad.runtime.disk.whole import replace_file, replace_folder
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="modes, links and pipes are those of POSIX")
 
@@ -78,5 +78,9 @@ def test_names_that_cannot_be(name: str, tmp_path: Path) -> None:
 def test_a_loop_of_links(tmp_path: Path) -> None:
     (tmp_path / "a").symlink_to("b")
     (tmp_path / "b").symlink_to("a")
-    with pytest.raises(dg.Error, match="cannot be written"):
-        replace_file(tmp_path / "a", b"")
+    for name in ("a", "a/below"):  # newer Pythons resolve such links in silence
+        with pytest.raises(dg.Error, match=f"{name}' cannot be written, and is as it was: Too many"):
+            replace_file(tmp_path / name, b"")
+        with pytest.raises(dg.Error, match=f"{name}' cannot be written, and is as it was: Too many"):
+            replace_folder(tmp_path / name, {"c": b""}, lambda _: None)
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["a", "b"] and (tmp_path / "a").is_symlink()

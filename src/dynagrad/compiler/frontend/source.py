@@ -81,13 +81,12 @@ def definition(function: types.FunctionType) -> tuple[Definition, str]:
         if not lines:
             raise OSError(f"there is no text of {file}")
     except (OSError, TypeError) as problem:
-        raise LiftError(
-            f"the source of {function.__qualname__} cannot be found, so it cannot be compiled; functions are read from "
-            "files, notebooks and doctests, and not from exec or the plain interactive prompt"
-        ) from problem
+        raise _without_source(function) from problem
     text = "".join(lines)
     parsed = _parse_file(text, file)
     found = parsed.defined.get(_place(code), [])
+    if file == "<string>" and not (found and _is_current(parsed, file, function)):
+        raise _without_source(function)  # newer Pythons keep the text of `python -c`, where exec's is not
     if not found:
         raise LiftError(
             f"{function.__qualname__} is not in {file}, line {code.co_firstlineno}: the file changed after it was "
@@ -103,6 +102,13 @@ def definition(function: types.FunctionType) -> tuple[Definition, str]:
     if not isinstance(node, ast.FunctionDef | ast.Lambda):
         raise error(f"{function.__qualname__} is an async function; {SUPPORTED}", position(file, node))
     return node, file
+
+
+def _without_source(function: types.FunctionType) -> LiftError:
+    return LiftError(
+        f"the source of {function.__qualname__} cannot be found, so it cannot be compiled; functions are read from "
+        "files, notebooks and doctests, and not from exec or the plain interactive prompt"
+    )
 
 
 # -- whether the text is that of the function ------------------------------------------------------------------------

@@ -17,7 +17,7 @@ import numpy as np
 from ...eager.names import special
 from ...eager.names.numpy_names import join_along
 from ...eager.numpy import exponentials
-from ...eager.numpy.functions import FUNCTIONS, METHODS
+from ...eager.numpy.functions import FUNCTIONS, METHODS, SUCCESSORS
 from ...eager.numpy.missing import unknown
 from ...eager.numpy.protocol import BY_UFUNC, CHOOSING, check_options, name_of, spelled
 from ...errors import Error
@@ -39,6 +39,7 @@ from .views import VIEWS, einsum_view, meshgrid_views, view
 
 def numpy_call(s: Specialiser, function: Any, arguments: Sequence[Any], named: dict[str, Any]) -> Any:
     """A call of a function of numpy. Raises Error where an argument is dynamic and the function has no handler."""
+    function = SUCCESSORS.get(function, function)
     if function in _WRITE and len(arguments) == 2 and not named:
         return _WRITE[function](s, *arguments)
     if function in _IN_PLACE:

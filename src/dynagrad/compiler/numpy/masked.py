@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from ...eager.numpy.functions import SUCCESSORS
 from ...ir import Node
 from ...ir.ops import scalars as ops
 from ...ir.types import KINDS
@@ -140,7 +141,7 @@ REDUCTIONS: dict[Any, Callable[..., Any]] = {
     len: _length,
 }
 _AS_NUMPY: dict[Any, Any] = {sum: np.sum, max: np.max, min: np.min, any: np.any, all: np.all, abs: np.absolute}
-_ELEMENTWISE = frozenset({np.where, np.clip, np.round, np.isclose, np.fix, np.nan_to_num})
+_ELEMENTWISE = frozenset({np.where, np.clip, np.round, np.isclose, np.nan_to_num, *SUCCESSORS})
 _METHODS: dict[str, Any] = {
     name: getattr(np, name)
     for name in ("sum", "prod", "mean", "var", "std", "max", "min", "any", "all", "dot", "clip", "round")

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from ...eager.numpy.functions import FUNCTIONS
+from ...eager.numpy.arranging import is_descending
+from ...eager.numpy.functions import FUNCTIONS, axis_of
 from ...eager.numpy.missing import unknown
 from ...eager.numpy.protocol import COMPOSED, UFUNCS, check_options, of_scipy
 from ...errors import Error
@@ -215,11 +216,23 @@ def _round(x: Any, decimals: int = 0, **options: Any) -> Any:
     return ops.rint(x * scale) / scale if decimals else ops.rint(x)
 
 
-def _argsort(x: Any, axis: Any = -1, **options: Any) -> Any:
+def _argsort(x: Any, axis: Any = -1, kind: Any = None, *, stable: Any = None, descending: Any = None) -> Any:
+    falls = is_descending(kind=kind, stable=stable, descending=descending)
     node = node_of(content_of(x))
     if axis is None:
-        return _argsort(FUNCTIONS[np.ravel](node), 0)
-    return whole_arrays.argsort(axis % node.ndim)(node)
+        node, axis = FUNCTIONS[np.ravel](node), 0
+    if falls:  # equal ones stay in their order, and NaN comes last; whole numbers fall as their complements rise
+        node = -node if node.type.kind == "real" else inverted(node)
+    return whole_arrays.argsort(axis_of(axis, node.ndim))(node)
+
+
+def _sort(x: Any, axis: Any = -1, kind: Any = None, *, stable: Any = None, descending: Any = None) -> Any:
+    node = node_of(content_of(x))
+    if axis is None:
+        node, axis = FUNCTIONS[np.ravel](node), 0
+    if not is_descending(kind=kind, stable=stable, descending=descending):
+        return whole_arrays.sort(axis_of(axis, node.ndim))(node)
+    return FUNCTIONS[np.take_along_axis](node, _argsort(node, axis, descending=True), axis)
 
 
 def _isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
@@ -298,7 +311,6 @@ ON_NODES: dict[Any, Callable[..., Any]] = {
     np.flatnonzero: _unknown_length,
     np.argwhere: _unknown_length,
     np.unique: _unknown_length,
-    np.fix: lambda x: np.trunc(x),
     np.float64: lambda x=0.0: node_of(content_of(x)) * 1.0,
     np.int64: lambda x=0: converted(node_of(content_of(x)), np.int64),
     np.bool_: lambda x=False: converted(node_of(content_of(x)), np.bool_),
@@ -324,6 +336,7 @@ ON_NODES: dict[Any, Callable[..., Any]] = {
     np.argmax: _arg_extreme(True),
     np.argmin: _arg_extreme(False),
     np.argsort: _argsort,
+    np.sort: _sort,
     np.round: _round,
     np.around: _round,
 }

@@ -79,7 +79,7 @@ def kind_of_result(function: Any, args: Sequence[Any], options: dict[str, Any]) 
         raise Error(f"{name_of(function)} does not take truth values; multiply them by 1.0")
     elif function in _ON_WHOLE:
         operands = [*args, *options.values()]
-    elif isinstance(function, np.ufunc) or function is np.fix:
+    elif isinstance(function, np.ufunc):
         highest = [max((t.kind for t in _types(x)), key=_ORDER.index, default="real") for x in args]
         return None if "real" in highest else _kind_by_numpy(function, tuple(highest))
     else:

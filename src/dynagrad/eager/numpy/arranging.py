@@ -129,10 +129,29 @@ def _take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Any:
     return lift(arrays.take_along(along), (a, places))
 
 
+def is_descending(**options: Any) -> bool:
+    """Whether a sort with these options is from the largest down. Every sort here is stable, and NaN comes last, as in
+    numpy; which options there are, and which go together, numpy says, as it is installed.
+
+    >>> is_descending(kind="stable", stable=None), is_descending(stable=True)
+    (False, False)
+    """
+    given = {name: value for name, value in options.items() if value is not None}
+    np.sort(_NOTHING, **given)  # raises where numpy does
+    return bool(given.get("descending", False))
+
+
+_NOTHING = np.zeros(0)
+
+
 @implements("sort")
-def _sort(a: Any, axis: Any = -1, *, kind: Any = None, stable: Any = None) -> Any:
+def _sort(a: Any, axis: Any = -1, kind: Any = None, *, stable: Any = None, descending: Any = None) -> Any:
+    falls = is_descending(kind=kind, stable=stable, descending=descending)
     a = ravel(a) if axis is None else plain(a)
-    return lift(arrays.sort(axis_of(0 if axis is None else axis, rank(a))), (a,))
+    along = axis_of(0 if axis is None else axis, rank(a))
+    if falls:
+        return lift(arrays.take_along(along), (a, arrays.argsort(along)(-real_part(a))))
+    return lift(arrays.sort(along), (a,))
 
 
 @implements("diagonal")

@@ -34,6 +34,8 @@ METHODS: dict[str, Handler] = {}
 """`(ufunc, *arguments)` for each method of ufuncs, such as `reduce`."""
 OF_SCIPY: dict[str, Handler] = {}
 """Handlers of ufuncs of scipy.special, by name."""
+SUCCESSORS: dict[Any, Any] = {old: new for old, new in ((getattr(np, "fix", None), np.trunc),) if old is not None}
+"""Functions that newer versions of numpy deprecate, and what does the same, which is called in their place."""
 
 
 _PLACED, _REST = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.VAR_POSITIONAL

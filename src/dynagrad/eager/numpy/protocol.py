@@ -29,7 +29,7 @@ from ...ir.ops import scalars as ops
 from ...ir.ops.arrays import shape_of
 from ..kinds import LIFTS, as_element, plain, real_part
 from ..perturbations import inside, place, running
-from .functions import FUNCTIONS, METHODS, OF_SCIPY, POSITIONAL, TAKES, Handler, item_of, of_dtype
+from .functions import FUNCTIONS, METHODS, OF_SCIPY, POSITIONAL, SUCCESSORS, TAKES, Handler, item_of, of_dtype
 from .missing import WHY, unknown
 
 # -- ufuncs ------------------------------------------------------------------------------------------------------------
@@ -133,6 +133,9 @@ def of_scipy(ufunc: Any) -> Handler | None:
     return OF_SCIPY.get(ufunc.__name__)
 
 
+_LAYOUTS = (None, np._NoValue, "K", "A", "C", "F")  # of memory, which numbers have none of
+
+
 def check_options(name: str, options: dict[str, Any]) -> None:
     """Raises Error for options that would change the result."""
     for option, value in options.items():
@@ -143,6 +146,7 @@ def check_options(name: str, options: dict[str, Any]) -> None:
             )
         harmless = value is None or value is np._NoValue or option in ("casting", "order", "subok", "out")
         harmless = harmless or (option == "where" and value is True)
+        harmless = harmless and not (option == "order" and value not in _LAYOUTS)
         if not harmless and not (option == "dtype" and np.dtype(value) == np.float64):
             raise Error(
                 f"{name} does not take {option}={value!r:.40} with numbers that carry derivatives; "
@@ -173,7 +177,6 @@ LOOKS: frozenset[Any] = frozenset(
         np.count_nonzero,
         np.digitize,
         np.empty_like,
-        np.fix,
         np.flatnonzero,
         np.isclose,
         np.iscomplex,
@@ -228,6 +231,8 @@ def array_function(self: Any, function: Any, types: Any, arguments: Sequence[Any
         return _elements(handler(*arguments, **options))
     if function in LOOKS:
         return function(*_stripped(list(arguments)), **_stripped(options))
+    if function in SUCCESSORS:
+        return SUCCESSORS[function](*arguments, **options)
     raise unknown(name_of(function))
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import os
 import secrets
 import shutil
@@ -32,9 +33,21 @@ def replace_file(path: Path, data: bytes) -> None:
             before = ""
             path.write_bytes(data)
         else:
-            _replace(path.resolve(), data)
-    except (OSError, ValueError, RuntimeError) as error:  # a zero in the name; a loop of links
+            _replace(_followed(path), data)
+    except (OSError, ValueError) as error:  # a zero in the name; a loop of links
         raise Error(f"{shown(str(path))} cannot be written{before}: {why(error)}") from None
+
+
+def _followed(path: Path) -> Path:
+    """The path with all links followed. Raises OSError for links in a circle, which newer Pythons leave as they are."""
+    loop = OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+    try:
+        found = path.resolve()
+    except RuntimeError:  # before Python 3.13
+        raise loop from None
+    if found.is_symlink():
+        raise loop
+    return found
 
 
 def _replace(path: Path, data: bytes) -> None:
@@ -59,7 +72,7 @@ def replace_folder(folder: Path, files: Mapping[str, bytes], ours: Callable[[Pat
     `ours` is asked of a folder that is there, and gives the reason why it may not be replaced, or None.
     """
     try:
-        folder = folder.resolve()
+        folder = _followed(folder)
         there = os.path.lexists(folder)
         if there and (reason := ours(folder)) is not None:
             raise Error(f"{shown(str(folder))} is not replaced: {reason}")
@@ -73,7 +86,7 @@ def replace_folder(folder: Path, files: Mapping[str, bytes], ours: Callable[[Pat
             sync(folder.parent)
         finally:  # what was there before, or what could not be written
             shutil.rmtree(beside, ignore_errors=True)
-    except (OSError, ValueError, RuntimeError) as error:
+    except (OSError, ValueError) as error:
         raise Error(f"{shown(str(folder))} cannot be written, and is as it was: {why(error)}") from None
 
 
