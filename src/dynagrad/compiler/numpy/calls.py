@@ -17,9 +17,9 @@ import numpy as np
 from ...eager.names import special
 from ...eager.names.numpy_names import join_along
 from ...eager.numpy import exponentials
-from ...eager.numpy.functions import FUNCTIONS, METHODS, SUCCESSORS
+from ...eager.numpy.functions import FUNCTIONS, METHODS, SUCCESSORS, check_options
 from ...eager.numpy.missing import unknown
-from ...eager.numpy.protocol import BY_UFUNC, CHOOSING, check_options, name_of, spelled
+from ...eager.numpy.protocol import BY_UFUNC, CHOOSING, name_of, spelled
 from ...errors import Error
 from ...ir import Node
 from ...ir.node import numpy_by

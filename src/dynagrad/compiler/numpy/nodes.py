@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from ...eager.numpy.arranging import is_descending
-from ...eager.numpy.functions import FUNCTIONS, axis_of
+from ...eager.numpy.functions import FUNCTIONS, axis_of, check_options
 from ...eager.numpy.missing import unknown
-from ...eager.numpy.protocol import COMPOSED, UFUNCS, check_options, of_scipy
+from ...eager.numpy.protocol import COMPOSED, UFUNCS, of_scipy
 from ...errors import Error
 from ...ir.operation import apply
 from ...ir.ops import arrays as whole_arrays

@@ -60,6 +60,29 @@ def implements(*names: str) -> Callable[[Handler], Handler]:
     return enter
 
 
+# -- options ------------------------------------------------------------------------------------------------------------
+
+_LAYOUTS = (None, np._NoValue, "K", "A", "C", "F")  # of memory, which numbers have none of
+
+
+def check_options(name: str, options: dict[str, Any]) -> None:
+    """Raises Error for options that would change the result."""
+    for option, value in options.items():
+        if option == "out" and any(x is not None for x in (value if isinstance(value, tuple) else (value,))):
+            raise Error(
+                f"{name}: out= and in-place operators such as `a += x` would write a number with derivatives into an "
+                "array; write `a = a + x`, or make the array with dynagrad.numpy"
+            )
+        harmless = value is None or value is np._NoValue or option in ("casting", "order", "subok", "out")
+        harmless = harmless or (option == "where" and value is True)
+        harmless = harmless and not (option == "order" and value not in _LAYOUTS)
+        if not harmless and not (option == "dtype" and np.dtype(value) == np.float64):
+            raise Error(
+                f"{name} does not take {option}={value!r:.40} with numbers that carry derivatives; "
+                + ("derivatives are of float64" if option == "dtype" else "choose with np.where, or leave it out")
+            )
+
+
 # -- arguments ---------------------------------------------------------------------------------------------------------
 
 

@@ -29,7 +29,18 @@ from ...ir.ops import scalars as ops
 from ...ir.ops.arrays import shape_of
 from ..kinds import LIFTS, as_element, plain, real_part
 from ..perturbations import inside, place, running
-from .functions import FUNCTIONS, METHODS, OF_SCIPY, POSITIONAL, SUCCESSORS, TAKES, Handler, item_of, of_dtype
+from .functions import (
+    FUNCTIONS,
+    METHODS,
+    OF_SCIPY,
+    POSITIONAL,
+    SUCCESSORS,
+    TAKES,
+    Handler,
+    check_options,
+    item_of,
+    of_dtype,
+)
 from .missing import WHY, unknown
 
 # -- ufuncs ------------------------------------------------------------------------------------------------------------
@@ -131,27 +142,6 @@ def _options_of(handler: Handler) -> frozenset[str]:
 def of_scipy(ufunc: Any) -> Handler | None:
     """The handler of a ufunc of scipy.special, by its name."""
     return OF_SCIPY.get(ufunc.__name__)
-
-
-_LAYOUTS = (None, np._NoValue, "K", "A", "C", "F")  # of memory, which numbers have none of
-
-
-def check_options(name: str, options: dict[str, Any]) -> None:
-    """Raises Error for options that would change the result."""
-    for option, value in options.items():
-        if option == "out" and any(x is not None for x in (value if isinstance(value, tuple) else (value,))):
-            raise Error(
-                f"{name}: out= and in-place operators such as `a += x` would write a number with derivatives into an "
-                "array; write `a = a + x`, or make the array with dynagrad.numpy"
-            )
-        harmless = value is None or value is np._NoValue or option in ("casting", "order", "subok", "out")
-        harmless = harmless or (option == "where" and value is True)
-        harmless = harmless and not (option == "order" and value not in _LAYOUTS)
-        if not harmless and not (option == "dtype" and np.dtype(value) == np.float64):
-            raise Error(
-                f"{name} does not take {option}={value!r:.40} with numbers that carry derivatives; "
-                + ("derivatives are of float64" if option == "dtype" else "choose with np.where, or leave it out")
-            )
 
 
 # -- functions ---------------------------------------------------------------------------------------------------------
