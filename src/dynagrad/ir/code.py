@@ -98,6 +98,7 @@ FAMILIES: Mapping[str, Family] = {
     "logsumexp": Family(("axes", "keepdims"), "the log of the sum of exponentials over axes"),
     "softmax": Family(("axes",), "exponentials over their sum over axes"),
     "log_softmax": Family(("axes",), "the logs of these"),
+    "shares": Family(("axes",), "softmax, and zeros where all elements over the axes are -inf"),
     "cumsum": Family(("axis",), "running sums", shown=("axis",)),
     "cumprod": Family(("axis",), "running products", shown=("axis",)),
     "item": Family(

@@ -5,6 +5,7 @@ Derivatives have been taken before, with the tangent of the compound operation. 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -34,13 +35,26 @@ def _softmax(node: Node, x: Node) -> Any:
     return ops.divide(weights, reductions.total(axes, True)(weights))
 
 
+def _shares(node: Node, x: Node) -> Any:
+    _, axes = code_of(node)
+    top, rest = _shifted(x, axes)
+    weights = ops.where(ops.logical_and(ops.equal(x, top), ops.equal(x, -math.inf)), 0.0, ops.exp(rest))
+    total = reductions.total(axes, True)(weights)
+    return ops.divide(weights, ops.where(ops.equal(total, 0.0), 1.0, total))
+
+
 def _log_softmax(node: Node, x: Node) -> Any:
     _, axes = code_of(node)
     rest = _shifted(x, axes)[1]
     return ops.subtract(rest, ops.log(reductions.total(axes, True)(ops.exp(rest))))
 
 
-RULES: dict[str, Callable[..., Any]] = {"logsumexp": _logsumexp, "softmax": _softmax, "log_softmax": _log_softmax}
+RULES: dict[str, Callable[..., Any]] = {
+    "logsumexp": _logsumexp,
+    "softmax": _softmax,
+    "shares": _shares,
+    "log_softmax": _log_softmax,
+}
 """Rules by family of `Operation.code`; each takes the node and its new arguments."""
 
 

@@ -57,7 +57,6 @@ def test_options_of_logsumexp():
 @pytest.mark.parametrize(
     ("x", "value", "shares"),
     [
-        ([-inf, -inf], -inf, [0.5, 0.5]),
         ([-inf, 1.0], 1.0, [0.0, 1.0]),
         ([inf, 1.0], inf, [1.0, 0.0]),
         ([inf, inf, 0.0], inf, [0.5, 0.5, 0.0]),
@@ -71,6 +70,41 @@ def test_infinite_weights_have_finite_gradients(x, value, shares):
     assert dg.grad(special.logsumexp)(x).tolist() == shares
     assert special.softmax(x).tolist() == shares
     assert np.isfinite(dg.jacrev(special.softmax)(x)).all()
+
+
+NOTHING = [  # each of two numbers, or of an array with them in a row of -inf
+    ("logaddexp", lambda x: np.logaddexp(x[0], x[1])),
+    ("logaddexp2", lambda x: np.logaddexp2(x[0], x[1])),
+    ("logaddexp.reduce", np.logaddexp.reduce),
+    ("logaddexp.accumulate", lambda x: np.logaddexp.accumulate(x)[1]),
+    ("logsumexp", special.logsumexp),
+    ("logsumexp of rows", lambda x: special.logsumexp(np.stack([x, x + 1.0]), axis=1)[1]),
+    ("weights", lambda x: special.logsumexp(x, b=np.array([1.0, 2.0]))),
+    ("weights with zeros", lambda x: special.logsumexp(x, b=np.array([0.0, 2.0]))),
+]
+
+
+@pytest.mark.parametrize(("name", "f"), NOTHING, ids=[name for name, _ in NOTHING])
+def test_a_sum_of_nothing_has_derivatives_of_zero(name, f):
+    """In both modes, compiled or not, and in every order; of a row beside it, the gradient is as ever."""
+    x, v = np.full(2, -inf), np.array([1.0, 2.0])
+    assert f(x) == -inf
+    for at in (dg.grad(f), dg.compile(dg.grad(f))) if "zeros" not in name else (dg.grad(f),):
+        assert at(x).tolist() == [0.0, 0.0]
+    assert dg.jvp(f, [x], [v]) == (-inf, 0.0)
+    assert not dg.hessian(f)(x).any() and not dg.jacfwd(dg.jacrev(f))(x).any()
+    assert not dg.jacfwd(dg.hessian(f))(x).any()
+
+
+def test_an_impossible_row_of_several_trains_nothing():
+    rows = np.array([[0.0, 1.0], [-inf, -inf], [2.0, 2.0]])
+
+    def loss(x):
+        return special.logsumexp(x, axis=1)
+
+    expected = [[1 / (1 + math.e), math.e / (1 + math.e)], [0.0, 0.0], [0.5, 0.5]]
+    for pull in (dg.vjp(loss, rows)[1](np.ones(3))[0], dg.compile(lambda x: dg.vjp(loss, x)[1](np.ones(3))[0])(rows)):
+        assert np.allclose(pull, expected, rtol=1e-15, atol=0)
 
 
 def test_log_softmax_does_not_underflow():

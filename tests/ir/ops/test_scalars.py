@@ -287,7 +287,8 @@ def test_conventions_for_derivatives_at_the_edges():
     assert gradient(ops.absolute, 0.0) == (0.0,)
     assert gradient(ops.power, 0.0, 0.0) == (0.0, 0.0)
     assert gradient(ops.power, 0.0, 2.0) == (0.0, 0.0)
-    assert gradient(ops.log_add, -math.inf, -math.inf) == (0.5, 0.5)
+    assert gradient(ops.log_add, -math.inf, -math.inf) == (0.0, 0.0)  # a sum of nothing has no shares
+    assert gradient(ops.log_add, math.inf, math.inf) == (0.5, 0.5)
     assert gradient(ops.log_add, -math.inf, 1.0) == (0.0, 1.0)
     assert gradient(ops.log_add, math.inf, 1.0) == (1.0, 0.0)
     assert gradient(ops.sqrt, 0.0) == (math.inf,)

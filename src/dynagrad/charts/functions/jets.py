@@ -24,10 +24,9 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import Error, NotDifferentiable, ValueRangeError, shown
+from ...errors import Error, ValueRangeError, shown
 from ...facts.relation import Relation
 from ...forks import cached, renewed
-from ...rules.semirings import SEMIRINGS
 from ..binding.binding import Binding, Purpose, SetupLimits
 from ..binding.database import Database
 from ..binding.loading import Directions, Prepared
@@ -278,8 +277,6 @@ class Pass:
         """A component of the goals' jets, a row of numbers for each goal."""
         found = self.values[:, mask].copy()
         if mask and self.replay:
-            for n in range(len(found)):
-                self._check_weight(n)
             wrong = ~np.isfinite(found).all(axis=1)
             if wrong.any():
                 raise ValueRangeError(
@@ -316,9 +313,8 @@ class Pass:
     def _back(self, starts: Array) -> list[Array]:
         """One backward pass over the numbers of the semiring."""
         seeds = []
-        for n, (place, start) in enumerate(zip(self.places, starts, strict=True)):
+        for place, start in zip(self.places, starts, strict=True):
             if place is not None and start.any():
-                self._check_weight(n)
                 seeds.append(Seed(*place, np.ascontiguousarray(start).reshape(-1).view(np.uint64)))
         shape = self.values.shape[1:]
         with self._lock:
@@ -326,15 +322,3 @@ class Pass:
             stop = self.core.limits.stop()  # a backward pass may take as long as a run
             backward(self.prepared, replay.scale, seeds, stop=stop)
             return [row_adjoints(replay, self.prepared, key, stop).reshape(-1, *shape) for key in self.core.inputs]
-
-    def _check_weight(self, n: int) -> None:
-        """Raises where a goal in log weights has weight zero."""
-        if (
-            self.places[n] is not None
-            and SEMIRINGS[self.core.binding.context.scale.name].adds_logs
-            and not np.isfinite(self.values[n, 0, 0])
-        ):
-            raise NotDifferentiable(
-                f"{shown(self.core.goals[n])} has weight zero, and the log of zero has no derivative; ask for it in "
-                "real"
-            )

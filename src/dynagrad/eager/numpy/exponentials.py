@@ -1,13 +1,15 @@
 """`logsumexp`, `softmax` and `log_softmax` of `dg.special`, each one operation with derivatives of every order.
 
-They are defined at infinities: an infinite maximum has all the weight, and several equal ones share it, so that
-gradients of sums in the log domain are never NaN.
+They are defined at infinities: an infinite maximum has all the weight, and several equal ones share it. A sum of
+nothing, where all are -inf, has no shares: the gradient of `logsumexp` is 0 there. So gradients of sums in the log
+domain are never NaN.
 """
 
 from __future__ import annotations
 
 import math
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -54,14 +56,14 @@ def _logsumexp(axes: tuple[int, ...], keepdims: bool) -> Operation:
 
     def value(x: Any) -> Any:
         top, weights, total = _weights(x, axes)
-        if type(x) is np.ndarray and not x.flags.writeable:
+        if type(x) is np.ndarray and not x.flags.writeable and surely_finite(top):
             _LAST[key] = weakref.ref(x, lambda _: _LAST.pop(key, None)), weights, total
         found = top + np.log(total)
         return arrays.single(found if keepdims else found.squeeze(axes))
 
     def shares(x: Any) -> Any:
         of, weights, total = _LAST.pop(key, _NONE)  # popped, so that the array may be overwritten
-        return np.divide(weights, total, out=weights) if of() is x else _softmax(axes)(x)
+        return np.divide(weights, total, out=weights) if of() is x else _shares(axes)(x)
 
     def adjoint(delta: Any, y: Any, x: Any) -> Any:
         return reductions.spread_over(shares(x), delta, axes, keepdims)
@@ -69,7 +71,7 @@ def _logsumexp(axes: tuple[int, ...], keepdims: bool) -> Operation:
     return arrays.several(
         "logsumexp",
         value,
-        (lambda d, y, x: reductions.total(axes, keepdims)(ops.multiply(d, _softmax(axes)(x))),),
+        (lambda d, y, x: reductions.total(axes, keepdims)(ops.multiply(d, _shares(axes)(x))),),
         (adjoint,),
         code=("logsumexp", axes, keepdims),
     )
@@ -88,8 +90,10 @@ def _weighted(axes: tuple[int, ...], keepdims: bool) -> Operation:
         return arrays.single(found if keepdims else np.squeeze(found, axes))
 
     def slope(y: Any, a: Any) -> Any:
+        total = reductions.spread(y, axes, keepdims, shape_of(a))
         with np.errstate(all="ignore"):
-            return ops.exp(ops.subtract(a, reductions.spread(y, axes, keepdims, shape_of(a))))
+            nothing = ops.logical_and(ops.equal(a, -math.inf), ops.equal(total, -math.inf))
+            return ops.exp(ops.where(nothing, -math.inf, ops.subtract(a, total)))
 
     def part(y: Any, a: Any, b: Any) -> Any:
         share = slope(y, a)
@@ -122,12 +126,31 @@ def _softmax(axes: tuple[int, ...]) -> Operation:
         _, weights, total = _weights(x, axes)
         return arrays.single(np.divide(weights, total, out=weights))
 
+    return _of_shares("softmax", axes, value)
+
+
+@arrays.remember
+def _shares(axes: tuple[int, ...]) -> Operation:
+    """The derivative of `logsumexp`: softmax, and zeros where all elements are -inf."""
+
+    def value(x: Any) -> Any:
+        top, weights, total = _weights(x, axes)
+        np.divide(weights, total, out=weights)
+        if not surely_finite(top):
+            weights *= top > -math.inf
+        return arrays.single(weights)
+
+    return _of_shares("shares", axes, value)
+
+
+def _of_shares(name: str, axes: tuple[int, ...], value: Callable[[Any], Any]) -> Operation:
+
     def change(d: Any, y: Any, x: Any) -> Any:
         part = ops.multiply(y, d)
         whole = arrays.broadcast_to(shape_of(y))(reductions.total(axes, True)(part))
         return ops.subtract(part, ops.multiply(y, whole))
 
-    return arrays.several("softmax", value, (change,), (change,), code=("softmax", axes))
+    return arrays.several(name, value, (change,), (change,), code=(name, axes))
 
 
 @arrays.remember
@@ -151,8 +174,8 @@ def _log_softmax(axes: tuple[int, ...]) -> Operation:
 def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False) -> Any:
     """log(sum(b * exp(a))) over axes, without overflow; its gradient is the softmax.
 
-    All -inf gives -inf, and a gradient of equal shares. Weights may be zero or negative; the result for a negative sum
-    is NaN. Shapes are those of `np.sum`. An axis out of range is an error.
+    All -inf gives -inf, and a gradient of zeros: a sum of nothing has no shares. Weights may be zero or negative; the
+    result for a negative sum is NaN. Shapes are those of `np.sum`. An axis out of range is an error.
 
     >>> logsumexp(np.array([1000.0, 1000.0]))
     1000.6931471805599

@@ -367,11 +367,11 @@ sigmoid: Operation = _real(
 
 
 def _share(a: Any, b: Any) -> Any:
-    """exp(a) / (exp(a) + exp(b)); one half for two equal infinities."""
+    """exp(a) / (exp(a) + exp(b)); one half for two that are inf, and nothing of nothing, for two that are -inf."""
     if any(type(x) is float and math.isfinite(x) for x in (a, b)):
         return sigmoid(subtract(a, b))
     both_infinite = logical_and(equal(a, b), equal(absolute(a), math.inf))
-    return sigmoid(where(both_infinite, 0.0, subtract(a, b)))
+    return sigmoid(where(both_infinite, where(less(a, 0.0), -math.inf, 0.0), subtract(a, b)))
 
 
 log_add: Operation = _real(

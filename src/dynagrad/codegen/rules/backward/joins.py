@@ -11,6 +11,7 @@ from ....plan.model import Join, Plan, Scan, TableLayout
 from ....plan.right_sides import numbers, product_order
 from ....rules.semirings import SEMIRINGS
 from ...cxx import comment
+from ..combine import compared_with_zero
 from ..context import ClassContext
 from ..statements import JoinWriter
 from ..values import adjoints_cxx
@@ -175,6 +176,8 @@ class BackWriter(JoinWriter):
         elif kind in ("product", "softmax"):
             self.out.line(f"const value_t x = {self._value_now()};")
         self.out.line(f"adjoint_t g = {adjoint};")
+        if kind == "select" and self.plain and (nothing := compared_with_zero(self.head, "x", "==")):
+            self.out.line(f"if ({nothing}) g = {{}};", "nothing stays nothing, whatever it is the best of")
         if self.join.driver is not None and rests(self.plan, self.head):
             write_resting_adjoint(self.context, self.head, to, self._contribution())
         self.out.open("if (!back::nothing(g))")

@@ -182,7 +182,6 @@ def data(
         f"inline constexpr int most_arguments = {max((t.arity for t in tables), default=0) + 1};",
         f"inline constexpr double most_cells = {DENSE_CELLS};",
         f"inline constexpr bool plain_values = {str(plan.semiring == 'plain').lower()};",
-        f"inline constexpr bool log_values = {str(plan.semiring == 'log').lower()};",
         # a plain program that runs in logs or costs still has the number one where no value is given
         f"inline constexpr bool number_one = {str(plan.rules.semiring is None).lower()};",
         array("char", "domain_kind", (kinds[domains[d].kind] for d in sorted(domains))),

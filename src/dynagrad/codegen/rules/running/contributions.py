@@ -11,6 +11,7 @@ from ....rules.aggregators import AGGREGATORS
 from ....rules.semirings import SEMIRINGS
 from ..backward import resting
 from ..backward.tape import either, improves, record_contribution
+from ..combine import compared_with_zero
 from ..context import AGENDAS, ClassContext
 from ..solving import convergence, exploring
 from .policies import priority
@@ -65,6 +66,8 @@ def write_add(context: ClassContext, table: TableLayout) -> None:
     out.open(f"DYNAGRAD_RULE void add_{name}({leading})")
     if context.plain and AGGREGATORS[table.aggregator].truth:
         out.line("x = semiring::constant(semiring::primal(x) != 0);")
+    if context.plain and context.plan.order and (nothing := compared_with_zero(table, "x", "==")):
+        out.line(f"if ({nothing}) x = semiring::constant(semiring::primal(x));", "nothing stays nothing")
     if context.plan.resolves:
         out.line(f"if (!{name}.inside({context.stored(table)})) return;")
     out.line(f"const int64_t cell = {name}.locate({context.stored(table)});")

@@ -465,7 +465,12 @@ struct SelectJets {
     return c;
   }
   static Value read(const uint64_t* w) { Value v; memcpy(&v, w, sizeof v); return v; }
-  static void write(const Value& v, uint64_t* w) { memcpy(w, &v, sizeof v); }
+  // What is the zero stays that, whatever its derivations weigh: its derivatives are zero.
+  static void write(const Value& v, uint64_t* w) {
+    Value c = zero();
+    if (isfinite(v.v[0])) c = v;
+    memcpy(w, &c, sizeof c);
+  }
   static bool better(const Value& a, const Value& b) { return S::better(a.v[0], b.v[0]); }
   static double size(const Value& old, const Value& update, const Value& now) {
     return S::size(old.v[0], update.v[0], now.v[0]);
@@ -481,8 +486,12 @@ struct SelectJets {
   static Adjoint scale(const Adjoint& g, const Value&) { return g; }
   static bool nothing(const Adjoint& g) { return jet::all_zero(g.v, count); }
   static bool sound(const Adjoint& g) { return jet::all_finite(g.v, count); }
-  static Adjoint start(const uint64_t* cotangent, const Value&) { return read(cotangent); }
-  static void finish(const Adjoint& g, const Value&, uint64_t* w) { write(g, w); }
+  static Adjoint start(const uint64_t* cotangent, const Value& root) {
+    Adjoint g;
+    memset(&g, 0, sizeof g);
+    return isfinite(root.v[0]) ? read(cotangent) : g;
+  }
+  static void finish(const Adjoint& g, const Value&, uint64_t* w) { memcpy(w, &g, sizeof g); }
 };
 
 }  // namespace dynagrad

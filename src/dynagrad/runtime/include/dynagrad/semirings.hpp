@@ -217,7 +217,7 @@ struct Posterior {
   static Adjoint gather(Adjoint a, Adjoint b) { return a + b; }
   static bool nothing(Adjoint g) { return g == 0; }
   static bool sound(Adjoint g) { return isfinite(g); }
-  static Adjoint start(const uint64_t* cotangent, Log::Value) { return as_double(*cotangent); }
+  static Adjoint start(const uint64_t* cotangent, Log::Value root) { return root.m == 0 ? 0 : as_double(*cotangent); }
   static void finish(Adjoint g, Log::Value, uint64_t* w) { *w = as_word(g); }
   static Log::Value share(Adjoint g, Log::Value x) {
     if (g == 0 || x.m == 0) return Log::zero();
@@ -266,7 +266,8 @@ struct Selective {
   static Adjoint scale(Adjoint g, Value) { return g; }
   static bool nothing(Adjoint g) { return g == 0; }
   static bool sound(Adjoint g) { return isfinite(g); }
-  static Adjoint start(const uint64_t* cotangent, Value) { return as_double(*cotangent); }
+  // A root that is the zero stays what it is, whatever its derivations weigh: its derivatives are zero.
+  static Adjoint start(const uint64_t* cotangent, Value root) { return isfinite(root) ? as_double(*cotangent) : 0; }
   static void finish(Adjoint g, Value, uint64_t* w) { *w = as_word(g); }
 };
 

@@ -121,9 +121,6 @@ class derivatives_base {
     for (int64_t i = 0; i < seeds.size; i++) {
       uint64_t words[semiring::words];
       const Seed& seed = seeds[i];
-      if (log_values && p.get(seed.at.table, seed.at.codes, words) && !isfinite(dynagrad::as_double(words[0])))
-        return say("%s has weight zero, and the log of zero has no derivative; take the semiring real",
-                   chart->item_text(seed.at.table, seed.at.codes).text);
       memset(words, 0, sizeof words);
       words[0] = dynagrad::as_word(seed.cotangent);
       p.seed(seed.at.table, seed.at.codes, words, 0);
