@@ -10,6 +10,7 @@
 - `replay.py`: a run as a value, from which it is made again with a tape or over dual numbers.
 - `derivatives/`: gradients, tangents, outside values and marginals.
 - `functions/`: a program as a differentiable function.
-- `derivations.py`: the derivations of a chart's items, as a forest.
+- `derivations.py`: the derivations of a chart's items, as a forest; `finality.py` says which items have theirs where a
+  run ended early.
 - `batches/`: many runs, on several threads or together in native code, with the sum of their gradients.
 """

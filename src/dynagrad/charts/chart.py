@@ -85,7 +85,7 @@ class Chart:
         """`spent` are seconds that count towards the limit on the time of the first run."""
         self._state = Run(Database(binding, dict(relations)), limits, spent)
         self._probabilities = probabilities
-        self._collected: tuple[Any, int, derivations.Collector] | None = None
+        self._collected: tuple[Any, tuple[Any, ...], derivations.Collector] | None = None
 
     # -- running
 
@@ -397,22 +397,24 @@ class Chart:
     def _collector(self, stop: Stop | None = None) -> derivations.Collector:
         """The items of this chart in the class that collects derivations, until it runs again."""
         self._ready()
-        pops = self._require().chart.report.pops
-        if self._collected is None or self._collected[0] is not self._prepared or self._collected[1] != pops:
-            self._collected = (self._prepared, pops, derivations.collector(self._state, stop))
+        report = self._require().chart.report
+        came = (self._state.status, report.pops, report.updates, report.items)  # items of sinks are not popped
+        if self._collected is None or self._collected[0] is not self._prepared or self._collected[1] != came:
+            self._collected = (self._prepared, came, derivations.collector(self._state, stop))
         return self._collected[2]
 
-    def _packed(self, item: Any, stop: Stop | None) -> Packed:
-        return derivations.collect(self._collector(stop), item, None, stop)
+    def _packed(self, item: Any, stop: Stop | None, *, best: bool = False) -> Packed:
+        return derivations.collect(self._collector(stop), item, None, stop, best=best)
 
     @public
     def forest(self, item: Any = "goal", *, limit: int | None = None, timeout: float | None = None) -> Forest:
         """All derivations of an item, packed: the items that it is derived from, and the instances of rules.
 
         It is collected from the finished chart, for what the item reaches alone. Every derivation counts, those that
-        repeat an item on their own path included, so that weights add up to the chart's value; of a run that was pruned
-        or stopped early there is what ran. `limit` is the most instances that it may have, and `timeout` a limit in
-        seconds. Raises `QueryError` for an item that was not derived, and `NotConverged` at a limit.
+        repeat an item on their own path included, so that weights add up to the chart's value. Of a run that stopped
+        early it is there for items that are known to be final; what pruning held back of them is told in a warning.
+        `limit` is the most instances that it may have, and `timeout` a limit in seconds. Raises `QueryError` for an
+        item that was not derived or is not final, and `NotConverged` at a limit.
 
         >>> import dynagrad as dg
         >>> program = dg.Program("path(V) min= path(U) + edge(U,V).  path(a) = 0.")
@@ -454,7 +456,7 @@ class Chart:
         ['path(a)', 'edge(a,b)', 'edge(b,c)']
         """
         stop = stop_after(timeout)
-        return best(self._packed(item, stop), stop)
+        return best(self._packed(item, stop, best=True), stop)
 
     @public
     def kbest(

@@ -23,6 +23,7 @@ from ..forests.absence.attempts import WhyNot
 from ..forests.absence.searching import Knowledge, why_not
 from ..forests.algebra import ALGEBRAS, Algebra, check_order, check_sums, user_algebra
 from ..forests.derivation import Derivation
+from ..forests.native import Held, Walk
 from ..forests.packed import NO_ROW, Arrays, ForestRule, Meaning, Name, Packed
 from ..forests.ranking.k_best import ranking
 from ..forests.sums.draws import Samples, make_samples
@@ -44,6 +45,7 @@ from .binding.loading import Prepared, coded
 from .changes import translated
 from .ends import Collected, End, Phase, check_end
 from .externals import connect
+from .finality import Asked, adds_up, may_be_partial, stopped_at
 from .run import Run
 
 MOST_INSTANCES = 100_000_000
@@ -119,8 +121,9 @@ def place(run: Run, held: Collector, item: Any) -> tuple[str, list[int]]:
     words = lookup.words_at(held.prepared, key, codes, run.context.scale.width)
     if words is None or codes is None:
         name = item if isinstance(item, str) else item_text(*lookup.place(item, lambda _: None))
+        early = "" if run.status == "done" else f"; the run stopped early, {stopped_at(run)}: chart.run() continues it"
         raise QueryError(
-            f"{name} was not derived, so it has no derivation; chart.why_not({str(name)!r}) says what is missing"
+            f"{name} was not derived, so it has no derivation; chart.why_not({str(name)!r}) says what is missing{early}"
         )
     return key, codes
 
@@ -129,14 +132,25 @@ def size(held: Collector, item: Any, limit: int | None = None, stop: Stop | None
     """How many items and instances the forest of an item has, without making it."""
     key, codes = place(held.run, held, item)
     most = MOST_INSTANCES * 100 if limit is None else whole_number("limit", limit, 0)
+    if may_be_partial(held.run):
+        collect(held, item, limit, stop)
     with held.lock:
         return held.collect(key, codes, most, Collecting.COUNTS, stop)
 
 
 def collect(
-    held: Collector, item: Any, limit: int | None = None, stop: Stop | None = None, *, sides: bool = False
+    held: Collector,
+    item: Any,
+    limit: int | None = None,
+    stop: Stop | None = None,
+    *,
+    sides: bool = False,
+    best: bool = False,
 ) -> Packed:
-    """The forest of an item's derivations; with `sides`, of those of items under `SIDE`, too."""
+    """The forest of an item's derivations; with `sides`, of those of items under `SIDE`, too; for the `best` alone.
+
+    Raises where the run stopped before the item was final, see `finality.py`.
+    """
     run, most = held.run, MOST_INSTANCES if limit is None else whole_number("limit", limit, 0)
     key, codes = place(run, held, item)
     scale, prepared = run.context.scale, held.prepared
@@ -148,6 +162,18 @@ def collect(
     cells = (handles & np.uint64(0xFFFFFFFF)).astype(np.int64)
     values = scale.from_words(words)
     packed = Arrays(begin, end, opened, rule, first, antecedent)
+    exact = True
+    if may_be_partial(run):
+
+        def cyclic() -> bool:
+            view = Held(begin, end, rule, first, antecedent, np.zeros(0), np.zeros(0))
+            return bool(Walk(-1, 0, view, lambda: np.zeros(0, np.int64)).order(stop)[2].any())
+
+        nodes = {
+            table.key: prepared.chart.places(table.number, cells[tables == table.number], table.arity)
+            for table in _present(held.plan, tables)
+        }
+        exact = adds_up(run, Asked(prepared, key, tuple(codes), nodes, cyclic, best))
     weights, rows, given_of = _given(held, packed, tables, values, given)
     forest = Packed(
         packed,
@@ -160,7 +186,7 @@ def collect(
             held.rules,
             algebra_of(run.context),
             run.context.rules.source,
-            run.status == "done",
+            exact,
             {key: p.aggregator for key, p in run.context.rules.predicates.items()},
             evaluate=_evaluator(held.plan, run.context.rules.source),
             given_of=given_of,

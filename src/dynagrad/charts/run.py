@@ -91,6 +91,7 @@ class Run:
             or self.stale
             or self.prepared.chart.report.partial
             or wanted.until != self.limits.until
+            or (self.prepared.chart.report.unfinished and wanted.tolerance != self.limits.tolerance)
         ):
             updated = self._update(wanted)
             if updated is not None:
