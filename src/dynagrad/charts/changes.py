@@ -22,7 +22,7 @@ from .binding.binding import Purpose, SetupLimits
 from .binding.context import ProgramContext
 from .binding.database import Database
 from .binding.decoding import decode
-from .binding.encoding import Encoding
+from .binding.encoding import Encoding, typed_part
 from .binding.loading import Prepared, coded, intern, load
 from .binding.summary import ordered
 from .ends import STATUSES
@@ -71,8 +71,7 @@ def change(
     context, ran = database.context, before.compiled.plan
     if ran.iterates or not (_resolved(ran) if ran.solves else _has_differences(context)):
         return None
-    touched = _rows_among(before.relations, changed)  # rows that are gone or have another value
-    came = _rows_among(database.gathered(), changed)  # rows that are new or have another value
+    touched = _rows_among(context, before.relations, changed)  # rows that are gone or have another value
     after = database.binding.prepare(
         database.run,
         Purpose(changing=True, iterate=iterate),
@@ -87,6 +86,7 @@ def change(
         or not (plan.resolves or _has_differences(context))
     ):
         return None
+    came = _rows_among(context, after.relations, changed)  # rows that are new or have another value
     connect(database.context, after, raised)
     tables = plan.tables
     for key, table in tables.items():
@@ -199,13 +199,14 @@ def _looked_up_beside(plan: Plan, gone: Collection[str], changed: Collection[str
 
 
 def _rows_among(
-    relations: Mapping[str, Relation], changed: Mapping[str, Sequence[Relation]]
+    context: ProgramContext, relations: Mapping[str, Relation], changed: Mapping[str, Sequence[Relation]]
 ) -> dict[str, npt.NDArray[np.bool_]]:
     """The rows of relations that are among the changed facts, as masks by predicate."""
     found: dict[str, npt.NDArray[np.bool_]] = {}
     for key, parts in changed.items():
         if key in relations and relations[key].count:
-            masks = [matching(relations[key], part, None)[0] for part in parts]
+            typed = [typed_part(context.domains, relations, part) for part in parts]
+            masks = [matching(relations[key], part, None)[0] for part in typed]
             found[key] = np.logical_or.reduce(masks)
     return found
 

@@ -14,6 +14,7 @@ import re
 import stat
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -26,8 +27,22 @@ from ..forks import renewed
 from ..packages import optional
 from .columns import Raw, finish
 from .readers import from_arrow
-from .relation import AtomColumn, Column, IntColumn, Relation, TermColumn, TextColumn, ValueShape, encode, parse_key
-from .terms import INTEGER_MAX, INTEGER_MIN, canonical
+from .relation import (
+    AtomColumn,
+    Column,
+    IntColumn,
+    Relation,
+    Settled,
+    TermColumn,
+    TextColumn,
+    ValueShape,
+    atom_key,
+    encode,
+    origin,
+    parse_key,
+    with_places,
+)
+from .terms import INTEGER_MAX, INTEGER_MIN, Term, canonical
 from .values import FORBIDDEN
 
 _SHAPES = ("float", "count", "boolean", "expectation")
@@ -101,13 +116,16 @@ def read_file(
     floats = {index for index, kind in enumerate(kinds or ()) if kind == "float"}
     with place.reading():
         relation = finish(place, raw, value_shape=value_shape, finite=finite, float_columns=floats)
-    if kinds is None:
-        return relation
-    columns = tuple(
-        _CONVERTERS[kind](column, place, index) if kind in _CONVERTERS and isinstance(column, TextColumn) else column
-        for index, (kind, column) in enumerate(zip(kinds, relation.columns, strict=True))
-    )
-    return Relation(relation.key, relation.count, columns, relation.values, value_shape)
+    columns = tuple(with_places(c, [(0, place)]) if isinstance(c, TextColumn) else c for c in relation.columns)
+    if kinds is not None:
+        named = enumerate(zip(kinds, columns, strict=True))
+        columns = tuple(_as_kind(column, kind, place, index) for index, (kind, column) in named)
+    return replace(relation, columns=columns)
+
+
+def _as_kind(column: Column, kind: str | None, place: Place, index: int) -> Column:
+    convert = _CONVERTERS.get(kind)
+    return column if convert is None or not isinstance(column, TextColumn) else convert(column, place, index)
 
 
 # -- text files ------------------------------------------------------------------------------------------------------
@@ -302,10 +320,10 @@ def all_integers(column: TextColumn) -> bool:
     >>> all_integers(_text_column(["0", "-12"])), all_integers(_text_column(["7", "007"]))
     (True, False)
     """
-    return all(_PLAIN_INTEGER.match(text) for text in column.atoms)  # type: ignore[arg-type]  # texts are strings
+    return all(_PLAIN_INTEGER.match(a) if type(a) is str else type(a) is int for a in column.atoms)
 
 
-def integers_if_all(columns: Sequence[Column], place: Place | None = None) -> list[Column]:
+def integers_if_all(columns: Sequence[Column], places: Sequence[tuple[Place, int]] | None = None) -> list[Column]:
     """Columns of one domain: its text columns become integers if all its columns have only integers, else symbols.
 
     >>> [c.to_list() for c in integers_if_all([_text_column(["1", "2"]), _text_column(["3"])])]
@@ -313,37 +331,42 @@ def integers_if_all(columns: Sequence[Column], place: Place | None = None) -> li
     >>> [c.to_list() for c in integers_if_all([_text_column(["1", "2"]), _text_column(["x"])])]
     [['1', '2'], ['x']]
     """
-    decided = all(all_integers(c) if isinstance(c, TextColumn) else isinstance(c, IntColumn) for c in columns)
-    convert: Callable[[TextColumn, Place | None], Column] = as_integers if decided else as_symbols
-    return [convert(column, place) if isinstance(column, TextColumn) else column for column in columns]
+    filled = [c for c in columns if len(c)]
+    decided = all(all_integers(c) if isinstance(c, TextColumn) else isinstance(c, IntColumn) for c in filled)
+    convert: Callable[[TextColumn, Place | None, int], Column] = as_integers if decided else as_symbols
+    named = [(None, 0)] * len(columns) if places is None else places
+    pairs = zip(columns, named, strict=True)
+    return [convert(column, *place) if isinstance(column, TextColumn) else column for column, place in pairs]
 
 
-def as_symbols(column: TextColumn, place: Place | None = None, index: int = 0) -> AtomColumn:
+def as_symbols(column: TextColumn, place: Place | None = None, index: int = 0) -> Column:
     """The texts as symbols."""
-    return AtomColumn(column.codes, column.atoms)
+    if set(map(type, column.atoms)) <= {str}:
+        return AtomColumn(column.codes, column.atoms)
+    return _typed(column, lambda text: text, place, index)
 
 
-def as_integers(column: TextColumn, place: Place | None = None, index: int = 0) -> IntColumn:
+def as_integers(column: TextColumn, place: Place | None = None, index: int = 0) -> Column:
     """The texts as integers. Raises `FactError` for the first that is not one."""
 
-    def number(text: Any) -> int:
-        if not _INTEGER.match(text):
-            raise FactError(f"{shown(text)} is not an integer, as the argument's type says")
-        if len(text) > 4000 or not INTEGER_MIN <= int(text) <= INTEGER_MAX:
-            raise FactError(
-                f"the integer {cut(text)} is beyond the range of arguments, {INTEGER_MIN} to {INTEGER_MAX}; "
-                "declare the argument's type as symbol if it is only a name"
-            )
-        return int(text)
-
-    if all(map(_SHORT_INTEGER.match, column.atoms)):  # type: ignore[arg-type]  # texts are strings
-        numbers = list(map(int, column.atoms))
-    else:
-        numbers = _converted(column, number, place, index)
-    return IntColumn(np.array(numbers, np.int64)[column.codes])
+    if all(type(a) is str and _SHORT_INTEGER.match(a) for a in column.atoms):
+        return IntColumn(np.array(list(map(int, column.atoms)), np.int64)[column.codes])
+    return _typed(column, integer, place, index)
 
 
-def as_floats(column: TextColumn, place: Place | None = None, index: int = 0) -> AtomColumn:
+def integer(text: str) -> int:
+    """The integer that a text is. Raises `FactError` where it is none, or out of range."""
+    if not _INTEGER.match(text):
+        raise FactError(f"{shown(text)} is not an integer, as the argument's type says")
+    if len(text) > 4000 or not INTEGER_MIN <= int(text) <= INTEGER_MAX:
+        raise FactError(
+            f"the integer {cut(text)} is beyond the range of arguments, {INTEGER_MIN} to {INTEGER_MAX}; "
+            "declare the argument's type as symbol if it is only a name"
+        )
+    return int(text)
+
+
+def as_floats(column: TextColumn, place: Place | None = None, index: int = 0) -> Column:
     """The texts as floats. Raises `FactError` for the first that is not one."""
 
     def number(text: Any) -> float:
@@ -351,8 +374,7 @@ def as_floats(column: TextColumn, place: Place | None = None, index: int = 0) ->
             raise FactError(f"{shown(text)} is not a finite float, as the argument's type says")
         return float(text) + 0.0
 
-    codes, distinct = encode(_converted(column, number, place, index))
-    return AtomColumn(codes[column.codes], distinct)
+    return _typed(column, number, place, index)
 
 
 def as_terms(
@@ -363,18 +385,29 @@ def as_terms(
     return TermColumn([terms[code] for code in column.codes.tolist()])
 
 
+def _typed(column: TextColumn, convert: Callable[[Any], Any], place: Place | None, index: int) -> Column:
+    """A column whose texts are converted."""
+    values = _converted(column, convert, place, index)
+    if any(isinstance(v, tuple | Term) for v in values):
+        return TermColumn([values[code] for code in column.codes.tolist()])
+    if len(values) and all(type(v) is int for v in values):
+        return IntColumn(np.array(values, np.int64)[column.codes])
+    codes, keys = encode(list(map(atom_key, values)))
+    return AtomColumn(codes[column.codes], [key if type(key) is str else key[1] for key in keys])
+
+
 def _converted(column: TextColumn, convert: Callable[[Any], Any], place: Place | None, index: int) -> list[Any]:
-    """Each distinct text converted; errors name the first row with a wrong one, if `place` is given."""
-    converted = []
+    """Each distinct text converted, and all other atoms; errors name the first row with a wrong one."""
+    converted: list[Any] = []
     for code, text in enumerate(column.atoms):
-        if place is None:
-            converted.append(convert(text))
+        if type(text) is not str:
+            converted.append(str(text) if isinstance(text, Settled) else text)
         else:
             try:
                 converted.append(convert(text))
             except FactError as error:
-                row = int((column.codes == code).argmax())
-                raise place.error(str(error), row, index) from None
+                at, row = origin(column, place, int((column.codes == code).argmax()))
+                raise error if at is None else at.error(str(error), row, index) from None
     return converted
 
 

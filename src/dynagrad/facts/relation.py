@@ -11,12 +11,12 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import FactError, shown
+from ..errors import FactError, Place, shown
 from .terms import Flat, Interner, flatten, item_text, unflatten
 
 Array = npt.NDArray[Any]
@@ -73,10 +73,35 @@ class AtomColumn:
         return type(self)(*dense_codes(self.codes[rows], self.atoms))
 
 
-class TextColumn(AtomColumn):
-    """A column of a text file whose type is still open: it depends on the program, see `files.py`."""
+class Settled(str):
+    """A symbol in a column of texts, unlike the texts of files, which may still become integers."""
 
     __slots__ = ()
+
+
+class TextColumn(AtomColumn):
+    """A column with texts of a file whose type is still open: it depends on the program, see `files.py`.
+
+    Atoms of the type `str` are such texts. Others come from rows that stand beside those of the file: symbols, which
+    are `Settled`, integers, floats and terms.
+    """
+
+    __slots__ = ("places",)
+    places: tuple[tuple[int, Place], ...]
+    """Where its rows come from: each place with its first row. Only messages use it, and not all columns have it."""
+
+
+def with_places(column: TextColumn, places: Sequence[tuple[int, Place]]) -> TextColumn:
+    """A column of texts that knows where its rows come from."""
+    made = TextColumn(column.codes, column.atoms)
+    object.__setattr__(made, "places", tuple(places))
+    return made
+
+
+def origin(column: TextColumn, otherwise: Place | None, row: int) -> tuple[Place | None, int]:
+    """The place of a row of texts, and which row it is there."""
+    known = [(first, place) for first, place in getattr(column, "places", ()) if first <= row]
+    return (known[-1][1], row - known[-1][0]) if known else (otherwise, row)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -103,6 +128,7 @@ def _restore_terms(flat: Flat) -> TermColumn:
 
 
 Column = IntColumn | AtomColumn | TermColumn
+_Atoms = TypeVar("_Atoms", bound=AtomColumn)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -170,7 +196,9 @@ def encode(column: Sequence[Any]) -> tuple[npt.NDArray[np.int32], list[Any]]:
 
 def atom_key(value: Any) -> Any:
     """The key of an atom in a dictionary: 1 and 1.0 are different atoms."""
-    return value if type(value) is str else (type(value), value)
+    if type(value) is str:
+        return value
+    return (type(value), repr(value) if isinstance(value, tuple) else value)  # (1,) == (1.0,)
 
 
 def atom_column(values: Iterable[Any]) -> AtomColumn:
@@ -219,20 +247,43 @@ def _filled(relation: Relation, one: Any, like: Relation) -> Array:
     return np.broadcast_to(row if len(shape) > 1 else row[0], shape).astype(like.values.dtype)
 
 
+def _opened(column: Column) -> TextColumn:
+    """A column beside texts whose type is open; its own entries keep theirs."""
+    if isinstance(column, TextColumn):
+        return column
+    if isinstance(column, AtomColumn):
+        return TextColumn(column.codes, [Settled(a) if isinstance(a, str) else a for a in column.atoms])
+    if isinstance(column, IntColumn):
+        numbers, places = np.unique(column.numbers, return_inverse=True)
+        return TextColumn(*dense_codes(places.reshape(-1), numbers.tolist()))
+    codes, keys = encode(list(map(repr, column.terms)))
+    first = dict(zip(codes[::-1].tolist(), column.terms[::-1], strict=True))
+    terms = [first[code] for code in range(len(keys))]
+    return TextColumn(codes, [Settled(t) if isinstance(t, str) else t for t in terms])
+
+
 def _concatenate_columns(a: Column, b: Column) -> Column:
     if not len(a) or not len(b):
         return a if len(a) else b
+    if isinstance(a, TextColumn) or isinstance(b, TextColumn):
+        places = [*getattr(a, "places", ()), *((len(a) + n, place) for n, place in getattr(b, "places", ()))]
+        return with_places(_appended(_opened(a), _opened(b)), places)
     if isinstance(a, IntColumn) and isinstance(b, IntColumn):
         return IntColumn(np.concatenate([a.numbers, b.numbers]))
-    if isinstance(a, AtomColumn) and isinstance(b, AtomColumn) and type(a) is type(b):
-        number = dict(zip(map(atom_key, a.atoms), itertools.count()))
-        moved = [number.setdefault(atom_key(x), len(number)) for x in b.atoms]
-        new = [x for x, code in zip(b.atoms, moved, strict=True) if code >= len(a.atoms)]
-        return type(a)(np.concatenate([a.codes, np.array(moved, np.int32)[b.codes]]), [*a.atoms, *new])
+    if isinstance(a, AtomColumn) and isinstance(b, AtomColumn):
+        return _appended(a, b)
     values = [*a.to_list(), *b.to_list()]
     if any(isinstance(c, TermColumn) for c in (a, b)):
         return TermColumn(values)
     return atom_column(values)
+
+
+def _appended(a: _Atoms, b: _Atoms) -> _Atoms:
+    """The entries of two columns of one kind."""
+    number = dict(zip(map(atom_key, a.atoms), itertools.count()))
+    moved = [number.setdefault(atom_key(x), len(number)) for x in b.atoms]
+    new = [x for x, code in zip(b.atoms, moved, strict=True) if code >= len(a.atoms)]
+    return type(a)(np.concatenate([a.codes, np.array(moved, np.int32)[b.codes]]), [*a.atoms, *new])
 
 
 def row_numbers(relation: Relation) -> Codes:
@@ -332,15 +383,17 @@ def places_of(here: Codes, there: Codes) -> npt.NDArray[np.int64]:
     return np.where(mine[found] == theirs, found, -1)
 
 
-def replaced(here: Relation, new: Relation, one: Any) -> Relation:
+def replaced(here: Relation, new: Relation, one: Any, typed: tuple[Relation, Relation] | None = None) -> Relation:
     """The rows of `here`, with those of `new` in place of all copies of the same facts.
 
     A row of `new` stands where the fact stood, the n-th one for a fact where its n-th copy did; others come last. While
-    no row comes and none goes, a dense table keeps its shape.
+    no row comes and none goes, a dense table keeps its shape. `typed` has both with the types of their texts, by which
+    facts are the same.
     """
-    rows = np.flatnonzero(_may_match(here, new)) if new.count * FEW < here.count else np.arange(here.count)
-    some = here if len(rows) == here.count else take(here, rows)
-    numbers = row_numbers(concatenate(replace(some, values=None), replace(new, values=None), one))
+    a, b = (here, new) if typed is None else typed
+    rows = np.flatnonzero(_may_match(a, b)) if new.count * FEW < here.count else np.arange(here.count)
+    some = a if len(rows) == here.count else take(a, rows)
+    numbers = row_numbers(concatenate(replace(some, values=None), replace(b, values=None), one))
     mine, theirs = numbers[: len(rows)], numbers[len(rows) :]
     found = places_of(mine, theirs)
     known = found >= 0

@@ -61,7 +61,8 @@ def run_examples(
         brought = {key for example in examples if isinstance(example, Mapping) for key in example}
         keys = _keys_of(binding, gradient, brought if examples else None)
         own_keys = [key for key in keys if key in brought or key not in binding.given]
-        sums = Sums(scale, [binding.given[key] for key in keys if key in binding.given])
+        given = binding.settled().given
+        sums = Sums(scale, [given[key] for key in keys if key in given])
         binding.keep_tapes()
     elif cotangents is not None or not isinstance(objective, str) or objective != "sum":
         raise Error('objective and cotangents are about a gradient; ask for one with gradient=["rewrite/3"]')

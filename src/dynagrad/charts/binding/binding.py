@@ -27,7 +27,7 @@ from ...codegen.rules.compiled import CompiledPlan, compile_backward, compile_pl
 from ...codegen.rules.planned import planned, planned_backward
 from ...codegen.rules.program import Generated
 from ...errors import NotConverged, say
-from ...facts.relation import Codes, Relation, TextColumn, concatenate
+from ...facts.relation import Codes, Relation, concatenate
 from ...forks import cached, held, renewed
 from ...plan.model import Derivatives, Plan, Summary
 from ...plan.options import Options
@@ -40,7 +40,7 @@ from ...runtime.library import Stop
 from .background import Jobs
 from .background import until as left
 from .context import ProgramContext, axiom_relations
-from .encoding import Encoding, kinds, program_constants, settle_texts
+from .encoding import Encoding, has_texts, kinds, program_constants, settle_texts
 from .loading import (
     Directions,
     Loaded,
@@ -137,7 +137,7 @@ class Binding:
         for key, axiom in axioms.items():
             merged[key] = concatenate(merged[key], axiom, context.scale.one) if key in merged else axiom
         self.relations = merged
-        self._bases: dict[tuple[str, ...], _Base] = {}
+        self._bases: dict[tuple[tuple[str, ...], tuple[str, ...]], _Base] = {}
         self._plans = _Plans() if plans is None else plans  # shared by the bindings that are made from this one
         self._kinds: tuple[str, ...] | None = None  # of the domains, where there are no facts but the shared ones
         self._lock = renewed(threading.RLock())
@@ -190,7 +190,7 @@ class Binding:
 
     def settled(self) -> Binding:
         """This binding, or one in which columns of text have the types that they get among the shared facts."""
-        if not any(isinstance(c, TextColumn) for r in self.relations.values() for c in r.columns):
+        if not any(map(has_texts, self.relations.values())):
             return self
         settled = settle_texts(self.context.domains, self.relations)
         given = {
@@ -273,7 +273,7 @@ class Binding:
         if not mixed and self._kinds is not None:
             return self._kinds, relations, mixed
         undefined(context.rules, relations)
-        if any(isinstance(c, TextColumn) for r in relations.values() for c in r.columns):
+        if any(map(has_texts, relations.values())):
             relations = settle_texts(context.domains, relations)
             mixed = {
                 key: relations[key] for key in relations if key in mixed or relations[key] is not self.relations[key]
@@ -321,7 +321,7 @@ class Binding:
         for key, given in self.relations.items():
             if key not in run and key not in overrides:
                 shared[key] = relations[key]
-            elif not any(isinstance(c, TextColumn) for c in given.columns):
+            elif not has_texts(given):
                 shared[key] = given
             elif key not in overrides:  # those of the run come after them
                 columns = tuple(c.take(np.arange(given.count)) for c in relations[key].columns)
@@ -329,12 +329,15 @@ class Binding:
         return shared
 
     def _base(self, chosen: tuple[str, ...], shared: Mapping[str, Relation]) -> _Base:
-        base = self._bases.get(chosen)
+        texts = [key for key, relation in self.relations.items() if has_texts(relation)]
+        typed = tuple(type(c).__name__ for key in texts if key in shared for c in shared[key].columns)
+        name = chosen, typed  # atoms may be symbols in one run and integers in another
+        base = self._bases.get(name)
         if base is None or not set(base.known.codes) >= set(shared):
             constants = program_constants(self.context.rules, self.context.domains)
             encoding = Encoding.start(chosen, constants).extend(self.context.domains, shared)
             known = CodedFacts.of(self.context, encoding, shared)
-            base = self._bases[chosen] = _Base(chosen, known, self._plans.of(chosen))
+            base = self._bases[name] = _Base(chosen, known, self._plans.of(chosen))
         return base
 
     def _compiled(

@@ -18,7 +18,10 @@ from ...facts.relation import Array, Relation, concatenate, matching, replaced, 
 from ...facts.terms import item_text
 from .binding import Binding
 from .context import ProgramContext
-from .encoding import kinds, settle_texts
+from .encoding import has_texts, kinds, settle_texts, typed_beside
+
+NONE = np.zeros(0, np.int64)
+"""No rows."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,21 @@ class Database:
 
     def own(self, key: str) -> Relation | None:
         """The facts of a predicate that were given, without the axioms of the text."""
+        own = self._as_given(key)
+        if own is None or not has_texts(own):
+            return own
+        typed = typed_beside(self.context.domains, self.gathered(), own, self.binding.axioms.get(key, take(own, NONE)))
+        return replace(own, columns=take(typed, np.arange(own.count)).columns)
+
+    def brought(self, key: str) -> Relation | None:
+        """The facts of the run, as `own` has them."""
+        run, own = self.run.get(key), self.own(key)
+        if run is None or own is None or not has_texts(run):
+            return run
+        return replace(run, columns=take(own, np.arange(own.count - run.count, own.count)).columns)
+
+    def _as_given(self, key: str) -> Relation | None:
+        """The same; the types of texts in files are still open."""
         shared, run = self.overrides.get(key, self.binding.given.get(key)), self.run.get(key)
         if shared is None or run is None:
             return run if shared is None else shared
@@ -72,17 +90,17 @@ class Database:
 
     def added(self, relation: Relation) -> Database:
         """This database with more facts. Raises `FactError` where they do not fit."""
-        here = self.own(relation.key)
+        here = self._as_given(relation.key)
         return self._fitting(relation if here is None else concatenate(here, relation, self.context.scale.one))
 
     def retracted(self, gone: Relation) -> Database:
         """This database without any copy of some facts. Raises `QueryError` where one of them is not there."""
         if not gone.count:
             return self
-        here = self.own(gone.key)
+        here = self._as_given(gone.key)
         if here is None or not here.count:
             raise QueryError(f"there are no facts of {gone.key} to retract")
-        among, found = matching(here, gone, self.context.scale.one)
+        among, found = matching(*self._typed(here, gone), self.context.scale.one)
         if not found.all():
             row = [c.take(np.flatnonzero(~found)[:1]).to_list()[0] for c in gone.columns]
             raise QueryError(f"{cut(item_text(gone.key, row))} is not a fact of this chart, so it cannot be retracted")
@@ -93,8 +111,18 @@ class Database:
 
         Raises `FactError` where they do not fit.
         """
-        here = self.own(relation.key)
-        return self._fitting(relation if here is None else replaced(here, relation, self.context.scale.one))
+        here = self._as_given(relation.key)
+        if here is None:
+            return self._fitting(relation)
+        return self._fitting(replaced(here, relation, self.context.scale.one, self._typed(here, relation)))
+
+    def _typed(self, here: Relation, other: Relation) -> tuple[Relation, Relation]:
+        """Facts of a predicate and others, with the types that texts of files have beside all facts: `1` or `'1'`."""
+        if not (has_texts(here) or has_texts(other)):
+            return here, other
+        both = typed_beside(self.context.domains, self.gathered(), here, other)
+        parts = take(both, np.arange(here.count)), take(both, np.arange(here.count, both.count))
+        return replace(here, columns=parts[0].columns), replace(other, columns=parts[1].columns)
 
     def _fitting(self, relation: Relation) -> Database:
         known = {**self.binding.relations, **self.overrides, **self.run, relation.key: relation}

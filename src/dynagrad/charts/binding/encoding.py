@@ -15,9 +15,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import FactError, ProgramError, SourceError, shown, warn
-from ...facts.files import as_floats, as_integers, as_symbols, as_terms, integers_if_all
-from ...facts.relation import AtomColumn, Column, IntColumn, Relation, TermColumn, TextColumn, atom_key
+from ...errors import FactError, Place, ProgramError, SourceError, shown, warn
+from ...facts.files import as_floats, as_integers, as_symbols, as_terms, integer, integers_if_all
+from ...facts.relation import (
+    AtomColumn,
+    Column,
+    IntColumn,
+    Relation,
+    TermColumn,
+    TextColumn,
+    atom_key,
+    concatenate,
+)
 from ...facts.terms import INTEGER_MAX, INTEGER_MIN, Flat, Interner
 from ...facts.terms import Term as DataTerm
 from ...rules import parse_term, show
@@ -26,7 +35,7 @@ from ...rules.syntax import Arithmetic, Comparison, Compound, Equation, Float, I
 from ...rules.types import NO_DIVISION, Domain, Domains
 
 Codes = npt.NDArray[np.int32]
-_INTEGER = re.compile(r"-?(0|[1-9][0-9]{0,9})")
+_INTEGER = re.compile(r"-?(0|[1-9][0-9]*)")
 
 
 def settle_texts(domains: Domains, relations: Mapping[str, Relation]) -> dict[str, Relation]:
@@ -44,27 +53,56 @@ def settle_texts(domains: Domains, relations: Mapping[str, Relation]) -> dict[st
         places = [(k, i) for k, i in domain.positions if k in relations]
         here = [columns[k][i] for k, i in places]
         declared = domain.declared
-        one: Callable[[TextColumn], Column] | None = None
+        one: Callable[[TextColumn, Place, int], Column] | None = None
         if domain.arithmetic or declared == frozenset({"int"}):
             one = as_integers
         elif declared == frozenset({"symbol"}):
             one = as_symbols
         elif declared == frozenset({"float"}):
             one = as_floats
-        elif "term" in domain.kinds or domain.nested or (declared and "term" in declared):
+        elif "term" in domain.kinds or domain.nested or (declared and "term" in declared) or any(map(_has_terms, here)):
             one = _as_terms
         elif "symbol" in domain.kinds:
             one = as_symbols
-        settled = (
-            [one(c) if isinstance(c, TextColumn) else c for c in here] if one is not None else integers_if_all(here)
-        )
+        at = [(Place(k, relations[k].arity), i) for k, i in places]
+        if one is None:
+            settled = integers_if_all(here, at)
+        else:
+            pairs = zip(here, at, strict=True)
+            settled = [one(c, *place) if isinstance(c, TextColumn) else c for c, place in pairs]
         for (k, i), column in zip(places, settled, strict=True):
             columns[k][i] = column
     return {key: replace(r, columns=tuple(columns[key])) for key, r in relations.items()}
 
 
-def _as_terms(column: TextColumn) -> Column:
-    return as_terms(column, text_value)
+def _as_terms(column: TextColumn, place: Place, index: int) -> Column:
+    return as_terms(column, text_value, place, index)
+
+
+def _has_terms(column: Column) -> bool:
+    """Whether rows brought lists or compound terms."""
+    if isinstance(column, TermColumn):
+        return bool(column.terms)
+    return isinstance(column, TextColumn) and any(isinstance(a, tuple | DataTerm) for a in column.atoms)
+
+
+def has_texts(relation: Relation) -> bool:
+    """Whether a column has texts whose type is open."""
+    return any(isinstance(c, TextColumn) for c in relation.columns)
+
+
+def typed_beside(domains: Domains, relations: Mapping[str, Relation], here: Relation, more: Relation) -> Relation:
+    """The rows of `here`, then those of `more`, with the types of their texts beside all other facts."""
+    whole = concatenate(replace(here, values=None), replace(more, values=None), None)
+    return settle_texts(domains, {**relations, here.key: whole})[here.key]
+
+
+def typed_part(domains: Domains, relations: Mapping[str, Relation], part: Relation) -> Relation:
+    """Some facts, with the types that their texts have beside all facts, those of the same predicate among them."""
+    if not has_texts(part):
+        return part
+    whole = typed_beside(domains, relations, part, relations[part.key])
+    return replace(part, columns=tuple(c.take(np.arange(part.count)) for c in whole.columns))
 
 
 def kinds(rules: Rules, domains: Domains, relations: Mapping[str, Relation]) -> tuple[str, ...]:
@@ -388,7 +426,7 @@ def data_value(value: Any) -> Any:
 def text_value(text: str) -> Any:
     """The value of a text in a domain of terms: an integer, a list or compound term, or else a symbol."""
     if _INTEGER.fullmatch(text):
-        return int(text)
+        return integer(text)
     if not text.endswith((")", "]")):
         return text
     try:

@@ -83,8 +83,7 @@ def row_gradient(ran: FinishedRun, item: Any, keys: Sequence[str], cotangent: fl
 
 def own_tables(ran: FinishedRun, keys: Sequence[str], rows: Sequence[npt.NDArray[np.float64]]) -> list[Table]:
     """Derivatives by the facts of the run, the last of these rows, as a table for each predicate."""
-    run = ran.run.facts.run
-    own = [run[key] if key in run else read(key, []) for key in keys]
+    own = [ran.run.facts.brought(key) or read(key, []) for key in keys]
     return [like(r, ran.context.scale, numbers[len(numbers) - r.count :]) for r, numbers in zip(own, rows, strict=True)]
 
 
