@@ -27,6 +27,7 @@ import numpy.typing as npt
 from ...errors import Error, ValueRangeError, shown
 from ...facts.relation import Relation
 from ...forks import cached, renewed
+from ...rules.semirings import SEMIRINGS
 from ..binding.binding import Binding, Purpose, SetupLimits
 from ..binding.database import Database
 from ..binding.loading import Directions, Prepared
