@@ -9,6 +9,7 @@ Terms here are `str` (symbols), `int`, `Real` (a float in an argument) and `Stru
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -581,6 +582,31 @@ def aggregator_of(program: s.Source) -> dict[str, str]:
     return found
 
 
+def _reading(expression: s.Expression) -> list[bool]:
+    """For each item of a right side, whether its value is read, and not only asked for by `SIDE`."""
+    match expression:
+        case s.ItemValue():
+            return [True]
+        case s.Side():
+            return [False]
+        case s.Application(_, operands):
+            return [reads for operand in operands for reads in _reading(operand)]
+    return []
+
+
+def _join_of(source: s.Source) -> dict[str, str]:
+    """How several values that are given for one fact are put together, where no rule defines its predicate: as the
+    program declares, or as the rules do that read it."""
+    found: dict[str, str] = {}
+    for rule in source.rules:
+        for item, reads in zip(_items(rule.body), _reading(rule.body), strict=True):
+            if reads:
+                found.setdefault(item.key, rule.aggregator)
+    found.update(aggregator_of(source))
+    declared = [d for d in source.declarations if isinstance(d, s.PredicateDeclaration)]
+    return found | {key: aggregator for d in declared for key, aggregator in d.joins}
+
+
 def _groups(rules: Sequence[s.Rule]) -> list[set[str]]:
     """Predicates that depend on one another, and an order in which each group needs only earlier ones."""
     needs: dict[str, set[str]] = {}
@@ -664,7 +690,8 @@ def _evaluate(
     rules = [rule for rule in source.rules if not _is_axiom(rule)]
     combine_of = aggregators(numbers)
     aggregator = aggregator_of(source)
-    total_of = {key: combine_of[op][1] for key, op in aggregator.items()}
+    joins = _join_of(source)
+    total_of = {key: combine_of[op][1] for key, op in (joins | aggregator).items()}
     read = numbers.convert if ring is None else ring.number
 
     # What is asserted: a value per fact and per axiom, to be combined with the contributions of rules.
@@ -694,6 +721,16 @@ def _evaluate(
             return total_of.get(key, numbers.sum)(values)
         states = aggregator.get(key) == "|=" and semiring != "boolean"  # an item is worth one, whatever its values
         return ring.one if states else ring.total(values)
+
+    declared = {key for d in source.declarations if isinstance(d, s.PredicateDeclaration) for key, _ in d.joins}
+    derived = {rule.head.key for rule in rules}
+
+    def rows(item: Key, reads: bool) -> list[Any]:
+        """What a rule may read of an item: each value that was given for a fact, where only rules say how they join."""
+        apart = ring is None and reads and item[0] not in derived | declared | aggregator.keys()
+        if item[0] in external:
+            return [external_value(item)]
+        return asserted[item] if apart else [values.get(item)]
 
     def external_value(item: Key) -> Any:
         return read(functions[item[0].rsplit("/", 1)[0]](*item[1]))
@@ -757,9 +794,10 @@ def _evaluate(
         def contributions(item: Key, instances: list[Instance]) -> list[Any]:
             result = list(asserted.get(item, []))
             for instance in instances:
-                now = [external_value(i) if i[0] in external else values.get(i) for i in instance.items]
-                if all(v is not None for v in now):
-                    result.append(contribution(instance, iter(now)))
+                pairs = zip(instance.items, _reading(instance.rule.body), strict=True)
+                for now in itertools.product(*(rows(i, reads) for i, reads in pairs)):
+                    if all(v is not None for v in now):
+                        result.append(contribution(instance, iter(now)))
             return result
 
         heads_of: dict[Key, set[Key]] = {}

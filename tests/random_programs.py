@@ -10,11 +10,15 @@ from __future__ import annotations
 import math
 import random
 import re
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from dynagrad.errors import Error, ProgramWarning
+from dynagrad.rules import check
 from dynagrad.rules import syntax as s
+from dynagrad.rules.normal import Predicate
 from dynagrad.rules.parse import parse
 from oracle import Diverged, Real, Semiring, Struct, evaluate
 
@@ -302,6 +306,26 @@ def _facts(draw: Draw, columns: str, values: tuple[Any, ...]) -> list[tuple[Any,
     return rows
 
 
+def joined(source: str, facts: dict[str, list[tuple[Any, ...]]]) -> dict[str, list[tuple[Any, ...]]]:
+    """The facts of a program of plain arithmetic, with one row for each fact of predicates whose rows do not join."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ProgramWarning)
+        try:
+            predicates = check(parse(source)).predicates
+        except Error:  # it is refused whatever the facts are
+            return facts
+    return {key: _without_copies(key, rows) if _is_single(predicates.get(key)) else rows for key, rows in facts.items()}
+
+
+def _is_single(predicate: Predicate | None) -> bool:
+    return predicate is not None and bool(predicate.unjoined or predicate.aggregator == "=")
+
+
+def _without_copies(key: str, rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    arity = int(key.rsplit("/", 1)[1])
+    return list({row[:arity]: row for row in reversed(rows)}.values())[::-1]
+
+
 def _rule(
     draw: Draw,
     head: _Predicate,
@@ -465,4 +489,4 @@ def plain_program(draw: Draw) -> Program:
         rules.append(f"sum(J) += {change} for J = I+1, J < 5.")
         rules.append("least min= sum(I) + step(I).")
     source = "\n".join(rules)
-    return Program(source, used(source, facts))
+    return Program(source, joined(source, used(source, facts)))

@@ -164,7 +164,7 @@ BASES = (
     "d(X) min= 1 + e(X,Y) + f(Y).  d(X) min= e(X,Y) + c.  c max= 3.  c max= 3.",
     "d(X) max= 1 + e(X,Y) + f(Y).  d(X) max= e(X,Y) + c.  c min= 3.  c min= 1.  c = 5.",
 )
-OTHERS = ("zz |= 0.5.", "zz *= d(X).", "d(other) {op} 7 * f(Y) - 1.", "f(other) = 1. f(other) = 1.")
+OTHERS = ("zz |= 0.5.", "zz *= d(X).", "d(other) {op} f(Y) / 7.", "f(other) = 1. f(other) = 1.")
 
 
 def facts_with_copies(rng: random.Random) -> dict[str, Any]:

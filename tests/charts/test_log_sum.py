@@ -157,12 +157,28 @@ def test_a_program_of_sums_runs_as_log() -> None:
     for key in facts:
         assert np.allclose(chart.gradient("z")[key].values, plain.gradient("z")[key].values, rtol=1e-9, atol=1e-12)
     assert chart["a(9999,1)"] == plain["a(9999,1)"] == -math.inf
-    assert chart["s(7)"] == plain["s(7)"] == 0.0  # no rule says how facts are put together: they add up
+    assert chart["m(7,0)"] == -math.inf  # the rule that reads it puts rows together by `log+=`
+    assert plain["s(7)"] == 0.0  # two rules read it, each by another aggregator
     assert chart.marginal("a(7,0)", "z") == pytest.approx(plain.gradient("z").item("a(7,0)"), rel=1e-9)
 
 
-def test_copies_of_facts_add_up_in_programs_that_run_as_log() -> None:
+def test_copies_of_facts_join_as_logs_of_weights() -> None:
     text = "z log+= x(I) + c. c = 2. c = 2."
+    facts = {"x/1": [("a", 1.0), ("a", -3.0), ("b", 0.5)]}
+    values = [1.0 + 2.0, -3.0 + 2.0, 0.5 + 2.0]
+    for source in (text, f"{text} other *= c."):
+        chart = program(source).run(facts)
+        assert close(chart["z"], float(log_sum(values)), 1e-13)
+        assert close(chart["x(a)"], float(log_sum([1.0, -3.0])), 1e-13)
+        a, b, c = map(float, shares(values))
+        assert np.allclose(chart.gradient("z")["x/1"].values, [a, b, c], rtol=1e-13)
+        assert close(chart.jvp({"x/1": [1.0, 10.0, 100.0]})["z"], a + 10 * b + 100 * c, 1e-12)
+    entropy = -(a * math.log(a) + b * math.log(b) + c * math.log(c))
+    assert close(program(text).run(facts).entropy("z"), entropy, 1e-12)
+
+
+def test_copies_of_facts_add_up_in_programs_that_run_as_log_where_that_is_declared() -> None:
+    text = ":- input x/1 +=. z log+= x(I) + c. c = 2. c = 2."
     facts = {"x/1": [("a", 1.0), ("a", -3.0), ("b", 0.5), ("c",)][:3]}
     values = [1.0 - 3.0 + 2.0, 0.5 + 2.0]
     for source in (text, f"{text} other *= x(I)."):

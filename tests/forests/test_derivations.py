@@ -117,9 +117,20 @@ def test_repeated_rows_are_separate_leaves_and_an_assertion_is_one_more_instance
         d.check(program, facts)
 
 
-def test_copies_that_add_up_by_times_are_one_leaf() -> None:
+def test_copies_are_leaves_of_their_own_also_in_a_program_that_runs_as_a_semiring() -> None:
     facts = {"edge/2": [("a", "b", 2.0), ("a", "b", 1.0)]}
     program = dg.Program(PATHS)
+    chart = program.run(facts)
+    found = list(chart.kbest("path(b)"))
+    assert [d.weight for d in found] == [1.0, 2.0] and chart["path(b)"] == 1.0
+    assert [d.steps[-1].row for d in found] == [1, 0]
+    for d in found:
+        d.check(program, facts)
+
+
+def test_copies_that_add_up_by_times_are_one_leaf() -> None:
+    facts = {"edge/2": [("a", "b", 2.0), ("a", "b", 1.0)]}
+    program = dg.Program(f":- input edge/2 +=. {PATHS}")
     chart = program.run(facts)
     (derivation,) = chart.kbest("path(b)")
     assert derivation.weight == chart["path(b)"] == 3.0
@@ -260,7 +271,7 @@ def test_facts_that_changed_ask_for_a_run() -> None:
     with pytest.raises(dg.QueryError, match=r"call chart\.run"):
         chart.best("path(c)")
     chart.run()
-    assert chart["path(c)"] == 1.0
+    assert chart["path(c)"] == -8.0
     assert chart.best("path(c)").tree() == ("path(c)", "path(a)", "edge(a,c)")
 
 

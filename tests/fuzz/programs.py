@@ -120,6 +120,7 @@ def good() -> tuple[str, ...]:
         ":- semiring log. constit(X,I,K) += rewrite(X,Y,Z) * constit(Y,I,J) * constit(Z,J,K).",
         "n(X+1) max= n(X) + 1. n(0) = 0.",
         ":- function f/1. :- external d/2. p(X) += f(q(X)) * d(X,Y) for Y = X + 1.",
+        ":- input e/2 max=, c/1. far(Y) += far(X) * e(X,Y) ^ 2. far(X) += c(X).",
         ":- type t(list). t([X|Xs]) += t(Xs) * w(X). t([]) = 1.",
     )
 
@@ -148,6 +149,7 @@ _DECLARED = (
     ":- agenda lifo.",
     ":- output {}.",
     ":- input {}.",
+    ":- input {} min=.",
     ":- transient {}.",
     ":- type {}(list).",
     ":- priority {}(_) by 1.",

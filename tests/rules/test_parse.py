@@ -259,6 +259,14 @@ class TestDeclarations:
             ("semiring log", SemiringDeclaration("log")),
             ("valtype(term, viterbi)", SemiringDeclaration("viterbi")),
             ("input rewrite/3, word/3", PredicateDeclaration("input", ("rewrite/3", "word/3"))),
+            (
+                "input road/2 min=, bias log+=, 'a b'/1 =, word/3",
+                PredicateDeclaration(
+                    "input",
+                    ("road/2", "bias/0", "a b/1", "word/3"),
+                    joins=(("road/2", "min="), ("bias/0", "log+="), ("a b/1", "=")),
+                ),
+            ),
             ("output goal", PredicateDeclaration("output", ("goal/0",))),
             ("transient p/2", PredicateDeclaration("transient", ("p/2",))),
             ("external 'my dist'/2", PredicateDeclaration("external", ("my dist/2",))),

@@ -600,7 +600,10 @@ class Chart:
 
     @public
     def add(self, key: str, rows: Any, *, values: str | None = None) -> None:
-        """Adds facts to this chart; `run` brings it up to date. Copies of a fact add up.
+        """Adds facts to this chart, after its rows; `run` brings it up to date.
+
+        A fact that is there already has one more row, and rows of one fact join: by the semiring's plus, or by the
+        aggregator of the rules that read them.
 
         `rows` has any form that `bind` takes, and `values` says what their numbers are; where it does not, they are
         what those of the run were that made the chart. Raises `FactError` and leaves the chart as it was where they do

@@ -143,7 +143,7 @@ class _ProgramText:
     defined: frozenset[str]  # by rules that are no axioms
     clauses: frozenset[str]  # heads of `:-`
     external: frozenset[str]
-    selects: bool  # whether some aggregator is the plus of a semiring that is not declared
+    sums: frozenset[str]  # inputs of which copies add up, in whatever semiring the program runs that declares none
 
 
 @lru_cache(8)
@@ -156,8 +156,11 @@ def _parsed(text: str) -> _ProgramText:
     defined = frozenset(rule.head.key for rule in source.rules if not _asserted(rule))
     clauses = frozenset(rule.head.key for rule in source.rules if rule.aggregator == "|=")
     external = frozenset(key for d in named for key in d.keys)
+    stated = {key: aggregator for d in source.declarations for key, aggregator in getattr(d, "joins", ())}
+    stated.update({rule.head.key: rule.aggregator for rule in axioms if rule.aggregator != "="})
+    sums = frozenset(key for key, aggregator in stated.items() if aggregator == "+=" and key not in defined)
     selects = any(rule.aggregator in ("max=", "min=", "log+=") for rule in source.rules)
-    return _ProgramText(source, semiring, axioms, heads, defined, clauses, external, selects)
+    return _ProgramText(source, semiring, axioms, heads, defined, clauses, external, sums if selects else frozenset())
 
 
 def _given(program: Any, facts: Mapping[str, Any], values: str | None) -> _Given:
@@ -375,9 +378,7 @@ def _same_row(a: Row, b: Row) -> bool:
 
 def _shifts(given: _Given, key: str) -> bool:
     """Whether copies of a fact are one: without a declared semiring, under an aggregator that is its times."""
-    if not given.said.selects or given.semiring not in ("log", "viterbi", "tropical"):
-        return False
-    return key not in given.said.heads
+    return given.semiring in ("log", "viterbi", "tropical") and key in given.said.sums
 
 
 def _merged(given: _Given, facts: Sequence[_Fact]) -> Any:

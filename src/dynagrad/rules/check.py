@@ -12,6 +12,7 @@ from dataclasses import replace
 from ..errors import warn
 from .checks.declarations import check_declarations, check_semiring
 from .checks.each_rule import check_aggregators, check_bound, check_products
+from .checks.joining import joined
 from .checks.recursion import check_cycles, check_priorities, components, uses_of
 from .checks.report import Reporter
 from .checks.suspicious_rules import collect, single_variables
@@ -86,6 +87,7 @@ def check(
     if semiring is not None:
         check_products(source, report)
     rules = normalise(source, semiring)
+    rules = replace(rules, predicates=joined(rules))
     check_bound(rules, report)
     check_integers(rules)
     uses = uses_of(rules)

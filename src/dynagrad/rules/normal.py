@@ -6,7 +6,9 @@ antecedents, transient predicates are unfolded into their uses, and ground axiom
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from ..errors import Span
 from .syntax import (
@@ -20,6 +22,7 @@ from .syntax import (
     PruneDeclaration,
     Source,
     Type,
+    restore,
 )
 
 
@@ -80,13 +83,21 @@ class Predicate:
 
     name: str
     arity: int
-    aggregator: str  # "+=" for inputs without rules, and in programs with a semiring except for clauses
+    aggregator: (
+        str  # of inputs without rules that of their readers, see `checks/joining.py`; in a semiring "+=", except
+    )
+    # for clauses
     defined: bool  # some rule other than an axiom has it as its head
     input: bool  # facts may be given: declared, or no rule defines it
     external: bool = False
     output: bool = False
     types: tuple[Type, ...] | None = None  # as declared
     span: Span = field(default=NOWHERE, compare=False)
+    stated: bool = False  # the aggregator of an input stands in the text: in a declaration, or with a constant
+    unjoined: str = ""  # why rows of one fact do not join, for messages; empty where they do
+
+    def __setstate__(self, state: Sequence[Any]) -> None:
+        restore(self, state)
 
     @property
     def key(self) -> str:

@@ -7,7 +7,9 @@ is written by `show.py`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any
 
 from ..errors import Span
 from ..moved import renamed
@@ -25,6 +27,12 @@ INTEGER_FUNCTIONS = {"abs": 1, "min": 2, "max": 2}
 """The functions of integers in conditions, with their arities."""
 
 COMPARISONS = ("<", "=<", ">", ">=", "==", "!=")
+
+
+def restore(made: Any, state: Sequence[Any]) -> None:
+    """Sets the fields of an instance that is unpickled; a pickle of before may lack the last ones."""
+    for n, each in enumerate(fields(made)):
+        object.__setattr__(made, each.name, state[n] if n < len(state) else each.default)
 
 
 # -- terms -----------------------------------------------------------------------------------------------------------
@@ -221,11 +229,18 @@ class SemiringDeclaration:
 
 @dataclass(frozen=True, slots=True)
 class PredicateDeclaration:
-    """`:- input p/3, q/2.`: kind is `input`, `output`, `transient`, `external` or `function`; keys are `p/3`."""
+    """`:- input p/3, q/2 min=.`: kind is `input`, `output`, `transient`, `external` or `function`; keys are `p/3`.
+
+    `joins` has the aggregators that are named behind keys.
+    """
 
     kind: str
     keys: tuple[str, ...]
     span: Span = field(default=NOWHERE, compare=False, repr=False)
+    joins: tuple[tuple[str, str], ...] = ()
+
+    def __setstate__(self, state: Sequence[Any]) -> None:
+        restore(self, state)
 
 
 @dataclass(frozen=True, slots=True)

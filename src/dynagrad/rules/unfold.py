@@ -144,7 +144,7 @@ class Unfolder:
                 span,
             )
         places = AGGREGATORS[rule.aggregator].distributes
-        if not places or not _is_linear(rule.value, index, places):
+        if not places or not is_linear(rule.value, index, places):
             raise self.error(
                 f"The transient predicate `{key}` cannot be unfolded here: `{rule.aggregator}` does not distribute "
                 "over this use of its value.",
@@ -330,7 +330,7 @@ def _normal_names(rule: NormalRule) -> set[str]:
     return {variable.name for variable in _normal_variables(rule)}
 
 
-def _is_linear(value: Expression, index: int, places: Mapping[str, tuple[int, ...]]) -> bool:
+def is_linear(value: Expression, index: int, places: Mapping[str, tuple[int, ...]]) -> bool:
     """Whether `value` is linear in an antecedent: it occurs once, and only below operators that distribute."""
     node = value
     while isinstance(node, Application):

@@ -193,6 +193,7 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "terms_node": (None, _P, _I, _P, _P, _I),
     "terms_find": (_I, _P, _I, _I, _P, _I),
     "facts_new": (_Made, _P, _L, _P, _L, _L, _P, _P),
+    "facts_rows": (_L, _P),
     "facts_free": (None, _P),
     "weights_new": (_Made, _L, _P, _P, _L, _P, _P),
     "weights_free": (None, _P),
@@ -404,6 +405,12 @@ class FactTable:
         pointers = (ctypes.c_void_p * max(1, len(held)))(*(_address(c) for c in held))
         self.pointer: int = engine.facts_new(world.pointer, table, ctypes.addressof(pointers), rows, *_until(stop))
         _finally(self, engine.facts_free, self.pointer)
+
+    @property
+    def rows(self) -> int:
+        """How many facts there are, those that were given several times counted once."""
+        rows: int = self.engine.facts_rows(self.pointer)
+        return rows
 
 
 class WeightTable:

@@ -293,7 +293,8 @@ def test_copies_of_a_fact_under_an_aggregator_share_as_it_makes_its_value() -> N
     assert list(chart.gradient("goal")["p/1"].values) == [0.0, 8.0]
     product = dg.Program("p(X) *= q(X).  goal += p(X) * 2.")
     facts = {"p/1": [("x", 5.0), ("x", 3.0)], "q/1": [("x", 2.0), ("x", 4.0)]}
-    assert list(product.run(facts).gradient("goal")["p/1"].values) == [36.0, 60.0]
+    assert list(product.run(facts).gradient("goal")["p/1"].values) == [48.0, 80.0]  # q(x) is 2 * 4
+    assert list(product.run(facts).gradient("goal")["q/1"].values) == [120.0, 60.0]
     axioms = dg.Program("p(k) = 2.  p(X) *= q(X).  goal += p(X).")
     assert axioms.run({"p/1": [("k", 3.0)], "q/1": [("k", 5.0)]}).gradient("goal")["p/1"]["k"] == 10.0
 

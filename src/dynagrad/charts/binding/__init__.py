@@ -6,6 +6,7 @@
   of those of a run, so that runs of about one size share a plan.
 - `suspicious_facts.py`: warnings about facts that are probably not meant.
 - `loading.py`: encoded facts loaded into native code, and charts set up over them.
+- `copies.py`: facts that are given twice though their rows do not join.
 - `binding.py`: all of these in order, and what is kept for later runs; `background.py` compiles in other threads.
 - `example_cache.py`: examples whose facts stay loaded; `groups.py`: those that native code runs in one call;
   `linear_examples.py`: those that need no run.

@@ -40,6 +40,7 @@ from ...runtime.library import Stop
 from .background import Jobs
 from .background import until as left
 from .context import ProgramContext, axiom_relations
+from .copies import check_copies
 from .encoding import Encoding, has_texts, kinds, program_constants, settle_texts
 from .loading import (
     Directions,
@@ -212,6 +213,12 @@ class Binding:
             relations[key] = relation if known is None else concatenate(known, relation, self.context.scale.one)
         return relations
 
+    def places(self, key: str, run: Mapping[str, Relation], overrides: Mapping[str, Relation]) -> tuple[int, int, int]:
+        """The numbers of shared rows, axioms, and rows of the run among the gathered facts, in this order."""
+        sources = overrides.get(key, self.given.get(key)), self.axioms.get(key), run.get(key)
+        shared, axioms, own = (0 if relation is None else relation.count for relation in sources)
+        return shared, axioms, own
+
     def prepare(
         self,
         run: Mapping[str, Relation],
@@ -258,6 +265,7 @@ class Binding:
             loaded = load_shared(context, compiled, base.loaded.get(id(compiled.generated)), known, facts, patience)
             base.loaded[id(compiled.generated)] = loaded
         prepared = set_up(context, compiled, loaded, facts, limits.room, patience)
+        check_copies(context, prepared, lambda key: self.places(key, run, overrides or {}))
         stops = superior or any(until in stage.keys and stage.final for stage in compiled.plan.stages)
         if purpose.changing or purpose.collecting:  # terms that an update interns belong to its chart alone
             prepared = replace(prepared, terms=prepared.terms.copy())

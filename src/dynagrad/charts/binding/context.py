@@ -59,6 +59,12 @@ class ProgramContext:
         return max(4, 1 + largest_offset(self.rules))
 
     @cached
+    def unjoined(self) -> tuple[str, ...]:
+        """The predicates of which a fact may not have two rows, or none that differ: see `copies.py`."""
+        predicates = self.rules.predicates.items()
+        return tuple(k for k, p in predicates if p.unjoined or (p.aggregator == "=" and not p.defined))
+
+    @cached
     def can_iterate(self) -> bool:
         """Whether a cycle that cannot be solved may be iterated: not where the program declares a solver, or has a
         recursive product."""

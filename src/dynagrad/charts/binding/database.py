@@ -1,8 +1,8 @@
 """The facts of one chart: those that its binding shares, overrides of these, and those of its run.
 
-A database is immutable: adding, retracting and setting facts makes another one. Copies of a fact add up. Axioms of the
-program's text are facts too, but cannot be changed. Bringing a chart up to date with its facts is for
-`charts/changes.py`.
+A database is immutable: adding, retracting and setting facts makes another one. Copies of a fact are rows of their own,
+which native code joins. Axioms of the program's text are facts too, but cannot be changed. Bringing a chart up to date
+with its facts is for `charts/changes.py`.
 """
 
 from __future__ import annotations
@@ -72,9 +72,7 @@ class Database:
 
     def places(self, key: str) -> tuple[int, int, int]:
         """The numbers of shared rows, axioms, and rows of the run among the gathered facts, in this order."""
-        sources = self.overrides.get(key, self.binding.given.get(key)), self.binding.axioms.get(key), self.run.get(key)
-        shared, axioms, run = (0 if relation is None else relation.count for relation in sources)
-        return shared, axioms, run
+        return self.binding.places(key, self.run, self.overrides)
 
     def for_all(self, key: str, rows: Array) -> Array:
         """Numbers for the rows that were given, extended to all gathered rows with zeros for axioms."""

@@ -81,7 +81,10 @@ def _how_copies_join(context: ClassContext, table: TableLayout) -> tuple[str, ..
     own = own_plus_name(context.own_plus(table))
     plus = own or "nullptr"
     logs = str(context.plan.keeps_logs).lower()
-    if context.plain and AGGREGATORS[table.aggregator].truth:
+    predicate = context.plan.rules.predicates[table.key]
+    if predicate.unjoined:
+        return "nullptr", "nullptr", "[](const value_t&, const value_t&) { return true; }", logs
+    if context.plain and AGGREGATORS[table.aggregator].truth and (predicate.defined or predicate.stated):
         truth = "[](const value_t& v) { return semiring::constant(semiring::primal(v) != 0); }"
         return plus, truth, "nullptr", logs
     if table.aggregator == "=":

@@ -223,9 +223,10 @@ def _open(context: ClassContext, table: TableLayout) -> None:
 
 def _one_value(context: ClassContext, table: TableLayout) -> None:
     """In the constructor: fails where copies of a fact contradict, such as two values under `=`."""
-    if table.aggregator != "=" and context.plan.semiring not in ("plain", "real"):
+    single = table.aggregator == "=" or context.plan.rules.predicates[table.key].unjoined
+    if not single and context.plan.semiring not in ("plain", "real"):
         return
-    status = "two_values" if table.aggregator == "=" else "bad_value"
+    status = "two_values" if single else "bad_value"
     name, n = context.names.table[table.key], table.number
     cell = "at"
     if table.kind != "facts":

@@ -138,6 +138,12 @@ def _declared_keys(declaration: Declaration) -> tuple[str, ...]:
             return ()
 
 
+def declared_aggregators(source: Source) -> dict[str, tuple[str, PredicateDeclaration]]:
+    """The aggregators that are declared behind predicates, as in `:- input road/2 min=.`, with the declarations."""
+    named = [d for d in source.declarations if isinstance(d, PredicateDeclaration)]
+    return {key: (aggregator, d) for d in named for key, aggregator in d.joins}
+
+
 def _is_input(declaration: Declaration) -> bool:
     return isinstance(declaration, PredicateDeclaration) and declaration.kind == "input"
 

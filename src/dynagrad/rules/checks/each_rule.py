@@ -28,6 +28,7 @@ from ..syntax import (
     Term,
     Variable,
 )
+from .declarations import declared_aggregators
 from .report import Reporter
 
 
@@ -82,6 +83,7 @@ def check_aggregators(source: Source, semiring: str | None, report: Reporter) ->
                 f"line {earlier.span.line}; a predicate has one aggregator.",
                 rule.span,
             )
+    _check_joins(source, semiring, first, report)
     for rule in numbers if semiring not in (None, "boolean") else ():
         clause = first.get(rule.head.key)
         if clause is not None and clause.aggregator == "|=" and rule.body != ONE:
@@ -89,6 +91,30 @@ def check_aggregators(source: Source, semiring: str | None, report: Reporter) ->
                 f"`{rule.head.key}` is defined by `:-` in line {clause.span.line}, so each of its items is worth one, "
                 "and a number cannot be asserted.",
                 rule.span,
+            )
+
+
+def _check_joins(source: Source, semiring: str | None, first: Mapping[str, Rule], report: Reporter) -> None:
+    """Raises for an aggregator behind a declared predicate that is no input, or is joined otherwise."""
+    for key, (aggregator, declaration) in declared_aggregators(source).items():
+        if declaration.kind != "input":
+            raise report.error(
+                f"`{aggregator}` says how rows of one fact join, and facts are given for an input: write "
+                f"`:- input {key} {aggregator}.`",
+                declaration.span,
+            )
+        if semiring is not None and aggregator != "+=" and not means_plus(aggregator, semiring):
+            raise report.error(
+                f"This program has a semiring, so rows of one fact join by its plus, which is written `+=`, and not by "
+                f"`{aggregator}`.",
+                declaration.span,
+            )
+        rule = first.get(key)
+        if rule is not None and rule.aggregator != aggregator and semiring is None:
+            raise report.error(
+                f"`{key}` is declared with `{aggregator}` here, but aggregated with `{_spelling(rule)}` in line "
+                f"{rule.span.line}; a predicate has one aggregator.",
+                declaration.span,
             )
 
 

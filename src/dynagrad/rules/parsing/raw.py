@@ -227,12 +227,13 @@ class Builder:
 
     # Declarations.
 
-    def keys(self, children: list[Any]) -> list[tuple[str, int, Span]]:
+    def keys(self, children: list[Any]) -> list[tuple[str, int, str]]:
         return children
 
-    def key(self, children: list[Any]) -> tuple[str, int, Span]:
-        arity = int(children[2][:9]) if len(children) == 3 else 0
-        return name_of(children[0]), arity, span_over(span_of(children[0]), span_of(children[-1]))
+    def key(self, children: list[Any]) -> tuple[str, int, str]:
+        """The name and arity of a predicate, and the aggregator behind them, if there is one."""
+        arity = int(children[2][:9]) if len(children) > 2 else 0
+        return name_of(children[0]), arity, str(children[-1]) if len(children) in (2, 4) else ""
 
     def types(self, children: list[Any]) -> list[Any]:
         return children

@@ -375,7 +375,9 @@ class Resolver:
             case "solve":
                 return [SolveDeclaration(str(parts[1]), span)]
             case "predicates":
-                return [PredicateDeclaration(str(parts[0]), tuple(f"{name}/{n}" for name, n, _ in parts[1]), span)]
+                joins = tuple((f"{name}/{n}", aggregator) for name, n, aggregator in parts[1] if aggregator)
+                keys = tuple(f"{name}/{n}" for name, n, _ in parts[1])
+                return [PredicateDeclaration(str(parts[0]), keys, span, joins)]
             case "type_declaration":
                 return [
                     TypeDeclaration(raw.name, tuple([self.union(u, 0) for u in raw.unions]), raw.span)

@@ -89,6 +89,8 @@ DYNAGRAD_EXPORT FactTable* dg_facts_new(World* w, int64_t table, const int32_t* 
     dynagrad::dispose(facts), facts = nullptr;
   return facts;
 }
+// How many rows there are, copies of a fact counted once.
+DYNAGRAD_EXPORT int64_t dg_facts_rows(const FactTable* facts) { return facts->rows; }
 DYNAGRAD_EXPORT void dg_facts_free(FactTable* facts) { dynagrad::dispose(facts); }
 DYNAGRAD_EXPORT void* dg_weights_new(int64_t table, const FactTable* facts, const uint64_t* words, int64_t timeout_ns,
                                      const Host* host, int32_t* stop) {
