@@ -133,6 +133,18 @@ def test_files_of_one_predicate_add_up(call, paths, tmp_path):
     assert call("run", *paths, "-f", f"edge/2={tmp_path / 'more.tsv'}", "-q", "goal").stdout == "1.75\n"
 
 
+def test_files_may_have_a_header(call, tmp_path):
+    program = tmp_path / "p.dyna"
+    program.write_text("path(V) min= start(V). path(V) min= path(U) + road(U,V).")
+    (tmp_path / "start.1.tsv").write_text("town\tcost\na\t0\n")
+    (tmp_path / "road.2.csv").write_text("from,to,length\na,b,2.5\n")
+    facts = ["-f", tmp_path / "start.1.tsv", "-f", tmp_path / "road.2.csv", "-q", "path(b)"]
+    assert call("run", program, *facts, "--header").stdout == "2.5\n"
+    assert "path(b)" in call("why", program, *facts, "--header").stdout
+    result = call("run", program, *facts)
+    assert result.exit_code == 1 and "line 1" in result.stderr and "--header" in result.stderr
+
+
 def test_probabilities_become_the_semirings_numbers(call, paths, tmp_path):
     program = tmp_path / "p.dyna"
     program.write_text("goal += a(X) * b(X).")

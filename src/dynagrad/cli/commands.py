@@ -85,6 +85,14 @@ SemiringName = Annotated[
 ValuesOption = Annotated[
     Values, typer.Option("--values", help="What numbers are given as: the semiring's own, or probabilities.")
 ]
+HeaderOption = Annotated[
+    bool | None,
+    typer.Option(
+        "--header/--no-header",
+        help="Whether the first line of text files has the names of columns. Without it every line is a fact.",
+        show_default=False,
+    ),
+]
 FunctionsOption = Annotated[
     Path | None,
     typer.Option(
@@ -180,6 +188,7 @@ def run(
     ] = [],  # noqa: B006  -- typer copies it
     semiring: SemiringName = None,
     values: ValuesOption = Values.weights,
+    header: HeaderOption = None,
     functions: FunctionsOption = None,
     max_pops: Annotated[
         int | None, typer.Option(min=0, help="Stop after so many items; cycles are iterated.", show_default=False)
@@ -221,7 +230,7 @@ def run(
 ) -> None:
     """Run a program on facts and print items, or the derivatives of items."""
     program = program_of(file, semiring, values, functions)
-    relations = facts_of(program, facts, values)
+    relations = facts_of(program, facts, values, header)
     note_missing(program, relations)
     queries = query or ([] if grad else _default_queries(program))
     if not queries and not grad:
@@ -331,6 +340,7 @@ def explain(
     facts: Facts = [],  # noqa: B006  -- typer copies it
     semiring: SemiringName = None,
     values: ValuesOption = Values.weights,
+    header: HeaderOption = None,
     functions: FunctionsOption = None,
 ) -> None:
     """Print how a program will run: storage, indexes, joins, and the order with its reason.
@@ -338,7 +348,7 @@ def explain(
     Without facts it is the plan for any facts, which assumes no order in them.
     """
     program = program_of(file, semiring, values, functions, hosted=False)
-    relations = facts_of(program, facts, values)
+    relations = facts_of(program, facts, values, header)
     if relations:
         note_missing(program, relations)
     typer.echo(explained(_plan(program, relations, values)))
@@ -381,6 +391,7 @@ def cpp(
     ] = None,
     semiring: SemiringName = None,
     values: ValuesOption = Values.weights,
+    header: HeaderOption = None,
     functions: FunctionsOption = None,
     gradient: Annotated[
         bool, typer.Option("--gradient/--no-gradient", help="Whether the chart can differentiate what it ran.")
@@ -401,7 +412,7 @@ def cpp(
     if output is not None and output.exists() and file.exists() and output.samefile(file):
         raise Error(f"--output {output}: that is the program itself")
     program = program_of(file, semiring, values, functions, hosted=False)
-    plan = header_plan(program, facts_of(program, facts, values), values)
+    plan = header_plan(program, facts_of(program, facts, values, header), values)
     context = context_of(program)
     space = namespace(name or (output or file).stem)
     text = header_of(plan, space, program_constants(context.rules, context.domains), gradient=gradient)

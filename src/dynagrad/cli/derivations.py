@@ -17,6 +17,7 @@ from .commands import (
     Facts,
     File,
     FunctionsOption,
+    HeaderOption,
     SemiringName,
     ValuesOption,
     app,
@@ -49,9 +50,16 @@ ItemArgument = Annotated[
 ]
 
 
-def _chart(file: File, facts: list[str], semiring: str | None, values: Values, functions: FunctionsOption) -> Chart:
+def _chart(
+    file: File,
+    facts: list[str],
+    semiring: str | None,
+    values: Values,
+    functions: FunctionsOption,
+    header: bool | None,
+) -> Chart:
     program = program_of(file, semiring, values, functions)
-    relations = facts_of(program, facts, values)
+    relations = facts_of(program, facts, values, header)
     note_missing(program, relations)
     return program.run(relations)
 
@@ -72,11 +80,12 @@ def best(
     ] = False,
     semiring: SemiringName = None,
     values: ValuesOption = Values.weights,
+    header: HeaderOption = None,
     functions: FunctionsOption = None,
 ) -> None:
     """Print the best derivations of an item, each with its weight before it."""
     check_ground("--query", query)
-    chart = _chart(file, facts, semiring, values, functions)
+    chart = _chart(file, facts, semiring, values, functions, header)
     found = [chart.best(query)] if k == 1 else list(chart.kbest(query, k))
     if format is TreeFormat.json:
         typer.echo(json.dumps([json.loads(d.to_json()) for d in found], ensure_ascii=False))
@@ -122,11 +131,12 @@ def why(
     format: Annotated[TextFormat, typer.Option("--format", help="How to print.")] = TextFormat.text,
     semiring: SemiringName = None,
     values: ValuesOption = Values.weights,
+    header: HeaderOption = None,
     functions: FunctionsOption = None,
 ) -> None:
     """Print the rule instances that make an item, with their shares, and facts that suffice for it."""
     check_ground("--query", query)
-    chart = _chart(file, facts, semiring, values, functions)
+    chart = _chart(file, facts, semiring, values, functions, header)
     found = chart.why(query, depth=depth, goal=goal, sets=sets)
     typer.echo(_told(found, format))
 
@@ -148,9 +158,10 @@ def why_not(
     format: Annotated[TextFormat, typer.Option("--format", help="How to print.")] = TextFormat.text,
     semiring: SemiringName = None,
     values: ValuesOption = Values.weights,
+    header: HeaderOption = None,
     functions: FunctionsOption = None,
 ) -> None:
     """Print the rules that came nearest to an item that was not derived, and what is missing for them."""
-    chart = _chart(file, facts, semiring, values, functions)
+    chart = _chart(file, facts, semiring, values, functions, header)
     found = chart.why_not(query, missing=missing, depth=depth, bindings=bindings, seconds=seconds)
     typer.echo(_told(found, format))

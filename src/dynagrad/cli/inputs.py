@@ -15,7 +15,7 @@ from typing import Any
 from ..charts.program import Program, context_of
 from ..charts.sources import file_text
 from ..errors import Error, FactError, warn
-from ..facts.files import read_file
+from ..facts.files import TEXT_FORMATS, read_file
 from ..facts.relation import Relation, concatenate
 from ..rules import parse
 from ..rules.suggestions import nearest, resembles
@@ -57,9 +57,18 @@ def _fact_files(given: Sequence[str], option: str) -> Iterator[tuple[str, Path]]
 
 
 def facts_of(
-    program: Program, given: Sequence[str], values: Values, *, option: str = "--facts", also: Sequence[Program] = ()
+    program: Program,
+    given: Sequence[str],
+    values: Values,
+    header: bool | None = None,
+    *,
+    option: str = "--facts",
+    also: Sequence[Program] = (),
 ) -> dict[str, Relation]:
-    """The facts of all files, for a program and perhaps others; those of several files for one predicate are joined."""
+    """The facts of all files, for a program and perhaps others; those of several files for one predicate are joined.
+
+    `header` says whether the first line of text files is one.
+    """
     shape, finite, one = context_of(program).scale.value_form(values is Values.probabilities)
     found: dict[str, Relation] = {}
     known = tuple(dict.fromkeys(key for p in (program, *also) for key in p.predicates))
@@ -70,7 +79,8 @@ def facts_of(
                 raise FactError(f"{option} {key}: the program has no predicate `{key}`.{near}")
             warn(f"{option} {key}: the program does not use `{key}`, so {path} is not read")
             continue
-        relation = read_file(path, key, value_shape=shape, finite=finite)
+        text = header if path.suffix.lower() in TEXT_FORMATS else None
+        relation = read_file(path, key, value_shape=shape, finite=finite, header=text)
         found[key] = concatenate(found[key], relation, one) if key in found else relation
     return found
 

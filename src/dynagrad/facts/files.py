@@ -1,8 +1,8 @@
 """Files of facts, by suffix: `.tsv`, `.csv`, `.parquet`, `.arrow` and `.feather`.
 
-In a text file every row is a fact: there is no header and no comment, and in `.tsv` no quoting. A column after the
-arguments holds values. The types of texts depend on the program: argument columns are `TextColumn`s, which the
-functions at the end convert to symbols, integers, floats or terms.
+In a text file every row is a fact, but for a header (`headers.py`): there is no comment, and in `.tsv` no quoting. A
+column after the arguments holds values. The types of texts depend on the program: argument columns are `TextColumn`s,
+which the functions at the end convert to symbols, integers, floats or terms.
 """
 
 from __future__ import annotations
@@ -14,19 +14,21 @@ import re
 import stat
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ..arguments import yes_or_no
 from ..calls import public
 from ..errors import Error, FactError, Place, cut, raised, shown
 from ..forks import renewed
 from ..packages import optional
 from .columns import Raw, finish
-from .readers import from_arrow
+from .headers import check_header
+from .readers import column_names, from_arrow
 from .relation import (
     AtomColumn,
     Column,
@@ -80,11 +82,16 @@ def read_file(
     *,
     value_shape: ValueShape = "float",
     finite: str = "finite",
+    header: bool | None = None,
 ) -> Relation:
     """The facts of predicate `key` in a file: `.tsv`, `.csv`, `.parquet`, `.arrow` or `.feather`, by its suffix.
 
-    The result can be given to `bind`, `run` or `add`. Text files have no header; a column after the arguments holds
-    values. Raises `FactError` with the file and the line.
+    The result can be given to `bind`, `run` or `add`. A column after the arguments holds values. Raises `FactError`
+    with the file and the line.
+
+    `header` says whether the first line of a text file is one, which has the names of columns and is no fact. Without
+    it every line is a fact; but a first line that seems to be a header is told of: with a warning, or, where it alone
+    keeps a column from being numbers, an error.
 
     `kinds` may have the types of arguments: `"int"`, `"symbol"` or `"float"`; None leaves the type of a text column to
     the program.
@@ -95,7 +102,12 @@ def read_file(
     >>> relation = read_file(path, "rewrite/2")
     >>> relation.columns[1].to_list(), relation.values.tolist()
     (['det', 'n'], [0.5, 0.5])
+    >>> _ = path.write_text("head\\tchild\\tp\\nnp\\tdet\\t0.5\\n")
+    >>> read_file(path, "rewrite/2", header=True).names
+    ('head', 'child', 'p')
     """
+    if header is not None:
+        header = yes_or_no("header", header)
     path = _path(path, kinds, value_shape, finite)
     name, arity = parse_key(key)
     place = Place(f"{name}/{arity}", arity, path.name)
@@ -108,7 +120,10 @@ def read_file(
         try:
             if stat.S_ISCHR(mode := path.stat().st_mode) or stat.S_ISBLK(mode):
                 raise place.error(f"{cut(str(path))!r} is a device, which has no end; give a file or a pipe")
-            place, raw = reader(place, path, value_shape)
+            if header and reader in (_read_parquet, _read_arrow):
+                raise place.error("a file of this format has names of columns apart from its rows, and no header")
+            lines = Lines(header, frozenset(n for n, kind in enumerate(kinds or ()) if kind == "symbol"))
+            place, raw = reader(place, path, value_shape, lines)
         except OSError as error:
             raise place.error(f"the file {str(path)!r} cannot be read: {error.strerror or error}") from None
         except UnicodeEncodeError:
@@ -128,6 +143,14 @@ def _as_kind(column: Column, kind: str | None, place: Place, index: int) -> Colu
     return column if convert is None or not isinstance(column, TextColumn) else convert(column, place, index)
 
 
+@dataclass(frozen=True)
+class Lines:
+    """What is known of the lines of a text file: whether the first is a header, and which columns are symbols."""
+
+    header: bool | None
+    symbols: frozenset[int]
+
+
 # -- text files ------------------------------------------------------------------------------------------------------
 
 
@@ -144,16 +167,18 @@ def _text(place: Place, path: Path) -> str:
         ) from None
 
 
-def _read_tsv(place: Place, path: Path, value_shape: ValueShape) -> tuple[Place, Raw]:
-    return _split(place, _text(place, path), "\t", value_shape)
+def _read_tsv(place: Place, path: Path, value_shape: ValueShape, lines: Lines) -> tuple[Place, Raw]:
+    return _split(place, _text(place, path), "\t", value_shape, lines)
 
 
-def _read_csv(place: Place, path: Path, value_shape: ValueShape) -> tuple[Place, Raw]:
+def _read_csv(place: Place, path: Path, value_shape: ValueShape, lines: Lines) -> tuple[Place, Raw]:
     text = _text(place, path)
-    return _split(place, text, ",", value_shape) if '"' not in text else _quoted(place, text, value_shape)
+    if '"' in text:
+        return _quoted(place, text, value_shape, lines)
+    return _split(place, text, ",", value_shape, lines)
 
 
-def _split(place: Place, text: str, separator: str, value_shape: ValueShape) -> tuple[Place, Raw]:
+def _split(place: Place, text: str, separator: str, value_shape: ValueShape, how: Lines) -> tuple[Place, Raw]:
     """Rows that are lines without quotes. Blank lines are skipped."""
     lines = text.replace("\r\n", "\n").split("\n")
     if not lines[-1]:
@@ -166,13 +191,13 @@ def _split(place: Place, text: str, separator: str, value_shape: ValueShape) -> 
     if len(counts) > 1 or (counts and width not in (place.arity, place.arity + 1)):
         _wrong_width(place, [line.count(separator) + 1 for line in lines], "tabs" if separator == "\t" else "commas")
     cells = separator.join(lines).split(separator) if lines else []
-    return place, _raw(place, len(lines), [cells[i::width] for i in range(width)], value_shape)
+    return _raw(place, len(lines), [cells[i::width] for i in range(width)], value_shape, how)
 
 
 _csv_limit = renewed(threading.RLock())  # the csv module's limit is global
 
 
-def _quoted(place: Place, text: str, value_shape: ValueShape) -> tuple[Place, Raw]:
+def _quoted(place: Place, text: str, value_shape: ValueShape, how: Lines) -> tuple[Place, Raw]:
     """CSV of RFC 4180: a quoted cell may contain commas, line ends, and quotes written twice."""
     rows, starts = _csv_rows(place, text, False)
     if [] in rows or len(rows) != len(text.splitlines()):  # rows are not lines
@@ -182,7 +207,7 @@ def _quoted(place: Place, text: str, value_shape: ValueShape) -> tuple[Place, Ra
     if len(counts) > 1 or not counts <= {place.arity, place.arity + 1}:
         _wrong_width(place, list(map(len, rows)), "commas")
     cells = [list(map(itemgetter(i), rows)) for i in range(max(counts, default=0))]
-    return place, _raw(place, len(rows), cells, value_shape)
+    return _raw(place, len(rows), cells, value_shape, how)
 
 
 def _csv_rows(place: Place, text: str, numbered: bool) -> tuple[list[list[str]], list[int] | None]:
@@ -225,10 +250,20 @@ def _wrong_width(place: Place, widths: Sequence[int], separators: str) -> None:
             raise place.error(f"the row has {have} value, but the first has {lack}; give all rows a value or none", row)
 
 
-def _raw(place: Place, count: int, cells: Sequence[Sequence[str]], value_shape: ValueShape) -> Raw:
+def _raw(
+    place: Place, count: int, cells: Sequence[Sequence[str]], value_shape: ValueShape, how: Lines
+) -> tuple[Place, Raw]:
+    names = None
+    if how.header and count:
+        lines = range(1, count + 1) if place.lines is None else place.lines
+        names, place = column_names(column[0] for column in cells), replace(place, lines=lines[1:])
+        cells, count = [column[1:] for column in cells], count - 1
+    elif how.header is None:
+        check_header(place, cells, how.symbols)
     columns = [_text_column(column) for column in cells[: place.arity]] if count else [_text_column(())] * place.arity
     values = list(cells[place.arity]) if len(cells) > place.arity else None
-    return Raw(count, columns, None if values is None else _values(place, values, value_shape))
+    read = None if values is None else _values(place, values, value_shape)
+    return place, Raw(count, columns, read, names=names)
 
 
 def _text_column(column: Sequence[str]) -> TextColumn:
@@ -269,12 +304,12 @@ def _value(text: Any) -> Any:
 # -- Arrow files -----------------------------------------------------------------------------------------------------
 
 
-def _read_parquet(place: Place, path: Path, value_shape: ValueShape) -> tuple[Place, Raw]:
+def _read_parquet(place: Place, path: Path, value_shape: ValueShape, lines: Lines) -> tuple[Place, Raw]:
     parquet = optional("pyarrow.parquet", "a .parquet file")
     return _arrow(place, path, lambda: parquet.ParquetFile(path).read())
 
 
-def _read_arrow(place: Place, path: Path, value_shape: ValueShape) -> tuple[Place, Raw]:
+def _read_arrow(place: Place, path: Path, value_shape: ValueShape, lines: Lines) -> tuple[Place, Raw]:
     pa = optional("pyarrow", f"a {path.suffix} file")
 
     def table() -> Any:
@@ -299,13 +334,17 @@ def _arrow(place: Place, path: Path, read_table: Callable[[], Any]) -> tuple[Pla
     return place, from_arrow(place, table)
 
 
-_FORMATS: dict[str, Callable[[Place, Path, ValueShape], tuple[Place, Raw]]] = {
+_FORMATS: dict[str, Callable[[Place, Path, ValueShape, Lines], tuple[Place, Raw]]] = {
     ".tsv": _read_tsv,
     ".csv": _read_csv,
     ".parquet": _read_parquet,
     ".arrow": _read_arrow,
     ".feather": _read_arrow,
 }
+
+
+TEXT_FORMATS = (".tsv", ".csv")
+"""The suffixes of those that have lines."""
 
 
 # -- types of texts --------------------------------------------------------------------------------------------------

@@ -256,10 +256,10 @@ def _from_frame(
         raise place.error(f"the table has {_columns(len(columns))}, but {_widths(place)}")
     raw = [read_column(place, index, column) for index, column in enumerate(columns)]
     values = raw[place.arity] if len(raw) > place.arity else None
-    return Raw(count, raw[: place.arity], values, from_array=True, names=_names(names))
+    return Raw(count, raw[: place.arity], values, from_array=True, names=column_names(names))
 
 
-def _names(given: Iterable[Any]) -> tuple[str, ...] | None:
+def column_names(given: Iterable[Any]) -> tuple[str, ...] | None:
     """The names of columns, if all are texts and distinct."""
     names = tuple(given)
     return names if all(isinstance(n, str) and n for n in names) and len(set(names)) == len(names) else None
@@ -269,7 +269,7 @@ def _from_series(place: Place, rows: Any) -> Raw:
     """A pandas Series: its index has the arguments; but a Series of texts with a default index is a column of them."""
     kind = getattr(rows.dtype, "kind", "O")
     if place.arity == 1 and kind not in "iufb" and _is_counted(rows.index):
-        return Raw(len(rows), [_pandas_column(place, 0, rows)], None, from_array=True, names=_names([rows.name]))
+        return Raw(len(rows), [_pandas_column(place, 0, rows)], None, from_array=True, names=column_names([rows.name]))
     index = rows.index
     if index.nlevels != place.arity:
         raise place.error(
@@ -279,7 +279,7 @@ def _from_series(place: Place, rows: Any) -> Raw:
     frame = index.to_frame(index=False)
     columns = [_pandas_column(place, i, frame.iloc[:, i]) for i in range(place.arity)]
     values = _pandas_column(place, place.arity, rows)
-    return Raw(len(rows), columns, values, from_array=True, names=_names([*index.names, rows.name]))
+    return Raw(len(rows), columns, values, from_array=True, names=column_names([*index.names, rows.name]))
 
 
 def _is_counted(index: Any) -> bool:
@@ -293,7 +293,7 @@ def _from_polars_series(place: Place, rows: Any, value_shape: ValueShape) -> Raw
         raise place.error(f"a Series has one column, and the predicate has {place.arity} arguments; give a frame")
     if rows.dtype.is_integer() or rows.dtype.is_float():
         return _from_array(place, _polars_column(place, 1, rows), value_shape)
-    return Raw(len(rows), [_polars_column(place, 0, rows)], None, from_array=True, names=_names([rows.name]))
+    return Raw(len(rows), [_polars_column(place, 0, rows)], None, from_array=True, names=column_names([rows.name]))
 
 
 def _pandas_column(place: Place, index: int, column: Any) -> Any:
