@@ -240,10 +240,21 @@ def check_em(case: Case) -> bool:
     cool, soft = counts(case, logs, power=0.5)
     held("annealing", cool + prior, maximised(case, soft, at), start=0.5)
     if sum(e.weight for e in case.data if log_sum([t.log(logs) for t in trees(e.clamped, 0)]) is not None) >= 1:
-        held("online-em", None, maximised(case, found, at), size=len(case.data))
+        held("online-em", None, maximised(case, begun(case, found, at), at), size=len(case.data))
     check_incremental(case, at, held)
     check_variational(case, at, held)
     return True
+
+
+def begun(case: Case, found: Mapping[tuple[str, int], Any], at: Mapping[str, Numbers]) -> dict[tuple[str, int], Any]:
+    """The counts after the first step of stepwise EM: they move from what the first probabilities say of a group."""
+    rate, moved = mpf(2) ** mpf(-0.7), dict(found)
+    for name, (parameter, group) in case.weights.groups.items():
+        p, rows = [mpmath.exp(x) for x in softmax(at[name], group)], case.weights.rows[name]
+        for row, n in zip(rows, parameter, strict=False):
+            whole = sum(found[r] for r, m in zip(rows, parameter, strict=False) if group[m] == group[n])
+            moved[row] = rate * found[row] + (1 - rate) * whole * p[n] / parameter.count(n)
+    return moved
 
 
 def check_incremental(case: Case, at: Mapping[str, Numbers], held: Callable[..., None]) -> None:

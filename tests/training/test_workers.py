@@ -201,7 +201,7 @@ def test_errors_in_workers_are_errors_here() -> None:
         trained(Wrong(), method="l-bfgs", executor=processes(2, "fork"))
     bad = training.Example({"word/2": [("x", 0, float("nan"))], "last/1": [(0,)]}, name="broken")
     m = dg.Model(HMM, ROWS)
-    with pytest.warns(dg.ProgramWarning, match="example 1 .broken. failed"):
+    with pytest.raises(dg.FactError, match=r"example 1 .broken.: word/2, row 1, value: nan"):
         m.fit([DATA[0], bad], iterations=1, executor=processes(1, "fork"))
 
 

@@ -13,9 +13,9 @@ from typing import Annotated
 import typer
 
 from ..errors import Error, FactError, QueryError, shown
-from ..training.examples import DataPasses
+from ..training.examples import DataPasses, name_of
 from ..training.model import Model, load_model
-from ..training.problem import name_of
+from ..training.reports.records import counted_text
 from ..training.storage.models import check_replaceable
 from .commands import Facts, File, FunctionsOption, SemiringName, app, check_ground, command, say
 from .inputs import Values, functions_of
@@ -194,7 +194,8 @@ def train(
     steps = f"{count:,} iteration{'' if count == 1 else 's'}"
     score = None if fit.best is None else fit.best.dev
     held = "" if score is None else f", held out {score:.10g}"
-    typer.echo(f"{fit.method}: {steps}, objective {fit.objective:.10g}{held}, stopped: {fit.stopped}")
+    told = f"{steps}, objective {fit.objective:.10g}{held}, {counted_text(fit.counted, fit.examples)}"
+    typer.echo(f"{fit.method}: {told}, stopped: {fit.stopped}")
 
 
 # -- models that are there ---------------------------------------------------------------------------------------------
@@ -221,7 +222,10 @@ def evaluate(
     threads: Threads = None,
 ) -> None:
     """Print the objective of data: the log-likelihood, unless the model has another."""
-    typer.echo(repr(_loaded(model, functions).score(data, missing=missing, threads=threads)))
+    score = _loaded(model, functions).score(data, missing=missing, threads=threads)
+    typer.echo(repr(score))
+    if missing != "skip":  # which is to be silent
+        say("note", f"of {counted_text(score.counted, score.examples)}")
 
 
 @app.command(

@@ -25,7 +25,7 @@ from .parameters.distribution import Distribution
 from .parameters.log_linear import LogLinear
 from .parameters.network import Torch
 from .priors import L1, L2, Dirichlet, Gaussian, add_lambda
-from .reports.records import Fit
+from .reports.records import Fit, Score
 
 __all__ = [
     "L1",
@@ -43,6 +43,7 @@ __all__ = [
     "Model",
     "OfItems",
     "Risk",
+    "Score",
     "Sum",
     "Torch",
     "Vocabulary",

@@ -54,6 +54,11 @@ class Example:
         return {**self.facts, **self.observed}
 
 
+def name_of(example: Example) -> str:
+    """An example in messages: its number in the data, and its name."""
+    return f"example {example.number}" + (f" ({example.name})" if example.name else "")
+
+
 Data = Iterable[Example | Mapping[str, Any]] | Callable[[], Iterable[Example | Mapping[str, Any]]] | str | Path
 
 

@@ -56,13 +56,19 @@ class Watcher:
     """Told of each step; it keeps what the run will be judged by."""
 
     def __init__(
-        self, settings: FitSettings, dev: Problem | None, checkpoint: Checkpoint | None, bar: Bar, start: Theta
+        self,
+        settings: FitSettings,
+        problem: Problem,
+        dev: Problem | None,
+        checkpoint: Checkpoint | None,
+        bar: Bar,
+        start: Theta,
     ) -> None:
         self.history: list[Record] = []
         self.stopped: str | None = None
         self.theta = start
         self.best: BestOnDev | None = None
-        self._settings, self._dev, self._checkpoint, self._bar = settings, dev, checkpoint, bar
+        self._settings, self._problem, self._dev, self._checkpoint, self._bar = settings, problem, dev, checkpoint, bar
         self._log: Log | None = None
         self._step: Mapping[str, Any] = {"state": {}, "settled": True}
         self._began = self._last = time.monotonic()
@@ -101,6 +107,7 @@ class Watcher:
             dev,
             self._spent + now - self._began,
             step.examples / max(now - self._last, 1e-9),
+            *self._problem.tally.take(),
         )
         self._last = time.monotonic()
         self.history.append(record)
@@ -165,7 +172,7 @@ def run(
     """Trains, and hands over the parameters: `keep` gets the last good ones, however the run ends."""
     saved = None if checkpoint is None else checkpoint.read()
     with Bar(settings.progress, settings.iterations) as bar:
-        watcher = Watcher(settings, dev, checkpoint, bar, start)
+        watcher = Watcher(settings, problem, dev, checkpoint, bar, start)
         if saved is not None:
             watcher.restore(saved)
         watcher.open_log()

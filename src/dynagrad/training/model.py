@@ -33,7 +33,7 @@ from .parameters.declared import check_rows, declared
 from .parameters.parametrisation import Parametrisation
 from .priors import Prior, prior_of, unknown_names
 from .problem import MISSING, Problem
-from .reports.records import Fit, path_of
+from .reports.records import Fit, Score, path_of
 from .specification import Specification, Theta, bind_others, with_rows
 from .storage import checkpoint as checkpoints
 from .storage import models
@@ -211,8 +211,10 @@ class Model:
             return run(problem, chosen, name, start, settings, dev=held_out, checkpoint=saved, keep=keep)
 
     @public
-    def score(self, data: Any, *, missing: str = "warn", threads: int | None = None, executor: Any = None) -> float:
+    def score(self, data: Any, *, missing: str = "warn", threads: int | None = None, executor: Any = None) -> Score:
         """The objective of data, without priors: the log-likelihood unless the model has another.
+
+        The number has `counted` and `examples`: how many examples it is of, and how many there are.
 
         `missing` says what is done about examples whose goal is not derived, `threads` and `executor` who does the
         work: as for `fit`. Raises `QueryError` where no example counts.
@@ -226,7 +228,8 @@ class Model:
         _check_missing(missing)
         with workers_of(threads, executor) as workers:
             problem = Problem(self._spec, DataPasses(data), workers, missing)
-            return problem.totals(self._spec.weights(self._theta), gradient=False).value
+            totals = problem.totals(self._spec.weights(self._theta), gradient=False)
+            return Score(totals.value, totals.counted, len(totals.values))
 
     @public
     def predict(self, facts: Mapping[str, Any], query: str | None = None) -> Derivation:

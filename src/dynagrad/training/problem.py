@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ..charts.batches.result import of_the_run
-from ..errors import Error, FactError, NotConverged, QueryError, warn
+from ..errors import Error, FactError, NotConverged, NotDifferentiable, QueryError, SourceError, ValueRangeError, warn
 from ..forks import cached
 from .constant import elsewhere, moves, moves_at, said_of
-from .examples import DataPasses, Example
+from .examples import DataPasses, Example, name_of
 from .objectives.evaluation import LOGS, ModelRun, runs_of
 from .objectives.likelihood import Conditional
 from .parameters.rows import Doubles
@@ -29,6 +29,30 @@ ABOVE = 1e-6
 NAMED = 3  # how many examples a message names
 
 
+UNDERIVED = (NotConverged, NotDifferentiable, ValueRangeError, QueryError, SourceError, ArithmeticError)
+"""Errors of an example that leave it without a value; any other is one of its facts, or of the model."""
+
+
+class Tally:
+    """How many examples counted, of how many: in the last pass, and in parts since it was last asked."""
+
+    def __init__(self) -> None:
+        self._whole = self._parts = (0, 0)
+
+    def add(self, totals: Totals, whole: bool) -> None:
+        """Notes a pass, or a part of one."""
+        counted, examples = totals.counted, len(totals.values)
+        if whole:
+            self._whole = counted, examples
+        else:
+            self._parts = self._parts[0] + counted, self._parts[1] + examples
+
+    def take(self) -> tuple[int, int]:
+        """Of the parts since it was last asked, or else of the last pass."""
+        found, self._parts = self._parts if self._parts[1] else self._whole, (0, 0)
+        return found
+
+
 @dataclass(eq=False)
 class Problem:
     """What a method improves: it evaluates parameters on data."""
@@ -40,6 +64,8 @@ class Problem:
     """What is done about examples whose goal is not derived: "warn" (once), "skip", or "error"."""
     bounded: bool = False
     """Whether limits on parameters are among the options of the method."""
+    tally: Tally = field(default_factory=Tally)
+    """How many examples counted, here and where a method asks for something else of the same data."""
     _warned: bool = field(default=False, init=False)
     _observed: bool = field(default=False, init=False)
     """Whether an example says what was observed, or a warning said that none does."""
@@ -132,7 +158,12 @@ class Problem:
 
     def checked(self, totals: Totals, weights: Mapping[str, Doubles], shard: list[Example] | None = None) -> Totals:
         """Raises for what cannot be gone on with, and warns of examples that do not count."""
+        for number, error in totals.failures.items():
+            if not isinstance(error, UNDERIVED):
+                kind = FactError if isinstance(error, FactError) else Error
+                raise kind(f"{name_of(self._example(number, shard))}: {of_the_run(error)}") from error
         missing = totals.missing
+        self.tally.add(totals, whole=shard is None)
         if len(missing) == len(totals.values):
             if not len(totals.values):
                 raise Error("the data have no examples")
@@ -256,10 +287,6 @@ class Problem:
             attempts = chart.why_not(goal).attempts
         except Error:
             return None
-        lines = "; or ".join(", ".join(attempt.missing) for attempt in attempts[:2])
+        wanted = dict.fromkeys(", ".join(dict.fromkeys(attempt.missing)) for attempt in attempts)  # said once
+        lines = "; or ".join([*wanted][:2])
         return f"{goal} is not derived in {name}" + (f", for want of {lines}" if lines else "")
-
-
-def name_of(example: Example) -> str:
-    """An example in messages: its number in the data, and its name."""
-    return f"example {example.number}" + (f" ({example.name})" if example.name else "")

@@ -18,14 +18,14 @@ import numpy as np
 from ...charts.batches.result import Batch
 from ...charts.binding.example_cache import CachedBatch, ExampleCache
 from ...charts.functions.function import Function, bytes_of
-from ...charts.program import Bound, Program, binding_of, rerun_cached, run_cached, with_own_plans
+from ...charts.program import Bound, Program, binding_of, in_probabilities, rerun_cached, run_cached
 from ...errors import Error
 from ...facts.relation import Relation
 from ..data.observed import Places, counts_of, fixed_weight, log_weight
 from ..examples import Example
 from ..parameters.rows import Doubles
 from ..totals import Totals
-from .losses import in_one_place, weightless, with_losses
+from .losses import weightless, with_example, with_losses
 
 T = TypeVar("T")
 ModelRun = tuple[Program | None, str, Mapping[str, Any]]
@@ -88,8 +88,8 @@ class Task:
         """
 
         def made() -> Function:
-            bound, own = in_one_place(self.bound, facts)
-            return with_own_plans(bound).function(goal, list(inputs), own)
+            given: dict[str, Any] = {"values": "weights"} if in_probabilities(self.bound.program) else {}
+            return with_example(self.bound, facts).function(goal, list(inputs), **given)
 
         if self.cache is None:
             return made()
@@ -182,13 +182,14 @@ def scores_of(
         run = [n for n, e in enumerate(examples) if e.derivation is None]
     if len(run) == len(examples) > 0:
         ran = _counted(task, runs)
-        return Scores(_values_of(task, ran), _gradient(task, ran), ran.errors)
+        return Scores(_values_of(task, ran, runs), _gradient(task, ran), ran.errors)
     values = np.full(len(examples), np.nan)
     errors: dict[int, Exception] = {}
     gradient = {key: np.zeros(len(x)) for key, x in task.weights.items()} if task.gradient else {}
     if run:
-        ran = _counted(task, runs.of(run))
-        values[run] = _values_of(task, ran)
+        some = runs.of(run)
+        ran = _counted(task, some)
+        values[run] = _values_of(task, ran, some)
         errors = {run[n]: error for n, error in ran.errors.items()}
         gradient = _gradient(task, ran)
     if len(run) < len(examples):
@@ -238,7 +239,8 @@ def _curvature(task: Task, runs: _Runs, observed: bool) -> Scores:
     values = np.full(len(runs.examples), np.nan)
     gradient = {key: np.zeros(len(x)) for key, x in task.weights.items()}
     errors: dict[int, Exception] = {}
-    logs, numbers = task.semiring == "log", _logs(task)
+    logs, plain = task.semiring == "log", task.semiring == "plain"
+    numbers = _logs(task) if any(e.derivation is not None for e in runs.examples) else {}
     here, direct = list(task.weights.values()), [logs or key in task.by_value for key in task.weights]
     along = [v if d else v * w for d, v, w in zip(direct, task.along.values(), here, strict=True)]
     for n, e in enumerate(runs.examples):
@@ -251,11 +253,17 @@ def _curvature(task: Task, runs: _Runs, observed: bool) -> Scores:
                 continue
             f = task.function(e, runs.goal, task.keys, facts[n], runs.side.name)
             total, slope = f.jvp(here, along)
-            if total == (-np.inf if logs else 0.0):
+            if _underived(task, runs, n, total) if plain else total == (-np.inf if logs else 0.0):
                 continue
-            values[n] = total if logs else np.log(total)
+            values[n] = total if logs or plain else np.log(total)
             found = [np.ravel(x) for x in f.hvp(here, along)]
-            if not logs:  # of log Z by weights or by their logs, from those of Z by weights
+            if plain:
+                slopes = [np.ravel(x) for x in f.gradient(here)]
+                found = [
+                    second if d else w * (second + v * first)
+                    for d, w, v, first, second in zip(direct, here, task.along.values(), slopes, found, strict=True)
+                ]
+            elif not logs:  # of log Z by weights or by their logs, from those of Z by weights
                 slopes = [np.ravel(x) for x in f.gradient(here)]
                 found = [
                     (second - slope / total * first if d else w * (second + (v - slope / total) * first)) / total
@@ -352,15 +360,24 @@ def _gradient(task: Task, ran: _Ran) -> dict[str, Doubles]:
     return found
 
 
-def _values_of(task: Task, ran: _Ran) -> Doubles:
+def _values_of(task: Task, ran: _Ran, runs: _Runs) -> Doubles:
     """The log of each example's goal, or in plain arithmetic the goal; NaN where it was not derived."""
     values = ran.values
     if task.semiring == "real":
         with np.errstate(divide="ignore", invalid="ignore"):
             values = np.log(values)
     found = np.where(np.isneginf(values), np.nan, values) if task.semiring != "plain" else values.copy()
+    if task.semiring == "plain":  # what is not derived has a value there, which others may have, too
+        for n in range(len(values)):
+            if n not in ran.errors and _underived(task, runs, n, values[n]):
+                found[n] = np.nan
     found[list(ran.errors)] = np.nan
     return found
+
+
+def _underived(task: Task, runs: _Runs, n: int, value: float) -> bool:
+    """Whether the goal of an example is not derived: in plain arithmetic it has a value then, which others may have."""
+    return (value == 0 or not np.isfinite(value)) and runs.goal not in task.bound.run(runs.facts[n])
 
 
 def totals_of(

@@ -19,7 +19,7 @@ from ..examples import Example
 from ..parameters.rows import Doubles
 from ..totals import Totals
 from .evaluation import ModelRun, RunSide, Scores, Task, facts_for, scores_of, totals_of
-from .losses import charged, cost_key, weightless, with_losses
+from .losses import charged, cost_key, of_each, weightless, with_losses
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Likelihood:
 
     def totals(self, task: Task, examples: Sequence[Example]) -> Totals:
         """Of a shard: the values of its examples, and the gradient of their sum."""
-        clamped = task.made(examples, ("clamped", None), lambda: [task.seen(e.clamped) for e in examples])
+        clamped = task.made(examples, ("clamped", None), lambda: of_each(examples, lambda e: task.seen(e.clamped)))
         weights = task.weights_of(examples)
         found = scores_of(task, examples, clamped, weights, task.goal)
         return totals_of(examples, found.values, found.gradient, found.errors, weights)
@@ -54,7 +54,7 @@ class Best:
     def totals(self, task: Task, examples: Sequence[Example]) -> Totals:
         """Of a shard: the values of its examples, and the gradient of their sum."""
         batch = task.bound.run_batch(
-            [task.seen(e.clamped) for e in examples], query=task.goal, best=1, threads=task.threads
+            of_each(examples, lambda e: task.seen(e.clamped)), query=task.goal, best=1, threads=task.threads
         )
         zero = -np.inf if task.semiring == "log" else 0.0
         found = [
@@ -136,7 +136,7 @@ class Conditional:
         program = task.bound.program
 
         def facts() -> list[Mapping[str, Any]]:
-            return [task.seen(self.facts_of(program, e)[0]) for e in examples]
+            return of_each(examples, lambda e: task.seen(self.facts_of(program, e)[0]))
 
         clamped = task.made(examples, ("clamped", self), facts)
         weights = task.weights_of(examples)
@@ -165,7 +165,7 @@ class Conditional:
         program = task.bound.program
 
         def made() -> list[Mapping[str, Any]]:
-            return [task.seen(self.facts_of(program, e, task.ones)[1]) for e in examples]
+            return of_each(examples, lambda e: task.seen(self.facts_of(program, e, task.ones)[1]))
 
         facts, side = task.made(examples, ("free", self), made), RunSide(f"free {self.cost}")
         task = replace(task, bound=charged(task.bound, self.cost, task.losses))

@@ -6,19 +6,30 @@ do, and for everything else that a model works out they are the semiring's one.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from ...calls import nearest_option
 from ...charts.binding.context import read_facts
-from ...charts.program import Bound, Program, binding_of, context_of, in_probabilities, with_facts, with_weights
+from ...charts.program import (
+    Bound,
+    Program,
+    binding_of,
+    context_of,
+    in_probabilities,
+    with_facts,
+    with_own_plans,
+    with_weights,
+)
 from ...errors import Error, FactError, shown
 from ...facts.readers import read
 from ...facts.relation import Relation, concatenate, parse_key
-from ..examples import Example
+from ..examples import Example, name_of
+
+T = TypeVar("T")
 
 
 def cost_key(cost: Any) -> None:
@@ -57,6 +68,17 @@ def with_losses(example: Example, keys: Collection[str]) -> Mapping[str, Any]:
     return {**example.facts, **here} if here else example.facts
 
 
+def of_each(examples: Sequence[Example], make: Callable[[Example], T]) -> list[T]:
+    """What is made of each example. An error in the facts of one names it."""
+    found = []
+    for example in examples:
+        try:
+            found.append(make(example))
+        except FactError as error:
+            raise FactError(f"{name_of(example)}: {error}") from None
+    return found
+
+
 def apart(
     program: Program, facts: Mapping[str, Any], keys: Collection[str]
 ) -> tuple[dict[str, Any], dict[str, Relation]]:
@@ -76,15 +98,12 @@ def charged(bound: Bound, key: str | None, losses: Mapping[str, Relation]) -> Bo
     return with_weights(bound, {key: values})
 
 
-def in_one_place(bound: Bound, facts: Mapping[str, Any]) -> tuple[Bound, Mapping[str, Any]]:
-    """Bound facts and those of an example, so that no predicate has some here and some there: then all are bound.
+def with_example(bound: Bound, facts: Mapping[str, Any]) -> Bound:
+    """A program with the facts of an example beside those that are bound, for functions of values on its scale.
 
-    A function has the bound rows of a predicate, or those that it is made with.
+    Rows of a predicate that has some here and some there come in this order.
     """
     context, given = context_of(bound.program), binding_of(bound).given
-    both = {key: rows for key, rows in facts.items() if key in given}
-    if not both:
-        return bound, facts
-    own = read_facts(context, both, in_probabilities(bound.program))
-    joined = {key: concatenate(given[key], relation, context.scale.one) for key, relation in own.items()}
-    return with_facts(bound.program, {**given, **joined}), {key: r for key, r in facts.items() if key not in both}
+    own = read_facts(context, facts, in_probabilities(bound.program))
+    both = {key: concatenate(given[key], own[key], context.scale.one) for key in own if key in given}
+    return with_own_plans(with_facts(bound.program, {**given, **own, **both}))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Any
 
-from .records import Record
+from .records import Record, counted_text
 
 
 class Bar:
@@ -47,17 +47,17 @@ class Bar:
 
 
 def told(record: Record, iterations: int) -> str:
-    """A step as a line: objective, norm of the gradient, held-out objective, examples a second, time left at most.
+    """A step as a line: objective, norm of the gradient, held-out objective, examples, how many a second, time left.
 
-    >>> told(Record(5, -1234.5678, -1234.0, 0.25, -99.0, 10.0, 321.0), 35)
-    'objective -1234.57 · gradient 0.25 · held out -99 · 321 examples/s · at most 1:00 left'
+    >>> told(Record(5, -1234.5678, -1234.0, 0.25, -99.0, 10.0, 321.0, 98, 100), 35)
+    'objective -1234.57 · gradient 0.25 · held out -99 · 98 of 100 examples · 321 examples/s · at most 1:00 left'
     """
     parts = [f"objective {record.objective:.6g}"]
     if record.change is not None:
         parts.append(f"gradient {record.change:.3g}")
     if record.dev is not None:
         parts.append(f"held out {record.dev:.6g}")
-    parts.append(f"{record.speed:,.0f} examples/s")
+    parts += [counted_text(record.counted, record.examples), f"{record.speed:,.0f} examples/s"]
     left = round((iterations - record.iteration) * record.seconds / record.iteration)
     minutes, seconds = divmod(left, 60)
     hours, minutes = divmod(minutes, 60)

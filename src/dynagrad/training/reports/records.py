@@ -24,7 +24,8 @@ class Record:
     """A step: its number, the objective with priors, that of the data alone, and more.
 
     `change` is the norm of the gradient, None for methods without; `dev` the objective of held-out data; `seconds` are
-    since the beginning; `speed` is in examples a second.
+    since the beginning; `speed` is in examples a second; `counted` of `examples` are those that the step is of, and the
+    others were not derived.
     """
 
     iteration: int
@@ -34,9 +35,43 @@ class Record:
     dev: float | None
     seconds: float
     speed: float
+    counted: int = 0
+    examples: int = 0
 
 
 NAMES = tuple(f.name for f in fields(Record))
+WHOLE = ("iteration", "counted", "examples")
+"""Those that are whole numbers."""
+
+
+class Score(float):
+    """The objective of data: a number, which knows of how many examples it is, and how many there are.
+
+    >>> score = Score(-1.5, 2, 3)
+    >>> score, score.counted, score.examples
+    (-1.5, 2, 3)
+    """
+
+    counted: int
+    examples: int
+
+    def __new__(cls, value: float, counted: int, examples: int) -> Score:
+        found = super().__new__(cls, value)
+        found.counted, found.examples = counted, examples
+        return found
+
+    def __getnewargs__(self) -> tuple[float, int, int]:  # type: ignore[override]
+        return float(self), self.counted, self.examples
+
+
+def counted_text(counted: int, examples: int) -> str:
+    """How many examples count.
+
+    >>> counted_text(3, 3), counted_text(2, 3), counted_text(1, 1)
+    ('3 examples', '2 of 3 examples', '1 example')
+    """
+    of = "" if counted == examples else f"{counted:,} of "
+    return f"{of}{examples:,} example{'' if examples == 1 else 's'}"
 
 
 def write_csv(path: Path, records: Iterable[Record], *, begin: bool = True) -> None:
@@ -86,6 +121,16 @@ class Fit:
         return self.stopped == "converged"
 
     @property
+    def counted(self) -> int:
+        """How many examples counted in the last step: the others were not derived."""
+        return self.history[-1].counted
+
+    @property
+    def examples(self) -> int:
+        """How many examples the last step was of."""
+        return self.history[-1].examples
+
+    @property
     def objective(self) -> float:
         """The objective of the last step."""
         return self.history[-1].objective
@@ -120,13 +165,15 @@ class Fit:
         return figure
 
     def __repr__(self) -> str:
-        return f"<Fit by {self.method}: {len(self.history)} iterations, objective {self.objective:.6g}, {self.stopped}>"
+        told = counted_text(self.counted, self.examples)
+        steps = f"{len(self.history)} iterations on {told}"
+        return f"<Fit by {self.method}: {steps}, objective {self.objective:.6g}, {self.stopped}>"
 
 
 def table_of(records: Sequence[Record]) -> Any:
     """Records as a `pyarrow.Table`."""
     pa = optional("pyarrow", "a history as an Arrow table")
-    types = {name: pa.int64() if name == "iteration" else pa.float64() for name in NAMES}
+    types = {name: pa.int64() if name in WHOLE else pa.float64() for name in NAMES}
     return pa.table({name: pa.array([getattr(r, name) for r in records], types[name]) for name in NAMES})
 
 
