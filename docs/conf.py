@@ -26,8 +26,9 @@ extensions = [
     "extensions.docstrings",
     "extensions.generated",
 ]
-exclude_patterns = ["extensions"]
+exclude_patterns = ["extensions", "recipes/made"]
 nitpicky = True  # a reference that leads nowhere is a warning
+nitpick_ignore_regex = [("py:.*", ".*")]  # but for types in signatures, of Python, numpy and ours within
 
 myst_enable_extensions = ["attrs_block", "attrs_inline", "colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 4
@@ -35,7 +36,9 @@ myst_heading_anchors = 4
 default_role = "code"
 highlight_language = "none"
 autodoc_member_order = "bysource"
-autodoc_typehints = "none"  # types of arrays and rows take lines, and the docstrings say what may be given
+autodoc_typehints = "signature"
+autodoc_typehints_format = "short"
+python_maximum_signature_line_length = 90  # a longer one has a line for each argument
 add_module_names = False
 toc_object_entries = False
 smartquotes = False  # options such as `--query` stay as they are typed

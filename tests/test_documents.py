@@ -104,7 +104,8 @@ def test_every_block_is_of_a_kind_that_is_tested() -> None:
 
 
 def test_commands_for_the_shell_are_those_that_everybody_runs() -> None:
-    known = r"(make (demo|test|lint|format|bench|docs|links|fuzz)\b|pip install|\.ci/run|\.venv/bin/python -m pytest)"
+    targets = "demo|test|versions|lint|format|bench|docs|links|recipes|fuzz"
+    known = rf"(make ({targets})\b|pip install|\.ci/run|\.venv/bin/python -m pytest)"
     for block in ours("sh"):
         assert all(re.match(known, line) for line in block.text.splitlines()), str(block)
 

@@ -204,7 +204,7 @@ class Program:
 
     @public
     def bind(self, facts: Mapping[str, Any] | None = None, *, values: str | None = None) -> Bound:
-        """The program with facts that later runs share; they are loaded once.
+        """The program with facts that later runs share; they are loaded once. Facts of a run come beside them.
 
         `facts` goes from predicates (`"arc/2"`) to rows in any form: tuples with the value last, a dict from argument
         tuples to values, a data frame, anything with `__arrow_c_stream__`, a pair of arrays (n rows by arity, n
@@ -348,6 +348,10 @@ class Bound:
         """This program with more facts bound; the facts of a predicate that is bound already are replaced.
 
         `values` says what the numbers of this call are, as in `Program.bind`; those that were bound stay as they are.
+
+        >>> bound = Program("total += weight(_).").bind({"weight/1": [("x", 1.0)]})
+        >>> bound.bind({"weight/1": [("x", 2.0)]}).run()["total"], bound.run({"weight/1": [("x", 2.0)]})["total"]
+        (2.0, 3.0)
         """
         return self._bind(facts, values)
 
@@ -413,6 +417,9 @@ class Bound:
     ) -> Chart:
         """The chart of the bound facts and those of this run.
 
+        Those of this run come after the bound facts of their predicate and replace none: a fact that is bound and given
+        here has two rows, which join as two rows of one call do.
+
         `max_pops`, `timeout` (seconds) and `until` (an item) end the run early; `.converged` and `.pending` of the
         chart then say so. The timeout covers the whole call: if it passes before the program is compiled or the facts
         are loaded, `NotConverged` is raised without a chart, and compiling goes on in the background for the next
@@ -473,6 +480,8 @@ class Bound:
         seed: int = 0,
     ) -> Batch:
         """Runs each example on the bound facts, several at a time on threads.
+
+        Facts of an example come after the bound facts of their predicate, as in `run`.
 
         `query` is the item whose value is kept for each example; without it the charts are kept. An example that fails
         has the value NaN, is reported in `.errors` and does not stop the others; so is one whose warning the filters of

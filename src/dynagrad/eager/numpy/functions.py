@@ -60,7 +60,7 @@ def implements(*names: str) -> Callable[[Handler], Handler]:
     return enter
 
 
-# -- options ------------------------------------------------------------------------------------------------------------
+# -- options -----------------------------------------------------------------------------------------------------------
 
 _LAYOUTS = (None, np._NoValue, "K", "A", "C", "F")  # of memory, which numbers have none of
 
