@@ -255,6 +255,24 @@ def test_a_model_predicts_under_a_beam() -> None:
     assert held.tree() == free.tree() and held.weight == free.weight
 
 
+# Nothing is popped here: no item is an antecedent, so the stage's agenda stays empty.
+@pytest.mark.parametrize("semiring", ["real", "log", "viterbi", "tropical", "expectation", "plain"])
+def test_an_agenda_from_which_nothing_is_popped(semiring: str) -> None:
+    one: Any = (0.5, 0.25) if semiring == "expectation" else 0.5
+    facts: dict[str, Any] = {"f/1": [(x, one) for x in "uv"], "h/0": [(one,)]}
+    found = []
+    for declared in ("", ":- agenda lifo.", ":- agenda fifo.", ":- priority goal = 1.", ":- beam goal by () keep 1."):
+        text = f"{declared} goal += f(_) * h. other(X) += f(X) * h."
+        chart = dg.Program(text, None if semiring == "plain" else semiring).run(facts)
+        assert chart.count("goal") == 2 and (not declared.startswith(":- agenda") or chart.stats.pops == 0)
+        gradient, direction = (
+            chart.gradient("goal"),
+            {key: [(*r[:-1], one) for r in rows] for key, rows in facts.items()},
+        )
+        found.append([*(gradient[key].values.ravel().tolist() for key in facts), chart.jvp(direction)["goal"]])
+    assert all(f == pytest.approx(found[0]) if isinstance(f, float) else f == found[0] for f in found)
+
+
 def narrow(keep: int, semiring: str, agenda: str) -> Sequence[Any]:
     text = f":- beam path(V) by () keep {keep}. {agenda}" + RULES.format(step="arc")
     return (dg.Program(text, semiring), dg.Program(RULES.format(step="arc"), semiring))

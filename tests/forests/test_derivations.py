@@ -243,7 +243,7 @@ def test_distinct_gives_the_first_of_those_that_share_a_key() -> None:
 # -- runs that are not complete
 
 
-def test_of_a_run_that_was_stopped_there_is_what_ran() -> None:
+def test_of_a_run_that_was_stopped_there_is_what_is_final() -> None:
     chart = dg.Program("path(V) += path(U) * edge(U,V). path(0) += 1.", "real").run(
         {"edge/2": [(i, i + 1, 0.5) for i in range(10)]}, max_pops=3
     )
