@@ -9,11 +9,13 @@ after its call, so a tag may be beneath younger ones. (Radul 2011, "Automatic Di
 
 Cells do not point at cells: what a cell was computed from is an entry of its pass's `Tape`, under the cell's number, so
 a chain of a million operations is a flat list. `tape.py` says what entries mean. Here are the kinds of numbers and
-their operators, with a fast path for floats; functions, structures and the public verbs are in other files.
+their operators, with a fast path for floats; functions, structures and the public verbs are in other files. It is long
+because each kind has its own fast path for each operator.
 """
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -77,12 +79,30 @@ def lift(operation: Operation, arguments: Sequence[Any]) -> Any:
     return LIFTS[youngest](operation, tag, given)
 
 
+_OURS = f"{__name__.partition('.')[0]}."
+"""How the names of modules of the package begin."""
+
+
 class Number(ArrayMethods):
     """The base class of numbers with derivatives: Python's operators, and numpy's protocols."""
 
     __slots__ = ()
     __array_priority__ = 1000.0
     __hash__ = None  # type: ignore[assignment]  # == compares values
+
+    @property  # type: ignore[misc]  # in the place of an attribute
+    def __class__(self) -> type:
+        """The type that Python would have here, for `isinstance`, `match` and `singledispatch` of a function that is
+        differentiated, which then takes the same way as without. The package itself tells numbers from floats."""
+        asking: Any = sys._getframe(1)
+        while asking is not None and asking.f_globals.get("__name__") == "abc":  # for `isinstance(x, Real)`
+            asking = asking.f_back
+        module = "" if asking is None else str(asking.f_globals.get("__name__"))
+        if module.startswith(_OURS):
+            return type(self)
+        if self.can_be_written or shape_of(self):
+            return type(self) if module.startswith("numpy.") else np.ndarray  # whose own code looks into the memory
+        return np.float64 if self.element else float
 
     can_be_written = False  # True for the arrays of `eager/mutation/arrays.py`
     tag: int

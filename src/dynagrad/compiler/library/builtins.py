@@ -17,6 +17,7 @@ from ...errors import Error
 from ...ir import Node
 from ..evaluate.arrays import as_array, stacked
 from ..evaluate.iteration import dynamic_getter, items, iteration_space
+from ..evaluate.numpy_scalars import is_numpy_scalar
 from ..evaluate.operators import conjunction, negated, truth
 from ..evaluate.specialiser import Args, Named, Specialiser, calls
 from ..evaluate.values import (
@@ -194,13 +195,19 @@ def _copied_deep(s: Specialiser, args: Args, named: Named) -> Any:
 # -- reflection --------------------------------------------------------------------------------------------------------
 
 
+_OF_PYTHON: dict[str, type] = {"real": float, "integer": int, "boolean": bool}
+_OF_NUMPY: dict[str, type] = {"real": np.float64, "integer": np.int64, "boolean": np.bool_}
+
+
 def class_of(x: Any) -> type:
     """The class that `type()` returns."""
     t = type_of(x)
     if t is not None:
         if isinstance(x, Array | np.ndarray):
             return np.ndarray
-        return {"real": float, "integer": int, "boolean": bool}[t.kind]
+        if not isinstance(x, Node):
+            return type(x)
+        return (_OF_NUMPY if is_numpy_scalar(x) else _OF_PYTHON)[t.kind]
     if isinstance(x, Instance):
         return x.cls
     if isinstance(x, Closure | HostFunction):
@@ -221,10 +228,14 @@ def _type(s: Specialiser, args: Args, named: Named) -> Any:
 def _isinstance(s: Specialiser, args: Args, named: Named) -> bool:
     x, classes = args
     mine = class_of(x)
-    return any(
-        issubclass(mine, c) or (c is np.floating and mine is float) or (c is np.integer and mine is int)
-        for c in _classes(classes)
-    )
+    found = any(issubclass(mine, c) for c in _classes(classes))
+    if not found and mine is float and isinstance(x, Node):  # which may be one of numpy, such as what np.sin makes
+        if any(issubclass(np.float64, c) for c in _classes(classes)):
+            raise Error(
+                "isinstance(): whether this number is one of numpy is not known when the function is compiled; ask for "
+                "float as well, which those of numpy are: isinstance(x, (float, np.floating))"
+            )
+    return found
 
 
 def _classes(x: Any) -> list[type]:

@@ -17,9 +17,9 @@ import numpy as np
 from ...eager.names import special
 from ...eager.names.numpy_names import join_along
 from ...eager.numpy import exponentials
-from ...eager.numpy.functions import FUNCTIONS, METHODS, SUCCESSORS, check_options
+from ...eager.numpy.functions import FUNCTIONS, METHODS, SUCCESSORS, bound, check_options, name_of, out_by_name
 from ...eager.numpy.missing import unknown
-from ...eager.numpy.protocol import BY_UFUNC, CHOOSING, name_of, spelled
+from ...eager.numpy.protocol import BY_UFUNC, CHOOSING, with_axis
 from ...errors import Error
 from ...ir import Node
 from ...ir.node import numpy_by
@@ -44,8 +44,8 @@ def numpy_call(s: Specialiser, function: Any, arguments: Sequence[Any], named: d
         return _WRITE[function](s, *arguments)
     if function in _IN_PLACE:
         raise Error(f"{name_of(function)} changes an array in place; write x[index] = value, or use np.where")
-    out = named.get("out")
-    named = {k: v for k, v in named.items() if k != "out"}
+    arguments, named = out_by_name(function, arguments, named)
+    out = named.pop("out", None)
     if out is not None:
         return _into_out(s, out, numpy_call(s, function, arguments, named))
     if function in _IDENTITY and len(arguments) == 1 and isinstance(arguments[0], Array) and not named:
@@ -198,15 +198,16 @@ _MOST_NESTED = 100
 def _of_reals(function: Any, args: list[Any], options: dict[str, Any]) -> Any:
     own = ON_NODES.get(function)
     if own is not None:
-        check_known(function, own, args, options)
-        return own(*args, **options)
+        arguments, options = bound(function, own, args, options)
+        check_known(function, own, arguments, options)
+        return own(*arguments, **options)
     if isinstance(function, np.ufunc):
         return ufunc_of_nodes(function, args, options)
     handler = FUNCTIONS.get(function)
     if handler is not None:
         if function in BY_UFUNC and not CHOOSING.isdisjoint(options):
-            return METHODS["reduce"](BY_UFUNC[function], *args, **({"axis": None} | options))
-        arguments, options = spelled(function, args, options)
+            return METHODS["reduce"](BY_UFUNC[function], *args, **with_axis(args, options))
+        arguments, options = bound(function, handler, args, options)
         args = list(arguments)
         check_known(function, handler, args, options)
         made = _arrays_of if function in _OF_SEQUENCES else _array_of
@@ -270,6 +271,8 @@ def joined_along(original: Any, key: Any) -> Any:
 def _method_of_ufunc(s: Specialiser, ufunc: Any, method: Any, args: list[Any], named: dict[str, Any]) -> Any:
     """Methods of ufuncs: `np.add.reduce`."""
     if method.__name__ == "at":
+        if named:
+            raise Error(f"np.{ufunc.__name__}.at takes no arguments by name, and {next(iter(named))} is given")
         return at(s, ufunc, args)
     if not holds_node([unwrapped(x) for x in (*args, *named.values())]):
         return wrapped(method(*map(unwrapped, args), **{k: unwrapped(v) for k, v in named.items()}))

@@ -11,7 +11,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...eager.numpy.protocol import name_of
+from ...eager.numpy.functions import name_of
 from ...errors import Error
 from ..evaluate.arrays import holds_node
 

@@ -120,7 +120,8 @@ def _take(x: Any, places: Any, axis: Any = None) -> Any:
     return node[(*(slice(None),) * (axis % node.ndim), index)]
 
 
-def _array(x: Any, dtype: Any = None, *, ndmin: int = 0, **options: Any) -> Any:
+def _array(x: Any, dtype: Any = None, *, ndmin: int = 0, copy: Any = True) -> Any:
+    """A new array, whatever `copy` is; where that asks for none, `calls.py` gives the array itself."""
     found = node_of(content_of(x))
     if found.ndim < ndmin:
         found = FUNCTIONS[np.reshape](found, (1,) * (ndmin - found.ndim) + found.shape)
@@ -135,33 +136,42 @@ def _type_of_array(x: Any) -> Type:
 
 
 def _like(value: Any) -> Callable[..., Any]:
-    def made(x: Any, dtype: Any = None, **options: Any) -> Any:
+    def made(x: Any, dtype: Any = None, *, shape: Any = None) -> Any:
         t = _type_of_array(x)
         kind = dtype or {"real": float, "integer": np.int64, "boolean": bool}[t.kind]
-        return np.full(t.shape, value, kind) if t.shape else kind(value)
+        wanted = t.shape if shape is None else _sizes(shape)
+        return np.full(wanted, value, kind) if wanted else np.dtype(kind).type(value)
 
     return made
 
 
 def _full(shape: Any, value: Any, dtype: Any = None) -> Any:
+    sizes = _sizes(shape)
+    if not holds_node(value):
+        return np.full(sizes, value, dtype)
+    node = node_of(value if dtype is None else converted(value, dtype))
+    return of_kind(whole_arrays.broadcast_to(sizes)(node), node.type.kind)
+
+
+def _sizes(shape: Any) -> tuple[int, ...]:
     sizes = shape if isinstance(shape, tuple | list) else (shape,)
     if holds_node(sizes):
         raise Error(_SHAPES)
-    if not holds_node(value):
-        return np.full(tuple(map(int, sizes)), value)
-    node = node_of(value if dtype is None else converted(value, dtype))
-    return of_kind(whole_arrays.broadcast_to(tuple(map(int, sizes)))(node), node.type.kind)
+    return tuple(map(int, sizes))
 
 
-def _broadcast_arrays(*xs: Any, **options: Any) -> Any:
+def _broadcast_arrays(*xs: Any) -> Any:
     nodes = [node_of(content_of(x)) for x in xs]
     shape = np.broadcast_shapes(*(n.shape for n in nodes))
     return tuple(_full(shape, n) for n in nodes)
 
 
-def _full_like(x: Any, value: Any, dtype: Any = None, **options: Any) -> Any:
+def _full_like(x: Any, value: Any, dtype: Any = None, *, shape: Any = None) -> Any:
     t = _type_of_array(x)
-    return _full(t.shape, converted(value, dtype or {"real": float, "integer": np.int64, "boolean": bool}[t.kind]))
+    return _full(
+        t.shape if shape is None else shape,
+        converted(value, dtype or {"real": float, "integer": np.int64, "boolean": bool}[t.kind]),
+    )
 
 
 _SHAPES = (
@@ -182,15 +192,15 @@ def _unknown_length(*_: Any, **__: Any) -> Any:
 
 
 def _reduced_truth(every: bool) -> Callable[..., Any]:
-    def made(x: Any, axis: Any = None, **options: Any) -> Any:
+    def made(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
         node = node_of(content_of(x))
         test = node if node.type.kind == "boolean" else node != 0
         counted = as_type(test, array_type(KINDS["real"], test.type))
         if not counted.shape:
             return test
         if 0 in counted.shape:  # empty: numpy computes the shape of the result
-            return (np.all if every else np.any)(np.full(counted.shape, every), axis, **options)
-        return FUNCTIONS[np.min if every else np.max](counted, axis, **options) > 0.5
+            return (np.all if every else np.any)(np.full(counted.shape, every), axis, keepdims=keepdims)
+        return FUNCTIONS[np.min if every else np.max](counted, axis, keepdims=keepdims) > 0.5
 
     return made
 
@@ -209,7 +219,7 @@ def _arg_extreme(largest: bool) -> Callable[..., Any]:
     return made
 
 
-def _round(x: Any, decimals: int = 0, **options: Any) -> Any:
+def _round(x: Any, decimals: int = 0) -> Any:
     scale = 10.0 ** abs(decimals)
     if decimals < 0:
         return ops.rint(x / scale) * scale
@@ -241,6 +251,10 @@ def _isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bo
     return near | ((x != x) & (y != y)) if equal_nan else near
 
 
+def _allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
+    return np.all(_isclose(a, b, rtol, atol, equal_nan))
+
+
 def _array_equal(a: Any, b: Any, equal_nan: bool = False) -> Any:
     x, y = (node_of(content_of(part)) for part in (a, b))
     if x.shape != y.shape:
@@ -249,13 +263,14 @@ def _array_equal(a: Any, b: Any, equal_nan: bool = False) -> Any:
     return np.all(same | ((x != x) & (y != y)) if equal_nan else same)
 
 
-def _count_nonzero(x: Any, axis: Any = None, **options: Any) -> Any:
+def _count_nonzero(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
     node = node_of(content_of(x))
-    return np.sum(node if node.type.kind == "boolean" else node != 0, axis, **options)
+    return np.sum(node if node.type.kind == "boolean" else node != 0, axis, keepdims=keepdims)
 
 
-def _isin(x: Any, among: Any, assume_unique: bool = False, invert: bool = False, **options: Any) -> Any:
-    check_options("np.isin", {k: v for k, v in options.items() if k != "kind"})
+def _isin(x: Any, among: Any, assume_unique: bool = False, invert: bool = False, *, kind: Any = None) -> Any:
+    if kind not in (None, "sort", "table"):  # ways to the same answer
+        raise ValueError(f"Invalid kind: '{kind}'. Please use None, 'sort' or 'table'.")
     node, others = node_of(content_of(x)), np.ravel(node_of(content_of(among)))
     found = np.any(np.expand_dims(node, -1) == others, axis=-1)
     return ~found if invert else found
@@ -286,7 +301,9 @@ def _digitize(x: Any, bins: Any, right: bool = False) -> Any:
     return _where(falling, n - _searchsorted(np.flip(edges), x, side), _searchsorted(edges, x, side))
 
 
-def _argpartition(x: Any, kth: Any, axis: Any = -1, **options: Any) -> Any:
+def _argpartition(x: Any, kth: Any, axis: Any = -1, kind: Any = "introselect") -> Any:
+    """Sorted, which is a partition at every position."""
+    np.argpartition(np.zeros(node_of(content_of(x)).shape, np.int8), kth, axis, kind)  # raises where numpy does
     return _argsort(x, axis)
 
 
@@ -300,9 +317,9 @@ ON_NODES: dict[Any, Callable[..., Any]] = {
     np.array: _array,
     np.asarray: _array,
     np.asanyarray: _array,
-    np.ascontiguousarray: lambda x, dtype=None, **options: np.atleast_1d(_array(x, dtype)),
+    np.ascontiguousarray: lambda x, dtype=None: np.atleast_1d(_array(x, dtype)),
     np.isclose: _isclose,
-    np.allclose: lambda *args, **options: np.all(_isclose(*args, **options)),
+    np.allclose: _allclose,
     np.array_equal: _array_equal,
     np.count_nonzero: _count_nonzero,
     np.isin: _isin,
@@ -317,7 +334,7 @@ ON_NODES: dict[Any, Callable[..., Any]] = {
     np.zeros_like: _like(0),
     np.ones_like: _like(1),
     np.empty_like: _like(0),
-    np.imag: _like(0),
+    np.imag: lambda x: _like(0)(x),
     np.full: _full,
     np.broadcast_arrays: _broadcast_arrays,
     np.full_like: _full_like,

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ...eager.numpy.protocol import name_of
+from ...eager.numpy.functions import name_of
 from ...errors import Error
 from ...ir import Node
 from ...ir.operation import apply

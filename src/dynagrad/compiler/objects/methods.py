@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ...eager.numpy.functions import check_cast, check_options
 from ...eager.numpy.protocol import BY_FUNCTION
 from ...errors import Error
 from ..evaluate.arrays import at_index, converted, set_index
@@ -61,6 +62,7 @@ def _flatten(s: Specialiser, x: Any, order: str = "C") -> Any:
 
 
 def _copy(s: Specialiser, x: Any, order: str = "C") -> Any:
+    check_options("copy", {"order": order})
     return _contiguous(wrapped(unwrapped(x)))
 
 
@@ -85,8 +87,13 @@ def _compress(s: Specialiser, x: Any, condition: Any, *rest: Any, **options: Any
     return numpy_call(s, np.compress, [condition, x, *rest], options)
 
 
-def _astype(s: Specialiser, x: Any, dtype: Any, **options: Any) -> Any:
-    return wrapped(converted(unwrapped(x), dtype))
+def _astype(
+    s: Specialiser, x: Any, dtype: Any, order: Any = "K", casting: Any = "unsafe", subok: Any = True, copy: Any = True
+) -> Any:
+    check_options("astype", {"order": order, "subok": subok})
+    now = array_attribute(s, x, "dtype")
+    check_cast(now, dtype, casting)
+    return x if not copy and np.dtype(dtype) == now else wrapped(converted(unwrapped(x), dtype))
 
 
 def _sort(s: Specialiser, x: Any, axis: int = -1, **options: Any) -> None:

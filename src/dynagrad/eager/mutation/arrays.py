@@ -23,7 +23,8 @@ from ...errors import Error
 from ...ir.operation import Operation
 from ..kinds import LIFTS, plain, real_part, shape_of
 from ..numbers import Number, lift
-from ..numpy.functions import FUNCTIONS, implements, item_of
+from ..numpy.arranging import is_descending
+from ..numpy.functions import FUNCTIONS, check_cast, check_options, implements, item_of
 from ..numpy.linalg import rearranged, strided
 from ..numpy.protocol import array_function, array_ufunc
 from ..perturbations import place
@@ -324,11 +325,15 @@ class MutableArray(Number):
             return writable(self.settled())
         return MutableArray(copied(self.elements().copy(), self._memory))
 
-    def astype(self, dtype: Any, *, copy: bool = True, **options: Any) -> Any:
+    def astype(
+        self, dtype: Any, order: Any = "K", casting: Any = "unsafe", subok: bool = True, copy: bool = True
+    ) -> Any:
+        check_options("astype", {"order": order, "subok": subok})
+        check_cast(_FLOAT, dtype, casting)
         if np.dtype(dtype) == _FLOAT:
             return self.copy() if copy else self
         now = self.settled()
-        return now.astype(dtype, **options)
+        return now.astype(dtype, order, casting, subok, copy)
 
     def fill(self, value: Any) -> None:
         self[...] = value
@@ -336,16 +341,22 @@ class MutableArray(Number):
     def put(self, indices: Any, values: Any, mode: str = "raise") -> None:
         WRITES[np.put](self, indices, values, mode)
 
-    def sort(self, axis: int = -1, kind: Any = None, *, stable: Any = None) -> None:
+    def sort(
+        self, axis: int = -1, kind: Any = None, order: Any = None, *, stable: Any = None, descending: Any = None
+    ) -> None:
+        """Stably, whatever is asked for."""
         self._memory.check()
-        order = np.argsort(self.primal, axis=axis, kind=kind or "stable")
+        falls = is_descending(kind=kind, order=order, stable=stable, descending=descending)
+        places = np.argsort(-self.primal if falls else self.primal, axis=axis, kind="stable")
         if self._memory.is_number:
             self._memory.keep_records()
         mine = self.elements()
-        mine[...] = np.take_along_axis(mine, order, axis)
+        mine[...] = np.take_along_axis(mine, places, axis)
         self._memory.version += 1
 
-    def partition(self, kth: Any, axis: int = -1, **options: Any) -> None:
+    def partition(self, kth: Any, axis: int = -1, kind: Any = "introselect", order: Any = None) -> None:
+        """Sorted, which is a partition at every position."""
+        np.argpartition(self.primal, kth, axis, kind, order)  # raises where numpy does
         self.sort(axis)
 
     def __getattr__(self, name: str) -> Any:

@@ -19,7 +19,7 @@ from ...errors import Error
 from ..kinds import LIFTS, plain, shape_of
 from ..mutation.arrays import MutableArray, array_of, writable
 from ..numbers import Number
-from ..numpy.functions import FUNCTIONS, of_dtype
+from ..numpy.functions import FUNCTIONS, bound, check_options, of_dtype
 from ..perturbations import inside, place
 
 ORIGINALS: dict[Any, Any] = {}
@@ -167,6 +167,11 @@ def _without_type(options: dict[str, Any]) -> dict[str, Any]:
     return options | {"dtype": np.float64} if narrow else options
 
 
+def _known(name: str, options: dict[str, Any], *honoured: str) -> None:
+    """Raises Error for options that would change what is made of numbers with derivatives, but for those honoured."""
+    check_options(name, {key: x for key, x in options.items() if key not in honoured})
+
+
 # -- creation ----------------------------------------------------------------------------------------------------------
 
 
@@ -176,6 +181,7 @@ def array(object: Any, dtype: Any = None, *, ndmin: int = 0, **options: Any) -> 
         return _typed("np.array", object, dtype)
     if not holds_number(object):
         return array_of(np.array(object, **_without_type({"dtype": dtype}), ndmin=ndmin, **options))
+    _known("np.array", options, "copy")
     found = _typed("np.array", _stacked(object), dtype)
     short = ndmin - len(shape_of(found))
     return array_of(FUNCTIONS[np.reshape](found, (1,) * short + shape_of(found)) if short > 0 else found)
@@ -184,7 +190,11 @@ def array(object: Any, dtype: Any = None, *, ndmin: int = 0, **options: Any) -> 
 def _as_array(original: Any) -> Any:
     @stands_for(original)
     def ours(a: Any, dtype: Any = None, **options: Any) -> Any:
+        if holds_number(a):
+            _known(f"np.{original.__name__}", options, "copy")
         if type(a) in LIFTS:
+            if type(a) is MutableArray and options.get("copy"):
+                return _typed(f"np.{original.__name__}", a.copy(), dtype)
             if type(a) is MutableArray and original in _LAID_OUT:
                 return _typed(f"np.{original.__name__}", a.viewed(original), dtype)
             found = _typed(f"np.{original.__name__}", a, dtype)
@@ -213,6 +223,8 @@ def _filled(original: Any) -> Any:
             if original is np.full_like and isinstance(like, Number):
                 like = np.zeros(shape)
             return writable(original(like, value, **_without_type({"dtype": dtype}), **options))
+        _known(f"np.{original.__name__}", options, "shape")
+        shape = shape if options.get("shape") is None else options["shape"]
         value = _typed(f"np.{original.__name__}", value, dtype)
         if not isinstance(value, Number):
             return np.full(shape, value)
@@ -228,6 +240,7 @@ full, full_like = _filled(np.full), _filled(np.full_like)
 def fromiter(iter: Iterable[Any], dtype: Any, count: int = -1, **options: Any) -> Any:
     items = [x for _, x in zip(range(count), iter, strict=False)] if count >= 0 else list(iter)
     if holds_number(items):
+        _known("np.fromiter", options)
         return array(items, dtype)
     return writable(np.fromiter(items, **_without_type({"dtype": dtype}), **options))
 
@@ -300,8 +313,9 @@ class vectorize:
 
     def __init__(self, pyfunc: Callable[..., Any], *arguments: Any, **options: Any) -> None:
         self.original = np.vectorize(pyfunc, *arguments, **options)
-        self.pyfunc, self._options = pyfunc, options
-        self._excluded = set(options.get("excluded") or ())
+        named = ("otypes", "doc", "excluded", "cache", "signature")  # which may be given by place
+        self.pyfunc, self._options = pyfunc, dict(zip(named, arguments, strict=False)) | options
+        self._excluded = set(self._options.get("excluded") or ())
         functools.update_wrapper(self, pyfunc, updated=())
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
@@ -360,7 +374,8 @@ def _handled(original: Any) -> Any:
     @stands_for(original)
     def ours(*arguments: Any, **options: Any) -> Any:
         given = [_joined(x, original is np.piecewise) for x in arguments]
-        return writable(FUNCTIONS[original](*given, **options))
+        taken, options = bound(original, FUNCTIONS[original], given, options)
+        return writable(FUNCTIONS[original](*taken, **options))
 
     return ours
 

@@ -434,7 +434,7 @@ def _partition(a: Any, kth: Any, axis: Any = -1, kind: str = "introselect") -> A
 
 
 @implements("choose")
-def _choose(a: Any, choices: Any, mode: str = "raise") -> Any:
+def _choose(a: Any, choices: Any, *, mode: str = "raise") -> Any:
     if mode not in ("raise", "wrap", "clip"):
         raise ValueError("np.choose: mode is 'raise', 'wrap' or 'clip'")
     rows = list(choices) if isinstance(choices, list | tuple) else None

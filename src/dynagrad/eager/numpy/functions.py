@@ -7,15 +7,17 @@ handler does not take.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import math
 import operator
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...errors import Error
+from ...errors import Error, shown
 from ...ir.operation import apply
 from ...ir.ops import arrays
 from ...ir.ops.arrays import shape_of
@@ -26,19 +28,12 @@ Handler = Callable[..., Any]
 
 FUNCTIONS: dict[Any, Handler] = {}
 """Handlers by numpy function."""
-TAKES: dict[Any, frozenset[str]] = {}
-"""The names of the parameters of each handler."""
-POSITIONAL: dict[Any, int | None] = {}
-"""The number of positional parameters of each handler; None for any number."""
 METHODS: dict[str, Handler] = {}
 """`(ufunc, *arguments)` for each method of ufuncs, such as `reduce`."""
 OF_SCIPY: dict[str, Handler] = {}
 """Handlers of ufuncs of scipy.special, by name."""
 SUCCESSORS: dict[Any, Any] = {old: new for old, new in ((getattr(np, "fix", None), np.trunc),) if old is not None}
 """Functions that newer versions of numpy deprecate, and what does the same, which is called in their place."""
-
-
-_PLACED, _REST = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.VAR_POSITIONAL
 
 
 def implements(*names: str) -> Callable[[Handler], Handler]:
@@ -51,10 +46,6 @@ def implements(*names: str) -> Callable[[Handler], Handler]:
             except AttributeError:
                 continue
             FUNCTIONS[function] = handler
-            parameters = inspect.signature(handler).parameters
-            kinds = [p.kind for p in parameters.values()]
-            TAKES[function] = frozenset(parameters)
-            POSITIONAL[function] = None if _REST in kinds else sum(kind is _PLACED for kind in kinds)
         return handler
 
     return enter
@@ -62,25 +53,146 @@ def implements(*names: str) -> Callable[[Handler], Handler]:
 
 # -- options -----------------------------------------------------------------------------------------------------------
 
-_LAYOUTS = (None, np._NoValue, "K", "A", "C", "F")  # of memory, which numbers have none of
+
+def bound(
+    function: Any, handler: Handler, arguments: Sequence[Any], options: Mapping[str, Any]
+) -> tuple[Sequence[Any], dict[str, Any]]:
+    """The arguments of a call of numpy's function, as its handler takes them.
+
+    What may be given, in which place and under which name, says the signature of the function as it is installed, which
+    may be newer than the handler. Raises TypeError for what it does not take, and Error for what the handler does not
+    know, unless it changes nothing: no argument is dropped.
+    """
+    takes = _signature(handler)
+    assert takes is not None
+    if not options and (takes.rest or len(arguments) <= len(takes.places)):
+        return arguments, {}
+    given, named, known = list(arguments), dict(options), _signature(function)
+    if known is not None and not known.rest:
+        for name in known.places[len(given) :]:
+            if name not in named or name not in known.needed:
+                break
+            given.append(named.pop(name))
+        if len(given) > len(known.places):
+            raise TypeError(f"{name_of(function)}() takes {len(known.places)} arguments, and {len(given)} are given")
+        if not takes.rest:
+            for name, value in zip(known.places[len(takes.places) :], given[len(takes.places) :], strict=False):
+                if name in named:
+                    raise TypeError(f"{name_of(function)}() is given {name} twice")
+                named[name] = value
+            given = given[: len(takes.places)]
+    if known is not None and not known.others:
+        for name in named:
+            if name not in known.defaults and name not in known.needed:
+                raise TypeError(f"{name_of(function)}() got an unexpected keyword argument {name!r}")
+    if not takes.others:
+        others = {name: value for name, value in named.items() if name not in takes.names}
+        check_options(name_of(function), others, {} if known is None else known.defaults)
+        named = {name: value for name, value in named.items() if name in takes.names}
+    return given, {name: value for name, value in named.items() if value is not np._NoValue}
 
 
-def check_options(name: str, options: dict[str, Any]) -> None:
-    """Raises Error for options that would change the result."""
+def out_by_name(
+    function: Any, arguments: Sequence[Any], options: Mapping[str, Any]
+) -> tuple[Sequence[Any], dict[str, Any]]:
+    """The arguments of a call of numpy's function or ufunc, with `out` by its name, and all that is given after it."""
+    if isinstance(function, np.ufunc):
+        places: tuple[str, ...] = ("out",)
+        start = function.nin
+        if len(arguments) > start and function.nout > 1:
+            return arguments[:start], {"out": tuple(arguments[start:]), **options}
+    else:
+        known = _signature(function)
+        places = () if known is None or known.rest else known.places
+        start = places.index("out") if "out" in places else len(arguments)
+        places = places[start:]
+    return arguments[:start], dict(zip(places, arguments[start:], strict=False)) | dict(options)
+
+
+class _Takes(NamedTuple):
+    """What a function takes."""
+
+    names: frozenset[str]
+    places: tuple[str, ...]  # those that may be given by place
+    needed: frozenset[str]
+    defaults: Mapping[str, Any]
+    rest: bool  # whether it takes any number of arguments
+    others: bool  # and under any name
+
+
+@functools.cache
+def _signature(function: Any) -> _Takes | None:
+    """What a function takes; None for those of numpy that do not say it."""
+    try:
+        parameters = inspect.signature(function).parameters
+    except ValueError:
+        return None
+    rest, others = (
+        any(p.kind is kind for p in parameters.values())
+        for kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    )
+    by_place = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    single = {n: p for n, p in parameters.items() if p.kind in (*by_place, inspect.Parameter.KEYWORD_ONLY)}
+    return _Takes(
+        frozenset(single),
+        tuple(name for name, p in single.items() if p.kind in by_place),
+        frozenset(name for name, p in single.items() if p.default is p.empty),
+        {name: p.default for name, p in single.items() if p.default is not p.empty},
+        rest,
+        others,
+    )
+
+
+_ANY_MEMORY: dict[str, tuple[Any, ...]] = {
+    "order": ("K", "A", "C", "F"),
+    "casting": ("no", "equiv", "safe", "same_kind", "unsafe"),
+    "subok": (True, False),
+    "device": ("cpu",),
+    "where": (True,),
+}
+"""Options of which these values change no value here: numbers have one type, and no layout in memory."""
+
+
+def check_options(name: str, options: Mapping[str, Any], defaults: Mapping[str, Any] = MappingProxyType({})) -> None:
+    """Raises Error for options that would change the result; those of the function's own defaults do not."""
     for option, value in options.items():
         if option == "out" and any(x is not None for x in (value if isinstance(value, tuple) else (value,))):
             raise Error(
                 f"{name}: out= and in-place operators such as `a += x` would write a number with derivatives into an "
                 "array; write `a = a + x`, or make the array with dynagrad.numpy"
             )
-        harmless = value is None or value is np._NoValue or option in ("casting", "order", "subok", "out")
-        harmless = harmless or (option == "where" and value is True)
-        harmless = harmless and not (option == "order" and value not in _LAYOUTS)
-        if not harmless and not (option == "dtype" and np.dtype(value) == np.float64):
-            raise Error(
-                f"{name} does not take {option}={value!r:.40} with numbers that carry derivatives; "
-                + ("derivatives are of float64" if option == "dtype" else "choose with np.where, or leave it out")
-            )
+        if value is np._NoValue or option == "out" or (value is None and defaults.get(option) is None):
+            continue
+        usual = (*_ANY_MEMORY.get(option, ()), *([defaults[option]] if option in defaults else []))
+        if any(type(value) is type(one) and value == one for one in usual):
+            continue
+        if option == "dtype" and not _is_dynamic(value) and np.dtype(value) == np.float64:
+            continue
+        raise Error(
+            f"{name} does not take {option}={shown(value)} with numbers that carry derivatives; "
+            + ("derivatives are of float64" if option == "dtype" else "choose with np.where, or leave it out")
+            + place()
+        )
+
+
+def check_cast(before: Any, after: Any, casting: Any) -> None:
+    """Raises TypeError for a conversion that numpy does not make under this rule of casting."""
+    if not np.can_cast(before, after, casting):
+        raise TypeError(f"cannot cast from {np.dtype(before)} to {np.dtype(after)} according to the rule {casting!r}")
+
+
+def _is_dynamic(x: Any) -> bool:
+    return hasattr(type(x), "__apply_operation__")
+
+
+def name_of(function: Any) -> str:
+    """The name that users write for a function of numpy."""
+    module = getattr(function, "__module__", None) or ""
+    where = next((part for part in ("linalg", "fft", "emath", "stride_tricks") if part in module), "")
+    where = {"stride_tricks": "lib.stride_tricks"}.get(where, where)
+    if not where and getattr(np.emath, function.__name__, None) is function:
+        where = "emath"
+    return ".".join(("np", where, function.__name__) if where else ("np", function.__name__))
 
 
 # -- arguments ---------------------------------------------------------------------------------------------------------

@@ -33,12 +33,13 @@ from .functions import (
     FUNCTIONS,
     METHODS,
     OF_SCIPY,
-    POSITIONAL,
     SUCCESSORS,
-    TAKES,
     Handler,
+    bound,
+    check_cast,
     check_options,
     item_of,
+    name_of,
     of_dtype,
 )
 from .missing import WHY, unknown
@@ -209,6 +210,11 @@ BY_UFUNC: dict[Any, Any] = {
 CHOOSING = frozenset({"where", "initial"})
 
 
+def with_axis(arguments: Sequence[Any], options: dict[str, Any]) -> dict[str, Any]:
+    """The options of a ufunc's `reduce` for those of a function, which is of all axes where none is given."""
+    return options if len(arguments) > 1 else {"axis": None} | options
+
+
 def array_function(self: Any, function: Any, types: Any, arguments: Sequence[Any], options: dict[str, Any]) -> Any:
     """`__array_function__`: a function of numpy with a number among its arguments."""
     if options and (target := _mutable_target(options)) is not None:
@@ -216,39 +222,14 @@ def array_function(self: Any, function: Any, types: Any, arguments: Sequence[Any
     handler = FUNCTIONS.get(function)
     if handler is not None:
         if function in BY_UFUNC and not CHOOSING.isdisjoint(options):
-            return array_ufunc(self, BY_UFUNC[function], "reduce", *arguments, **({"axis": None} | options))
-        arguments, options = spelled(function, arguments, options)
+            return array_ufunc(self, BY_UFUNC[function], "reduce", *arguments, **with_axis(arguments, options))
+        arguments, options = bound(function, handler, arguments, options)
         return _elements(handler(*arguments, **options))
     if function in LOOKS:
         return function(*_stripped(list(arguments)), **_stripped(options))
     if function in SUCCESSORS:
         return SUCCESSORS[function](*arguments, **options)
     raise unknown(name_of(function))
-
-
-def spelled(function: Any, arguments: Sequence[Any], options: dict[str, Any]) -> tuple[Sequence[Any], dict[str, Any]]:
-    """The arguments of a function, bound as its handler takes them; raises Error for options that it does not take."""
-    positional = POSITIONAL[function]
-    if positional is not None and len(arguments) > positional:
-        rest = list(inspect.signature(function).parameters)[positional : len(arguments)]
-        options = dict(zip(rest, arguments[positional:], strict=True)) | options
-        arguments = arguments[:positional]
-    if options:
-        takes = TAKES[function]
-        others = {k: v for k, v in options.items() if k not in takes}
-        if others:
-            check_options(name_of(function), others)
-        options = {k: v for k, v in options.items() if k in takes and v is not np._NoValue}
-    return arguments, options
-
-
-def name_of(function: Any) -> str:
-    """The name that users write for a function of numpy."""
-    where = next((part for part in ("linalg", "fft", "emath", "stride_tricks") if part in function.__module__), "")
-    where = {"stride_tricks": "lib.stride_tricks"}.get(where, where)
-    if not where and getattr(np.emath, function.__name__, None) is function:
-        where = "emath"
-    return ".".join(("np", where, function.__name__) if where else ("np", function.__name__))
 
 
 def _stripped(x: Any) -> Any:
@@ -373,7 +354,11 @@ class ArrayMethods:
         """A copy that can be written to; a single real, which cannot, is its own."""
         return FUNCTIONS[np.copy](self, order) if self.shape else self
 
-    def astype(self, dtype: Any, *, copy: bool = True, **options: Any) -> Any:
+    def astype(
+        self, dtype: Any, order: Any = "K", casting: Any = "unsafe", subok: bool = True, copy: bool = True
+    ) -> Any:
+        check_options("astype", {"order": order, "subok": subok})
+        check_cast(np.float64, dtype, casting)
         found = of_dtype("a number with derivatives", self, dtype)
         return self.copy() if copy and found is self else found
 

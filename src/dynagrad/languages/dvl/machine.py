@@ -385,7 +385,7 @@ class _PythonText:
         slow = f"{self.constant(builtin.function)}({', '.join(given)})"
         if BUILTINS.get(builtin.name) is builtin and len(given) == 2 and builtin.name in _FAST:
             tests = " and ".join(
-                f"{g}.__class__ is float"
+                f"type({g}) is float"  # a number with derivatives says that its class is float
                 for g, a in zip(given, e.arguments, strict=True)
                 if not (isinstance(a, Constant) and type(a.value) is float)
             )
