@@ -250,6 +250,51 @@ def test_batches_and_functions_have_a_number_for_each_row(kind: str) -> None:
     )
 
 
+# -- dense tables ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("bound", [True, False])
+def test_a_dense_table_keeps_its_shape_through_changes_of_its_numbers(bound: bool) -> None:
+    program, numbers = dg.Program("goal += m(_,Y) * x(Y).", "real"), np.arange(1.0, 7.0).reshape(2, 3)
+    facts = {"m/2": numbers, "x/1": np.array([1.0, 10.0, 100.0])}
+    chart = program.bind(facts).run() if bound else program.run(facts)
+    slopes = np.array([[1.0, 10.0, 100.0]] * 2)
+    for rows in ([(1, 2, 0.5)], {(0, 1): 7.0, (1, 0): -2.0}, -numbers, []):
+        chart.set("m/2", rows)
+        for i, j, value in rows if isinstance(rows, list) else []:
+            numbers[i, j] = value
+        if isinstance(rows, dict):
+            for at, value in rows.items():
+                numbers[at] = value
+        if isinstance(rows, np.ndarray):
+            numbers = rows.copy()
+        chart.add("m/2", [])
+        assert chart.run()["goal"] == pytest.approx((numbers * slopes).sum())
+        assert np.array_equal(chart.gradient("goal")["m/2"].values, slopes)
+        counts = chart.expected_counts("goal")["m/2"].values
+        assert counts == pytest.approx(numbers * slopes / (numbers * slopes).sum())
+        assert chart.jvp({"m/2": numbers})["goal"] == pytest.approx(chart["goal"])
+    chart.retract("m/2", [(0, 1)])
+    chart.add("m/2", [(0, 1, 3.0), (2, 0, 4.0)])
+    found = chart.run().gradient("goal")["m/2"]
+    assert [row[:2] for row in found] == [(0, 0), (0, 2), (1, 0), (1, 1), (1, 2), (0, 1), (2, 0)]
+    assert found.values.tolist() == [1.0, 100.0, 1.0, 10.0, 100.0, 10.0, 1.0]
+
+
+def test_coordinate_descent_by_changes_of_single_facts_converges() -> None:
+    """Each step solves for one number by the derivative that its own row of the gradient has."""
+    program = dg.Program("fit(I) += x(I,J) * w(J).  loss += (y(I) - fit(I)) ^ 2.")
+    x, y = np.array([[2.0, 1.0], [1.0, 3.0], [0.5, -1.0]]), np.array([1.0, 2.0, 3.0])
+    chart = program.run({"x/2": x, "y/1": y, "w/1": np.zeros(2)})
+    w = np.zeros(2)
+    for step in range(60):
+        j = step % 2
+        w[j] -= chart.gradient("loss")["w/1"].values[j] / (2 * (x[:, j] ** 2).sum())
+        chart.set("w/1", [(j, w[j])])
+        chart.run()
+    assert w == pytest.approx(np.linalg.lstsq(x, y, rcond=None)[0], rel=1e-9)
+
+
 # -- paths -------------------------------------------------------------------------------------------------------------
 
 ROADS = {

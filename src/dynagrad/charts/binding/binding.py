@@ -303,7 +303,11 @@ class Binding:
     def set_up_loaded(self, kept: LoadedRun, iterate: bool, room: int | None) -> Prepared | None:
         """A chart over facts that were kept, as `prepare` makes one; None where they have to be prepared anew."""
         shared = self.shared_weights(kept, iterate)
-        return None if shared is None else set_up_loaded(kept, shared, self.relations, room)
+        if shared is None:
+            return None
+        prepared = set_up_loaded(kept, shared, self.relations, room)
+        check_copies(self.context, prepared, lambda key: self.places(key, kept.run, {}))
+        return prepared
 
     def shared_weights(self, kept: LoadedRun, iterate: bool) -> dict[int, WeightTable] | None:
         """The numbers of the shared facts for a run that was kept, by table; None where it has to be prepared anew."""
