@@ -36,7 +36,7 @@ from .problem import MISSING, Problem
 from .reports.records import Fit, Score, path_of
 from .specification import Specification, Theta, bind_others, with_rows
 from .storage import checkpoint as checkpoints
-from .storage import models
+from .storage import models, seal
 from .workers import in_threads, workers_of
 
 
@@ -197,11 +197,11 @@ class Model:
             progress=yes_or_no("progress", progress),
         )
         start = self._theta if yes_or_no("warm", warm) else self._spec.start(seed)
+        dev_passes = None if dev is None else DataPasses(dev)
         saved = None
         if checkpoint is not None:
-            about = checkpoints.about(self._spec, name, seed, options, start, passes, dev is not None)
+            about = seal.about(self._spec, name, seed, options, start, passes, dev_passes)
             saved = checkpoints.Checkpoint(path_of("checkpoint", checkpoint), about)
-        dev_passes = None if dev is None else DataPasses(dev)
         lasting = passes.lasting and (executor is None or dev_passes is None or dev_passes.lasting)
         with workers_of(threads, executor, lasting) as workers:
             limited = any(options.get(name) is not None for name in ("bounds", "constraints"))

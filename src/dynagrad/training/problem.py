@@ -159,6 +159,8 @@ class Problem:
     def checked(self, totals: Totals, weights: Mapping[str, Doubles], shard: list[Example] | None = None) -> Totals:
         """Raises for what cannot be gone on with, and warns of examples that do not count."""
         for number, error in totals.failures.items():
+            if isinstance(error, Warning):  # where these are errors
+                raise error
             if not isinstance(error, UNDERIVED):
                 kind = FactError if isinstance(error, FactError) else Error
                 raise kind(f"{name_of(self._example(number, shard))}: {of_the_run(error)}") from error

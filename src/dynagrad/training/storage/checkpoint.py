@@ -3,7 +3,7 @@
 The file is replaced as a whole at each write. It opens with a line that names the format and a digest of the rest,
 which is a zip of numpy arrays and one JSON; nothing in it is executed. A `Trace`, which only grows, is in a file of its
 own beside it (`NAME.evaluations`): what is new is added at its end, before the checkpoint that counts it replaces the
-one before.
+one before. What run a checkpoint is of is for `seal.py`.
 """
 
 from __future__ import annotations
@@ -16,154 +16,20 @@ import secrets
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
-from types import CodeType, FunctionType
 from typing import Any
 
 import numpy as np
 
-from ...charts.program import Program, binding_of
 from ...errors import Error, FactError, raised, shown
-from ...facts.readers import read
-from ...facts.relation import Relation
 from ...runtime.disk.whole import replace_file, why
-from ..examples import DataPasses
-from ..parameters.log_linear import LogLinear
-from ..parameters.parametrisation import Parametrisation
 from ..parameters.rows import Doubles
-from ..specification import Specification, Theta
 from ..steps import Trace
+from .seal import check_same
 
 KIND, VERSION = b"dynagrad checkpoint ", b"3"
 TRACE = b"dynagrad trace 1\n"
 DIGEST = 32
-LOOKED_AT = 3
-"""How many examples a run is known by."""
-
-
-# -- what a checkpoint is of -------------------------------------------------------------------------------------------
-
-
-def about(
-    spec: Specification, method: str, seed: int, options: Mapping[str, Any], start: Theta, data: DataPasses, dev: bool
-) -> dict[str, Any]:
-    """What a run is, as far as that is cheap to say: a run goes on from a checkpoint of its own only."""
-    return {
-        "program": hashlib.sha256(spec.program.source.encode()).hexdigest(),
-        "semiring": spec.program.semiring,
-        "goal": spec.goal,
-        "objective": _short(described(spec.objective)),
-        "priors": {name: _short(described(p)) for name, p in spec.priors.items()},
-        "method": method,
-        "seed": seed,
-        "options": {k: _short(described(v)) for k, v in options.items()},
-        "parameters": {name: p.size for name, p in spec.parametrisations.items()},
-        "parametrisations": _digest(part for p in spec.parametrisations.values() for part in _of_parametrisation(p)),
-        "fixed facts": _digest(
-            part
-            for fixed in (spec.fixed, spec.losses, *(binding_of(bound).given for bound in spec.others.values()))
-            for key, r in fixed.items()
-            if key not in spec.places
-            for part in (key.encode(), _of_relation(r))
-        ),
-        "start": _digest(x.tobytes() for x in start.values()),
-        "first examples": _of_examples(data),
-        "held-out data": dev,
-    }
-
-
-def described(x: Any) -> str:
-    """A setting as a text that is the same in every process; of a function its name and a digest of its code."""
-    if isinstance(x, str | int | float | None):
-        return repr(x)
-    if isinstance(x, np.ndarray):
-        return f"{x.dtype}{list(x.shape)} {_digest([x.tobytes()])}"
-    if isinstance(x, Mapping):
-        return "{" + ", ".join(f"{described(k)}: {described(v)}" for k, v in x.items()) + "}"
-    if isinstance(x, list | tuple):
-        return "(" + ", ".join(map(described, x)) + ")"
-    if isinstance(x, Program):
-        return f"program {_digest([x.source.encode()])[:16]} in {x.semiring}"
-    if is_dataclass(x) and not isinstance(x, type):
-        told = ", ".join(f"{f.name}={described(getattr(x, f.name))}" for f in fields(x))
-        return f"{type(x).__name__}({told})"
-    if isinstance(x, FunctionType):
-        parts = (x.__code__.co_code, repr(x.__code__.co_names).encode(), *_constants(x.__code__))
-        return f"{x.__qualname__} {_digest(parts)[:16]}"
-    return str(getattr(x, "__qualname__", type(x).__qualname__))
-
-
-def _short(text: str) -> str:
-    """The text, or its beginning and a digest of it all."""
-    return text if len(text) <= 200 else f"{text[:100]}... {_digest([text.encode(errors='replace')])}"
-
-
-def _constants(code: CodeType) -> Iterator[bytes]:
-    """The constants of a function, with the code of those inside it, whose own text has an address."""
-    for x in code.co_consts:
-        if isinstance(x, CodeType):
-            yield x.co_code
-            yield from _constants(x)
-        else:
-            yield repr(sorted(map(repr, x)) if isinstance(x, frozenset) else x).encode()
-
-
-def _of_parametrisation(p: Parametrisation) -> Iterator[bytes]:
-    """What weights are made of: rows, groups, features, and what is frozen."""
-    yield type(p).__qualname__.encode()
-    for key, relation in p.rows.relations.items():
-        yield key.encode()
-        yield _of_relation(replace(relation, values=None))  # values are where training begins
-    if p.groups is not None:
-        yield p.groups.parameter.tobytes() + p.groups.group.tobytes()
-    if p.frozen is not None:
-        yield p.frozen.tobytes()
-    if isinstance(p, LogLinear):
-        yield from (repr(name).encode(errors="replace") for name in p.features)
-        yield from (part.tobytes() for part in p.entries())
-
-
-def _of_examples(data: DataPasses) -> str:
-    """A digest of the first examples, the same in every process."""
-    parts: list[bytes] = []
-    for n, example in enumerate(data):
-        if n == LOOKED_AT:
-            break
-        parts.append(repr(float(example.weight)).encode())
-        for facts in (example.facts, example.observed):
-            for key in sorted(map(str, facts)):
-                parts.append(key.encode(errors="replace"))
-                try:
-                    relation = read(key, facts[key], finite="no_nan")
-                except Error:  # the run will say what is wrong with it
-                    continue
-                parts.append(_of_relation(relation))
-    return _digest(parts)
-
-
-def _of_relation(relation: Relation) -> bytes:
-    values = b"" if relation.values is None else np.asarray(relation.values, np.float64).tobytes()
-    return repr([c.to_list() for c in relation.columns]).encode(errors="replace") + values
-
-
-def _digest(parts: Any) -> str:
-    found = hashlib.sha256()
-    for part in parts:
-        found.update(len(part).to_bytes(8, "little") + part)
-    return found.hexdigest()
-
-
-def check_same(saved: Any, now: Mapping[str, Any], path: Path) -> None:
-    """Raises Error where a checkpoint is of another run."""
-    for name, value in json.loads(json.dumps(now)).items():
-        if saved.get(name) != value:
-            secret = name in ("program", "parametrisations", "fixed facts", "start", "first examples")
-            told = "" if secret else f": {shown(saved.get(name))} and not {shown(value)}"
-            raise Error(
-                f"the checkpoint {shown(str(path))} is of another run, whose {name} differ{told}; give another file, "
-                "or remove it to begin again"
-            )
 
 
 # -- the file ----------------------------------------------------------------------------------------------------------

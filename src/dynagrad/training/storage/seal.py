@@ -1,0 +1,236 @@
+"""What a training run is, as a value that a checkpoint has and the run that goes on from it has to have, too.
+
+All that its numbers depend on is in it: the program and its functions, fixed facts, parameters and where they begin,
+priors, objective, method and options, and each example. It does not say how long a run may be, nor who does the work.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields, is_dataclass, replace
+from pathlib import Path
+from types import CodeType, FunctionType
+from typing import Any
+
+import numpy as np
+
+from ...charts.program import Program, binding_of, context_of
+from ...errors import Error, shown
+from ...facts.readers import read
+from ...facts.relation import Relation
+from ..examples import DataPasses, Example
+from ..parameters.differentiable import Differentiable
+from ..parameters.log_linear import LogLinear
+from ..parameters.network import Torch
+from ..parameters.parametrisation import Parametrisation
+from ..specification import Specification, Theta
+
+LOOKED_AT = 3
+"""How many of the first examples are told apart from the others."""
+BLOCKS = 1024
+"""The most digests of examples that a checkpoint has; of more examples each is of several."""
+SECRET = ("program", "functions", "parametrisations", "fixed facts", "losses", "start", "first examples")
+"""What is a digest, and tells nothing."""
+
+
+def about(
+    spec: Specification,
+    method: str,
+    seed: int,
+    options: Mapping[str, Any],
+    start: Theta,
+    data: DataPasses,
+    dev: DataPasses | None,
+) -> dict[str, Any]:
+    """What a run is. The data are gone through once for it."""
+    first, examples = _of_data(data)
+    return {
+        "program": hashlib.sha256(spec.program.source.encode()).hexdigest(),
+        "semiring": spec.program.semiring,
+        "values": spec.program.values,
+        "functions": _digest(
+            f"{name} {described(f)}".encode(errors="replace")
+            for program in (spec.program, *spec.others)
+            for name, f in sorted(context_of(program).options.functions.items())
+        ),
+        "goal": spec.goal,
+        "objective": _short(described(spec.objective)),
+        "priors": {name: _short(described(p)) for name, p in spec.priors.items()},
+        "method": method,
+        "seed": seed,
+        "options": {k: _short(described(v)) for k, v in options.items()},
+        "parameters": {name: p.size for name, p in spec.parametrisations.items()},
+        "parametrisations": _digest(part for p in spec.parametrisations.values() for part in _of_parametrisation(p)),
+        "fixed facts": _digest(
+            part
+            for fixed in (spec.fixed, *(binding_of(bound).given for bound in spec.others.values()))
+            for key, r in fixed.items()
+            if key not in spec.places
+            for part in (key.encode(), _of_relation(r))
+        ),
+        "losses": _digest(part for key, r in spec.losses.items() for part in (key.encode(), _of_relation(r))),
+        "start": _digest(x.tobytes() for x in start.values()),
+        "first examples": first,
+        "examples": examples,
+        "held-out data": None if dev is None else _of_data(dev)[1],
+    }
+
+
+def check_same(saved: Any, now: Mapping[str, Any], path: Path) -> None:
+    """Raises Error where a checkpoint is of another run, and says what is not the same."""
+    for name, value in json.loads(json.dumps(now)).items():
+        if name not in saved:
+            raise Error(
+                f"the checkpoint {str(path)!r} is of an earlier version of Dynagrad, and does not say what its "
+                f"{name} are; give another file, or remove it to begin again"
+            )
+        if saved[name] != value:
+            told = "" if name in SECRET else f": {_difference(saved[name], value)}"
+            raise Error(
+                f"the checkpoint {str(path)!r} is of another run, whose {name} differ{told}; give another file, "
+                "or remove it to begin again"
+            )
+
+
+def _difference(saved: Any, now: Any) -> str:
+    """What is not the same."""
+    if not (_is_data(saved) and _is_data(now)):
+        told = [("none" if x is None else f"{x['count']:,}" if _is_data(x) else shown(x)) for x in (saved, now)]
+        return " and not ".join(told)
+    if saved["count"] != now["count"]:
+        return f"there are {saved['count']:,}, and not {now['count']:,}"
+    (a, size), (b, _) = ((x["blocks"], x["size"]) for x in (saved, now))
+    n = next(n for n, (x, y) in enumerate(zip(a, b, strict=True)) if x != y)
+    which = f"example {n}" if size == 1 else f"one of the examples {n * size:,} to {(n + 1) * size - 1:,}"
+    order = "; they are the same in another order" if sorted(a) == sorted(b) else ""
+    return f"{which} is another one{order}"
+
+
+def _is_data(x: Any) -> bool:
+    return isinstance(x, dict) and "blocks" in x
+
+
+# -- data --------------------------------------------------------------------------------------------------------------
+
+
+def _of_data(data: DataPasses) -> tuple[str, dict[str, Any]]:
+    """A digest of the first examples; and how many there are, with digests of blocks of so many of all of them."""
+    each = [_of_example(example) for example in data]
+    size = -(-len(each) // BLOCKS) or 1
+    blocks = each if size == 1 else [_digest(each[n : n + size]).encode() for n in range(0, len(each), size)]
+    found = {"count": len(each), "size": size, "blocks": [block.decode()[:16] for block in blocks]}
+    return _digest(each[:LOOKED_AT]), found
+
+
+def _of_example(example: Example) -> bytes:
+    """A digest of what an example says, but for its name, the same in every process."""
+    parts = [repr(float(example.weight)).encode()]
+    for facts in (example.facts, example.observed):
+        parts.append(str(len(facts)).encode())
+        for key in sorted(map(str, facts)):
+            parts.append(key.encode(errors="replace"))
+            try:
+                relation = read(key, facts[key], finite="no_nan")
+            except (Error, KeyError):  # the run will say what is wrong with it
+                continue
+            parts.append(_of_relation(relation))
+    if example.derivation is not None:
+        parts.append(example.derivation.to_json().encode(errors="replace"))
+    return _digest(parts).encode()
+
+
+def _of_relation(relation: Relation) -> bytes:
+    values = b"" if relation.values is None else np.asarray(relation.values, np.float64).tobytes()
+    return repr([c.to_list() for c in relation.columns]).encode(errors="replace") + values
+
+
+# -- settings, and what users wrote ------------------------------------------------------------------------------------
+
+
+def described(x: Any) -> str:
+    """A setting as a text that is the same in every process; of a function its name and a digest of its code."""
+    if isinstance(x, str | int | float | None):
+        return repr(x)
+    if isinstance(x, np.ndarray):
+        return f"{x.dtype}{list(x.shape)} {_digest([x.tobytes()])}"
+    if isinstance(x, Mapping):
+        return "{" + ", ".join(f"{described(k)}: {described(v)}" for k, v in x.items()) + "}"
+    if isinstance(x, list | tuple):
+        return "(" + ", ".join(map(described, x)) + ")"
+    if isinstance(x, Program):
+        return f"program {_digest([x.source.encode()])[:16]} in {x.semiring}"
+    if is_dataclass(x) and not isinstance(x, type):
+        told = ", ".join(f"{f.name}={described(getattr(x, f.name))}" for f in fields(x))
+        return f"{type(x).__name__}({told})"
+    if isinstance(x, FunctionType):
+        return f"{x.__qualname__} {_digest(_of_function(x, ()))[:16]}"
+    return str(getattr(x, "__qualname__", type(x).__qualname__))
+
+
+KNOWN = bool | int | float | complex | str | bytes | None
+"""What a function has of these from where it was made is a part of it; lists and dicts may have changed by then."""
+
+
+def _of_function(f: FunctionType, within: tuple[FunctionType, ...]) -> Iterator[bytes]:
+    """The code of a function, and numbers and arrays that it has from where it was made."""
+    yield f.__code__.co_code
+    yield repr(f.__code__.co_names).encode()
+    yield from _constants(f.__code__)
+    cells = [cell.cell_contents for cell in f.__closure__ or () if _filled(cell)]
+    for x in (*cells, *(f.__defaults__ or ()), *(f.__kwdefaults__ or {}).values()):
+        if isinstance(x, KNOWN | np.ndarray | np.generic):
+            yield described(np.asarray(x) if isinstance(x, np.generic) else x).encode(errors="replace")
+        elif isinstance(x, FunctionType) and x not in within:
+            yield from _of_function(x, (*within, f))
+
+
+def _filled(cell: Any) -> bool:
+    try:
+        return cell.cell_contents is not None
+    except ValueError:  # nothing is there yet
+        return False
+
+
+def _short(text: str) -> str:
+    """The text, or its beginning and a digest of it all."""
+    return text if len(text) <= 200 else f"{text[:100]}... {_digest([text.encode(errors='replace')])}"
+
+
+def _constants(code: CodeType) -> Iterator[bytes]:
+    """The constants of a function, with the code of those inside it, whose own text has an address."""
+    for x in code.co_consts:
+        if isinstance(x, CodeType):
+            yield x.co_code
+            yield from _constants(x)
+        else:
+            yield repr(sorted(map(repr, x)) if isinstance(x, frozenset) else x).encode()
+
+
+def _of_parametrisation(p: Parametrisation) -> Iterator[bytes]:
+    """What weights are made of: rows, groups, features, functions, and what is frozen."""
+    yield type(p).__qualname__.encode()
+    for key, relation in p.rows.relations.items():
+        yield key.encode()
+        yield _of_relation(replace(relation, values=None))  # values are where training begins
+    if p.groups is not None:
+        yield p.groups.parameter.tobytes() + p.groups.group.tobytes()
+    if p.frozen is not None:
+        yield p.frozen.tobytes()
+    if isinstance(p, LogLinear):
+        yield from (repr(name).encode(errors="replace") for name in p.features)
+        yield from (part.tobytes() for part in p.entries())
+    if isinstance(p, Differentiable):
+        yield described(p.function).encode(errors="replace")
+    if isinstance(p, Torch):
+        yield repr(p.module).encode(errors="replace")
+        for x in p.inputs:
+            yield described(np.asarray(x.detach().cpu()) if hasattr(x, "detach") else x).encode(errors="replace")
+
+
+def _digest(parts: Iterable[bytes]) -> str:
+    found = hashlib.sha256()
+    for part in parts:
+        found.update(len(part).to_bytes(8, "little") + part)
+    return found.hexdigest()

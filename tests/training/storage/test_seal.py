@@ -1,0 +1,183 @@
+"""A run goes on from a checkpoint of its own alone: whatever else is not the same is told, by name."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dynagrad as dg
+from dynagrad import numpy as dnp
+from dynagrad import training
+from dynagrad.training.storage import seal
+
+TEXT = """
+:- semiring log. :- distribution z(K). :- distribution e(K,O) given K.
+goal += z(K) * e(K,O) * x(O) * y(P) * e(K,P) * fixed(K) * loss(O).
+"""
+START = {
+    "z/1": [(0, 0.4), (1, 0.6)],
+    "e/2": [(0, "a", 0.5), (0, "b", 0.3), (0, "c", 0.2), (1, "a", 0.2), (1, "b", 0.2), (1, "c", 0.6)],
+}
+FIXED = {"fixed/1": [(0, -0.1), (1, -0.2)]}
+LOSS = {"loss/1": [("a", 0.0), ("b", -1.0), ("c", -2.0)]}
+PAIRS = [{"x/1": [(a, 0.0)], "y/1": [(b,)], **LOSS} for a, b in ("ab", "ac", "bb", "cc", "cb", "aa")]
+PROGRAMS = {text: dg.Program(text) for text in (TEXT, TEXT + "aside += z(_).")}
+
+
+def begin(path: Path, **more: Any) -> dg.training.Fit:
+    """A run of two steps, or what goes on from it."""
+    given: dict[str, Any] = {"text": TEXT, "data": PAIRS, "parameters": START, "facts": FIXED, "dev": None} | more
+    parts = {k: given.pop(k) for k in ("parameters", "facts", "prior", "objective", "goal") if k in given}
+    model = dg.Model(PROGRAMS[given.pop("text")], **parts)
+    options = {"iterations": 2, "tolerance": 0.0, **given}
+    return model.fit(options.pop("data"), options.pop("dev"), checkpoint=path, **options)
+
+
+def changed(n: int, **facts: Any) -> list[dict[str, Any]]:
+    found = deepcopy(PAIRS)
+    found[n] |= facts
+    return found
+
+
+OTHER_DATA: dict[str, tuple[Any, str]] = {
+    "fewer": (PAIRS[:3], "whose examples differ: there are 6, and not 3"),
+    "more": ([*PAIRS, PAIRS[0]], "whose examples differ: there are 6, and not 7"),
+    "none of them": (PAIRS[3:], "whose first examples differ"),
+    "the last two change places": ([*PAIRS[:4], PAIRS[5], PAIRS[4]], "example 4 .*the same in another order"),
+    "the first two change places": ([PAIRS[1], PAIRS[0], *PAIRS[2:]], "whose first examples differ"),
+    "a number": (changed(4, **{"x/1": [("c", 1e-300)]}), "whose examples differ: example 4 is another one"),
+    "a symbol": (changed(5, **{"y/1": [("b",)]}), "example 5"),
+    "a row more": (changed(5, **{"y/1": [("a",), ("b",)]}), "example 5"),
+    "other rows": (changed(5, **{"y/1": [("a", 0.0)]}), "example 5"),
+    "a weight": ([*PAIRS[:5], training.Example(PAIRS[5], weight=2.0)], "example 5"),
+    "what was observed": ([*PAIRS[:5], training.Example(PAIRS[5], {"y/1": [("a",)]})], "example 5"),
+}
+
+
+@pytest.mark.parametrize("kind", OTHER_DATA)
+def test_other_data_are_told_of_in_every_form(kind: str, tmp_path: Path) -> None:
+    data, message = OTHER_DATA[kind]
+    for n, method in enumerate(("em", "incremental-em", "l-bfgs", "sgd")):
+        path = tmp_path / method
+        begin(path, method=method)
+        given: Any = (data, tuple(data), lambda: iter(data))[n % 3]
+        with pytest.raises(dg.Error, match=rf"^the checkpoint .*{method}.* is of another run, .*{message}"):
+            begin(path, data=given, method=method, iterations=4)
+    held_out = tmp_path / "dev"
+    begin(held_out, dev=PAIRS)
+    with pytest.raises(dg.Error, match="whose held-out data differ"):
+        begin(held_out, dev=data, iterations=4)
+    assert len(begin(held_out, dev=PAIRS, iterations=4).history) == 4
+
+
+def test_data_from_files_and_functions_are_those_of_a_list(tmp_path: Path) -> None:
+    file = tmp_path / "pairs.jsonl"
+    file.write_text("".join(json.dumps({k: [list(r) for r in rows] for k, rows in e.items()}) + "\n" for e in PAIRS))
+    expected = begin(tmp_path / "whole", iterations=5).objective
+    forms: list[Any] = [PAIRS, deepcopy(PAIRS), file, lambda: iter(PAIRS), [training.Example(e) for e in PAIRS]]
+    for n, first in enumerate(forms):
+        begin(tmp_path / f"{n}", data=first)
+        assert begin(tmp_path / f"{n}", data=forms[n - 1], iterations=5).objective == pytest.approx(expected, rel=1e-15)
+
+
+def test_of_many_examples_blocks_are_told_apart(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr(seal, "BLOCKS", 4)
+    begin(tmp_path / "c", data=PAIRS * 2)
+    other = deepcopy(PAIRS * 2)
+    other[10] = {**other[10], "y/1": [("c",)]}
+    with pytest.raises(dg.Error, match="one of the examples 9 to 11 is another one"):
+        begin(tmp_path / "c", data=other)
+
+
+def lambdas(c: float) -> Callable[..., Any]:
+    return lambda p: dnp.array([c * p, -p])
+
+
+def captured(c: Any) -> Callable[..., Any]:
+    return lambda p: p * c
+
+
+ROWS_OF = {key: [row[:-1] for row in rows] for key, rows in START.items()}
+E, Z = {"e/2": ROWS_OF["e/2"]}, {"z/1": ROWS_OF["z/1"]}
+
+
+def features(f: Any) -> dict[str, Any]:
+    """Of the emissions."""
+    return {"method": "l-bfgs", "parameters": {"z": training.LogLinear(Z), "e": training.LogLinear(E, f)}}
+
+
+def function(f: Any) -> dict[str, Any]:
+    """Of the first choice."""
+    made = training.Differentiable(Z, f, 0.5)
+    return {"method": "l-bfgs", "parameters": {"z": made, "e/2": START["e/2"]}}
+
+
+def objective(f: Any) -> dict[str, Any]:
+    return {"method": "l-bfgs", "objective": f}
+
+
+ENTROPY, RISK = training.Entropy(), training.Risk("fixed/1")
+CHANGES: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
+    "program": ({}, {"text": TEXT + "aside += z(_)."}, "program"),
+    "method": ({}, {"method": "annealing"}, "method"),
+    "option": ({"method": "annealing"}, {"method": "annealing", "growth": 1.3}, "options"),
+    "size": ({"method": "online-em"}, {"method": "online-em", "size": 4}, "options"),
+    "seed": ({}, {"seed": 1}, "seed"),
+    "prior": ({"prior": training.add_lambda(0.1)}, {"prior": training.add_lambda(0.2)}, "priors"),
+    "no prior": ({"prior": training.add_lambda(0.1)}, {}, "priors"),
+    "objective": (objective(ENTROPY), objective(training.Sum((1.0, ENTROPY))), "objective"),
+    "factor": (objective(training.Sum((1.0, ENTROPY))), objective(training.Sum((1.5, ENTROPY))), "objective"),
+    "fixed facts": ({}, {"facts": {"fixed/1": [(0, -0.1), (1, -0.25)]}}, "fixed facts"),
+    "start": ({}, {"parameters": {**START, "z/1": [(0, 0.5), (1, 0.5)]}}, "start"),
+    "rows": ({}, {"parameters": {**START, "z/1": [(0, 0.4), (2, 0.6)]}}, "parametrisations"),
+    "held-out data": ({"dev": PAIRS[:2]}, {}, "held-out data"),
+    "features": (features(None), features(lambda k, o: [k, o]), "parameters"),
+    "a feature's value": (features(lambda k, o: {o: 1.0}), features(lambda k, o: {o: 2.0}), "parametrisations"),
+    "a feature's name": (features(lambda k, o: [o]), features(lambda k, o: [o + o]), "parametrisations"),
+    "a function": (function(lambdas(1.0)), function(lambdas(2.0)), "parametrisations"),
+    "an array of a function": (
+        function(captured(np.array([1.0, 2.0]))),
+        function(captured(np.array([1.0, 2.5]))),
+        "parametrisations",
+    ),
+    "losses": (objective(RISK), {**objective(RISK), "facts": {"fixed/1": [(0, -0.1), (1, -0.25)]}}, "losses"),
+}
+
+
+@pytest.mark.filterwarnings("ignore::dynagrad.errors.ProgramWarning")
+@pytest.mark.parametrize("kind", CHANGES)
+def test_each_other_part_is_told_of(kind: str, tmp_path: Path) -> None:
+    first, second, name = CHANGES[kind]
+    begin(tmp_path / "c", **first)
+    with pytest.raises(dg.Error, match=f"^the checkpoint .* is of another run, whose {name} differ"):
+        begin(tmp_path / "c", **second)
+    assert begin(tmp_path / "c", **first, iterations=3, threads=2).history  # and the same one goes on
+
+
+def test_semiring_and_values_are_told_of(tmp_path: Path) -> None:
+    rules = ":- distribution z(K). goal += z(K) * y(K)."
+    rows, data = {"z/1": [(0, 0.4), (1, 0.6)]}, [{"y/1": [(0, 0.5), (1, 1.0)]}]
+
+    def run(semiring: str, values: str = "weights") -> None:
+        program = dg.Program(rules, semiring=semiring, values=values)
+        dg.Model(program, rows).fit(data, method="l-bfgs", iterations=2, checkpoint=tmp_path / "c")
+
+    run("log")
+    for given, name in ((("real",), "semiring"), (("log", "probabilities"), "values")):
+        with pytest.raises(dg.Error, match=f"whose {name} differ"):
+            run(*given)
+
+
+def test_a_checkpoint_that_says_less_is_of_an_earlier_version() -> None:
+    now = {"program": "x", "examples": {"count": 1, "size": 1, "blocks": ["y"]}}
+    seal.check_same(now, now, Path("c"))
+    with pytest.raises(
+        dg.Error, match=r"the checkpoint 'c' is of an earlier version.* what its examples"
+    ):
+        seal.check_same({"program": "x"}, now, Path("c"))
