@@ -155,11 +155,11 @@ class Chart:
 
     @property
     def error_bound(self) -> float:
-        """A bound on the relative error of the chart's values, except for rounding: 0 where there are no cycles.
+        """A bound on the relative error of the chart's values: 0 where there are no cycles.
 
-        It is that of the worst component of the ground program: where cycles are solved, the residual of the equations
-        times their condition number; where they are iterated, an estimate of the remainder from the rate of
-        convergence.
+        It is that of the worst component of the ground program: where cycles are solved, the residual of the equations,
+        or what rounding does to numbers, times their condition number (0 where that is near one); where they are
+        iterated, an estimate of the remainder from the rate of convergence.
 
         >>> import dynagrad as dg
         >>> dg.Program("x += 0.5. x += 0.5 * x * x.", "real").run().error_bound < 1e-6

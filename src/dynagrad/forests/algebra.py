@@ -122,6 +122,25 @@ def _negated(values: npt.NDArray[Any]) -> Doubles:
     return -_floats(values)
 
 
+def _logs(values: npt.NDArray[Any]) -> Doubles:
+    """Logs of weights that are drawn by: one as low as a mask's is that of nothing beside others."""
+    logs = _floats(values)
+    if (logs >= FAR).any():
+        raise ValueRangeError(
+            f"a weight with the log {logs.max():g} is too large for sums over derivations, which take logs up to "
+            f"{FAR:.2g}. Make the logs of the facts smaller"
+        )
+    return np.where(logs > -FAR, logs, -math.inf)
+
+
+def _logs_of_costs(values: npt.NDArray[Any]) -> Doubles:
+    return _logs(-_floats(values))
+
+
+FAR = 2.0**58
+"""Logs of this size have no digit after the point, nor before it where that counts."""
+
+
 def _truth(values: npt.NDArray[Any]) -> Doubles:
     return np.array([1.0 if v else 0.0 for v in values.tolist()], np.float64)
 
@@ -168,9 +187,9 @@ _CONSTANT: Mapping[str, Callable[[float | int], Any]] = {
 
 ALGEBRAS: dict[str, Algebra] = {
     "real": Algebra("real", 1.0, _multiply, Kind.PRODUCTS, _floats, Kind.PRODUCTS, _floats, plus=math.fsum, adds=True),
-    "log": Algebra("log", 0.0, _add, Kind.SUMS, _floats, Kind.SUMS, _floats, plus=_log_sum, adds=True),
-    "viterbi": Algebra("viterbi", 0.0, _add, Kind.SUMS, _floats, Kind.SUMS, _floats, plus=max),
-    "tropical": Algebra("tropical", 0.0, _add, Kind.SUMS, _negated, Kind.SUMS, _negated, plus=min),
+    "log": Algebra("log", 0.0, _add, Kind.SUMS, _floats, Kind.SUMS, _logs, plus=_log_sum, adds=True),
+    "viterbi": Algebra("viterbi", 0.0, _add, Kind.SUMS, _floats, Kind.SUMS, _logs, plus=max),
+    "tropical": Algebra("tropical", 0.0, _add, Kind.SUMS, _negated, Kind.SUMS, _logs_of_costs, plus=min),
     "boolean": Algebra("boolean", True, _and, Kind.SIZES, _truth, Kind.SIZES, _truth, plus=any),
     "count": Algebra("count", 1, _multiply, Kind.SIZES, _truth, Kind.PRODUCTS, _floats, plus=sum, adds=True),
     "expectation": Algebra(

@@ -39,3 +39,11 @@ def copy_kind(plan: Plan, table: TableLayout) -> str:
 def may_excuse(plan: Plan, table: TableLayout) -> bool:
     """Whether items of a table can be infinite though nothing overflowed, so that they need flags which say so."""
     return plan.semiring == "plain" and table.kind in ("dense", "hashed") and not AGGREGATORS[table.aggregator].truth
+
+
+def keeps_rest(plan: Plan, table: TableLayout) -> bool:
+    """Whether sums of logs in a table keep what rounding took from them, so that the shares of large logs are right.
+
+    A round of a sweep sums anew.
+    """
+    return head_kind(plan, table) == "softmax" and plan.stage_of[table.key].strategy != "sweep"

@@ -26,6 +26,8 @@ from .used_rows import UsedRows
 MISSING = ("warn", "skip", "error")
 ABOVE = 1e-6
 """The log of a conditional probability is above this for no want of digits."""
+ROUNDING = 1e-10
+"""What rounding may magnify to where cycles are solved: nothing was left out of the sum."""
 NAMED = 3  # how many examples a message names
 
 
@@ -249,7 +251,7 @@ class Problem:
                     chart = self.spec.with_weights(self._weights, program).run(facts)
                 except Error:
                     return True
-                if chart.error_bound > 0 or not chart.converged:
+                if chart.error_bound > ROUNDING or not chart.converged:
                     return True
         return False
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ...plan.aggregators import may_excuse
+from ...plan.aggregators import keeps_rest, may_excuse
 from ...plan.model import IndexPlan, Stage, TableLayout
 from ...rules.syntax import Variable
 from .access import write_views
@@ -150,6 +150,8 @@ def write_table(context: ClassContext, table: TableLayout, account: str) -> None
             out.line(f"Index<{len(index.by)}> {name}_by{index.number}{{{account}}};  // {text}")
         if may_excuse(plan, table):
             out.line(f"Array<uint8_t> excused_{name}{{{account}}};  // infinite, and not of its own making")
+        if keeps_rest(plan, table):
+            out.line(f"Array<double> rest_{name}{{{account}}};  // what rounding took from the log of a sum")
         if plan.changes is not None:
             out.line(f"Array<uint8_t> marked_{name}{{{account}}}, indexed_{name}{{{account}}};")
     if plan.adjoint:

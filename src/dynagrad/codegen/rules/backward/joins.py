@@ -184,7 +184,7 @@ class BackWriter(JoinWriter):
         if kind == "product":
             self.out.line(f"g = back::scale(g, factors_{name}.others({to}, x));")
         if kind == "softmax":
-            self.out.line(f"g = semiring::share(g, x, {total_of(self.plan, self.head, name)}[{to}]);")
+            self.out.line(f"g = semiring::share(g, x, {total_of(self.plan, self.head, name, to)});")
         if self.plain:
             self._plain_adjoints()
         elif self.in_order:
@@ -280,6 +280,8 @@ def goes_back_together(plan: Plan, join: Join) -> bool:
     return posteriors(plan) and plan.sums_together(join) and len(join.rule.antecedents) == 2
 
 
-def total_of(plan: Plan, table: TableLayout, name: str) -> str:
-    """The array of the totals of which contributions had a share."""
-    return f"total_{name}" if keeps_total(plan, table) else f"{name}.value"
+def total_of(plan: Plan, table: TableLayout, name: str, cell: str) -> str:
+    """The total of which contributions had a share, and what rounding took from it."""
+    if keeps_total(plan, table):
+        return f"total_{name}[{cell}]"
+    return f"{name}.value[{cell}], rest_of(rest_{name}, {cell})"

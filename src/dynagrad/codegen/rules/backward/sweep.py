@@ -334,7 +334,7 @@ def _undo_axioms(context: ClassContext, table: TableLayout) -> None:
         out.line(f"const value_t x = axioms_{name}.value[at];")
         out.line(f"g = back::scale(g, factors_{name}.others(cell, x));")
     if kind == "softmax":
-        out.line(f"g = semiring::share(g, axioms_{name}.value[at], {total_of(plan, table, name)}[cell]);")
+        out.line(f"g = semiring::share(g, axioms_{name}.value[at], {total_of(plan, table, name, 'cell')});")
     out.line(f"g_axioms_{name}[at] = back::gather(g_axioms_{name}[at], g);")
     out.close()
 

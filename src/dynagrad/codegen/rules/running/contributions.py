@@ -5,7 +5,7 @@ How an item is reached, waits and is popped (`pops.py`) has to agree for each st
 
 from __future__ import annotations
 
-from ....plan.aggregators import clause_defined, head_kind
+from ....plan.aggregators import clause_defined, head_kind, keeps_rest
 from ....plan.model import TableLayout
 from ....rules.aggregators import AGGREGATORS
 from ....rules.semirings import SEMIRINGS
@@ -107,13 +107,15 @@ def write_add(context: ClassContext, table: TableLayout) -> None:
             record_contribution(context, table, improves(context, table, where))
         agree(where, "")
         convergence.write_changed(context, table, where)
-        out.line(f"{where} = {context.plus(table, where, 'x')};")
+        out.line(f"{where} = {_sum(context, table, where)};")
         out.line("return;")
         out.close()
         if context.plan.adjoint and head_kind(context.plan, table) in ("select", "product"):
             out.line("if (full()) return;")  # what takes memory comes before the item is there
             record_contribution(context, table, None)
         out.line(f"if (!enter({name}, cell)) return;")
+        if keeps_rest(context.plan, table):
+            out.line(f"if (cell < rest_{name}.size) rest_{name}[cell] = 0;")
         out.line(f"{where} = x;")
         if agenda:
             out.line(context.push(table))
@@ -140,7 +142,7 @@ def write_add(context: ClassContext, table: TableLayout) -> None:
     if head_kind(context.plan, table) == "select":
         better = improves(context, table, where)
         convergence.write_improved(context, table, "" if improving else either("fresh", better))
-    out.line(f"{where} = fresh ? x : {context.plus(table, where, 'x')};")
+    out.line(f"{where} = fresh ? x : {_sum(context, table, where)};")
     if agenda:
         if stage.strategy in ("levels", "solve"):
             out.line(f"if (fresh) {context.push(table)}")
@@ -148,6 +150,13 @@ def write_add(context: ClassContext, table: TableLayout) -> None:
             out.line(context.push(table))
     out.close()
     out.line()
+
+
+def _sum(context: ClassContext, table: TableLayout, where: str) -> str:
+    """What an item has, plus a contribution `x`."""
+    if not keeps_rest(context.plan, table):
+        return context.plus(table, where, "x")
+    return f"semiring::log_plus({where}, x, grown(rest_{context.names.table[table.key]}, cell, 0.0))"
 
 
 def _each(context: ClassContext, first: str, cells: str) -> None:

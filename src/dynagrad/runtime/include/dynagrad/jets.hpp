@@ -13,6 +13,8 @@
 // Every decision (`size`, `negligible`, `better`, `tiny`) looks at component 0 alone, and component 0 is computed as
 // the semiring below computes it, to the bit, so that a run takes the same course with its derivatives as without.
 // A caveat: a tolerance thus ends a run when values stand still, whether or not derivatives do by then.
+//
+// It is long because each kind of semiring has jets of its own, all over the arrays of components at the beginning.
 #pragma once
 #include <dynagrad/base/math.hpp>
 #include <stdint.h>
@@ -229,21 +231,28 @@ struct PlainJets : Jets<Real, K> {
   }
   // As in Plain. Weights are taken over the larger of the two, so that they stay in range.
   static Value log_plus(const Value& a, const Value& b) {
+    return log_plus_from(Plain::log_plus(a.v[0], b.v[0]), a, b, 0);
+  }
+  static Value log_plus(const Value& a, const Value& b, double& rest) {
+    const double before = rest, first = Plain::log_plus(a.v[0], b.v[0], rest);
+    return log_plus_from(first, a, b, before);
+  }
+  static Value log_plus_from(double first, const Value& a, const Value& b, double rest) {
     const double top = fmax(a.v[0], b.v[0]);
     if (a.v[0] == -INFINITY) return b;
     if (b.v[0] == -INFINITY) return a;
     Value c, d, sum;
-    jet::exp_from<K>(::exp(a.v[0] - top), a.v, c.v);
+    jet::exp_from<K>(::exp(a.v[0] - top + rest), a.v, c.v);
     jet::exp_from<K>(::exp(b.v[0] - top), b.v, d.v);
     jet::add<K>(c.v, d.v, d.v);
-    jet::log_from<K>(Plain::log_plus(a.v[0], b.v[0]), d.v, sum.v);
+    jet::log_from<K>(first, d.v, sum.v);
     return sum;
   }
-  static Value share(const Value& g, const Value& x, const Value& total) {
+  static Value share(const Value& g, const Value& x, const Value& total, double rest = 0) {
     if (x.v[0] == -INFINITY || total.v[0] == -INFINITY) return constant(0);
     const Value apart = minus(x, total);
     Value w, c;
-    jet::exp_from<K>(::exp(apart.v[0]), apart.v, w.v);
+    jet::exp_from<K>(::exp(apart.v[0] - rest), apart.v, w.v);
     jet::multiply<K>(g.v, w.v, c.v);
     return c;
   }
@@ -296,7 +305,7 @@ struct LogJets {
     const bool swap = a.e < b.e;
     const Value& high = swap ? b : a;
     const Value& low = swap ? a : b;
-    const int64_t gap = high.e - low.e;
+    const int64_t gap = (Log::is_far(a.e) | Log::is_far(b.e)) ? 5 : high.e - low.e;
     if (gap > 4) return high;
     double shift = 1;
     for (int64_t i = 0; i < gap; i++) shift *= small;
@@ -307,6 +316,7 @@ struct LogJets {
   }
   // A product out of range by at most two more factors, to be settled before it is added to anything.
   static Value raw(const Value& a, const Value& b) {
+    if (__builtin_expect(Log::is_far(a.e) | Log::is_far(b.e), 0)) return far_product(a, b, false);
     Value c;
     jet::multiply<K>(a.m, b.m, c.m);
     c.e = a.e + b.e;
@@ -320,6 +330,7 @@ struct LogJets {
     return __builtin_expect(fine, 1) ? v : settled_apart(v);
   }
   __attribute__((noinline)) static Value settled_apart(Value v) {
+    if (Log::is_far(v.e)) return jet::all_zero(v.m, count) ? zero() : v;
     const double first = fabs(v.m[0]);
     double largest = 0;
     for (int i = 0; i < count; i++) {
@@ -381,16 +392,25 @@ struct LogJets {
   static Adjoint scale(const Adjoint& g, const Value& x) {
     constexpr int64_t bound = Log::most * 4;
     Value c = product(g, x);
+    if (Log::is_far(c.e)) return c;
     c.e = c.e > bound ? bound : c.e < -bound ? -bound : c.e;
     return settled(c);
   }
   static bool nothing(const Adjoint& g) { return jet::all_zero(g.m, count); }
-  static bool sound(const Adjoint& g) { return jet::all_finite(g.m, count) && g.e <= Log::most && g.e >= -Log::most; }
+  static bool sound(const Adjoint& g) {
+    return jet::all_finite(g.m, count) && ((g.e <= Log::most && g.e >= -Log::most) || Log::far_and_finite(g.e));
+  }
   // The cotangent over the weight of the root: times a value it is a derivative with respect to a log weight. The log
   // of a root that weighs nothing stays at minus infinity, and its derivatives are zero.
   static Adjoint start(const uint64_t* cotangent, const Value& root) {
     const double first = fabs(root.m[0]);
     if (!(first > 0 && first < INFINITY)) return zero();
+    if (Log::is_far(root.e)) {
+      Value factor = root, inverse = zero();
+      for (int i = 0; i < count; i++) factor.m[i] /= Log::mark;
+      factor.e = 0, inverse.m[0] = Log::mark, inverse.e = -root.e;
+      return far_product(start(cotangent, factor), inverse, true);
+    }
     Value g;
     g.e = 0;
     memcpy(g.m, cotangent, sizeof g.m);
@@ -417,10 +437,28 @@ struct LogJets {
   static constexpr double least = 0x1p-1022;  // below, digits are lost
   // Of an adjoint, which may well have a component 0 that is nothing beside the others.
   static Value product(const Value& a, const Value& b) {
+    if (__builtin_expect(Log::is_far(a.e) | Log::is_far(b.e), 0)) return far_product(a, b, true);
     Value c;
     jet::multiply<K>(a.m, b.m, c.m);
     c.e = a.e + b.e;
     return c;
+  }
+  // Where the exponent of one of them is far: that of the product, which takes a factor with it.
+  __attribute__((noinline)) static Value far_product(const Value& a, const Value& b, bool adjoint) {
+    Value x, y, c;
+    const Log::Value shared = Log::far_times(without_size(a, x), without_size(b, y), adjoint);
+    jet::multiply<K>(x.m, y.m, c.m);
+    for (int i = 0; i < count; i++) c.m[i] *= shared.m;
+    c.e = shared.e;
+    return settled(c);
+  }
+  // The size of a number, and in `rest` the number over its size.
+  static Log::Value without_size(const Value& v, Value& rest) {
+    double largest = 0;
+    for (int i = 0; i < count; i++) largest = fmax(largest, fabs(v.m[i]));
+    if (v.m[0] != 0) largest = fabs(v.m[0]);
+    for (int i = 0; i < count; i++) rest.m[i] = largest == 0 ? 0 : v.m[i] / largest;
+    return {largest, v.e};
   }
   // How many times x, positive and finite, is to be multiplied by 2^-256 to come into [2^-256, 2^256).
   static int excess(double x) {
@@ -437,7 +475,7 @@ struct LogJets {
   // The size of component 0 as Log keeps it.
   static Log::Value head(const Value& v) {
     const double first = fabs(v.m[0]);
-    if (first == 0 || !(first < INFINITY) || (first >= small && first < big)) return {first, v.e};
+    if (first == 0 || Log::is_far(v.e) || !(first < INFINITY) || (first >= small && first < big)) return {first, v.e};
     const int up = excess(first);
     return {shifted(first, up), v.e + up};
   }

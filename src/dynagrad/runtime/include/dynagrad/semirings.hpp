@@ -58,15 +58,37 @@ struct Plain : Real {
   static Value minus(Value a, Value b) { return a - b; }
   static Value over(Value a, Value b) { return a / b; }
   // The log of the sum of two weights that are given by their logs, and what a log weight x has of the adjoint of such a
-  // sum: its share of the weight. A sum of nothing but zeros has no shares.
+  // sum: its share of the weight. A sum of nothing but zeros has no shares. What rounding took from a large log is its
+  // `rest`, without which shares of it would not sum to one.
   static Value log_plus(Value a, Value b) {
     return a == b ? a + 0.6931471805599453 : fmax(a, b) + log1p(exp(-fabs(a - b)));
   }
-  static Adjoint share(Adjoint g, Value x, Value total) { return total == -INFINITY ? 0 : g * exp(x - total); }
+  static Value log_plus(Value a, Value b, double& rest) {
+    const double top = fmax(a, b), more = log1p_of(a, b, rest), sum = top + more;
+    const double back = sum - top;
+    rest = isfinite(sum) ? (top - (sum - back)) + (more - back) : 0;
+    return sum;
+  }
+  // The log of the sum of exp(a + rest) and exp(b), less the larger of a and b.
+  static double log1p_of(double a, double b, double rest) {
+    if (a == b) return isfinite(a) && rest != 0 ? rest + log1p(exp(-rest)) : 0.6931471805599453;
+    if (!isfinite(a - b)) return a > b ? rest : 0;
+    return a > b ? rest + log1p(exp((b - a) - rest)) : log1p(exp((a - b) + rest));
+  }
+  static Adjoint share(Adjoint g, Value x, Value total, double rest = 0) {
+    return total == -INFINITY ? 0 : g * exp((x - total) - rest);
+  }
 };
 
 // The log of a weight, kept as mantissa times a power of 2^256: adds and multiplies without exp or log, and never
 // underflows. The mantissa of a number other than zero is in [2^-256, 2^256).
+//
+// Where the log itself is of size 2^58 or more, as masks of -1e30 are, no exponent counts so far, and two logs that
+// differ do so by 64 and more: the sum of their weights is the larger one. Such a weight is *far*: a factor, times the
+// exponential of a double whose bits are the exponent, so that exponents still are in the order of weights, and equal
+// where weights may be added. Its mantissa is the factor times 2^900, so that a product with it is out of range, and
+// every way that has no time for far numbers hands it on to the one that has: `far_times`. A log that is infinite there
+// has overflowed, and is not valid.
 struct Log {
   struct Value { double m; int64_t e; };
   static constexpr int words = 1;
@@ -77,7 +99,61 @@ struct Log {
   static constexpr double unit = 177.445678223346, unit_rest = 5.936759843446527e-15;  // 256 ln 2, in two parts
   static Value zero() { return {0, 0}; }
   static Value one() { return {1, 0}; }
+  static constexpr double far_log = 0x1p58, far = 0x1p800, mark = 0x1p900;
+  static constexpr int64_t far_exponent = (int64_t)1 << 62;
+  static bool is_far(int64_t e) { return e > far_exponent || e < -far_exponent; }
+  static bool is_far(const Value& v) { return is_far(v.e); }
+  static double far_log_of(int64_t e) { return e < 0 ? -as_double((uint64_t)-e) : as_double((uint64_t)e); }
+  // One, with the exponent of other weights.
+  static Value unit_of(int64_t e) { return {is_far(e) ? mark : 1, e}; }
+  // A factor, of either sign, times the exponential of x + rest. Digits that the log has not are digits of the factor,
+  // while it has room for them.
+  DYNAGRAD_ONCE static Value far_of(double factor, double x, double rest) {
+    if (factor == 0) return zero();
+    if (x != x) x = INFINITY;
+    if (fabs(rest) < 64) factor *= exp(rest);
+    if (!(fabs(factor) > 0x1p-96 && fabs(factor) < 0x1p96)) {
+      x += log(fabs(factor));
+      factor = copysign(1, factor);
+    }
+    if (fabs(x) < far_log) {  // logs that cancel
+      const Value size = read_near(x);
+      return signed_norm(size.m * factor, size.e);
+    }
+    const int64_t bits = (int64_t)as_word(fabs(x));
+    return {factor * mark, x < 0 ? -bits : bits};
+  }
+  // The log of a number without its factor, and the factor, which may have a sign. A near number need not be settled; it
+  // is all factor, or has none.
+  static double parted(const Value& v, double& factor) {
+    if (is_far(v)) return factor = v.m / mark, far_log_of(v.e);
+    const double size = out({fabs(v.m), v.e});
+    factor = v.e == 0 && fabs(size) < 44 ? v.m : copysign(fabs(size) < 44 ? exp(size) : 1, v.m);
+    return fabs(size) < 44 ? 0 : size;
+  }
+  // The product, where one of two numbers is far. Adjoints were divided by sums of what they are multiplied with: logs
+  // that cancel but for rounding are zero there.
+  DYNAGRAD_ONCE static Value far_times(const Value& a, const Value& b, bool adjoint = false) {
+    if (a.m == 0 || b.m == 0) return zero();
+    double f, g;
+    const double x = parted(a, f), y = parted(b, g), sum = x + y, back = sum - x;
+    if (adjoint && is_far(a) && is_far(b) && fabs(sum) < 0x1p-46 * fabs(x)) return far_of(f * g, 0, 0);
+    return far_of(f * g, sum, isfinite(sum) ? (x - (sum - back)) + (y - back) : 0);
+  }
+  static Value far_inverse(const Value& v) { return {mark * (mark / v.m), -v.e}; }
+  // The sum of two weights, where one is far.
+  DYNAGRAD_ONCE static Value far_plus(Value a, Value b) {
+    if (a.e == b.e) return far_of(a.m / mark + b.m / mark, far_log_of(a.e), 0);
+    if (out(a) < out(b)) { Value t = a; a = b; b = t; }
+    const double apart = out(a) - out(b), more = apart < 300 ? exp(-apart) : 0;
+    return more == 0 ? a : is_far(a) ? far_of(a.m / mark * (1 + more), far_log_of(a.e), 0) : norm(a.m * (1 + more), a.e);
+  }
+  static Value over(const Value& a, const Value& b) {
+    if (__builtin_expect(is_far(a) | is_far(b), 0)) return far_times(a, is_far(b) ? far_inverse(b) : norm(1 / b.m, -b.e));
+    return norm(a.m / b.m, a.e - b.e);
+  }
   static Value norm(double m, int64_t e) {
+    if (__builtin_expect(is_far(e), 0)) return {m, e};
     if (m >= big) return {m * small, e + 1};
     if (m < small && m > 0) return {m * big, e - 1};
     return {m, e};
@@ -90,6 +166,7 @@ struct Log {
   DYNAGRAD_ONCE static Value plus_apart(Value a, Value b) {
     if (a.m == 0) return b;
     if (b.m == 0) return a;
+    if (is_far(a) | is_far(b)) return far_plus(a, b);
     if (a.e < b.e) { Value t = a; a = b; b = t; }
     const int64_t gap = a.e - b.e;
     if (gap > 2) return a;
@@ -98,13 +175,21 @@ struct Log {
     return norm(a.m + m, a.e);
   }
   // A product out of range by at most two more factors, to be settled before it is added to anything.
-  DYNAGRAD_ALWAYS static Value raw(Value a, Value b) { return {a.m * b.m, a.e + b.e}; }
+  DYNAGRAD_ALWAYS static Value raw(Value a, Value b) {
+    const double m = a.m * b.m;
+    if (__builtin_expect(m < big, 1)) return {m, a.e + b.e};
+    return raw_apart(a, b);
+  }
+  DYNAGRAD_ONCE static Value raw_apart(Value a, Value b) {
+    return (is_far(a) | is_far(b)) ? far_times(a, b) : Value{a.m * b.m, a.e + b.e};
+  }
   DYNAGRAD_ALWAYS static Value settled(Value a) {
     if (__builtin_expect(a.m >= small && a.m < big, 1)) return a;
     return settled_apart(a);
   }
   DYNAGRAD_ONCE static Value settled_apart(Value a) {
     if (a.m == 0) return zero();
+    if (is_far(a)) return a;
     while (a.m >= big && a.m < INFINITY) a = {a.m * small, a.e + 1};
     while (a.m < small) a = {a.m * big, a.e - 1};
     return a;
@@ -112,6 +197,11 @@ struct Log {
   static Value times(Value a, Value b) {
     const double m = a.m * b.m;
     if (__builtin_expect(m >= small && m < big, 1)) return {m, a.e + b.e};
+    return times_apart(a, b);
+  }
+  DYNAGRAD_ONCE static Value times_apart(Value a, Value b) {
+    const double m = a.m * b.m;
+    if (is_far(a) | is_far(b)) return far_times(a, b);
     return m == 0 ? zero() : norm(m, a.e + b.e);
   }
   // exp of a number of size under 354, from 13 terms of its series: within two units in the last place.
@@ -128,9 +218,10 @@ struct Log {
     const double x = as_double(*w);
     if (fabs(x) < near) return {exp_near(x), 0};
     if (x == -INFINITY) return zero();
-    const double e = nearbyint(x / unit);
-    if (!(fabs(e) < (double)most)) return {INFINITY, most};  // not valid, and so is whatever it reaches
-    const double r = fma(-e, unit, x) - e * unit_rest;
+    return fabs(x) < far_log ? read_near(x) : far_of(1, x, 0);
+  }
+  DYNAGRAD_ONCE static Value read_near(double x) {
+    const double e = nearbyint(x / unit), r = fma(-e, unit, x) - e * unit_rest;
     return norm(exp(r), (int64_t)e);
   }
   // The mantissas of many numbers, where all their exponents are zero; else false, and what was written means nothing.
@@ -146,7 +237,10 @@ struct Log {
     has_zero = zeros > 0;
     return all;
   }
-  DYNAGRAD_ONCE static double out(Value v) { return v.m == 0 ? -INFINITY : (double)v.e * unit + (log(v.m) + (double)v.e * unit_rest); }
+  DYNAGRAD_ONCE static double out(Value v) {
+    if (__builtin_expect(is_far(v), 0)) return far_log_of(v.e) + log(v.m / mark);
+    return v.m == 0 ? -INFINITY : (double)v.e * unit + (log(v.m) + (double)v.e * unit_rest);
+  }
   static void write(Value v, uint64_t* w) { *w = as_word(out(v)); }
   static bool better(Value, Value) { return false; }
   static double size(Value, Value update, Value) { return out(update); }
@@ -158,7 +252,8 @@ struct Log {
     return ldexp(update.m, (int)(-256 * gap)) <= tolerance * now.m;
   }
   static bool same(Value a, Value b) { return a.m == b.m && a.e == b.e; }
-  static bool valid(Value v) { return isfinite(v.m) && v.e <= most && v.e >= -most; }
+  static bool valid(Value v) { return isfinite(v.m) && ((v.e <= most && v.e >= -most) || far_and_finite(v.e)); }
+  static bool far_and_finite(int64_t e) { return is_far(e) && isfinite(far_log_of(e)); }
   static bool tiny(Value) { return false; }
 
   // Adjoints are with respect to the weight itself, and may be negative.
@@ -167,6 +262,7 @@ struct Log {
   static double primal(Value v) { return out(v); }
   DYNAGRAD_ONCE static Adjoint signed_norm(double m, int64_t e) {
     if (m == 0) return zero();
+    if (is_far(e)) return far_of(m / mark, far_log_of(e), 0);
     if (!(fabs(m) < INFINITY)) return {m, most};  // not sound
     for (; fabs(m) >= big; e++) m *= small;
     for (; fabs(m) < small; e--) m *= big;
@@ -192,14 +288,15 @@ struct Log {
   static Adjoint scale(Adjoint g, Value x) {
     const double m = g.m * x.m, size = fabs(m);
     if (__builtin_expect(size >= small && size < big, 1)) return {m, g.e + x.e};
-    return signed_norm(m, g.e + x.e);
+    return (is_far(g) | is_far(x)) ? far_times(g, x, true) : signed_norm(m, g.e + x.e);
   }
   static bool nothing(Adjoint g) { return g.m == 0; }
   static bool sound(Adjoint g) { return valid(g); }
   // d log w = dw / w: the cotangent of the log of the root's weight, as one of the weight.
   static Adjoint start(const uint64_t* cotangent, Value root) {
     if (root.m == 0) return zero();
-    const Adjoint c = signed_norm(as_double(*cotangent), 0), inverse = signed_norm(1 / root.m, -root.e);
+    const Adjoint c = signed_norm(as_double(*cotangent), 0);
+    const Adjoint inverse = is_far(root) ? far_inverse(root) : signed_norm(1 / root.m, -root.e);
     return scale(c, inverse);
   }
   static void finish(Adjoint g, Value x, uint64_t* w) {
@@ -222,6 +319,7 @@ struct Posterior {
   static Log::Value share(Adjoint g, Log::Value x) {
     if (g == 0 || x.m == 0) return Log::zero();
     const double m = g / x.m, size = fabs(m);
+    if (__builtin_expect(Log::is_far(x), 0)) return {m, -x.e};  // which a product with its like takes back into range
     return size >= Log::small && size < Log::big ? Log::Value{m, -x.e} : Log::signed_norm(m, -x.e);
   }
   // The product of a share and the weight of an instance, three factors of which may not be settled.

@@ -418,6 +418,7 @@ inline T& grown(Array<T>& array, int64_t cell, T otherwise) {
 
 // An entry of flags that are only there once somebody set one.
 inline uint8_t flags_of(const Array<uint8_t>& flags, int64_t cell) { return cell < flags.size ? flags[cell] : 0; }
+inline double rest_of(const Array<double>& rests, int64_t cell) { return cell < rests.size ? rests[cell] : 0; }
 
 // Sets a flag of an array that grows with a hash table; whether it was not set before.
 inline bool first_time(Array<uint8_t>& flags, int64_t cell) {

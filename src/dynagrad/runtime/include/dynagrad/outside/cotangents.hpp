@@ -90,6 +90,15 @@ struct Cotangents {
     if constexpr (plain)
       for (int64_t n = 0; n < facts.given && kind == CopyKind::product && copies; n++)
         factors.add(facts.row_of[n], number(n));
+    Array<double> shares;  // of a row, what its copies have of it, which is one but for rounding
+    if constexpr (plain)
+      if (kind == CopyKind::softmax && copies) {
+        shares.zeros(facts.rows);
+        for (int64_t n = 0; n < facts.given; n++) {
+          const double x = S::primal(number(n)), all = S::primal(value[facts.row_of[n]]);
+          shares[facts.row_of[n]] += all == -INFINITY ? 0 : exp(x - all);
+        }
+      }
     for (int64_t n = 0; n < facts.given; n++) {
       const int64_t row = facts.row_of[n];
       const Value x = number(n);
@@ -103,7 +112,8 @@ struct Cotangents {
         if (copies && kind != CopyKind::shift) own = Posterior::of(Posterior::share(own, value[row]), x);
       if constexpr (plain) {
         if (kind == CopyKind::product && copies) own = Back::scale(own, factors.others(row, x));
-        if (kind == CopyKind::softmax && copies) own = S::share(own, x, value[row]);
+        if (kind == CopyKind::softmax && copies)
+          own = S::share(own, x, value[row], shares[row] > 0 ? log(shares[row]) : 0);
       }
       // where copies are added as logs, the derivative by each is that by the sum
       Back::finish(own, kind == CopyKind::shift ? value[row] : x, words + n * S::adjoint_words);

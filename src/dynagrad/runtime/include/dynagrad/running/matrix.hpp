@@ -213,7 +213,8 @@ struct BackMatrix {
     while (first < grid.length && h[first].m == 0) first++;
     if (first == grid.length) return;
     weigh(lines, drivers);
-    if (facts.e || !fit || !lines.alike || h[first].e + lines.e != 0 || !hold(h, h[first].e)) {
+    if (facts.e || !fit || !lines.alike || h[first].e + lines.e != 0 || Log::is_far(lines.e) ||
+        !hold(h, h[first].e)) {
       for (int64_t s = 0; s < lines.count; s++)
         updates[lines.cell[s]] +=
             back_scaled(facts, lines.at[s], grid.length, g, h, settled(drivers[lines.cell[s]]));

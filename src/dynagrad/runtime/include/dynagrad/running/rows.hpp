@@ -397,7 +397,7 @@ DYNAGRAD_EIGHT double back_logs(Row x, int64_t n, double* __restrict gx, const L
     const Logs to(h + i), from = x.eight(i);
     const Doubles product = to.m * (from.m * w.m);
     const Words apart = to.m == 0, none = apart | (product == 0);  // no zero by rounding: these are three mantissas
-    if (__builtin_expect(all(none | (to.e + from.e + w.e == 0)), 1)) {
+    if (__builtin_expect(all(none | ((to.e + from.e + w.e == 0) & (from.m < Log::far))) && !Log::is_far(w), 1)) {
       const Doubles p = (Doubles)(~apart & (Words)product);
       write(gx + i, eight(gx + i) + p), s += p;
     } else {
@@ -499,7 +499,7 @@ struct BackTogether {
       if (i + 8 > length) m[i / 8] = (Doubles)((Words)m[i / 8] & rest_of(length));
     }
     for (int64_t s = 0; s < count; s++) {
-      if (alike && !x[s].e && w[s].e + e == 0) *sum[s] += along(x[s].m, gx[s], w[s].m, m);
+      if (alike && !x[s].e && w[s].e + e == 0 && !Log::is_far(e)) *sum[s] += along(x[s].m, gx[s], w[s].m, m);
       else if (x[s].e) *sum[s] += back_scaled(x[s], length, gx[s], head, w[s]);
       else *sum[s] += back_scaled(Mantissas{x[s].m}, length, gx[s], head, w[s]);
     }

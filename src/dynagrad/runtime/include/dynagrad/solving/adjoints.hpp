@@ -23,16 +23,21 @@ Solved solve_adjoints(System<S, K>& system, Array<typename Back::Adjoint>& g) {
     memcpy((void*)g.data, (const void*)x.data, x.size * sizeof(double));
     return how;
   } else {  // mantissas with exponents: an adjoint times its unit, relative to one exponent for all
-    int64_t most = INT64_MIN;
-    for (int64_t i = 0; i < system.n; i++)
-      if (!Back::nothing(g[i]) && g[i].e + system.unit(i).e > most) most = g[i].e + system.unit(i).e;
+    int64_t top = INT64_MIN;
     for (int64_t i = 0; i < system.n; i++) {
-      const Log::Value unit = Log::norm(1 / system.unit(i).m, most - system.unit(i).e);
+      const int64_t e = Log::is_far(g[i].e) || Log::is_far(system.unit(i)) ?
+                            Log::far_times({Log::is_far(g[i].e) ? Log::mark : 1, g[i].e}, system.unit(i)).e :
+                            g[i].e + system.unit(i).e;
+      if (!Back::nothing(g[i]) && e > top) top = e;
+    }
+    const Log::Value most = Log::unit_of(top == INT64_MIN ? 0 : top);
+    for (int64_t i = 0; i < system.n; i++) {
+      const Log::Value unit = Log::over(most, system.unit(i));
       Parts<Back>::split(g[i], unit, x.data + i * parts);
     }
     const Solved how = system.adjoint(x);
     for (int64_t i = 0; i < system.n && how == Solved::fine; i++) {
-      const Log::Value unit = Log::norm(1 / system.unit(i).m, most - system.unit(i).e);
+      const Log::Value unit = Log::over(most, system.unit(i));
       g[i] = Parts<Back>::join(x.data + i * parts, unit);
     }
     return how;

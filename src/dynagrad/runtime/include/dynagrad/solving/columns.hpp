@@ -106,7 +106,7 @@ struct Columns {
         if (size.m != 0 && size.e > unit_[i % m].e) unit_[i % m].e = size.e;
       }
       for (int64_t j = 0; j < m; j++)
-        if (unit_[j].e == INT64_MIN) unit_[j].e = 0;
+        unit_[j] = Log::unit_of(unit_[j].e == INT64_MIN ? 0 : unit_[j].e);
     }
   }
 
@@ -152,10 +152,21 @@ struct Columns {
         if (x > most[j]) most[j] = x;
         if (P::scaled && b_[i * m + j] == 0 && x < 1e-250) condition[j] = INFINITY;
       }
+    bool doubtful = false;
     for (int64_t j = 0; j < m; j++) {
       if (most[j] == 0) continue;  // nothing comes from outside
       const double rounded = condition[j] * most[j] * System<S, 1>::rounding;
       done_[j] = done_[j] && most[j] < 1e250 && moved[j] <= 1e-9 && rounded <= 1e-10;
+      doubtful = doubtful || (done_[j] && rounded > 1e-15);
+    }
+    if (doubtful) {  // the condition of each number, as `System::judge` has it
+      left_.copy(x_);
+      linear.solve(left_.data, m, false);
+      for (int64_t i = 0; i < n * m; i++) {
+        const double own = x_[i] > 0x1p-1022 && done_[i % m] ? left_[i] / x_[i] : 0;
+        if (own > 4) bound = fmax(bound, 4 * own * System<S, 1>::rounding);
+      }
+      if (linear.halted) return Solved::halted;
     }
     for (int64_t i = 0; i < n * m; i++) {
       double all[parts] = {};

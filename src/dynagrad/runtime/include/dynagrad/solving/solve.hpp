@@ -212,7 +212,7 @@ struct System {
     for (int64_t i = 0; i < n; i++)
       if (nonzero(given[i]) && P::size(given[i]).e > most) most = P::size(given[i]).e;
     for (int64_t i = 0; i < n; i++) {
-      unit_[i] = {1, most == INT64_MIN ? 0 : most};
+      unit_[i] = Log::unit_of(most == INT64_MIN ? 0 : most);
       double all[parts];
       P::split(given[i], unit_[i], all);
       b_[i] = all[0];
@@ -518,16 +518,26 @@ struct System {
 
   // How good a solution is: the condition of the system with respect to its numbers is the size of (I - J)^-1 x
   // relative to x (Skeel's, for a monotone system), which is what rounding and the residual are multiplied by. In a linear
-  // system the weights of loops have no part in rounding: one minus such a weight is exact.
+  // system the weight of a loop has no part in rounding, if it is the only one: one minus such a weight is exact. Where
+  // weights have signs, all terms count by their sizes, and so do the entries of (I - J)^-1.
   Solved judge(const Array<double>& x) {
     Array<double>&f = f_, &size = size_, &z = z_;
     evaluate(x, f, size);
     z.wipe(n);
-    for (int64_t i = 0; i < n; i++) z[i] = fabs(x[i]);
-    for (int64_t i = 0; is_linear_ && i < instances.size; i++)
-      if (instances[i].of[0] == instances[i].head) z[instances[i].head] -= fabs(weight_[i] * x[instances[i].head]);
+    for (int64_t i = 0; i < n; i++) z[i] = signed_ ? fmax(fabs(x[i]), size[i]) : fabs(x[i]);
+    if (is_linear_) {
+      Array<uint32_t> loops;  // of each unknown
+      loops.zeros(n);
+      for (int64_t i = 0; i < instances.size; i++)
+        if (instances[i].of[0] == instances[i].head) loops[instances[i].head]++;
+      for (int64_t i = 0; i < instances.size; i++) {
+        const uint32_t head = instances[i].head;
+        if (instances[i].of[0] == head && loops[head] == 1) z[head] -= fabs(weight_[i] * x[head]);
+      }
+    }
     for (int64_t i = 0; i < n; i++) z[i] = z[i] > 0 ? z[i] : 0;
-    linear.solve(z.data, 1, false);
+    if (signed_) magnify(z);
+    else linear.solve(z.data, 1, false);
     if (linear.halted) return Solved::halted;
     double condition = 1, left = 0;
     for (int64_t i = 0; i < n; i++) {
@@ -536,11 +546,30 @@ struct System {
       left = fmax(left, (fabs(f[i] - x[i]) - 8 * rounding * size[i]) / fabs(x[i]));
     }
     bound = left > 0 ? condition * left : 0;
-    const double rounded = condition * rounding;
-    if (rounded > 1e-10) bound = fmax(bound, 4 * rounded);
+    if (condition > 4) bound = fmax(bound, 4 * condition * rounding);  // else it is that of any sum
     // Near a double root the solution has half of the digits and its derivative none; that of a linear system has as
     // many as the solution itself.
     return bound > (is_linear_ ? some_digits : half_the_digits) ? Solved::near_critical : Solved::fine;
+  }
+
+  // z becomes |(I - J)^-1| z: by the columns of the inverse, or, where there are many, as large as sums of these with
+  // signs are, times what that may be too small by.
+  __attribute__((noinline, cold)) void magnify(Array<double>& z) {
+    constexpr int64_t few = 64, tries = 8;
+    Array<double> found, one;
+    found.zeros(n);
+    uint64_t signs = 0x9e3779b97f4a7c15;
+    for (int64_t k = 0; k < (n <= few ? n : tries) && !linear.halted; k++) {
+      one.zeros(n);
+      for (int64_t i = 0; i < n; i++) {
+        signs ^= signs << 13, signs ^= signs >> 7, signs ^= signs << 17;  // xorshift (Marsaglia 2003)
+        if (n <= few) one[i] = i == k ? z[i] : 0;
+        else one[i] = (signs & 1 << 20) ? z[i] : -z[i];
+      }
+      linear.solve(one.data, 1, false);
+      for (int64_t i = 0; i < n; i++) found[i] = n <= few ? found[i] + fabs(one[i]) : fmax(found[i], fabs(one[i]));
+    }
+    for (int64_t i = 0; i < n; i++) z[i] = n <= few ? found[i] : found[i] * sqrt((double)n);
   }
 
   // -- all parts of the numbers
@@ -616,7 +645,7 @@ struct System {
         double all[parts];
         if constexpr (P::scaled) {
           const Log::Value own = unit_[t.of[k]];
-          unit = Log::norm(unit.m / own.m, unit.e - own.e);
+          unit = Log::over(unit, own);
         }
         P::split(y, unit, all);
         const Value product = S::times(P::join(all, Log::one()), seed);
