@@ -81,13 +81,13 @@ def read_file(
     kinds: Sequence[str | None] | None = None,
     *,
     value_shape: ValueShape = "float",
-    finite: str = "finite",
+    finite: str = "no_nan",
     header: bool | None = None,
 ) -> Relation:
     """The facts of predicate `key` in a file: `.tsv`, `.csv`, `.parquet`, `.arrow` or `.feather`, by its suffix.
 
-    The result can be given to `bind`, `run` or `add`. A column after the arguments holds values. Raises `FactError`
-    with the file and the line.
+    The result can be given to `bind`, `run` or `add`. A column after the arguments holds values, which may be infinite
+    (`-inf`) where those of the program may. Raises `FactError` with the file and the line.
 
     `header` says whether the first line of a text file is one, which has the names of columns and is no fact. Without
     it every line is a fact; but a first line that seems to be a header is told of: with a warning, or, where it alone

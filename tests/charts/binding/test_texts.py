@@ -128,3 +128,23 @@ def test_integers_out_of_range_in_files_are_errors_with_their_line(folder: Path,
         with pytest.raises(dg.FactError, match=r"arc/2, .*, line 3, column 2: the integer .* is beyond the range"):
             chart()
     assert len(PATHS.run({"arc/2": file(folder, "a" + separator + number + "\n", suffix=suffix)}).table("arc/2")) == 1
+
+
+@pytest.mark.parametrize(
+    ("semiring", "masked", "value"),
+    [("log", "-inf", 0.5), ("viterbi", "-inf", 0.5), ("tropical", "inf", 0.5), ("tropical", "Infinity", 0.5)],
+)
+def test_infinite_values_of_files_are_taken_where_those_of_rows_are(
+    tmp_path: Path, semiring: str, masked: str, value: float
+) -> None:
+    (tmp_path / "f.tsv").write_text(f"a\t{masked}\nb\t0.5\n")
+    assert dg.Program("goal += f(_).", semiring).run({"f/1": dg.read_file(tmp_path / "f.tsv", "f/1")})["goal"] == value
+
+
+@pytest.mark.parametrize(("semiring", "wrong"), [("real", "inf"), ("log", "inf"), ("tropical", "-inf"), (None, "-inf")])
+def test_infinite_values_of_files_are_errors_where_those_of_rows_are(
+    tmp_path: Path, semiring: str | None, wrong: str
+) -> None:
+    (tmp_path / "f.tsv").write_text(f"b\t0.5\na\t{wrong}\n")
+    with pytest.raises(dg.FactError, match=rf"f/1, row 2, value: {wrong} is not possible"):
+        dg.Program("goal += f(_).", semiring).run({"f/1": dg.read_file(tmp_path / "f.tsv", "f/1")})

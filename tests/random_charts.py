@@ -1,0 +1,527 @@
+"""Asks everything of random programs: values, changes, derivatives, derivations, pickles, against oracles.
+
+    PYTHONPATH=src:tests python tests/random_charts.py SECONDS [FIRST]
+
+One input is some programs in one class, of which a number draws the semiring, the agenda and the limits. Their facts
+come in drawn forms (rows, dicts, arrays, frames, files), spread over `bind`, `run` and `add`, some as probabilities.
+After the run, and after each of some changes, everything is compared with what the facts say that are there then:
+
+- which items are derived and their values, with `tests/oracle.py`;
+- the order and the shape of gradients and directions, with the rows that were given;
+- gradients along a direction, with `jvp`, and with differences of the oracle's values in 50 digits;
+- derivations, best and k best, counts, draws, marginals, reasons, with those of `tests/derivation_oracle.py`;
+- what was pickled, with what was not.
+
+`tests/fuzz/charts.py` is the fuzzer of this, of which the suite runs a few inputs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import pickle
+import random
+import re
+import sys
+import tempfile
+import time
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import mpmath
+import numpy as np
+
+import dynagrad as dg
+from charts.test_engine import compiled, derived, generated, given_term, oracle_semiring, visible
+from derivation_oracle import Ground, TooMany, grounded
+from dynagrad.rules import syntax as s
+from dynagrad.rules.parse import parse
+from oracle import Conflict, Diverged, Key, close, evaluate, term
+from random_derivations import (
+    CYCLIC_SEMIRINGS,
+    check_item,
+    check_sums,
+    derivable,
+    fact_of,
+    item_of,
+)
+from random_programs import Program, combined
+
+SEMIRINGS = ("real", "log", "viterbi", "tropical", "boolean", "count", "expectation", None)
+AGENDAS = ("auto", "auto", "auto", "priority", "fifo", "lifo")
+DIFFERENTIABLE = ("real", "log", "viterbi", "tropical", None)
+PROBABILITIES: dict[str | None, Callable[[float], float]] = {
+    "log": math.exp,
+    "viterbi": math.exp,
+    "tropical": lambda cost: math.exp(-cost),
+}
+"""The probability that a number of a semiring stands for."""
+TOGETHER = 8
+"""How many programs are drawn for one class."""
+CHANGES = 3
+STEP = mpmath.mpf("1e-20")
+
+Row = tuple[Any, ...]
+
+
+# -- facts as they stand in a chart -----------------------------------------------------------------------------------
+
+
+def same(a: Row, b: Row) -> bool:
+    """Whether arguments are the same terms: 1.0 is not 1."""
+    return tuple(map(term, a)) == tuple(map(term, b))
+
+
+@dataclass
+class Held:
+    """The rows of a predicate that a chart has, in their order: arguments, and a value or None."""
+
+    key: str
+    rows: list[tuple[Row, Any]] = field(default_factory=list)
+
+    @property
+    def arity(self) -> int:
+        return int(self.key.rsplit("/", 1)[1])
+
+    def add(self, rows: Sequence[tuple[Row, Any]]) -> None:
+        self.rows += rows
+
+    def retract(self, arguments: Row) -> None:
+        self.rows = [row for row in self.rows if not same(row[0], arguments)]
+
+    def set(self, arguments: Row, value: Any) -> None:
+        """The new row stands where the first of its copies stood, or last."""
+        places = [n for n, row in enumerate(self.rows) if same(row[0], arguments)]
+        if not places:
+            self.rows.append((arguments, value))
+            return
+        self.rows[places[0]] = (arguments, value)
+        self.rows = [row for n, row in enumerate(self.rows) if n not in places[1:]]
+
+
+def flat(rows: Sequence[tuple[Row, Any]]) -> list[Row]:
+    return [arguments if value is None else (*arguments, value) for arguments, value in rows]
+
+
+# -- forms ------------------------------------------------------------------------------------------------------------
+
+
+def form(draw: random.Random, rows: Sequence[Row], arity: int, folder: Path, key: str, alike: bool) -> Any:
+    """Rows of the engine's terms and numbers in a form that can hold them; they keep their order.
+
+    `alike` says that no column of the program has integers beside others, which a file cannot tell apart.
+    """
+    valued = all(len(row) == arity + 1 for row in rows)
+    numeric = valued and all(isinstance(row[-1], int | float) and not isinstance(row[-1], bool) for row in rows)
+    columns = [[row[i] for row in rows] for i in range(arity)]
+    whole = all(type(x) is int for column in columns for x in column)
+    plain = all(all(type(x) is int for x in c) or all(type(x) is str and x.isalpha() for x in c) for c in columns)
+    forms: list[Callable[[], Any]] = [lambda: list(rows), lambda: iter(list(rows)), lambda: tuple(map(list, rows))]
+    if (
+        rows
+        and numeric
+        and len({tuple(map(term, row[:-1])) for row in rows}) == len({row[:-1] for row in rows}) == len(rows)
+        and arity
+    ):
+        forms.append(lambda: {row[:-1]: row[-1] for row in rows})
+    if rows and numeric and whole and arity:
+        forms.append(lambda: (np.array(columns, np.int64).T, np.array([float(row[-1]) for row in rows])))
+        dense = _dense(rows, arity)
+        if dense is not None:
+            forms += [lambda: dense] * 2
+    if rows and numeric and plain and arity:
+        named = {f"c{i}": c for i, c in enumerate([*columns, [row[-1] for row in rows]])}
+
+        def pandas() -> Any:
+            import pandas as pd
+
+            return pd.DataFrame(named)
+
+        def polars() -> Any:
+            import polars as pl
+
+            return pl.DataFrame(named)
+
+        def arrow() -> Any:
+            import pyarrow as pa
+
+            return pa.table(named)
+
+        def file() -> Any:
+            place = folder / f"{key.replace('/', '_')}_{draw.randrange(10**9)}.tsv"
+            place.write_text("".join("\t".join(map(_written, row)) + "\n" for row in rows))
+            return dg.read_file(place, key)
+
+        forms += [pandas, polars, arrow]
+        if alike or not any(type(x) is int for column in columns for x in column):
+            forms += [file, file]
+    return draw.choice(forms)()
+
+
+def _written(entry: Any) -> str:
+    return repr(entry) if isinstance(entry, float) else str(entry)
+
+
+def _dense(rows: Sequence[Row], arity: int) -> Any:
+    """The same as an array, if the rows are all cells of one, in their order."""
+    shape = tuple(1 + max(row[i] for row in rows) for i in range(arity))
+    if math.prod(shape) != len(rows) or [row[:-1] for row in rows] != list(np.ndindex(*shape)):
+        return None
+    return np.array([float(row[-1]) for row in rows]).reshape(shape)
+
+
+# -- one input --------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Input:
+    """Programs of one class, what was drawn for them, and the facts that their chart has."""
+
+    number: int
+    semiring: str | None
+    agenda: str
+    programs: tuple[Program, ...]
+    probabilities: bool
+    held: dict[str, Held] = field(default_factory=dict)  # by the keys of the combined program
+    source: Any = None  # the combined program, compiled
+    count: Counter[str] = field(default_factory=Counter)
+    wrong: list[str] = field(default_factory=list)
+
+    def facts_of(self, place: int) -> dict[str, list[Row]]:
+        """The facts of one of the programs, as its oracle takes them."""
+        prefix = f"p{place}_"
+        return {k.removeprefix(prefix): flat(h.rows) for k, h in self.held.items() if k.startswith(prefix) and h.rows}
+
+    def say(self, place: int, text: str) -> None:
+        self.count["wrong"] += 1
+        program = Program(self.programs[place].source, self.facts_of(place))
+        self.wrong.append(f"{self.semiring}, {self.agenda}, input {self.number}, p{place}: {text}\n{program}")
+
+    @contextlib.contextmanager
+    def tried(self, place: int, what: str) -> Iterator[None]:
+        """Counts what was compared; notes what was wrong, and goes on."""
+        try:
+            yield
+            self.count[what] += 1
+        except (TooMany, Diverged, Conflict, OverflowError):
+            self.count[f"{what}: not judged"] += 1
+        except Exception as error:
+            self.say(place, f"{what}: {type(error).__name__}: {error}")
+
+
+def alike(program: Program) -> bool:
+    """Whether columns of integers cannot meet other terms in rules."""
+    arguments = [x for key, rows in program.facts.items() for row in rows for x in row[: int(key.rsplit("/", 1)[1])]]
+    plain = all(type(x) is int or (type(x) is str and x.isalpha()) for x in arguments)
+    return plain and not re.search(r"'|[=(,] ?-?\d+\.\d|\[|[fg]\(|2147483648", program.source)
+
+
+def has_constants(program: Program) -> bool:
+    """Whether the text has numbers that `values=` would convert, too."""
+
+    def numerals(expression: s.Expression) -> bool:
+        if isinstance(expression, s.Numeral):
+            return True
+        return isinstance(expression, s.Application) and any(map(numerals, expression.operands))
+
+    return any(numerals(rule.body) for rule in parse(program.source).rules)
+
+
+def positive(program: Program) -> Program:
+    facts = {}
+    for key, rows in program.facts.items():
+        arity = int(key.rsplit("/", 1)[1])
+        facts[key] = [(*row[:arity], *map(abs, row[arity:])) for row in rows]
+    return Program(program.source, facts, program.functions)
+
+
+def drawn(number: int, count: int = TOGETHER) -> Input | None:
+    """The programs of a number; None where nothing is derived in any."""
+    draw = random.Random(f"charts {number}")
+    semiring = SEMIRINGS[number % len(SEMIRINGS)]
+    cyclic = semiring in CYCLIC_SEMIRINGS and draw.random() < 0.5
+    programs = list(generated(semiring, cyclic, count, 100_000 + number))
+    if semiring == "real" and draw.random() < 0.6:  # weights that are chances, too
+        programs = [positive(p) for p in programs]
+    probabilities = semiring in PROBABILITIES and draw.random() < 0.4
+    if probabilities:
+        programs = [p for p in programs if not has_constants(p)]
+    if not programs:
+        return None
+    return Input(number, semiring, draw.choice(AGENDAS), tuple(programs), probabilities)
+
+
+def run(given: Input, draw: random.Random, folder: Path) -> Any:
+    """The chart of an input, whose facts came in pieces."""
+    together = combined(given.programs)
+    program = given.source = compiled(together.source, given.semiring, given.agenda, together.functions)
+    pieces: list[dict[str, list[tuple[Row, Any]]]] = [{}, {}, {}]
+    for key, rows in together.facts.items():
+        held = given.held[key] = Held(key)
+        way = draw.choice([(1, 0, 0), (0, 1, 0), (1, 1, 0), (1, 1, 1), (0, 1, 1)])
+        split = [(row[: held.arity], row[held.arity] if len(row) > held.arity else None) for row in rows]
+        parts: list[list[tuple[Row, Any]]] = [[], [], []]
+        for row in split:
+            parts[draw.choice([n for n, used in enumerate(way) if used])].append(row)
+        for n, part in enumerate(parts):
+            if part:
+                pieces[n][key] = part
+            held.add(part if n < 2 else [])
+
+    def shaped(piece: Mapping[str, list[tuple[Row, Any]]]) -> tuple[dict[str, Any], str]:
+        numbers = [value for rows in piece.values() for _, value in rows]
+        as_probabilities = given.probabilities and draw.random() < 0.5
+        as_probabilities = as_probabilities and all(PROBABILITIES[given.semiring](v) <= 1 for v in numbers)
+        return {
+            key: formed(given, draw, scaled(given, rows, as_probabilities), key, folder) for key, rows in piece.items()
+        }, ("probabilities" if as_probabilities else "weights")
+
+    facts, values = shaped(pieces[0])
+    bound = program.bind(facts, values=values)
+    limits = draw.choice([{}, {}, {}, {"max_pops": draw.randrange(12)}, {"timeout": 600.0}, {"max_items": 10**6}])
+    facts, values = shaped(pieces[1])
+    none = {key: [] for key in given.held if key not in pieces[0] and key not in pieces[1]}
+    chart = bound.run({**facts, **none}, values=values, **limits)
+    if not chart.converged:
+        given.count["stopped"] += 1
+        stopped(given, chart)
+        chart.run(max_pops=None)
+    for key in pieces[2]:
+        facts, values = shaped({key: pieces[2][key]})
+        chart.add(key, facts[key], values=values)
+        given.held[key].add(pieces[2][key])
+    chart.run()
+    return chart
+
+
+def formed(given: Input, draw: random.Random, rows: Sequence[Row], key: str, folder: Path) -> Any:
+    """Rows in a drawn form, for one of the programs."""
+    program = given.programs[int(key[1 : key.index("_")])]
+    return form(draw, rows, int(key.rsplit("/", 1)[1]), folder, key, alike(program))
+
+
+def scaled(given: Input, rows: Sequence[tuple[Row, Any]], as_probabilities: bool) -> list[Row]:
+    """Rows as the engine takes them."""
+    number: Callable[[Any], Any] = PROBABILITIES[given.semiring] if as_probabilities else lambda value: value
+    return [(*map(given_term, arguments), *(() if value is None else (number(value),))) for arguments, value in rows]
+
+
+def stopped(given: Input, chart: Any) -> None:
+    """A run that stopped says of an item that its derivations are not there yet, or has all of them."""
+    first_rule = 0
+    for place, program in enumerate(given.programs):
+        source, prefix = parse(program.source), f"p{place}_"
+        for key in visible(source) if given.semiring is not None else ():
+            for row in list(derived(chart, prefix + key))[:1]:
+                with given.tried(place, "derivations of a stopped run"):
+                    try:
+                        chart.kbest(item_of((key, row), prefix), 2)
+                    except dg.QueryError as error:
+                        assert "run()" in str(error), error
+                    except dg.ValueRangeError as error:
+                        assert "weights of at least 0" in str(error), error
+                    else:
+                        ground = grounded(program.source, given.facts_of(place), given.semiring or "real")
+                        derivations(given, chart, ground, (key, row), prefix, first_rule)
+        first_rule += len(source.rules)
+
+
+def change(given: Input, chart: Any, draw: random.Random, folder: Path) -> None:
+    """One change of the facts of each of some predicates."""
+    for key, held in given.held.items():
+        if not held.rows or draw.random() < 0.5:
+            continue
+        arguments, value = draw.choice(held.rows)
+        shown = tuple(map(given_term, arguments))
+        match draw.randrange(3):
+            case 0:
+                chart.retract(key, [shown])
+                held.retract(arguments)
+            case 1:
+                other = draw.choice([v for _, v in held.rows])
+                if not held.arity:  # all that is known of it is how many copies there are
+                    continue
+                rows = scaled(given, [(arguments, other)], False)
+                chart.set(key, formed(given, draw, rows, key, folder) if other is not None else rows)
+                held.set(arguments, other)
+            case 2:
+                if given.semiring is None and held.arity == 0:
+                    continue
+                fresh = tuple(draw.choice(held.rows)[0][i] for i in range(held.arity))
+                if given.semiring is None and any(same(row[0], fresh) for row in held.rows):
+                    continue  # a second row of a fact, whose join its readers need not agree on
+                chart.add(key, formed(given, draw, scaled(given, [(fresh, value)], False), key, folder))
+                held.add([(fresh, value)])
+    chart.run()
+
+
+# -- what is compared -------------------------------------------------------------------------------------------------
+
+
+def compare(given: Input, chart: Any, draw: random.Random) -> None:
+    """Everything that a chart says, against its facts."""
+    first_rule = 0
+    again = pickle.loads(pickle.dumps(chart)) if draw.random() < 0.3 else None
+    for place, program in enumerate(given.programs):
+        source, prefix, facts = parse(program.source), f"p{place}_", given.facts_of(place)
+        values: dict[Key, Any] = {}
+        with given.tried(place, "values"):
+            values = evaluate(
+                source, facts, semiring=oracle_semiring(given.semiring), functions=dict(program.functions)
+            )
+            for key in visible(source):
+                mine = {row: value for (k, row), value in values.items() if k == key}
+                theirs = derived(chart, prefix + key)
+                assert theirs.keys() == mine.keys(), (key, theirs, mine)
+                assert all(close(theirs[row], mine[row]) for row in mine), (key, theirs, mine)
+                if again is not None:
+                    assert derived(again, prefix + key) == theirs, f"pickled {key}"
+        heads = set(visible(source))
+        items = [item for item in values if item[0] in heads]
+        if items:
+            with given.tried(place, "derivatives"):
+                derivatives(given, chart, place, draw.choice(items), draw)
+            if given.semiring is not None:
+                ground = grounded(program.source, facts, given.semiring)
+                for item in draw.sample(items, min(2, len(items))):
+                    with given.tried(place, "derivations"):
+                        derivations(given, chart, ground, item, prefix, first_rule)
+        first_rule += len(source.rules)
+
+
+def derivatives(given: Input, chart: Any, place: int, item: Key, draw: random.Random) -> None:
+    """The gradient of an item: its rows, along a direction, and against differences."""
+    prefix, name = f"p{place}_", item_of(item, f"p{place}_")
+    if given.semiring not in DIFFERENTIABLE:
+        if given.semiring != "expectation":
+            try:
+                chart.gradient(name)
+            except dg.NotDifferentiable:
+                return
+            raise AssertionError("has a gradient")
+        return
+    mine = {key: held for key, held in given.held.items() if key.startswith(prefix) and held.rows}
+    try:
+        gradient = chart.gradient(name)
+        tables = {key: gradient[key] for key in mine}
+    except (dg.NotDifferentiable, dg.ValueRangeError):
+        given.count["derivatives refused"] += 1
+        return
+    for key, held in mine.items():
+        rows = [tuple(row)[: held.arity] for row in tables[key]]
+        assert all(map(same, rows, (arguments for arguments, _ in held.rows))), f"rows of {key}: {rows}"
+        assert np.size(tables[key].values) == len(held.rows), f"shape of {key}"
+    finite = {k: [v is None or math.isfinite(v) for _, v in h.rows] for k, h in mine.items()}
+    direction = {k: np.array([draw.choice([0.0, 1.0, -0.5]) if f else 0.0 for f in finite[k]]) for k in mine}
+    along = math.fsum(float(np.dot(np.ravel(tables[k].values), direction[k])) for k in mine)
+    assert math.isfinite(along), (name, {k: t.values for k, t in tables.items()})
+    try:
+        forward = chart.jvp({k: d.reshape(np.shape(tables[k].values)) for k, d in direction.items()})[name]
+    except (dg.NotDifferentiable, dg.ValueRangeError):  # of any item that is not asked for here, too
+        given.count["jvp refused"] += 1
+        return
+    assert close(forward, along, 1e-8), f"jvp of {name} is {forward}, and along the gradient {along}"
+    left, right = (difference(given, place, item, direction, sign) for sign in (-1, 1))
+    if left is None or right is None or not close(left, right, 1e-8):
+        given.count["at a kink"] += 1
+        return
+    given.count["differences"] += 1
+    assert close(right, along, 1e-7), f"gradient of {name} along {direction} is {along}, should be {right}"
+
+
+def difference(given: Input, place: int, item: Key, direction: Mapping[str, Any], sign: int) -> float | None:
+    """The slope of an item's value on one side, by the oracle in 50 digits."""
+    prefix, program = f"p{place}_", given.programs[place]
+    source = parse(program.source)
+
+    def value(step: Any) -> Any:
+        facts = {}
+        with mpmath.workdps(50):
+            for key, held in given.held.items():
+                if key in direction:
+                    moved = [
+                        (a, (1 if v is None and given.semiring in (None, "real") else v or 0) + step * mpmath.mpf(d))
+                        if d
+                        else (a, v)
+                        for (a, v), d in zip(held.rows, direction[key], strict=True)
+                    ]
+                    facts[key.removeprefix(prefix)] = flat(moved)
+        ring = given.semiring
+        return evaluate(source, facts, semiring=ring, functions=dict(program.functions), digits=50).get(item)
+
+    with mpmath.workdps(50):
+        here, there = value(mpmath.mpf(0)), value(sign * STEP)
+        if here is None or there is None or not mpmath.isfinite(here) or not mpmath.isfinite(there):
+            return None
+        return float((there - here) / (sign * STEP))
+
+
+def derivations(given: Input, chart: Any, ground: Ground, item: Key, prefix: str, first_rule: int) -> None:
+    """The best, k best, count, sums, draws and reasons of an item."""
+    assert given.semiring is not None
+    own = {
+        key: [(*map(given_term, a), *(() if v is None else (v,))) for a, v in h.rows] for key, h in given.held.items()
+    }
+    if not all(is_chance(given.semiring, v) for held in given.held.values() for _, v in held.rows):
+        return
+    check_item(chart, ground, item, given.semiring, prefix, first_rule, given.source, own)
+    if not ground.cyclic(item):
+        check_sums(chart, ground, item, given.semiring, prefix, first_rule, 200)
+    if given.semiring in ("boolean", "viterbi"):
+        why = chart.why(item_of(item, prefix), sets=3, budget=5_000)
+        for names in why.sets:
+            facts = {fact_of(name, prefix) for name in names}
+            assert derivable(ground, facts, item), (item, names)
+
+
+def is_chance(semiring: str, value: Any) -> bool:
+    """Whether a weight can be one of a chance: derivations are ranked and drawn by weights of at least 0."""
+    return semiring not in ("real", "expectation") or value is None or np.ravel(value)[0] >= 0
+
+
+# -- for as long as it is told to -------------------------------------------------------------------------------------
+
+
+def tried(number: int, count: int = TOGETHER) -> Input | None:
+    """The input of a number, after everything was compared."""
+    given = drawn(number, count)
+    if given is None:
+        return None
+    draw = random.Random(f"runs {number}")
+    given.count["programs"] += len(given.programs)
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            chart = run(given, draw, Path(folder))
+            compare(given, chart, draw)
+            for _ in range(CHANGES):
+                change(given, chart, draw, Path(folder))
+                compare(given, chart, draw)
+        except dg.Error as error:
+            given.wrong.append(f"{given.semiring}, {given.agenda}, input {number}: {type(error).__name__}: {error}")
+            given.wrong += [repr(p) for p in given.programs] if "p0_" not in str(error) else []
+    return given
+
+
+def main(seconds: float, number: int = 0) -> int:
+    """Draws inputs until the time is over; 1 where something was wrong."""
+    end, count = time.monotonic() + seconds, Counter[str]()
+    while time.monotonic() < end:
+        given = tried(number)
+        number += 1
+        if given is not None:
+            count += given.count
+            count["inputs"] += 1
+            for text in given.wrong:
+                print(text, flush=True)
+    print(dict(count))
+    return min(1, count["wrong"])
+
+
+if __name__ == "__main__":
+    said, *rest = sys.argv[1:]
+    sys.exit(main(float(said), *map(int, rest)))
