@@ -122,6 +122,7 @@ class Chart:
         }
         changed: dict[str, Any] = {name: limit for name, limit in given.items() if limit is not UNCHANGED}
         bring_up(self, replace(self._state.limits, **changed), progress)
+        warn_of_until(self)
         return self
 
     # -- looking
@@ -714,6 +715,12 @@ def run_of(chart: Chart) -> Run:
 def bring_up(chart: Chart, limits: Limits, progress: bool = False, stop: Stop | None = None) -> None:
     """Brings a chart up to date within limits. Raises and warns for how that ended."""
     check_end(chart._state.bring_up(limits, progress, stop), chart)
+
+
+def warn_of_until(chart: Chart) -> None:
+    """Warns where the item at which the run was to stop has a symbol that no fact and no item has."""
+    if chart._state.limits.until is not None:
+        lookup.warn_if_unknown(chart._context, chart._ready(), chart._state.limits.until)
 
 
 make_chart = maker(Chart, "charts come from program.run(facts), or bound.run(facts)")

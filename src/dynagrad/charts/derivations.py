@@ -42,6 +42,7 @@ from .binding.binding import Purpose, SetupLimits
 from .binding.context import ProgramContext
 from .binding.decoding import column, ranks
 from .binding.loading import Prepared, coded
+from .binding.suspicious_facts import unknown_symbol
 from .changes import translated
 from .ends import Collected, End, Phase, check_end
 from .externals import connect
@@ -122,9 +123,9 @@ def place(run: Run, held: Collector, item: Any) -> tuple[str, list[int]]:
     if words is None or codes is None:
         name = item if isinstance(item, str) else item_text(*lookup.place(item, lambda _: None))
         early = "" if run.status == "done" else f"; the run stopped early, {stopped_at(run)}: chart.run() continues it"
-        raise QueryError(
-            f"{name} was not derived, so it has no derivation; chart.why_not({str(name)!r}) says what is missing{early}"
-        )
+        said = unknown_symbol(run.context, held.prepared, *lookup.place(item, lambda _: None))
+        hint = said or f"chart.why_not({str(name)!r}) says what is missing"
+        raise QueryError(f"{name} was not derived, so it has no derivation; {hint}{early}")
     return key, codes
 
 
@@ -436,7 +437,7 @@ def explain_absence(run: Run, item: Any, most: int, depth: int, bindings: int, s
         key, values = lookup.place(item, lambda key: lookup.check_known(run.context, prepared, key))
         item = item_text(key, values)
     read = lookup.read_item(run.context, prepared, item)
-    table = lookup.find(run.context, prepared, read, lambda key: run.items(prepared, key))
+    table = lookup.find(run.context, prepared, read, lambda key: run.items(prepared, key), quiet=True)
     if len(table):
         raise QueryError(f"{show(read)} is derived; chart.why({show(read)!r}) says why")
     return why_not(knowledge(run), read, most, depth, bindings, seconds)

@@ -11,6 +11,7 @@ import copy
 import functools
 import re
 from collections.abc import Callable, Collection, ItemsView, Iterator, KeysView, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,11 +20,11 @@ import numpy.typing as npt
 from ..errors import Error, FactError, NotComputed, QueryError, cut, shown
 from ..facts.relation import Relation
 from ..facts.table import Table, make_table
-from ..facts.terms import canonical, item_text, term_text
+from ..facts.terms import INTEGER_MAX, INTEGER_MIN, canonical, item_text, term_text
 from ..rules import parse_item
 from ..rules.aggregators import AGGREGATORS
 from ..rules.show import show
-from ..rules.suggestions import nearest
+from ..rules.suggestions import nearest, quotes_for
 from ..rules.syntax import Arithmetic, Compound, Float, Integer, Item, PredicateDeclaration, Symbol, Variable
 from ..rules.syntax import Term as SyntaxTerm
 from .binding.context import ProgramContext
@@ -31,6 +32,7 @@ from .binding.decoding import code as code_of
 from .binding.decoding import column, decode, matches, ranks
 from .binding.encoding import syntax_value
 from .binding.loading import Prepared
+from .binding.suspicious_facts import unknown_symbol, warn_of_unknown
 
 Codes = npt.NDArray[np.int32]
 Words = npt.NDArray[np.uint64]
@@ -76,9 +78,16 @@ def read_known(text: Any, check: Callable[[str], None]) -> Item:
     while terms:
         term = terms.pop()
         if isinstance(term, Arithmetic):
-            raise QueryError(f"{cut(show(item))} computes in an argument; write the number itself")
+            hint = quotes_for(text) if isinstance(text, str) else ""
+            more = f", or a symbol in quotes: {cut(hint)}" if hint else ""
+            raise QueryError(f"{cut(show(item))} computes in an argument; write the number itself{more}")
         if isinstance(term, Compound):
             terms.extend(term.arguments)
+        elif isinstance(term, Integer) and not INTEGER_MIN <= term.value <= INTEGER_MAX:
+            raise QueryError(
+                f"{cut(show(item))}: the integer {shown(term.value)} is beyond the range of arguments, "
+                f"{INTEGER_MIN} to {INTEGER_MAX}"
+            )
     return item
 
 
@@ -87,7 +96,37 @@ def ground(item: Item) -> list[Any]:
     try:
         return [syntax_value(term) for term in item.arguments]
     except ValueError:
-        raise QueryError(f"{cut(show(item))} has variables; use chart.query to find all items that match it") from None
+        raise QueryError(f"{cut(show(item))} has variables; {ask_for(item)}") from None
+
+
+def ask_for(item: Item) -> str:
+    """What to write in place of an item with variables."""
+    names = {v.name for v in variables_of(item) if not v.name.startswith("_")}
+    query = "use chart.query to find all items that match it"
+    if not names:
+        return query
+    quoted = Item(item.predicate, tuple(map(_quoted, item.arguments)))
+    return f"{query}. A symbol that begins with a capital letter is written in quotes: {cut(show(quoted))}"
+
+
+def variables_of(item: Item) -> list[Variable]:
+    """The variables of a pattern."""
+    terms, found = list(item.arguments), list[Variable]()
+    while terms:
+        term = terms.pop()
+        if isinstance(term, Compound):
+            terms.extend(term.arguments)
+        elif isinstance(term, Variable):
+            found.append(term)
+    return found
+
+
+def _quoted(term: SyntaxTerm) -> SyntaxTerm:
+    if isinstance(term, Variable) and not term.name.startswith("_"):
+        return Symbol(term.name)
+    if isinstance(term, Compound):
+        return replace(term, arguments=tuple(map(_quoted, term.arguments)))
+    return term
 
 
 def check_known(context: ProgramContext, prepared: Prepared | None, key: str) -> None:
@@ -235,10 +274,27 @@ def words_of(context: ProgramContext, prepared: Prepared, item: Any) -> tuple[st
     return key, words_at(prepared, key, codes, context.scale.width)
 
 
-def value_of(context: ProgramContext, prepared: Prepared, item: Any) -> Any:
-    """An item's value in the semiring's scale; the semiring's zero where the item was not derived."""
+def value_of(context: ProgramContext, prepared: Prepared, item: Any, *, quiet: bool = False) -> Any:
+    """An item's value in the semiring's scale; the semiring's zero where the item was not derived.
+
+    Unless `quiet`, warns where it could not be derived, having a symbol that is nowhere.
+    """
     key, words = words_of(context, prepared, item)
-    return zero_of(context, key) if words is None else context.scale.value(words)
+    if words is None:
+        if not quiet:
+            warn_if_unknown(context, prepared, item)
+        return zero_of(context, key)
+    return context.scale.value(words)
+
+
+def unknown_in(context: ProgramContext, prepared: Prepared, item: Any) -> str:
+    """What is to be said of a symbol of an item that no fact and no item has; empty where there is none."""
+    return unknown_symbol(context, prepared, *place(item, functools.partial(check_known, context, prepared)))
+
+
+def warn_if_unknown(context: ProgramContext, prepared: Prepared, item: Any) -> None:
+    """Warns where an item has a symbol that no fact and no item has."""
+    warn_of_unknown(context, prepared, *place(item, functools.partial(check_known, context, prepared)))
 
 
 def zero_of(context: ProgramContext, key: str) -> Any:
@@ -252,13 +308,23 @@ def zero_of(context: ProgramContext, key: str) -> Any:
 
 
 def find(
-    context: ProgramContext, prepared: Prepared, pattern: Any, items: Callable[[str], tuple[Codes, Words]]
+    context: ProgramContext,
+    prepared: Prepared,
+    pattern: Any,
+    items: Callable[[str], tuple[Codes, Words]],
+    *,
+    quiet: bool = False,
 ) -> Table:
-    """The table of those items that match a pattern; `items` returns the codes and words of a predicate's items."""
+    """The table of those items that match a pattern; `items` returns the codes and words of a predicate's items.
+
+    Unless `quiet`, warns of symbols that are nowhere.
+    """
     item = read_item(context, prepared, pattern)
     table = prepared.compiled.plan.tables.get(item.key)
     assert table is not None
     check_needed(prepared.compiled.plan.fixed, item.key, constants(item))
+    if not quiet:
+        warn_of_unknown(context, prepared, item.key, ground_arguments(item))
     codes, words = items(item.key)
     keep = np.ones(len(codes), np.bool_)
     domains = context.domains
@@ -288,6 +354,17 @@ def find(
         matching = [n for n, values in enumerate(zip(*columns, strict=True)) if matches(item.arguments, values)]
         rows = rows[matching]
     return table_of(context, prepared, item.key, codes[rows], words[rows])
+
+
+def ground_arguments(item: Item) -> list[Any]:
+    """The arguments of a pattern that have no variables, and None for the others."""
+    found: list[Any] = []
+    for term in item.arguments:
+        try:
+            found.append(syntax_value(term))
+        except ValueError:
+            found.append(None)
+    return found
 
 
 def constants(item: Item) -> list[Any]:

@@ -35,7 +35,7 @@ from .batches.run import rerun_examples, run_examples
 from .binding.binding import Binding
 from .binding.context import ProgramContext, from_probabilities, probabilities_flag, read_facts
 from .binding.example_cache import CachedBatch
-from .chart import Chart, bring_up, make_chart
+from .chart import Chart, bring_up, make_chart, warn_of_until
 from .derivations import Wanted
 from .functions.function import Function, function_of
 from .limits import Limits
@@ -445,6 +445,7 @@ class Bound:
         limits.check()
         chart = self._chart({} if facts is None else facts, limits, values)
         bring_up(chart, limits, progress)
+        warn_of_until(chart)
         return chart
 
     def _chart(self, facts: Mapping[str, Any], limits: Limits, values: str | None) -> Chart:

@@ -25,6 +25,7 @@ from ..charts.binding.context import read_facts
 from ..charts.binding.encoding import kinds, program_constants, settle_texts, syntax_value
 from ..charts.chart import bring_up, run_of
 from ..charts.limits import Limits
+from ..charts.lookup import ask_for
 from ..charts.program import Program, binding_of, chart_of, context_of
 from ..charts.replay import differentiable
 from ..charts.sources import file_text
@@ -294,7 +295,8 @@ def check_ground(option: str, text: str) -> None:
         for term in parse_item(text).arguments:
             syntax_value(term)
     except ValueError:
-        raise QueryError(f"{option} {cut(text)}: it has variables; --query lists the items that match") from None
+        hint = ask_for(parse_item(text)).replace("use chart.query to find", "--query lists")
+        raise QueryError(f"{option} {cut(text)}: it has variables; {hint}") from None
 
 
 def _check_gradients(program: Program, relations: Mapping[str, Relation], items: Sequence[str]) -> None:

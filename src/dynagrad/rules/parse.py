@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..errors import SyntaxError
 from .parsing.driver import Misplaced
 from .parsing.mistakes import explain_mistake
 from .parsing.raw import raw_parser
 from .parsing.resolve import Resolver
+from .suggestions import quotes_for
 from .syntax import Item, Source, Term
 
 
@@ -41,7 +43,14 @@ def parse_item(text: str) -> Item:
     >>> parse_item("constit(np,0,K)").key
     'constit/3'
     """
-    return Resolver(text, "").item(_run(text, "", "query"))
+    try:
+        return Resolver(text, "").item(_run(text, "", "query"))
+    except SyntaxError as error:
+        quoted = quotes_for(text)
+        if not quoted:
+            raise
+        message = f"{error.message} A symbol with other characters than letters and digits is quoted: {quoted}"
+        raise SyntaxError(message, text, error.span) from None
 
 
 def parse_term(text: str) -> Term:

@@ -5,6 +5,7 @@ Those for misspelt options are in `calls.py`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 
@@ -48,3 +49,22 @@ def resembles(key: str, known: Iterable[str]) -> bool:
     if any(sorted(name) == sorted(other) for other in names):  # letters changed places
         return True
     return bool(get_close_matches(name, [n for n in names if len(n) >= _SHORTEST], 1, _SIMILARITY))
+
+
+_ESCAPES = str.maketrans({"\\": r"\\", "'": r"\'"})
+_ITEM = re.compile(r"\s*([a-z]\w*)\((.*)\)\s*\.?\s*", re.DOTALL)
+_ARGUMENT = re.compile(r"-?[0-9]+(?:\.[0-9]+)?|[A-Z_]\w*|[a-z]\w*|'(?:[^'\\]|\\.)*'|\"[^\"]*\"", re.DOTALL)
+
+
+def quotes_for(text: str) -> str:
+    """An item with quotes around those of its arguments that no symbol can be without; empty where there are none.
+
+    >>> quotes_for("far(C d)"), quotes_for("road(new-york,b)"), quotes_for("far(a")
+    ("far('C d')", "road('new-york',b)", '')
+    """
+    item = _ITEM.fullmatch(text) if len(text) <= _LONGEST else None
+    if item is None or any(c in item[2] for c in "()[]"):
+        return ""
+    arguments = [a.strip() for a in item[2].split(",")]
+    quoted = [a if _ARGUMENT.fullmatch(a) else f"'{a.translate(_ESCAPES)}'" for a in arguments]
+    return f"{item[1]}({','.join(quoted)})" if quoted != arguments and all(arguments) else ""

@@ -23,6 +23,7 @@ from ..chart import Chart, bring_up, make_chart, run_of
 from ..derivations import Wanted
 from ..derivatives import queries
 from ..limits import Limits
+from ..lookup import unknown_in, value_of
 from .objective import MOST_WAITING, BatchObjective, Sums
 from .result import Array
 from .threads import in_order
@@ -49,6 +50,9 @@ class Work:
     said: dict[int, Said] = field(default_factory=dict)
     """Warnings by example: a thread has no caller's line to issue them at."""
 
+    unknown: dict[int, str] = field(default_factory=dict)
+    """What is to be said of a symbol of the query that no fact of an example has: by example."""
+
     def chart(self, n: int) -> Chart:
         """The chart of an example, whose first run is prepared."""
         chart = self.chart_of(self.examples[n], self.limits)
@@ -71,7 +75,9 @@ class Work:
         run, query, stop = run_of(chart), self.query, self.stop
         began = time.monotonic() - run.spent
         bring_up(chart, self.limits, stop=stop)
-        value = chart if query is None else chart[query]
+        value = chart if query is None else value_of(run.context, run.ready(), query, quiet=True)
+        if query is not None and (said := unknown_in(run.context, run.ready(), query)):
+            self.unknown[n] = said
         within = stop if self.limits.timeout is None else stop.until(began + self.limits.timeout)
         if self.wanted is not None:
             self.derived[n] = self.wanted.of(run, query, within)

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from ...arguments import whole_number
-from ...errors import Error, QueryError, shown
+from ...errors import Error, QueryError, shown, warn
 from ...rules.suggestions import nearest
 from ..binding.binding import Binding
 from ..binding.example_cache import CachedBatch
@@ -79,6 +79,8 @@ def run_examples(
     else:
         results, parts = one_by_one(work, threads)
     warn_once(work.said)
+    if work.unknown and len(work.unknown) == sum(not isinstance(r, Exception) for r in results):
+        warn(f"example {min(work.unknown)} and all others: {work.unknown[min(work.unknown)]}")
     listed = [
         None if isinstance(r, Exception) else work.derived.get(n)
         for n, r in enumerate(results if wanted is not None else ())

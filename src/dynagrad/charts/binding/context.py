@@ -22,6 +22,7 @@ from ...plan.options import Options
 from ...plan.order import largest_offset
 from ...rules.normal import Rules
 from ...rules.suggestions import nearest, resembles
+from ...rules.syntax import Compound, Negation, Symbol
 from ...rules.types import Domains
 from ...semirings import Scale
 from .encoding import syntax_value
@@ -42,6 +43,25 @@ class ProgramContext:
     def rank_sources(self) -> dict[int, list[tuple[str, int, int]]]:
         """By domain, the pairs of fact columns from which an order of its atoms may be found."""
         return rank_sources(self.rules, self.domains)
+
+    @cached
+    def symbols(self) -> frozenset[str]:
+        """The symbols in the program's text."""
+        terms: list[Any] = []
+        for rule in self.rules.rules:
+            items = [rule.head, *(a.item for a in rule.antecedents)]
+            items += [c.item for c in rule.conditions if isinstance(c, Negation)]
+            terms += [t for item in items for t in item.arguments]
+            terms += [t for c in rule.conditions if not isinstance(c, Negation) for t in (c.left, c.right)]
+        terms += [t for axiom in self.rules.axioms for t in axiom.item.arguments]
+        found: set[str] = set()
+        while terms:
+            term = terms.pop()
+            if isinstance(term, Compound):
+                terms += term.arguments
+            elif isinstance(term, Symbol):
+                found.add(term.name)
+        return frozenset(found)
 
     @cached
     def omitted(self) -> Mapping[str, str]:

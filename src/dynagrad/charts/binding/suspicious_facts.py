@@ -6,14 +6,17 @@ Each is a `ProgramWarning`, looked for once for a binding. Warnings about the te
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 
-from ...errors import ProgramError
+from ...errors import ProgramError, cut
 from ...errors import warn as issue
 from ...facts.relation import AtomColumn, Column, IntColumn, Relation, atom_key
+from ...facts.terms import Term as DataTerm
+from ...facts.terms import symbol_text, term_text
 from ...plan.model import Plan
 from ...rules import show
 from ...rules.checks.suspicious_rules import diverging
@@ -21,6 +24,7 @@ from ...rules.semirings import SEMIRINGS
 from ...rules.syntax import Equation, Float, Integer, Item, Symbol, Term
 from .context import ProgramContext
 from .encoding import syntax_value
+from .loading import Prepared
 
 _CONSTANTS = (Symbol, Integer, Float)
 _MOST_NAMED = 4  # constants named in one warning; the rest are counted
@@ -140,3 +144,73 @@ def _stated(context: ProgramContext, relations: Mapping[str, Relation]) -> Itera
                 f"`{key}` is defined by `:-`, so each of its items is worth one, and the values of its facts are "
                 "ignored. If they are meant to count, give the facts another name."
             )
+
+
+# -- symbols of lookups ------------------------------------------------------------------------------------------------
+
+MOST_COMPARED = 10_000
+"""Among more symbols than this no similar one is looked for."""
+
+
+def warn_of_unknown(context: ProgramContext, prepared: Prepared, key: str, values: Sequence[Any]) -> None:
+    """Warns where a symbol of an item, or of a pattern, is none that this argument could have."""
+    said = unknown_symbol(context, prepared, key, values)
+    if said:
+        issue(said[0].upper() + said[1:])
+
+
+def unknown_symbol(context: ProgramContext, prepared: Prepared, key: str, values: Sequence[Any]) -> str:
+    """What is to be said of such a symbol; None among the values stands for a variable."""
+    for index, value in enumerate(values):
+        if value is None:
+            continue
+        known = prepared.encoding.domains[context.domains.of[key, index]]
+        if known.kind == "int":
+            if isinstance(value, str) and known.high >= known.low:
+                number = f"; write it without quotes: {value}" if value.lstrip("-").isdigit() else ""
+                return _said(key, values, value, f"argument {index + 1} of `{cut(key)}` has integers{number}")
+            continue
+        atoms = prepared.terms.atoms if known.kind == "term" else known.atoms
+        there = prepared.terms.number if known.kind == "term" else known.number
+        if not atoms:
+            continue
+        for symbol in _symbols(value):
+            if atom_key(symbol) in there or (isinstance(symbol, str) and symbol in context.symbols):
+                continue
+            if isinstance(symbol, str):
+                return _said(key, values, symbol, _nearest(symbol, atoms))
+            if not isinstance(symbol, str) and str(symbol) in there:
+                return _said(key, values, symbol, f"the symbol '{symbol}' is there, in quotes")
+    return ""
+
+
+def _said(key: str, values: Sequence[Any], symbol: Any, hint: str) -> str:
+    kind = "symbol" if isinstance(symbol, str) else "number"
+    given = ["_" if v is None else term_text(v, 40) for v in values]
+    item = f"{symbol_text(key.rpartition('/')[0])}({','.join(given)})"
+    said = f"no fact and no item has the {kind} {term_text(symbol, 60)}, which {cut(item)} asks for"
+    return f"{said}; {hint}" if hint else said
+
+
+def _symbols(value: Any) -> Iterator[Any]:
+    """The atoms of a term."""
+    stack = [value]
+    while stack:
+        part = stack.pop()
+        if isinstance(part, DataTerm):
+            stack.extend(part.arguments)
+        elif isinstance(part, tuple):
+            stack.extend(part)
+        elif part != "nil":
+            yield part
+
+
+def _nearest(symbol: str, atoms: Sequence[Any]) -> str:
+    if symbol.lstrip("-").isdigit() and int(symbol) in atoms:
+        return f"the integer {symbol} is there, without quotes"
+    if len(atoms) > MOST_COMPARED:
+        return ""
+    texts = [a for a in atoms if isinstance(a, str)]
+    same = [a for a in texts if a.lower() == symbol.lower()]
+    close = same or get_close_matches(symbol, texts, 1)
+    return f"did you mean {term_text(close[0])}?" if close else ""

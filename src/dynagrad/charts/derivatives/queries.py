@@ -24,7 +24,7 @@ from ...rules.semirings import COUNT, ENTROPY, MARGINAL, OUTSIDE, SEMIRINGS
 from ...runtime.library import Stop
 from ..binding.context import ProgramContext
 from ..binding.loading import Directions
-from ..lookup import place_of, value_of, words_at, words_of, zero_of
+from ..lookup import place_of, value_of, warn_if_unknown, words_at, words_of, zero_of
 from ..replay import differentiable
 from ..run import Run
 from . import detached  # noqa: F401  # how gradients and tangents are pickled
@@ -44,7 +44,10 @@ class FinishedRun:
         return self.run.context
 
     def value(self, item: Any) -> Any:
-        return value_of(self.context, self.run.ready(), item)
+        return value_of(self.context, self.run.ready(), item, quiet=True)
+
+    def warn_if_unknown(self, item: Any) -> None:
+        warn_if_unknown(self.context, self.run.ready(), item)
 
     def derived(self, item: Any) -> bool:
         return words_of(self.context, self.run.ready(), item)[1] is not None
@@ -56,6 +59,8 @@ class FinishedRun:
 def gradient(ran: FinishedRun, items: Sequence[tuple[Any, Any]], counts: float | None = None) -> Gradient:
     """The gradient of a weighted sum of items; or expected counts, where `counts` is the value of the goal."""
     request = _request(ran, items)
+    for item, _ in items:
+        ran.warn_if_unknown(item)
     value = ran.value(items[0][0])
     if len(items) > 1 or items[0][1] != 1:
         terms = [(float(c), ran.value(item)) for item, c in items if c]
@@ -122,6 +127,8 @@ def outside(ran: FinishedRun, item: Any, goal: Any) -> Any:
     """The outside value of an item, in the semiring's scale."""
     _check_sums(ran, OUTSIDE)
     request = _request(ran, [(goal, 1.0)], whole=True)
+    for asked in (goal, item):
+        ran.warn_if_unknown(asked)
     key, codes = place_of(ran.context, request.prepared, item)
     words = request.item(key, codes, ran.stop)
     return zero_of(ran.context, key) if words is None else request.replay.scale.value(words)
@@ -131,8 +138,10 @@ def marginal(ran: FinishedRun, item: Any, goal: Any) -> float:
     """The expected number of uses of an item in a derivation of the goal."""
     _check_sums(ran, MARGINAL)
     if not ran.derived(goal):  # no derivation could use the item
-        place_of(ran.context, ran.run.ready(), item)
+        for asked in (goal, item):
+            ran.warn_if_unknown(asked)
         return 0.0
+    ran.warn_if_unknown(item)
     share = float(gradient(ran, [(goal, 1.0)]).item(item))
     if SEMIRINGS[ran.context.scale.name].times_adds:
         return share

@@ -35,7 +35,7 @@ from ..chart import Chart, make_chart, run_of
 from ..derivatives.gradient import Seed, backward, row_adjoints
 from ..ends import STATUSES, Phase, check_end
 from ..limits import Limits
-from ..lookup import place_of, read_item, words_at, zero_of
+from ..lookup import place_of, read_item, warn_if_unknown, words_at, zero_of
 from ..replay import Replay, class_of
 from .probabilities import by_probabilities, check_positive, on_scale, slopes_of
 
@@ -123,6 +123,7 @@ class Core:
     ) -> None:
         self.binding, self.goals, self.listed, self.inputs, self.limits = binding, goals, listed, inputs, limits
         self.probabilities = probabilities  # whether those are the arguments
+        self._told: set[str] = set()  # goals that a warning told of
         self.given = [binding.given[key] for key in inputs]
         scale = binding.context.scale
         self.sign = SEMIRINGS[scale.name].log_sign if probabilities else 0.0
@@ -138,6 +139,12 @@ class Core:
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         self.__init__(*state)  # type: ignore[misc]  # what is kept beside the state is made anew
+
+    def tell_of(self, prepared: Prepared, goal: str) -> None:
+        """Warns, once, of a goal with a symbol that no fact and no item has."""
+        if goal not in self._told:
+            self._told.add(goal)
+            warn_if_unknown(self.binding.context, prepared, goal)
 
     def slot_shapes(self, slot: Slot) -> list[tuple[int, ...]]:
         """The shapes of the arrays of a slot."""
@@ -238,6 +245,7 @@ class Pass:
             key, codes = place_of(context, prepared, goal)
             words = words_at(prepared, key, codes, row.size)
             if words is None or codes is None:
+                core.tell_of(prepared, goal)
                 row[0] = 0.0 if core.pair else zero_of(context, key)
                 self.places.append(None)
             else:
