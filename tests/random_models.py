@@ -244,6 +244,7 @@ def draw_log_linear(
         by_predicate(rows),
         tables,
         given=(lambda n: n % 2) if grouped else None,
+        shared=True,
         frozen=lambda f: frozen[names.index(f)],
     )
     order = made.names()

@@ -292,6 +292,15 @@ def say(said: Said) -> None:
         warn(message, category)
 
 
+def counted(count: int, noun: str, several: str | None = None) -> str:
+    """So many of something, for messages.
+
+    >>> counted(1, "row"), counted(1200, "row"), counted(2, "entry", "entries")
+    ('1 row', '1,200 rows', '2 entries')
+    """
+    return f"{count:,} {noun if count == 1 else several or noun + 's'}"
+
+
 def warn(message: str, category: type[Warning] = ProgramWarning) -> None:
     """Issues a warning that points at the line outside of this package that called into it."""
     if _waiting.said is not None:

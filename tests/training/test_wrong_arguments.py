@@ -399,4 +399,4 @@ def test_errors_of_users_functions_are_their_own() -> None:
 def test_a_limit_among_the_options_of_scipy_holds(method: str) -> None:
     limit = {"maxfun" if method == "tnc" else "maxiter": 2}
     fit = scipys(method, options=limit, tolerance=0.0)
-    assert len(fit.history) <= 2 and fit.stopped == "method"
+    assert len(fit.history) <= 2 and fit.stopped == "options"

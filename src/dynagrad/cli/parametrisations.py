@@ -29,7 +29,7 @@ PRIORS: dict[str, Callable[..., Prior]] = {
 """Each from one number, or from a table with its arguments by name."""
 KINDS: dict[str, tuple[str, ...]] = {
     "distribution": ("given", "initial", "tied", "frozen"),
-    "log-linear": ("given", "initial", "hashed", "noise", "frozen"),
+    "log-linear": ("given", "initial", "shared", "hashed", "noise", "frozen"),
 }
 """The kinds of parametrisations, and what a table of settings may say of one."""
 TOGETHER = "features"

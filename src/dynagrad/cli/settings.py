@@ -46,6 +46,7 @@ TRAINING = (
     "tolerance",
     "patience",
     "seed",
+    "restarts",
     "missing",
     "threads",
     "executor",

@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from ..errors import Error, FactError, QueryError, shown
+from ..errors import Error, FactError, QueryError, counted, shown
 from ..training.examples import DataPasses, name_of
 from ..training.model import Model, load_model
 from ..training.reports.records import counted_text
@@ -96,12 +96,21 @@ def train(
     ] = None,
     iterations: Annotated[int | None, typer.Option(min=1, help="The most steps.  [default: 100]")] = None,
     tolerance: Annotated[
-        float | None, typer.Option(min=0, help="Stop at a relative change below this.  [default: 1e-06]")
+        float | None,
+        typer.Option(min=0, help="Stop where less is left to gain, relative to the objective.  [default: 1e-06]"),
     ] = None,
     patience: Annotated[
         int | None, typer.Option(min=1, help="Stop after so many steps without a better score of --dev.")
     ] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="The seed of all that is drawn.  [default: 0]")] = None,
+    restarts: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Begin so many times, from the second on with parameters that are drawn, and keep the best, on --dev "
+            "or by the objective.  [default: 1]",
+        ),
+    ] = None,
     missing: Annotated[
         str | None,
         typer.Option(help="What is done about examples whose goal is not derived: warn, skip, error. [default: warn]"),
@@ -190,8 +199,7 @@ def train(
     if save_to is not None:
         model.save(save_to)
         typer.echo(f"wrote {save_to}", err=True)
-    count = len(fit.history)
-    steps = f"{count:,} iteration{'' if count == 1 else 's'}"
+    steps = counted(len(fit.history), "iteration")
     score = None if fit.best is None else fit.best.dev
     held = "" if score is None else f", held out {score:.10g}"
     told = f"{steps}, objective {fit.objective:.10g}{held}, {counted_text(fit.counted, fit.examples)}"

@@ -1,24 +1,29 @@
 """A training run from its beginning to its end: when to stop, what to keep, what to say on the way.
 
 A `Watcher` is told of each step by a method. It evaluates held-out data, writes the log and the checkpoint, calls back,
-and says when it is enough. Checkpoints are whole and new, or they are as before: a run that is killed at any moment
-goes on from the last, and ends with the bits of one that was not.
+and says when it is enough; whether a run has converged is for `convergence.py`. There is one from each start.
+Checkpoints are whole and new, or they are as before: a run that is killed at any moment goes on from the last, and ends
+with the bits of one that was not.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from ..errors import warn
+from .convergence import alike, left_to_gain, text_of
 from .problem import Problem
 from .reports.logs import Log
 from .reports.progress import Bar
 from .reports.records import Fit, Record
 from .specification import Theta
-from .steps import Trace, TrainingStep
+from .steps import NO_BETTER, Ended, Saddle, Trace, TrainingStep
 from .storage.checkpoint import Checkpoint
 from .totals import Totals
 
@@ -52,8 +57,72 @@ class BestOnDev:
         return (counted, value) > (self.counted, self.value)
 
 
+LOOK_AGAIN = 20
+"""After so many steps from a saddle it is looked for one again."""
+CONVERGED, SADDLE = "converged", "saddle"
+BY_LIMITS = (CONVERGED, "iterations", "dev", "callback")
+"""The ends that other limits would put off; all others are of the method."""
+
+
+@dataclass(eq=False)
+class Runs:
+    """The runs from all starts that are done, as they are written to a checkpoint; parameters only of the best."""
+
+    count: int
+    done: list[dict[str, Any]]
+    told: bool = False
+    """Whether a warning told of a saddle."""
+
+    def add(self, run: dict[str, Any]) -> None:
+        """One that is done, or was broken off."""
+        self.done.append(run)
+        best = self._best()
+        self.done = [one if one is best else _without_parameters(one) for one in self.done]
+
+    def records(self) -> list[Record]:
+        """Of all steps, one run after another."""
+        return [Record(**record) for one in self.done for record in one["history"]]
+
+    def tell(self, found: Saddle) -> None:
+        """Warns of a saddle, once."""
+        if not self.told:
+            self.told = True
+            among = f" (from one of {self.count} starts)" if self.count > 1 else ""
+            warn(f"{text_of(found)}{among}")
+
+    def _best(self) -> dict[str, Any]:
+        """That which is best on held-out data, or else has the largest objective; the first of equals."""
+        return max(
+            self.done,
+            key=lambda one: (
+                (one["best"]["counted"], one["best"]["value"])
+                if one["best"] is not None
+                else (0, one["history"][-1]["objective"])
+            ),
+        )
+
+    def parameters(self) -> Theta:
+        """Those of the best."""
+        one = self._best()
+        found: Theta = one["theta"] if one["best"] is None else one["best"]["theta"]
+        return found
+
+    def fit(self, method: str) -> Fit:
+        """What users are told."""
+        one = self._best()
+        history = tuple(Record(**record) for record in one["history"])
+        best = None if one["best"] is None else history[one["best"]["step"] - 1]
+        reached = tuple(float(run["history"][-1]["objective"]) for run in self.done) if self.count > 1 else ()
+        return Fit(method, history, one["stopped"] or NO_BETTER, best, reached)
+
+
+def _without_parameters(run: dict[str, Any]) -> dict[str, Any]:
+    best = None if run["best"] is None else {**run["best"], "theta": {}}
+    return {**run, "theta": {}, "best": best}
+
+
 class Watcher:
-    """Told of each step; it keeps what the run will be judged by."""
+    """Told of each step from one start; it keeps what the run will be judged by."""
 
     def __init__(
         self,
@@ -63,14 +132,19 @@ class Watcher:
         checkpoint: Checkpoint | None,
         bar: Bar,
         start: Theta,
+        runs: Runs,
     ) -> None:
         self.history: list[Record] = []
         self.stopped: str | None = None
         self.theta = start
         self.best: BestOnDev | None = None
+        self.stepped = False
+        """Whether there was a step, beside those of a run that this one goes on from."""
+        self.log: Log | None = None
         self._settings, self._problem, self._dev, self._checkpoint, self._bar = settings, problem, dev, checkpoint, bar
-        self._log: Log | None = None
-        self._step: Mapping[str, Any] = {"state": {}, "settled": True}
+        self._runs = runs
+        self._step: Mapping[str, Any] = {"state": {}}
+        self._settled, self._left, self._look_at = 0, np.inf, 0
         self._began = self._last = time.monotonic()
         self._spent = 0.0  # by the run that this one goes on from
 
@@ -79,21 +153,16 @@ class Watcher:
         self.history = [Record(**r) for r in saved["history"]]
         self.theta = saved["theta"]
         self.best = BestOnDev(**saved["best"]) if saved["best"] else None
-        self._step = {"state": saved["state"], "settled": saved["settled"]}
+        self._step = {"state": saved["state"]}
+        if not self.history:
+            return
+        self._settled, self._left, self._look_at = saved["settled"], saved["left"], saved["look at"]
         self._spent = self.history[-1].seconds
-        self.stopped = "method" if saved["stopped"] == "method" else self._reason(saved["settled"])
+        stopped = saved["stopped"]
+        by_itself = stopped is not None and stopped not in BY_LIMITS
+        self.stopped = stopped if by_itself or (stopped == CONVERGED and self._little_left()) else self._limit()
         if self.stopped is None:
             self._call(self.history[-1])  # which the run that was killed may not have come to
-
-    def open_log(self) -> None:
-        """The log, with what is known."""
-        if self._settings.log is not None:
-            self._log = Log(self._settings.log, self.history)
-
-    def close(self) -> None:
-        """Ends the log."""
-        if self._log is not None:
-            self._log.close()
 
     def __call__(self, step: TrainingStep) -> bool:
         now = time.monotonic()
@@ -111,13 +180,16 @@ class Watcher:
         )
         self._last = time.monotonic()
         self.history.append(record)
-        self.theta = step.theta
+        self.theta, self.stepped = step.theta, True
         if held_out is not None and (self.best is None or self.best.below(held_out.counted, held_out.value)):
             self.best = BestOnDev(held_out.counted, held_out.value, len(self.history), step.theta)
-        self._step = {"state": dict(step.state), "settled": step.settled}
-        self.stopped = self._reason(step.settled)
-        if self._log is not None:
-            self._log.add(record)
+        self._step = {"state": dict(step.state)}
+        self._settled = self._settled + 1 if step.settled else 0
+        steps = [r.objective for r in self.history[-min(self._settled, 3) :]]
+        self._left = left_to_gain(steps) if step.left is None else step.left
+        self.stopped = (self._converged(step) if self._little_left() else None) or self._limit()
+        if self.log is not None:
+            self.log.add(record)
         if self.stopped is not None or len(self.history) % self._settings.every == 0:
             self.write()
         self._bar.show(record)
@@ -128,6 +200,21 @@ class Watcher:
         """The objective of held-out data, without priors."""
         return dev.totals(dev.spec.weights(theta), gradient=False)
 
+    def ended(self, by: Ended, problem: Problem) -> None:
+        """The method returned: told to by this observer, or as it goes no further."""
+        if not self.history:  # nothing better was found: this is where it is
+            value, totals = problem.objective(by.theta, gradient=False)
+            problem.first_step(by.theta, still=True)
+            self(TrainingStep(by.theta, value, totals.value, examples=len(totals.values)))
+            self.stopped = None
+        if self.stopped is None:
+            near = by.left <= self._settings.tolerance * self._scale()
+            found = by.look() if near and by.look is not None else None
+            if found is not None:
+                self._runs.tell(found)
+            self.stopped = SADDLE if found is not None else CONVERGED if near else by.why
+            self.write()
+
     def write(self) -> None:
         """Writes the checkpoint."""
         if self._checkpoint is None:
@@ -135,23 +222,56 @@ class Watcher:
                 if isinstance(trace, Trace):
                     trace.new.clear()  # nobody will ask for it
             return
-        best = None if self.best is None else vars(self.best)
-        history = [asdict(r) for r in self.history]
-        self._checkpoint.write(
-            {**self._step, "theta": self.theta, "history": history, "best": best, "stopped": self.stopped}
-        )
+        self._checkpoint.write({**self._step, **self.kept(), "done": self._runs.done})
+
+    def kept(self) -> dict[str, Any]:
+        """All that is known of this start, but for the state of the method."""
+        return {
+            "settled": self._settled,
+            "left": self._left,
+            "look at": self._look_at,
+            "theta": self.theta,
+            "history": [asdict(r) for r in self.history],
+            "best": None if self.best is None else vars(self.best),
+            "stopped": self.stopped,
+        }
 
     def _call(self, record: Record) -> None:
         callback = self._settings.callback
         if callback is not None and callback(record) is False and self.stopped is None:
             self.stopped = "callback"
 
-    def _reason(self, settled: bool) -> str | None:
-        """Why it is enough, if it is."""
-        if len(self.history) >= 2 and settled:
-            before, now = self.history[-2].objective, self.history[-1].objective
-            if abs(now - before) <= self._settings.tolerance * max(1.0, abs(now)):
-                return "converged"
+    def tell(self, found: Saddle) -> None:
+        """Warns of a saddle, once."""
+        self._runs.tell(found)
+
+    def _scale(self) -> float:
+        return max(1.0, abs(self.history[-1].objective))
+
+    def _little_left(self) -> bool:
+        """Whether the last step gained little, and there is little left to gain."""
+        if len(self.history) < 2 or not self._settled:
+            return False
+        most = self._settings.tolerance * self._scale()
+        return abs(self.history[-1].objective - self.history[-2].objective) <= most and self._left <= most
+
+    def _converged(self, step: TrainingStep) -> str | None:
+        """What a run is whose numbers say that it has converged; None where it is to go on."""
+        if step.look is None:
+            return CONVERGED
+        if len(self.history) < self._look_at:
+            return None
+        found = step.look()
+        if found is None:
+            return CONVERGED
+        if found.leaving:
+            self._look_at = len(self.history) + LOOK_AGAIN
+            return None
+        self._runs.tell(found)
+        return SADDLE
+
+    def _limit(self) -> str | None:
+        """The limit that says that it is enough, if one does."""
         if self._settings.patience is not None and self.best is not None:
             if len(self.history) - self.best.step >= self._settings.patience:
                 return "dev"
@@ -160,43 +280,62 @@ class Watcher:
 
 def run(
     problem: Problem,
-    method: Callable[..., Theta],
+    method: Callable[..., Theta | Ended],
     name: str,
-    start: Theta,
+    starts: Sequence[Theta],
     settings: FitSettings,
     *,
     dev: Problem | None,
     checkpoint: Checkpoint | None,
     keep: Callable[[Theta], None],
 ) -> Fit:
-    """Trains, and hands over the parameters: `keep` gets the last good ones, however the run ends."""
+    """Trains from each start, and hands over the best parameters: the last good ones, however the run ends.
+
+    Of several starts that is best which is so on held-out data, or has the largest objective.
+    """
     saved = None if checkpoint is None else checkpoint.read()
+    runs = Runs(len(starts), [] if saved is None else list(saved["done"]))
     with Bar(settings.progress, settings.iterations) as bar:
-        watcher = Watcher(settings, problem, dev, checkpoint, bar, start)
+        watcher = Watcher(settings, problem, dev, checkpoint, bar, starts[len(runs.done)], runs)
         if saved is not None:
             watcher.restore(saved)
-        watcher.open_log()
+        log = None if settings.log is None else Log(settings.log, [*runs.records(), *watcher.history])
         try:
-            if watcher.stopped is None:
-
-                def observe(step: TrainingStep) -> bool:
-                    if not watcher.history:
-                        problem.first_step(step.theta, step.change == 0.0)
-                    return watcher(step)
-
-                theta = method(problem, watcher.theta, observe, {} if saved is None else saved["state"])
-                if not watcher.history:  # nothing better was found: this is where it is
-                    value, totals = problem.objective(theta, gradient=False)
-                    observe(TrainingStep(theta, value, totals.value, change=0.0, examples=len(totals.values)))
-                    watcher.stopped = None
-                if watcher.stopped is None:
-                    watcher.stopped = "method"
-                    watcher.write()
-            if watcher.stopped in ("iterations", "method", "dev"):
-                problem.ended(watcher.theta, [record.objective for record in watcher.history])
+            while True:
+                watcher.log = log
+                _from_one_start(problem, method, watcher, {} if saved is None else saved["state"])
+                if watcher.stopped == "callback" or len(runs.done) + 1 == len(starts):
+                    break
+                runs.add(watcher.kept())
+                watcher, saved = Watcher(settings, problem, dev, checkpoint, bar, starts[len(runs.done)], runs), None
+                if checkpoint is not None:
+                    watcher.write()  # which needs no evaluations of the run before
+                    checkpoint.forget()
         finally:
-            watcher.close()
+            if log is not None:
+                log.close()
             if watcher.history:
-                keep(watcher.theta if watcher.best is None else watcher.best.theta)
-    best = None if watcher.best is None else watcher.history[watcher.best.step - 1]
-    return Fit(name, tuple(watcher.history), watcher.stopped or "method", best)
+                runs.add(watcher.kept())
+            if runs.done:
+                keep(runs.parameters())
+    return runs.fit(name)
+
+
+def _from_one_start(
+    problem: Problem, method: Callable[..., Theta | Ended], watcher: Watcher, state: Mapping[str, Any]
+) -> None:
+    """Trains until the method or the watcher has enough."""
+    if watcher.stopped is None:
+
+        def observe(step: TrainingStep) -> bool:
+            if not watcher.history:
+                problem.first_step(step.theta, step.change == 0.0)
+            return watcher(step)
+
+        found = method(problem, watcher.theta, observe, state)
+        watcher.ended(found if isinstance(found, Ended) else Ended(found, NO_BETTER), problem)
+    if watcher.stopped not in (CONVERGED, SADDLE, "callback"):
+        problem.ended(watcher.theta, [record.objective for record in watcher.history])
+        at = alike(problem, watcher.theta) if watcher.stepped else None
+        if at is not None:
+            watcher.tell(at)

@@ -146,6 +146,7 @@ class Model:
         tolerance: float = 1e-6,
         patience: int | None = None,
         seed: int = 0,
+        restarts: int = 1,
         warm: bool = False,
         missing: str = "warn",
         threads: int | None = None,
@@ -159,16 +160,18 @@ class Model:
     ) -> Fit:
         """Trains the model; see `training` in the documents for the methods and their options.
 
-        It begins with initial values, or with `warm` where the model is, and ends when the objective changes by less
-        than `tolerance` of its size, after so many `iterations`, or where `dev` got no better for `patience` steps.
-        With `dev` the parameters are in the end those that were best on it. `missing` says what is done about examples
-        whose goal is not derived: "warn", "skip" or "error". `executor` is a number of processes, an executor of
-        `concurrent.futures`, a function that makes one (asked again when a worker died and it broke), or the module
-        `ray`; without, there are `threads`. The result is the same to the last bit for any number of either.
-        `callback` gets each record, and ends the run by returning False. `checkpoint` is a file, written `every` so
-        many steps, that the run goes on from if it is there; a run that had ended is not run again, unless the limits
-        of now are wider. `log` is a `.csv` or `.arrow` file with a row for each step: that of a run that goes on from a
-        checkpoint is continued, any other is replaced. `progress` draws a progress bar.
+        It begins with initial values, or with `warm` where the model is, and ends when there is less left to gain than
+        `tolerance` of the objective's size, after so many `iterations`, or where `dev` got no better for `patience`
+        steps. With `restarts` it begins so many times, the first time so, and then with parameters that are drawn by
+        the `seed`; the best run is kept: on `dev` where that is given, else by its objective. With `dev` the parameters
+        are in the end those that were best on it. `missing` says what is done about examples whose goal is not derived:
+        "warn", "skip" or "error". `executor` is a number of processes, an executor of `concurrent.futures`, a function
+        that makes one (asked again when a worker died and it broke), or the module `ray`; without, there are `threads`.
+        The result is the same to the last bit for any number of either. `callback` gets each record, and ends the run
+        by returning False. `checkpoint` is a file, written `every` so many steps, that the run goes on from if it is
+        there; a run that had ended is not run again, unless the limits of now are wider. `log` is a `.csv` or `.arrow`
+        file with a row for each step: that of a run that goes on from a checkpoint is continued, any other is replaced.
+        `progress` draws a progress bar.
 
         Raises `Error` where a method does not fit the model, `NotConverged` where the objective is not finite or falls
         though it cannot; the model then has the last good parameters.
@@ -196,11 +199,16 @@ class Model:
             every=whole_number("every", every, 1),
             progress=yes_or_no("progress", progress),
         )
-        start = self._theta if yes_or_no("warm", warm) else self._spec.start(seed)
+        restarts = whole_number("restarts", restarts, 1)
+        if yes_or_no("warm", warm) and restarts > 1:
+            raise Error("restarts begins anew, and warm=True where the model is: give one of both")
+        starts = [self._theta] if warm else self._spec.starts(seed, restarts)
         dev_passes = None if dev is None else DataPasses(dev)
         saved = None
         if checkpoint is not None:
-            about = seal.about(self._spec, name, seed, options, start, passes, dev_passes)
+            limits = {"restarts": restarts, "iterations": iterations, "tolerance": settings.tolerance}
+            sealed = options if restarts == 1 else {**options, **limits, "patience": patience}
+            about = seal.about(self._spec, name, seed, sealed, starts[0], passes, dev_passes)
             saved = checkpoints.Checkpoint(path_of("checkpoint", checkpoint), about)
         lasting = passes.lasting and (executor is None or dev_passes is None or dev_passes.lasting)
         with workers_of(threads, executor, lasting) as workers:
@@ -208,7 +216,7 @@ class Model:
             problem = Problem(self._spec, passes, workers, missing, limited)
             others = in_threads(threads) if executor is None else workers  # what is kept from pass to pass is of `data`
             held_out = None if dev_passes is None else Problem(self._spec, dev_passes, others, missing)
-            return run(problem, chosen, name, start, settings, dev=held_out, checkpoint=saved, keep=keep)
+            return run(problem, chosen, name, starts, settings, dev=held_out, checkpoint=saved, keep=keep)
 
     @public
     def score(self, data: Any, *, missing: str = "warn", threads: int | None = None, executor: Any = None) -> Score:

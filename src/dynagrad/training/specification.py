@@ -68,6 +68,19 @@ class Specification:
         random = np.random.default_rng(seed)
         return {name: p.start(random) for name, p in self.parametrisations.items()}
 
+    def starts(self, seed: int, count: int) -> list[Theta]:
+        """Initial parameters, and others that are drawn. Raises Error where none can be."""
+        found = [self.start(seed)]
+        for number in range(1, count):
+            random = np.random.default_rng([seed, number])
+            found.append({name: p.draw(random) for name, p in self.parametrisations.items()})
+        if count > 1 and all(np.array_equal(x, found[1][name]) for name, x in found[0].items()):
+            raise Error(
+                "restarts begins anew with parameters that are drawn, and of these none can be: functions and modules "
+                "begin with the parameters that they were given, and what is frozen stays as it is"
+            )
+        return found
+
     # -- weights
 
     def weights(self, theta: Theta, used: Mapping[str, Indices] | None = None) -> dict[str, Doubles]:

@@ -1,4 +1,5 @@
-"""`TrainingStep`, which a method hands to its observer after each step, and `Trace`, for what only grows.
+"""`TrainingStep`, which a method hands to its observer after each step, `Ended`, where it goes no further, and `Trace`,
+for what only grows.
 
 Which steps there are is for `methods/`, what becomes of them for `fit.py`; what users read of them is in
 `reports/records.py`.
@@ -9,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+import numpy as np
 
 from .parameters.rows import Doubles
 from .specification import Theta
@@ -44,6 +47,34 @@ class TrainingStep:
     state: Mapping[str, Any] = field(default_factory=dict)
     settled: bool = True
     """Whether a small change from here on means convergence: not while a temperature is still changing."""
+    left: float | None = None
+    """About how much there is left to gain, where the method can tell; else it is read off the last steps."""
+    look: Callable[[], Saddle | None] | None = None
+    """Whether the parameters are at a saddle: asked before a run is said to have converged."""
+
+
+NO_BETTER = "no better step"
+"""Why a method ended that found none."""
+
+
+@dataclass(frozen=True, eq=False)
+class Ended:
+    """Where a method ended that goes no further, why, and how much there is left to gain as far as it can tell."""
+
+    theta: Theta
+    why: str
+    left: float = np.inf
+    look: Callable[[], Saddle | None] | None = None
+
+
+@dataclass(frozen=True)
+class Saddle:
+    """A place that is stationary, and from which the objective grows."""
+
+    names: tuple[str, str]
+    """Two parameters that go apart where it grows."""
+    leaving: bool
+    """Whether the run is on its way from there."""
 
 
 Observe = Callable[[TrainingStep], bool]

@@ -15,7 +15,7 @@ from scipy import optimize  # type: ignore[import-untyped]  # it has no types
 import dynagrad as dg
 from dynagrad import training
 from dynagrad.training.methods import descent
-from dynagrad.training.methods.limited_memory import FLAT, PAIRS, _Memory, limited_memory
+from dynagrad.training.methods.limited_memory import FLAT, PAIRS, LastSteps, limited_memory
 from dynagrad.training.parameters.rows import Doubles
 
 Found = tuple[float, Doubles]
@@ -75,7 +75,7 @@ def recursion(pairs: list[tuple[Doubles, Doubles]], gradient: Doubles) -> Double
 def test_directions_are_those_of_the_recursion_over_the_last_pairs(size: int, count: int) -> None:
     random = np.random.default_rng(count)
     root = random.standard_normal((size, size)) + 2 * np.eye(size)
-    memory, pairs = _Memory(size), []
+    memory, pairs = LastSteps(size), []
     for _ in range(count):
         step = random.standard_normal(size)
         pairs.append((step, root @ (root.T @ step)))
@@ -85,7 +85,7 @@ def test_directions_are_those_of_the_recursion_over_the_last_pairs(size: int, co
 
 
 def test_steps_along_which_it_does_not_curve_upwards_are_not_remembered() -> None:
-    memory, step, gradient = _Memory(2), np.array([1.0, 0.0]), np.array([0.5, 2.0])
+    memory, step, gradient = LastSteps(2), np.array([1.0, 0.0]), np.array([0.5, 2.0])
     for change in (-step, 0 * step, np.array([np.nan, 0.0]), np.array([0.0, 1.0])):
         memory.add(step, change)
         assert memory.direction(gradient).tolist() == [-0.5, -2.0]
@@ -194,7 +194,7 @@ def test_scipys_method_is_for_bounds_and_options(monkeypatch: pytest.MonkeyPatch
 def test_it_needs_no_scipy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "scipy.optimize", None)
     assert fit()[0] < 0
-    with pytest.raises(dg.Error, match=r"method='l-bfgs' needs scipy\.optimize; install it with"):
+    with pytest.raises(dg.Error, match=r"method='l-bfgs' needs scipy, which is not installed"):
         fit(bounds=[(None, None)] * 3)
 
 
@@ -203,7 +203,7 @@ def test_a_checkpoint_that_took_other_steps_is_not_gone_on_with(
 ) -> None:
     """As one of before, when the method was scipy's."""
 
-    def another(objective: Callable[[Doubles], Found], start: Doubles, told: Callable[[Doubles], None]) -> Doubles:
+    def another(objective: Callable[[Doubles], Found], start: Doubles, told: Any, expects: Any) -> Doubles:
         for n in range(3):
             objective(start + 0.01 * n)
             told(start + 0.01 * n)

@@ -95,8 +95,70 @@ def test_one_parametrisation_for_two_predicates() -> None:
     m.fit(data, iterations=1)
     assert m.weights["ahead/2"]["a", "p"] == pytest.approx(2 / 5) == m.weights["back/2"]["a", "p"]
     assert both.size == 6
-    features = training.LogLinear(rows, lambda x, y: [x, y], given=0)
-    assert features.names() == ["a", "p", "q", "b", "c"]  # shared by their names
+    features = training.LogLinear(rows, lambda x, y: [x, y], given=0, shared=True)
+    assert features.names() == ["a", "p", "q", "b", "c"]
+
+
+OF_TWO = {"suits/2": [("d", "pan"), ("n", "dog")], "follows/2": [("d", "n")]}
+
+
+def ending(a: str, b: str) -> list[str]:
+    return [f"{a} with {b}", f"{a} with an ending {b[-1]}"]
+
+
+def as_tables(features: Any) -> dict[str, list[tuple[str, str, str]]]:
+    return {key: [(*row, f) for row in rows for f in features(*row)] for key, rows in OF_TWO.items()}
+
+
+@pytest.mark.parametrize("features", [ending, as_tables(ending)], ids=["function", "tables"])
+def test_features_of_one_name_are_apart_where_their_predicates_are(features: Any) -> None:
+    with pytest.warns(
+        dg.ProgramWarning, match="rows of suits/2 and of follows/2 have the feature 'd with an ending n'"
+    ):
+        p = training.LogLinear(OF_TWO, features)
+    assert len(p.names()) == 6 and "d with pan" in p.names()
+    both = ["d with an ending n of suits/2", "d with an ending n of follows/2"]
+    assert [name for name in p.names() if "ending n" in name] == both
+    theta = np.array([1.0 if name == both[0] else 0.0 for name in p.names()])
+    assert p.weights(theta).tolist() == [1.0, 0.0, 0.0]
+    assert training.LogLinear(OF_TWO, features, shared=False).names() == p.names()
+    one = training.LogLinear(OF_TWO, features, shared=True)
+    assert len(one.names()) == 5 and one.weights(np.array([0.0, 1.0, 0.0, 0.0, 0.0])).tolist() == [1.0, 0.0, 1.0]
+
+
+def test_names_of_features_that_are_apart_begin_alike_unless_told() -> None:
+    name = "d with an ending n"
+    draw = np.random.default_rng(0)
+    p = training.LogLinear(
+        OF_TWO, ending, shared=False, initial={name: 2.0, f"{name} of follows/2": 3.0, "n with dog": 1.0}
+    )
+    found = dict(zip(p.names(), p.start(draw).tolist(), strict=True))
+    assert (found[f"{name} of suits/2"], found[f"{name} of follows/2"], found["n with dog"]) == (2.0, 3.0, 1.0)
+    held = training.LogLinear(OF_TWO, ending, shared=False, frozen=lambda f: f == name)
+    assert [n for n, stays in zip(held.names(), held.frozen, strict=True) if stays] == [
+        f"{name} of {k}" for k in OF_TWO
+    ]
+    with pytest.warns(dg.ProgramWarning, match="no row has the feature 'nobody'"):
+        training.LogLinear(OF_TWO, ending, shared=False, initial={"nobody": 1.0, name: 2.0})
+    pairs = training.LogLinear({"a/1": [(1,)], "b/1": [(1,)]}, lambda x: [("pair", x)], shared=False)
+    assert pairs.features == [(("pair", 1), "a/1"), (("pair", 1), "b/1")]
+    with pytest.raises(dg.Error, match=r"features gives 'f of a/1' and, for rows of a/1, 'f': give one another name"):
+        training.LogLinear({"a/1": [(1,)], "b/1": [(1,)]}, lambda x: ["f", "f of a/1"])
+    with pytest.raises(dg.Error, match="shared must be True or False"):
+        training.LogLinear(OF_TWO, ending, shared="yes")  # type: ignore[arg-type]
+    hashed = training.LogLinear(OF_TWO, ending, shared=False, hashed=1 << 20)
+    assert hashed.weights(np.eye(1, 1 << 20, hashed.entries()[1][1])[0]).tolist() == [1.0, 0.0, 0.0]
+
+
+def test_features_of_several_predicates_are_saved(tmp_path: Any) -> None:
+    pytest.importorskip("pyarrow")
+    rows = {"a/1": [(1,), (2,)], "b/1": [(1,)]}
+    p = training.LogLinear(rows, lambda x: [("is", x)], shared=False, initial={("is", 1): 2.0})
+    text = ":- semiring log. goal += a(X) * b(Y) * seen(X,Y)."
+    model = dg.Model(text, {"w": p}, prior=training.L2(0.1))
+    model.save(tmp_path / "m")
+    again = dg.load_model(tmp_path / "m")
+    assert again.parameters["w"].tolist() == model.parameters["w"].tolist() == [2.0, 0.0, 2.0]
 
 
 def test_ties_give_the_gradient_of_differences() -> None:

@@ -177,7 +177,5 @@ def test_semiring_and_values_are_told_of(tmp_path: Path) -> None:
 def test_a_checkpoint_that_says_less_is_of_an_earlier_version() -> None:
     now = {"program": "x", "examples": {"count": 1, "size": 1, "blocks": ["y"]}}
     seal.check_same(now, now, Path("c"))
-    with pytest.raises(
-        dg.Error, match=r"the checkpoint 'c' is of an earlier version.* what its examples"
-    ):
+    with pytest.raises(dg.Error, match=r"the checkpoint 'c' is of an earlier version.* what its examples"):
         seal.check_same({"program": "x"}, now, Path("c"))

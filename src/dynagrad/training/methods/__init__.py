@@ -1,10 +1,11 @@
-"""How parameters are improved, by name: `em.py`, `scaling.py`, `descent.py` (all data), `stochastic.py` (a few) and
-`torch_optimisers.py` (the same, by PyTorch). `limited_memory.py` is L-BFGS; `scipy_arguments.py` checks what is passed
-on to scipy.
+"""How parameters are improved, by name: `em.py`, `scaling.py`, `descent.py` (all data), `stepwise.py`, `stochastic.py`
+(a few examples) and `torch_optimisers.py` (the same, by PyTorch). `limited_memory.py` is L-BFGS; `evaluations.py` are
+what gradient methods ask for, `remaining.py` says what they have still to gain, and `scipy_arguments.py` checks what is
+passed on to scipy.
 
 A method is a function of a problem, the parameters to begin with, an observer, and the state to go on from; it tells
-the observer of each step, stops where that says so, and gives the parameters. It knows nothing of files, clocks, or
-when to stop.
+the observer of each step, stops where that says so, and gives the parameters, and why it `Ended` where it went no
+further. It knows nothing of files, clocks, or when to stop.
 """
 
 from __future__ import annotations
@@ -18,16 +19,17 @@ from ...calls import nearest_option
 from ...errors import Error, shown
 from ...packages import optional
 from ..specification import Theta
-from . import descent, em, scaling, stochastic, torch_optimisers
+from ..steps import Ended
+from . import descent, em, scaling, stepwise, stochastic, torch_optimisers
 
-Method = Callable[..., Theta]
+Method = Callable[..., Theta | Ended]
 
 METHODS: dict[str, Method] = {
     "em": em.batch,
     "viterbi-em": em.viterbi,
     "variational": em.variational,
-    "online-em": em.online,
-    "incremental-em": em.incremental,
+    "online-em": stepwise.online,
+    "incremental-em": stepwise.incremental,
     "annealing": em.annealed,
     "gis": partial(scaling.scale, method="gis"),
     "iis": partial(scaling.scale, method="iis"),

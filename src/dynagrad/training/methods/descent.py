@@ -5,14 +5,14 @@ They are scipy's, but for limited memory without bounds, options and L1, which i
 Truncated Newton asks for products of the Hessian with vectors, which are exact: a backward pass over dual numbers for
 each example. Semirings and parametrisations without second derivatives are an error there.
 
-What a method keeps is not looked into, and of scipy's it cannot be; so a run that is taken up again replays the
-evaluations that were made, which costs nothing, and goes on from there with the same bits.
+A run that is taken up again replays the evaluations that were made (`evaluations.py`), which costs nothing, and goes on
+from there with the same bits.
 """
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
@@ -20,13 +20,15 @@ import numpy as np
 
 from ...errors import Error, NotConverged, warn
 from ...packages import optional
+from ..convergence import kinks, saddle
 from ..parameters.rows import Doubles
 from ..priors import L1
 from ..problem import Problem
 from ..specification import Theta, ravelled, unravelled
-from ..steps import Observe, Trace, TrainingStep
-from ..totals import Totals
+from ..steps import NO_BETTER, Ended, Observe, Saddle, TrainingStep
+from .evaluations import Evaluations
 from .limited_memory import limited_memory
+from .remaining import Remaining
 from .scipy_arguments import broken, checked_bounds, checked_constraints, checked_options, refused
 
 P = ParamSpec("P")
@@ -87,101 +89,6 @@ EDGE = 3
 """After this many steps in a row that were shortened to where the objective is finite, a run warns of an edge."""
 
 
-class Evaluations:
-    """Objectives and gradients in the order in which they were asked for: those of a checkpoint, then new ones.
-
-    A log weight of minus infinity, of a probability of zero, stays as it is: a method sees a zero in its place, along
-    which nothing changes.
-    """
-
-    def __init__(self, problem: Problem, like: Theta, state: Mapping[str, Any]) -> None:
-        self._problem, self._like = problem, like
-        self.trace: Trace = state.get("evaluations") or Trace()
-        self.start = np.asarray(state["start"]) if "start" in state else ravelled(like)
-        """Where the run began, from which it is replayed."""
-        self._held = np.isneginf(self.start)
-        self._some_held = bool(self._held.any())
-        self.told = int(state.get("told", 0))
-        """The steps that the observer knows of a run that was taken up."""
-        self._known = iter(self.trace.known)
-        self.data = np.nan
-        """The objective of the data alone, where it was last asked for."""
-        self.refused: Error | None = None
-        """Why the last evaluation that found no objective found none."""
-        self.counted = int(state.get("counted", 0))
-        """How many examples count where the run began."""
-        self.count = 0
-        self._last: tuple[bytes, Totals] | None = None
-
-    def shown(self, vector: Doubles) -> Doubles:
-        """Parameters as a method sees them."""
-        return np.where(self._held, 0.0, vector) if self._some_held else vector
-
-    def whole(self, vector: Doubles) -> Doubles:
-        """Parameters from what a method has."""
-        return np.where(self._held, -np.inf, vector) if self._some_held else vector
-
-    def __call__(self, vector: Doubles) -> tuple[float, Doubles]:
-        """The objective and its gradient, of parameters as a method has them.
-
-        Where it is not finite, or examples do not count that did where the run began, it is minus infinity, with a
-        gradient of zero: a step that is to be shortened. Raises Error where the run would begin there.
-        """
-        vector = self.whole(vector)
-        words = vector.tobytes()
-        mark = float(zlib.crc32(words))
-        found = self._next(mark)
-        if found is None:
-            found = self._found(vector, words, mark)
-            self.trace.new.append(found)
-        elif np.isneginf(found[0]):
-            self.refused = NotConverged("the objective is not finite")
-        self.data = float(found[1])
-        return float(found[0]), self.shown(found[3:])
-
-    def _found(self, vector: Doubles, words: bytes, mark: float) -> Doubles:
-        """What is kept of an evaluation: the objective, that of the data alone, a mark, and the gradient."""
-        theta = unravelled(vector, self._like)
-        try:
-            value, totals = self._problem.objective(theta, least=self.counted)
-            found = np.concatenate([[value, totals.value, mark], *self._problem.spec.pull(theta, totals).values()])
-            if not np.isfinite(found).all():
-                raise NotConverged("the objective or its gradient is not finite")
-        except NotConverged as error:
-            if not self.counted:
-                raise
-            self.refused = error
-            return np.concatenate([[-np.inf, np.nan, mark], np.zeros(len(vector))])
-        self._last = (words, totals)
-        self.counted = self.counted or totals.counted
-        self.count += len(totals.values)
-        return found
-
-    def _next(self, mark: float) -> Doubles | None:
-        """What a run that is taken up found here."""
-        found = next(self._known, None)
-        if found is not None and found[2] != mark:
-            raise Error(
-                "the run of the checkpoint took other steps than this one: it was made by another version of dynagrad "
-                "or scipy, or on another machine; remove it to begin again"
-            )
-        return found
-
-    def product(self, vector: Doubles, direction: Doubles) -> Doubles:
-        """The Hessian times a vector: kept and replayed as objectives are, with no numbers but its own."""
-        vector, direction = self.whole(vector), self.shown(direction)
-        mark = float(zlib.crc32(vector.tobytes() + direction.tobytes()))
-        found = self._next(mark)
-        if found is None:
-            theta = unravelled(vector, self._like)
-            if self._last is None or self._last[0] != vector.tobytes():
-                self._last = (vector.tobytes(), self._problem.objective(theta)[1])
-            product = self._problem.product(theta, self._last[1], unravelled(direction, self._like))
-            found = np.concatenate([[0.0, 0.0, mark], ravelled(product)])
-            self.trace.new.append(found)
-        return self.shown(found[3:])
-
-
 def minimise(
     problem: Problem,
     theta: Theta,
@@ -192,7 +99,7 @@ def minimise(
     bounds: Any = None,
     constraints: Any = (),
     options: Mapping[str, Any] | None = None,
-) -> Theta:
+) -> Ended:
     """The parameters that make minus the objective small, by our method or one of `scipy.optimize.minimize`.
 
     `bounds` and `constraints` are as scipy has them, over all parameters one after another; `options` are its own.
@@ -225,12 +132,35 @@ def minimise(
         bounds = checked_bounds(bounds, [name for p in problem.spec.parametrisations.values() for name in p.names()])
     if constrained:
         constraints = checked_constraints(constraints, start)
-    callbacks = _Callbacks(negative, start, theta, evaluate, observe, method, evaluate.whole)
+    remaining = None if constrained else Remaining(bounds)
+    look = _looking(problem, limited=constrained or bounds is not None)
+    callbacks = _Callbacks(negative, start, theta, evaluate, observe, method, evaluate.whole, look, remaining)
     found = _run(callbacks, start, method, bounds, constraints, options)
-    wrong = broken(constraints, evaluate.shown(ravelled(found))) if constrained else None
+    _warn_of_kinks(problem, found, callbacks)
+    wrong = broken(constraints, evaluate.shown(ravelled(found.theta))) if constrained else None
     if wrong is not None:
         warn(f"where {method} ended, {wrong}: there may be no parameters with which all constraints hold")
     return found
+
+
+def _looking(problem: Problem, limited: bool) -> Callable[[Theta, Theta], Saddle | None]:
+    """Who looks for a saddle: nobody where limits may hold parameters there."""
+    return lambda before, now: None if limited else saddle(problem, before, now)
+
+
+def _warn_of_kinks(problem: Problem, found: Ended, callbacks: _Callbacks) -> None:
+    """Warns where a method that wants no kinks found no better step, and there are some."""
+    where = None if callbacks.told_enough else kinks(problem.spec)
+    if where is not None and found.left > SMALL:
+        warn(
+            f"the objective has kinks, {where}, and {callbacks.method} wants a smooth one: it ended where it found no "
+            "better step, which may be no maximum; methods that step after a few examples, such as method='adagrad', "
+            "have no such condition"
+        )
+
+
+SMALL = 1e-9
+"""How much may be left to gain at a maximum."""
 
 
 def _ours(method: Callable[P, R]) -> Callable[P, R]:
@@ -268,16 +198,26 @@ class _Callbacks:
         observe: Observe,
         method: str,
         fold: Callable[[Doubles], Doubles],
+        look: Callable[[Theta, Theta], Saddle | None],
+        remaining: Remaining | None,
     ) -> None:
+        self.remaining = remaining
+        """What is left to gain; None where constraints make that hard to say."""
+        self.left = np.inf
+        self._ours, self._look = False, look
         self._negative, self._like, self._evaluate, self._observe = negative, like, evaluate, observe
-        self._method, self._fold = method, fold
+        self.method, self._fold = method, fold
+        self.told_enough = False
+        """Whether the observer ended the run."""
         self.last = self.theta(start)
         """The parameters after the last step."""
+        self._before = self.last
         self.failed: list[Exception] = []
         self._seen: list[tuple[Doubles, float, float, Doubles]] = []  # places, with what was found there
         self._finite: tuple[Doubles, float, Doubles] | None = None  # the last of these with an objective
         self._refusals, self._edge = 0, 0  # since the last step; the last steps that each had some
         self._steps, self._rejected, self._at = 0, 0, np.array(start)
+        self._given_up = False  # as all steps were rejected
 
     def theta(self, vector: Doubles) -> Theta:
         """Parameters from what a method has."""
@@ -287,9 +227,11 @@ class _Callbacks:
     def objective(self, vector: Doubles) -> tuple[float, Doubles]:
         if not np.isfinite(vector).all():
             if not self._seen:
-                raise Error(f"{self._method} would begin with {vector.tolist()}: initial parameters must be numbers")
+                raise Error(f"{self.method} would begin with {vector.tolist()}: initial parameters must be numbers")
             raise _Stop  # a search that has no digits left may divide by zero
         value, gradient = self._negative(vector)
+        if not self._seen and self.remaining is not None:
+            self.remaining.begin(vector, gradient)
         del self._seen[: 1 - self.KEPT]
         self._seen.append((np.array(vector), value, self._evaluate.data, gradient))
         if np.isfinite(value):
@@ -311,22 +253,40 @@ class _Callbacks:
         rise = abs(float(slopes @ away))
         return low + max(1.0, abs(low)) + 10 * rise, 20 * rise / max(float(away @ away), 1e-300) * away
 
-    def ended(self, x: Doubles, success: bool = False) -> Theta:
-        """The parameters where a method ended. Raises NotConverged where no step that it tried has an objective."""
+    def expects(self, decrease: float) -> None:
+        """What our method has still to gain, as far as it knows."""
+        assert self.remaining is not None
+        self.remaining.known, self._ours = decrease, True
+
+    def looked(self) -> Saddle | None:
+        """Whether the parameters after the last step are at a saddle."""
+        return self._look(self._before, self.last)
+
+    def ended(self, x: Doubles, success: bool = False, why: str = NO_BETTER) -> Ended:
+        """Where a method ended. Raises NotConverged where no step that it tried has an objective."""
         failed = self._refusals > 0 and not success
         if failed and not np.isfinite(self._seen[-1][1]):
             refused = self._evaluate.refused
             raise NotConverged(
-                f"{self._method} found no step after which the objective is finite, as far as it looked: {refused}"
+                f"{self.method} found no step after which the objective is finite, as far as it looked: {refused}"
             ) from refused
         self.warn_of_the_edge(failed)
-        return self.theta(x)
+        self._before, self.last = self.last, self.theta(x)
+        point = next((known for known in reversed(self._seen) if np.array_equal(known[0], x)), None)
+        if self._steps == 0 and self.remaining is not None and point is not None:
+            self.left = self.remaining.after(x, point[3], ours=False)
+        return Ended(self.last, why, self.left, self.looked)
+
+    def stopped(self) -> Ended:
+        """Where the observer had enough, or a search had no digits left."""
+        self.warn_of_the_edge(self._given_up and self._refusals > 0)
+        return Ended(self.last, NO_BETTER, self.left, self.looked)
 
     def warn_of_the_edge(self, failed: bool = False) -> None:
         """Warns where the last steps, or the search for one more, came to where the objective is not finite."""
         if failed or self._edge >= EDGE:
             warn(
-                f"the objective is not finite a little further along the last steps, so that {self._method} may have "
+                f"the objective is not finite a little further along the last steps, so that {self.method} may have "
                 "ended at an edge, and not at a maximum: a prior keeps parameters away from it"
             )
 
@@ -337,6 +297,9 @@ class _Callbacks:
         self._at = np.array(x)
         if 0 < self._rejected < REJECTED:
             return  # a region of trust that shrinks has not converged
+        if self._rejected:
+            self._given_up = True
+            raise _Stop
         point = next((known for known in reversed(self._seen) if np.array_equal(known[0], x)), None)
         if point is None:
             self.objective(x)
@@ -345,15 +308,19 @@ class _Callbacks:
         if not np.isfinite(value):
             return
         self._edge, self._refusals = self._edge + 1 if self._refusals else 0, 0
-        self.last = self.theta(x)
+        self._before, self.last = self.last, self.theta(x)
         self._steps += 1
+        if self.remaining is not None:
+            self.left = self.remaining.after(x, gradient, self._ours)
         evaluate = self._evaluate
         if self._steps <= evaluate.told:
             return  # it was told before
         count, evaluate.count = evaluate.count, 0
         made = {"evaluations": evaluate.trace, "start": evaluate.start, "told": self._steps}
         made["counted"] = evaluate.counted
-        if self._observe(TrainingStep(self.last, -value, data, float(np.linalg.norm(gradient)), count, made)):
+        step = TrainingStep(self.last, -value, data, float(np.linalg.norm(gradient)), count, made, look=self.looked)
+        if self._observe(step if self.remaining is None else replace(step, left=self.left)):
+            self.told_enough = True
             raise _Stop
 
     @_ours
@@ -371,7 +338,7 @@ def _run(
     bounds: Any,
     constraints: Any,
     options: Mapping[str, Any] | None,
-) -> Theta:
+) -> Ended:
     """Runs our method; or scipy's, and again from where it ended while that fails and still gets lower."""
     if method == "l-bfgs" and bounds is None and not options:
         return _run_ours(callbacks, start)
@@ -387,8 +354,7 @@ def _run(
             with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
                 found = optimize.minimize(callbacks.walled, x, **given)
         except _Stop:
-            callbacks.warn_of_the_edge()
-            return callbacks.last
+            return callbacks.stopped()
         except Exception as error:
             if any(error is own for own in callbacks.failed) or not (bounds or constraints or options):
                 raise
@@ -398,18 +364,18 @@ def _run(
         if not np.isfinite(found.fun):
             raise NotConverged(f"{method} ended at an objective that is not finite: {found.message}")
         if found.success or not found.fun < reached or found.status == OVER[method]:
-            return callbacks.ended(x, found.success)
+            why = "options" if found.status == OVER[method] and not found.success else NO_BETTER
+            return callbacks.ended(x, found.success, why)
         reached = found.fun
 
 
-def _run_ours(callbacks: _Callbacks, start: Doubles) -> Theta:
+def _run_ours(callbacks: _Callbacks, start: Doubles) -> Ended:
     """Runs our own method for what has no bounds."""
     try:
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-            return callbacks.ended(limited_memory(callbacks.objective, start, callbacks.step))
+            return callbacks.ended(limited_memory(callbacks.objective, start, callbacks.step, callbacks.expects))
     except _Stop:
-        callbacks.warn_of_the_edge()
-        return callbacks.last
+        return callbacks.stopped()
 
 
 # -- L1: each parameter as a difference of two that are at least 0 -----------------------------------------------------
@@ -429,7 +395,7 @@ def _with_l1(
     strengths: Doubles,
     method: str,
     options: Mapping[str, Any] | None,
-) -> Theta:
+) -> Ended:
     """With absolute values the objective has kinks; as theta = up - down, both at least 0, it has none.
 
     Andrew and Gao 2007 ("Scalable training of L1-regularized log-linear models") compare this with their own method.
@@ -452,5 +418,9 @@ def _with_l1(
         )
 
     start = np.concatenate([np.maximum(first, 0.0), np.maximum(-first, 0.0)])
-    callbacks = _Callbacks(negative, start, theta, evaluate, observe, method, fold)
-    return _run(callbacks, start, method, [(0.0, None)] * (2 * n), (), options)
+    bounds = [(0.0, None)] * (2 * n)
+    look = _looking(problem, limited=True)
+    callbacks = _Callbacks(negative, start, theta, evaluate, observe, method, fold, look, Remaining(bounds))
+    found = _run(callbacks, start, method, bounds, (), options)
+    _warn_of_kinks(problem, found, callbacks)
+    return found

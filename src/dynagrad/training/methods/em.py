@@ -1,17 +1,18 @@
-"""Expectation maximisation and its kin: batch, Viterbi, variational, stepwise online, incremental, annealed.
+"""Expectation maximisation and its kin, over all data at each step: batch, Viterbi, variational, annealed.
 
 The E step is a pass over the data, whose gradient by log weights is the expected count of each parameter; the M step
-takes relative frequencies of the counts, with those of the prior. Dempster, Laird and Rubin 1977; Liang and Klein 2009,
-"Online EM for unsupervised models", for the stepwise one; Neal and Hinton 1998 for the incremental one; Kurihara and
-Sato 2006 for the variational one; Ueda and Nakano 1998 for annealing.
+takes relative frequencies of the counts, with those of the prior. Dempster, Laird and Rubin 1977; Kurihara and Sato
+2006 for the variational one; Ueda and Nakano 1998 for annealing. Those that step after a few examples are in
+`stepwise.py`.
 
 Counts come from `problem.py`; gradient methods, which need no best parameters in closed form, are in the other files.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,14 +22,16 @@ from ...charts.program import context_of
 from ...eager.names.special import digamma, gammaln
 from ...errors import Error, NotConverged, warn
 from ...rules.syntax import AntecedentValue, Application, Expression, Negation, Numeral
+from ..convergence import growth, saddle, told
 from ..objectives.likelihood import Best, Likelihood
 from ..parameters.distribution import Distribution
 from ..parameters.groups import Groups
 from ..parameters.rows import Doubles, Flags
 from ..priors import Dirichlet
 from ..problem import NAMED, Problem
-from ..specification import Specification, Theta
-from ..steps import Observe, TrainingStep
+from ..specification import Specification, Theta, ravelled, unravelled
+from ..steps import Observe, Saddle, TrainingStep
+from ..totals import Totals
 
 MAY_FALL = 1e-9
 """How much, relative to its size, an objective may fall for rounding."""
@@ -218,14 +221,20 @@ def batch(problem: Problem, theta: Theta, observe: Observe, state: Mapping[str, 
     return _climb(problem, theta, observe, state, "the likelihood with its prior")
 
 
-def _climb(problem: Problem, theta: Theta, observe: Observe, state: Mapping[str, Any], what: str) -> Theta:
-    """E and M steps over all data; `what` is the objective in messages, which must not fall."""
+def _climb(
+    problem: Problem, theta: Theta, observe: Observe, state: Mapping[str, Any], what: str, hard: bool = False
+) -> Theta:
+    """E and M steps over all data; `what` is the objective in messages, which must not fall.
+
+    Hard counts, of the best derivations, do not change where parameters change little, and so have no saddles.
+    """
     maximise, before = Maximiser(problem.spec), Reached.read(state)
     while True:
         value, totals = problem.objective(theta)
         before = must_not_fall(problem, before, Reached.of_examples(value, totals.values), what)
         new = maximise(theta, totals.gradient)
-        if observe(TrainingStep(new, value, totals.value, examples=len(totals.values), state=before.state)):
+        step = TrainingStep(new, value, totals.value, examples=len(totals.values), state=before.state)
+        if observe(step if hard else replace(step, look=partial(saddle, problem, theta, new))):
             return new
         theta = new
 
@@ -234,7 +243,7 @@ def viterbi(problem: Problem, theta: Theta, observe: Observe, state: Mapping[str
     """Hard EM: the counts of the best derivation of each example, all others left out."""
     check(problem.spec)
     hard = replace(problem, spec=replace(problem.spec, objective=Best()))
-    return _climb(hard, theta, observe, state, "the weight of the best derivations with the prior")
+    return _climb(hard, theta, observe, state, "the weight of the best derivations with the prior", hard=True)
 
 
 def variational(problem: Problem, theta: Theta, observe: Observe, state: Mapping[str, Any]) -> Theta:
@@ -254,13 +263,17 @@ def variational(problem: Problem, theta: Theta, observe: Observe, state: Mapping
         n: _pseudo(spec, n, theta, a) for n, a in alphas.items()
     }
     before = Reached.read(state)
-    while True:
+
+    def expected(held: Mapping[str, Doubles]) -> Totals:
         weights: dict[str, Doubles] = {}
         for name, p in spec.parametrisations.items():
             assert isinstance(p, Distribution) and p.groups is not None
             logs = _mean_logs(p, held[name])
             weights |= p.rows.split(np.where(p.frozen, p.groups.normalised(theta[name]), logs)[p.groups.parameter])
-        totals = problem.totals(weights)
+        return problem.totals(weights)
+
+    while True:
+        began, totals = dict(held), expected(held)
         bound = totals.value - sum(_divergence(spec, n, held[n], a) for n, a in alphas.items())
         before = must_not_fall(problem, before, Reached.of_examples(bound, totals.values), "the bound of the evidence")
         new: Theta = {}
@@ -270,9 +283,34 @@ def variational(problem: Problem, theta: Theta, observe: Observe, state: Mapping
             mean = np.log(held[name]) - np.log(p.groups.totals(held[name]))[p.groups.group]
             new[name] = np.where(p.frozen, p.groups.normalised(theta[name]), mean)
         now = {"held": dict(held), **before.state}
-        if observe(TrainingStep(new, bound, totals.value, examples=len(totals.values), state=now)):
+        step = TrainingStep(new, bound, totals.value, examples=len(totals.values), state=now)
+        if observe(replace(step, look=partial(_saddle_of_bound, spec, expected, alphas, began, dict(held)))):
             return new
         theta = new
+
+
+def _saddle_of_bound(
+    spec: Specification,
+    expected: Callable[[Mapping[str, Doubles]], Totals],
+    alphas: Mapping[str, Doubles],
+    before: Mapping[str, Doubles],
+    now: Mapping[str, Doubles],
+) -> Saddle | None:
+    """Whether the Dirichlets that are held are at a saddle of the bound, from the counts of those nearby."""
+    like = dict(now)
+
+    def counts(held: Doubles) -> Doubles:
+        return ravelled(statistics(spec, expected(unravelled(held, like)).gradient))
+
+    start = ravelled(like)
+    fixed = spec.frozen
+    metric = np.where(fixed, 0.0, start - ravelled({n: alphas[n] for n in like}))
+    try:
+        here = counts(start)
+        found = growth(lambda d, step: (counts(start * np.exp(step * d)) - here) / start, metric)
+    except Error:  # a neighbour has no value: nothing is known
+        return None
+    return None if found is None else told(spec, metric, found, np.log(start / ravelled(dict(before))))
 
 
 def _pseudo(spec: Specification, name: str, theta: Theta, alphas: Doubles) -> Doubles:
@@ -321,130 +359,6 @@ def _bend(a: Doubles, c: Doubles) -> Doubles:
     return np.where(large, series, found)
 
 
-def online(
-    problem: Problem,
-    theta: Theta,
-    observe: Observe,
-    state: Mapping[str, Any],
-    *,
-    power: float = 0.7,
-    size: int = 16,
-) -> Theta:
-    """Stepwise EM: after each `size` examples the mean counts move towards theirs by (k + 2) ** -power at step k.
-
-    The mean counts of a group begin, when an example first uses it, as its probabilities of then say (Cappé and
-    Moulines 2009, "On-line expectation-maximization algorithm for latent data models"): so what the examples of a step
-    do not use gets less likely, and never impossible.
-    """
-    check(problem.spec)
-    if not 0.5 < real_number("power", power) <= 1:
-        raise Error(f"power must be above 0.5 and at most 1, for the steps to converge, not {power}")
-    size = whole_number("size", size, 1)
-    spec, maximise = problem.spec, Maximiser(problem.spec)
-    means: Statistics = {k: np.asarray(x) for k, x in state.get("means", {}).items()} or {
-        name: np.zeros(p.size) for name, p in spec.parametrisations.items()
-    }
-    k, whole = int(state.get("step", 0)), float(state.get("weight", 1.0))
-    while True:
-        value, weight, count = 0.0, 0.0, 0
-        for shard in problem.passes.shards(size):
-            totals = problem.of_shard(spec.weights(theta), shard)
-            count += len(totals.values)
-            if totals.weight == 0:
-                continue
-            value += totals.value
-            weight += totals.weight
-            rate = (k + 2.0) ** -power
-            k += 1
-            for name, counts in statistics(spec, totals.gradient).items():
-                new = counts / totals.weight
-                means[name] = (1 - rate) * _begun(spec, name, means[name], new, theta[name]) + rate * new
-            theta = maximise.of(theta, means, 1.0 / max(weight, whole), whole=False)  # as far as they are known
-        if k == 0:
-            problem.must_count(theta)
-            raise Error("no example counts")
-        theta = maximise.of(theta, means, 1.0 / max(weight, whole))
-        whole, now = weight, {"means": dict(means), "step": k, "weight": weight}
-        objective = value + spec.log_prior(theta)
-        # steps get small by themselves, so that a small change says nothing
-        if observe(TrainingStep(theta, objective, value, examples=count, state=now, settled=False)):
-            return theta
-
-
-def _begun(spec: Specification, name: str, means: Doubles, new: Doubles, theta: Doubles) -> Doubles:
-    """Mean counts, with those of groups that had none as their probabilities say, as many as are new."""
-    p = spec.parametrisations[name]
-    assert isinstance(p, Distribution) and p.groups is not None
-    first = p.groups.totals(means) == 0
-    if not first.any():
-        return means
-    return np.where(first[p.groups.group], p.groups.totals(new)[p.groups.group] * p.probabilities(theta), means)
-
-
-def incremental(problem: Problem, theta: Theta, observe: Observe, state: Mapping[str, Any], *, size: int = 16) -> Theta:
-    """Incremental EM: the counts of each `size` examples are kept, and replaced when their turn comes.
-
-    What it makes large is the free energy, of which the likelihood is the largest value.
-    """
-    check(problem.spec)
-    size = whole_number("size", size, 1)
-    spec, maximise = problem.spec, Maximiser(problem.spec)
-    counts: list[dict[str, Doubles]] = [{k: np.asarray(x) for k, x in c.items()} for c in state.get("counts", ())]
-    constants: list[float] = list(state.get("constants", ()))
-    counted: list[float] = [float(x) for x in state.get("counted", ())]
-    before = Reached.read(state)
-    seen = bool(counts)
-
-    def names(shards: list[int]) -> str:
-        return f"examples {'; '.join(f'{n * size} to {n * size + size - 1}' for n in shards[:NAMED])}"
-
-    while True:
-        total, examples = _sum(counts), 0
-        for n, shard in enumerate(problem.passes.shards(size)):
-            weights = spec.weights(theta)
-            totals = problem.of_shard(weights, shard)
-            new, constant = totals.gradient, totals.value - _along(totals.gradient, weights)
-            examples += len(totals.values)
-            if not seen:  # the first pass is an E step: of what was not seen there are no counts
-                counts.append(new)
-                constants.append(constant)
-                counted.append(totals.counted)
-                continue
-            if n == len(counts):
-                raise Error("the data have more examples than in the pass before; incremental EM keeps their counts")
-            total = {key: total[key] + (new[key] - counts[n][key]) for key in new}
-            counts[n], constants[n], counted[n] = new, constant, totals.counted
-            theta = maximise(theta, total)
-        if not counts:
-            raise Error("the data have no examples")
-        if not any(counted):
-            problem.must_count(theta)
-        seen = True
-        total = _sum(counts)  # anew, so that rounding does not add up
-        theta = maximise(theta, total)
-        logs, prior = spec.weights(theta), spec.log_prior(theta)
-        energies = np.array([x + _along(c, logs) for x, c in zip(constants, counts, strict=True)])
-        energy = float(energies.sum())
-        reached = Reached(energy + prior, energies, np.array(counted, float))
-        before = must_not_fall(problem, before, reached, "the free energy", names)
-        now = {"counts": list(counts), "constants": list(constants), **before.state}
-        if observe(TrainingStep(theta, energy + prior, energy, examples=examples, state=now)):
-            return theta
-
-
-def _sum(counts: Sequence[Mapping[str, Doubles]]) -> dict[str, Doubles]:
-    """The counts of all shards."""
-    return {key: np.add.reduce([c[key] for c in counts]) for key in counts[0]} if counts else {}
-
-
-def _along(counts: Mapping[str, Doubles], logs: Mapping[str, Doubles]) -> float:
-    """The sum of counts times log weights, where the count is not zero.
-
-    Minus the free energy is, of each shard, log Z where its counts were taken, moved along them to the weights of now.
-    """
-    return sum(float(np.sum(c[c != 0] * logs[key][c != 0])) for key, c in counts.items())
-
-
 def annealed(
     problem: Problem,
     theta: Theta,
@@ -474,10 +388,11 @@ def annealed(
             before = must_not_fall(
                 problem, before, Reached.of_examples(value, totals.values), "the likelihood with its prior"
             )
-        theta = maximise(theta, totals.gradient)
+        began, theta = theta, maximise(theta, totals.gradient)
         done, settled = done + 1, power >= 1
         if power < 1 and done >= steps:
             power, done = min(1.0, power * growth), 0
         now = {"power": power, "done": done, **({} if before is None else before.state)}
-        if observe(TrainingStep(theta, value, totals.value, examples=len(totals.values), state=now, settled=settled)):
+        step = TrainingStep(theta, value, totals.value, examples=len(totals.values), state=now, settled=settled)
+        if observe(replace(step, look=partial(saddle, problem, began, theta))):
             return theta

@@ -41,7 +41,7 @@ class _Point:
     slope: float
 
 
-class _Memory:
+class LastSteps:
     """The last steps, and how the gradient changed along each: what is known of the curvature."""
 
     def __init__(self, size: int) -> None:
@@ -50,6 +50,10 @@ class _Memory:
         """Of the changes of the gradient with steps, and with each other."""
         self._order: list[int] = []
         """The places of the pairs, the oldest first."""
+
+    @property
+    def empty(self) -> bool:
+        return not self._order
 
     def forget(self) -> None:
         self._order.clear()
@@ -89,8 +93,15 @@ class _Memory:
         return found
 
 
-def limited_memory(objective: Objective, start: Doubles, told: Callable[[Doubles], None]) -> Doubles:
+def limited_memory(
+    objective: Objective,
+    start: Doubles,
+    told: Callable[[Doubles], None],
+    expects: Callable[[float], None] | None = None,
+) -> Doubles:
     """Where the objective is least, as far as digits reach; `told` is called with the point after each step.
+
+    `expects` is called before with the decrease that the curvature promises from there on.
 
     >>> found = limited_memory(lambda x: (float((x - 3) @ (x - 3)), 2 * (x - 3)), np.zeros(2), lambda x: None)
     >>> found.round(6).tolist()
@@ -98,9 +109,9 @@ def limited_memory(objective: Objective, start: Doubles, told: Callable[[Doubles
     """
     x = np.array(start, np.float64)
     value, gradient = objective(x)
-    memory, fresh = _Memory(len(x)), True
+    memory, fresh = LastSteps(len(x)), True
+    direction = -gradient
     while len(x) and float(np.abs(gradient).max()) > FLAT:
-        direction = memory.direction(gradient)
         slope = float(gradient @ direction)
         reached = None
         if slope < 0:
@@ -110,10 +121,13 @@ def limited_memory(objective: Objective, start: Doubles, told: Callable[[Doubles
             if fresh:
                 return x  # there are no digits left
             memory.forget()
-            fresh = True
+            fresh, direction = True, -gradient
             continue
         memory.add(reached.x - x, reached.gradient - gradient)
         x, value, gradient, fresh = reached.x, reached.value, reached.gradient, False
+        direction = memory.direction(gradient)
+        if expects is not None:
+            expects(-0.5 * float(gradient @ direction))
         told(x)
     return x
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from ...arguments import bounded_number
 from ...charts.program import with_own_plans
 from ...errors import Error, NotConverged
 from ...facts.readers import read
+from ..convergence import saddle
 from ..objectives.evaluation import LOGS
 from ..objectives.expectations import without_constants
 from ..objectives.likelihood import Conditional, Likelihood
@@ -83,7 +85,8 @@ def scale(
                 _of_wholes(problem, p, totals, theta, most) if whole else _of_rows(p, totals, theta[name], method)
             )
             new[name] = _solved(p, theta[name], equation, priors.get(name))
-        if observe(TrainingStep(new, value, totals.value, examples=len(totals.values), state=before.state)):
+        step = TrainingStep(new, value, totals.value, examples=len(totals.values), state=before.state)
+        if observe(replace(step, look=partial(saddle, problem, theta, new))):
             return new
         theta = new
 

@@ -144,6 +144,14 @@ class Distribution(Parametrisation):
         with np.errstate(divide="ignore"):
             return self.groups.normalised(np.log(weights))
 
+    def draw(self, random: np.random.Generator) -> Doubles:
+        """Each group evenly from all distributions over it, but for what is frozen or impossible at the start."""
+        assert self.groups is not None
+        begin = self.start(np.random.default_rng(0)) if self.initial == "random" else self.start(random)
+        drawn = np.where(np.isneginf(begin), 0.0, random.standard_exponential(self.size))
+        with np.errstate(divide="ignore"):
+            return np.where(self.frozen, begin, self.groups.normalised(np.log(drawn)))
+
     def weights(self, theta: Doubles) -> Doubles:
         assert self.groups is not None
         return self.groups.normalised(theta)[self.groups.parameter]

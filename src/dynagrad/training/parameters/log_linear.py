@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ...arguments import function_of, real_number, truth, whole_number
+from ...arguments import function_of, real_number, truth, whole_number, yes_or_no
 from ...calls import strict_options
 from ...errors import Error, shown, warn
 from ...facts.readers import read
@@ -34,8 +34,10 @@ class LogLinear(Parametrisation):
     or a dict that has for each predicate a table with one column more, the feature, and perhaps a value: facts, or what
     a chart's query gave. Without, each row is a feature of its own. With `given`, weights are normalised over rows that
     are given the same, so that they are probabilities; so they are over the groups that the program of the model
-    declares (`:- distribution`), if it does. `hashed` is how many numbers features are hashed to; features
-    that meet there share a weight. `frozen` names features, by a function, whose weight stays as it was.
+    declares (`:- distribution`), if it does. A feature is of one predicate: where rows of several have features of one
+    name, each predicate has its own ("f of p/1"), of which there is a warning unless `shared` is False; with
+    `shared=True` they are one. `hashed` is how many numbers features are hashed to; features that meet there share a
+    weight. `frozen` names features, by a function, whose weight stays as it was.
 
     `initial` is a number for all weights, or a dict from features to numbers; `noise` the standard deviation of what is
     added, drawn with the seed of `fit`.
@@ -55,6 +57,7 @@ class LogLinear(Parametrisation):
         features: Features | None = None,
         given: By | None = None,
         *,
+        shared: bool | None = None,
         hashed: int | None = None,
         initial: float | Mapping[Any, float] = 0.0,
         noise: float = 0.0,
@@ -69,6 +72,9 @@ class LogLinear(Parametrisation):
         if not np.isfinite(real_number("noise", noise, 0.0)):
             raise Error(f"noise must be a finite number, not {noise}")
         at, names, values = _features(self.rows, features)
+        plain: dict[Any, Any] = {}
+        if shared is None or not yes_or_no("shared", shared):
+            names, plain = _apart(self.rows, at, names, warns=shared is None)
         if hashed is not None:
             hashed = whole_number("hashed", hashed, 1, 1 << 30)
             names = [zlib.crc32(repr(name).encode()) % hashed for name in names]
@@ -80,11 +86,15 @@ class LogLinear(Parametrisation):
         self.size = len(self.features)
         self.groups = None if given is None else groups_of(part_of(self.rows, given, "given"))
         self._places = given is not None and not callable(given)
+        if hashed is None and isinstance(initial, Mapping):
+            initial = _of_each(initial, plain)
         self._initial, self._noise = initial, noise
         if not self.size:
             raise Error("features gives none for any row, so there is nothing to learn")
         self._known(initial)
-        self.frozen = np.array([frozen is not None and truth("frozen", frozen(f)) for f in self.features], bool)
+        self.frozen = np.array(
+            [frozen is not None and truth("frozen", frozen(plain.get(f, f))) for f in self.features], bool
+        )
 
     def _known(self, initial: Any) -> None:
         """Warns of initial weights of features that no row has."""
@@ -110,6 +120,11 @@ class LogLinear(Parametrisation):
         else:
             begin = np.full(self.size, float(given))
         return begin + self._noise * random.standard_normal(self.size) if self._noise else begin
+
+    def draw(self, random: np.random.Generator) -> Doubles:
+        """Normal ones around those of the start, with a deviation of `noise`, or of one where that is zero."""
+        begin = self.start(random)
+        return begin if self._noise else np.where(self.frozen, begin, begin + random.standard_normal(self.size))
 
     @cached
     def _columns(self) -> list[Indices] | None:
@@ -166,6 +181,43 @@ class LogLinear(Parametrisation):
 
     def names(self) -> list[str]:
         return [f if isinstance(f, str) else str(f) for f in self.features]
+
+
+def _of_each(initial: Mapping[Any, float], plain: Mapping[Any, Any]) -> dict[Any, float]:
+    """Initial weights, where a name of several features is that of each which has none for itself."""
+    names = set(plain.values())
+    found = {name: x for name, x in initial.items() if name not in names}
+    return found | {f: initial[name] for f, name in plain.items() if name in initial and f not in initial}
+
+
+def _apart(rows: Rows, at: Sequence[int], names: Sequence[Any], warns: bool) -> tuple[list[Any], dict[Any, Any]]:
+    """The features of rows, with the predicate in those that rows of several have; and the names that these had."""
+    if len(rows.keys) < 2:
+        return list(names), {}
+    keys = [rows.keys_of_rows[n] for n in at]
+    owners: dict[Any, dict[str, None]] = {}
+    for name, key in zip(names, keys, strict=True):
+        owners.setdefault(name, {})[key] = None
+    several = {name: list(found) for name, found in owners.items() if len(found) > 1}
+    plain: dict[Any, Any] = {}
+    found: list[Any] = []
+    for name, key in zip(names, keys, strict=True):
+        if name not in several:
+            found.append(name)
+            continue
+        own = f"{name} of {key}" if isinstance(name, str) else (name, key)
+        if own in owners:
+            raise Error(f"features gives {shown(own)} and, for rows of {key}, {shown(name)}: give one another name")
+        plain[own] = name
+        found.append(own)
+    if several and warns:
+        name, of = next(iter(several.items()))
+        more = "" if len(several) == 1 else f", and {len(several) - 1:,} more are likewise"
+        warn(
+            f"rows of {' and of '.join(of)} have the feature {shown(name)}{more}: each predicate has its own, with a "
+            "weight of its own. shared=True makes one of them, and shared=False says that they are apart"
+        )
+    return found, plain
 
 
 MOST_COLUMNS = 16

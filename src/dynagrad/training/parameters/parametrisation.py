@@ -45,6 +45,10 @@ class Parametrisation(ABC):
     def start(self, random: np.random.Generator) -> Doubles:
         """The parameters that training begins with."""
 
+    def draw(self, random: np.random.Generator) -> Doubles:
+        """Other parameters to begin with, at random; those of `start` where nothing says how they are drawn."""
+        return self.start(random)
+
     @abstractmethod
     def weights(self, theta: Doubles) -> Doubles:
         """The log weight of each row, or with `logs` False its value."""

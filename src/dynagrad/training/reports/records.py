@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ...arguments import whole_number
-from ...errors import Error, shown
+from ...errors import Error, counted, shown
 from ...packages import optional
 from ...runtime.disk.whole import why
 
@@ -64,14 +64,14 @@ class Score(float):
         return float(self), self.counted, self.examples
 
 
-def counted_text(counted: int, examples: int) -> str:
+def counted_text(some: int, examples: int) -> str:
     """How many examples count.
 
     >>> counted_text(3, 3), counted_text(2, 3), counted_text(1, 1)
     ('3 examples', '2 of 3 examples', '1 example')
     """
-    of = "" if counted == examples else f"{counted:,} of "
-    return f"{of}{examples:,} example{'' if examples == 1 else 's'}"
+    of = "" if some == examples else f"{some:,} of "
+    return of + counted(examples, "example")
 
 
 def write_csv(path: Path, records: Iterable[Record], *, begin: bool = True) -> None:
@@ -104,9 +104,17 @@ def path_of(what: str, given: Any) -> Path:
 class Fit:
     """How a model was trained.
 
-    `stopped` says why it ended: "converged", "iterations" (the limit), "dev" (held-out data got no better),
-    "callback", or "method" (which found nothing better). `converged` is true for the first, and means only that the
-    objective changed by less than the tolerance in the last step.
+    `stopped` says why it ended:
+
+    - "converged": the last step changed the objective by less than the tolerance (of its size), there is about as
+      little left to gain, as far as the method can tell, and no saddle was found there;
+    - "iterations": the limit; "dev": held-out data got no better; "callback": it returned False;
+    - "saddle": parameters do not change any more, and nearby ones are better, as where hidden states are alike;
+    - "no better step": the method looked for one and found none, at a kink of the objective or for want of digits;
+    - "options": a limit that its own options have.
+
+    `converged` is true for the first. `starts` has the objective that was reached from each start, where there were
+    `restarts`; all else is of the best of them.
     """
 
     method: str
@@ -114,10 +122,11 @@ class Fit:
     stopped: str
     best: Record | None = None
     """The step that was best on held-out data, whose parameters the model has; None where there were no such data."""
+    starts: tuple[float, ...] = ()
 
     @property
     def converged(self) -> bool:
-        """Whether the last step changed the objective by less than the tolerance."""
+        """Whether there is less left to gain than the tolerance, as far as the method can tell."""
         return self.stopped == "converged"
 
     @property
@@ -165,9 +174,9 @@ class Fit:
         return figure
 
     def __repr__(self) -> str:
-        told = counted_text(self.counted, self.examples)
-        steps = f"{len(self.history)} iterations on {told}"
-        return f"<Fit by {self.method}: {steps}, objective {self.objective:.6g}, {self.stopped}>"
+        steps = f"{counted(len(self.history), 'iteration')} on {counted_text(self.counted, self.examples)}"
+        among = f", the best of {len(self.starts)} starts" if self.starts else ""
+        return f"<Fit by {self.method}: {steps}, objective {self.objective:.6g}, {self.stopped}{among}>"
 
 
 def table_of(records: Sequence[Record]) -> Any:

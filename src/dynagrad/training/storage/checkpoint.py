@@ -90,6 +90,10 @@ class Checkpoint:
         data = buffer.getvalue()
         replace_file(self.path, KIND + VERSION + b"\n" + hashlib.sha256(data).digest() + data)
 
+    def forget(self) -> None:
+        """Begins traces anew, of which what was written last has none."""
+        self._traces.clear()
+
     def _packed(self, x: Any, arrays: list[np.ndarray], name: Any) -> Any:
         """Nested dicts, lists and numbers as JSON, with arrays apart."""
         if isinstance(x, np.ndarray):
