@@ -110,6 +110,32 @@ def test_commands_for_the_shell_are_those_that_everybody_runs() -> None:
         assert all(re.match(known, line) for line in block.text.splitlines()), str(block)
 
 
+def test_the_readme_says_how_large_an_installation_is() -> None:
+    """Within a third, as releases of the compiler and file systems differ."""
+    said = re.search(r"about (\d+) MB: (\d+) MB of them are `ziglang`", PAGES["README.md"])
+    assert said is not None and int(said[1]) > int(said[2]) and f"({said[1]} MB" in PAGES["docs/index.md"]
+    spec = importlib.util.find_spec("ziglang")
+    if spec is None or spec.origin is None:
+        pytest.skip("ziglang is not installed")
+    files = (path.lstat() for path in Path(spec.origin).parent.rglob("*"))
+    assert sum(file.st_blocks for file in files) * 512 / 1e6 == pytest.approx(int(said[2]), rel=1 / 3)
+
+
+def test_the_first_page_has_a_program_its_picture_and_how_to_install_it_before_anything_else() -> None:
+    page = PAGES["docs/index.md"].partition("```{toctree}")[0]
+    assert page.index("```python") < page.index("```{figure}") < page.index("pip install .") and len(page) < 3_000
+
+
+def test_the_site_shows_types_and_wraps_long_lines_of_code() -> None:
+    assert '\nautodoc_typehints = "signature"\n' in (DOCS / "conf.py").read_text(encoding="utf-8")
+    assert re.search(r"pre[^{]*\{ white-space: pre-wrap;", (DOCS / "static" / "site.css").read_text(encoding="utf-8"))
+
+
+def test_other_tools_are_named_where_facts_are() -> None:
+    """Whoever looks for one of these finds the page."""
+    assert all(name in PAGES["docs/rules/facts.md"] for name in ("duckdb", "pandas", "polars", "pyarrow", "numpy"))
+
+
 # -- Python ------------------------------------------------------------------------------------------------------------
 
 

@@ -10,7 +10,9 @@ import ast
 import importlib
 import itertools
 import math
+import os
 import re
+import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
@@ -26,6 +28,7 @@ import dynagrad as dg
 from oracle import close
 from recipes import (
     aligner,
+    build,
     ccg,
     classifier,
     collins,
@@ -56,7 +59,7 @@ from recipes import cky as cky_recipe
 pytest.importorskip("scipy", reason="scipy is not installed")
 
 FOLDER = Path(cky_recipe.__file__).parent
-NAMES = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem != "build")
+NAMES = build.NAMES
 
 
 @pytest.fixture(autouse=True)
@@ -85,10 +88,8 @@ def test_every_recipe_has_a_page_and_stands_in_the_gallery() -> None:
     assert toctree
     for name in NAMES:
         page = (FOLDER / f"{name}.md").read_text(encoding="utf-8")
-        assert (
-            f"{{literalinclude}} {name}.py" in page and f"recipes/{name}.svg" in page and f"recipes/{name}.md" in page
-        )
-        assert f"\n{name}\n" in toctree[0] and f"recipes/{name}.svg" in index and f"({name}.md)" in index
+        assert f"{{literalinclude}} {name}.py" in page and f" made/{name}.svg" in page and f" made/{name}.md" in page
+        assert f"\n{name}\n" in toctree[0] and f" made/{name}.svg" in index and f"({name}.md)" in index
 
 
 def test_what_a_page_includes_of_a_recipe_is_there() -> None:
@@ -116,6 +117,67 @@ def test_a_recipe_says_what_it_is_and_gives_figures(name: str) -> None:
     found = figures(recipe)
     assert len(found) >= 3 and all(math.isfinite(value) for value in found.values())
     assert callable(recipe.figure)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_a_page_shows_was_made_by_the_recipe_as_it_is(name: str) -> None:
+    assert not build.is_stale(name), f"docs/recipes/{name}.py has changed since its picture was made: make recipes"
+
+
+def test_pictures_are_small_and_each_is_of_a_recipe() -> None:
+    files = list(build.MADE.iterdir())
+    assert {path.name for path in files} == {f"{name}.{suffix}" for name in NAMES for suffix in ("md", "svg")}
+    assert sum(path.stat().st_size for path in files) < 2_000_000
+    assert all(path.stat().st_size < 250_000 for path in files)
+
+
+SOURCE = """
+import os
+from pathlib import Path
+
+def main(size):
+    yield "ends", 3
+    yield "share", 0.25 + ("DYNAGRAD_DATA" in os.environ)
+
+def figure(path):
+    Path(path).write_text("<svg><metadata>when</metadata></svg>")
+"""
+
+
+def test_only_recipes_that_have_changed_are_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And never of data that lies where only we have it."""
+    pytest.importorskip("matplotlib")
+    made, names = tmp_path / "made", ["drawn_here", "needing"]
+    for attribute, value in (("HERE", tmp_path), ("MADE", made), ("NAMES", names)):
+        monkeypatch.setattr(build, attribute, value)
+    monkeypatch.setattr(build.build, "__defaults__", (made,))
+    monkeypatch.setattr(build.is_stale, "__defaults__", (made,))
+    monkeypatch.setenv("DYNAGRAD_DATA", "/nowhere")
+    monkeypatch.setenv("DYNAGRAD_CACHE", os.environ["DYNAGRAD_CACHE"])  # is put back
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "drawn_here.py").write_text(SOURCE)
+    (tmp_path / "needing.py").write_text("NEEDS = 'no_such_package'\n")
+    for name in names:
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    build.main([])
+    table, picture = made / "drawn_here.md", made / "drawn_here.svg"
+    assert "| ends | 3 | |" in table.read_text() and re.search(r"\| share \| 0.25 \| \d", table.read_text())
+    assert picture.read_text() == "<svg></svg>"
+    assert (
+        not (made / "needing.md").exists() and "the package no_such_package is not installed" in capsys.readouterr().out
+    )
+    before = table.read_text(), table.stat().st_mtime_ns, picture.stat().st_mtime_ns
+    build.main([])
+    assert before == (table.read_text(), table.stat().st_mtime_ns, picture.stat().st_mtime_ns)
+    for change in (lambda: picture.unlink(), lambda: (tmp_path / "drawn_here.py").write_text(SOURCE + "\n# more\n")):
+        assert not build.is_stale("drawn_here")
+        change()
+        assert build.is_stale("drawn_here")
+        build.main([])
+    with pytest.raises(SystemExit, match="There is no recipe other; there are drawn_here, needing"):
+        build.main(["other"])
 
 
 def test_a_picture_is_made_without_a_background(tmp_path: Path) -> None:
