@@ -212,3 +212,25 @@ def test_a_negative_cycle_has_no_spectral_radius() -> None:
         said = str(caught.value)
         assert set(caught.value.cycle) == {"far(b)", "far(c)"} and "far(b)" in said and "far(c)" in said
         assert "spectral" not in said and ".radius" not in said and caught.value.radius is None
+
+
+def test_games_that_settle_have_converged() -> None:
+    """Rounds that suddenly change nothing have come to the end, whatever the rate before; by hand, and by iteration."""
+    shrinks = program("v max= 0.3. v max= 0.5*u. u min= 0.9. u min= 0.5*v.").run()
+    assert (shrinks["v"], shrinks["u"], shrinks.converged) == (0.3, 0.15, True) and shrinks.error_bound < 1e-9
+    game = program("v(X) max= pay(X). v(X) max= c(X,Y)*u(Y). u(X) min= bid(X). u(X) min= d(X,Y)*v(Y).")
+    draw = random.Random(3)
+    for _ in range(10):
+        n = draw.randint(2, 5)
+        given = {key: [(i, draw.uniform(0.1, 1.0)) for i in range(n)] for key in ("pay/1", "bid/1")}
+        given |= {key: [(i, draw.randrange(n), draw.uniform(0.2, 0.9)) for i in range(n)] for key in ("c/2", "d/2")}
+        v, u = [0.0] * n, [2.0] * n
+        for _ in range(2000):
+            v, u = (
+                [max(given["pay/1"][i][1], *(w * u[y] for x, y, w in given["c/2"] if x == i)) for i in range(n)],
+                [min(given["bid/1"][i][1], *(w * v[y] for x, y, w in given["d/2"] if x == i)) for i in range(n)],
+            )
+        chart = game.run(given)
+        assert chart.converged and chart.error_bound < 1e-9
+        assert [chart["v", i] for i in range(n)] == pytest.approx(v, rel=1e-12)
+        assert [chart["u", i] for i in range(n)] == pytest.approx(u, rel=1e-12)

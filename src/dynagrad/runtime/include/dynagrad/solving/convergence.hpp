@@ -82,7 +82,8 @@ struct Rounds {
     if (!(change <= moved)) moved = change <= 1 ? change : 1;
   }
   bool more(const Settings& settings, Report& report) {
-    if (moved > 1e-15 && before > 1e-13) rate = moved / before;  // below, changes are rounding
+    // Below, changes are rounding; but a round that changes nothing after one that changed much has come to the end.
+    if (before > (moved > 1e-15 ? 1e-13 : 1e-9)) rate = moved / before;
     idle = moved > 1e-15 && rate >= 1 - 1e-12 ? idle + 1 : 0;
     const double rest = moved <= 4e-16 && rate < 0.9 ? 0 : rate < 1 ? moved * rate / (1 - rate) : INFINITY;
     const bool enough = moved <= settings.tolerance && (!settings.refine || rest <= settings.tolerance);
