@@ -71,6 +71,15 @@ def test_long_items_are_cut() -> None:
     message(lambda: ring.run({"start/1": [(towns[0],)], "road/2": roads}), dg.NotConverged)
 
 
+def test_messages_of_derivations_cut_long_items() -> None:
+    long, other = ["a"] * 2000, ["a"] * 1999
+    chart = program("l(X) += s(X). g += l(_).", "log").run({"s/1": [(long, -INF)]})
+    for ask in (lambda: chart.best(("l", other)), lambda: next(iter(chart.sample(("l", long), 1, seed=0)))):
+        assert message(ask, dg.QueryError).find("l([a,a") >= 0
+    negative = program("l(X) += s(X). g += l(_).", "real").run({"s/1": [(long, -1.0)]})
+    assert "s([a,a" in message(lambda: negative.best(("l", long)))
+
+
 # -- where plus selects ------------------------------------------------------------------------------------------------
 
 FAR = "far(V) += start(V). far(V) += far(U)*road(U,V)."

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from ..arguments import real_number, whole_number
 from ..codegen.rules.forest.collecting import merged
-from ..errors import Error, QueryError
+from ..errors import Error, QueryError, cut
 from ..facts.relation import take
 from ..facts.terms import item_text
 from ..forests.absence.attempts import WhyNot
@@ -121,10 +121,10 @@ def place(run: Run, held: Collector, item: Any) -> tuple[str, list[int]]:
     key, codes = lookup.place_of(run.context, held.prepared, item)
     words = lookup.words_at(held.prepared, key, codes, run.context.scale.width)
     if words is None or codes is None:
-        name = item if isinstance(item, str) else item_text(*lookup.place(item, lambda _: None))
+        name = cut(str(item) if isinstance(item, str) else item_text(*lookup.place(item, lambda _: None)))
         early = "" if run.status == "done" else f"; the run stopped early, {stopped_at(run)}: chart.run() continues it"
         said = unknown_symbol(run.context, held.prepared, *lookup.place(item, lambda _: None))
-        hint = said or f"chart.why_not({str(name)!r}) says what is missing"
+        hint = said or f"chart.why_not({name!r}) says what is missing"
         raise QueryError(f"{name} was not derived, so it has no derivation; {hint}{early}")
     return key, codes
 

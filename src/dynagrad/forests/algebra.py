@@ -232,5 +232,6 @@ def refuse_signs(algebra: Algebra, numbers: Doubles, name: Callable[[int], str])
     if wrong.any():
         n = int(wrong.argmax())
         raise ValueRangeError(
-            f"{name(n)} has the weight {numbers[n]:g}, and derivations are ranked and drawn by weights of at least 0"
+            f"{cut(name(n))} has the weight {numbers[n]:g}, and derivations are ranked and drawn by weights of at least"
+            " 0"
         )

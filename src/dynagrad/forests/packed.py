@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..errors import cut
 from ..facts.terms import item_text
 from ..forks import cached
 from ..rules.normal import NormalRule
@@ -114,6 +115,10 @@ class Packed:
             self._names.update(zip(fresh, self.meaning.names(fresh), strict=True))
 
     def text(self, node: int) -> str:
+        """The item of a node, as short as messages want it."""
+        return cut(self.full_text(node))
+
+    def full_text(self, node: int) -> str:
         return item_text(*self.name(node))
 
     def facts(self) -> list[Name]:

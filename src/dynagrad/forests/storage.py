@@ -224,7 +224,7 @@ def to_arrow(forest: Packed) -> dict[str, Any]:
     below = [forest.antecedents(n) for n in range(len(a.rule))]
     items = pa.table(
         {
-            "item": [forest.text(n) for n in range(count)],
+            "item": [forest.full_text(n) for n in range(count)],
             "predicate": [forest.name(n)[0] for n in range(count)],
             "value": _arrow_values(values),
             "opened": a.opened.astype(bool),

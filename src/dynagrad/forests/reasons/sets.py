@@ -65,7 +65,7 @@ class FactSets:
 
     def _names(self, nodes: frozenset[int] | set[int]) -> list[Fact]:
         self.forest.learn(sorted(nodes))
-        return [self.forest.text(n) for n in sorted(nodes, key=lambda n: int(self.rank[n]))]
+        return [self.forest.full_text(n) for n in sorted(nodes, key=lambda n: int(self.rank[n]))]
 
     def _spend(self, steps: int) -> None:
         self.work += steps
