@@ -146,7 +146,7 @@ class Error(Exception):
 
     >>> import dynagrad as dg
     >>> try:
-    ...     dg.Program("goal += word(_).").run({"wrod/1": []})
+    ...     dg.Program("goal += word(_).").run({"word/1": [], "wrod/1": []})
     ... except dg.Error as error:
     ...     print(error)
     The program has no predicate `wrod/1`. Did you mean `word/1`?

@@ -266,7 +266,7 @@ def failing() -> Iterator[tuple[str, float]]:
         ("p/1", {"a": False}, "row 1, value: False is not a number; leave out facts that do not hold"),
         ("p/1", {"a": 10**400}, "row 1, value: the value of 1329 bits is beyond the range of floats"),
         ("p/1", {"a": 1j}, "is not a number"),
-        ("p/1", np.array(["x"]), "row 1, value: the value 'x' is not a number"),
+        ("p/1", np.array(["x"]), "an array of texts was given"),
         ("goal/0", False, "leave out facts that do not hold"),
         ("goal/0", float("nan"), "goal/0, row 1, value: nan is not possible"),
     ],

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import Place, raised, shown
+from ..errors import Place, cut, raised, shown
 from ..packages import optional
 from .columns import Coded, Raw, finish
 from .relation import IntColumn, Relation, ValueShape, parse_key, relation_of
@@ -94,6 +94,13 @@ def _raw(place: Place, rows: Any, value_shape: ValueShape) -> Raw:
         raise place.error(f"{shown(rows)} is not a table of facts{hint}")
     if is_missing(rows):
         raise place.error(MISSING)
+    if hasattr(rows, "tocoo"):
+        raise place.error(
+            "a sparse matrix was given; give its entries as arrays: with m = x.tocoo(), "
+            "(np.stack([m.row, m.col], axis=1), m.data)"
+        )
+    if not place.arity and has_width(value_shape) and _is_value(rows):
+        return Raw(1, (), [rows])
     if isinstance(rows, np.ndarray):
         check_matrix(place, rows, place.arity + has_width(value_shape))
         rows = as_array(place, rows)
@@ -125,6 +132,11 @@ def _raw(place: Place, rows: Any, value_shape: ValueShape) -> Raw:
     )
 
 
+def _is_value(rows: Any) -> bool:
+    """Whether this is the value of the only fact of a predicate without arguments, such as the pair (p, r)."""
+    return isinstance(rows, tuple | list) and bool(rows) and isinstance(rows[0], int | float | np.number)
+
+
 def _sample(place: Place) -> str:
     """An example of rows, for messages."""
     if place.arity == 0:
@@ -135,6 +147,12 @@ def _sample(place: Place) -> str:
 def _widths(place: Place) -> str:
     arguments = f"{place.arity} argument{'' if place.arity == 1 else 's'}"
     return f"a row is {arguments}, or {arguments} and a value"
+
+
+def _key_for(place: Place, width: int) -> str:
+    """The keys of predicates that rows of this width are for."""
+    name = cut(place.key.rpartition("/")[0], 60)
+    return f"; these rows are for {name}/{width - 1} with values, or for {name}/{width}" if width else ""
 
 
 def _listed(place: Place, rows: Iterable[Any]) -> list[Any]:
@@ -154,20 +172,30 @@ def _from_rows(place: Place, rows: Iterable[Any]) -> Raw:
     if not set(map(type, table)) <= {tuple, list}:
         for row, value in enumerate(table):
             if not isinstance(value, tuple | list):
-                hint = f"({value!r},)" if isinstance(value, int | str) and len(repr(value)) < 40 else "(a, b, 0.5)"
-                raise place.error(f"{shown(value)} is not a row; rows are tuples, such as {hint}", row)
+                raise place.error(f"{shown(value)} is not a row; {_row_hint(place, value)}", row)
     widths = set(map(len, table)) or {place.arity}
     if len(widths) > 1 or not widths <= {place.arity, place.arity + 1}:
         first = len(table[0])
         for row, value in enumerate(table):
             if len(value) not in (place.arity, place.arity + 1):
-                raise place.error(f"{_columns(len(value))}, but {_widths(place)}", row)
+                raise place.error(f"{_columns(len(value))}, but {_widths(place)}{_key_for(place, len(value))}", row)
             if len(value) != first:
                 have, lack = ("a", "has none") if len(value) > first else ("no", "has one")
                 raise place.error(f"the row has {have} value, but row 1 {lack}; give all rows a value or none", row)
     columns = [list(map(itemgetter(i), table)) for i in range(place.arity)]
     values = list(map(itemgetter(place.arity), table)) if place.arity + 1 in widths else None
     return Raw(len(table), columns, values)
+
+
+def _row_hint(place: Place, value: Any) -> str:
+    """What to give in place of something that is no row."""
+    short = isinstance(value, int | float | str) and len(repr(value)) < 40
+    if not place.arity and short:
+        return f"the only fact of this predicate is given as its value, {value!r}, or as the row [({value!r},)]"
+    hint = f"rows are tuples, such as {f'({value!r},)' if short else '(a, b, 0.5)'}"
+    if place.arity == 1 and isinstance(value, int | float | np.number):
+        hint += "; numbers for the arguments 0, 1, ... are given as an array, np.array([...])"
+    return hint
 
 
 def _columns(count: int) -> str:
@@ -220,6 +248,12 @@ def _from_array(place: Place, rows: Any, value_shape: ValueShape) -> Raw:
         names = array.dtype.names
         return _from_frame(place, [array[name] for name in names], len(array), lambda _, __, column: column, names)
     vectors = has_width(value_shape)
+    if array.dtype.kind in "USO" and any(isinstance(x, str | bytes) for x in array.reshape(-1)[:1].tolist()):
+        rows_of = "zip(array)" if array.ndim == 1 else "map(tuple, array.tolist())"
+        raise place.error(
+            "an array of texts was given, and a dense table is one of numbers; symbols are strings in rows: "
+            f"list({rows_of})"
+        )
     if array.ndim != place.arity + vectors:
         last = " and one for the parts of a value" if vectors else ""
         raise place.error(
@@ -253,7 +287,10 @@ def _from_frame(
     if not (len(columns) or count):  # an empty frame has no columns: pd.DataFrame([])
         return _from_rows(place, [])
     if len(columns) not in (place.arity, place.arity + 1):
-        raise place.error(f"the table has {_columns(len(columns))}, but {_widths(place)}")
+        raise place.error(
+            f"the table has {_columns(len(columns))}, but {_widths(place)}{_key_for(place, len(columns))}; "
+            "or choose columns"
+        )
     raw = [read_column(place, index, column) for index, column in enumerate(columns)]
     values = raw[place.arity] if len(raw) > place.arity else None
     return Raw(count, raw[: place.arity], values, from_array=True, names=column_names(names))

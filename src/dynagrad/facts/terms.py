@@ -160,10 +160,12 @@ def atom(value: object) -> str | int | float:
         return float(value) + 0.0  # -0.0 becomes 0.0, which prints and hashes alike
     if isinstance(value, str):
         return _symbol(str.__str__(value))
+    if hasattr(value, "isoformat") or isinstance(value, np.datetime64):
+        raise FactError(f"{shown(value)} is not a term; give dates as texts, such as '2026-01-31': str(...) makes one")
     raise FactError(f"{shown(value)} is not a term; {_HINTS.get(kind, _HINT)}")
 
 
-_HINT = "arguments are strings, integers, floats, lists and dg.Term"
+_HINT = "arguments are strings, integers, floats, lists and dg.Term; str(...) makes a string of anything else"
 _HINTS: dict[type, str] = {
     type(None): "leave rows with missing arguments out",
     bytes: "decode it to a string first",

@@ -136,7 +136,10 @@ def _number(value: Any) -> float:
     if value is None or is_missing(value):
         raise FactError(MISSING)
     if isinstance(value, str | bytes | complex | list | tuple) or not hasattr(value, "__float__"):
-        raise FactError(f"the value {shown(value)} is not a number; the last column of a table is its value")
+        raise FactError(
+            f"the value {shown(value)} is not a number; the last column of a table is its value, unless the key "
+            "counts it as an argument: with rewrite/3 there are three"
+        )
     try:
         return float(value)
     except OverflowError:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import Error, FactError, cut, raised, shown, warn
+from ...errors import Error, FactError, at, cut, raised, shown, warn
 from ...facts.readers import read
 from ...facts.relation import Relation, parse_key
 from ...forks import cached
@@ -120,6 +120,8 @@ def read_facts(
         if not isinstance(key, str):
             raise FactError(f"{shown(key)} names no predicate; write name/arity, such as 'rewrite/3'")
         if key not in known:
+            if not strict:
+                _check_misspelt_rule(context, key, {k for k, _ in items})
             unused(key, known, strict=strict)
             continue
         if known[key].external:
@@ -134,6 +136,20 @@ def read_facts(
             relation = from_probabilities(context.scale, relation)
         relations[key] = relation
     return relations
+
+
+def _check_misspelt_rule(context: ProgramContext, key: str, given: Collection[Any]) -> None:
+    """Raises where a rule reads a predicate without facts whose name is like that of facts which no rule reads."""
+    rules = context.rules
+    asserted = {axiom.item.key for axiom in rules.axioms}
+    lacking = {k: p for k, p in rules.predicates.items() if p.input and k not in given and k not in asserted}
+    for other, predicate in lacking.items():
+        if not predicate.defined and resembles(key, [other]) and predicate.span is not None:
+            here = at(rules.source.text, predicate.span, rules.source.filename)
+            raise FactError(
+                f"No rule reads `{cut(key)}`, for which facts are given, and none are given for `{cut(other)}`, which "
+                f"a rule reads. One of them is probably misspelt.{here}"
+            )
 
 
 def unused(key: str, known: Collection[str], *, strict: bool = False) -> None:
