@@ -131,7 +131,7 @@ def test_rows_are_not_taken_for_as_many_numbers() -> None:
 
 
 def test_copies_of_a_fact_have_directions_of_their_own() -> None:
-    run = program("goal += c(X) * c(X).").run({"c/1": [("x", 1.0), ("y", 2.0), ("x", 3.0)]})
+    run = program(":- input c/1 +=. goal += c(X) * c(X).").run({"c/1": [("x", 1.0), ("y", 2.0), ("x", 3.0)]})
     slope = run.gradient("goal")["c/1"]
     assert slope.values.tolist() == [8.0, 4.0, 8.0]
     assert run.jvp({"c/1": slope})["goal"] == 8 * 8 + 4 * 4 + 8 * 8
