@@ -1,6 +1,6 @@
 """Masks and large scores in `log` and under `log+=`: values, shares and derivatives of logs of any size.
 
-The oracle sums over all paths, or solves the cycle, in 700 digits. Costs fifteen seconds, mostly compiling.
+The oracle sums over all paths, or solves the cycle, in 700 digits. Costs half a minute, most of it compiling.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def test_chains_with_random_masks() -> None:
     rng = np.random.default_rng(3)
     p = program(CHAIN, "log")
     joined = program(CHAIN.replace("+=", "log+=").replace("*", "+"))
-    for trial in range(12):
+    for trial in range(8):
         n, k = int(rng.integers(2, 4)), 3
         emit, trans = rng.normal(size=(n, k)), rng.normal(size=(k, k))
         size = float(rng.choice([-1.0, 1.0]) * 2.0 ** rng.integers(4, 1015))
@@ -170,7 +170,7 @@ def test_a_cycle_with_masks() -> None:
     edges = [("a", "b", -1.0), ("b", "a", -0.5), ("b", "c", -0.3), ("c", "c", -1.0)]
     free = p.run({"start/1": [("a", 0.0)], "edge/2": edges, "stop/1": [("c", 0.0)]})
     counts = free.gradient("goal")["edge/2"].values
-    for size in (-1e3, -1e10, -1e17, -1e20, -1e30, -1e300, 1e17, 1e20, 1e300):
+    for size in (-1e3, -1e17, -1e20, -1e300, 1e17, 1e20):
         masked = edges if size > 0 else [*edges, ("c", "b", size), ("a", "c", size)]
         for start in (0.0, size):
             facts = {"start/1": [("a", start)], "edge/2": masked, "stop/1": [("c", 0.0)]}
