@@ -1,6 +1,7 @@
 """Values that leave the range of a double, in every semiring, and cycles that do not settle: errors that name items.
 
-Costs fifteen seconds, mostly compiling and rounds that do not settle. Infinite values in plain arithmetic have tests of their own (`test_infinite.py`).
+Costs fifteen seconds, mostly compiling and rounds that do not settle. Infinite values in plain arithmetic have tests of
+their own (`test_infinite.py`).
 """
 
 from __future__ import annotations
