@@ -38,7 +38,7 @@ def call() -> Callable[..., Any]:
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "tags.dyna").write_text(PROGRAM)
     words = [(t, w) for t in "dn" for w in ("the", "a", "dog", "2")]
-    (tmp_path / "emit.2.tsv").write_text("".join(f"{t}\t{w}\t{0.1 + 0.05 * n}\n" for n, (t, w) in enumerate(words)))
+    (tmp_path / "emit.2.tsv").write_text("".join(f"{t}\t{w}\t{1 + 0.5 * n}\n" for n, (t, w) in enumerate(words)))
     (tmp_path / "tag.tsv").write_text("d\t0.5\nn\t0.5\n")
     (tmp_path / "weight.1.tsv").write_text("d\t1\nn\t0.5\n")
     (tmp_path / "train.jsonl").write_text("\n".join(map(json.dumps, DATA)))
@@ -54,7 +54,7 @@ def arguments(folder: Path) -> list[Any]:
 def by_hand(iterations: int = 4) -> tuple[dg.Model, Any]:
     words = [(t, w) for t in "dn" for w in ("the", "a", "dog", "2")]
     rows = {
-        "emit/2": [(*r, 0.1 + 0.05 * n) for n, r in enumerate(words)],
+        "emit/2": [(*r, 1 + 0.5 * n) for n, r in enumerate(words)],
         "tag/1": [("d", 0.5), ("n", 0.5)],
     }
     model = dg.Model(dg.Program(PROGRAM), rows, facts={"weight/1": [("d", 1.0), ("n", 0.5)]})
@@ -250,7 +250,7 @@ def test_priors_with_more_than_a_number(call: Callable[..., Any], folder: Path) 
 
 def by_hand_start() -> dict[str, list[tuple[Any, ...]]]:
     words = [(t, w) for t in "dn" for w in ("the", "a", "dog", "2")]
-    return {"emit/2": [(*r, 0.1 + 0.05 * n) for n, r in enumerate(words)], "tag/1": [("d", 0.5), ("n", 0.5)]}
+    return {"emit/2": [(*r, 1 + 0.5 * n) for n, r in enumerate(words)], "tag/1": [("d", 0.5), ("n", 0.5)]}
 
 
 def test_parametrisations_by_name(call: Callable[..., Any], folder: Path) -> None:

@@ -100,6 +100,8 @@ class Model:
         others = bind_others(objective, program, facts or {}, chosen)
         self._spec = Specification(program, chosen, priors, objective, goal, bound, others, losses)
         self._theta = self._spec.start(0)
+        for doubt in (doubt for p in chosen.values() for doubt in p.doubts()):
+            warn(doubt)
 
     # -- what it is
 

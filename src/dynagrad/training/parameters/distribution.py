@@ -30,6 +30,8 @@ from .parametrisation import Parametrisation
 from .rows import Doubles, Flags, Rows
 
 INITIAL = ("given", "uniform", "random")
+ROUNDED = 0.01
+"""Sums of probabilities that were written with few digits differ by so much from one."""
 
 
 class Distribution(Parametrisation):
@@ -129,6 +131,22 @@ class Distribution(Parametrisation):
         for g in np.flatnonzero((some > 0) & (some < of)).tolist():
             raise Error(f"frozen: some probabilities given {groups.names[g]} are frozen and some are not")
         return found
+
+    def doubts(self) -> list[str]:
+        if self.initial != "given" or self._values is None or self.groups is None:
+            return []
+        most = np.zeros(len(self.groups.names))
+        np.maximum.at(most, self.groups.group, self._values)
+        totals = self.groups.totals(self._values)
+        off = np.flatnonzero((most < 1) & (totals > 0) & (np.abs(totals - 1) > ROUNDED))  # others are counts
+        if not len(off):
+            return []
+        more = "" if len(off) == 1 else f", nor do those of {len(off) - 1:,} more"
+        keys = ", ".join(self.rows.keys)
+        return [
+            f"the first probabilities of {keys} given {self.groups.names[off[0]]} sum to {totals[off[0]]:.6g}, and not "
+            f"to one{more}: they are normalised"
+        ]
 
     def start(self, random: np.random.Generator) -> Doubles:
         assert self.groups is not None

@@ -39,8 +39,9 @@ class LogLinear(Parametrisation):
     `shared=True` they are one. `hashed` is how many numbers features are hashed to; features that meet there share a
     weight. `frozen` names features, by a function, whose weight stays as it was.
 
-    `initial` is a number for all weights, or a dict from features to numbers; `noise` the standard deviation of what is
-    added, drawn with the seed of `fit`.
+    `initial` is a number for all weights, or a dict from features to numbers. Where each row is a feature of its own
+    and there is no `initial`, training begins at the values of the rows, if they have any: weights, and not their logs.
+    `noise` is the standard deviation of what is added, drawn with the seed of `fit`.
 
     >>> from dynagrad import training
     >>> tagger = training.LogLinear({"emit/2": [("n", "dogs"), ("n", "runs")]}, lambda tag, word: [tag, word[-1]])
@@ -49,6 +50,8 @@ class LogLinear(Parametrisation):
     """
 
     frozen: Flags
+    begun: Doubles | None = None
+    """The logs of the values of rows, where each has a weight of its own, which begins there."""
 
     @strict_options
     def __init__(
@@ -89,6 +92,10 @@ class LogLinear(Parametrisation):
         if hashed is None and isinstance(initial, Mapping):
             initial = _of_each(initial, plain)
         self._initial, self._noise = initial, noise
+        given_values = self.rows.values
+        if features is None and hashed is None and not isinstance(initial, Mapping) and initial == 0:
+            if given_values is not None and (np.isfinite(given_values) & (given_values > 0)).all():
+                self.begun = np.log(given_values)
         if not self.size:
             raise Error("features gives none for any row, so there is nothing to learn")
         self._known(initial)
@@ -113,9 +120,14 @@ class LogLinear(Parametrisation):
             found.groups = in_declared(self.rows, self.groups, declared, self._places)
         return found
 
+    def doubts(self) -> list[str]:
+        return [] if self.begun is not None else super().doubts()
+
     def start(self, random: np.random.Generator) -> Doubles:
         given = self._initial
-        if isinstance(given, Mapping):
+        if self.begun is not None:
+            begin = self.begun.copy()
+        elif isinstance(given, Mapping):
             begin = np.array([float(given.get(f, 0.0)) for f in self.features])
         else:
             begin = np.full(self.size, float(given))

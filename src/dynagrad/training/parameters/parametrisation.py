@@ -41,6 +41,20 @@ class Parametrisation(ABC):
             in_declared(self.rows, self.groups, declared, places=False)
         return self
 
+    def doubts(self) -> list[str]:
+        """What is to be warned of in what the rows came with: values are where training begins, if they can be."""
+        if self.rows.values is None:
+            return []
+        with np.errstate(over="ignore"):
+            begun = self.weights(self.start(np.random.default_rng(0)))
+            begun = np.exp(begun) if self.logs else begun
+        if np.allclose(begun, self.rows.values, rtol=1e-6, atol=1e-12):
+            return []
+        n = int(np.flatnonzero(~np.isclose(begun, self.rows.values, rtol=1e-6, atol=1e-12))[0])
+        what = f"{self.rows.text(n)} has the value {self.rows.values[n]:.6g}, which counts for nothing"
+        kind = type(self).__name__
+        return [f"{what}: {kind} gives it {begun[n]:.6g} where training begins; leave the values of rows out"]
+
     @abstractmethod
     def start(self, random: np.random.Generator) -> Doubles:
         """The parameters that training begins with."""

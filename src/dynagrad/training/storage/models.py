@@ -176,7 +176,9 @@ def _parametrisation(
         columns["feature"] = jsons(p.features)
         initial = p._initial
         columns["initial"] = (
-            np.array([float(initial.get(f, 0.0)) for f in p.features])
+            p.begun
+            if p.begun is not None
+            else np.array([float(initial.get(f, 0.0)) for f in p.features])
             if isinstance(initial, Mapping)
             else np.full(p.size, float(initial))
         )
