@@ -75,7 +75,7 @@ def test_the_cpp_of_a_recursion_and_of_its_derivative_has_the_names_of_the_funct
 def test_errors_are_those_of_the_compiler():
     with pytest.raises(dg.LiftError):
         dg.graph(lambda x: setattr(x, "a", 1.0), 1.0)
-    with pytest.raises(dg.LiftError, match="<Program: 1 rules, 2 predicates, real> of type Program cannot be called"):
+    with pytest.raises(dg.LiftError, match="<Program: 1 rule, 2 predicates, real> of type Program cannot be called"):
         dg.cpp(dg.Program("goal += a(_)."))
 
 

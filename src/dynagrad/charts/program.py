@@ -18,7 +18,7 @@ from typing import Any
 
 from ..calls import maker, public
 from ..collector import collecting_later
-from ..errors import Error, FactError, ProgramError, cut, shown
+from ..errors import Error, FactError, ProgramError, counted, cut, shown
 from ..facts import readers
 from ..facts.relation import Relation
 from ..forks import cached
@@ -318,7 +318,8 @@ class Program:
 
     def __repr__(self) -> str:
         rules = self._context.rules
-        return f"<Program: {len(rules.rules)} rules, {len(rules.predicates)} predicates, {self.semiring}>"
+        size = f"{counted(len(rules.rules), 'rule')}, {counted(len(rules.predicates), 'predicate')}"
+        return f"<Program: {size}, {self.semiring}>"
 
 
 class Bound:

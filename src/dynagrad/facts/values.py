@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import FactError, Place, raised, shown
+from ..errors import FactError, Place, counted, raised, shown
 from .relation import Array, ValueShape
 
 MISSING = "nothing is there; leave rows with missing entries out"
@@ -101,9 +101,10 @@ def read_values(place: Place, count: int, raw: Any, value_shape: ValueShape, fin
         check_matrix(place, raw, 1 + has_width(value_shape))
         raw = as_array(place, raw)
         if raw.ndim == 0:
-            raise place.error(f"one value was given for {count} rows; give one value for each")
+            raise place.error(f"one value was given for {counted(count, 'row')}; give one value for each")
     if len(raw) != count:
-        raise place.error(f"{len(raw)} values were given for {count} rows; give one value for each")
+        were = "value was" if len(raw) == 1 else "values were"
+        raise place.error(f"{len(raw)} {were} given for {counted(count, 'row')}; give one value for each")
     if not count:
         raw = []  # an empty column may have any type
     elif value_shape != "boolean" and _all_true(raw):

@@ -633,5 +633,5 @@ def test_an_empty_table_is_the_zero_direction(empty, name, facts):
 
 def test_an_empty_array_is_no_direction_of_facts():
     chart = dg.Program("goal += a(X) * b(X).").run({"a/1": [("x", 2.0)], "b/1": [("x", 3.0)]})
-    with pytest.raises(dg.FactError, match="has 0 numbers, and there are 1 facts"):
+    with pytest.raises(dg.FactError, match="has 0 numbers, and there is 1 fact"):
         chart.jvp({"a/1": np.zeros(0)})

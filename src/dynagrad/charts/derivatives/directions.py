@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import FactError, QueryError, cut, shown
+from ...errors import FactError, QueryError, counted, cut, shown
 from ...facts.relation import Relation, concatenate, fact_text, places_of, row_numbers
 from ...facts.values import is_masked, plain
 from ..binding.context import read_facts
@@ -55,11 +55,12 @@ def read_direction(replay: Replay, key: str, rows: Any) -> Array:
             raise FactError(f"the direction of {key}, row {row + 1}, is NaN or infinite")
         return numbers
     if isinstance(rows, np.ndarray):
-        counted = rows.dtype.names is None  # a record array has rows
+        bare = rows.dtype.names is None  # a record array has rows
     else:
-        counted = isinstance(rows, list) and bool(rows)  # an empty list has no rows
-    if counted and len(rows) != own.count and all(isinstance(x, int | float | np.number) for x in rows):
-        raise FactError(f"the direction of {key} has {len(rows)} numbers, and there are {own.count} facts")
+        bare = isinstance(rows, list) and bool(rows)  # an empty list has no rows
+    if bare and len(rows) != own.count and all(isinstance(x, int | float | np.number) for x in rows):
+        there = f"there {'is' if own.count == 1 else 'are'} {counted(own.count, 'fact')}"
+        raise FactError(f"the direction of {key} has {counted(len(rows), 'number')}, and {there}")
     relation = read_facts(replay.facts.context, {key: rows}, False, bare=True, strict=True)[key]
     if not relation.count:
         return np.zeros((own.count, width))

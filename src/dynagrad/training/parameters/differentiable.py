@@ -15,7 +15,7 @@ from ...arguments import function_of, yes_or_no
 from ...calls import strict_options
 from ...eager.pytree import leaves, unravelled
 from ...eager.verbs.gradients import jvp, vjp
-from ...errors import Error, NotConverged, shown
+from ...errors import Error, NotConverged, counted, shown
 from .parametrisation import Parametrisation
 from .rows import Doubles, Rows
 
@@ -72,7 +72,7 @@ class Differentiable(Parametrisation):
         except (TypeError, ValueError):
             raise Error(f"the function gives {shown(found)}, and not an array with a number for each row") from None
         if len(values) != len(self.rows):
-            raise Error(f"the function gives {len(values):,} numbers for {len(self.rows):,} rows")
+            raise Error(f"the function gives {counted(len(values), 'number')} for {counted(len(self.rows), 'row')}")
         if np.isnan(values).any():
             raise NotConverged(f"the function gives NaN for {self.rows.text(int(np.flatnonzero(np.isnan(values))[0]))}")
         return values

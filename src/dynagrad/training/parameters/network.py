@@ -14,7 +14,7 @@ import numpy as np
 
 from ...arguments import function_of, yes_or_no
 from ...calls import strict_options
-from ...errors import Error, NotConverged, raised, shown
+from ...errors import Error, NotConverged, counted, raised, shown
 from ...moved import warn_of_name
 from ...packages import optional
 from .parametrisation import Parametrisation
@@ -145,7 +145,7 @@ class Torch(Parametrisation):
             raise Error(f"the module gives {shown(found)}, and not a tensor with a number for each row")
         found = found.reshape(-1)
         if len(found) != count:
-            raise Error(f"the module gives {len(found):,} numbers for {count:,} rows")
+            raise Error(f"the module gives {counted(len(found), 'number')} for {counted(count, 'row')}")
         return found
 
     def start(self, random: np.random.Generator) -> Doubles:
