@@ -88,6 +88,8 @@ def test_what_is_no_fact_cannot_be_retracted() -> None:
     facts = database([("x", 1.0)], [])
     with pytest.raises(dg.QueryError, match=r"a\(z\) is not a fact of this chart"):
         facts.retracted(relation("a/1", [("x",), ("z",)]))
+    with pytest.raises(dg.QueryError, match=r"no row of a\(x\) has that value"):
+        facts.retracted(relation("a/1", [("x", 7.0)]))
     with pytest.raises(dg.QueryError, match="no facts of b/1"):
         facts.retracted(relation("b/1", [("x",)]))
 

@@ -601,6 +601,18 @@ def test_the_log_of_weight_zero_has_a_gradient_of_zero() -> None:
     assert chart.gradient("goal").item("a(x)") == 0.0
 
 
+@pytest.mark.parametrize("size", [0.0, 1e3, -1e6, 1e9, -1e20, 1e100])
+def test_an_entropy_has_digits_or_is_an_error(size: float) -> None:
+    chart = dg.Program("goal += a(_).", "log").run({"a/1": [("x", size), ("y", size)]})
+    if abs(size) > 1e9:
+        with pytest.raises(dg.ValueRangeError, match="no digits for the entropy"):
+            chart.entropy()
+    else:
+        assert chart.entropy() == pytest.approx(math.log(2), abs=1e-6)
+    masked = dg.Program("goal += a(_).", "log").run({"a/1": [("x", 0.5), ("y", 0.5), ("z", -1e20)]})
+    assert masked.entropy() == pytest.approx(math.log(2), rel=1e-12)
+
+
 def test_questions_about_derivations_need_weights() -> None:
     plain = dg.Program("goal += exp(a(X)).").run({"a/1": [("x", 1.0)]})
     for ask in (lambda: plain.marginal("a(x)"), plain.expected_counts, plain.entropy, lambda: plain.outside("a(x)")):

@@ -98,10 +98,14 @@ class Database:
         here = self._as_given(gone.key)
         if here is None or not here.count:
             raise QueryError(f"there are no facts of {gone.key} to retract")
-        among, found = matching(*self._typed(here, gone), self.context.scale.one)
+        mine, theirs = self._typed(here, gone)
+        among, found = matching(mine, theirs, self.context.scale.one)
         if not found.all():
-            row = [c.take(np.flatnonzero(~found)[:1]).to_list()[0] for c in gone.columns]
-            raise QueryError(f"{cut(item_text(gone.key, row))} is not a fact of this chart, so it cannot be retracted")
+            first = np.flatnonzero(~found)[:1]
+            row = cut(item_text(gone.key, [c.take(first).to_list()[0] for c in gone.columns]))
+            if matching(mine, replace(take(theirs, first), values=None), self.context.scale.one)[1].all():
+                raise QueryError(f"no row of {row} has that value; without a value all rows of a fact are retracted")
+            raise QueryError(f"{row} is not a fact of this chart, so it cannot be retracted")
         return self._with(take(here, np.flatnonzero(~among)))
 
     def updated(self, relation: Relation) -> Database:

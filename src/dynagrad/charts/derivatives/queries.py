@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import NotDifferentiable, QueryError, shown
+from ...errors import NotDifferentiable, QueryError, ValueRangeError, shown
 from ...facts.readers import read
 from ...facts.relation import Relation
 from ...facts.table import Table
@@ -178,7 +178,22 @@ def entropy(ran: FinishedRun, goal: Any) -> float:
     total, tangent = (float(x) for x in words.view(np.float64))
     if not (math.isfinite(total) if log else total > 0):
         raise QueryError(f"{shown(goal)} has weight {total}, so there is no distribution of its derivations")
-    return total - tangent if log else math.log(total) - tangent / total
+    return _difference(total, tangent, goal) if log else math.log(total) - tangent / total
+
+
+MOST_ROUNDING = 1e-6
+"""Nats of an entropy that rounding may take."""
+
+
+def _difference(total: float, mean: float, goal: Any) -> float:
+    """log Z less the mean log weight. Raises where logs are so large that the difference is of rounding."""
+    if not math.isfinite(mean) or math.ulp(max(abs(total), abs(mean))) > MOST_ROUNDING:
+        raise ValueRangeError(
+            f"the log weight of {shown(goal)} is {total:g}, of a size at which rounding leaves no digits for the "
+            "entropy of its derivations; subtract a constant from the logs of the facts, or leave out facts that "
+            "mask with large logs"
+        )
+    return total - mean
 
 
 def _temperature_tangent(relation: Relation, log: bool) -> npt.NDArray[np.float64]:
