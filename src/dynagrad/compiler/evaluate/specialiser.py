@@ -23,6 +23,7 @@ from ...eager.names.numpy_names import ORIGINALS
 from ...errors import Error, LiftError
 from ...ir import Node, builders
 from ...ir.names import name_value, set_line
+from ..call_arguments import checking
 from ..frontend.core import (
     UNDEFINED,
     Apply,
@@ -57,6 +58,8 @@ PRIMITIVES: dict[str, Handler] = {}
 """Handlers of primitives, called with the specialiser and the arguments."""
 CALLS: dict[Any, Handler] = {}
 """Handlers of library functions, called with the specialiser, the positional and the named arguments."""
+KNOWS: dict[Any, frozenset[str] | None] = {}
+"""The names of the optional arguments that the handlers know; None for all."""
 PROBLEMS = (ArithmeticError, LookupError, TypeError, ValueError, AttributeError)
 """What Python raises where a static value cannot be computed."""
 _LOOKED_AT = 10_000  # parts of arguments, which may be shared, and more than can be counted
@@ -138,12 +141,15 @@ def primitive(name: str) -> Callable[[H], H]:
     return enter
 
 
-def calls(*functions: Any) -> Callable[[H], H]:
-    """Enters a handler of library functions."""
+def calls(*functions: Any, knows: str | None = "") -> Callable[[H], H]:
+    """Enters a handler of library functions, which knows these optional arguments, or all (None), and gets each
+    argument that has a place by place. Others are refused, also those of a newer Python: no argument is dropped."""
+    names = None if knows is None else frozenset(knows.split())
 
     def enter(handler: H) -> H:
         for function in functions:
-            CALLS[function] = handler
+            CALLS[function] = checking(function, names, handler)
+            KNOWS[function] = names
         return handler
 
     return enter

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ...eager.numpy.functions import check_options
 from ...errors import Error
 from ...ir import Node
 from ..evaluate.arrays import as_array, stacked
@@ -57,32 +58,47 @@ def _iteration_of(kind: str) -> Callable[..., Any]:
     return lambda s, args, named: Iteration(kind, tuple(args))
 
 
-calls(zip)(lambda s, args, named: _zip(s, args, named))
+calls(zip, knows="strict")(lambda s, args, named: _zip(s, args, named))
 calls(reversed)(_iteration_of("reversed"))
 
 
-@calls(range)
+@calls(range, knows="stop step")
 def _range(s: Specialiser, args: Args, named: Named) -> Any:
     start, stop, step = (0, args[0], 1) if len(args) == 1 else (*args, 1) if len(args) == 2 else args
     return Iteration("range", (start, stop, step))
 
 
-@calls(enumerate)
+@calls(enumerate, knows="start")
 def _enumerate(s: Specialiser, args: Args, named: Named) -> Any:
-    return Iteration("enumerate", (args[0], args[1] if len(args) > 1 else named.get("start", 0)))
+    return Iteration("enumerate", (args[0], args[1] if len(args) > 1 else 0))
 
 
 def _zip(s: Specialiser, args: Args, named: Named) -> Any:
-    if named.get("strict"):
-        lengths = [iteration_space(s, x).length for x in args]
-        if len({n for n in lengths if isinstance(n, int)}) > 1:
-            raise Error(f"zip() with strict=True of {' and '.join(map(describe, args))}, which differ in length")
+    _check_lengths(s, "zip", args, named)
     return Iteration("zip", tuple(args))
 
 
-@calls(map)
+def _check_lengths(s: Specialiser, name: str, xs: Args, named: Named) -> None:
+    """`strict=` of `zip` and `map`."""
+    strict = named.get("strict", False)
+    if not known(strict):
+        raise Error(f"strict= of {name}() must be known when the function is compiled")
+    if not unwrapped(strict) or len(xs) < 2:
+        return
+    lengths = [iteration_space(s, x).length for x in xs]
+    if not all(isinstance(n, int) for n in lengths):
+        raise Error(
+            f"{name}() with strict=True takes what has a length that is known when the function is compiled, and not "
+            f"{describe(next(x for x, n in zip(xs, lengths, strict=True) if not isinstance(n, int)))}"
+        )
+    if len(set(lengths)) > 1:
+        raise Error(f"{name}() with strict=True of {' and '.join(map(describe, xs))}, which differ in length")
+
+
+@calls(map, knows="strict")
 def _map(s: Specialiser, args: Args, named: Named) -> Any:
     function, *xs = args
+    _check_lengths(s, "map", xs, named)
     return tuple(s.call(function, parts) for parts in items(s, Iteration("zip", tuple(xs))))
 
 
@@ -108,7 +124,7 @@ def _masked_items(s: Specialiser, inside: tuple[Any, ...], kept: list[Any]) -> M
     return Masked(node_of(wrapped(stacked(list(inside)))), mask, s.at, listed=True)
 
 
-@calls(functools.reduce)
+@calls(functools.reduce, knows="initial")
 def _reduce(s: Specialiser, args: Args, named: Named) -> Any:
     function, x, *start = args
     inside = [*start, *items(s, x)]
@@ -120,17 +136,17 @@ def _reduce(s: Specialiser, args: Args, named: Named) -> Any:
     return found
 
 
-@calls(tuple)
+@calls(tuple, knows="iterable")
 def _tuple(s: Specialiser, args: Args, named: Named) -> Any:
     return items(s, args[0]) if args else ()
 
 
-@calls(list)
+@calls(list, knows="iterable")
 def _list(s: Specialiser, args: Args, named: Named) -> Any:
     return List(items(s, args[0]) if args else ())
 
 
-@calls(set, frozenset)
+@calls(set, frozenset, knows="iterable")
 def _set(s: Specialiser, args: Args, named: Named) -> Any:
     inside = items(s, args[0]) if args else ()
     if not all(map(known, inside)):
@@ -138,7 +154,7 @@ def _set(s: Specialiser, args: Args, named: Named) -> Any:
     return frozenset(map(unwrapped, inside))
 
 
-@calls(dict)
+@calls(dict, knows="iterable")
 def _dict(s: Specialiser, args: Args, named: Named) -> Any:
     content: dict[Any, Any] = {}
     if args:
@@ -252,7 +268,7 @@ def _callable(s: Specialiser, args: Args, named: Named) -> bool:
     return isinstance(x, Closure | HostFunction) or (callable(x) and type_of(x) is None)
 
 
-@calls(getattr)
+@calls(getattr, knows="default")
 def _getattr(s: Specialiser, args: Args, named: Named) -> Any:
     try:
         return attribute(s, args[0], args[1])
@@ -284,17 +300,30 @@ def _set_frozen(s: Specialiser, args: Args, named: Named) -> None:
     s.write(x, {**x.content, name: value})
 
 
-@calls(str, repr)
+@calls(str, knows="object encoding errors")
 def _str(s: Specialiser, args: Args, named: Named) -> str:
-    if args and not known(args[0]):
+    if len(args) == 1 and not known(args[0]):
         return DynamicText.of(args[0])
+    if not all(map(known, args)):
+        raise Error("str() with encoding= or errors= takes bytes that are known when the function is compiled")
     return str(*map(unwrapped, args))
 
 
-@calls(print)
+@calls(repr)
+def _repr(s: Specialiser, args: Args, named: Named) -> str:
+    return repr(unwrapped(args[0])) if known(args[0]) else DynamicText.of(args[0])
+
+
+@calls(print, knows=None)
 def _print(s: Specialiser, args: Args, named: Named) -> Any:
     raise Error("print() cannot be compiled; call the function without dg.compile to see what it prints")
 
 
-calls(slice)(lambda s, args, named: slice(*args))
-calls(np.copy)(lambda s, args, named: _copied(s, [as_array(s, args[0])], {}))
+calls(slice, knows="stop step")(lambda s, args, named: slice(*args))
+
+
+@calls(np.copy, knows="order subok")
+def _numpy_copy(s: Specialiser, args: Args, named: Named) -> Any:
+    x, *options = args
+    check_options("np.copy", dict(zip(("order", "subok"), options, strict=False)))
+    return _copied(s, [as_array(s, x)], {})

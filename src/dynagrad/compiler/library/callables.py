@@ -104,7 +104,7 @@ def _apply_over_axes(s: Specialiser, args: Args, named: Named) -> Any:
 # -- arrays from functions and iterables -------------------------------------------------------------------------------
 
 
-@calls(np.fromfunction)
+@calls(np.fromfunction, knows="dtype")
 def _from_function(s: Specialiser, args: Args, named: Named) -> Any:
     names = dict(named)
     f, shape, *rest = [*args, *(names.pop(name) for name in ("function", "shape")[len(args) :])]
@@ -114,7 +114,7 @@ def _from_function(s: Specialiser, args: Args, named: Named) -> Any:
     return s.call(f, [at_index(s, places, i) for i in range(_shape(places)[0])], names)
 
 
-@calls(np.fromiter)
+@calls(np.fromiter, knows="count")
 def _from_items(s: Specialiser, args: Args, named: Named) -> Any:
     names = dict(named)
     x, dtype, *rest = [*args, *(names.pop(name) for name in ("iter", "dtype")[len(args) :])]
@@ -127,7 +127,7 @@ def _from_items(s: Specialiser, args: Args, named: Named) -> Any:
     return numpy_call(s, np.array, [List(found)], {"dtype": dtype})
 
 
-@calls(np.delete)
+@calls(np.delete, knows="axis")
 def _delete(s: Specialiser, args: Args, named: Named) -> Any:
     """`np.delete`, also at a dynamic index: one element is dropped, so the length is static."""
     names = ("arr", "obj", "axis")

@@ -24,10 +24,10 @@ from ..evaluate.values import Iteration, describe, known, unwrapped
 
 def _enter_eager(function: Any) -> None:
     def handler(s: Specialiser, args: Args, named: Named) -> Any:
-        parts = [x if isinstance(x, int) else items(s, x) for x in args]
+        parts = [x if x is None or isinstance(x, int) else items(s, x) for x in args]
         return tuple(function(*parts, **named))
 
-    calls(function)(handler)
+    calls(function, knows="r repeat strict fillvalue")(handler)
 
 
 for _function in (itertools.product, itertools.permutations, itertools.chain, itertools.pairwise):
@@ -57,9 +57,9 @@ def _starred(s: Specialiser, args: Args, named: Named) -> Any:
     return tuple(s.call(function, list(items(s, part))) for part in items(s, x))
 
 
-@calls(itertools.accumulate)
+@calls(itertools.accumulate, knows="func initial")
 def _accumulated(s: Specialiser, args: Args, named: Named) -> Any:
-    x, function = args[0], args[1] if len(args) > 1 else named.get("func")
+    x, function = args[0], args[1] if len(args) > 1 else None
     found: list[Any] = [] if named.get("initial") is None else [named["initial"]]
     for item in items(s, x):
         if not found:
@@ -70,26 +70,26 @@ def _accumulated(s: Specialiser, args: Args, named: Named) -> Any:
     return tuple(found)
 
 
-@calls(itertools.tee)
+@calls(itertools.tee, knows="n")
 def _tee(s: Specialiser, args: Args, named: Named) -> Any:
-    return (items(s, args[0]),) * (args[1] if len(args) > 1 else named.get("n", 2))
+    return (items(s, args[0]),) * (args[1] if len(args) > 1 else 2)
 
 
 # -- endless iterables -------------------------------------------------------------------------------------------------
 
 
-@calls(itertools.count)
+@calls(itertools.count, knows="start step")
 def _counted(s: Specialiser, args: Args, named: Named) -> Any:
     """`itertools.count`: a range that ends where 64 bits do."""
-    start, step = [*args, named.get("start", 0), 1][0], (args[1] if len(args) > 1 else named.get("step", 1))
+    start, step = args[0] if args else 0, args[1] if len(args) > 1 else 1
     if not isinstance(step, int):
         raise Error("the step of itertools.count() must be a whole number that is known when the function is compiled")
     return Iteration("range", (start, 2**62 if step > 0 else -(2**62), step))
 
 
-@calls(itertools.repeat)
+@calls(itertools.repeat, knows="times")
 def _repeated(s: Specialiser, args: Args, named: Named) -> Any:
-    times = args[1] if len(args) > 1 else named.get("times")
+    times = args[1] if len(args) > 1 else None
     if times is None:
         return Iteration("cycle", ((args[0],),))
     if not isinstance(times, int):
@@ -116,7 +116,7 @@ def _lazily(s: Specialiser, x: Any) -> Iterator[Any]:
         yield found.static_item(i)
 
 
-@calls(itertools.islice)
+@calls(itertools.islice, knows="stop step")
 def _sliced(s: Specialiser, args: Args, named: Named) -> Any:
     x, *bounds = args
     if not all(b is None or isinstance(b, int) for b in bounds):
@@ -155,14 +155,14 @@ for _keeping in (itertools.takewhile, itertools.dropwhile, itertools.filterfalse
 
 @calls(itertools.compress)
 def _compressed(s: Specialiser, args: Args, named: Named) -> Any:
-    data, selectors = [*args, *named.values()]
+    data, selectors = args
     pairs = zip(_lazily(s, data), _lazily(s, selectors), strict=False)
     return tuple(item for item, keep in pairs if _static_condition(s, "compress", keep))
 
 
-@calls(itertools.groupby)
+@calls(itertools.groupby, knows="key")
 def _grouped(s: Specialiser, args: Args, named: Named) -> Any:
-    x, key = args[0], args[1] if len(args) > 1 else named.get("key")
+    x, key = args[0], args[1] if len(args) > 1 else None
     found: list[tuple[Any, list[Any]]] = []
     for item in items(s, x):
         mine = item if key is None else s.call(key, [item])
@@ -173,7 +173,7 @@ def _grouped(s: Specialiser, args: Args, named: Named) -> Any:
     return tuple((k, tuple(group)) for k, group in found)
 
 
-@calls(next)
+@calls(next, knows=None)
 def _next(s: Specialiser, args: Args, named: Named) -> Any:
     raise Error(
         f"next() of {describe(args[0])} cannot be compiled, since iterators have no state there; index it, or loop "

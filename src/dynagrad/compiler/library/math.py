@@ -41,17 +41,19 @@ def _scalar(x: Any, name: str) -> Node:
     return node[(0,) * node.ndim] if node.ndim else node
 
 
-@calls(float)
+@calls(float, knows="x")
 def _float(s: Specialiser, args: Args, named: Named) -> Any:
     if not args or known(args[0]):
         return float(*map(unwrapped, args))
     return as_type(_scalar(args[0], "float"), KINDS["real"])
 
 
-@calls(int)
+@calls(int, knows="x base")
 def _int(s: Specialiser, args: Args, named: Named) -> Any:
     if not args or known(args[0]):
         return int(*map(unwrapped, args))
+    if len(args) > 1:
+        raise Error(f"int() with base= takes a text, and not {describe(args[0])}")
     node = _scalar(args[0], "int")
     if node.type.kind == "integer":
         return node
@@ -67,12 +69,12 @@ def _whole(s: Specialiser, name: str, x: Node) -> Node:
     return found
 
 
-@calls(bool)
+@calls(bool, knows="object")
 def _bool(s: Specialiser, args: Args, named: Named) -> Any:
     return truth(s, args[0]) if args else False
 
 
-@calls(complex)
+@calls(complex, knows=None)
 def _complex(s: Specialiser, args: Args, named: Named) -> Any:
     raise Error("complex numbers cannot be compiled; compute with the real and the imaginary part")
 
@@ -88,12 +90,12 @@ def _abs(s: Specialiser, args: Args, named: Named) -> Any:
     return wrapped(abs(content))
 
 
-@calls(round)
+@calls(round, knows="ndigits")
 def _round(s: Specialiser, args: Args, named: Named) -> Any:
     x, *digits = args
     if known(x):
         return wrapped(round(unwrapped(x), *digits))
-    digits = [n for n in (*digits, *named.values()) if n is not None]
+    digits = [n for n in digits if n is not None]
     t = type_of(x)
     if isinstance(x, Array) or (digits and t is not None and t.kind != "real"):
         return numpy_call(s, np.round, [x, *digits], {})
@@ -145,16 +147,16 @@ def _divmod(s: Specialiser, args: Args, named: Named) -> Any:
     return binary(s, "floor_divide", *args), binary(s, "modulo", *args)
 
 
-@calls(pow)
+@calls(pow, knows="mod")
 def _pow(s: Specialiser, args: Args, named: Named) -> Any:
-    if len(args) == 3:
+    if len(args) == 3 and args[2] is not None:
         if not all(map(known, args)):
             raise Error("pow() with three arguments must be known when the function is compiled; write (a**b) % n")
         return pow(*map(unwrapped, args))
-    return binary(s, "power", *args)
+    return binary(s, "power", *args[:2])
 
 
-@calls(np.power)
+@calls(np.power, knows=None)
 def _numpy_power(s: Specialiser, args: Args, named: Named) -> Any:
     types = [type_of(x) for x in args]
     if len(args) == 2 and not named and all(t is not None and t.kind != "real" for t in types):
@@ -167,6 +169,8 @@ def _numpy_power(s: Specialiser, args: Args, named: Named) -> Any:
 def _extreme(largest: bool) -> Callable[..., Any]:
     def handler(s: Specialiser, args: Args, named: Named) -> Any:
         inside = items(s, args[0]) if len(args) == 1 else tuple(args)
+        if "default" in named and len(args) > 1:
+            raise TypeError("there is a default for one iterable alone, and not for several arguments")
         if not inside:
             if "default" in named:
                 return named["default"]
@@ -216,14 +220,14 @@ def _larger(s: Specialiser, a: Any, b: Any, of_whole: Any = integers.maximum, fu
     return ops.where(further(y, x), y, x) if "real" in kinds else of_whole(x, y)
 
 
-calls(max)(_extreme(True))
-calls(min)(_extreme(False))
+calls(max, knows="key default")(_extreme(True))
+calls(min, knows="key default")(_extreme(False))
 
 
-@calls(sum)
+@calls(sum, knows="start")
 def _sum(s: Specialiser, args: Args, named: Named) -> Any:
     x, *start = args
-    found = start[0] if start else named.get("start", 0)
+    found = start[0] if start else 0
     if isinstance(x, Array | np.ndarray):
         return binary(s, "add", found, numpy_call(s, np.sum, [x], {"axis": 0}))
     for item in items(s, x):
@@ -235,7 +239,7 @@ def _sum(s: Specialiser, args: Args, named: Named) -> Any:
     return found
 
 
-@calls(math.prod)
+@calls(math.prod, knows="start")
 def _prod(s: Specialiser, args: Args, named: Named) -> Any:
     found = named.get("start", 1)
     for item in items(s, args[0]):
@@ -263,7 +267,8 @@ def _of_math(function: Any, counterpart: Any) -> None:
 
 
 for _function, _instead in MATH.items():
-    _of_math(_function, _instead)
+    if _function is not math.hypot:
+        _of_math(_function, _instead)
 
 
 def _special(function: Any, counterpart: Any) -> None:
@@ -280,12 +285,43 @@ for _function, _instead in SPECIAL.items():
     _special(_function, _instead)
 
 
-@calls(math.isclose)
+@calls(math.hypot)
+def _hypot(s: Specialiser, args: Args, named: Named) -> Any:
+    """`math.hypot` of any number of coordinates."""
+    if all(map(known, args)):
+        return math.hypot(*map(unwrapped, args))
+    first, *rest = (as_type(_scalar(x, "hypot"), KINDS["real"]) for x in args)
+    found = abs(first)
+    for x in rest:
+        found = numpy_call(s, np.hypot, [found, x], {})
+    return found
+
+
+def _of_products(s: Specialiser, args: Args, named: Named) -> Any:
+    """`math.sumprod`, of Python 3.12."""
+    p, q = (items(s, x) for x in args)
+    if len(p) != len(q):
+        raise ValueError("inputs of math.sumprod() are not of the same length")
+    found: Any = 0
+    for a, b in zip(p, q, strict=True):
+        found = binary(s, "add", found, binary(s, "multiply", a, b))
+    return found
+
+
+if hasattr(math, "sumprod"):
+    calls(math.sumprod)(_of_products)
+
+
+@calls(math.isclose, knows="rel_tol abs_tol")
 def _isclose(s: Specialiser, args: Args, named: Named) -> Any:
     if all(map(known, [*args, *named.values()])):
         return math.isclose(*map(unwrapped, args), **{key: unwrapped(x) for key, x in named.items()})
     a, b = (as_type(_scalar(x, "isclose"), KINDS["real"]) for x in args)
-    relative, absolute = named.get("rel_tol", 1e-9), named.get("abs_tol", 0.0)
+    relative, absolute = (unwrapped(named.get(name, usual)) for name, usual in (("rel_tol", 1e-9), ("abs_tol", 0.0)))
+    s.may_raise(ValueError)
+    for tolerance in (relative, absolute):
+        test = tolerance >= 0.0
+        check(s, test if isinstance(test, Node) else bool(test), "math.isclose(): tolerances must be non-negative")
     apart, size = abs(a - b), np.maximum(abs(a), abs(b))
     near = (apart <= np.maximum(size * relative, absolute)) & (apart < math.inf)
     return near | (a == b)
@@ -300,7 +336,7 @@ def _dist(s: Specialiser, args: Args, named: Named) -> Any:
     return s.call(math.sqrt, [_sum(s, [tuple(binary(s, "multiply", g, g) for g in gaps), 0.0], {})])
 
 
-@calls(math.log)
+@calls(math.log, knows="base")
 def _log(s: Specialiser, args: Args, named: Named) -> Any:
     if all(map(known, args)):
         return math.log(*map(unwrapped, args))

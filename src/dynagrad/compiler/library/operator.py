@@ -26,7 +26,7 @@ from ..objects.containers import attribute, delitem, getitem, setitem
 
 
 def _enter(function: Any, run: Callable[..., Any]) -> None:
-    calls(function)(lambda s, args, named: run(s, *args))
+    calls(function, knows="default")(lambda s, args, named: run(s, *args))
 
 
 def _enter_operator(name: str, function: Any) -> None:

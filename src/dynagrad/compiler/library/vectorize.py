@@ -105,13 +105,12 @@ def _options(
     return f, kinds, frozenset(unwrapped(excluded) or ())
 
 
-@calls(np.vectorize)
+@calls(np.vectorize, knows=None)
 def _vectorize(s: Specialiser, args: Args, named: Named) -> Any:
-    if not all(known(x) for key, x in named.items() if key != "pyfunc"):
+    if not all(map(known, args[1:])):
         raise Error("the options of np.vectorize must be known when the function is compiled")
-    function = named.get("pyfunc", args[0] if args else None)
-    others = {key: x for key, x in named.items() if key != "pyfunc"}
-    _, kinds, excluded = _options(None, *args[1:], **others)
+    function = args[0] if args and args[0] is not np._NoValue else None
+    _, kinds, excluded = _options(None, *args[1:], **named)
     if function is not None:
         return _vectorized(function, kinds, excluded)
     return HostFunction(("vectorize", "np.vectorize"), lambda s, captured, xs, _: _vectorized(xs[0], kinds, excluded))

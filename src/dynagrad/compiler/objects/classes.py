@@ -27,6 +27,10 @@ def construct(s: Specialiser, cls: type, args: Args, named: Named) -> Any:
     if issubclass(cls, tuple) and hasattr(cls, "_fields"):
         return _named_tuple(cls, args, named)
     if issubclass(cls, BaseException):
+        if named:
+            raise Error(
+                f"{cls.__name__} takes no arguments by name in a compiled function, and {next(iter(named))} is given"
+            )
         return cls(*(unwrapped(x) if known(x) else DynamicText.of(x) for x in args))
     frozen = bool(dataclasses.is_dataclass(cls) and getattr(cls, "__dataclass_params__").frozen)  # noqa: B009  # type checkers do not know this attribute
     made = Instance(cls, {}, "", frozen)
@@ -86,7 +90,7 @@ def _fill(s: Specialiser, made: Instance, cls: type, args: Args, named: Named) -
     s.put(made, {**made.content, **content})
 
 
-@calls(super)
+@calls(super, knows=None)
 def _super(s: Specialiser, args: Args, named: Named) -> Any:
     if len(args) != 2 or not isinstance(args[0], type):
         raise Error("super() cannot be compiled here; write it inside a method, or name the class: Base.f(self)")
@@ -198,9 +202,9 @@ def _of_builtin(s: Specialiser, function: Any) -> Callable[..., Any] | None:
         return None
 
     def handler(s: Specialiser, args: Args, named: Named) -> Any:
-        if not all(map(known, args)):
+        if not all(map(known, [*args, *named.values()])):
             raise Error(f"{name}() cannot be compiled with arguments that are known only as the function runs")
-        return wrapped(function(*map(unwrapped, args), **named))
+        return wrapped(function(*map(unwrapped, args), **{key: unwrapped(x) for key, x in named.items()}))
 
     return handler
 

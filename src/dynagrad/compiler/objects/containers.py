@@ -5,6 +5,7 @@ Their structure is always static; what they hold may be dynamic. Arrays are in `
 
 from __future__ import annotations
 
+import sys
 import types
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -311,21 +312,21 @@ def setattr_(s: Specialiser, x: Any, name: str, value: Any) -> None:
 # -- methods -----------------------------------------------------------------------------------------------------------
 
 
-def _append(s: Specialiser, x: List, value: Any) -> None:
+def _append(s: Specialiser, x: List, value: Any, /) -> None:
     s.write(x, (*x.content, value))
 
 
-def _extend(s: Specialiser, x: List, values: Any) -> None:
+def _extend(s: Specialiser, x: List, values: Any, /) -> None:
     s.write(x, (*x.content, *items(s, values)))
 
 
-def _insert(s: Specialiser, x: List, index: int, value: Any) -> None:
+def _insert(s: Specialiser, x: List, index: int, value: Any, /) -> None:
     content = list(x.content)
     content.insert(index, value)
     s.write(x, tuple(content))
 
 
-def _pop(s: Specialiser, x: List, index: int = -1) -> Any:
+def _pop(s: Specialiser, x: List, index: int = -1, /) -> Any:
     content = list(x.content)
     found = content.pop(index)
     s.write(x, tuple(content))
@@ -340,7 +341,7 @@ def _copy(s: Specialiser, x: Any) -> Any:
     return Dict(x.content, empty=x.empty) if isinstance(x, Dict) else List(x.content)
 
 
-def _get(s: Specialiser, x: Dict, key: Any, default: Any = None) -> Any:
+def _get(s: Specialiser, x: Dict, key: Any, default: Any = None, /) -> Any:
     return x.content.get(key_of(key), default)
 
 
@@ -351,7 +352,7 @@ def _dict_pop(s: Specialiser, x: Dict, key: Any, *default: Any) -> Any:
     return found
 
 
-def _setdefault(s: Specialiser, x: Dict, key: Any, default: Any = None) -> Any:
+def _setdefault(s: Specialiser, x: Dict, key: Any, default: Any = None, /) -> Any:
     if key_of(key) not in x.content:
         s.write(x, {**x.content, key_of(key): default})
     return x.content[key_of(key)]
@@ -361,14 +362,14 @@ def _dict_update(s: Specialiser, x: Dict, other: Any = None, /, **named: Any) ->
     s.write(x, {**x.content, **({} if other is None else mapping(other)), **named})
 
 
-def _index(s: Specialiser, x: Any, value: Any) -> int:
+def _index(s: Specialiser, x: Any, value: Any, start: Any = 0, stop: Any = sys.maxsize, /) -> int:
     inside = items(s, x)
-    if not known(value) or not all(map(known, inside)):
+    if not all(map(known, (value, start, stop, *inside))):
         raise Error("index() needs values that are known when the function is compiled")
-    return [unwrapped(i) for i in inside].index(unwrapped(value))
+    return [unwrapped(i) for i in inside].index(unwrapped(value), start, stop)
 
 
-def _count(s: Specialiser, x: Any, value: Any) -> Any:
+def _count(s: Specialiser, x: Any, value: Any, /) -> Any:
     """How many items are equal to a value; the count may be dynamic."""
 
     equal = [binary(s, "equal", item, value) for item in items(s, x)]

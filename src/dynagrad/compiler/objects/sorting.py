@@ -25,7 +25,7 @@ from ..numpy.calls import numpy_call
 from .containers import METHODS
 
 
-@calls(sorted)
+@calls(sorted, knows="key reverse")
 def _sorted(s: Specialiser, args: Args, named: Named) -> Any:
     return List(ordered(s, items(s, args[0]), **named))
 

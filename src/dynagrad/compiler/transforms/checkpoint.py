@@ -22,7 +22,7 @@ from .primal_trace import functions_in
 _NAMES = ("step", "state", "n")
 
 
-@calls(checkpoint)
+@calls(checkpoint, knows=None)
 def _checkpoint(s: Specialiser, args: Args, named: Named) -> Any:
     options = {"n": None} | dict(zip(_NAMES, args, strict=False)) | dict(named)
     most = options.pop(

@@ -46,7 +46,7 @@ from .captured import Captures, free_variables, isolated, memoised, variables
 from .opaque import python_call
 
 
-@calls(custom_rule)
+@calls(custom_rule, knows=None)
 def _custom_rule(s: Specialiser, args: Args, named: Named) -> HostFunction:
     options = {"f": None, "jvp": None, "vjp": None} | ({"f": args[0]} if args else {}) | dict(named)
     f, jvp, vjp = options["f"], options["jvp"], options["vjp"]

@@ -59,9 +59,9 @@ def dual(key: tuple[Any, ...], run: Callable[..., Any], captured: tuple[Any, ...
     return HostFunction(("dual", "a dual", *key), called, captured)
 
 
-@calls(Dual)
+@calls(Dual, knows=None)
 def _of_function(s: Specialiser, args: Args, named: Named) -> Any:
-    functional = [*args, *named.values(), None][0]
+    functional = args[0] if args else None
     if functional is None:
         return dual(("zero",), lambda s, captured, h: 0.0, ())
     if not function_like(functional):
@@ -69,9 +69,9 @@ def _of_function(s: Specialiser, args: Args, named: Named) -> Any:
     return dual(("made",), lambda s, captured, h: s.call(captured[0], [h]), (functional,))
 
 
-@calls(Dual.at)
+@calls(Dual.at, knows=None)
 def _at(s: Specialiser, args: Args, named: Named) -> Any:
-    return _at_point(s, *args, **named)
+    return _at_point(s, *args)
 
 
 def _at_point(s: Specialiser, c: Any, arguments: Any, named: Any = None) -> HostFunction:

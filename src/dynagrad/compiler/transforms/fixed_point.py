@@ -24,7 +24,7 @@ from .primal_trace import argument, functions_in, reals
 _NAMES = ("f", "x0", "tolerance", "max_steps")
 
 
-@calls(fixed_point)
+@calls(fixed_point, knows=None)
 def _fixed_point(s: Specialiser, args: Args, named: Named) -> Any:
     options = {"tolerance": 1e-12, "max_steps": 10_000} | dict(zip(_NAMES, args, strict=False)) | dict(named)
     wrong = [name for name in options if name not in _NAMES] or [name for name in _NAMES if name not in options]

@@ -244,13 +244,11 @@ _DEFAULTS = {"n": 1, "argnums": 0, "has_aux": False}
 
 def _enter(verb: str, function: Any) -> None:
     def handler(s: Specialiser, args: Args, named: Named) -> Any:
-        options = list(args)
-        for name in _OPTIONS[verb][len(options) - 1 :]:
-            options.append(named.get(name, _DEFAULTS[name]))
+        options: list[Any] = [*args, *(_DEFAULTS[name] for name in _OPTIONS[verb][len(args) - 1 :])]
         f, *rest = options
         return derived_function(verb, (f, *(_plain_option(x) for x in rest)))
 
-    calls(function)(handler)
+    calls(function, knows=None)(handler)
 
 
 def _plain_option(x: Any) -> Any:
@@ -261,17 +259,17 @@ for _verb in _OPTIONS:
     _enter(_verb, getattr(plain, _verb, None) or getattr(plain_jacobians, _verb))
 
 
-@calls(plain.jvp)
+@calls(plain.jvp, knows=None)
 def _enter_jvp(s: Specialiser, args: Args, named: Named) -> Any:
-    return jvp(s, *args, **named)
+    return jvp(s, *args)
 
 
-@calls(plain.vjp)
+@calls(plain.vjp, knows=None)
 def _enter_vjp(s: Specialiser, args: Args, named: Named) -> Any:
     return vjp(s, args[0], args[1:])
 
 
-@calls(plain.hvp)
+@calls(plain.hvp, knows=None)
 def _enter_hvp(s: Specialiser, args: Args, named: Named) -> Any:
     f, primals, tangents = args
     xs = items(s, primals)
@@ -279,7 +277,7 @@ def _enter_hvp(s: Specialiser, args: Args, named: Named) -> Any:
     return jvp(s, derived_function("grad", (f, numbers, False)), xs, tangents)[1]
 
 
-@calls(plain.pullback)
+@calls(plain.pullback, knows=None)
 def _enter_pullback(s: Specialiser, args: Args, named: Named) -> Any:
     f, omega = args
     return HostFunction(
@@ -287,7 +285,7 @@ def _enter_pullback(s: Specialiser, args: Args, named: Named) -> Any:
     )
 
 
-@calls(pytree.add)
+@calls(pytree.add, knows=None)
 def add(s: Specialiser, args: Args, named: Named) -> Any:
     """`dg.add` of reals, structures, functions and Duals."""
     a, b = args
@@ -308,7 +306,7 @@ def _leaves_of(form: AbstractValue, x: Any) -> list[Node]:
     return list(flatten(x, form))
 
 
-@calls(pytree.scale)
+@calls(pytree.scale, knows=None)
 def scale(s: Specialiser, args: Args, named: Named) -> Any:
     """`dg.scale` of a real, structure, function or Dual by a real."""
     c, x = args
