@@ -47,10 +47,12 @@ v(T,X) += begin(T,X). v(T,Y) += v(T,X) * edge(X,Y). v(T+1,X) += v(T,X) * w(T,X) 
 w2(T,X) += v(T,X) * v(T,X). goal += v(T,X) * stop(X).
 """
 PLAIN = """
+:- input u/2 +=. :- input p/2 +=. :- input q/1 +=.
 x(A) += q(A). x(A) += p(A,B) * x(B) * x(B) / 4. x(A) += tanh(u(A,B)) * x(B).
 y(A) += exp(-x(A)) * q(A). y(A) += 0.5 * y(B) * u(A,B) - 0.01. z += y(A) ^ 2.
 """
 KINDS = """
+:- input q/1 +=. :- input e/2 +=.
 x(A) += q(A). x(A) += u(A,B) * x(B).
 best max= x(A) + q(A). soft log+= x(A). none(A) *= 1 - 0.1 * x(A). none(B) *= 1 - 0.3 * none(A) * e(A,B).
 """
@@ -171,6 +173,12 @@ def least(source: str, semiring: Any) -> int:
     return 1 if source == PATHS and semiring in ("count", "log") else 2
 
 
+def put(rows: list[Row], row: Row) -> list[Row]:
+    """Rows after a fact is set: the new row stands where the first of the fact stood, or last."""
+    at = next((i for i, x in enumerate(rows) if x[:-1] == row[:-1]), len(rows))
+    return [*rows[:at], row, *(x for x in rows[at:] if x[:-1] != row[:-1])]
+
+
 def changed(
     chart: dg.Chart, now: dict[str, list[Row]], makers: Makers, semiring: Any, r: random.Random, least: int = 2
 ) -> None:
@@ -186,7 +194,7 @@ def changed(
                 now[key].append(row)
             case "set":
                 chart.set(key, [row])
-                now[key] = [x for x in now[key] if x[:-1] != row[:-1]] + [row]
+                now[key] = put(now[key], row)
             case _ if len({x[:-1] for x in now[key]}) > least:
                 gone = r.choice(now[key])[:-1]
                 chart.retract(key, [gone])
@@ -382,7 +390,7 @@ def test_derivatives_of_a_changed_chart_are_those_of_a_fresh_run() -> None:
         chart.set("edge/2", [change])
         chart.run()
         assert was_followed(chart)
-        facts["edge/2"] = [row for row in facts["edge/2"] if row[:2] != change[:2]] + [change]
+        facts["edge/2"] = put(facts["edge/2"], change)
         fresh = dg.Program(PATHS, "real").run(facts)
         for key in facts:
             found, wanted = (c.gradient("goal")[key] for c in (chart, fresh))

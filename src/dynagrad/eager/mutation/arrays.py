@@ -7,6 +7,8 @@ current value, by `settled`, an immutable number. So operations, tapes and deriv
 A `Storage` keeps what was written (`records.py`), and is shared with views. Here is the array: how it is made, indexed
 and written to, and numpy's functions and methods on it. numpy's functions that write, or make views, are in
 `writing.py`. (JAX has references for this, `jax.new_ref`.)
+
+It is long because it is one class, with each method that numpy's arrays have.
 """
 
 from __future__ import annotations
