@@ -145,3 +145,35 @@ def test_views_that_numpy_does_not_let_change() -> None:
     for f in (broadcast, diagonal, unclear):
         with pytest.raises(dg.LiftError, match="this view of an array cannot be changed"):
             through_graph(f, X)
+
+
+def converted(x: Any) -> Any:
+    y = x * 2.0
+    z = np.asarray(y, copy=False)
+    z[0] = 5.0 * x[1]
+    w = np.array(y)
+    w[1] = 100.0
+    v = np.asarray(y, float)
+    v[2] = x[0]
+    u = np.asarray(y, copy=True)
+    u[1] = 100.0
+    s = np.array(y, copy=None, ndmin=1)
+    s[1] *= 3.0
+    r = np.asanyarray(a=y, order="K")
+    r[1] += x[0]
+    q = np.array(y, copy=False)
+    q[3] = x[3] * x[3]
+    return np.sum(y * y)
+
+
+def test_a_conversion_without_a_copy_is_the_array_itself() -> None:
+    agrees_with_gradient(converted, X)
+    for f in (
+        lambda x: np.array(x, int, copy=False),
+        lambda x: np.array(x, copy=False, ndmin=2),
+        lambda x: np.asarray([x[0], 1.0], copy=False),
+        lambda x: np.asarray(x, order="F", copy=False),
+        lambda x: np.asarray(x[0], copy=False),
+    ):
+        with pytest.raises(dg.Error, match="copy=False"):
+            through_graph(f, X)

@@ -25,7 +25,7 @@ from ...ir import Node
 from ...ir.node import numpy_by
 from ...ir.operation import Operation, apply
 from ...ir.ops.arrays import shape_of
-from ..evaluate.arrays import as_array, at_index, cast_to, content_of, holds_node, of_kind, set_index, store
+from ..evaluate.arrays import as_array, at_index, cast_to, content_of, converted, holds_node, of_kind, set_index, store
 from ..evaluate.iteration import items
 from ..evaluate.masks import refuse_masked
 from ..evaluate.specialiser import Specialiser
@@ -48,8 +48,8 @@ def numpy_call(s: Specialiser, function: Any, arguments: Sequence[Any], named: d
     out = named.pop("out", None)
     if out is not None:
         return _into_out(s, out, numpy_call(s, function, arguments, named))
-    if function in _IDENTITY and len(arguments) == 1 and isinstance(arguments[0], Array) and not named:
-        return arguments[0]
+    if function in _CONVERSIONS and (itself := _itself(function, arguments, named)) is not None:
+        return itself
     arguments = [_as_tuple(s, a) for a in arguments]
     given = [unwrapped(a) for a in arguments]
     options = {key: unwrapped(_as_tuple(s, value)) for key, value in named.items()}
@@ -142,7 +142,27 @@ def _pieces(s: Specialiser, x: Array, axis: int, lengths: list[int]) -> Iterator
 
 
 _IN_PLACE = frozenset({np.copyto, np.put, np.place, np.putmask, np.fill_diagonal, np.put_along_axis})
-_IDENTITY = frozenset({np.asarray, np.asanyarray, np.ascontiguousarray})  # return an array as it is
+_CONVERSIONS = frozenset({np.array, np.asarray, np.asanyarray, np.ascontiguousarray})
+
+
+def _itself(function: Any, arguments: Sequence[Any], named: dict[str, Any]) -> Array | None:
+    """The array that a conversion returns as it is, so that writing into it reaches the argument; None for a new one.
+
+    Raises Error where none may be made by `copy=False`, and one is.
+    """
+    options = dict(zip(("a", "dtype", "order"), arguments, strict=False)) | named
+    x = options.get("a", options.get("object"))
+    copy = options.get("copy", True if function is np.array else None)
+    t = type_of(x) if isinstance(x, Array) else None
+    if t is not None and not holds_node(list(options.values())[1:]) and not copy:
+        dtype, order = unwrapped(options.get("dtype")), options.get("order")
+        fits = dtype is None or np.dtype(dtype) == _DTYPES[t.kind]
+        if fits and order in (None, "K", "A") and options.get("ndmin", 0) <= t.ndim:
+            if t.ndim or function is not np.ascontiguousarray:
+                return x
+    if copy is False:
+        raise Error(f"{name_of(function)} with copy=False would have to make a copy here; leave out copy=False")
+    return None
 
 
 def _as_tuple(s: Specialiser, x: Any) -> Any:
@@ -276,16 +296,36 @@ def _method_of_ufunc(s: Specialiser, ufunc: Any, method: Any, args: list[Any], n
         return at(s, ufunc, args)
     if not holds_node([unwrapped(x) for x in (*args, *named.values())]):
         return wrapped(method(*map(unwrapped, args), **{k: unwrapped(v) for k, v in named.items()}))
+    args, named = _by_name(method.__name__, args, named)
     if method.__name__ == "outer" and len(args) == 2:
         return _outer(s, ufunc, [as_array(s, x) for x in args], named)
     arrays_ = [content_of(unwrapped(_as_tuple(s, x))) for x in args]
     options = {name: unwrapped(value) for name, value in named.items()}
     check_options(f"np.{ufunc.__name__}.{method.__name__}", {k: v for k, v in options.items() if k in _REFUSED})
+    if options.get("dtype") is not None:  # of reals, or it is refused above
+        arrays_[0] = converted(arrays_[0], np.float64)
     options = {k: v for k, v in options.items() if k not in _REFUSED}
     return wrapped(_traced(lambda: METHODS[method.__name__](ufunc, *arrays_, **options)))
 
 
 _REFUSED = frozenset({"dtype", "out"})
+_PLACES = {
+    "reduce": ("array", "axis", "dtype", "out", "keepdims", "initial", "where"),
+    "accumulate": ("array", "axis", "dtype", "out"),
+    "reduceat": ("array", "indices", "axis", "dtype", "out"),
+}
+
+
+def _by_name(method: str, args: list[Any], named: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+    """The arguments of a method of a ufunc, of which the optional ones are given by name."""
+    places = _PLACES.get(method, ())
+    first = 2 if method == "reduceat" else 1
+    given = dict(zip(places[first:], args[first:], strict=False)) if places else {}
+    if twice := given.keys() & named.keys():
+        raise TypeError(f"{method} is given {twice.pop()} twice")
+    if places and len(args) > len(places):
+        raise TypeError(f"{method} takes {len(places)} arguments, and {len(args)} are given")
+    return (args[:first] if places else args), given | named
 
 
 def _traced(compute: Callable[[], Any]) -> Any:

@@ -40,6 +40,7 @@ _OPERATORS: dict[Any, Callable[[Any, Any], Any]] = {
     np.not_equal: lambda a, b: a != b,
     np.remainder: lambda a, b: arithmetic("modulo", a, b),
 }
+_COMPARISONS = frozenset({np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal})
 _PREDICATES: dict[Any, Callable[..., Any]] = {
     np.isnan: lambda x: x != x,
     np.isinf: lambda x: apply(ops.absolute, x) == np.inf,
@@ -64,6 +65,10 @@ _TRUTHS: dict[Any, Callable[..., Any]] = {
 def ufunc_of_nodes(function: Any, args: list[Any], options: dict[str, Any]) -> Any:
     check_options(f"np.{function.__name__}", options)
     nodes = [node_of(content_of(x)) for x in args]
+    if options.get("dtype") is not None:  # of reals, or it is refused above
+        if function.nin == 0 or function in _PREDICATES or function in _TRUTHS or function in _COMPARISONS:
+            raise Error(f"np.{function.__name__} has truth values, and does not take dtype={options['dtype']}")
+        nodes = [as_type(n, array_type(KINDS["real"], n.type)) for n in nodes]
     if function in _OPERATORS:
         return _OPERATORS[function](*nodes)
     found = on_integers(function, nodes)
@@ -121,7 +126,7 @@ def _take(x: Any, places: Any, axis: Any = None) -> Any:
 
 
 def _array(x: Any, dtype: Any = None, *, ndmin: int = 0, copy: Any = True) -> Any:
-    """A new array, whatever `copy` is; where that asks for none, `calls.py` gives the array itself."""
+    """A new array; where none is made, `calls.py` gives the array itself, or refuses `copy=False`."""
     found = node_of(content_of(x))
     if found.ndim < ndmin:
         found = FUNCTIONS[np.reshape](found, (1,) * (ndmin - found.ndim) + found.shape)

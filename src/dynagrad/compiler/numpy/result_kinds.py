@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ...eager.numpy.functions import name_of
+from ...eager.numpy.functions import dtype_given, name_of
 from ...errors import Error
 from ...ir import Node
 from ...ir.operation import apply
@@ -60,7 +60,7 @@ _DTYPES: dict[str, Any] = {"integer": np.int64, "boolean": np.bool_, "real": np.
 
 def kind_of_result(function: Any, args: Sequence[Any], options: dict[str, Any]) -> str | None:
     """The kind of a result that was computed in reals and is to be converted; None if it stays real."""
-    if options.get("dtype") is not None:
+    if dtype_given(function, args, options) is not None:
         return None
     operands: Sequence[Any]
     if function in _MOVES | _COUNTS | EACH or (function is np.linalg.matrix_power and args[1] >= 0):

@@ -109,6 +109,18 @@ def out_by_name(
     return arguments[:start], dict(zip(places, arguments[start:], strict=False)) | dict(options)
 
 
+def dtype_given(function: Any, arguments: Sequence[Any], options: Mapping[str, Any]) -> Any:
+    """The `dtype` of a call of numpy's function, by place or by name; None where none is given.
+
+    >>> dtype_given(np.sum, [[1, 2], 0, float], {})
+    <class 'float'>
+    """
+    known = None if isinstance(function, np.ufunc) else _signature(function)
+    if known is not None and not known.rest and "dtype" in known.places[: len(arguments)]:
+        return arguments[known.places.index("dtype")]
+    return options.get("dtype")
+
+
 class _Takes(NamedTuple):
     """What a function takes."""
 

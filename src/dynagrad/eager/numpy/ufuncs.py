@@ -54,6 +54,14 @@ def _refused(ufunc: Any, n: int, x: Any, method: str) -> None:
         )
 
 
+def _truths(ufunc: Any, a: Any) -> Any:
+    """What a method of a ufunc combines: of the logical ones, truth values, also where there is one element alone."""
+    return np.not_equal(a, 0) if ufunc in _LOGICAL else a
+
+
+_LOGICAL = frozenset({np.logical_and, np.logical_or, np.logical_xor})
+
+
 def _part(x: Any, index: Any) -> Any:
     """`x[index]`, where integers of a graph stay integers."""
     return x[index] if hasattr(type(x), "__apply_operation__") and not isinstance(x, Number) else item_of(x, index)
@@ -72,7 +80,7 @@ def reduce(
     array([ 0.16666667, -0.5       , -0.33333333])
     """
     _check(ufunc, "reduce")
-    a, keepdims = plain(a), bool(keepdims)
+    a, keepdims = _truths(ufunc, plain(a)), bool(keepdims)
     axes = axes_of(axis, rank(a))
     started = initial is not np._NoValue and initial is not None
     if where is not True and where is not np._NoValue:
@@ -87,6 +95,11 @@ def reduce(
             raise ValueError(f"zero-size array to reduction operation {ufunc.__name__} which has no identity")
         rest = [1 if k in axes else n for k, n in enumerate(shape_of(a)) if keepdims or k not in axes]
         return np.broadcast_to(initial, rest)
+    if started and ufunc not in GROUPED and ufunc not in REDUCTIONS:  # the first of all, which is not the same as last
+        if len(axes) != 1:
+            raise ValueError(f"reduction operation '{ufunc.__name__}' with an initial value is over one axis")
+        start = np.broadcast_to(initial, [1 if k in axes else n for k, n in enumerate(shape_of(a))])
+        a, started = np.concatenate([start, a], axes[0]), False
     if ufunc in REDUCTIONS:
         found = REDUCTIONS[ufunc](a, axes, keepdims=keepdims)
     else:
@@ -142,7 +155,7 @@ def accumulate(ufunc: Any, a: Any, axis: int = 0) -> Any:
     (along,) = axes_of(axis, rank(a))
     if ufunc in ACCUMULATIONS:
         return ACCUMULATIONS[ufunc](a, along)
-    front = np.moveaxis(a, along, 0)
+    front = np.moveaxis(_truths(ufunc, a), along, 0)
     n = shape_of(front)[0]
     if ufunc is np.subtract and n:
         front = np.cumsum(np.concatenate([_part(front, slice(1)), -_part(front, slice(1, None))]), 0)
@@ -177,7 +190,7 @@ def reduceat(ufunc: Any, a: Any, indices: Any, axis: int = 0) -> Any:
     _check(ufunc, "reduceat")
     a = plain(a)
     (along,) = axes_of(axis, rank(a))
-    front = np.moveaxis(a, along, 0)
+    front = np.moveaxis(_truths(ufunc, a), along, 0)
     starts = [whole(f"np.{ufunc.__name__}.reduceat", "an index", i) for i in np.ravel(indices)]
     n = shape_of(front)[0]
     for i in starts:
