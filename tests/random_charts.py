@@ -40,7 +40,7 @@ from charts.test_engine import compiled, derived, generated, given_term, oracle_
 from derivation_oracle import Ground, TooMany, grounded
 from dynagrad.rules import syntax as s
 from dynagrad.rules.parse import parse
-from oracle import Conflict, Diverged, Key, close, evaluate, term
+from oracle import Conflict, Diverged, Key, aggregator_of, close, evaluate, term
 from random_derivations import (
     CYCLIC_SEMIRINGS,
     check_item,
@@ -213,6 +213,27 @@ class Input:
             self.say(place, f"{what}: {type(error).__name__}: {error}")
 
 
+def with_clauses(program: Program, draw: random.Random) -> Program:
+    """The program with the rules of one predicate as clauses: `d(X) += a(X) * SIDE(b) for X < 3.` says `d(X) :- ...`.
+
+    Its items are worth one then. Of a predicate with constants in its rules nothing changes.
+    """
+    lines = program.source.split("\n")
+    name = draw.choice([line.split("(")[0].split(" ")[0].rstrip(".") for line in lines])
+    found = []
+    for line in lines:
+        head, plus, rest = line.partition(" += ")
+        if head.split("(")[0] == name and plus:
+            body, _, conditions = rest.removesuffix(".").partition(" for ")
+            factors = [re.sub(r"^SIDE\((.*)\)$", r"\1", factor) for factor in body.split(" * ")]
+            if any(factor[0] in "-0123456789" for factor in factors):
+                return program
+            line = f"{head} :- {', '.join([*factors, *filter(None, [conditions])])}."
+        found.append(line)
+    source = "\n".join(found)
+    return Program(source, program.facts, program.functions)
+
+
 def alike(program: Program) -> bool:
     """Whether columns of integers cannot meet other terms in rules."""
     arguments = [x for key, rows in program.facts.items() for row in rows for x in row[: int(key.rsplit("/", 1)[1])]]
@@ -245,6 +266,8 @@ def drawn(number: int, count: int = TOGETHER) -> Input | None:
     semiring = SEMIRINGS[number % len(SEMIRINGS)]
     cyclic = semiring in CYCLIC_SEMIRINGS and draw.random() < 0.5
     programs = list(generated(semiring, cyclic, count, 100_000 + number))
+    if semiring is not None:
+        programs = [with_clauses(p, draw) if draw.random() < 0.3 else p for p in programs]
     if semiring == "real" and draw.random() < 0.6:  # weights that are chances, too
         programs = [positive(p) for p in programs]
     probabilities = semiring in PROBABILITIES and draw.random() < 0.4
@@ -380,11 +403,15 @@ def compare(given: Input, chart: Any, draw: random.Random) -> None:
                 assert all(close(theirs[row], mine[row]) for row in mine), (key, theirs, mine)
                 if again is not None:
                     assert derived(again, prefix + key) == theirs, f"pickled {key}"
-        heads = set(visible(source))
+        heads, aggregators = set(visible(source)), aggregator_of(source)
         items = [item for item in values if item[0] in heads]
         if items:
             with given.tried(place, "derivatives"):
                 derivatives(given, chart, place, draw.choice(items), draw)
+            weighed = [item for item in items if aggregators[item[0]] == "+="]  # an item of clauses is worth one
+            if given.semiring in ("real", "log") and weighed:
+                with given.tried(place, "outside values"):
+                    check_outside(given, chart, place, draw.choice(weighed), draw.choice(items))
             if given.semiring is not None:
                 ground = grounded(program.source, facts, given.semiring)
                 for item in draw.sample(items, min(2, len(items))):
@@ -431,6 +458,22 @@ def derivatives(given: Input, chart: Any, place: int, item: Key, draw: random.Ra
         return
     given.count["differences"] += 1
     assert close(right, along, 1e-7), f"gradient of {name} along {direction} is {along}, should be {right}"
+
+
+def check_outside(given: Input, chart: Any, place: int, item: Key, goal: Key) -> None:
+    """The outside value of an item, against how the goal grows with one more derivation of it of a small weight."""
+    prefix, program, log = f"p{place}_", given.programs[place], given.semiring == "log"
+    with mpmath.workdps(50):
+        facts = given.facts_of(place)
+        small = mpmath.log(STEP) if log else STEP
+        more = {**facts, item[0]: [*facts.get(item[0], []), (*item[1], small)]}
+        source = parse(program.source)
+        before, after = (evaluate(source, f, semiring=given.semiring, digits=50)[goal] for f in (facts, more))
+        weights = [mpmath.exp(v) if log else v for v in (before, after)]
+        slope = (weights[1] - weights[0]) / STEP
+    found = chart.outside(item_of(item, prefix), item_of(goal, prefix))
+    wanted = float(slope) if not log else float(mpmath.log(slope)) if slope > 0 else -math.inf
+    assert close(found, wanted, 1e-7), f"outside of {item} for {goal} is {found}, should be {wanted}"
 
 
 def difference(given: Input, place: int, item: Key, direction: Mapping[str, Any], sign: int) -> float | None:
