@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -84,17 +85,30 @@ def test_train_evaluate_predict(call: Callable[..., Any], folder: Path) -> None:
 
     best = saved.predict({"word/2": [("the", 0), ("dog", 1)]})
     result = call("predict", folder / "m", "--data", folder / "dev.jsonl", "--format", "brackets")
-    assert result.stdout == f"{best.weight}\t{best.brackets()}\n\n"
+    assert result.stdout == f"{best.weight}\t{best.brackets()}\n\n" and result.exit_code == 1
     assert "note: example 1 " in result.stderr and "goal was not derived" in result.stderr
     result = call("predict", folder / "m", "--data", folder / "dev.jsonl", "--format", "json")
     first, second = map(json.loads, result.stdout.splitlines())
-    assert first == json.loads(best.to_json()) and second is None
+    assert first == json.loads(best.to_json()) and second is None and result.exit_code == 1
     result = call("predict", folder / "m", "--data", folder / "train.jsonl")
+    assert result.exit_code == 0
     assert result.stdout.count("goal\n") == 3 and f"{best.weight}\n{best.text()}\n\n" in result.stdout
     assert (
         call("predict", folder / "m", "--data", folder / "train.jsonl", "-q", "at(d,0)").stdout.count("at(d,0)\n") == 3
     )
     assert "it has variables" in call("predict", folder / "m", "--data", folder / "train.jsonl", "-q", "at(X,0)").stderr
+
+
+def test_restarts_keep_the_best_of_several_starts(call: Callable[..., Any], folder: Path) -> None:
+    options = ("--iterations", 2, "--seed", 3, "--restarts", 3, "--save", folder / "m")
+    assert "iterations, objective " in call(*arguments(folder), *options).stdout
+    model, _ = by_hand(1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dg.ProgramWarning)
+        fit = model.fit(folder / "train.jsonl", iterations=2, seed=3, restarts=3)
+        found = dg.load_model(folder / "m").weights["emit/2"].values
+    assert len(fit.starts) == 3 and found == pytest.approx(model.weights["emit/2"].values, rel=1e-9)
+    assert call(*arguments(folder), "--restarts", 0).exit_code == 2
 
 
 def test_settings_in_a_file(call: Callable[..., Any], folder: Path) -> None:

@@ -253,15 +253,18 @@ def predict(
 ) -> None:
     """Print the best derivation of each example, with its weight before it.
 
-    As brackets and json an example has a line: an empty one, or null, where the item is not derived.
+    As brackets and json an example has a line: an empty one, or null, where the item is not derived. These examples are
+    named on standard error, and the exit status is then 1.
     """
     if query is not None:
         check_ground("--query", query)
     loaded = _loaded(model, functions)
+    derived = True
     for example in DataPasses(data):
         try:
             found = loaded.predict(example.facts, query)
         except QueryError as error:
+            derived = False
             say("note", f"{name_of(example)}: {error}")
             typer.echo("null" if format is PredictionFormat.json else "")
             continue
@@ -274,3 +277,5 @@ def predict(
             typer.echo(f"{weight}\t{found.brackets()}")
         else:
             typer.echo(f"{weight}\n{found.text()}\n")
+    if not derived:
+        raise typer.Exit(1)
