@@ -143,3 +143,13 @@ def test_in_a_semiring_rows_always_join(semiring: str) -> None:
     assert chart["w(x)"] == pytest.approx(joined)
     product = joined * joined if semiring in ("real", "count") else joined + joined
     assert chart["goal"] == pytest.approx(product)
+
+
+def test_rows_do_not_join_beside_a_factor_that_facts_may_make_negative() -> None:
+    program = dg.Program("goal max= a(_) * b. b += c(_) ^ 2.")
+    facts = {"a/1": [("x", 2.0), ("x", 3.0)], "c/1": [("y", 1.0)], "b/0": -5.0}
+    with pytest.raises(dg.FactError, match=r"a\(x\) is given twice.*may fall where it rises"):
+        program.run(facts)
+    chart = program.run(facts | {"a/1": [("x", 2.0), ("z", 3.0)], "b/0": 0.0})
+    chart.add("b/0", -5.0)
+    assert chart.run()["goal"] == -8.0

@@ -9,8 +9,7 @@ cannot be seen from the rules, rows do not join, and a fact that is given twice 
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from ...errors import cut
@@ -35,8 +34,6 @@ def joined(rules: Rules) -> dict[str, Predicate]:
     stated = {axiom.item.key: axiom.aggregator for axiom in rules.axioms if axiom.aggregator != "="}
     stated.update({key: aggregator for key, (aggregator, _) in declared_aggregators(rules.source).items()})
     readers = _readers(rules.rules)
-    selected = any(AGGREGATORS[rule.aggregator].sign for rule in rules.rules)
-    positive = _not_negative(rules) if selected else set()
     found = dict(rules.predicates)
     for key, predicate in found.items():
         if predicate.external:
@@ -44,7 +41,7 @@ def joined(rules: Rules) -> dict[str, Predicate]:
         if key in stated:
             found[key] = replace(predicate, aggregator=stated[key], stated=True)
         elif not predicate.defined and key in readers:
-            reason = _reason(readers[key], positive)
+            reason = _reason(readers[key])
             aggregator = "+=" if reason else readers[key][0][0].aggregator
             found[key] = replace(predicate, aggregator=aggregator, unjoined=reason)
     return found
@@ -63,7 +60,7 @@ def _readers(rules: Iterable[NormalRule]) -> dict[str, list[tuple[NormalRule, li
     return found
 
 
-def _reason(readers: Sequence[tuple[NormalRule, list[int]]], positive: Set[str]) -> str:
+def _reason(readers: Sequence[tuple[NormalRule, list[int]]]) -> str:
     """Why rows do not join for these readers; empty where they do."""
     first = readers[0][0]
     for rule, indices in readers:
@@ -71,7 +68,7 @@ def _reason(readers: Sequence[tuple[NormalRule, list[int]]], positive: Set[str])
             return f"{_named(first)} and {_named(rule)} do not agree on how"
         if len(indices) > 1:
             return f"{_named(rule)} reads it twice"
-        if not _joins(rule, indices[0], positive):
+        if not _joins(rule, indices[0]):
             return f"{_named(rule)} {_FAULTS.get(rule.aggregator, 'reads it together with others')}"
     return ""
 
@@ -88,13 +85,13 @@ def _named(rule: NormalRule) -> str:
     return f"`{cut(rule.text)}` (line {rule.span.line})"
 
 
-def _joins(rule: NormalRule, index: int, positive: Set[str]) -> bool:
+def _joins(rule: NormalRule, index: int) -> bool:
     """Whether joining the values of an antecedent is the same as joining what the rule makes of each of them."""
     if rule.aggregator == "=":  # all of them are the same
         return True
     aggregator = AGGREGATORS[rule.aggregator]
     if aggregator.sign:
-        return _trend(rule, rule.value, index, positive) == 1
+        return _trend(rule.value, index) == 1
     return is_linear(_shortened(rule.value), index, aggregator.distributes)
 
 
@@ -117,38 +114,17 @@ _Sign = tuple[bool, bool]
 """Whether a number is known to be at least 0, and whether it is known to be at most 0."""
 
 
-def _not_negative(rules: Rules) -> set[str]:
-    """The predicates without negative values, whatever the facts are: taken to be so until a rule or a constant of
-    theirs may have one. Nothing is known of what facts may be given for."""
-    found = {key for key, predicate in rules.predicates.items() if predicate.defined and not predicate.input}
-    for axiom in rules.axioms:
-        if axiom.value is not None and axiom.value < 0:
-            found.discard(axiom.item.key)
-    readers: dict[str, list[NormalRule]] = {}
-    for rule in rules.rules:
-        for key in {a.item.key for a in rule.antecedents}:
-            readers.setdefault(key, []).append(rule)
-    waiting = deque(rules.rules)
-    while waiting:
-        rule = waiting.popleft()
-        if rule.head.key in found and not AGGREGATORS[rule.aggregator].truth and not _sign(rule, rule.value, found)[0]:
-            found.discard(rule.head.key)
-            waiting.extend(readers.get(rule.head.key, ()))
-    return found
-
-
-def _sign(rule: NormalRule, node: Expression, positive: Set[str]) -> _Sign:
-    """What is known of the sign of a part of a right side; `positive` are predicates without negative values."""
+def _sign(node: Expression) -> _Sign:
+    """What is known of the sign of a part of a right side. That of an item is not, whatever its rules are, since facts
+    may be given for each predicate."""
     match node:
         case Numeral(value=number):
             return number >= 0, number <= 0
-        case AntecedentValue(index=index):
-            return rule.antecedents[index].item.key in positive, False
         case Application(operator="^", operands=(_, Numeral(value=power))) if power % 2 == 0:
             return True, False
         case Application(operator=operator, operands=operands):
             parts = operands[1:] if operator == "if" else operands
-            return _sign_of(operator, [_sign(rule, operand, positive) for operand in parts])
+            return _sign_of(operator, list(map(_sign, parts)))
     return False, False
 
 
@@ -183,24 +159,24 @@ def _sign_of(operator: str, of: Sequence[_Sign]) -> _Sign:
     return False, False
 
 
-def _trend(rule: NormalRule, node: Expression, index: int, positive: Set[str]) -> int | None:
+def _trend(node: Expression, index: int) -> int | None:
     """1 where a part of a right side never falls as the value of an antecedent rises, -1 where it never rises, 0 where
     it does not depend on it; None where nothing is known."""
     if isinstance(node, AntecedentValue):
         return int(node.index == index)
     if not isinstance(node, Application):
         return 0
-    trends = [_trend(rule, operand, index, positive) for operand in node.operands]
+    trends = [_trend(operand, index) for operand in node.operands]
     at = next((i for i, trend in enumerate(trends) if trend != 0), None)  # it has one place
     if at is None:
         return 0
-    own, direction = trends[at], _direction(rule, node, at, positive)
+    own, direction = trends[at], _direction(node, at)
     return None if own is None or direction is None else own * direction
 
 
-def _direction(rule: NormalRule, node: Application, at: int, positive: Set[str]) -> int | None:
+def _direction(node: Application, at: int) -> int | None:
     """How an operation moves with one of its operands: 1 with it, -1 against it, None where that is not known."""
-    signs = [_sign(rule, operand, positive) for operand in node.operands]
+    signs = list(map(_sign, node.operands))
     rest = _by(_sign_of("*", signs[:at] + signs[at + 1 :]))
     match node.operator, at:
         case ("+" | "min" | "max" | "lse" | "exp" | "log" | "sqrt" | "tanh" | "sigmoid", _) | ("-", 0) | ("if", 1 | 2):
