@@ -95,3 +95,10 @@ def test_wrong_options(tmp_path: Path) -> None:
     (tmp_path / "facts.parquet").write_bytes(b"")
     with pytest.raises(FactError, match="names of columns apart from its rows"):
         read_file(tmp_path / "facts.parquet", "id/1", header=True)
+
+
+def test_a_first_line_with_an_empty_cell_is_no_header(tmp_path: Path) -> None:
+    path = tmp_path / "e.csv"
+    path.write_text("a,b,\nc,d,1.0\n")
+    with pytest.raises(FactError, match=r"line 1.*the value is empty"):
+        read_file(path, "e/2")

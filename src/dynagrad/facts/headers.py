@@ -43,7 +43,7 @@ def check_header(place: Place, cells: Sequence[Sequence[str]], symbols: frozense
     `cells` are columns, and `symbols` those that are symbols whatever stands in them.
     """
     first = [column[0] for column in cells] if cells and len(cells[0]) > 1 else []
-    if not first or any(_NUMERIC.match(cell) for cell in first):
+    if not first or any(_NUMERIC.match(cell) or not cell.strip() for cell in first):  # a header has names
         return
     for index, column in enumerate(cells):
         number = _VALUE if index == place.arity else _NUMERIC
