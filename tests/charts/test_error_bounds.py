@@ -67,6 +67,18 @@ def test_linear_systems_close_to_singular_ones(signed: bool) -> None:
     assert signed or sum(bound > 1e-12 for _, bound in found) > 5  # so close that digits are lost
 
 
+@pytest.mark.parametrize(("n", "closest"), [(3, 9), (5, 4), (12, 8)])
+def test_badly_scaled_systems(n: int, closest: float) -> None:
+    """Loops of weights near one beside entries of very different sizes: what elimination has right, no step undoes."""
+    rng, found = np.random.default_rng(5), []
+    for _ in range(40):
+        a = np.exp(rng.uniform(-14, 5, (n, n)))
+        a *= (1 - 10.0**-closest) / max(abs(np.linalg.eigvals(a)))
+        chart = program(PATHS).run(rows_of(a, np.ones(n)))
+        found.append((worst(chart, solved(a, np.ones(n))), chart.error_bound))
+    judge(found)
+
+
 def test_logs() -> None:
     """The error of a log is that of its weight, relative."""
     rng, found = np.random.default_rng(2), []

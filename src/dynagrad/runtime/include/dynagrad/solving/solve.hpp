@@ -457,8 +457,11 @@ struct System {
     linear.solve(x.data, 1, false);
     return polished(x);
   }
+  // Whether a solution is as factors of I - J give it, which have 1 - w for a loop of weight w exactly. A residual has the
+  // rounding of x - w x there, so that a correction by it would undo digits that elimination without pivots has right.
+  bool direct() const { return is_linear_ && (n == 1 || (!signed_ && !linear.iterative)); }
   Solved polished(Array<double>& x) {
-    for (int round = 0; round < 2 && n > 1; round++) {
+    for (int round = 0; round < 2 && n > 1 && !direct(); round++) {
       evaluate(x, f_, size_);
       for (int64_t i = 0; i < n; i++) f_[i] -= x[i];
       linear.solve(f_.data, 1, false);
@@ -518,14 +521,14 @@ struct System {
 
   // How good a solution is: the condition of the system with respect to its numbers is the size of (I - J)^-1 x
   // relative to x (Skeel's, for a monotone system), which is what rounding and the residual are multiplied by. In a linear
-  // system the weight of a loop has no part in rounding, if it is the only one: one minus such a weight is exact. Where
-  // weights have signs, all terms count by their sizes, and so do the entries of (I - J)^-1.
+  // system that was solved by factors alone the weight of a loop has no part in rounding, if it is the only one: one minus
+  // such a weight is exact. Where weights have signs, all terms count by their sizes, and so do the entries of (I - J)^-1.
   Solved judge(const Array<double>& x) {
     Array<double>&f = f_, &size = size_, &z = z_;
     evaluate(x, f, size);
     z.wipe(n);
     for (int64_t i = 0; i < n; i++) z[i] = signed_ ? fmax(fabs(x[i]), size[i]) : fabs(x[i]);
-    if (is_linear_) {
+    if (direct()) {
       Array<uint32_t> loops;  // of each unknown
       loops.zeros(n);
       for (int64_t i = 0; i < instances.size; i++)
