@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from copy import deepcopy
+from fractions import Fraction
+from functools import partial
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -15,6 +18,7 @@ import dynagrad as dg
 from dynagrad import numpy as dnp
 from dynagrad import training
 from dynagrad.training.storage import seal
+from dynagrad.training.storage.described import described
 
 TEXT = """
 :- semiring log. :- distribution z(K). :- distribution e(K,O) given K.
@@ -120,6 +124,118 @@ def function(f: Any) -> dict[str, Any]:
 
 def objective(f: Any) -> dict[str, Any]:
     return {"method": "l-bfgs", "objective": f}
+
+
+def weighed(c: Any, p: Any) -> Any:
+    return p * c
+
+
+class Weighing:
+    """A function that is an object, or a method of one; `plain` has no dict."""
+
+    def __init__(self, c: Any) -> None:
+        self.c = c
+
+    def __call__(self, p: Any) -> Any:
+        return p * self.c
+
+    def method(self, p: Any) -> Any:
+        return p * self.c
+
+
+class Slotted(Weighing):
+    __slots__ = ("other",)
+
+    def __init__(self, c: Any) -> None:
+        super().__init__(0.0)
+        self.other = c
+
+    def __call__(self, p: Any) -> Any:
+        return p * self.other
+
+
+class Attribute:
+    factor: Any = 1.0
+
+    def __call__(self, p: Any) -> Any:
+        return p * self.factor
+
+
+def attribute(c: Any) -> Any:
+    return type("Attribute", (Attribute,), {"factor": c, "__module__": __name__})()
+
+
+def reading(c: Any) -> Callable[..., Any]:
+    """A function that reads a global, by way of another one."""
+    given: dict[str, Any] = {"__name__": __name__, "factor": c}
+    exec("def inner(p): return p * factor\ndef outer(p): return inner(p)", given)
+    found: Callable[..., Any] = given["outer"]
+    return found
+
+
+def recursive(c: Any) -> Callable[..., Any]:
+    def f(p: Any, n: int = 1) -> Any:
+        return p * c if n else f(p)
+
+    return f
+
+
+FORMS: dict[str, Callable[[float], Any]] = {
+    "partial": lambda c: partial(weighed, c),
+    "partial by name": lambda c: partial(weighed, c=c),
+    "object": Weighing,
+    "object with slots": Slotted,
+    "attribute of a class": attribute,
+    "bound method": lambda c: Weighing(c).method,
+    "partial of an object": lambda c: partial(Weighing.__call__, Weighing(c)),
+    "tuple": lambda c: (lambda x: lambda p: p * x[0])((c,)),
+    "list": lambda c: (lambda x: lambda p: p * x[1][0])([1, [c]]),
+    "dict": lambda c: (lambda x: lambda p: p * x["c"])({"c": c}),
+    "set": lambda c: (lambda x: lambda p: p * min(x))({c, 9.0}),
+    "array of objects": lambda c: (lambda x: lambda p: p * x[0])(np.array([c, None], object)),
+    "number of numpy": lambda c: captured(np.float32(c)),
+    "fraction": lambda c: captured(Fraction(c)),
+    "default": lambda c: lambda p, c=c: p * c,
+    "global": reading,
+    "within itself": recursive,
+    "function in an object": lambda c: Weighing(captured(c)),
+    "class within": lambda c: captured(type(attribute(c))),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_functions_are_told_apart_by_all_that_they_read(form: str) -> None:
+    make = FORMS[form]
+    assert described(make(1.0)) == described(make(1.0)) != described(make(2.0))
+    assert described({"rate": [make(1.0)]}) == described({"rate": [make(1.0)]}) != described({"rate": [make(2.0)]})
+
+
+def test_an_objective_of_the_users_own_is_told_apart(tmp_path: Path) -> None:
+    class Own(training.Likelihood):
+        passes = 0
+
+        def __init__(self, factor: float) -> None:
+            object.__setattr__(self, "factor", factor)
+
+        def totals(self, task: Any, examples: Any) -> Any:
+            Own.passes += 1  # what the code sets itself is no setting
+            return super().totals(task, examples)
+
+    begin(tmp_path / "c", objective=Own(1.0))
+    with pytest.raises(dg.Error, match="is of another run, whose objective differ"):
+        begin(tmp_path / "c", objective=Own(2.0))
+    assert len(begin(tmp_path / "c", objective=Own(1.0), iterations=3).history) == 3
+
+
+def test_what_nobody_can_tell_apart_is_an_error(tmp_path: Path) -> None:
+    lock = Lock()
+
+    def rate(k: int) -> float:
+        with lock:
+            return 0.1
+
+    with pytest.raises(dg.Error, match=r"cannot tell a lock from another one .*: leave it out, or give its class"):
+        begin(tmp_path / "c", method="sgd", rate=rate)
 
 
 ENTROPY, RISK = training.Entropy(), training.Risk("fixed/1")

@@ -2,21 +2,21 @@
 
 All that its numbers depend on is in it: the program and its functions, fixed facts, parameters and where they begin,
 priors, objective, method and options, and each example. It does not say how long a run may be, nor who does the work.
+How what users wrote is told apart is for `described.py`.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import fields, is_dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
-from types import CodeType, FunctionType
 from typing import Any
 
 import numpy as np
 
-from ...charts.program import Program, binding_of, context_of
+from ...charts.program import binding_of, context_of
 from ...errors import Error, shown
 from ...facts.readers import read
 from ...facts.relation import Relation
@@ -26,6 +26,7 @@ from ..parameters.log_linear import LogLinear
 from ..parameters.network import Torch
 from ..parameters.parametrisation import Parametrisation
 from ..specification import Specification, Theta
+from .described import described, digest
 
 LOOKED_AT = 3
 """How many of the first examples are told apart from the others."""
@@ -50,7 +51,7 @@ def about(
         "program": hashlib.sha256(spec.program.source.encode()).hexdigest(),
         "semiring": spec.program.semiring,
         "values": spec.program.values,
-        "functions": _digest(
+        "functions": digest(
             f"{name} {described(f)}".encode(errors="replace")
             for program in (spec.program, *spec.others)
             for name, f in sorted(context_of(program).options.functions.items())
@@ -62,16 +63,16 @@ def about(
         "seed": seed,
         "options": {k: _short(described(v)) for k, v in options.items()},
         "parameters": {name: p.size for name, p in spec.parametrisations.items()},
-        "parametrisations": _digest(part for p in spec.parametrisations.values() for part in _of_parametrisation(p)),
-        "fixed facts": _digest(
+        "parametrisations": digest(part for p in spec.parametrisations.values() for part in _of_parametrisation(p)),
+        "fixed facts": digest(
             part
             for fixed in (spec.fixed, *(binding_of(bound).given for bound in spec.others.values()))
             for key, r in fixed.items()
             if key not in spec.places
             for part in (key.encode(), _of_relation(r))
         ),
-        "losses": _digest(part for key, r in spec.losses.items() for part in (key.encode(), _of_relation(r))),
-        "start": _digest(x.tobytes() for x in start.values()),
+        "losses": digest(part for key, r in spec.losses.items() for part in (key.encode(), _of_relation(r))),
+        "start": digest(x.tobytes() for x in start.values()),
         "first examples": first,
         "examples": examples,
         "held-out data": None if dev is None else _of_data(dev)[1],
@@ -119,9 +120,9 @@ def _of_data(data: DataPasses) -> tuple[str, dict[str, Any]]:
     """A digest of the first examples; and how many there are, with digests of blocks of so many of all of them."""
     each = [_of_example(example) for example in data]
     size = -(-len(each) // BLOCKS) or 1
-    blocks = each if size == 1 else [_digest(each[n : n + size]).encode() for n in range(0, len(each), size)]
+    blocks = each if size == 1 else [digest(each[n : n + size]).encode() for n in range(0, len(each), size)]
     found = {"count": len(each), "size": size, "blocks": [block.decode()[:16] for block in blocks]}
-    return _digest(each[:LOOKED_AT]), found
+    return digest(each[:LOOKED_AT]), found
 
 
 def _of_example(example: Example) -> bytes:
@@ -138,7 +139,7 @@ def _of_example(example: Example) -> bytes:
             parts.append(_of_relation(relation))
     if example.derivation is not None:
         parts.append(example.derivation.to_json().encode(errors="replace"))
-    return _digest(parts).encode()
+    return digest(parts).encode()
 
 
 def _of_relation(relation: Relation) -> bytes:
@@ -146,66 +147,12 @@ def _of_relation(relation: Relation) -> bytes:
     return repr([c.to_list() for c in relation.columns]).encode(errors="replace") + values
 
 
-# -- settings, and what users wrote ------------------------------------------------------------------------------------
-
-
-def described(x: Any) -> str:
-    """A setting as a text that is the same in every process; of a function its name and a digest of its code."""
-    if isinstance(x, str | int | float | None):
-        return repr(x)
-    if isinstance(x, np.ndarray):
-        return f"{x.dtype}{list(x.shape)} {_digest([x.tobytes()])}"
-    if isinstance(x, Mapping):
-        return "{" + ", ".join(f"{described(k)}: {described(v)}" for k, v in x.items()) + "}"
-    if isinstance(x, list | tuple):
-        return "(" + ", ".join(map(described, x)) + ")"
-    if isinstance(x, Program):
-        return f"program {_digest([x.source.encode()])[:16]} in {x.semiring}"
-    if is_dataclass(x) and not isinstance(x, type):
-        told = ", ".join(f"{f.name}={described(getattr(x, f.name))}" for f in fields(x))
-        return f"{type(x).__name__}({told})"
-    if isinstance(x, FunctionType):
-        return f"{x.__qualname__} {_digest(_of_function(x, ()))[:16]}"
-    return str(getattr(x, "__qualname__", type(x).__qualname__))
-
-
-KNOWN = bool | int | float | complex | str | bytes | None
-"""What a function has of these from where it was made is a part of it; lists and dicts may have changed by then."""
-
-
-def _of_function(f: FunctionType, within: tuple[FunctionType, ...]) -> Iterator[bytes]:
-    """The code of a function, and numbers and arrays that it has from where it was made."""
-    yield f.__code__.co_code
-    yield repr(f.__code__.co_names).encode()
-    yield from _constants(f.__code__)
-    cells = [cell.cell_contents for cell in f.__closure__ or () if _filled(cell)]
-    for x in (*cells, *(f.__defaults__ or ()), *(f.__kwdefaults__ or {}).values()):
-        if isinstance(x, KNOWN | np.ndarray | np.generic):
-            yield described(np.asarray(x) if isinstance(x, np.generic) else x).encode(errors="replace")
-        elif isinstance(x, FunctionType) and x not in within:
-            yield from _of_function(x, (*within, f))
-
-
-def _filled(cell: Any) -> bool:
-    try:
-        return cell.cell_contents is not None
-    except ValueError:  # nothing is there yet
-        return False
+# -- settings ----------------------------------------------------------------------------------------------------------
 
 
 def _short(text: str) -> str:
     """The text, or its beginning and a digest of it all."""
-    return text if len(text) <= 200 else f"{text[:100]}... {_digest([text.encode(errors='replace')])}"
-
-
-def _constants(code: CodeType) -> Iterator[bytes]:
-    """The constants of a function, with the code of those inside it, whose own text has an address."""
-    for x in code.co_consts:
-        if isinstance(x, CodeType):
-            yield x.co_code
-            yield from _constants(x)
-        else:
-            yield repr(sorted(map(repr, x)) if isinstance(x, frozenset) else x).encode()
+    return text if len(text) <= 200 else f"{text[:100]}... {digest([text.encode(errors='replace')])}"
 
 
 def _of_parametrisation(p: Parametrisation) -> Iterator[bytes]:
@@ -227,10 +174,3 @@ def _of_parametrisation(p: Parametrisation) -> Iterator[bytes]:
         yield repr(p.module).encode(errors="replace")
         for x in p.inputs:
             yield described(np.asarray(x.detach().cpu()) if hasattr(x, "detach") else x).encode(errors="replace")
-
-
-def _digest(parts: Iterable[bytes]) -> str:
-    found = hashlib.sha256()
-    for part in parts:
-        found.update(len(part).to_bytes(8, "little") + part)
-    return found.hexdigest()
