@@ -12,8 +12,9 @@ from scipy import optimize  # type: ignore[import-untyped]  # it has no types
 
 import dynagrad as dg
 from dynagrad import training
-from dynagrad.training.convergence import left_to_gain
+from dynagrad.training.convergence import left_to_gain, text_of
 from dynagrad.training.methods import descent
+from dynagrad.training.steps import Saddle
 
 TOLERANCE = 1e-6
 HMM = dg.Program(""":- semiring log. :- distribution init(T). :- distribution next(S,T) given S.
@@ -97,6 +98,28 @@ def test_so_it_is_where_a_limit_ended_the_run(method: str) -> None:
     with pytest.warns(dg.ProgramWarning, match="at a saddle"):
         fit = mixture(initial="uniform").fit(OF_PAIRS, method=method, iterations=2, tolerance=0.0)
     assert fit.stopped == "iterations"
+
+
+@pytest.mark.parametrize("states", [2, 3])
+def test_annealing_leaves_the_point_to_which_low_powers_bring_all_starts(states: int) -> None:
+    """With its defaults: by the power one states are alike to the last bit, unless something is put back."""
+    model = chain(states, initial="random")
+    fit = model.fit(turns(20), method="annealing", restarts=2, iterations=1000, tolerance=1e-5)
+    assert fit.converged and fit.starts[0] != fit.starts[1]
+    assert np.ptp(model.weights["emit/2"].values.reshape(states, 3), axis=0).max() > 0.3
+    alone = chain(1).score(turns(20)) - 1e-6  # the symmetric point is worth no more than one state
+    same = chain(1)
+    same.fit(turns(20), iterations=3)
+    assert alone < same.score(turns(20)) < fit.objective - 1
+
+
+@pytest.mark.parametrize("starts", [1, 2])
+@pytest.mark.parametrize("drawn", [False, True])
+def test_the_advice_about_a_saddle_is_none_that_was_given(starts: int, drawn: bool) -> None:
+    text = text_of(Saddle(("a", "b"), False, drawn), starts)
+    assert ("initial=" in text) != drawn
+    assert ("give fit restarts=" in text.lower()) == (starts == 1)
+    assert ("another seed=" in text) == (drawn and starts > 1)
 
 
 def test_some_states_that_are_alike_are_enough() -> None:

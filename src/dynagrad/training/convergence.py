@@ -60,13 +60,18 @@ STILL = 1e-9
 """How little of the last step, relative to parameters, is rounding."""
 
 
-def text_of(found: Saddle) -> str:
-    """What is said of a saddle."""
+def text_of(found: Saddle, starts: int) -> str:
+    """What is said of a saddle, of a run from so many starts: what it had already is no advice."""
     one, other = found.names
-    return (
+    text = (
         f"training is at a saddle, which is no maximum: the objective is larger nearby, where {one} and {other} move "
-        "apart. What is alike to begin with, such as hidden states with the same numbers, stays alike by symmetry: "
-        'begin with training.Distribution(..., initial="random"), or give fit restarts='
+        "apart. "
+    )
+    if found.drawn:
+        return text + ("Give fit another seed=, or more restarts=" if starts > 1 else "Give fit restarts=")
+    return text + (
+        "What is alike to begin with, such as hidden states with the same numbers, stays alike by symmetry: begin with "
+        'training.Distribution(..., initial="random")' + (", or give fit restarts=" if starts == 1 else "")
     )
 
 
@@ -190,7 +195,9 @@ def told(spec: Specification, metric: Doubles, found: Doubles, moved: Doubles) -
     along /= np.sqrt(float(weighted @ found) * float(metric.sum()))
     names = [name for p in spec.parametrisations.values() for name in p.names()]
     shares = np.sqrt(metric) * found
-    return Saddle((names[int(np.argmax(shares))], names[int(np.argmin(shares))]), along > STILL)
+    distributions = [p for p in spec.parametrisations.values() if isinstance(p, Distribution)]
+    drawn = bool(distributions) and all(p.initial == "random" for p in distributions)
+    return Saddle((names[int(np.argmax(shares))], names[int(np.argmin(shares))]), along > STILL, drawn)
 
 
 def _counts(spec: Specification) -> bool:

@@ -88,7 +88,7 @@ class Runs:
         if not self.told:
             self.told = True
             among = f" (from one of {self.count} starts)" if self.count > 1 else ""
-            warn(f"{text_of(found)}{among}")
+            warn(f"{text_of(found, self.count)}{among}")
 
     def _best(self) -> dict[str, Any]:
         """That which is best on held-out data, or else has the largest objective; the first of equals."""

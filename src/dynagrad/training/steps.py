@@ -75,6 +75,8 @@ class Saddle:
     """Two parameters that go apart where it grows."""
     leaving: bool
     """Whether the run is on its way from there."""
+    drawn: bool = False
+    """Whether all distributions began with numbers that were drawn."""
 
 
 Observe = Callable[[TrainingStep], bool]

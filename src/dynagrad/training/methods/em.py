@@ -22,7 +22,8 @@ from ...charts.program import context_of
 from ...eager.names.special import digamma, gammaln
 from ...errors import Error, NotConverged, warn
 from ...rules.syntax import AntecedentValue, Application, Expression, Negation, Numeral
-from ..convergence import growth, saddle, told
+from .. import convergence
+from ..convergence import saddle, told
 from ..objectives.likelihood import Best, Likelihood
 from ..parameters.distribution import Distribution
 from ..parameters.groups import Groups
@@ -307,7 +308,7 @@ def _saddle_of_bound(
     metric = np.where(fixed, 0.0, start - ravelled({n: alphas[n] for n in like}))
     try:
         here = counts(start)
-        found = growth(lambda d, step: (counts(start * np.exp(step * d)) - here) / start, metric)
+        found = convergence.growth(lambda d, step: (counts(start * np.exp(step * d)) - here) / start, metric)
     except Error:  # a neighbour has no value: nothing is known
         return None
     return None if found is None else told(spec, metric, found, np.log(start / ravelled(dict(before))))
@@ -372,6 +373,12 @@ def annealed(
     """Deterministic annealing: E steps with all parameters to a power that grows from `start` to one.
 
     There are `steps` steps at each power; from one on it is EM. Factors that are no parameters stay as they are.
+
+    At low powers all starts come to one point, where hidden states are alike to the last bit; at some power it is a
+    maximum no more, and only what differs a little can leave it (Rose 1998, "Deterministic annealing for clustering,
+    compression, classification, regression, and related optimization problems"). So each time that the power is raised
+    a little of the parameters that the run began with is put back: these differ as the start did, and the run needs no
+    other random numbers.
     """
     check(problem.spec)
     if not 0 < real_number("start", start) <= 1 or not 1 < real_number("growth", growth) < np.inf:
@@ -379,6 +386,7 @@ def annealed(
     steps = whole_number("steps", steps, 1)
     maximise = Maximiser(problem.spec)
     power, done = float(state.get("power", start)), int(state.get("done", 0))
+    first: Theta = {name: np.asarray(x) for name, x in state.get("start", theta).items()}
     before = Reached.read(state)
     while True:
         weights = {key: power * x for key, x in problem.spec.weights(theta).items()} if power < 1 else None
@@ -392,7 +400,23 @@ def annealed(
         done, settled = done + 1, power >= 1
         if power < 1 and done >= steps:
             power, done = min(1.0, power * growth), 0
-        now = {"power": power, "done": done, **({} if before is None else before.state)}
+            theta = _stirred(problem.spec, theta, first)
+        now = {"power": power, "done": done, "start": first, **({} if before is None else before.state)}
         step = TrainingStep(theta, value, totals.value, examples=len(totals.values), state=now, settled=settled)
         if observe(replace(step, look=partial(saddle, problem, began, theta))):
             return theta
+
+
+STIRRED = 0.01
+"""The part of the parameters of the start that is put back."""
+
+
+def _stirred(spec: Specification, theta: Theta, start: Theta) -> Theta:
+    """Probabilities mixed with a few of those of the start. What became impossible stays so."""
+    found: Theta = {}
+    for name, p in spec.parametrisations.items():
+        assert isinstance(p, Distribution) and p.groups is not None
+        here, there = p.groups.normalised(theta[name]), p.groups.normalised(start[name])
+        mixed = np.logaddexp(np.log1p(-STIRRED) + here, np.log(STIRRED) + there)
+        found[name] = np.where(np.isneginf(here) | p.frozen, theta[name], mixed)
+    return found
