@@ -94,7 +94,7 @@ Y = numpy.array([1.7, 0.0, -2.2])
 STEPS = {
     "astype": lambda x: x.astype(int),
     "astype of a computed array": lambda x: (2.0 * x + np.zeros(3)).astype(np.int32),
-    "astype of a function": lambda x: numpy.astype(x, bool),
+    **({"astype of a function": lambda x: numpy.astype(x, bool)} if hasattr(numpy, "astype") else {}),
     "array": lambda x: np.array(x, dtype=int),
     "array of numbers": lambda x: np.array([x[0], 2.0, x[2]], dtype=np.int64),
     "array of one number": lambda x: np.array(x[0], dtype=int),
@@ -123,8 +123,10 @@ def test_whole_numbers_and_truth_values_are_steps(f):
 
 
 def test_a_number_as_an_index():
-    assert dg.grad(lambda x: x[np.int64(x[0])] * x[x[:1].astype(int)][0])(Y).tolist() == [0.0, 0.0, 0.0]
-    assert dg.grad(lambda x: np.sum(x[np.array([x[0], 0.0], dtype=int)]))(Y).tolist() == [1.0, 1.0, 0.0]
+    # Not written in the assertions: what pytest makes of these loses, in older releases, the places of calls in them.
+    once = dg.grad(lambda x: x[np.int64(x[0])] * x[x[:1].astype(int)][0])(Y)
+    both = dg.grad(lambda x: np.sum(x[np.array([x[0], 0.0], dtype=int)]))(Y)
+    assert once.tolist() == [0.0, 0.0, 0.0] and both.tolist() == [1.0, 1.0, 0.0]
 
 
 def test_the_angle_of_a_real_is_half_a_turn_by_its_sign():

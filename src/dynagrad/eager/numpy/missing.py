@@ -65,6 +65,15 @@ WHY: dict[str, str] = {
     "np.linalg.tensorinv": "use np.linalg.inv of np.reshape",
     "np.linalg.tensorsolve": "use np.linalg.solve of np.reshape",
     "np.einsum_path": "it only looks at shapes; call it on plain arrays of these",
+    # other names of functions, which numpy 2 has not
+    "np.alltrue": "use np.all",
+    "np.sometrue": "use np.any",
+    "np.product": "use np.prod",
+    "np.cumproduct": "use np.cumprod",
+    "np.in1d": "use np.isin",
+    "np.msort": "use np.sort(x, axis=0)",
+    "np.round_": "use np.round",
+    "np.asfarray": "use np.asarray",
     # steps
     "np.frexp": "use np.log2 and np.exp2",
     "np.nextafter": "it moves by one rounding, which has no derivative; add a small number",

@@ -65,10 +65,12 @@ CONTINUOUS: dict[str, Virtual] = {
     "normal_unbiased": _between(3.0 / 8.0, 3.0 / 8.0),
 }
 """Methods that interpolate between two neighbours, and so have a derivative by the share."""
+_LOWER = 1.0 if np.quantile(np.arange(4.0), 0.625, method="closest_observation") == 1.0 else 0.0
+"""The remainder of the places that halves go down to: they end at even places, counted from 1, or in numpy 1 from 0."""
 DISCRETE: dict[str, Virtual] = {
     "inverted_cdf": lambda n, q: _lower_or_upper(n * q - 1.0, lambda rest, below: rest == 0.0),
     "closest_observation": lambda n, q: _lower_or_upper(
-        n * q - 1.5, lambda rest, below: (rest == 0.0) & (np.remainder(below, 2.0) == 1.0)
+        n * q - 1.5, lambda rest, below: (rest == 0.0) & (np.remainder(below, 2.0) == _LOWER)
     ),
     "lower": lambda n, q: np.floor((n - 1) * q),
     "higher": lambda n, q: np.ceil((n - 1) * q),
