@@ -9,6 +9,7 @@ import json
 import math
 import pickle
 import time
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NoReturn
 
@@ -41,6 +42,30 @@ def test_a_check_knows_how_the_numbers_of_a_program_are_given() -> None:
     best.check(program.source, facts, values="probabilities")
     with pytest.raises(dg.Error, match="weight"):
         best.check(program.source, facts)
+
+
+@pytest.mark.parametrize("said", [None, "weights", "probabilities"])
+def test_a_check_reads_numbers_as_the_run_did(said: Any) -> None:
+    """Those of the text are probabilities where the program says so, or says nothing and the call says so."""
+    program, facts = dg.Program("goal += 0.5 * a(_).", "viterbi", values=said), {"a/1": [("x", 0.25)]}
+    found = []
+    for values in (None, "weights", "probabilities"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", dg.ProgramWarning)  # weights that look like probabilities
+            best = program.run(facts, values=values).best("goal")
+        best.check(program, facts, values=values)
+        found.append(best.weight)
+    text, number = (math.log(0.5), math.log(0.25)) if said == "probabilities" else (0.5, 0.25)
+    given = math.log(0.25) + (0.5 if said == "weights" else math.log(0.5))
+    assert found == pytest.approx([text + number, text + 0.25, given], rel=1e-12)
+
+
+def test_items_and_instances_are_told_whole() -> None:
+    """And cut in messages alone."""
+    name = "x" * 500
+    forest = dg.Program("goal += a(X).").run({"a/1": [(name, 1.0)]}).forest("goal")
+    assert {str(item) for item in forest.items} == {"goal", f"a({name})"}
+    assert f"a({name})" in str(next(i for i in forest.instances if i.rule is not None))
 
 
 def test_a_check_reads_the_facts_that_a_derivation_uses() -> None:

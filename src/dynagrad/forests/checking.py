@@ -175,8 +175,11 @@ def _given(program: Any, facts: Mapping[str, Any], values: str | None) -> _Given
     said = _parsed(text)
     if values not in (None, "weights", "probabilities"):
         raise Error(f'values={shown(values)}: it is "weights", the semiring\'s own numbers, or "probabilities"')
-    told = getattr(program, "values", None)
-    probabilities, constants = (values or told) == "probabilities", "probabilities" in (told, values)
+    told = getattr(
+        getattr(program, "_numbers", None), "said", None
+    )  # `values` of a program says no less than "weights"
+    probabilities = (values or told) == "probabilities"
+    constants = (told or values) == "probabilities"  # a call's `values` are those of the text where that says nothing
     if not isinstance(facts, Mapping):
         raise FactError(f'{shown(facts)} is not a dict of facts; give predicates and rows: {{"rewrite/3": rows}}')
     semiring = said.semiring or getattr(program, "semiring", None)

@@ -119,6 +119,7 @@ class Packed:
         return cut(self.full_text(node))
 
     def full_text(self, node: int) -> str:
+        """The item of a node, whole."""
         return item_text(*self.name(node))
 
     def facts(self) -> list[Name]:
@@ -240,7 +241,7 @@ class ForestItem:
         return Listed(count, lambda n: RuleInstance(self.forest, begin + n))
 
     def __str__(self) -> str:
-        return self.forest.text(self.number)
+        return self.forest.full_text(self.number)
 
 
 @dataclass(frozen=True)
