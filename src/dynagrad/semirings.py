@@ -153,10 +153,9 @@ class Scale:
             return values
         numbers = np.asarray(values, np.float64)
         chances = numbers[:, 0] if self.shape == "expectation" else numbers
-        wrong = (chances < 0) | (chances > 1 + ROUNDING)
-        if wrong.any():
-            row = int(wrong.argmax())
-            raise Error(f"row {row + 1}: {float(chances[row])} is not a probability, which is a number from 0 to 1")
+        wrong = not_probable(chances)
+        if wrong is not None:
+            raise Error(f"row {wrong.place[0] + 1}: {wrong}")
         if self.shape == "expectation":
             return values
         with np.errstate(divide="ignore"):
@@ -165,6 +164,26 @@ class Scale:
 
 ROUNDING = 1e-9
 """How far above 1 a probability may be, for sums that are rounded."""
+
+
+@dataclass(frozen=True)
+class NotProbable:
+    """A number that is no probability, and its place in an array."""
+
+    place: tuple[int, ...]
+    number: float
+
+    def __str__(self) -> str:
+        return f"{self.number} is not a probability, which is a number from 0 to 1"
+
+
+def not_probable(numbers: Array) -> NotProbable | None:
+    """The first number that is no probability; None where all are."""
+    wrong = np.argwhere((numbers < 0) | (numbers > 1 + ROUNDING))
+    if not len(wrong):
+        return None
+    place = tuple(wrong[0].tolist())
+    return NotProbable(place, float(numbers[place]))
 
 
 def _flatten(value: Any) -> list[float]:

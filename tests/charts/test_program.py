@@ -474,10 +474,39 @@ def test_a_function_of_probabilities_has_derivatives_by_them(semiring: str) -> N
             f([0.5, 1.5], point[1])
         if semiring != "real":
             assert f([0.0, 0.25], point[1]) == pytest.approx(by_hand(np.array([0.0, 0.25]), point[1]), rel=1e-12)
-            with pytest.raises(dg.NotDifferentiable, match="a/1 has a probability of 0"):
-                f.value_and_grad([0.0, 0.25], point[1])
+            edge, h = [np.array([0.0, 0.25]), point[1]], 1e-6
+            ahead = [by_hand(edge[0] + np.array([t * h, 0.0]), edge[1]) for t in range(3)]
+            gradients = f.value_and_grad(*edge)[1]
+            assert gradients[0][0] == pytest.approx(
+                (-3 * ahead[0] + 4 * ahead[1] - ahead[2]) / (2 * h), rel=1e-6, abs=1e-8
+            )
+            beside = [by_hand(edge[0] + np.array([0.0, t * h]), edge[1]) for t in (-1, 1)]
+            assert gradients[0][1] == pytest.approx((beside[1] - beside[0]) / (2 * h), rel=1e-6, abs=1e-8)
+            by_jets = f.jvp(edge, along)[1]
+            assert by_jets == pytest.approx(sum(float(g @ u) for g, u in zip(gradients, along, strict=True)), rel=1e-12)
+            with pytest.raises(dg.NotDifferentiable, match="a/1 has a probability of 0, at which only first"):
+                f.hvp(edge, along)
     weights = program.function("goal", ["a/1"], {"b/1": converted(semiring, point[1])}, values="weights")
     assert weights(converted(semiring, point[0])) == pytest.approx(by_hand(*point), rel=1e-12)
+
+
+def test_a_log_has_no_derivative_where_all_is_by_a_probability_of_zero() -> None:
+    """One goal needs it, the other has it beside another one; several of 0, on a cycle too, do not disturb another."""
+    program = dg.Program(
+        "goal += a(I) * b(I). goal += a(0) * a(1). only += a(0). way += t(0). way += way * a(0).", "log"
+    )
+    facts = {"a/1": [(0, 0.1), (1, 0.5)], "b/1": [(0, 0.3), (1, 0.2)], "t/1": [(0, 0.5)]}
+    both, only, way = (
+        program.function(goal, ["a/1", "b/1"], facts=facts, values="probabilities") for goal in ("goal", "only", "way")
+    )
+    assert both.gradient([[0.0, 0.5], [0.3, 0.2]])[0] == pytest.approx([(0.3 + 0.5) / 0.1, 2.0], rel=1e-12)
+    assert both.gradient([[0.0, 0.5], [0.0, 0.2]])[1] == pytest.approx([0.0, 5.0], rel=1e-12, abs=1e-100)
+    assert way.gradient([[0.0, 0.5], [0.0, 0.2]])[0] == pytest.approx([1.0, 0.0], rel=1e-12)
+    for f, point, why in ((only, [0.0, 0.5], "own weight is 0"), (both, [0.0, 1e-290], "own weight is too near to 0")):
+        with pytest.raises(dg.NotDifferentiable, match=why):
+            f.gradient([point, [0.3, 0.2]])
+    with pytest.raises(dg.NotDifferentiable, match="own weight is 0 without it"):
+        both.jvp([[0.0, 0.0], [0.3, 0.2]], [[1.0, 0.0], [0.0, 0.0]])
 
 
 def test_probabilities_are_not_for_every_semiring() -> None:

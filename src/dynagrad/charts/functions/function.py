@@ -20,7 +20,7 @@ import numpy.typing as npt
 from ...calls import maker, public
 from ...eager.kinds import real_part
 from ...eager.numbers import Number
-from ...errors import Error, FactError, QueryError, cut, shown
+from ...errors import Error, FactError, QueryError, counted, cut, shown
 from ...facts import readers
 from ...facts.relation import Relation, parse_key
 from ...facts.values import is_masked
@@ -374,7 +374,7 @@ class Function:
         slots = [(slot, n) for slot in self._choice.ins for n in range(len(self._core.slot_shapes(slot)))]
         names = [self._core.inputs[n] if slot.kind == "x" else "the cotangent" for slot, n in slots]
         if len(arrays) != len(slots):
-            raise Error(f"the function takes {len(slots)} arrays ({', '.join(names)}), but {len(arrays)} were given")
+            raise _wrong_count(names, len(arrays))
         read = []
         for (slot, n), name, given in zip(slots, names, arrays, strict=True):
             array = _array(what + name, given, self._core.slot_shapes(slot)[n])
@@ -403,7 +403,7 @@ class Function:
         shapes = self._out_shapes
         given = [cotangent] if self._single else _listed(cotangent, "the cotangents")
         if len(given) != len(shapes):
-            raise Error(f"the function has {len(shapes)} results, but {len(given)} cotangents were given")
+            raise Error(f"the function has {counted(len(shapes), 'result')}, but {len(given)} cotangents were given")
         read = [_array("the cotangent", c, shape) for c, shape in zip(given, shapes, strict=True)]
         if not all(np.isfinite(c).all() for c in read):
             raise Error("the cotangent is NaN or infinite")
@@ -495,8 +495,7 @@ class Open:
     def at(self, arrays: Sequence[Any], facts: Mapping[str, Any] | None) -> Core:
         """The core for arrays of these shapes, with these facts beside the bound ones."""
         if len(arrays) < len(self.inputs):
-            names = ", ".join(self.inputs)
-            raise Error(f"the function takes {len(self.inputs)} arrays ({names}), but {len(arrays)} were given")
+            raise _wrong_count(self.inputs, len(arrays))
         shapes = [_shape(key, array) for key, array in zip(self.inputs, arrays, strict=False)]
         name = _cache_key(shapes, facts)
         if name is not None:
@@ -596,6 +595,10 @@ def function_of(
     if all(key in binding.given for key in inputs):
         return make_function(Core(binding.settled(), goals, listed, tuple(inputs), limits, probabilities), VALUE)
     return make_function(Open(bound, goals, listed, tuple(inputs), limits, probabilities), VALUE)
+
+
+def _wrong_count(names: Sequence[str], given: int) -> Error:
+    return Error(f"the function takes {counted(len(names), 'array')} ({', '.join(names)}), but {given} were given")
 
 
 def _listed(given: Any, what: str) -> list[Any]:

@@ -37,7 +37,7 @@ from ..ends import STATUSES, Phase, check_end
 from ..limits import Limits
 from ..lookup import place_of, read_item, warn_if_unknown, words_at, zero_of
 from ..replay import Replay, class_of
-from .probabilities import by_probabilities, check_positive, on_scale, slopes_of
+from .probabilities import by_probabilities, check_lifted, lifted, on_scale, slopes_of
 
 Array = npt.NDArray[np.float64]
 MOST_ORDERS = 10
@@ -173,9 +173,13 @@ class Core:
             raise Error(f"derivatives of {what} are implemented to order {most}, and one of order {order} is asked for")
         derivatives = class_of(*self._class(order, adjoint))
         slopes: list[Array] | None = None
+        at_zero: Array | None = None
         if self.sign:
             if order or adjoint:
-                check_positive(self.inputs, x[0])
+                positive = lifted(self.inputs, x[0], order + adjoint)
+                if positive is not None:
+                    at_zero = self.run(0, False, {0: x[0]}).values[:, 0]
+                    x = {**x, 0: positive}
                 slopes = slopes_of(x, order, self.sign)
             x = on_scale(x, order, self.sign)
         given = dict(self.binding.given)
@@ -193,7 +197,11 @@ class Core:
             if Phase.JETS in STATUSES[end.status].errors:
                 self._check_values(binding)
             check_end(replace(end, phase=Phase.JETS))
-        return Pass(self, chart, run_of(chart).settled(how), order, slopes)
+        made = Pass(self, chart, run_of(chart).settled(how), order, slopes)
+        if at_zero is not None:
+            check_lifted(self.goals, at_zero[:, 0], made.values[:, 0, 0])
+            made.values[:, 0] = at_zero
+        return made
 
     def _check_values(self, binding: Binding) -> None:
         """Raises, with a message about values, where the run fails without derivatives, too."""

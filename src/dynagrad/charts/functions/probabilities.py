@@ -7,34 +7,56 @@ probability is the jet of that by the log, times the jet of the log's derivative
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import FactError, NotDifferentiable
-from ...semirings import ROUNDING
+from ...errors import FactError, NotDifferentiable, cut
+from ...semirings import not_probable
 
 Array = npt.NDArray[np.float64]
 
 
+SMALL = 2.0**-500
+"""What stands for a probability of 0 where there are derivatives, since the log of 0 has none.
+
+A goal's weight is Z + p Y + ..., where p is the probability: its log has the derivative Y / Z at 0, which is p Y / Z,
+the derivative by log p, over p. With a p of this size nothing that follows has a digit in Z.
+"""
+_SAME = 1e-12
+
+
 def check_probabilities(name: str, array: Array) -> None:
     """Raises FactError for the first number that is no probability."""
-    wrong = (array < 0) | (array > 1 + ROUNDING)
-    if wrong.any():
-        at = np.argwhere(wrong)[0]
-        place = ", ".join(str(int(i)) for i in at)
-        number = float(array[tuple(at)])
-        raise FactError(f"{name}, at [{place}]: {number} is not a probability, which is a number from 0 to 1")
+    wrong = not_probable(array)
+    if wrong is not None:
+        raise FactError(f"{name}, at [{', '.join(map(str, wrong.place))}]: {wrong}")
 
 
-def check_positive(names: Sequence[str], arrays: Sequence[Array]) -> None:
-    """Raises where a log has no derivative."""
-    for name, array in zip(names, arrays, strict=True):
-        if (array <= 0).any():
-            raise NotDifferentiable(
-                f"{name} has a probability of 0, and its log has no derivative; ask for it in real, or leave it out"
-            )
+def lifted(names: Sequence[str], arrays: Sequence[Array], order: int) -> list[Array] | None:
+    """Probabilities with `SMALL` for 0; None where none is 0. Raises where derivatives of that order are not there."""
+    zeros = [name for name, array in zip(names, arrays, strict=True) if (array <= 0).any()]
+    if zeros and order > 1:
+        raise NotDifferentiable(
+            f"{zeros[0]} has a probability of 0, at which only first derivatives of a log are implemented, and one of "
+            f"order {order} is asked for; ask for it in real, or leave the probability out"
+        )
+    return [np.where(array <= 0, SMALL, array) for array in arrays] if zeros else None
+
+
+def check_lifted(goals: Sequence[str], at_zero: Array, lifted: Array) -> None:
+    """Raises where goals have other values with `SMALL` for 0, so that derivatives are not those at 0."""
+    for goal, right, found in zip(goals, at_zero.tolist(), lifted.tolist(), strict=True):
+        lost = math.isinf(right)
+        if right == found or (not lost and abs(right - found) <= _SAME * max(1.0, abs(right))):
+            continue
+        why = "is" if lost else "is too near to"
+        raise NotDifferentiable(
+            f"{cut(goal)} has no derivative by a probability of 0: its own weight {why} 0 without it, and so the log "
+            "changes without bound; ask for it in real, or leave the probability out"
+        )
 
 
 # -- jets: the first axis is that of components ------------------------------------------------------------------------
