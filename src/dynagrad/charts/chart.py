@@ -297,7 +297,8 @@ class Chart:
         of the solution (implicit differentiation); otherwise that of the computation that ran, also after early
         stopping, pruning or at a tolerance. In `log` it is with respect to log weights, so that derivatives of a goal
         are expected counts; in `viterbi`, `tropical` and under `max=` and `min=` it follows the best derivation, and
-        of several that tie the first to reach the value. An item that was not derived has gradient zero.
+        of several that tie the first to reach the value. An item that was not derived has gradient zero, and so has
+        one of weight zero in `log`, `viterbi` and `tropical`.
 
         The first gradient of a program compiles the backward pass, and repeats the run of this chart with a tape;
         later runs of the same bound facts keep a tape from the start. The method is that of Eisner, Goldlust and Smith
@@ -608,7 +609,7 @@ class Chart:
 
         `rows` has any form that `bind` takes, and `values` says what their numbers are; where it does not, they are
         what those of the run were that made the chart. Raises `FactError` and leaves the chart as it was where they do
-        not fit.
+        not fit. Of rows of one fact that do not join `run` says so, since a row may be retracted before.
 
         >>> import dynagrad as dg
         >>> program = dg.Program("path(V) min= path(U) + edge(U,V).  path(a) = 0.")

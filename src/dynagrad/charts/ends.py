@@ -14,6 +14,7 @@ from typing import Any
 
 from ..codegen.rules.solving.convergence import QUIET
 from ..errors import Error, NotConverged, ProgramError, RoomError, ValueRangeError, cut, warn
+from ..rules.semirings import SEMIRINGS
 from ..runtime.engine import Failure, out_of_memory
 from ..semirings import Scale
 from .binding.decoding import place_text, reported
@@ -94,21 +95,21 @@ def _bad_value(end: End) -> ValueRangeError:
             "its domain. A log of a sum of exps stays in range as `log+=`, or as lse(a, b); `if ... then ... else ...` "
             "can avoid a point"
         )
+    smaller = _SMALLER[SEMIRINGS[scale.name].numbers]
     again = end.report.pops > end.report.items and _strategy(end) in ("heap", "queue", "stack", "sweep")
     return ValueRangeError(
         f"{item} became NaN or left the range of the {scale.name} semiring: it overflowed, and is the first item that "
-        f"did{'. A sum around a cycle may grow without end' if again else ''}. {_SMALLER[_SCALED.get(scale.name, '')]}"
+        f"did{'. A sum around a cycle may grow without end' if again else ''}. {smaller}"
     )
 
 
-_SCALED = {"real": "weights", "expectation": "weights", "log": "logs", "viterbi": "logs", "tropical": "costs"}
 _SMALLER = {
-    "weights": "Where numbers are only very large or very small, use log",
+    **dict.fromkeys(("weights", "pairs"), "Where numbers are only very large or very small, use log"),
     "logs": "Logs, and their sums, are numbers of size up to 1.8e308: make those of the facts smaller",
     "costs": "Costs, and their sums, are numbers of size up to 1.8e308: make those of the facts smaller",
-    "": "Make the values of the facts smaller",
+    "numbers": "Make the values of the facts smaller",
 }
-"""What to do about values that are too large, by what they are."""
+"""What to do about values that are too large, by what the table of semirings calls them."""
 
 
 def _strategy(end: End) -> str:
@@ -201,7 +202,7 @@ def near_critical(item: str) -> str:
 def _diverges(end: End) -> NotConverged:
     prepared, report = end.prepared, end.report
     items = cycle(prepared)
-    around = _around(items, " -> ") or reported(prepared, report)
+    around = _around(items, " -> ", closed=True) or reported(prepared, report)
     what = "has no finite value"
     if end.scale.shape == "count":
         why = "its derivations go around a cycle, so that there are infinitely many"
@@ -222,12 +223,12 @@ def _diverges(end: End) -> NotConverged:
     )
 
 
-def _around(items: Sequence[str], arrow: str) -> str:
-    """A cycle of items, for messages: all of them where they are few."""
+def _around(items: Sequence[str], between: str, *, closed: bool) -> str:
+    """A cycle of items, for messages: all of them where they are few, and where it is `closed` the first again."""
     shown = [cut(item, 40) for item in items]
     if len(shown) > 5:
         shown = [*shown[:4], "...", shown[-1]]
-    return arrow.join([*shown, *(shown[:1] if arrow.strip() == "->" else [])])
+    return between.join([*shown, *(shown[:1] if closed else [])])
 
 
 def _quiet(end: End) -> NotConverged:
@@ -252,7 +253,7 @@ def cycle(prepared: Prepared) -> tuple[str, ...]:
 def _cyclic(end: End) -> Error:
     prepared, report = end.prepared, end.report
     items = cycle(prepared)
-    around = _around(items, ", ") or reported(prepared, report)
+    around = _around(items, ", ", closed=False) or reported(prepared, report)
     asked = prepared.compiled.plan.rules.solve
     if asked == "auto":
         why = "and a product (`*=`) of values that still change is not monotone, so it is not iterated"
@@ -289,13 +290,14 @@ class Outcome:
     usable: bool = True  # whether the chart can be read and resumed
     no_room: bool = False  # whether memory was wanting, by a limit or the machine's
     final: bool = False  # whether a fresh run would end in the same way
+    resumes: bool = False  # whether it is the end of a run that can go on
 
 
 STATUSES: Mapping[str, Outcome] = {
     "done": Outcome({Phase.REPEATED: None, Phase.BACKWARD: None}),
-    "max_pops": Outcome({Phase.REPEATED: None}),
-    "until": Outcome(),
-    "paused": Outcome(),
+    "max_pops": Outcome({Phase.REPEATED: None}, resumes=True),
+    "until": Outcome(resumes=True),
+    "paused": Outcome(resumes=True),
     "timeout": Outcome(
         {
             Phase.REPEATED: lambda end: out_of_time("when the run was repeated for its derivatives"),
@@ -303,10 +305,13 @@ STATUSES: Mapping[str, Outcome] = {
             Phase.COLLECTING: lambda end: NotConverged(
                 "the limit on time was met while derivations were collected; raise timeout"
             ),
-        }
+        },
+        resumes=True,
     ),
     "items": Outcome(
-        {Phase.RUN: _at_limit, Phase.JETS: _jets_at_limit, Phase.COLLECTING: _too_many_instances}, no_room=True
+        {Phase.RUN: _at_limit, Phase.JETS: _jets_at_limit, Phase.COLLECTING: _too_many_instances},
+        no_room=True,
+        resumes=True,
     ),
     "bytes": Outcome(
         {
@@ -322,6 +327,7 @@ STATUSES: Mapping[str, Outcome] = {
             ),
         },
         no_room=True,
+        resumes=True,
     ),
     "no_memory": Outcome(
         {

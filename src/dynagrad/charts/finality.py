@@ -20,15 +20,13 @@ from ..rules.semirings import SEMIRINGS
 from .binding.decoding import place_text
 from .binding.loading import Prepared
 from .changes import translated
+from .ends import STATUSES
 from .lookup import place_of, words_at
 from .run import Codes, Run, Words
 
 _ADDITIVE = frozenset({"+=", "log+=", "*="})
 """The aggregators with which an item's value says that nothing is to come; a maximum may be reached by more."""
 
-
-_LIMITS = frozenset({"max_pops", "timeout", "until", "items", "bytes", "paused"})
-"""How runs end that can go on."""
 
 _POPPING = frozenset({"levels", "heap", "queue", "stack"})
 """The strategies whose runs have ended when no item waits."""
@@ -89,7 +87,7 @@ def adds_up(run: Run, asked: Asked) -> bool:
 
 
 def _stopped(run: Run, asked: Asked) -> QueryError:
-    if run.status not in _LIMITS:
+    if not STATUSES[run.status].resumes:
         return QueryError(f"{asked.text} has no derivations: the run ended in an error, so its value is not final")
     return QueryError(
         f"{asked.text} is not known to be final: the run stopped early, {stopped_at(run)}, and derivations are those "

@@ -24,6 +24,7 @@ from ..facts.terms import INTEGER_MAX, INTEGER_MIN, canonical, item_text, term_t
 from ..rules import parse_item
 from ..rules.aggregators import AGGREGATORS
 from ..rules.show import show
+from ..rules.substitution import item_variables
 from ..rules.suggestions import nearest, quotes_for
 from ..rules.syntax import Arithmetic, Compound, Float, Integer, Item, PredicateDeclaration, Symbol, Variable
 from ..rules.syntax import Term as SyntaxTerm
@@ -99,26 +100,14 @@ def ground(item: Item) -> list[Any]:
         raise QueryError(f"{cut(show(item))} has variables; {ask_for(item)}") from None
 
 
-def ask_for(item: Item) -> str:
-    """What to write in place of an item with variables."""
-    names = {v.name for v in variables_of(item) if not v.name.startswith("_")}
-    query = "use chart.query to find all items that match it"
+def ask_for(item: Item, query: str = "use chart.query to find") -> str:
+    """What to write in place of an item with variables; `query` is how to find all items, where one asks."""
+    names = {v.name for v in item_variables(item) if not v.name.startswith("_")}
+    found = f"{query} all items that match it"
     if not names:
-        return query
+        return found
     quoted = Item(item.predicate, tuple(map(_quoted, item.arguments)))
-    return f"{query}. A symbol that begins with a capital letter is written in quotes: {cut(show(quoted))}"
-
-
-def variables_of(item: Item) -> list[Variable]:
-    """The variables of a pattern."""
-    terms, found = list(item.arguments), list[Variable]()
-    while terms:
-        term = terms.pop()
-        if isinstance(term, Compound):
-            terms.extend(term.arguments)
-        elif isinstance(term, Variable):
-            found.append(term)
-    return found
+    return f"{found}. A symbol that begins with a capital letter is written in quotes: {cut(show(quoted))}"
 
 
 def _quoted(term: SyntaxTerm) -> SyntaxTerm:

@@ -295,7 +295,7 @@ def check_ground(option: str, text: str) -> None:
         for term in parse_item(text).arguments:
             syntax_value(term)
     except ValueError:
-        hint = ask_for(parse_item(text)).replace("use chart.query to find", "--query lists")
+        hint = ask_for(parse_item(text), "--query lists")
         raise QueryError(f"{option} {cut(text)}: it has variables; {hint}") from None
 
 

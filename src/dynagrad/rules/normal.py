@@ -83,10 +83,8 @@ class Predicate:
 
     name: str
     arity: int
-    aggregator: (
-        str  # of inputs without rules that of their readers, see `checks/joining.py`; in a semiring "+=", except
-    )
-    # for clauses
+    aggregator: str
+    """Of inputs without rules that of their readers, see `checks/joining.py`; in a semiring "+=", clauses aside."""
     defined: bool  # some rule other than an axiom has it as its head
     input: bool  # facts may be given: declared, or no rule defines it
     external: bool = False

@@ -1,7 +1,8 @@
 """Warnings about facts: constants that no fact has, logs that look like probabilities, values that are ignored, and
-sums that may diverge.
+sums that may diverge; and about lookups, with symbols that no fact and no item has.
 
-Each is a `ProgramWarning`, looked for once for a binding. Warnings about the text alone are in `rules/check.py`.
+Each is a `ProgramWarning`. What is suspicious in facts is looked for once for a binding. Warnings about the text alone
+are in `rules/check.py`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The table of handlers for numpy's functions on numbers with derivatives, and how handlers read their arguments.
 
 A handler has the parameters of the numpy function of its name, gets numbers, arrays, floats or lists, and is made of
-operations. The handlers are in the files beside this one, by kind. `protocol.py` calls them, and rejects options that a
-handler does not take.
+operations. The handlers are in the files beside this one, by kind. `protocol.py` calls them. Options that a handler
+does not take are rejected here, where its parameters are read.
 """
 
 from __future__ import annotations
