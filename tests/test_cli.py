@@ -238,7 +238,10 @@ def test_gradients_of_pairs(call, tmp_path):
 
 def test_a_gradient_of_what_was_not_derived_is_zero(call, paths):
     result = call("run", *paths, "--grad", "path(nowhere)", "--format", "tsv")
-    assert result.stderr == "note: path(nowhere) was not derived, so its derivatives are zero\n"
+    assert result.stderr.splitlines() == [
+        "warning: No fact and no item has the symbol nowhere, which path(nowhere) asks for",
+        "note: path(nowhere) was not derived, so its derivatives are zero",
+    ]
     assert result.stdout.count("\t0.0\n") == 4
 
 
@@ -535,7 +538,8 @@ def test_patterns_where_one_item_is_asked_for_are_sent_to_query(call, paths):
     for option in ("--grad", "--until"):
         result = call("run", *paths, option, "path(X)")
         assert result.exit_code == 1
-        assert f"{option} path(X): it has variables; --query lists the items that match" in result.stderr
+        assert f"{option} path(X): it has variables; --query lists all items that match it" in result.stderr
+        assert "A symbol that begins with a capital letter is written in quotes: path('X')" in result.stderr
 
 
 # -- what files and streams may be -------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ Costs fifteen seconds: about ten programs are compiled, each of which serves man
 from __future__ import annotations
 
 import random
+import re
 import warnings
 from collections.abc import Mapping
 from typing import Any
@@ -288,7 +289,19 @@ def test_facts_that_the_program_does_not_use_are_a_warning(words: dg.Program) ->
 @pytest.mark.parametrize("key", ["wrod/2", "words/2", "Word/2", "word/3", "wieght/1", "weights/1"])
 def test_facts_that_are_nearly_for_a_predicate_are_an_error(words: dg.Program, key: str) -> None:
     with pytest.raises(dg.FactError, match=f"no predicate `{key}`"):
-        words.run({"word/2": [("a", 1)], key: []})
+        words.run({"word/2": [("a", 1)], "weight/1": [("a", 2.0)], key: []})
+
+
+@pytest.mark.parametrize(
+    ("key", "meant"), [("wieght/1", "weight(W)"), ("weights/1", "weight(W)"), ("wrod/2", "word(W,_)")]
+)
+def test_facts_that_are_nearly_for_a_predicate_that_has_none_show_the_rule_that_reads_it(
+    words: dg.Program, key: str, meant: str
+) -> None:
+    facts: dict[str, Any] = {"word/2": [("a", 1)], "weight/1": [("a", 2.0)]}
+    given = {k: rows for k, rows in facts.items() if k.partition("/")[0] != meant.partition("(")[0]}
+    with pytest.raises(dg.FactError, match=rf"(?s)No rule reads `{key}`.*{re.escape(meant)}"):
+        words.run({**given, key: []})
 
 
 def test_changes_of_facts_that_the_program_does_not_use_are_an_error(words: dg.Program) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -93,6 +94,21 @@ def test_every_elementwise_operation(library):
     for operation, f, w in zip(operations, found, run(graph, points), strict=True):
         assert library.owns(f) and tuple(f.shape) == (3,)
         np.testing.assert_allclose(np.asarray(f), w, rtol=1e-12, atol=1e-14, err_msg=operation.name)
+
+
+def test_powers_of_integers_at_the_edges(library):
+    numbers = [-(2**63), -(2**40), *range(-7, 8), 62, 63, 64, 3037000499, 3037000500, 2**40 + 1, 2**63 - 1]
+    of, to = (np.array([pair[k] for pair in itertools.product(numbers, numbers)]) for k in (0, 1))
+    x, n = fresh(arrays(integer, of.shape)), fresh(arrays(integer, of.shape))
+    power, fits = run(
+        Graph((x, n), (INTEGERS["integer_power"](x, n), INTEGERS["integer_power_fits"](x, n))),
+        [library.array(of), library.array(to)],
+    )
+    wanted = [pow(a, b, 2**64) if b >= 0 else 0 for a, b in itertools.product(numbers, numbers)]
+    assert np.asarray(power).tolist() == [p - 2**64 if p >= 2**63 else p for p in wanted]
+    assert np.asarray(fits).tolist() == [
+        b >= 0 and (abs(a) < 2 or (b < 64 and -(2**63) <= a**b < 2**63)) for a, b in itertools.product(numbers, numbers)
+    ]
 
 
 a, i, z = fresh(arrays(real, (3, 4))), fresh(integer), fresh()

@@ -36,6 +36,7 @@ OPERATIONS = {
     "logsumexp": lambda axes: exponentials._logsumexp(axes, False),
     "logsumexp_kept": lambda axes: exponentials._logsumexp(axes, True),
     "softmax": exponentials._softmax,
+    "shares": exponentials._shares,
     "log_softmax": exponentials._log_softmax,
 }
 GIVEN = {"edges": EDGES, "cube": 3.0 * RNG.normal(size=(4, 5, 6)), "line": RNG.normal(size=37)}

@@ -75,7 +75,27 @@ _NAMES = (
     | {f"integer_bitwise_{name}": f"bitwise_{name}" for name in ("and", "or", "xor")}
 )
 
+
+def _power(xp: Any, a: Any, n: Any) -> Any:
+    """An integer power modulo 2**64; 0 for a negative exponent. jax's own looks at six bits of the exponent."""
+    found = xp.where(n < 0, xp.asarray(0), xp.asarray(1))
+    for bit in range(63):
+        found = xp.where(xp.bitwise_and(n, xp.asarray(1 << bit)) == 0, found, found * a)
+        a = a * a
+    return found
+
+
+def _power_fits(xp: Any, a: Any, n: Any) -> Any:
+    """Whether an integer power fits in 64 bits. Powers of two or more lie far from 2**63 but for -2**63 itself."""
+    far = 2.0**63
+    found = xp.pow(xp.astype(a, xp.float64), xp.astype(n, xp.float64))
+    near = (found < far * (1.0 - 1e-12)) & (found >= -far * (1.0 + 1e-12))
+    return (n >= 0) & ((n < 2) | ((a >= -1) & (a <= 1)) | near)
+
+
 _MADE: dict[str, Callable[..., Any]] = {
+    "integer_power": _power,
+    "integer_power_fits": _power_fits,
     "sigmoid": lambda xp, x: 1.0 / (1.0 + xp.exp(-x)),
     "cbrt": lambda xp, x: xp.sign(x) * xp.pow(xp.abs(x), 1.0 / 3.0),
     "exp2": lambda xp, x: xp.exp(x * math.log(2.0)),
