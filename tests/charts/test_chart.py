@@ -567,10 +567,17 @@ def test_arithmetic_of_arguments_never_wraps() -> None:
 
 
 @pytest.mark.parametrize("weight", [1e300, -1e300, 1e30, -1e30])
-def test_logs_too_large_to_be_added_are_an_error(weight: float) -> None:
+def test_logs_of_any_size_are_added(weight: float) -> None:
     program = dg.Program("p(I) += q(I). p(J) += p(I) * e(I,J). s += p(_).", semiring="log")
-    with pytest.raises(dg.ValueRangeError):
-        program.run({"q/1": [(0, 0.0)], "e/2": [(0, 1, weight)]})
+    chart = program.run({"q/1": [(0, 0.0)], "e/2": [(0, 1, weight)]})
+    assert chart["p(0)"] == 0.0
+    assert chart["p(1)"] == weight
+    assert chart["s"] == max(weight, 0.0)  # the other is nothing beside it
+    gradient = chart.gradient("s")
+    share = float(weight > 0)
+    assert gradient["e/2"].values.tolist() == [share]
+    assert gradient["q/1"].values.tolist() == [1.0]
+    assert program.run({"q/1": [(0, weight)], "e/2": [(0, 1, 0.0)]})["s"] == pytest.approx(weight + math.log(2))
 
 
 def test_logs_that_grow_too_large_are_an_error() -> None:

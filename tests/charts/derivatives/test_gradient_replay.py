@@ -143,6 +143,7 @@ PLAIN = (
     ),
     Shape(
         """
+        :- input e/2 +=.
         d(Y) min= s(Y). d(Y) min= d(X) + e(X,Y) * e(X,Y).
         far max= d(X). rest += (d(X) - far) ^ 2. worst max= 5 - d(X).
         best(Y) max= s(Y). best(Y) max= best(X) - sqrt(e(X,Y)).
@@ -151,6 +152,7 @@ PLAIN = (
     ),
     Shape(
         """
+        :- input a/1 +=.
         t *= a(X) + 1. t *= b. p(X) = sigmoid(a(X)) + sqrt(b).
         q(X) += if a(X) > 0.2 then p(X) * p(X) else b - log(b). q(X) += a(X) / (b + p(X)).
         m min= abs(p(X)) + SIDE(a(X)) * t. g(X) += max(a(X), b) ^ 3 - min(a(X), b) / b.
@@ -159,6 +161,7 @@ PLAIN = (
     ),
     Shape(
         """
+        :- input m/2 +=.
         all(0,T) log+= u(T). all(I+1,T) log+= all(I,S) + m(S,T) * tanh(all(I,T)) for I < 3.
         z log+= all(I,_) + SIDE(u(I)). z log+= lse(u(X), m(X,X)). soft += z * all(2,T) - lse(z, m(T,T)).
         """,
