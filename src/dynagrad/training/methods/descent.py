@@ -58,6 +58,8 @@ OVER = {
     "trust-krylov": 1,
 }
 """What scipy's methods say of a run that took all the iterations or evaluations that its options allow."""
+SHORTER = 1e-3
+"""How much shorter the first step of trust-constr may be, each time that it goes on from where it ended."""
 BOUNDED = ("l-bfgs", "tnc", "slsqp", "trust-constr")
 CONSTRAINED = ("slsqp", "trust-constr")
 SECOND = ("newton-cg", "trust-ncg", "trust-krylov")
@@ -262,6 +264,10 @@ class _Callbacks:
         """Whether the parameters after the last step are at a saddle."""
         return self._look(self._before, self.last)
 
+    def begins_afresh(self) -> None:
+        """Another run goes on from where the last one ended: what was rejected before is none of its steps."""
+        self._rejected = 0
+
     def ended(self, x: Doubles, success: bool = False, why: str = NO_BETTER) -> Ended:
         """Where a method ended. Raises NotConverged where no step that it tried has an objective."""
         failed = self._refusals > 0 and not success
@@ -363,10 +369,24 @@ def _run(
         x = np.asarray(found.x)
         if not np.isfinite(found.fun):
             raise NotConverged(f"{method} ended at an objective that is not finite: {found.message}")
-        if found.success or not found.fun < reached or found.status == OVER[method]:
+        enough = found.success and not _shrunk(callbacks, found)
+        if enough or not found.fun < reached or found.status == OVER[method]:
             why = "options" if found.status == OVER[method] and not found.success else NO_BETTER
             return callbacks.ended(x, found.success, why)
         reached = found.fun
+        callbacks.begins_afresh()
+        if method == "trust-constr":  # with short steps, lest it ends as the last run did
+            wanted["initial_tr_radius"] = SHORTER * wanted.get("initial_tr_radius", 1.0)
+
+
+def _shrunk(callbacks: _Callbacks, found: Any) -> bool:
+    """Whether the region of trust shrank to nothing, which scipy calls a success, where there is more to gain.
+
+    A step to where the objective is huge leaves a curvature behind, beside which all others are rounding.
+    """
+    if callbacks.method != "trust-constr" or callbacks.remaining is None:
+        return False
+    return bool(found.tr_radius < ENDLESS["trust-constr"]["xtol"] and callbacks.left > SMALL)
 
 
 def _run_ours(callbacks: _Callbacks, start: Doubles) -> Ended:
