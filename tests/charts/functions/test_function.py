@@ -747,6 +747,8 @@ def test_facts_of_calls_are_told_apart() -> None:
     assert f(x, facts={"pick/1": np.array([0.0, 3.0, 0.0]), "by/0": 1.0}) == 30.0
     assert f(x, facts={"pick/1": [(0,), (2,)], "by/0": True}) == 101.0
     assert f(x[:1], facts={"pick/1": [(0,), (2,)], "by/0": 1.0}) == 1.0
+    with pytest.raises(dg.Error, match=r"takes 1 array \(x/1\), but 0 were given"):
+        f(facts={"pick/1": [(0,)], "by/0": 1.0})
     with pytest.raises(dg.FactError, match=r"No rule reads `pcik/1`.*none are given for `pick/1`"):
         f(x, facts={"pcik/1": [], "by/0": 1.0})
     with pytest.raises(dg.FactError, match="no predicate `pcik/1`"):
