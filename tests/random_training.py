@@ -174,12 +174,17 @@ class Tie(Exception):
     """Two derivations are the best ones."""
 
 
+def terms_of(e: Drawn) -> list[Any]:
+    """The derivations of an example that count."""
+    return trees(e.clamped, 0) if e.derivation is None else [e.derived()]
+
+
 def counts(case: Case, logs: Logs, best: bool = False, power: float = 1.0) -> tuple[Any, dict[tuple[str, int], Any]]:
     """The log-likelihood and the expected count of each row; with `best` of the best derivation alone."""
     found, value = dict.fromkeys(ROWS + SHARES, mpf(0)), mpf(0)
     scaled = {row: power * x for row, x in logs.items()}
     for e in case.data:
-        here = trees(e.clamped, 0) if e.derivation is None else [e.derived()]
+        here = terms_of(e)
         terms = [t.log(scaled) for t in here]
         z = (log_max if best else log_sum)(terms)
         if z is None:
@@ -239,22 +244,44 @@ def check_em(case: Case) -> bool:
         held("viterbi-em", best + prior, maximised(case, hard, at))
     cool, soft = counts(case, logs, power=0.5)
     held("annealing", cool + prior, maximised(case, soft, at), start=0.5)
-    if sum(e.weight for e in case.data if log_sum([t.log(logs) for t in trees(e.clamped, 0)]) is not None) >= 1:
-        held("online-em", None, maximised(case, begun(case, found, at), at), size=len(case.data))
+    check_stepwise(case, at, held)
     check_incremental(case, at, held)
     check_variational(case, at, held)
     return True
 
 
-def begun(case: Case, found: Mapping[tuple[str, int], Any], at: Mapping[str, Numbers]) -> dict[tuple[str, int], Any]:
-    """The counts after the first step of stepwise EM: they move from what the first probabilities say of a group."""
-    rate, moved = mpf(2) ** mpf(-0.7), dict(found)
-    for name, (parameter, group) in case.weights.groups.items():
-        p, rows = [mpmath.exp(x) for x in softmax(at[name], group)], case.weights.rows[name]
-        for row, n in zip(rows, parameter, strict=False):
-            whole = sum(found[r] for r, m in zip(rows, parameter, strict=False) if group[m] == group[n])
-            moved[row] = rate * found[row] + (1 - rate) * whole * p[n] / parameter.count(n)
-    return moved
+def check_stepwise(case: Case, at: Mapping[str, Numbers], held: Callable[..., None]) -> None:
+    """A pass that steps after each example, after each two, and after all of them, which is a step of EM."""
+    whole = case.data
+    for size in sorted({1, 2, len(whole)}):
+        theta, means, weight, steps = at, {name: [mpf(0)] * len(p) for name, p in at.items()}, mpf(0), 0
+        for first in range(0, len(whole), size):
+            case.data = whole[first : first + size]
+            logs = case.weights.logs(theta)
+            here = sum(mpf(e.weight) for e in case.data if log_sum([t.log(logs) for t in terms_of(e)]) is not None)
+            _, found = counts(case, logs)
+            case.data = whole
+            if not here:
+                continue
+            weight, rate, steps = weight + here, mpf(steps + 2) ** mpf(-0.7), steps + 1
+            scaled = {}
+            for name, (parameter, group) in case.weights.groups.items():
+                new, rows = [mpf(0)] * len(group), case.weights.rows[name]
+                for row, n in zip(rows, parameter, strict=False):
+                    new[n] += found[row] / here
+                old = new if steps == 1 and size >= len(whole) else begun(means[name], new, theta[name], group)
+                means[name] = [(1 - rate) * x + rate * y for x, y in zip(old, new, strict=True)]
+                for row, n in zip(rows, parameter, strict=False):
+                    scaled[row] = max(weight, mpf(1)) * means[name][n] / parameter.count(n)
+            theta = logs_of(maximised(case, scaled, theta))
+        held("online-em", None, {name: [mpmath.exp(x) for x in p] for name, p in theta.items()}, size=size)
+
+
+def begun(means: Numbers, new: Numbers, theta: Numbers, group: Sequence[int]) -> list[Any]:
+    """Mean counts, where groups that have none begin with as many as are new, as their probabilities say."""
+    total = lambda numbers, g: sum(x for x, h in zip(numbers, group, strict=True) if h == g)  # noqa: E731
+    p = [mpmath.exp(x) for x in softmax(theta, group)]
+    return [means[n] if total(means, g) else total(new, g) * p[n] for n, g in enumerate(group)]
 
 
 def check_incremental(case: Case, at: Mapping[str, Numbers], held: Callable[..., None]) -> None:
