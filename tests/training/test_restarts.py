@@ -115,3 +115,23 @@ def test_what_cannot_begin_anew_is_an_error() -> None:
 def test_a_callback_ends_all_of_it() -> None:
     fit = dg.Model(PAIRS, RANDOM).fit(DATA, callback=lambda r: r.iteration < 3, **OPTIONS)
     assert fit.stopped == "callback" and len(fit.starts) == 1
+
+
+@pytest.mark.parametrize("method", ["em", "l-bfgs"])
+def test_wider_limits_go_on_with_all_starts(method: str, tmp_path: Path) -> None:
+    options: dict[str, Any] = {"method": method, "restarts": 2, "tolerance": 0.0, "seed": 3}
+    narrow, wide = (dg.Model(PAIRS, RANDOM).fit(DATA, iterations=n, **options) for n in (3, 8))
+    for n, first in ((3, narrow), (8, wide), (3, wide)):  # the last has gone further, and is not run again
+        model = dg.Model(PAIRS, RANDOM)
+        fit = model.fit(DATA, iterations=n, checkpoint=tmp_path / "c", log=tmp_path / "log.csv", **options)
+        assert fit.starts == first.starts and fit.objective == first.objective
+    fresh = dg.Model(PAIRS, RANDOM)
+    fresh.fit(DATA, iterations=8, **options)
+    assert bits(model) == bits(fresh)
+    assert len((tmp_path / "log.csv").read_text().split()) == 1 + 2 * 8
+
+
+def test_noise_leaves_what_is_frozen() -> None:
+    linear = training.LogLinear({"w/1": [("a",), ("b",)]}, noise=1.0, frozen=lambda f: f == "w(a)")
+    for draw in (linear.start, linear.draw):
+        assert draw(np.random.default_rng(0))[0] == 0.0 != draw(np.random.default_rng(0))[1]

@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 
 import dynagrad as dg
 from dynagrad import cli, training
+from dynagrad.charts.program import Bound
 from dynagrad.training.problem import MISSING
 from dynagrad.training.reports.progress import told
 from dynagrad.training.reports.records import Record
@@ -217,3 +218,74 @@ def test_what_an_example_wants_is_said_once() -> None:
     with pytest.raises(dg.QueryError) as error:
         dg.Model(rules, ROWS).fit([{"seen/2": [(0, "c"), (1, "c")], "here/1": [(0,), (1,)]}], missing="error")
     assert str(error.value).count("p(c)") == 1
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+@pytest.mark.parametrize("name", ["risk", "entropy", "sum", "likelihood"])
+def test_what_was_observed_is_looked_at_where_it_has_no_part(name: str, wrong: str) -> None:
+    example = training.Example({"seen/1": [("a",), ("b",)], **LOSS}, {"seen/1": WRONG[wrong]})
+    model = dg.Model(LOG, ROWS, objective=OBJECTIVES[name])
+    with pytest.raises(dg.Error, match="example 1"):
+        model.score([{"seen/1": [("a",), ("b",)], **LOSS}, example], missing="skip")
+
+
+@pytest.mark.parametrize("missing", MISSING)
+@pytest.mark.parametrize("method", ["l-bfgs", "newton-cg", "adam", None])
+def test_a_goal_below_zero_is_an_error_that_names_the_example(method: str | None, missing: str) -> None:
+    rule = dg.Program(":- semiring real. goal += w(X) * seen(X).")
+    model = dg.Model(rule, {"w": training.LogLinear({"w/1": [("a",)]})}, prior=training.L2(0.1))
+    data = [{"seen/1": [("a", 1.0)]}, {"seen/1": [("a", -1.0)]}]
+    with pytest.raises(dg.NotConverged, match=r"^example 1: goal is below 0, and the objective takes its log"):
+        if method is None:
+            model.score(data, missing=missing)
+        else:
+            model.fit(data, method=method, missing=missing, iterations=2)
+
+
+@pytest.mark.parametrize("where", ["facts", "observed", "model"])
+@pytest.mark.parametrize("number", [1.0, None])
+def test_a_loss_without_a_number_is_one_loss(where: str, number: float | None) -> None:
+    losses = {"loss/1": [(x,) if number is None else (x, number) for x in "ab"]}
+    seen = {"seen/1": [("a",), ("b",)]}
+    example = training.Example(
+        seen | (losses if where == "facts" else {}), {"seen/1": [("a",)]} | (losses if where == "observed" else {})
+    )
+    for objective, expected in (
+        (training.Risk("loss/1"), -1.0),
+        (training.Conditional(cost="loss/1"), float(np.log(0.5)) - 1.0),
+    ):
+        model = dg.Model(LOG, ROWS, objective=objective, facts=losses if where == "model" else None)
+        assert model.score([example]) == pytest.approx(expected, abs=1e-12)
+
+
+def test_costs_of_all_examples_that_are_no_probabilities_are_an_error() -> None:
+    rule = dg.Program(":- semiring log. goal += w(X) * seen(X) * loss(X).", values="probabilities")
+    weights = {"w": training.LogLinear({"w/1": [("a",)]})}
+    model = dg.Model(rule, weights, objective=training.Conditional(cost="loss/1"), facts={"loss/1": [("a", -0.5)]})
+    with pytest.raises(dg.FactError, match=r"loss/1, .*-0\.5"):
+        model.score([training.Example({"seen/1": [("a",)]}, {"seen/1": [("a",)]})])
+
+
+def test_whether_plain_goals_are_derived_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    rule = dg.Program("goal += (w(X) - 0.5) * seen(X).")
+    assert rule.semiring == "plain"
+    weights = training.Differentiable({"w/1": [("a",)]}, lambda p: p, np.ones(1), logs=False)
+    model = dg.Model(rule, {"w": weights}, objective=training.Likelihood())
+    data, runs, run = [{"seen/1": [("a", x)]} for x in (0.0, 1.0, 0.0)], 0, Bound.run
+
+    def counted(self: Any, *given: Any, **options: Any) -> Any:
+        nonlocal runs
+        runs += 1
+        return run(self, *given, **options)
+
+    monkeypatch.setattr(Bound, "run", counted)
+    model.fit(data, method="adam", size=3, iterations=5)
+    assert runs == 2
+
+
+def test_rows_given_as_iterators_last(tmp_path: Path) -> None:
+    def data() -> list[Any]:
+        return [{"seen/1": iter([(x,)]), **LOSS} if x == "a" else {"seen/1": [(x,)], **LOSS} for x in "aab"]
+
+    plain, saved = (dg.Model(LOG, ROWS).fit(data(), **more) for more in ({}, {"checkpoint": tmp_path / "c"}))
+    assert plain.counted == saved.counted == 3 and plain.objective == saved.objective

@@ -72,10 +72,17 @@ def as_example(given: Any, number: int) -> Example:
                 raise FactError(f"example {number}: its {what} are {shown(facts)}, and not a dict of facts")
         if not isinstance(given.name, str):
             raise FactError(f"example {number}: its name is {shown(given.name)}, and not a text")
-        return replace(given, number=number, weight=_weight(given.weight, number))
+        facts, observed = _lasting(given.facts), _lasting(given.observed)
+        return replace(given, facts=facts, observed=observed, number=number, weight=_weight(given.weight, number))
     if isinstance(given, Mapping):
-        return Example(given, number=number)
+        return Example(_lasting(given), number=number)
     raise FactError(f"example {number} is {shown(given)}; an example is a dict of facts, or a training.Example")
+
+
+def _lasting(facts: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Facts that can be read again: an iterator of rows as a list."""
+    used_up = {key: list(rows) for key, rows in facts.items() if isinstance(rows, Iterator)}
+    return {**facts, **used_up} if used_up else facts
 
 
 def _weight(given: Any, number: int) -> float:

@@ -150,19 +150,23 @@ class Watcher:
 
     def restore(self, saved: Mapping[str, Any]) -> None:
         """Goes on from a checkpoint. A run that had ended has ended, unless it may go on by the limits of now."""
+        if self.read(saved):
+            self._call(self.history[-1])  # which the run that was killed may not have come to
+
+    def read(self, saved: Mapping[str, Any]) -> bool:
+        """Takes over what was written of a run; whether it had steps, and goes on."""
         self.history = [Record(**r) for r in saved["history"]]
         self.theta = saved["theta"]
         self.best = BestOnDev(**saved["best"]) if saved["best"] else None
-        self._step = {"state": saved["state"]}
+        self._step = {"state": saved.get("state", {})}
         if not self.history:
-            return
+            return False
         self._settled, self._left, self._look_at = saved["settled"], saved["left"], saved["look at"]
         self._spent = self.history[-1].seconds
         stopped = saved["stopped"]
         by_itself = stopped is not None and stopped not in BY_LIMITS
         self.stopped = stopped if by_itself or (stopped == CONVERGED and self._little_left()) else self._limit()
-        if self.stopped is None:
-            self._call(self.history[-1])  # which the run that was killed may not have come to
+        return self.stopped is None
 
     def __call__(self, step: TrainingStep) -> bool:
         now = time.monotonic()
@@ -296,6 +300,13 @@ def run(
     saved = None if checkpoint is None else checkpoint.read()
     runs = Runs(len(starts), [] if saved is None else list(saved["done"]))
     with Bar(settings.progress, settings.iterations) as bar:
+        for one in runs.done:
+            if Watcher(settings, problem, dev, None, bar, {}, runs).read(one):
+                # It may go on by the limits of now, and what it needs for that is not kept: all begin again.
+                assert checkpoint is not None
+                saved, runs = None, Runs(len(starts), [])
+                checkpoint.forget()
+                break
         watcher = Watcher(settings, problem, dev, checkpoint, bar, starts[len(runs.done)], runs)
         if saved is not None:
             watcher.restore(saved)

@@ -208,8 +208,7 @@ class Model:
         dev_passes = None if dev is None else DataPasses(dev)
         saved = None
         if checkpoint is not None:
-            limits = {"restarts": restarts, "iterations": iterations, "tolerance": settings.tolerance}
-            sealed = options if restarts == 1 else {**options, **limits, "patience": patience}
+            sealed = options if restarts == 1 else {**options, "restarts": restarts}
             about = seal.about(self._spec, name, seed, sealed, starts[0], passes, dev_passes)
             saved = checkpoints.Checkpoint(path_of("checkpoint", checkpoint), about)
         lasting = passes.lasting and (executor is None or dev_passes is None or dev_passes.lasting)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from ..charts.batches.objective import BelowZero
 from ..charts.batches.result import of_the_run
 from ..errors import Error, FactError, NotConverged, NotDifferentiable, QueryError, SourceError, ValueRangeError, warn
 from ..forks import cached
@@ -163,6 +164,12 @@ class Problem:
         for number, error in totals.failures.items():
             if isinstance(error, Warning):  # where these are errors
                 raise error
+            if isinstance(error, BelowZero):
+                where = name_of(self._example(number, shard))
+                raise NotConverged(
+                    f"{where}: {self.spec.goal} is below 0, and the objective takes its log: facts and weights that "
+                    "are factors have to be 0 or above"
+                )
             if not isinstance(error, UNDERIVED):
                 kind = FactError if isinstance(error, FactError) else Error
                 raise kind(f"{name_of(self._example(number, shard))}: {of_the_run(error)}") from error

@@ -395,3 +395,11 @@ def test_weights_of_backing_off_are_learned_by_em() -> None:
 def test_what_a_parametrisation_cannot_be_made_of(make: Any, message: str) -> None:
     with pytest.raises(dg.Error, match=message):
         make({"toss/1": [("h",), ("t",)]})
+
+
+def test_an_initial_weight_of_zero_is_one() -> None:
+    rows = {"w/1": [("a", 2.0), ("b", 0.5)]}
+    draw = np.random.default_rng(0)
+    assert training.LogLinear(rows, initial=0.0).start(draw).tolist() == [0.0, 0.0]
+    assert training.LogLinear(rows).start(draw) == pytest.approx(np.log([2.0, 0.5]))
+    assert training.LogLinear({"w/1": [("a",), ("b",)]}).start(draw).tolist() == [0.0, 0.0]

@@ -24,6 +24,10 @@ WAITING_BYTES = 1 << 27
 """The most bytes of such results, where they are gradients."""
 
 
+class BelowZero(NotDifferentiable):
+    """A number below zero has no log."""
+
+
 @dataclass(frozen=True)
 class BatchObjective:
     """The objective of a batch: the sum of an item's values, or of their logs, with a weight per example."""
@@ -52,7 +56,7 @@ class BatchObjective:
         if not self.log:
             return weight
         if not 0 < value < math.inf:
-            raise NotDifferentiable(
+            raise (BelowZero if value < 0 else NotDifferentiable)(
                 f'{shown(self.query)} is {value}, and objective="log" takes the log of a positive number'
             )
         if not math.isfinite(weight / value):

@@ -206,7 +206,8 @@ class _Callbacks:
         self.remaining = remaining
         """What is left to gain; None where constraints make that hard to say."""
         self.left = np.inf
-        self._ours, self._look = False, look
+        self._expected: float | None = None
+        self._look = look
         self._negative, self._like, self._evaluate, self._observe = negative, like, evaluate, observe
         self.method, self._fold = method, fold
         self.told_enough = False
@@ -257,8 +258,7 @@ class _Callbacks:
 
     def expects(self, decrease: float) -> None:
         """What our method has still to gain, as far as it knows."""
-        assert self.remaining is not None
-        self.remaining.known, self._ours = decrease, True
+        self._expected = decrease
 
     def looked(self) -> Saddle | None:
         """Whether the parameters after the last step are at a saddle."""
@@ -280,7 +280,7 @@ class _Callbacks:
         self._before, self.last = self.last, self.theta(x)
         point = next((known for known in reversed(self._seen) if np.array_equal(known[0], x)), None)
         if self._steps == 0 and self.remaining is not None and point is not None:
-            self.left = self.remaining.after(x, point[3], ours=False)
+            self.left = self.remaining.after(x, point[3])
         return Ended(self.last, why, self.left, self.looked)
 
     def stopped(self) -> Ended:
@@ -317,7 +317,7 @@ class _Callbacks:
         self._before, self.last = self.last, self.theta(x)
         self._steps += 1
         if self.remaining is not None:
-            self.left = self.remaining.after(x, gradient, self._ours)
+            self.left = self.remaining.after(x, gradient, self._expected)
         evaluate = self._evaluate
         if self._steps <= evaluate.told:
             return  # it was told before

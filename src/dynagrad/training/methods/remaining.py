@@ -22,8 +22,6 @@ class Remaining:
     """What is left to gain, told of a point after each step; `bounds` are those of the numbers that the method has."""
 
     def __init__(self, bounds: Sequence[tuple[float | None, float | None]] | None) -> None:
-        self.known: float | None = None
-        """Newton's decrease, where the method knows it."""
         self._low, self._high = None, None
         if bounds is not None:
             self._low = np.array([-np.inf if low is None else low for low, _ in bounds])
@@ -37,12 +35,12 @@ class Remaining:
         self._at = np.array(x), np.array(slope)
         self._longest = float(np.linalg.norm(self._free(x, slope)))
 
-    def after(self, x: Doubles, slope: Doubles, ours: bool) -> float:
-        """What is left after a step; `ours` says that the method told of the decrease that it expects."""
+    def after(self, x: Doubles, slope: Doubles, expected: float | None = None) -> float:
+        """What is left after a step: the decrease that the method expects, or what the last steps tell."""
         free = self._free(x, slope)
         length = float(np.linalg.norm(free))
         self._longest = max(self._longest, length)
-        decrease = self.known if ours else self._decrease(x, slope, free)
+        decrease = self._decrease(x, slope, free) if expected is None else expected
         if length <= FLAT:
             return 0.0
         if decrease is None or length > SHRUNK * self._longest:

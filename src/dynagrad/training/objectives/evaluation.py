@@ -15,6 +15,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
+from ...charts.batches.objective import BelowZero
 from ...charts.batches.result import Batch
 from ...charts.binding.example_cache import CachedBatch, ExampleCache
 from ...charts.functions.function import Function, bytes_of
@@ -255,6 +256,8 @@ def _curvature(task: Task, runs: _Runs, observed: bool) -> Scores:
             total, slope = f.jvp(here, along)
             if _underived(task, runs, n, total) if plain else total == (-np.inf if logs else 0.0):
                 continue
+            if not (logs or plain) and total < 0:
+                raise BelowZero(f"{runs.goal} is below 0")
             values[n] = total if logs or plain else np.log(total)
             found = [np.ravel(x) for x in f.hvp(here, along)]
             if plain:
@@ -341,6 +344,9 @@ def _run(task: Task, runs: _Runs) -> _Ran:
 def _counted(task: Task, runs: _Runs) -> _Ran:
     """The same, where what is derived with a weight of zero does not count: in `viterbi` it has a best derivation."""
     ran = _run(task, runs)
+    if task.semiring == "real" and (ran.values < 0).any():
+        below = {n: BelowZero(f"{runs.goal} is below 0") for n in np.flatnonzero(ran.values < 0).tolist()}
+        return replace(ran, errors={**ran.errors, **below})
     if task.semiring != "viterbi" or not task.gradient:
         return ran
     dead = np.isneginf(ran.values) & (np.asarray(runs.weights) != 0)
@@ -376,8 +382,20 @@ def _values_of(task: Task, ran: _Ran, runs: _Runs) -> Doubles:
 
 
 def _underived(task: Task, runs: _Runs, n: int, value: float) -> bool:
-    """Whether the goal of an example is not derived: in plain arithmetic it has a value then, which others may have."""
-    return (value == 0 or not np.isfinite(value)) and runs.goal not in task.bound.run(runs.facts[n])
+    """Whether the goal of an example is not derived: in plain arithmetic it has a value then, which others may have.
+
+    That does not depend on weights, so it is asked once where the data stay as they are.
+    """
+    if value != 0 and np.isfinite(value):
+        return False
+
+    def made() -> bool:
+        return runs.goal not in task.bound.run(runs.facts[n])
+
+    if task.cache is None:
+        return made()
+    example, what = runs.examples[n], ("derived", task.bound.program, runs.goal, runs.side)
+    return task.cache.memoised((example.facts, example.observed), what, made, lambda _: 64)
 
 
 def totals_of(

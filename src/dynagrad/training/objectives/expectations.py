@@ -11,7 +11,7 @@ Expectations under the derivations of one item are in `forests/sums/expectations
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,7 +28,7 @@ from ..examples import Example
 from ..parameters.rows import Doubles
 from ..totals import Totals
 from .evaluation import ModelRun, Task, totals_of
-from .losses import cost_key, weightless, with_losses
+from .losses import cost_key, numbered, weightless, with_losses
 
 _Along = tuple[Function, list[Doubles], list[Doubles]]
 """log Z as a function of log weights, first those of parameters; where it is looked at; and along what."""
@@ -39,12 +39,12 @@ _Along = tuple[Function, list[Doubles], list[Doubles]]
 class Risk:
     """Minus the expected loss of a derivation (minimum risk training: Smith and Eisner 2006).
 
-    `cost` is a predicate whose facts are factors of rules; their values are not weights but losses, and the loss of a
-    derivation is the sum over its facts. They are among the facts of an example, what was observed in it, or `facts` of
-    the model; everything else that the model works out takes them as the semiring's one. The mean is over all
-    derivations of the facts, as a model is to predict them: other facts that were observed have no part in it, nor has
-    an observed derivation. The expected loss is the derivative of log Z along the losses, and its gradient a product
-    with a Hessian, which forward over reverse mode gives exactly.
+    `cost` is a predicate whose facts are factors of rules; their values are not weights but losses, a fact without a
+    value is a loss of one, and the loss of a derivation is the sum over its facts. They are among the facts of an
+    example, what was observed in it, or `facts` of the model; everything else that the model works out takes them as
+    the semiring's one. The mean is over all derivations of the facts, as a model is to predict them: other facts that
+    were observed have no part in it, nor has an observed derivation. The expected loss is the derivative of log Z along
+    the losses, and its gradient a product with a Hessian, which forward over reverse mode gives exactly.
 
     >>> import dynagrad as dg
     >>> from dynagrad import training
@@ -70,10 +70,11 @@ class Risk:
             raise Error(f"expected loss is a derivative of log Z: it needs a program in `log`, not {task.semiring}")
 
         def along_of(example: Example) -> _Along:
+            _check_observed(task, example, self.losses)
             facts, sizes = weightless(task.free(example, self.losses), self.losses), []
             for losses in (task.losses.get(self.cost), self._losses(example)):
                 if losses is not None:
-                    sizes.append(np.ones(losses.count) if losses.values is None else losses.values)
+                    sizes.append(numbered(losses).values)
             along = np.concatenate([np.zeros(0), *sizes])
             return (
                 task.function(example, task.goal, [*task.keys, self.cost], facts, "losses"),
@@ -119,6 +120,7 @@ class Entropy:
         bound = {key: r for key, r in binding_of(task.bound).given.items() if key not in task.weights}
 
         def along_of(example: Example) -> _Along:
+            _check_observed(task, example)
             facts = task.free(example)
             given = dict(bound)
             for key, r in read_facts(context_of(program), facts, in_probabilities(program)).items():
@@ -133,6 +135,21 @@ class Entropy:
     def runs(self, program: Program, goal: str, example: Example) -> Iterator[ModelRun]:
         """Of an example: over all of its facts."""
         yield None, goal, example.facts
+
+
+def _check_observed(task: Task, example: Example, losses: Collection[str] = ()) -> None:
+    """Raises FactError where what was observed, which has no part here, is no facts: as other objectives would."""
+    if not example.observed:
+        return
+    program, observed = task.bound.program, weightless(task.seen(example.observed), losses)
+
+    def check() -> None:
+        read_facts(context_of(program), observed, in_probabilities(program))
+
+    if task.cache is None:
+        check()
+    else:  # once, where the data stay as they are
+        task.cache.memoised((example.observed,), ("observed", program, frozenset(losses)), check, lambda _: 64)
 
 
 def _less_expected(

@@ -14,12 +14,13 @@ import numpy as np
 from ...calls import strict_options_class
 from ...charts.program import Program
 from ...errors import Error, shown
+from ...facts.readers import read
 from ..data.observed import counts_of
 from ..examples import Example
 from ..parameters.rows import Doubles
 from ..totals import Totals
 from .evaluation import ModelRun, RunSide, Scores, Task, facts_for, scores_of, totals_of
-from .losses import charged, cost_key, of_each, weightless, with_losses
+from .losses import charged, cost_key, numbered, of_each, weightless, with_losses
 
 
 @dataclass(frozen=True)
@@ -186,6 +187,8 @@ class Conditional:
         `others` are losses that are not of this objective.
         """
         clamped, free = weightless(example.clamped, self.losses), with_losses(example, {*self.losses, *others})
+        here = {key: numbered(read(key, free[key])) for key in self.losses if key in free}
+        free = {**free, **here} if here else free
         if self.clamped is None:
             return clamped, free
         one, other = self.clamped.predicates, program.predicates

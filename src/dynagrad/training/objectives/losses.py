@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ...calls import nearest_option
-from ...charts.binding.context import read_facts
+from ...charts.binding.context import from_probabilities, read_facts
 from ...charts.program import (
     Bound,
     Program,
@@ -62,6 +62,11 @@ def weightless(facts: Mapping[str, Any], keys: Collection[str]) -> Mapping[str, 
     return {**facts, **{key: replace(read(key, facts[key]), values=None) for key in here}} if here else facts
 
 
+def numbered(losses: Relation) -> Relation:
+    """Losses with their values: one where there are none."""
+    return replace(losses, values=np.ones(losses.count)) if losses.values is None else losses
+
+
 def with_losses(example: Example, keys: Collection[str]) -> Mapping[str, Any]:
     """The facts of an example, with losses that stand among what was observed."""
     here = {key: example.observed[key] for key in keys if key in example.observed}
@@ -89,13 +94,13 @@ def apart(
 
 def charged(bound: Bound, key: str | None, losses: Mapping[str, Relation]) -> Bound:
     """A program with the losses of all examples as weights, if those of this predicate are there."""
-    values = None if key is None or key not in losses else losses[key].values
-    if key is None or values is None:
+    if key is None or key not in losses:
         return bound
+    found = numbered(losses[key])
     if in_probabilities(bound.program):
-        with np.errstate(divide="ignore"):
-            values = np.log(values)
-    return with_weights(bound, {key: values})
+        found = from_probabilities(context_of(bound.program).scale, found)
+    assert found.values is not None
+    return with_weights(bound, {key: found.values})
 
 
 def with_example(bound: Bound, facts: Mapping[str, Any]) -> Bound:

@@ -39,8 +39,8 @@ class LogLinear(Parametrisation):
     `shared=True` they are one. `hashed` is how many numbers features are hashed to; features that meet there share a
     weight. `frozen` names features, by a function, whose weight stays as it was.
 
-    `initial` is a number for all weights, or a dict from features to numbers. Where each row is a feature of its own
-    and there is no `initial`, training begins at the values of the rows, if they have any: weights, and not their logs.
+    `initial` is a number for all weights, or a dict from features to numbers; without, it is 0, but where each row is a
+    feature of its own, and rows have values, training begins at these: weights, and not their logs.
     `noise` is the standard deviation of what is added, drawn with the seed of `fit`.
 
     >>> from dynagrad import training
@@ -62,14 +62,14 @@ class LogLinear(Parametrisation):
         *,
         shared: bool | None = None,
         hashed: int | None = None,
-        initial: float | Mapping[Any, float] = 0.0,
+        initial: float | Mapping[Any, float] | None = None,
         noise: float = 0.0,
         frozen: Callable[[Any], bool] | None = None,
     ) -> None:
         self.rows = Rows(rows)
         if frozen is not None:
             function_of("frozen", frozen, 1, "a feature")
-        for number in initial.values() if isinstance(initial, Mapping) else (initial,):
+        for number in initial.values() if isinstance(initial, Mapping) else () if initial is None else (initial,):
             if not np.isfinite(real_number("initial", number)):
                 raise Error(f"initial must be a finite number, or a dict of these, not {number}")
         if not np.isfinite(real_number("noise", noise, 0.0)):
@@ -93,7 +93,7 @@ class LogLinear(Parametrisation):
             initial = _of_each(initial, plain)
         self._initial, self._noise = initial, noise
         given_values = self.rows.values
-        if features is None and hashed is None and not isinstance(initial, Mapping) and initial == 0:
+        if features is None and hashed is None and initial is None:
             if given_values is not None and (np.isfinite(given_values) & (given_values > 0)).all():
                 self.begun = np.log(given_values)
         if not self.size:
@@ -130,8 +130,10 @@ class LogLinear(Parametrisation):
         elif isinstance(given, Mapping):
             begin = np.array([float(given.get(f, 0.0)) for f in self.features])
         else:
-            begin = np.full(self.size, float(given))
-        return begin + self._noise * random.standard_normal(self.size) if self._noise else begin
+            begin = np.full(self.size, 0.0 if given is None else float(given))
+        if not self._noise:
+            return begin
+        return np.where(self.frozen, begin, begin + self._noise * random.standard_normal(self.size))
 
     def draw(self, random: np.random.Generator) -> Doubles:
         """Normal ones around those of the start, with a deviation of `noise`, or of one where that is zero."""

@@ -180,7 +180,7 @@ def _parametrisation(
             if p.begun is not None
             else np.array([float(initial.get(f, 0.0)) for f in p.features])
             if isinstance(initial, Mapping)
-            else np.full(p.size, float(initial))
+            else np.full(p.size, 0.0 if initial is None else float(initial))
         )
         found["noise"] = float(p._noise)
         at, feature, values = p.entries()
