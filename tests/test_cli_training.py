@@ -490,3 +490,27 @@ def test_a_checkpoint_is_taken_up(call: Callable[..., Any], folder: Path) -> Non
 
     with pa.ipc.open_file(str(folder / "log.arrow")) as file:
         assert file.read_all().column("iteration").to_pylist() == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("by", ["option", "file"])
+def test_files_of_parameters_and_folders_of_examples_have_headers_if_it_is_said(
+    call: Callable[..., Any], tmp_path: Path, by: str
+) -> None:
+    (tmp_path / "coin.dyna").write_text(":- semiring real. :- distribution toss(S). goal += toss(S) * n(S).")
+    (tmp_path / "toss.1.tsv").write_text("side\tweight\nh\t0.5\nt\t0.5\n")
+    for n, side in enumerate("hht"):
+        (tmp_path / "data" / str(n)).mkdir(parents=True)
+        (tmp_path / "data" / str(n) / "n.1.csv").write_text(f"side,count\n{side},1.0\n")
+    (tmp_path / "s.toml").write_text("header = true\n")
+    said = ["--header"] if by == "option" else ["--config", tmp_path / "s.toml"]
+    files = ["-p", tmp_path / "toss.1.tsv", "--data", tmp_path / "data"]
+    found = call("train", tmp_path / "coin.dyna", *files, *said, "--dev", tmp_path / "data", "--save", tmp_path / "m")
+    assert found.exit_code == 0, found.stderr
+    assert dg.load_model(tmp_path / "m").weights["toss/1"]["h",] == pytest.approx(2 / 3)
+    scored = call("evaluate", tmp_path / "m", "--data", tmp_path / "data", "--header")
+    assert float(scored.stdout) == pytest.approx(2 * np.log(2 / 3) + np.log(1 / 3))
+    assert call("predict", tmp_path / "m", "--data", tmp_path / "data", "--header").exit_code == 0
+    assert call("train", tmp_path / "coin.dyna", *files, "--no-header").exit_code != 0
+    (tmp_path / "s.toml").write_text("header = 1\n")
+    wrong = call("train", tmp_path / "coin.dyna", *files, "--config", tmp_path / "s.toml")
+    assert wrong.exit_code == 1 and "header is true or false, not 1" in wrong.stderr

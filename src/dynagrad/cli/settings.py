@@ -15,7 +15,7 @@ from ..calls import nearest_option
 from ..charts.binding.encoding import settle_texts
 from ..charts.program import Program, context_of
 from ..errors import Error, FactError, shown
-from ..facts.files import read_file
+from ..facts.files import TEXT_FORMATS, read_file
 from ..facts.relation import Relation, parse_key
 from ..training.model import Model
 from ..training.objectives.evaluation import Objective
@@ -54,7 +54,7 @@ TRAINING = (
     "progress",
 )
 """Those that `Model.fit` takes as they are."""
-SETTINGS = tuple(dict.fromkeys((*LISTS, *PATHS, *PRIORS, *TEXTS, *CHOICES, *TRAINING, *TABLES)))
+SETTINGS = tuple(dict.fromkeys((*LISTS, *PATHS, *PRIORS, *TEXTS, *CHOICES, *TRAINING, *TABLES, "header")))
 """What a file of settings may have."""
 
 
@@ -74,6 +74,8 @@ def settings_of(path: Path) -> dict[str, Any]:
             if not isinstance(value, str):
                 raise Error(f"--config {path}: {name} is a path, not {shown(value)}")
             found[name] = path.parent / value
+        elif name == "header" and not isinstance(value, bool):
+            raise Error(f"--config {path}: header is true or false, not {shown(value)}")
         elif name in TABLES and not isinstance(value, dict):
             raise Error(f"--config {path}: {name} is a table, not {shown(value)}")
         elif name in TEXTS and not isinstance(value, str):
@@ -106,15 +108,16 @@ def model_of(file: Path, settings: Mapping[str, Any]) -> Model:
     """The model of a program's file. Raises Error for settings that do not fit each other."""
     values = Values(settings.get("values", Values.weights))
     program = program_of(file, settings.get("semiring"), values, settings.get("functions"))
-    parameters = facts_of(program, settings["parameters"], Values.probabilities, option="--parameters")
+    header = settings.get("header")
+    parameters = facts_of(program, settings["parameters"], Values.probabilities, header, option="--parameters")
     others = [
         program_of(path, settings.get("semiring"), values, settings.get("functions")) for path in _clamped(settings)
     ]
-    fixed = facts_of(program, settings.get("facts", []), values, also=others)
+    fixed = facts_of(program, settings.get("facts", []), values, header, also=others)
     both = [key for key in parameters if key in fixed]
     if both:
         raise FactError(f"{both[0]} is among --parameters and among --facts: its weights are learned, or fixed")
-    features = _features(settings.get("features", []), parameters)
+    features = _features(settings.get("features", []), parameters, header)
     settled: dict[str, Relation] = {}
     for one in (program, *others):
         here = {k: r for k, r in {**parameters, **fixed, **settled}.items() if k in one.predicates}
@@ -132,7 +135,7 @@ def model_of(file: Path, settings: Mapping[str, Any]) -> Model:
     )
 
 
-def _features(given: list[str], parameters: Mapping[str, Relation]) -> dict[str, Relation]:
+def _features(given: list[str], parameters: Mapping[str, Relation], header: bool | None) -> dict[str, Relation]:
     """The rows of each predicate with their features."""
     found: dict[str, Relation] = {}
     for text in given:
@@ -140,7 +143,8 @@ def _features(given: list[str], parameters: Mapping[str, Relation]) -> dict[str,
         if not sep or key not in parameters:
             raise Error(f"--features {text}: it begins with one of --parameters, such as {next(iter(parameters))}=FILE")
         name, arity = parse_key(key)
-        found[key] = read_file(Path(path), f"{name}/{arity + 1}")
+        first = header if Path(path).suffix.lower() in TEXT_FORMATS else None
+        found[key] = read_file(Path(path), f"{name}/{arity + 1}", header=first)
     return found
 
 

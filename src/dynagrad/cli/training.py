@@ -7,17 +7,18 @@ from __future__ import annotations
 
 import json
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from ..errors import Error, FactError, QueryError, counted, shown
-from ..training.examples import DataPasses, name_of
+from ..training.examples import DataPasses, name_of, read_examples
 from ..training.model import Model, load_model
 from ..training.reports.records import counted_text
 from ..training.storage.models import check_replaceable
-from .commands import Facts, File, FunctionsOption, SemiringName, app, check_ground, command, say
+from .commands import Facts, File, FunctionsOption, HeaderOption, SemiringName, app, check_ground, command, say
 from .inputs import Values, functions_of
 from .settings import SETTINGS, TRAINING, ObjectiveName, model_of, settings_of
 
@@ -63,6 +64,7 @@ def train(
         ),
     ] = [],  # noqa: B006  -- typer copies it
     facts: Facts = [],  # noqa: B006  -- typer copies it
+    header: HeaderOption = None,
     data: Annotated[
         Path | None,
         typer.Option(
@@ -178,7 +180,11 @@ def train(
     progress: Annotated[bool, typer.Option("--progress", help="Show a progress bar.")] = False,
 ) -> None:
     """Train the parameters of a program on data, print how that ended, and save the model."""
-    given = {k: v for k, v in locals().items() if k in SETTINGS and v is not None and v is not False and v != []}
+    given = {
+        k: v
+        for k, v in locals().items()
+        if k in SETTINGS and v is not None and (v is not False or k == "header") and v != []
+    }
     settings = {**({} if config is None else settings_of(config)), **given}
     if "data" not in settings:
         raise Error("there are no examples to train on: give --data")
@@ -195,7 +201,8 @@ def train(
     for name in options:
         if name in SETTINGS and name != "options":  # which the methods of scipy have
             raise Error(f"options is for those of the method; {name} is a setting of its own")
-    fit = model.fit(Path(settings["data"]), settings.get("dev"), **asked, **options)
+    examples, held_out = (_data(settings.get(name), settings.get("header")) for name in ("data", "dev"))
+    fit = model.fit(examples, held_out, **asked, **options)
     if save_to is not None:
         model.save(save_to)
         typer.echo(f"wrote {save_to}", err=True)
@@ -204,6 +211,13 @@ def train(
     held = "" if score is None else f", held out {score:.10g}"
     told = f"{steps}, objective {fit.objective:.10g}{held}, {counted_text(fit.counted, fit.examples)}"
     typer.echo(f"{fit.method}: {told}, stopped: {fit.stopped}")
+
+
+def _data(path: Path | None, header: bool | None) -> Any:
+    """Examples in files; a folder of them, where it was said whether its files have headers, by a function."""
+    if path is None or header is None or not Path(path).is_dir():
+        return None if path is None else Path(path)
+    return partial(read_examples, path, header=header)
 
 
 # -- models that are there ---------------------------------------------------------------------------------------------
@@ -223,6 +237,7 @@ def _loaded(folder: Path, functions: Path | None) -> Model:
 def evaluate(
     model: Folder,
     data: Data,
+    header: HeaderOption = None,
     functions: FunctionsOption = None,
     missing: Annotated[
         str, typer.Option(help="What is done about examples whose goal is not derived: warn, skip or error.")
@@ -230,7 +245,7 @@ def evaluate(
     threads: Threads = None,
 ) -> None:
     """Print the objective of data: the log-likelihood, unless the model has another."""
-    score = _loaded(model, functions).score(data, missing=missing, threads=threads)
+    score = _loaded(model, functions).score(_data(data, header), missing=missing, threads=threads)
     typer.echo(repr(score))
     if missing != "skip":  # which is to be silent
         say("note", f"of {counted_text(score.counted, score.examples)}")
@@ -244,6 +259,7 @@ def evaluate(
 def predict(
     model: Folder,
     data: Data,
+    header: HeaderOption = None,
     query: Annotated[
         str | None,
         typer.Option("--query", "-q", metavar="ITEM", help="The item.  [default: the goal of the model]"),
@@ -260,7 +276,7 @@ def predict(
         check_ground("--query", query)
     loaded = _loaded(model, functions)
     derived = True
-    for example in DataPasses(data):
+    for example in DataPasses(_data(data, header)):
         try:
             found = loaded.predict(example.facts, query)
         except QueryError as error:

@@ -21,7 +21,7 @@ from typing import Any
 from ..arguments import takes
 from ..calls import public_iterator, strict_options_class
 from ..errors import Error, FactError, cut, shown
-from ..facts.files import read_file
+from ..facts.files import TEXT_FORMATS, read_file
 from ..facts.relation import parse_key
 from ..facts.terms import Term
 from ..forests.derivation import Derivation
@@ -214,13 +214,14 @@ def _same(before: _State, now: _State) -> None:
 
 
 @public_iterator
-def read_examples(path: str | Path) -> Iterator[Example]:
+def read_examples(path: str | Path, *, header: bool | None = None) -> Iterator[Example]:
     """Examples from a file with a JSON object on each line, or from a folder: in the order of their names.
 
     A line has a list of rows for each predicate, `{"word/2": [[0, "dogs"]]}`, or `"facts"` with such an object, and
     perhaps `"observed"`, `"weight"` and `"name"`. A list in a row is a list, and `{"f": ["a"]}` the term `f(a)`. In a
     folder each file that ends in `.jsonl` has examples, and each folder is an example: its files are the facts of
-    predicates, `word.3.tsv` of `word/3`.
+    predicates, `word.3.tsv` of `word/3`. `header` says whether the first line of text files of facts is one, which has
+    the names of columns and is no fact.
 
     Raises `FactError`, with the file and the line, for what is no example.
 
@@ -239,20 +240,21 @@ def read_examples(path: str | Path) -> Iterator[Example]:
             raise FactError(f"the folder {shown(str(path))} has no examples")
         for entry in entries:
             if entry.is_dir():
-                yield Example(_facts_in(entry), name=entry.name)
+                yield Example(_facts_in(entry, header), name=entry.name)
             elif entry.suffix == ".jsonl":
                 yield from _lines(entry)
         return
     yield from _lines(path)
 
 
-def _facts_in(folder: Path) -> dict[str, Any]:
+def _facts_in(folder: Path, header: bool | None) -> dict[str, Any]:
     facts: dict[str, Any] = {}
     for file in sorted(folder.iterdir()):
         name, _, arity = file.stem.rpartition(".")
         if not name or not arity.isdigit():
             raise FactError(f"{shown(str(file))}: the name of a file of facts is that of its predicate, as word.3.tsv")
-        facts[f"{name}/{arity}"] = read_file(file, f"{name}/{arity}")
+        text = header if file.suffix.lower() in TEXT_FORMATS else None
+        facts[f"{name}/{arity}"] = read_file(file, f"{name}/{arity}", header=text)
     return facts
 
 
