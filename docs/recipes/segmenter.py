@@ -74,8 +74,9 @@ def prior(strength: float = 20.0) -> training.Dirichlet:
 
 def rows(texts: Sequence[Sequence[str]]) -> Facts:
     """All pieces of the texts, which may be words; to begin with, short ones are likelier."""
-    found = {w: None for words in texts for w, _, _ in unsegmented("".join(words))["piece/3"]}
-    return {"word/1": [(w, spelt(w)) for w in found]}
+    found = {w: spelt(w) for words in texts for w, _, _ in unsegmented("".join(words))["piece/3"]}
+    total = sum(found.values())
+    return {"word/1": [(w, p / total) for w, p in found.items()]}
 
 
 def data(size: str = "small") -> tuple[Facts, list[Facts]]:

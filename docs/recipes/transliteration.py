@@ -132,7 +132,7 @@ def pair(name: Sequence[str], text: Sequence[str]) -> Facts:
 
 
 def start(names: Sequence[Name], own: float = OWN, more: int = 4, seed: int = 0) -> Facts:
-    """All arcs, with weights that are noise, or all sounds would stay alike.
+    """All arcs, with weights that are noise, or all sounds would stay alike; a model divides them by their sums.
 
     There is a sound for each letter, which is `own` times more likely for that letter, and some `more`.
     """
@@ -142,11 +142,11 @@ def start(names: Sequence[Name], own: float = OWN, more: int = 4, seed: int = 0)
     every = [*letters, *(f"s{n}" for n in range(more))]
 
     def noise(scale: float = 1.0) -> float:
-        return scale * (0.05 + float(random.random()) ** 2)
+        return scale * (5 + 100 * float(random.random()) ** 2)
 
     return {
         "speak/4": [
-            (state, a, s, kind(a), noise() + own * (a == s))
+            (state, a, s, kind(a), noise() + 100 * own * (a == s))
             for state in ("start", "vowel", "consonant")
             for a in letters
             for s in [*every, "eps"]

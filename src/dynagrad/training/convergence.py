@@ -137,6 +137,9 @@ def alike(problem: Problem, now: Theta) -> Saddle | None:
     if found is None:
         return None
     metric, direction = found
+    slope = ravelled(spec.pull(now, problem.objective(now)[1])) @ direction
+    if abs(float(slope)) > FLAT * np.sqrt(float(metric @ direction**2) * float(metric.sum())):
+        return None  # steps go along it by themselves: they are alike by chance, and do not stay so
     along = unravelled(direction, now)
     weight = unravelled(metric, now)
     apart, whole = 0.0, 0.0
@@ -153,6 +156,8 @@ def alike(problem: Problem, now: Theta) -> Saddle | None:
     return told(spec, metric, direction, np.zeros(len(metric))) if apart > APART * whole else None
 
 
+FLAT = 1e-7
+"""How small a slope along a direction of growth, relative to counts, is none: by symmetry it is of rounding."""
 APART = 0.01
 """How much of a direction of growth moves groups apart that have the same numbers."""
 
