@@ -813,6 +813,22 @@ def test_warnings_of_a_background_compile_are_said_by_the_call_that_takes_its_re
     assert [w.filename for w in said] == [__file__]
 
 
+@pytest.mark.parametrize("wrong", [-1, -(10**30), 2**128 - 1])
+def test_what_is_no_count_is_an_error_that_names_the_fact(wrong: int) -> None:
+    program = dg.Program("goal += s * a(_).", "count")
+    chart = program.run({"s/0": 2, "a/1": [("x", 3)]})
+    for call, place in (
+        (lambda: program.run({"s/0": wrong, "a/1": [("x", 3)]}), "s/0, row 1"),
+        (lambda: program.bind({"a/1": [("x", 3), ("y", wrong)]}), "a/1, row 2"),
+        (lambda: program.bind({"s/0": 2, "a/1": [("x", 3)]}).with_values({"a/1": [wrong]}), "a/1, row 1"),
+        (lambda: chart.add("a/1", [("y", wrong)]), "a/1, row 1"),
+        (lambda: chart.set("s/0", wrong), "s/0, row 1"),
+    ):
+        with pytest.raises(dg.FactError, match=f"^{place}, value: {wrong} is no count"):
+            call()
+    assert chart["goal"] == 6
+
+
 def test_compiling_counts_towards_no_example_of_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     from dynagrad.charts.binding import binding
 

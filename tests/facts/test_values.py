@@ -15,7 +15,8 @@ def test_counts_are_exact() -> None:
 
     assert values([1, 2**62 + 1]).tolist() == [1, 2**62 + 1]
     assert values([1, 2**62 + 1]).dtype == np.int64
-    assert values([1, 10**40]).tolist() == [1, 10**40]
+    assert values([1, 10**38]).tolist() == [1, 10**38]
+    assert values([0, 2**128 - 2]).tolist() == [0, 2**128 - 2]
     assert values([1.0, np.uint8(3)]).tolist() == [1, 3]
     large = read("n/1", np.array([2**64 - 1], np.uint64), value_shape="count").values
     assert large is not None and large.tolist() == [2**64 - 1]
@@ -25,6 +26,11 @@ def test_counts_are_exact() -> None:
         values([1e300])
     with pytest.raises(FactError, match="nan is not a whole number"):
         values([float("nan")])
+    for given in ([2, -1], np.array([2, -1]), np.array([2.0, -1.0]), [2, 2**128 - 1], [2, 10**40], [10**30, -1]):
+        with pytest.raises(
+            FactError, match=r"n/1, row 2, value: (-1|\d+) is no count, which is a whole number from 0 to"
+        ):
+            read("n/1", given if isinstance(given, np.ndarray) else list(enumerate(given)), value_shape="count")
 
 
 def test_truths() -> None:

@@ -62,7 +62,8 @@ class Program:
     `dg.Semiring`; without it the program's own declaration counts. `values` says what the constants of the text are,
     and what the numbers of facts are where the call that gives them does not say: `"weights"`, on the semiring's own
     scale, or `"probabilities"`, which are converted to it. Without it they are weights; but a `bind`, `run`,
-    `run_batch` or `function` that gives probabilities makes the constants probabilities, too.
+    `run_batch` or `function` that gives probabilities makes the constants probabilities, too. Constants of plain
+    arithmetic are plain numbers in any case.
 
     `functions` maps names to the functions of values that the program declares (`sigmoid2`), and keys to the functions
     behind external predicates (`dist/2`). A function of values is traced, or, where it branches or loops on values,

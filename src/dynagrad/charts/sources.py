@@ -84,9 +84,12 @@ def _wrong_function(key: str, function: Compiled, arity: int) -> str | None:
 
 
 def constants_from_probabilities(context: ProgramContext) -> ProgramContext:
-    """The context with the constants of the program's text converted from probabilities to the semiring's scale."""
+    """The context with the constants of the program's text converted from probabilities to the semiring's scale.
+
+    Those of plain arithmetic stay: an exponent or the factor of a sum is no weight.
+    """
     rules, number_scale = context.rules, context.scale
-    if number_scale.shape == "expectation":
+    if number_scale.shape == "expectation" or rules.semiring is None:
         return context
 
     def convert(number: float | int, span: Span) -> float:

@@ -183,7 +183,21 @@ def _whole(value: Any) -> int:
     return int(value)
 
 
-def _read_counts(place: Place, raw: Any, _: int | None) -> Array:
+LARGEST_COUNT = 2**128 - 2
+"""The largest number of derivations that is told from more."""
+
+
+def _read_counts(place: Place, raw: Any, width: int | None) -> Array:
+    values = _whole_numbers(place, raw)
+    wrong = (values < 0) | (values > LARGEST_COUNT) if values.dtype == object else values < 0
+    if wrong.any():
+        row = int(wrong.argmax())
+        message = f"{shown(int(values[row]))} is no count, which is a whole number from 0 to 2**128 - 2"
+        raise place.error(message, row, place.arity)
+    return values
+
+
+def _whole_numbers(place: Place, raw: Any) -> Array:
     if isinstance(raw, np.ndarray):
         _one_each(place, raw)
         if raw.dtype.kind == "i" or (raw.dtype.kind == "u" and (not len(raw) or raw.max() < 2**63)):

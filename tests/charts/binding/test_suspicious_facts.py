@@ -96,3 +96,14 @@ class TestProbabilities:
             dg.Program("p += q.", "expectation").run({"q/0": [((3.0, 1.0),)]}, values="probabilities")
         with pytest.raises(dg.ProgramError, match="3 is not a probability"):
             dg.Program("p += 3 * q.", "log").run({"q/0": 0.5}, values="probabilities")
+
+    @pytest.mark.filterwarnings("ignore::dynagrad.errors.ProgramWarning")
+    def test_constants_of_plain_arithmetic_are_none(self) -> None:
+        text, facts = "p += a(_)^2 - 3 * c. c = 4.", {"a/1": [("x", 0.5), ("y", 0.25)]}
+        named: dict[str, Any] = {"values": "probabilities"}
+        for program, said_by_call in ((dg.Program(text, **named), {}), (dg.Program(text), named)):
+            assert program.run(facts, **said_by_call)["p"] == 0.3125 - 2 * 12
+            assert program.bind(facts, **said_by_call).run()["p"] == 0.3125 - 2 * 12
+            assert program.function("p", inputs=["a/1"], **said_by_call)([0.5, 0.25]) == 0.3125 - 2 * 12
+            with pytest.raises(dg.FactError, match=r"a/1, row 1: 2\.0 is not a probability"):
+                program.run({"a/1": [("x", 2.0)]}, **said_by_call)
