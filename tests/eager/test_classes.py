@@ -5,8 +5,11 @@ A function of the argument notes the answers; those without derivatives are the 
 
 from __future__ import annotations
 
+import fractions
 import functools
+import math
 import numbers
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -145,3 +148,114 @@ def test_compiled_functions_choose_in_the_same_way() -> None:
         dg.compile(lambda x: 1.0 if isinstance(x, np.floating) else 0.0)(2.0)
     with pytest.raises(dg.Error, match="match"):
         dg.compile(matched)(2.0)
+
+
+# -- what a float can do, and cannot with derivatives ------------------------------------------------------------------
+
+OF_VALUES: dict[str, Callable[[Any], Any]] = {
+    "is_integer": lambda x: x.is_integer(),
+    "hex": lambda x: x.hex(),
+    "conjugate": lambda x: x.conjugate() > 1.0,
+    "format": lambda x: f"{x}|{x:.3f}|{x:>12}|{x!s}",
+    "percent": lambda x: "%s" % x,  # noqa: UP031  # what is tested
+    "trunc": math.trunc,
+    "floor": math.floor,
+    "ceil": math.ceil,
+    "round": round,
+    "bool": bool,
+    "compared": lambda x: (x == 2.5, x < 3),
+}
+REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "hash": (hash, "no key of a dict"),
+    "a set": (lambda x: {x}, "no key of a dict"),
+    "a cache": (functools.lru_cache(lambda x: x * x), "lru_cache"),
+    "as_integer_ratio": (lambda x: x.as_integer_ratio(), "would lose the derivatives"),
+    "Fraction": (fractions.Fraction, "would lose the derivatives"),
+    "fromhex": (lambda x: x.fromhex("0x1p0"), "float.fromhex"),
+    "int": (int, "np.floor"),
+    "%f": (lambda x: "%.3f" % x, r"f\"\{x:.3f\}"),  # noqa: UP031  # what is tested
+    "nbytes": (lambda x: x.nbytes, "ask a plain one"),
+    "searchsorted": (lambda x: x.searchsorted(1.0), r"np\.searchsorted"),
+}
+FAULTY: dict[str, Callable[[Any], Any]] = {
+    "no attribute": lambda x: x.nope,
+    "plus text": lambda x: x + "a",
+    "shifted": lambda x: x << 1,
+    "called": lambda x: x(),
+    "set": lambda x: setattr(x, "nope", 1),
+    "joined": lambda x: ",".join([x]),
+    "compared": lambda x: x < "a",
+}
+SCALARS = [name for name in SEEN if not np.ndim(SEEN[name][1](SEEN[name][0]))]
+
+
+def told(verb: str, seen: str, ask: Callable[[Any], Any]) -> tuple[Any, list[Any]]:
+    """What a function that asks in this way is told without derivatives, and with them: values, or errors."""
+
+    def answer(y: Any) -> Any:
+        try:
+            return ask(y)
+        except (TypeError, AttributeError, dg.Error) as error:
+            return error
+
+    x, made = SEEN[seen]
+    answers: list[Any] = []
+
+    def f(y: Any) -> Any:
+        z = made(y)
+        answers.append(answer(z))
+        return np.sum(z * z)
+
+    VERBS[verb](f, x)
+    assert answers
+    return answer(made(x) if verb != "series" else made(x * 1.0)), answers
+
+
+@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("seen", SCALARS)
+def test_what_a_float_says_of_its_value_it_says_with_derivatives(seen: str, verb: str) -> None:
+    for name, ask in OF_VALUES.items():
+        wanted, found = told(verb, seen, ask)
+        assert all(f == wanted for f in found), (name, wanted, found)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_what_would_lose_derivatives_is_an_error_that_says_what_to_write(verb: str) -> None:
+    for ask, message in REFUSED.values():
+        for found in told(verb, "a float", ask)[1]:
+            assert isinstance(found, dg.Error), found
+            assert re.search(message, str(found)), found
+
+
+@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("seen", SEEN)
+def test_no_message_names_a_class_of_the_package(seen: str, verb: str) -> None:
+    shown = {"repr": repr, "str": str, "class": lambda x: repr(type(x)), "name": lambda x: type(x).__name__}
+    for name, ask in ({"hash": hash} | FAULTY | shown).items():
+        for found in told(verb, seen, ask)[1]:
+            assert isinstance(found, Exception) == (name not in shown)
+            assert not re.search(r"TapeCell|Bundle|Series|Unknown|MutableArray", str(found)), (name, found)
+
+
+COMPARED: dict[str, Callable[[Any], Any]] = {
+    "==": lambda x: type(x) == float,  # noqa: E721  # what is tested, here and below
+    "from the right": lambda x: float == type(x),  # noqa: E721
+    "!=": lambda x: type(x) != float,  # noqa: E721
+    "in a tuple": lambda x: type(x) in (float, int),
+    "in a list": lambda x: type(x) in [str, np.ndarray],
+    "float64": lambda x: type(x) == np.float64,  # noqa: E721
+    "ndarray": lambda x: type(x) == np.ndarray,  # noqa: E721
+    "ours": lambda x: type(x) == dnp.ndarray,  # noqa: E721
+    "ours from the right": lambda x: dnp.ndarray == type(x),  # noqa: E721
+}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("seen", SEEN)
+def test_a_class_that_is_compared_with_that_of_a_float_or_an_array_is_an_error(seen: str, verb: str) -> None:
+    for name, ask in COMPARED.items():
+        for found in told(verb, seen, ask)[1]:
+            assert isinstance(found, dg.Error), (name, found)
+            assert "isinstance(x, " in str(found)
+    for ask in (lambda x: type(x) == type(x), lambda x: type(x) not in (list, tuple), lambda x: {type(x): 1}[type(x)]):  # noqa: E721
+        assert all(found == 1 for found in told(verb, seen, ask)[1])

@@ -64,7 +64,7 @@ def test_a_tag_is_found_beneath_the_cells_of_a_younger_pass() -> None:
 def test_a_number_says_what_it_is() -> None:
     seen: list[str] = []
     dg.grad(lambda x: (seen.append(repr(x)), x * x)[1])(2.0)
-    assert seen == ["<TapeCell of 2.0>"]
+    assert seen == ["<number with derivatives of 2.0>"]
 
 
 def test_comparisons_look_at_values() -> None:

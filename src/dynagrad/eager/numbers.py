@@ -79,16 +79,56 @@ def lift(operation: Operation, arguments: Sequence[Any]) -> Any:
     return LIFTS[youngest](operation, tag, given)
 
 
+class Unhashable(Error, TypeError):
+    """The error for a number as a key, which Python gives as a TypeError for what has no hash."""
+
+
+_NAME = "number with derivatives"
+"""What a class of numbers is called in messages of Python, which know no better than to name it."""
+
 _OURS = f"{__name__.partition('.')[0]}."
 """How the names of modules of the package begin."""
 
 
-class Number(ArrayMethods):
+class _Kind(type):
+    """The class of classes of numbers: one that is compared with float or an array's class by `==`, or `in`, is asked
+    for what it cannot answer as without derivatives, and was false in silence. `is` asks nobody."""
+
+    def __eq__(cls, other: object) -> bool:
+        if isinstance(other, type) and other in _PLAINLY:
+            module = str(sys._getframe(1).f_globals.get("__name__"))
+            if not module.startswith((_OURS, "numpy.")):
+                raise Error(
+                    f"type(x) == {other.__name__} is false of a number with derivatives, which is of a class of its "
+                    f"own; write isinstance(x, {other.__name__}), or x.__class__ is {other.__name__}{place()}"
+                )
+        return type.__eq__(cls, other)
+
+    __hash__ = type.__hash__
+
+    def __repr__(cls) -> str:
+        return f"<class of a {cls.__name__}>"
+
+
+_PLAINLY = (float, int, np.float64, np.ndarray)  # dynagrad.numpy.ndarray equals the last
+
+
+class Number(ArrayMethods, metaclass=_Kind):
     """The base class of numbers with derivatives: Python's operators, and numpy's protocols."""
 
     __slots__ = ()
+
+    def __init_subclass__(cls) -> None:
+        cls.__name__ = _NAME
+
     __array_priority__ = 1000.0
-    __hash__ = None  # type: ignore[assignment]  # == compares values
+
+    def __hash__(self) -> int:
+        what = "an array" if shape_of(self) else "a number with derivatives"
+        raise Unhashable(
+            f"{what} is no key of a dict, a set or a cache such as functools.lru_cache, which would find what another "
+            f"derivative has left there; compare values, as in x == 2.0{place()}"
+        )
 
     @property  # type: ignore[misc]  # in the place of an attribute
     def __class__(self) -> type:
@@ -190,6 +230,9 @@ class Number(ArrayMethods):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {real_part(self)!r}>"
+
+    def __str__(self) -> str:
+        return str(real_part(self))
 
     # -- copies: numbers are immutable
 

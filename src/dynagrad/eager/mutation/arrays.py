@@ -28,16 +28,13 @@ from ..numbers import Number, lift
 from ..numpy.arranging import is_descending
 from ..numpy.functions import FUNCTIONS, check_cast, check_options, implements, item_of
 from ..numpy.linalg import rearranged, strided
+from ..numpy.missing import NoAttribute
 from ..numpy.protocol import array_function, array_ufunc
 from ..perturbations import place
 from .records import Storage, View, copied, element_of, gathered
 from .writing import ONE_BY_ONE, SPLITS, VIEWS, WRITES, each, into, pieces
 
 _FLOAT = np.dtype(np.float64)
-
-
-class NoAttribute(Error, AttributeError):
-    """The error for an attribute that numpy's arrays have and mutable arrays do not."""
 
 
 class MutableArray(Number):

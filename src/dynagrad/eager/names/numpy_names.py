@@ -418,7 +418,7 @@ class _ArrayType(type):
         return np.ndarray[parameters]
 
     def __eq__(cls, other: object) -> bool:
-        return other is cls or other is np.ndarray
+        return True if other is cls or other is np.ndarray else NotImplemented
 
     def __hash__(cls) -> int:
         return hash(np.ndarray)

@@ -1,11 +1,11 @@
-"""Advice for numpy's functions that have no derivative here: why, and what to write instead.
+"""Advice for functions and attributes of numpy that have no derivative here: why, and what to write instead.
 
 A name in neither table gets general advice. Nothing is computed here.
 """
 
 from __future__ import annotations
 
-from ...errors import NotDifferentiable
+from ...errors import Error, NotDifferentiable
 
 _COMPLEX = "its result is complex, and derivatives are of reals; keep two parts as reals"
 IN_PLACE = "it changes an array in place; use it on an array of dynagrad.numpy, or on a copy such as x.copy()"
@@ -119,3 +119,26 @@ def unknown(name: str) -> NotDifferentiable:
     if advice is None:
         advice = next((text for start, text in FAMILIES.items() if name.startswith(start)), _ELSE)
     return NotDifferentiable(f"{name} has no derivative here: {advice}")
+
+
+class NoAttribute(Error, AttributeError):
+    """The error for an attribute that numpy's arrays or scalars have, or floats, and numbers here do not."""
+
+
+_INSTEAD = {
+    "as_integer_ratio": "two whole numbers would lose the derivatives; compute with the number itself",
+    "fromhex": "write float.fromhex(text)",
+    "tobytes": "bytes would lose the derivatives",
+    "view": "other bits would lose the derivatives; x.reshape has another shape",
+}
+"""Advice by the name of an attribute."""
+
+
+def no_attribute(what: str, name: str, known: bool, place: str) -> NoAttribute:
+    """The error for an attribute; `known` says that numpy's function of its name has a derivative.
+
+    >>> str(no_attribute("a number with derivatives", "searchsorted", True, ""))
+    'a number with derivatives has no searchsorted: write np.searchsorted(x, ...)'
+    """
+    otherwise = f"write np.{name}(x, ...)" if known else "ask a plain one for it, outside of the derivative"
+    return NoAttribute(f"{what} has no {name}: {_INSTEAD.get(name, otherwise)}{place}")

@@ -7,7 +7,7 @@ so does every conversion to a plain array or a float, which would lose the deriv
 
 `Number` inherits the attributes and methods of an array from the class here. The handlers are in the files beside this
 one, which enter them into the tables of `functions.py`. Options that a handler does not have raise, unless they change
-nothing, such as `dtype=float`.
+nothing, such as `dtype=float`. It is long because an array has many attributes and methods.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from .functions import (
     name_of,
     of_dtype,
 )
-from .missing import WHY, unknown
+from .missing import WHY, no_attribute, unknown
 
 # -- ufuncs ------------------------------------------------------------------------------------------------------------
 
@@ -312,12 +312,35 @@ def _to_float(self: Any) -> Any:
             f"the array in {text} = ... is a plain one: make it with dynagrad.numpy (import dynagrad.numpy as np), "
             "whose arrays can be written to, or use np.stack"
         )
+    elif re.match(r"[a-zA-Z]*[\"'].*%", text):
+        advice = 'a text shows its value by f"{x:.3f}"'
     else:
         advice = (
             "math.exp is np.exp, or dynagrad.math.exp; arrays of dynagrad.numpy can be written to; functions that are "
             "plain Python code may be in dg.special"
         )
     raise Error(f"turning it into a float would lose the derivatives of a number; {advice}{place()}")
+
+
+_ASKS = frozenset({"is_integer", "hex"})
+"""Methods of floats that look at the value alone, as a comparison does."""
+
+
+def _asked(name: str) -> Any:
+    """The property for a name of floats or arrays that is not defined here. One for all, `__getattr__`, would make
+    every attribute slow in Python 3.11."""
+
+    def ask(self: Any) -> Any:
+        single, what = not shape_of(self), "an array" if shape_of(self) else "a number"
+        if single and name in _ASKS:
+            return getattr(float(real_part(self)), name)
+        if not hasattr(np.float64 if single else np.ndarray, name):
+            raise AttributeError(f"{what} with derivatives has no attribute {name!r}")
+        function = getattr(np, name, None)
+        known = callable(function) and (function in FUNCTIONS or function in LOOKS)
+        raise no_attribute(f"{what} with derivatives", name, known, place())
+
+    return property(ask)
 
 
 class ArrayMethods:
@@ -367,6 +390,8 @@ class ArrayMethods:
 
     def conj(self) -> Any:
         return self
+
+    conjugate = conj
 
     def argmax(self, *arguments: Any, **options: Any) -> Any:
         return np.argmax(real_part(self), *arguments, **options)
@@ -430,7 +455,7 @@ class ArrayMethods:
         return np.floor_divide(real_part(other), real_part(self))
 
     def __format__(self, spec: str) -> str:
-        return format(real_part(self), spec) if spec else repr(self)
+        return format(real_part(self), spec)
 
     def __round__(self, digits: int | None = None) -> Any:
         return round(real_part(self), digits)
@@ -476,3 +501,6 @@ class ArrayMethods:
 
 for _name in BY_FUNCTION:
     setattr(ArrayMethods, _name, _method(getattr(np, _name)))
+for _name in {*dir(np.float64), *dir(np.ndarray)}.difference(dir(ArrayMethods), ["shape"]):
+    if not _name.startswith("_"):
+        setattr(ArrayMethods, _name, _asked(_name))
