@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .calls import strict_options_class
-from .errors import Error, shown
+from .errors import Error, counted, shown
 from .facts.relation import ValueShape
 from .rules.semirings import SEMIRINGS
 
@@ -100,7 +100,8 @@ class Scale:
             raise Error(f"the value {shown(value)} is not a number of the {self.name} semiring") from None
         if len(flat) != self.width:
             raise Error(
-                f"the value {value!r} has {len(flat)} numbers; those of the {self.name} semiring have {self.width}"
+                f"the value {value!r} has {counted(len(flat), 'number')}; "
+                f"those of the {self.name} semiring have {self.width}"
             )
         return np.asarray(flat.view(np.uint64))
 

@@ -159,7 +159,7 @@ def test_a_semiring_is_traced_and_differentiated():
 
 
 def test_bad_seeds_are_refused():
-    with pytest.raises(Error, match="2 outputs need as many cotangents, and 1 were given"):
+    with pytest.raises(Error, match="each output needs a cotangent: 2 and 1 were given"):
         generate_adjoints([x, y], [1.0], [x])
     with pytest.raises(Error, match="should be real"):
         generate_adjoints([x], ["1"], [x])

@@ -542,7 +542,7 @@ def test_a_semiring_of_tuples() -> None:
     assert program.run({"a/1": [(1,)], "b/1": [(1, (2.0, 5.0))]})["goal"] == (2.0, 5.0)
     assert program.run({"a/1": [], "b/1": []})["goal"] == (0.0, 0.0)
     assert program.run_batch([facts], query="goal").values.tolist() == [[6.0, 17.0]]
-    with pytest.raises(dg.FactError, match="3 numbers, but 2 are needed"):
+    with pytest.raises(dg.FactError, match="3 numbers each, but need 2"):
         program.run({"a/1": [(1, (1.0, 2.0, 3.0))], "b/1": []})
 
 
@@ -898,7 +898,7 @@ def test_where_filters_make_warnings_errors_they_are_those_of_their_examples(thr
         warnings.filterwarnings("error", ".*underflow", dg.ProgramWarning, module=__name__)
         batch = program.run_batch(examples, query="p", gradient=gradient, threads=threads)
     assert list(batch.errors) == [3] and isinstance(batch.errors[3], dg.ProgramWarning)
-    assert str(batch.errors[3]).startswith("example 3: 1 items underflowed")
+    assert str(batch.errors[3]).startswith("example 3: 1 item underflowed")
     assert np.array_equal(batch.values, [0.0, 1.0, 1.0, math.nan], equal_nan=True)
     if gradient:
         assert batch.gradient["c/1"].values.tolist() == [1.0, 1.0, 0.0]

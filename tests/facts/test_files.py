@@ -155,7 +155,7 @@ def test_declared_kinds(tmp_path: Path) -> None:
     for kind, message in (("int", "'x' is not an integer"), ("float", "'x' is not a finite float")):
         with pytest.raises(FactError, match=f"p/2, b.tsv, line 2, column 1: {message}"):
             read_file(path, "p/2", [kind, None])
-    with pytest.raises(FactError, match="1 types were given for 2 arguments"):
+    with pytest.raises(FactError, match="1 type given for 2 arguments"):
         read_file(path, "p/2", ["int"])
 
 

@@ -61,7 +61,7 @@ def test_a_lookup_that_fails_names_the_nearest_row() -> None:
 
 
 def test_a_lookup_with_the_wrong_arguments() -> None:
-    with pytest.raises(QueryError, match="by 3 arguments, but 2 were given"):
+    with pytest.raises(QueryError, match="by 3 arguments, not by 2"):
         table()["s", "np"]
     with pytest.raises(QueryError, match="argument 1 of a lookup: None is not a term"):
         table()[None, "np", 1]

@@ -334,7 +334,7 @@ def test_numbers_out_of_range_are_no_errors():
             lambda: evaluate([variable("v", arrays(real, (2,)))], {"v": np.ones(3)}),
             r"the input v is a real\[2\], and its value has the shape \(3,\)",
         ),
-        (lambda: run(Graph((variable("x"),), ()), []), "the graph has 1 inputs, and 0 values were given"),
+        (lambda: run(Graph((variable("x"),), ()), []), "the graph has 1 input, and was given 0"),
         (lambda: run(Graph((), (variable("x"),)), []), "the variable x is no input of the graph"),
         (
             lambda: evaluate(call(GraphFunction("later", (real,), (real,)), 1.0), {}),

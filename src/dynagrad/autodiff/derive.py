@@ -247,7 +247,7 @@ def generate_adjoints(
     {x: 1.0 * y, z: None}
     """
     if len(outputs) != len(cotangents):
-        raise Error(f"{len(outputs)} outputs need as many cotangents, and {len(cotangents)} were given")
+        raise Error(f"each output needs a cotangent: {len(outputs)} and {len(cotangents)} were given")
     seed: dict[Node, Any] = {}
     # without nodes of control flow, which would be kept beside the nodes that extend them
     values = [v for v in order(outputs) if v.type.kind != "values"] if inner is not None else []

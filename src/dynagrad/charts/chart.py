@@ -21,7 +21,7 @@ import numpy as np
 
 from ..arguments import yes_or_no
 from ..calls import maker, public, public_iterator
-from ..errors import FactError, ProgramWarning, QueryError
+from ..errors import FactError, ProgramWarning, QueryError, counted
 from ..facts.relation import Relation, parse_key
 from ..facts.table import Table
 from ..forests.absence.attempts import WhyNot
@@ -705,7 +705,7 @@ class Chart:
         if self._prepared is None or self._state.stale:
             return "<Chart, to be run>"
         r = self._prepared.chart.report
-        return f"<Chart: {r.items:,} items, {r.pops:,} pops, {self._state.status}>"
+        return f"<Chart: {counted(r.items, 'item')}, {counted(r.pops, 'pop')}, {self._state.status}>"
 
 
 def run_of(chart: Chart) -> Run:

@@ -13,7 +13,7 @@ from enum import Enum, auto
 from typing import Any
 
 from ..codegen.rules.solving.convergence import QUIET
-from ..errors import Error, NotConverged, ProgramError, RoomError, ValueRangeError, cut, warn
+from ..errors import Error, NotConverged, ProgramError, RoomError, ValueRangeError, counted, cut, warn
 from ..rules.semirings import SEMIRINGS
 from ..runtime.engine import Failure, out_of_memory
 from ..semirings import Scale
@@ -58,8 +58,9 @@ class End:
 def _at_limit(end: End) -> NotConverged:
     report = end.report
     return NotConverged(
-        f"the run stopped after {report.pops:,} pops at its limit on {end.status}: {report.items:,} items, "
-        f"{report.bytes:,} bytes. Raise max_{end.status}, or stop earlier with max_pops, timeout or until; "
+        f"the run stopped after {counted(report.pops, 'pop')} at its limit on {end.status}: "
+        f"{counted(report.items, 'item')}, {counted(report.bytes, 'byte')}. "
+        f"Raise max_{end.status}, or stop earlier with max_pops, timeout or until; "
         "the chart so far is in this error's .chart"
     )
 
@@ -332,8 +333,8 @@ STATUSES: Mapping[str, Outcome] = {
     "no_memory": Outcome(
         {
             Phase.RUN: lambda end: RoomError(
-                f"there is no memory left after {end.report.pops:,} pops; limit the run with max_items or max_bytes, "
-                "or give it fewer facts or less to derive"
+                f"there is no memory left after {counted(end.report.pops, 'pop')}; limit the run with max_items or "
+                "max_bytes, or give it fewer facts or less to derive"
             ),
             Phase.REPEATED: lambda end: out_of_memory(Failure.EXHAUSTED),
             Phase.BACKWARD: lambda end: out_of_memory(Failure.EXHAUSTED),
@@ -396,7 +397,7 @@ def check_end(end: End, chart: Any = None) -> None:
         raise error
     if end.phase is Phase.RUN and end.report.underflow:
         warn(
-            f"{end.report.underflow:,} items underflowed to zero or lost digits in the real semiring; "
+            f"{counted(end.report.underflow, 'item')} underflowed to zero or lost digits in the real semiring; "
             "use semiring log, which never underflows"
         )
 

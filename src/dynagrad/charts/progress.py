@@ -8,6 +8,8 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Any
 
+from ..errors import counted
+
 
 class Progress:
     """A line with the numbers of pops and items so far; a context manager."""
@@ -33,7 +35,8 @@ class Progress:
             self._live = Bar(SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(), console=_console())
             self._live.start()
             self._task = self._live.add_task("running")
-        self._live.update(self._task, description=f"{pops:,} pops, {items:,} items, {waiting:,} on the agenda")
+        done = f"{counted(pops, 'pop')}, {counted(items, 'item')}"
+        self._live.update(self._task, description=f"{done}, {waiting:,} on the agenda")
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -31,7 +31,7 @@ from ..charts.replay import differentiable
 from ..charts.sources import file_text
 from ..codegen.rules.header.names import namespace
 from ..codegen.rules.header.program import header as header_of
-from ..errors import Error, ProgramWarning, QueryError, cut
+from ..errors import Error, ProgramWarning, QueryError, counted, cut
 from ..facts.relation import Relation
 from ..plan.assume import assumed_plan, takers
 from ..plan.explain import explain as explained
@@ -260,7 +260,8 @@ def run(
     if stats:
         s = chart.stats
         typer.echo(
-            f"{s.pops:,} pops, {s.updates:,} updates, {s.items:,} items, {s.bytes:,} bytes, {s.seconds:.6f} seconds",
+            f"{counted(s.pops, 'pop')}, {counted(s.updates, 'update')}, {counted(s.items, 'item')}, "
+            f"{counted(s.bytes, 'byte')}, {s.seconds:.6f} seconds",
             err=True,
         )
 

@@ -81,7 +81,7 @@ def specialised(f: Callable[..., Any], arguments: Sequence[Any], named: Mapping[
 
     >>> from dynagrad.ir.types import real
     >>> specialised(abs, (1.5,)).graph
-    <graph of 1 inputs, 1 outputs>
+    <graph of 1 input, 1 output>
     """
     named = dict(sorted((named or {}).items()))
     key, _ = key_of(arguments, named)

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import Error, shown
+from ..errors import Error, counted, shown
 from ..ir.operation import apply
 from ..ir.ops import scalars as ops
 from ..ir.ops.arrays import sum_to
@@ -226,7 +226,7 @@ class Dual:
     __rmul__ = __mul__
 
     def __repr__(self) -> str:
-        return f"<Dual of {len(terms_of(self))} terms>"
+        return f"<Dual of {counted(len(terms_of(self)), 'term')}>"
 
 
 def terms_of(dual: Dual) -> list[tuple[Any, Callable[[Any], Any]]]:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import FactError, Place
+from ..errors import FactError, Place, counted
 from .relation import (
     Array,
     AtomColumn,
@@ -69,7 +69,9 @@ def finish(
     )
     for index, column in enumerate(columns):
         if len(column) != raw.count:
-            raise place.error(f"{len(column)} entries, but {raw.count} rows were expected", None, index)
+            raise place.error(
+                f"{counted(len(column), 'entry', 'entries')}, but {counted(raw.count, 'row')} expected", None, index
+            )
     given = raw.values
     if isinstance(given, Coded):  # texts are no values; `read_values` says so
         given = [given.names[code] for code in given.codes.tolist()]

@@ -23,7 +23,7 @@ import numpy as np
 
 from ..arguments import yes_or_no
 from ..calls import public
-from ..errors import Error, FactError, Place, cut, raised, shown
+from ..errors import Error, FactError, Place, counted, cut, raised, shown
 from ..forks import renewed
 from ..packages import optional
 from .columns import Raw, finish
@@ -112,7 +112,7 @@ def read_file(
     name, arity = parse_key(key)
     place = Place(f"{name}/{arity}", arity, path.name)
     if kinds is not None and len(kinds) != arity:
-        raise place.error(f"{len(kinds)} types were given for {arity} arguments")
+        raise place.error(f"{counted(len(kinds), 'type')} given for {counted(arity, 'argument')}")
     reader = _FORMATS.get(path.suffix.lower())
     if reader is None:
         raise place.error(f"no format has the suffix {path.suffix!r}; files of facts end in {', '.join(_FORMATS)}")

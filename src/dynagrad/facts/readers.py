@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import Place, cut, raised, shown
+from ..errors import Place, counted, cut, raised, shown
 from ..packages import optional
 from .columns import Coded, Raw, finish
 from .relation import IntColumn, Relation, ValueShape, parse_key, relation_of
@@ -75,7 +75,7 @@ def with_values(relation: Relation, values: object, *, value_shape: ValueShape, 
 
 def _read_relation(place: Place, given: Relation, value_shape: ValueShape, finite: str) -> Relation:
     if given.arity != place.arity:
-        raise place.error(f"the table has {given.arity} columns of arguments, but {place.arity} are needed")
+        raise place.error(f"the table has {counted(given.arity, 'column')} of arguments, and not {place.arity}")
     values = given.values
     if values is not None:
         values = read_values(place, given.count, values, value_shape, finite)
@@ -310,8 +310,8 @@ def _from_series(place: Place, rows: Any) -> Raw:
     index = rows.index
     if index.nlevels != place.arity:
         raise place.error(
-            f"the index of the Series has {index.nlevels} level{'' if index.nlevels == 1 else 's'}, and the predicate "
-            f"has {place.arity} arguments; the index has the arguments of each value"
+            f"the index of the Series has {counted(index.nlevels, 'level')}, and the predicate "
+            f"has {counted(place.arity, 'argument')}; the index has the arguments of each value"
         )
     frame = index.to_frame(index=False)
     columns = [_pandas_column(place, i, frame.iloc[:, i]) for i in range(place.arity)]
@@ -327,7 +327,9 @@ def _is_counted(index: Any) -> bool:
 def _from_polars_series(place: Place, rows: Any, value_shape: ValueShape) -> Raw:
     """A polars Series: numbers are the values of the arguments 0, 1, ...; anything else is a column of arguments."""
     if place.arity != 1:
-        raise place.error(f"a Series has one column, and the predicate has {place.arity} arguments; give a frame")
+        raise place.error(
+            f"a Series has one column, and the predicate has {counted(place.arity, 'argument')}; give a frame"
+        )
     if rows.dtype.is_integer() or rows.dtype.is_float():
         return _from_array(place, _polars_column(place, 1, rows), value_shape)
     return Raw(len(rows), [_polars_column(place, 0, rows)], None, from_array=True, names=column_names([rows.name]))

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..calls import maker, public
-from ..errors import FactError, QueryError, cut, shown
+from ..errors import FactError, QueryError, counted, cut, shown
 from ..packages import optional
 from .relation import AtomColumn, Column, IntColumn, Relation, RelationHolder, take
 from .terms import Interner, canonical, float_text, symbol_text, term_text
@@ -138,7 +138,7 @@ class Table(RelationHolder):
         given = arguments if isinstance(arguments, tuple) else (arguments,)
         if len(given) != self.arity:
             hint = f"; a list alone is written ({shown(arguments)},)" if self.arity == 1 and len(given) > 1 else ""
-            raise QueryError(f"{self.key} is looked up by {self.arity} arguments, but {len(given)} were given{hint}")
+            raise QueryError(f"{self.key} is looked up by {counted(self.arity, 'argument')}, not by {len(given)}{hint}")
         row = self._row(given)
         assert self._relation.values is not None
         value = self._relation.values[row]

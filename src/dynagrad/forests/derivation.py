@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from ..arguments import yes_or_no
 from ..calls import maker, public
+from ..errors import counted
 from ..moved import warn_of_name
 from .checking import check
 from .drawing.boxes import Box, ShowPatterns, boxes
@@ -125,7 +126,7 @@ class Derivation:
 
     def __repr__(self) -> str:
         weight = "" if self.weight is None else f" of weight {self.weight}"
-        return f"<Derivation of {self.item}{weight}: {len(self):,} instances>"
+        return f"<Derivation of {self.item}{weight}: {counted(len(self), 'instance')}>"
 
     # -- other forms
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from ..arguments import yes_or_no
 from ..calls import maker, public
+from ..errors import counted
 from . import storage
 from .decoding import decode
 from .derivation import Derivation
@@ -156,7 +157,8 @@ class Forest:
         return read_forest, (self.to_json(),)
 
     def __repr__(self) -> str:
-        return f"<Forest of {self.packed.text(0)}: {len(self.items):,} items, {len(self.instances):,} instances>"
+        size = f"{counted(len(self.items), 'item')}, {counted(len(self.instances), 'instance')}"
+        return f"<Forest of {self.packed.text(0)}: {size}>"
 
 
 make_forest = maker(Forest, "forests come from chart.forest(item), or dg.read_forest(text)")

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ..errors import Error
+from ..errors import Error, counted
 from .code import family_of
 from .control import (
     EMPTY,
@@ -51,7 +51,7 @@ def now() -> int:
 def as_values(results: Sequence[Any], types: Sequence[Type] | None, what: str) -> list[Node]:
     """The results of a trace as nodes, converted to these types."""
     if types is not None and len(results) != len(types):
-        raise Error(f"{what}: {len(types)} values are wanted, and {len(results)} were given")
+        raise Error(f"{what}: {counted(len(types), 'value')} wanted, and {len(results)} given")
     out = []
     for index, result in enumerate(results):
         wanted = None if types is None else types[index]

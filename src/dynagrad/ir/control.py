@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..errors import Error
+from ..errors import Error, counted
 from .node import Node, constant, intern, order, substitute
 from .operation import Operation
 from .ops.arrays import broadcast_to
@@ -40,7 +40,7 @@ class Graph:
         return substitute(self.outputs, dict(zip(self.inputs, arguments, strict=True)))
 
     def __repr__(self) -> str:
-        return f"<graph of {len(self.inputs)} inputs, {len(self.outputs)} outputs>"
+        return f"<graph of {counted(len(self.inputs), 'input')}, {counted(len(self.outputs), 'output')}>"
 
 
 @dataclass(frozen=True, eq=False)

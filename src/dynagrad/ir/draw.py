@@ -16,6 +16,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
 
+from ..errors import counted
 from .control import Graph
 from .node import Node
 from .show import LetSeries, Line, Value, series_of, show
@@ -137,7 +138,7 @@ def _closed(line: Line, depth: int) -> Line:
     """The line with its blocks collapsed below a depth."""
     if depth <= 0 and line.blocks:
         inside = sum(_count(b, None) for b in line.blocks)
-        return replace(line, blocks=(), text=f"{line.text}: {inside} values inside")
+        return replace(line, blocks=(), text=f"{line.text}: {counted(inside, 'value')} inside")
     blocks = tuple(replace(b, lines=tuple(_closed(i, depth - 1) for i in b.lines)) for b in line.blocks)
     return replace(line, blocks=blocks)
 

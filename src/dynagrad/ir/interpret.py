@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import Error
+from ..errors import Error, counted
 from . import control
 from .control import Branches, Called, Graph, Loop
 from .namespaces import namespace_of
@@ -53,7 +53,7 @@ def run(graph: Graph, arguments: Sequence[Any], namespace: Any = None) -> tuple[
     (8.0,)
     """
     if len(arguments) != len(graph.inputs):
-        raise Error(f"the graph has {len(graph.inputs)} inputs, and {len(arguments)} values were given")
+        raise Error(f"the graph has {counted(len(graph.inputs), 'input')}, and was given {len(arguments)}")
     chosen = namespace_of(arguments) if namespace is None else namespace
     fitting = [_fitting(a, v.type, v.attribute) for a, v in zip(arguments, graph.inputs, strict=True)]
     return tuple(_run(graph.outputs, dict(zip(graph.inputs, fitting, strict=True)), chosen))

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import Error
+from ..errors import Error, counted
 from .buffers import SMALLEST, empty
 from .ops.spelling import Spelling, occurrences
 from .types import DTYPES, KINDS, Shape, Type, array, arrays, boolean, real
@@ -197,7 +197,9 @@ def apply(operation: Operation, *arguments: Any) -> Any:
             if not truths or compute is operation.on_arrays:
                 return compute(*arguments)
     if len(arguments) != len(operation.arguments) and operation.arguments[-1:] != (array,):
-        raise Error(f"{operation.name} takes {len(operation.arguments)} arguments and was given {len(arguments)}")
+        raise Error(
+            f"{operation.name} takes {counted(len(operation.arguments), 'argument')} and was given {len(arguments)}"
+        )
     refused = False
     for argument in arguments:
         handler = getattr(type(argument), "__apply_operation__", None)

@@ -9,7 +9,7 @@ from typing import Any
 
 from .. import ir
 from ..autodiff import tangents
-from ..errors import Error, ProgramError
+from ..errors import Error, ProgramError, counted
 from ..ir import Node, order
 from ..ir.builders import convert
 from ..ir.control import LOOPS, Branches, Graph, make_cond, part
@@ -113,7 +113,7 @@ def _call(functions: Mapping[str, Callable[..., Any]], name: str, arguments: Seq
     try:
         result = ir.trace(functions[name], list(arguments))
     except TypeError as error:
-        raise Error(f"the function {name} cannot be called with {len(arguments)} values: {error}") from None
+        raise Error(f"the function {name} cannot be called with {counted(len(arguments), 'value')}: {error}") from None
     except Error as error:
         if type(error) is not Error:  # more specific errors pass
             raise
@@ -122,7 +122,7 @@ def _call(functions: Mapping[str, Callable[..., Any]], name: str, arguments: Seq
             f"functions={{{name!r}: dg.compile({name})}}"
         ) from error
     if isinstance(result, tuple):
-        raise Error(f"the function {name} returns {len(result)} values; a function of values returns one number")
+        raise Error(f"the function {name} returns {counted(len(result), 'value')}, and should return one number")
     return result
 
 
@@ -304,7 +304,7 @@ def trace_semiring(
         nodes = tuple(map(_node, result)) if isinstance(result, tuple) else (_node(result),)
         if len(nodes) != len(flat_zero) or isinstance(result, tuple) == scalar:
             raise Error(
-                f"the semiring's {name} returns {len(nodes)} numbers, and its zero has {len(flat_zero)}: "
+                f"the semiring's {name} returns {counted(len(nodes), 'number')}, and its zero has {len(flat_zero)}: "
                 "they must have one shape"
             )
         return tuple(simplify(nodes))

@@ -24,7 +24,7 @@ from typing import Any, Literal, NoReturn
 
 import numpy as np
 
-from ..errors import CompileError, DepthError, Error, NotConverged, PlaceError, RoomError
+from ..errors import CompileError, DepthError, Error, NotConverged, PlaceError, RoomError, counted
 from .library import Library, host
 
 Kind = Literal["real", "integer", "boolean"]
@@ -192,7 +192,7 @@ def callable_of(
     if _quoted(said) != _signature(inputs, outputs, 0 if given is None else given.count):
         raise CompileError(f"{symbol} in {library.path} takes and returns {said}, and was taken for another")
     if single and len(outputs) != 1:
-        raise CompileError(f"{symbol} returns {len(outputs)} values, not a single one")
+        raise CompileError(f"{symbol} returns {counted(len(outputs), 'value')}, not a single one")
     inputs, outputs, name, failed = tuple(inputs), tuple(outputs), name or symbol, failed or failure
 
     def make(otherwise: Callable[..., Any]) -> Callable[..., Any]:

@@ -20,7 +20,7 @@ from typing import Any
 
 from ..arguments import takes
 from ..calls import public_iterator, strict_options_class
-from ..errors import Error, FactError, cut, shown
+from ..errors import Error, FactError, counted, cut, shown
 from ..facts.files import TEXT_FORMATS, read_file
 from ..facts.relation import parse_key
 from ..facts.terms import Term
@@ -155,8 +155,8 @@ class DataPasses:
             self._first = (count, before)
         elif count != self._first[0]:
             raise FactError(
-                f"the data changed between passes: the first had {self._first[0]:,} examples, and this one {count:,}; "
-                "each pass has to give the same ones"
+                f"the data changed between passes: the first had {counted(self._first[0], 'example')}, "
+                f"and this one {count:,}; each pass has to give the same ones"
             )
 
     def shards(self, size: int | None = None) -> Iterator[list[Example]]:

@@ -268,7 +268,8 @@ class Model:
 
     def __repr__(self) -> str:
         sizes = ", ".join(f"{name}: {p.size:,}" for name, p in self._spec.parametrisations.items())
-        return f"<Model: {sizes} parameters>"
+        one = sum(p.size for p in self._spec.parametrisations.values()) == 1
+        return f"<Model: {sizes} {'parameter' if one else 'parameters'}>"
 
 
 OPTIONS = tuple(name for name in inspect.signature(Model.fit).parameters if name not in ("self", "data", "options"))

@@ -440,7 +440,7 @@ def test_what_is_no_function() -> None:
 def test_argnums_out_of_range() -> None:
     for verb in (dg.grad, dg.value_and_grad, dg.jacfwd, dg.jacrev, dg.hessian):
         for place in (2, -3):
-            with failing(f"argnums has {place}, and the function was called with 2 arguments.*{HERE}"):
+            with failing(f"argnums has {place}, and the call has 2 arguments.*{HERE}"):
                 verb(f, place)(1.0, 2.0)
     for argnums in ("x", 1.5, None, True):
         with failing("argnums is a whole number"):

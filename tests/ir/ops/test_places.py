@@ -200,7 +200,7 @@ def test_reading_a_place_again_and_again_adds_to_one_array():
     [
         (4, "the index 4 is out of range for an axis of length 4"),
         ((0, -6), "the index -6 is out of range for an axis of length 5"),
-        ((0, 0, 0, 0), "has 3 axes, and 4 indices were given"),
+        ((0, 0, 0, 0), "has 3 axes, and 4 were indexed"),
         (([4],), "an index is out of range for an axis of length 4"),
         ("x", "an index is a whole number, a slice or an array"),
         (1.0, "an index is a whole number, a slice or an array"),

@@ -328,7 +328,7 @@ def test_a_name_is_declared_once():
 
 
 def test_bad_arguments_are_named():
-    with pytest.raises(Error, match="exp takes 1 arguments and was given 2"):
+    with pytest.raises(Error, match="exp takes 1 argument and was given 2"):
         ops.exp(1.0, 2.0)
     with pytest.raises(Error, match=r"add: argument 2 .* 'one' of type str"):
         ops.add(1.0, "one")

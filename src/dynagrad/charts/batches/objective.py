@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import Error, FactError, NotDifferentiable, ValueRangeError, cut, shown
+from ...errors import Error, FactError, NotDifferentiable, ValueRangeError, counted, cut, shown
 from ...facts.relation import Relation, fact_text
 from ...facts.table import Table
 from ...rules.semirings import SEMIRINGS
@@ -78,7 +78,7 @@ def _cotangents(given: Any, count: int) -> Array | None:
         raise Error(f"cotangents must be numbers, one per example, not {shown(given)}")
     numbers = numbers.astype(np.float64)
     if numbers.shape != (count,):
-        raise Error(f"cotangents must be {count:,} numbers, one per example, but their shape is {numbers.shape}")
+        raise Error(f"cotangents must be {counted(count, 'number')}, one per example, and have shape {numbers.shape}")
     if not np.isfinite(numbers).all():
         n = int((~np.isfinite(numbers)).argmax())
         raise Error(f"cotangents must be finite, and that of example {n} is {numbers[n]}")

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 from ...autodiff.control_flow import NoBody
 from ...eager.names.numpy_names import ORIGINALS
-from ...errors import Error, LiftError
+from ...errors import Error, LiftError, counted
 from ...ir import Node, builders
 from ...ir.names import name_value, set_line
 from ..call_arguments import checking
@@ -453,7 +453,7 @@ class Specialiser:
             else:
                 raise self.error(f"{code.name}() needs a value for {p.name}")
         if given or left:
-            extra = f"the argument {next(iter(left))!r}" if left else f"{len(arguments)} arguments"
+            extra = f"the argument {next(iter(left))!r}" if left else counted(len(arguments), "argument")
             raise self.error(f"{code.name}() does not take {extra}")
         return env
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import Error
+from ...errors import Error, counted
 from ...ir import Node
 from ...ir.ops import integers
 from ..evaluate.arrays import as_array, at_index, set_index
@@ -123,7 +123,7 @@ def _from_items(s: Specialiser, args: Args, named: Named) -> Any:
         raise Error("np.fromiter: count must be known when the function is compiled")
     found = items(s, x) if count < 0 else s.call(itertools.islice, [x, count])
     if len(found) < count:
-        raise Error(f"np.fromiter: there are {len(found)} items, and count={count}")
+        raise Error(f"np.fromiter: count={count} is more than {counted(len(found), 'item')}")
     return numpy_call(s, np.array, [List(found)], {"dtype": dtype})
 
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...errors import Error, shown
+from ...errors import Error, counted, shown
 from ...ir.operation import apply
 from ...ir.ops import arrays
 from ...ir.ops.arrays import shape_of
@@ -74,7 +74,9 @@ def bound(
                 break
             given.append(named.pop(name))
         if len(given) > len(known.places):
-            raise TypeError(f"{name_of(function)}() takes {len(known.places)} arguments, and {len(given)} are given")
+            raise TypeError(
+                f"{name_of(function)}() takes {counted(len(known.places), 'argument')}, and not {len(given)}"
+            )
         if not takes.rest:
             for name, value in zip(known.places[len(takes.places) :], given[len(takes.places) :], strict=False):
                 if name in named:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import NotDifferentiable
+from ...errors import NotDifferentiable, counted
 from ...ir import Node
 from ...ir.ops import arrays, determinants, matrices, reductions
 from ...ir.ops import scalars as ops
@@ -171,13 +171,15 @@ def _subscripts(operands: Sequence[Any]) -> tuple[list[str], str, list[Any]]:
     left, arrow, output = text.partition("->")
     inputs = left.split(",")
     if len(inputs) != len(xs):
-        raise ValueError(f"einsum: {text!r} has {len(inputs)} operands, and {len(xs)} were given")
+        raise ValueError(f"einsum: {text!r} is of {counted(len(inputs), 'operand')}, and not of {len(xs)}")
     spare = [letter for letter in string.ascii_letters if letter not in text]
     longest = 0
     for i, names in enumerate(inputs):
         hidden = rank(xs[i]) - len(names.replace("...", ""))
         if hidden < 0 or (hidden and "..." not in names):
-            raise ValueError(f"einsum: operand {i + 1} has {rank(xs[i])} axes, which {names!r} does not match")
+            raise ValueError(
+                f"einsum: operand {i + 1} has {counted(rank(xs[i]), 'axis', 'axes')}, which {names!r} does not match"
+            )
         longest = max(longest, hidden)
         inputs[i] = names.replace("...", "".join(spare[:hidden][::-1]))
     common = "".join(spare[:longest][::-1])

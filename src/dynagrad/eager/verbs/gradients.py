@@ -19,7 +19,7 @@ import numpy as np
 
 from ...calls import strict_options
 from ...collector import collecting_later
-from ...errors import Error, shown
+from ...errors import Error, counted, shown
 from ...ir.operation import apply
 from ...ir.ops import scalars as ops
 from ..closures import (
@@ -121,7 +121,7 @@ def chosen(verb: str, argnums: Any, count: int) -> list[int]:
                 f"{verb}: argnums is a whole number, or a tuple of these, and {_shown(argnums)} is not{place()}"
             )
         if not -count <= n < count:
-            raise Error(f"{verb}: argnums has {n}, and the function was called with {count} arguments{place()}")
+            raise Error(f"{verb}: argnums has {n}, and the call has {counted(count, 'argument')}{place()}")
         found.append(int(n) % count)
     if len(set(found)) < len(found):
         raise Error(f"{verb}: argnums has an argument twice: {_shown(argnums)}{place()}")

@@ -18,7 +18,7 @@ import numpy as np
 
 from ...arguments import whole_number, yes_or_no
 from ...calls import maker
-from ...errors import Error, NotConverged, RoomError, shown, warn
+from ...errors import Error, NotConverged, RoomError, counted, shown, warn
 from ...runtime.library import Stop
 from ..algebra import Kind, check_order
 from ..derivation import Derivation, make_derivation
@@ -100,7 +100,7 @@ class KBest(Iterator[Derivation]):
         found = next(self._found, None)
         if found is None:
             if self._k is not None and not self.complete:
-                warn(f"{self._item} has {self._given:,} derivations, which are all here; {self._k:,} were asked for")
+                warn(f"{self._item} has {counted(self._given, 'derivation')} in all; you asked for {self._k:,}")
             self.complete = True
             raise StopIteration
         self._given += 1

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from ...arguments import numeric_function, whole_number
 from ...calls import maker
-from ...errors import Error, QueryError, RoomError
+from ...errors import Error, QueryError, RoomError, counted
 from ...runtime.library import Stop
 from ..algebra import Doubles
 from ..derivation import Derivation, make_derivation
@@ -83,7 +83,7 @@ class Samples(Listed[Derivation]):
         return found
 
     def __repr__(self) -> str:
-        return f"<{len(self):,} draws from the derivations of {self._forest.text(0)}>"
+        return f"<{counted(len(self), 'draw')} from the derivations of {self._forest.text(0)}>"
 
 
 make_samples = maker(Samples, "draws come from chart.sample(item, n)")

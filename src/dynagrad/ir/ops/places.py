@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ...errors import Error
+from ...errors import Error, counted
 from ..operation import Operation, apply
 from ..types import Shape, array, integer
 from .arrays import broadcast_to, sum_to
@@ -202,7 +202,7 @@ def pattern_of(shape: Shape, index: Any) -> tuple[Pattern, tuple[Any, ...]]:
     entries = list(index) if isinstance(index, tuple) else [index]
     used = sum(1 for e in entries if e is not None and e is not Ellipsis)
     if used > len(shape):
-        raise Error(f"an array of shape {shape} has {len(shape)} axes, and {used} indices were given")
+        raise Error(f"an array of shape {shape} has {counted(len(shape), 'axis', 'axes')}, and {used} were indexed")
     if not any(e is Ellipsis for e in entries):
         entries.append(Ellipsis)
     at = next(i for i, e in enumerate(entries) if e is Ellipsis)
@@ -215,7 +215,8 @@ def pattern_of(shape: Shape, index: Any) -> tuple[Pattern, tuple[Any, ...]]:
             pattern.append(NEW)
             continue
         if axis >= len(shape):
-            raise Error(f"an array of shape {shape} has {len(shape)} axes: there are too many indices, or two `...`")
+            axes = counted(len(shape), "axis", "axes")
+            raise Error(f"an array of shape {shape} has {axes}: there are too many indices, or two `...`")
         length = shape[axis]
         if isinstance(entry, slice):
             parts = (entry.start, entry.stop, entry.step)

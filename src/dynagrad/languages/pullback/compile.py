@@ -11,7 +11,7 @@ import math
 from typing import Any
 
 from ...codegen.graph.native import Native
-from ...errors import Error, ValueRangeError, shown
+from ...errors import Error, ValueRangeError, counted, shown
 from ...ir import Node, constant, variable
 from ...ir.control import Graph
 from ...ir.node import as_node
@@ -45,7 +45,9 @@ class CompiledTerm:
         else:
             given = _numbers(arguments)
             if len(given) != len(self.graph.inputs):
-                raise Error(f"the function takes {len(self.graph.inputs)} numbers, and was given {len(given)}")
+                raise Error(
+                    f"the function takes {counted(len(self.graph.inputs), 'number')}, and was given {len(given)}"
+                )
         results = list(self.native(*given))
         if not all(map(math.isfinite, results)) and all(map(math.isfinite, given)):
             raise ValueRangeError(

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from ...errors import CompileError
+from ...errors import CompileError, counted
 from ...forks import cached
 from ..disk import sealed
 from ..disk.file_lock import file_lock
@@ -226,7 +226,7 @@ def _compile(home: Path, job: _Build, progress: Callable[[str], None] | None) ->
         if found is not None:
             return found
         if progress is not None:
-            progress(f"compiling {job.source.count(chr(10)) + 1} lines of C++")
+            progress(f"compiling {counted(job.source.count(chr(10)) + 1, 'line')} of C++")
         # In the same folder, so that the moves in it are renames, which are atomic.
         with scratch(home) as place:
             try:

@@ -97,9 +97,9 @@ class Torch(Parametrisation):
         count = len(self.rows)
         for n, given in enumerate(() if self._inputs_of is not None else self.inputs):
             if not isinstance(given, self._torch.Tensor) or given.ndim == 0 or len(given) != count:
-                raise Error(f"rowwise=True needs inputs with a row for each of the {count:,} rows; input {n} has not")
+                raise Error(f"rowwise=True needs inputs with as many rows, {count:,}; input {n} has others")
         if not self.inputs:
-            raise Error(f"rowwise=True needs inputs: tensors with a row for each of the {count:,} rows")
+            raise Error(f"rowwise=True needs inputs: tensors with a row for each of {counted(count, 'row')}")
         some = np.arange(0, count, 2)
         with self._torch.no_grad():
             among, alone = self._scores(self._start)[some], self._scores(self._start, some)

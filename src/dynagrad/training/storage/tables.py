@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import Error
+from ...errors import Error, counted
 from ...facts.relation import AtomColumn, Column, IntColumn, Relation, TermColumn, TextColumn, atom_column, encode
 from ...forests.storage import term_from_json, term_to_json
 from ...packages import optional
@@ -77,7 +77,7 @@ def relation_of(table: Any) -> Relation:
     values = numbers(table, VALUE) if VALUE in table.column_names else None
     count = int(about["rows"])
     if table.num_columns and table.num_rows != count:
-        raise ValueError(f"{about['key']} has {table.num_rows} rows, not {count}")
+        raise ValueError(f"{about['key']} has {counted(table.num_rows, 'row')}, not {count}")
     shape, names = about["shape"], about["names"]
     return Relation(
         about["key"],
