@@ -226,14 +226,23 @@ def by_predicate(rows: Sequence[tuple[str, int]]) -> dict[str, list[tuple[int]]]
 
 
 def draw_log_linear(
-    random: np.random.Generator, rows: Sequence[tuple[str, int]] = ROWS, called: str = "all"
+    random: np.random.Generator,
+    rows: Sequence[tuple[str, int]] = ROWS,
+    called: str = "all",
+    scaled: bool | None = None,
 ) -> Weights:
-    """Features with values, shared by rows of all predicates; normalised in groups, or not."""
+    """Features with values, shared by rows of all predicates; normalised in groups, or not.
+
+    For iterative scaling these are from 0 on, and `scaled` says whether they are normalised.
+    """
     features = {
         row: {f"f{f}": float(random.normal()) for f in random.permutation(6)[: random.integers(1, 4)]} for row in rows
     }
     names = list(dict.fromkeys(f for row in rows for f in features[row]))
     grouped = random.random() < 0.4
+    if scaled is not None:
+        grouped = scaled
+        features = {row: {f: abs(x) for f, x in found.items()} for row, found in features.items()}
     group = [n % 2 for _, n in rows]  # over all predicates at once
     frozen = [random.random() < 0.15 for _ in names]
     tables = {
@@ -562,9 +571,14 @@ class Case:
         return [not f for name in self.weights.sizes for f in self.weights.frozen[name]]
 
 
-def draw_prior(random: np.random.Generator, weights: Weights) -> tuple[Any, Any, dict[str, list[float]]]:
+def draw_prior(
+    random: np.random.Generator, weights: Weights, l1: bool = False
+) -> tuple[Any, Any, dict[str, list[float]]]:
     """A prior for all parameters, what its density is, and pseudo-counts."""
     kind = random.choice(["none", "gaussian", "dirichlet"])
+    if l1:
+        strength = float(random.uniform(0.1, 1.0))
+        return training.L1(strength), lambda parts: -strength * sum(abs(x) for p in parts.values() for x in p), {}
     if kind == "dirichlet" and weights.groups:
         alphas = {name: (1 + random.uniform(0, 2, weights.sizes[name])).tolist() for name in weights.groups}
         priors = {
@@ -602,19 +616,25 @@ def program(semiring: str, text: str = PROGRAM, other_goal: bool = False) -> dg.
     return dg.Program((text.replace(*OTHER_GOAL) if other_goal else text).format(semiring=semiring))
 
 
-def draw_case(seed: int, em: bool = False, several: bool = False) -> Case:
-    """The model of a number; with `em` one that EM can learn; with `several` one of several parametrisations."""
+def draw_case(seed: int, em: bool = False, several: bool = False, l1: bool = False, scaled: bool = False) -> Case:
+    """The model of a number; with `em` one that EM can learn, with `scaled` one that iterative scaling can.
+
+    With `several` it has several parametrisations, and with `l1` that prior.
+    """
     random = np.random.default_rng(seed)
-    semiring = str(random.choice(["log", "real"] if em else ["log", "log", "real", "viterbi"]))
+    semiring = str(random.choice(["log", "real"] if em or scaled else ["log", "log", "real", "viterbi"]))
+    whole = scaled and (semiring != "log" or random.random() < 0.5)
     kind = "distributions" if em else str(random.choice(["distributions", "features", "function", "values"]))
     if kind == "values" and semiring != "real":
         kind = "features"
     interpolated = several and random.random() < 0.6
     if several:
         kind = "interpolated" if interpolated else "several"
+    if scaled:
+        kind = "features"
     weights = {
         "distributions": draw_distributions,
-        "features": draw_log_linear,
+        "features": lambda r: draw_log_linear(r, scaled=whole if scaled else None),
         "function": draw_function,
         "values": lambda r: draw_function(r, True),
         "several": lambda r: draw_several(r, em, False),
@@ -622,8 +642,13 @@ def draw_case(seed: int, em: bool = False, several: bool = False) -> Case:
     }[kind](random)
     text = INTERPOLATED if interpolated else PROGRAM
     clamped = program(semiring, text, True) if several else None
-    name, objective, value = ("likelihood", *likelihood(semiring)) if em else draw_objective(random, semiring, clamped)
-    prior, density, alphas = draw_prior(random, weights)
+    if em or whole:
+        name, objective, value = "likelihood", *likelihood(semiring)
+    elif scaled:
+        name, objective, value = "conditional", *conditional(semiring, False, False)
+    else:
+        name, objective, value = draw_objective(random, semiring, clamped)
+    prior, density, alphas = draw_prior(random, weights, l1)
     if em and not alphas:
         prior, density = None, lambda parts: mpf(0)
     data = [draw_example(random, interpolated=interpolated) for _ in range(random.integers(1, 5))]
