@@ -33,7 +33,7 @@ MORE = (24, 818, 42, 149, 9, 212, 63, 249, 1, 34, 102, 147, 185, 6, 31, 46, 233,
 KINKED = (7, 12, 11, 4, 0, 1, 5, 6)
 """With `MODELS` they have every pair of a semiring, weights, an objective, a prior and what was observed. `KINKED` have
 an L1 prior."""
-OF_EM, SCALED = (1, 7, 9), (0, 1, 6)
+OF_EM, SCALED = (1, 7, 9), (0, 6, 21, 34, 47, 49, 61)
 """Models for EM and its kin, and for iterative scaling."""
 
 pytestmark = pytest.mark.filterwarnings("ignore::dynagrad.errors.ProgramWarning")

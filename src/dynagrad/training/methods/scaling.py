@@ -161,7 +161,10 @@ def _most(problem: Problem) -> float:
     bound = with_own_plans(spec.program.bind(here))
     most = 0.0
     for shard in problem.passes.shards():
-        facts = [{key: replace(read(key, rows), values=None) for key, rows in e.facts.items()} for e in shard]
+        facts = [
+            {key: replace(read(key, rows, finite="no_nan"), values=None) for key, rows in e.facts.items()}
+            for e in shard
+        ]
         for best in bound.run_batch(facts, query=spec.goal, best=1).best:
             most = max(most, *(float(d.weight) for d in best or ()), 0.0)
     if not 0 < most < np.inf:
