@@ -2,6 +2,7 @@
 
 import pickle
 import sys
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -113,7 +114,8 @@ def test_printing_aligns_and_stops() -> None:
     assert text.startswith("q/1: 1000 rows\n   0  0.5\n") and text.endswith("  ... 980 more")
     assert len(repr(table("q/1", [("x" * 10**6, 1.0)]))) < 200
     assert repr(table("q/1", [])) == "q/1: 0 rows"
-    assert "bits" in repr(table("q/0", 10**5000, value_shape="count"))
+    large = replace(read("q/0", 1, value_shape="count"), values=np.array([10**5000], object))  # what no fact may be
+    assert "bits" in repr(make_table(large))
 
 
 @given(st.lists(st.tuples(st.text("ab'", max_size=2) | st.integers(-3, 3) | st.floats(-2, 2), st.integers(0, 5))))

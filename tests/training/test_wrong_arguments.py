@@ -142,10 +142,10 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: grouped(given=lambda a: NAN),
         r"given gives nan for toss\(h\), which cannot name a group",
     ),
-    "groups": (lambda: grouped(groups=3), r"groups is a list, one for each of 2 rows, not 3"),
+    "groups": (lambda: grouped(groups=3), r"groups is a list with the group of each of the 2 rows, not 3"),
     "too few groups": (
         lambda: grouped(groups=[1]),
-        r"groups is a list, one for each of 2 rows, not \[1\]",
+        r"groups is a list with the group of each of the 2 rows, not \[1\]",
     ),
     "groups twice": (lambda: grouped(given=0, groups=[1, 1]), r"from given or from groups, not from both"),
     "initial": (lambda: grouped(initial=np.ones(2)), r"initial is one of given, uniform, random"),
@@ -266,7 +266,7 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "slopes of a constraint": (
         lambda: constrained({"type": "eq", "fun": lambda x: x[0], "jac": lambda x: np.ones(7)}),
-        r"a result of constraints\[0\]\['jac'\] has 7 numbers, and 'fun' has 1, each by 2 parameters",
+        r"a result of constraints\[0\]\['jac'\] has 7 numbers, and there are 1 of 'fun' by 2 parameters",
     ),
     "how slopes are found": (
         lambda: constrained({"type": "eq", "fun": lambda x: x[0], "jac": 5}),

@@ -13,7 +13,7 @@ import numpy as np
 
 from ...arguments import truth
 from ...calls import strict_options
-from ...errors import Error, counted, shown
+from ...errors import Error, shown
 from .groups import (
     By,
     Declared,
@@ -110,7 +110,7 @@ class Distribution(Parametrisation):
         if given is not None:
             raise Error("a distribution has its groups from given or from groups, not from both")
         if not isinstance(groups, Sequence) or isinstance(groups, str | bytes) or len(groups) != len(self.rows):
-            raise Error(f"groups is a list, one for each of {counted(len(self.rows), 'row')}, not {shown(groups)}")
+            raise Error(f"groups is a list with the group of each of the {len(self.rows):,} rows, not {shown(groups)}")
         return names_of_groups(self.rows, groups, "groups")
 
     def _answers(self, frozen: Callable[..., bool] | None) -> list[float] | None:
