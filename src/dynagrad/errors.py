@@ -90,6 +90,16 @@ def shown(value: object) -> str:
     return text if len(text) <= 80 else f"{text[:80]}..."
 
 
+def shown_path(path: object) -> str:
+    """A short text of a path, for messages: of a long one the end, which says most.
+
+    >>> shown_path("a/b"), shown_path("/" + "x" * 500 + "/name")[-20:]
+    ("'a/b'", "xxxxxxxxxxxxxx/name'")
+    """
+    text = str(path)
+    return repr(text) if len(text) <= 100 else f"...{text[-97:]!r}"
+
+
 def raised(error: BaseException) -> str:
     """A text of an exception that other code raised, for messages.
 

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ..errors import Error, FactError, QueryError, counted, shown
+from ..errors import Error, FactError, QueryError, counted, shown_path
 from ..training.examples import DataPasses, name_of, read_examples
 from ..training.model import Model, load_model
 from ..training.reports.records import counted_text
@@ -193,7 +193,7 @@ def train(
     model = model_of(file, settings)
     save_to = settings.get("save")
     if save_to is not None and not Path(save_to).parent.is_dir():
-        raise Error(f"--save {save_to}: there is no folder {shown(str(Path(save_to).parent))} to write it in")
+        raise Error(f"--save {save_to}: there is no folder {shown_path(Path(save_to).parent)} to write it in")
     if save_to is not None:
         check_replaceable(Path(save_to))
     asked = {k: settings[k] for k in (*TRAINING, "log", "checkpoint") if k in settings}

@@ -23,7 +23,7 @@ import numpy as np
 
 from ..arguments import yes_or_no
 from ..calls import public
-from ..errors import Error, FactError, Place, counted, cut, raised, shown
+from ..errors import Error, FactError, Place, counted, cut, raised, shown, shown_path
 from ..forks import renewed
 from ..packages import optional
 from .columns import Raw, finish
@@ -63,7 +63,7 @@ def _path(path: Any, kinds: Any, value_shape: Any, finite: Any) -> Path:
     if not isinstance(finite, str) or finite not in FORBIDDEN:
         raise Error(f"finite must be one of {', '.join(map(repr, FORBIDDEN))}, not {shown(finite)}")
     if "\0" in str(path):
-        raise Error(f"{shown(str(path))} is not a name of a file: it has a zero character")
+        raise Error(f"{shown_path(path)} is not a name of a file: it has a zero character")
     return Path(path)
 
 

@@ -17,7 +17,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from ..errors import Error, FactError, shown
+from ..errors import Error, FactError, shown, shown_path
 from ..facts.readers import read
 from ..facts.relation import Relation
 from ..facts.terms import canonical, item_text
@@ -168,7 +168,7 @@ def _given(program: Any, facts: Mapping[str, Any], values: str | None) -> _Given
         try:
             program = program.read_text(encoding="utf-8")
         except (OSError, ValueError) as error:
-            raise Error(f"no program can be read from {shown(str(program))}: {error}") from None
+            raise Error(f"no program can be read from {shown_path(program)}: {error}") from None
     text = program if isinstance(program, str) else getattr(program, "source", None)
     if not isinstance(text, str):
         raise Error(f"derivation.check takes a dg.Program, its text or its path, and {shown(program)} is none of these")

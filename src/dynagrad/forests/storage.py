@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..arguments import whole_number
-from ..errors import Error, FactError, shown
+from ..errors import Error, FactError, shown, shown_path
 from ..facts.terms import Term, term_order
 from ..packages import optional
 from ..rules.parse import parse
@@ -109,7 +109,7 @@ def read_forest(source: str | Path) -> Packed:
         path = isinstance(source, Path) or not source.lstrip().startswith("{")
         text = Path(source).read_text(encoding="utf-8") if path else str(source)
     except (OSError, ValueError) as error:  # a name may be too long, or have a zero in it
-        raise FactError(f"no forest can be read from {shown(str(source))}: {error}") from None
+        raise FactError(f"no forest can be read from {shown_path(source)}: {error}") from None
     try:
         data = json.loads(text)
         if data["format"] != FORMAT:

@@ -20,7 +20,7 @@ from typing import Any
 
 from ..arguments import takes
 from ..calls import public_iterator, strict_options_class
-from ..errors import Error, FactError, counted, cut, shown
+from ..errors import Error, FactError, counted, cut, shown, shown_path
 from ..facts.files import TEXT_FORMATS, read_file
 from ..facts.relation import parse_key
 from ..facts.terms import Term
@@ -113,7 +113,7 @@ class DataPasses:
         if isinstance(data, str | Path):
             path = self._path = Path(data)
             if not path.exists():
-                raise FactError(f"there is no data at {shown(str(path))}")
+                raise FactError(f"there is no data at {shown_path(path)}")
             self._begin: Callable[[], Iterable[Any]] = lambda: read_examples(path)
         elif isinstance(data, Mapping | Example):
             raise Error("data are a list of examples; for one example, give a list of it")
@@ -195,7 +195,7 @@ def _state(path: Path | None) -> _State:
         files = sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]
         stats = {str(p): p.stat() for p in files}
     except OSError as error:
-        raise FactError(f"the data in {shown(str(path))} cannot be read: {error}") from None
+        raise FactError(f"the data in {shown_path(path)} cannot be read: {error}") from None
     return {name: (s.st_size, s.st_mtime_ns) for name, s in stats.items()}
 
 
@@ -237,7 +237,7 @@ def read_examples(path: str | Path, *, header: bool | None = None) -> Iterator[E
     if path.is_dir():
         entries = sorted(p for p in path.iterdir() if not p.name.startswith("."))
         if not entries:
-            raise FactError(f"the folder {shown(str(path))} has no examples")
+            raise FactError(f"the folder {shown_path(path)} has no examples")
         for entry in entries:
             if entry.is_dir():
                 yield Example(_facts_in(entry, header), name=entry.name)
@@ -252,7 +252,7 @@ def _facts_in(folder: Path, header: bool | None) -> dict[str, Any]:
     for file in sorted(folder.iterdir()):
         name, _, arity = file.stem.rpartition(".")
         if not name or not arity.isdigit():
-            raise FactError(f"{shown(str(file))}: the name of a file of facts is that of its predicate, as word.3.tsv")
+            raise FactError(f"{shown_path(file)}: the name of a file of facts is that of its predicate, as word.3.tsv")
         text = header if file.suffix.lower() in TEXT_FORMATS else None
         facts[f"{name}/{arity}"] = read_file(file, f"{name}/{arity}", header=text)
     return facts
@@ -265,7 +265,7 @@ def _lines(path: Path) -> Iterator[Example]:
                 if line.strip():
                     yield _example_of(line, f"{path}, line {n}")
     except (OSError, UnicodeDecodeError) as error:
-        raise FactError(f"the data in {shown(str(path))} cannot be read: {error}") from None
+        raise FactError(f"the data in {shown_path(path)} cannot be read: {error}") from None
 
 
 def _example_of(line: str, where: str) -> Example:

@@ -20,7 +20,7 @@ from types import ModuleType
 from typing import Any
 
 from ..arguments import takes, whole_number
-from ..errors import Error, raised, shown
+from ..errors import Error, raised, shown, shown_path
 
 
 class Died(Exception):
@@ -232,7 +232,7 @@ class Futures(Pool):
         try:
             path.write_bytes(data)
         except OSError as error:
-            raise Error(f"{what} cannot be written for the workers, to {shown(str(path))}: {error.strerror}") from None
+            raise Error(f"{what} cannot be written for the workers, to {shown_path(path)}: {error.strerror}") from None
         return _File(str(path), len(data))
 
     def enclosed(self, thing: Any, what: str) -> Handle:

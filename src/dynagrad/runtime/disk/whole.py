@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ...errors import Error, shown
+from ...errors import Error, shown_path
 
 
 def replace_file(path: Path, data: bytes) -> None:
@@ -35,7 +35,7 @@ def replace_file(path: Path, data: bytes) -> None:
         else:
             _replace(_followed(path), data)
     except (OSError, ValueError) as error:  # a zero in the name; a loop of links
-        raise Error(f"{shown(str(path))} cannot be written{before}: {why(error)}") from None
+        raise Error(f"{shown_path(path)} cannot be written{before}: {why(error)}") from None
 
 
 def _followed(path: Path) -> Path:
@@ -75,7 +75,7 @@ def replace_folder(folder: Path, files: Mapping[str, bytes], ours: Callable[[Pat
         folder = _followed(folder)
         there = os.path.lexists(folder)
         if there and (reason := ours(folder)) is not None:
-            raise Error(f"{shown(str(folder))} is not replaced: {reason}")
+            raise Error(f"{shown_path(folder)} is not replaced: {reason}")
         beside = folder.with_name(f".dynagrad-{secrets.token_hex(8)}")
         try:
             beside.mkdir()
@@ -87,7 +87,7 @@ def replace_folder(folder: Path, files: Mapping[str, bytes], ours: Callable[[Pat
         finally:  # what was there before, or what could not be written
             shutil.rmtree(beside, ignore_errors=True)
     except (OSError, ValueError) as error:
-        raise Error(f"{shown(str(folder))} cannot be written, and is as it was: {why(error)}") from None
+        raise Error(f"{shown_path(folder)} cannot be written, and is as it was: {why(error)}") from None
 
 
 def write(path: Path, data: bytes) -> None:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from ...errors import Error, shown
+from ...errors import Error, shown_path
 from ...packages import optional
 from ...runtime.disk.whole import replace_file
 from .records import Record, table_of, write_csv
@@ -31,7 +31,7 @@ class Log:
         self._path, self._records = path, list(history)
         self._arrow = path.suffix != ".csv"
         if path.suffix not in SUFFIXES:
-            raise Error(f"log={shown(str(path))}: a log ends in {', '.join(SUFFIXES)}")
+            raise Error(f"log={shown_path(path)}: a log ends in {', '.join(SUFFIXES)}")
         self._written = 0.0
         if self._arrow:
             self._write_arrow()

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ...arguments import whole_number
-from ...errors import Error, counted, shown
+from ...errors import Error, counted, shown, shown_path
 from ...packages import optional
 from ...runtime.disk.whole import why
 
@@ -86,7 +86,7 @@ def written(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise Error(f"{shown(str(path))} cannot be written: {why(error)}") from None
+        raise Error(f"{shown_path(path)} cannot be written: {why(error)}") from None
 
 
 def path_of(what: str, given: Any) -> Path:

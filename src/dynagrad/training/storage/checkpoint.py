@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import Error, FactError, raised, shown
+from ...errors import Error, FactError, raised, shown, shown_path
 from ...runtime.disk.whole import replace_file, why
 from ..parameters.rows import Doubles
 from ..steps import Trace
@@ -44,7 +44,7 @@ class Checkpoint:
 
     def read(self) -> dict[str, Any] | None:
         """What was written last; None where nothing was. Raises Error for one that is damaged, or of another run."""
-        where = shown(str(self.path))
+        where = shown_path(self.path)
         try:
             if not self.path.exists():
                 return None
@@ -151,7 +151,7 @@ class _Trace:
             if not self.run:
                 self.run = secrets.token_hex(8)
                 if self.path.exists() and not TRACE.startswith(_begin(self.path, len(TRACE))):  # it may be cut short
-                    raise Error(f"{shown(str(self.path))} is no file of a checkpoint: move it, or name another one")
+                    raise Error(f"{shown_path(self.path)} is no file of a checkpoint: move it, or name another one")
                 self.path.write_bytes(self._head)
             if trace.new:
                 self.size = len(trace.new[0])
@@ -164,7 +164,7 @@ class _Trace:
                     file.flush()
                     os.fsync(file.fileno())
         except OSError as error:
-            raise Error(f"{shown(str(self.path))} cannot be written: {why(error)}") from None
+            raise Error(f"{shown_path(self.path)} cannot be written: {why(error)}") from None
         self.count += len(trace.new)
         trace.new.clear()
         return self.run, self.count, self.size
@@ -176,7 +176,7 @@ class _Trace:
         return self._arrays()
 
     def _arrays(self) -> Iterator[Doubles]:
-        where = shown(str(self.path))
+        where = shown_path(self.path)
         try:
             with self.path.open("rb") as file:
                 if file.read(len(self._head)) != self._head:

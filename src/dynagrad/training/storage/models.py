@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from ...charts.program import Program, binding_of, context_of, said_values, with_facts
-from ...errors import Error, FactError, raised, shown
+from ...errors import Error, FactError, raised, shown, shown_path
 from ...facts.relation import Relation
 from ...forests.storage import term_from_json
 from ...packages import optional
@@ -85,9 +85,9 @@ def check_replaceable(folder: Path) -> None:
     try:
         said = _objection(folder) if folder.exists() else None
     except OSError as error:
-        raise Error(f"{shown(str(folder))} cannot be read: {why(error)}") from None
+        raise Error(f"{shown_path(folder)} cannot be read: {why(error)}") from None
     if said is not None:
-        raise Error(f"{shown(str(folder))} is not replaced: {said}")
+        raise Error(f"{shown_path(folder)} is not replaced: {said}")
 
 
 def _objection(folder: Path) -> str | None:
@@ -261,12 +261,12 @@ def load(
     except Error:
         raise
     except Exception as error:  # of whatever a folder has that we did not write
-        raise FactError(f"{shown(str(folder))} is no model as model.save() writes it: {raised(error)}") from None
+        raise FactError(f"{shown_path(folder)} is no model as model.save() writes it: {raised(error)}") from None
 
 
 def _opened(folder: Path) -> tuple[dict[str, Any], Files]:
     """The contents of the TOML file, and all files, once their hashes have been checked."""
-    where = shown(str(folder))
+    where = shown_path(folder)
     try:
         if not (folder / HEAD).is_file():
             there = "has no model.toml" if folder.is_dir() else "is no folder"
@@ -348,7 +348,7 @@ def _loaded(
         if entry["kind"] == GIVEN:
             chosen[name] = _given_again(name, entry, rows, again)
         elif again is not None:
-            raise Error(f"parametrisations has {shown(name)}, which the model in {shown(str(folder))} has already")
+            raise Error(f"parametrisations has {shown(name)}, which the model in {shown_path(folder)} has already")
         else:
             chosen[name] = _KINDS[entry["kind"]](entry, files, parameters, tables, rows)
         theta[name] = numbers(parameters, "value").astype(np.float64)
@@ -363,7 +363,7 @@ def _loaded(
     goal = str(head["goal"])
     for key in (parse_item(goal).key, *(key for p in chosen.values() for key in p.rows.keys)):
         if key not in program.predicates:
-            raise FactError(f"the model in {shown(str(folder))} is damaged: its program has no predicate {key}")
+            raise FactError(f"the model in {shown_path(folder)} is damaged: its program has no predicate {key}")
     if objective is None:
         objective = _objective_of(
             head["objective"], folder, lambda about: _read_program(folder, about, files, functions)
@@ -386,7 +386,7 @@ def _read_program(
     missing = [name for name in wanted if name not in functions and _bare(name) not in given]
     if missing:
         raise Error(
-            f"the program of the model in {shown(str(folder))} has the function {missing[0]}, and functions are not "
+            f"the program of the model in {shown_path(folder)} has the function {missing[0]}, and functions are not "
             f"saved: give it again, with load_model(folder, functions={{{missing[0]!r}: ...}})"
         )
     if len([name for name in files if name.endswith(".dyna")]) > 1:  # the others may be of another of these
@@ -485,7 +485,7 @@ def _prior_of(entry: dict[str, Any], parameters: Any, p: Parametrisation) -> Pri
 def _objective_of(entry: dict[str, Any], folder: Path, program_of: Callable[[Mapping[str, Any]], Program]) -> Objective:
     if entry["kind"] == GIVEN:
         raise Error(
-            f"the objective of the model in {shown(str(folder))} is a function ({entry['class']}), and functions are "
+            f"the objective of the model in {shown_path(folder)} is a function ({entry['class']}), and functions are "
             "not saved: give it again, with load_model(folder, objective=...)"
         )
     parts = [(part["factor"], _objective_of(part["objective"], folder, program_of)) for part in entry.get("parts", ())]
