@@ -605,7 +605,7 @@ def test_the_log_of_weight_zero_has_a_gradient_of_zero() -> None:
 def test_an_entropy_has_digits_or_is_an_error(size: float) -> None:
     chart = dg.Program("goal += a(_).", "log").run({"a/1": [("x", size), ("y", size)]})
     if abs(size) > 1e9:
-        with pytest.raises(dg.ValueRangeError, match="no digits for the entropy"):
+        with pytest.raises(dg.ValueRangeError, match="no digits for the entropy" if abs(size) < 1e50 else "of goal"):
             chart.entropy()
     else:
         assert chart.entropy() == pytest.approx(math.log(2), abs=1e-6)

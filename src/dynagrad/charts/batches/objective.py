@@ -78,7 +78,8 @@ def _cotangents(given: Any, count: int) -> Array | None:
         raise Error(f"cotangents must be numbers, one per example, not {shown(given)}")
     numbers = numbers.astype(np.float64)
     if numbers.shape != (count,):
-        raise Error(f"cotangents must be {counted(count, 'number')}, one per example, and have shape {numbers.shape}")
+        wanted = f"{counted(count, 'number')}, one per example"
+        raise Error(f"cotangents must be {wanted}, but their shape is {numbers.shape}")
     if not np.isfinite(numbers).all():
         n = int((~np.isfinite(numbers)).argmax())
         raise Error(f"cotangents must be finite, and that of example {n} is {numbers[n]}")

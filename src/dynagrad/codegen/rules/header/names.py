@@ -62,7 +62,7 @@ _RUNTIME = frozenset(
     back_row back_scaled back_shifted back_stretch back_to before begin begin_of better better_apart blank bound
     bound_of build build_dense build_hashed by_edge bytes call_guarded cell cell_of choose_units clear
     clock_gettime clock_ns close coarse_time column complete complete_row compress constant copy correct
-    correct_transposed count counted cover create delete_rank difference discard dispose divide done dot down
+    correct_transposed count counted cover create delete_rank difference direct discard dispose divide done dot down
     each_block each_eight each_row edge edges eight eight_of elapsed element end enter enter_slot equal evaluate
     evaluate_at excess exp exp_from exp_near fact factor factor_dense factor_of factor_sparse facts fail failed
     fails far_and_finite far_inverse far_log_of far_of far_plus far_product far_times fill filled find find_cycle
