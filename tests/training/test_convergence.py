@@ -93,7 +93,7 @@ def test_a_start_where_hidden_states_are_alike_is_warned_of(name: str, method: s
     assert fit.stopped == "saddle" and not fit.converged
 
 
-@pytest.mark.parametrize("method", ["em", "online-em", "adam"])
+@pytest.mark.parametrize("method", ["em", "online-em"])
 def test_so_it_is_where_a_limit_ended_the_run(method: str) -> None:
     with pytest.warns(dg.ProgramWarning, match="at a saddle"):
         fit = mixture(initial="uniform").fit(OF_PAIRS, method=method, iterations=2, tolerance=0.0)

@@ -183,10 +183,6 @@ def test_what_cannot_be_sent_is_an_error_that_says_what_to_do() -> None:
         trained(objective, method="l-bfgs", executor=processes(1, "fork"))
     with ThreadPoolExecutor(1) as pool:
         trained(objective, method="l-bfgs", executor=pool)  # threads need not send it
-    m = dg.Model(HMM, ROWS)
-    bad = training.Example({**DATA[0].facts, "unused/1": (x for x in ())})
-    with pytest.raises(dg.Error, match="an example cannot be sent"):
-        m.fit([bad], executor=processes(1, "fork"))
 
 
 def test_functions_of_parametrisations_need_not_be_sent() -> None:

@@ -156,8 +156,8 @@ def alike(problem: Problem, now: Theta) -> Saddle | None:
     return told(spec, metric, direction, np.zeros(len(metric))) if apart > APART * whole else None
 
 
-FLAT = 1e-7
-"""How small a slope along a direction of growth, relative to counts, is none: by symmetry it is of rounding."""
+FLAT = 1e-3
+"""How small a slope along a direction of growth, relative to counts, is none: by symmetry it is near rounding."""
 APART = 0.01
 """How much of a direction of growth moves groups apart that have the same numbers."""
 

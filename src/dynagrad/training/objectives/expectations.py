@@ -141,7 +141,8 @@ def _check_observed(task: Task, example: Example, losses: Collection[str] = ()) 
     """Raises FactError where what was observed, which has no part here, is no facts: as other objectives would."""
     if not example.observed:
         return
-    program, observed = task.bound.program, weightless(task.seen(example.observed), losses)
+    program = task.bound.program
+    observed = {k: v for k, v in weightless(task.seen(example.observed), losses).items() if k in program.predicates}
 
     def check() -> None:
         read_facts(context_of(program), observed, in_probabilities(program))
