@@ -205,7 +205,7 @@ def must_not_fall(
         warn(f"{fell}: {named(changed)} counted in one of two passes only")
     elif rules.prunes or rules.beams:
         warn(f"{fell}: the program prunes its items, so derivations are left out, and others at each step")
-    elif rules.solve == "iterate":
+    elif rules.solve == "iterate" and problem.cuts_off():
         warn(f"{fell}: the program iterates its cycles, so what it sums is cut off, and elsewhere at each step")
     else:
         worst = np.argsort(now.values - before.values, stable=True)[:NAMED].tolist()

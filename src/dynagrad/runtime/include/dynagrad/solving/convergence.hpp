@@ -28,13 +28,13 @@ struct Convergence {
     begun = true;
   }
   // Masses are relative to the values of their items, which may be of any size; at most one. The first
-  // update of an item, what sends it, and what it sends, is on its way up, and says nothing of a rate.
+  // update of an item, and what that sends, is on its way up, and says nothing of a rate.
   static double mass(double size, double value) {
     const double relative = logs ? ::exp(size - value) : size / value;
     return relative < 1 ? relative : size == (logs ? -INFINITY : 0) ? 0 : 1;
   }
   void send(double size, double value) {
-    if (again && value != (logs ? -INFINITY : 0)) sent += mass(size, value);
+    if (again) sent += mass(size, value);
   }
   void pop(double size, double value, bool first) {
     if (pops >= window) {  // the window is over; the next is wider, up to the last half of all pops
