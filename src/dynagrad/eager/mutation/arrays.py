@@ -419,7 +419,7 @@ def writable(x: Any) -> Any:
     array. Other values are returned unchanged.
 
     >>> writable(np.zeros(2)), writable(3.0)
-    (<MutableArray of array([0., 0.])>, 3.0)
+    (<number with derivatives of array([0., 0.])>, 3.0)
     """
     if type(x) is np.ndarray:
         if x.dtype is not _FLOAT:
