@@ -75,9 +75,9 @@ def test_programs_with_nothing_to_do() -> None:
 
 def test_a_program_of_five_thousand_rules_is_checked_in_time() -> None:
     source = "\n".join(f"p{i}(X,Z) += p{i - 1}(X,Y) * q{i % 7}(Y,Z)." for i in range(1, 5001))
-    start = time.monotonic()
+    start = time.process_time()
     program = dg.Program(source)
-    assert time.monotonic() - start < 15  # five seconds where nothing else runs
+    assert time.process_time() - start < 15  # five where nothing else runs
     assert len(program.predicates) == 5008
 
 

@@ -51,7 +51,7 @@ def in_child(work: Callable[[], Any]) -> int:
     if pid == 0:
         status = 1
         try:
-            signal.alarm(20)
+            signal.alarm(60)
             status = 0 if work() else 2
         finally:
             os._exit(status)

@@ -702,7 +702,7 @@ threading.Thread(target=lambda: program.run_batch([{}] * 4, threads=2, max_items
 time.sleep(0.5)
 """
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run([sys.executable, "-c", code], env=environment, timeout=30, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", code], env=environment, timeout=120, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
 
 

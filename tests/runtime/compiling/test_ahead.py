@@ -170,7 +170,7 @@ def run(code: str, folder: Path, script: str = 'exec "$0" -c "$1"') -> str:
         ["/bin/sh", "-c", script, sys.executable, code],
         env={**os.environ, "PYTHONPATH": str(source), "OUT": str(folder / "out")},
         stdout=subprocess.DEVNULL,
-        timeout=30,
+        timeout=120,  # nothing may be compiled yet
     )
     assert done.returncode in (0, -9)
     return (folder / "out").read_text()

@@ -113,7 +113,7 @@ def slow_compiler(folder: Path, seconds: float) -> str:
     return f"{sys.executable} {script}"
 
 
-def wait_for(path: Path, seconds: float = 20.0) -> None:
+def wait_for(path: Path, seconds: float = 60.0) -> None:
     until = time.monotonic() + seconds
     while not path.exists() or not path.read_text():
         assert time.monotonic() < until, f"{path} did not appear"
@@ -377,7 +377,7 @@ class TestKilled:
         assert not list(fresh.glob("*.so")) and not list(fresh.glob("*.seal"))
         slow_compiler(tmp_path, 0)
         again = python("print(build(source(7)))", DYNAGRAD_CXX=f"{sys.executable} {tmp_path / 'slow.py'}")
-        out, err = again.communicate(timeout=20)
+        out, err = again.communicate(timeout=60)
         assert answer(Path(out.strip())) == 7, err
 
     def test_ctrl_c_kills_the_compiler_and_leaves_nothing(self, fresh, tmp_path):
@@ -385,9 +385,9 @@ class TestKilled:
         wait_for(tmp_path / "running")
         start = time.monotonic()
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=20)  # the compiler holds no end of these pipes, or it would be waited for
+        _, err = process.communicate(timeout=60)  # the compiler holds no end of these pipes, or it would be waited for
         assert "KeyboardInterrupt" in err
-        assert time.monotonic() - start < 2
+        assert time.monotonic() - start < 10  # of the 30 that the compiler sleeps
         assert contents(fresh) == set()
 
     def test_ctrl_c_kills_the_compilers_of_objects_too(self, fresh, tmp_path):
@@ -396,18 +396,18 @@ class TestKilled:
         wait_for(tmp_path / "running")
         start = time.monotonic()
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=20)
+        _, err = process.communicate(timeout=60)
         assert "KeyboardInterrupt" in err
-        assert time.monotonic() - start < 2
+        assert time.monotonic() - start < 10  # of the 30 that the compiler sleeps
         assert contents(fresh) == set()
 
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
     def test_whatever_ends_the_process_ends_its_compiler(self, fresh, tmp_path, number):
-        process = python("build(source(14))", DYNAGRAD_CXX=slow_compiler(tmp_path, 60))
+        process = python("build(source(14))", DYNAGRAD_CXX=slow_compiler(tmp_path, 120))
         wait_for(tmp_path / "running")
         compiler = int((tmp_path / "running").read_text())
         process.send_signal(number)
-        process.communicate(timeout=20)
+        process.communicate(timeout=60)
         until = time.monotonic() + 10
         while is_alive(compiler):
             assert time.monotonic() < until, "the compiler goes on"

@@ -186,7 +186,7 @@ threading.Timer(0.5, end).start()
 child.run(["/bin/sh", "-c", "sleep 60 & echo $! > sleeping; wait"], os.environ, Path({str(tmp_path)!r}))
 """
     source = Path(child.__file__).parents[3]
-    subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": str(source)}, timeout=30)
+    subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": str(source)}, timeout=60)
     sleeping = int((tmp_path / "sleeping").read_text())
     for _ in range(100):
         try:
@@ -240,6 +240,6 @@ def test_a_frozen_program_compiles(tmp_path: Path) -> None:
         env={**os.environ, "PYTHONPATH": f"{source}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,  # nothing may be compiled yet
     )
     assert (done.stdout, done.stderr) == ("86.0\n", "") and not (tmp_path / "started").exists()

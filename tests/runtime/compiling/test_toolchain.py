@@ -235,16 +235,15 @@ class TestComplaints:
 
     def test_one_that_hangs_is_waited_for_once_and_ended(self, monkeypatch, tmp_path):
         script = tmp_path / "c++"
-        script.write_text(f"#!/bin/sh\nsleep 1000 & echo $! > {tmp_path}/sleeping; wait\n")
+        script.write_text(f"#!/bin/sh\nsleep 1000 & echo $! >> {tmp_path}/sleeping; wait\n")
         script.chmod(0o755)
         monkeypatch.setenv("DYNAGRAD_CXX", str(script))
-        monkeypatch.setattr(toolchain, "_PATIENCE", 0.5)
-        began = time.monotonic()
+        monkeypatch.setattr(toolchain, "_PATIENCE", 1.0)
         for _ in range(3):
             with pytest.raises(CompileError, match="does not answer"):
                 toolchain.compiler()
-        assert time.monotonic() - began < 1.4
-        sleeping = int((tmp_path / "sleeping").read_text())
+        (sleeping,) = map(int, (tmp_path / "sleeping").read_text().split())  # one: it was asked once
+        began = time.monotonic()
         with contextlib.suppress(ProcessLookupError, FileNotFoundError):
             while " Z " not in Path(f"/proc/{sleeping}/stat").read_text():  # which is dead, and not waited for
                 os.kill(sleeping, 0)

@@ -133,7 +133,7 @@ def is_descending(**options: Any) -> bool:
     """Whether a sort with these options is from the largest down. Every sort here is stable, and NaN comes last, as in
     numpy; which options there are, and which go together, numpy says, as it is installed.
 
-    >>> is_descending(kind="stable", stable=None), is_descending(stable=True)
+    >>> is_descending(kind="stable"), is_descending(order=None)
     (False, False)
     """
     given = {name: value for name, value in options.items() if value is not None}
