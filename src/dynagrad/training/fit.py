@@ -1,7 +1,7 @@
 """A training run from its beginning to its end: when to stop, what to keep, what to say on the way.
 
 A `Watcher` is told of each step by a method. It evaluates held-out data, writes the log and the checkpoint, calls back,
-and says when it is enough; whether a run has converged is for `convergence.py`. There is one from each start.
+and says when it is enough; whether a run has converged is for `convergence/`. There is one from each start.
 Checkpoints are whole and new, or they are as before: a run that is killed at any moment goes on from the last, and ends
 with the bits of one that was not.
 """
@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import warn
-from .convergence import alike, left_to_gain, text_of
+from .convergence.gain import left_to_gain
+from .convergence.saddles import alike, text_of
 from .problem import Problem
 from .reports.logs import Log
 from .reports.progress import Bar

@@ -20,7 +20,8 @@ import numpy as np
 
 from ...errors import Error, NotConverged, warn
 from ...packages import optional
-from ..convergence import kinks, saddle
+from ..convergence.kinks import kinks
+from ..convergence.saddles import saddle
 from ..parameters.rows import Doubles
 from ..priors import L1
 from ..problem import Problem

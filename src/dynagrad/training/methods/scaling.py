@@ -20,7 +20,7 @@ from ...arguments import bounded_number
 from ...charts.program import with_own_plans
 from ...errors import Error, NotConverged
 from ...facts.readers import read
-from ..convergence import saddle
+from ..convergence.saddles import saddle
 from ..objectives.evaluation import LOGS
 from ..objectives.expectations import without_constants
 from ..objectives.likelihood import Conditional, Likelihood

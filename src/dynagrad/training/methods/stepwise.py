@@ -15,7 +15,7 @@ import numpy as np
 
 from ...arguments import real_number, whole_number
 from ...errors import Error
-from ..convergence import saddle
+from ..convergence.saddles import saddle
 from ..examples import Example
 from ..parameters.distribution import Distribution
 from ..parameters.rows import Doubles
