@@ -22,6 +22,9 @@ import numpy as np
 import dynagrad as dg
 from dynagrad.facts.terms import Term
 
+MOST_AXES = getattr(np, "MAXDIMS", 64)
+"""Of an array; numpy 2 has no name for it."""
+
 
 class Raises:
     """Raises in whatever it is asked."""
@@ -281,7 +284,7 @@ def table(draw: random.Random, arity: int) -> Any:
                 "V4",
                 [("a", "i4"), ("v", "f8")],
             )
-            dims = draw.choice((arity, arity, arity, draw.randrange(5), draw.choice((16, 32, 33, 64))))
+            dims = min(MOST_AXES, draw.choice((arity, arity, arity, draw.randrange(5), draw.choice((16, 32, 33, 64)))))
             shape = tuple(draw.choice((0, 1, 1, 2, 3)) if dims < 6 else 1 for _ in range(dims))
             made_array = np.zeros(shape, np.dtype(draw.choice(kinds)))
             if made_array.dtype.kind in "fc" and draw.random() < 0.2:
@@ -411,7 +414,7 @@ def polars_frame(draw: random.Random, arity: int) -> Any:
             pl.Binary,
             pl.List(pl.Int64),
             pl.Object,
-            pl.UInt128,
+            getattr(pl, "UInt128", pl.UInt64),  # not in the oldest release that is supported
             pl.Float64,
         )
         for name in frame.columns:
@@ -435,7 +438,7 @@ def arrow_table(draw: random.Random, arity: int) -> Any:
             pa.float16(),
             pa.float32(),
             pa.large_string(),
-            pa.string_view(),
+            getattr(pa, "string_view", pa.string)(),
             pa.binary(),
             pa.decimal128(38, 2),
             pa.decimal256(50, 1),

@@ -359,14 +359,11 @@ def _polars_column(place: Place, index: int, column: Any) -> Any:
 
 
 def from_arrow(place: Place, rows: Any) -> Raw:
-    """The raw columns of anything that exports an Arrow stream."""
+    """The raw columns of anything that exports an Arrow stream or array."""
     pa = optional("pyarrow", "an Arrow table")
     try:
         if not isinstance(rows, pa.Table):
-            if hasattr(rows, "__arrow_c_stream__"):
-                rows = pa.RecordBatchReader.from_stream(rows).read_all()
-            else:
-                rows = pa.Table.from_batches([pa.record_batch(rows)])
+            rows = pa.table(rows)
         rows.validate(full=True)  # the code below trusts lengths, offsets, indices and texts
     except Exception as error:  # the exporter of the stream may raise anything
         raise place.error(f"the {type(rows).__name__} is not an Arrow table of facts: {raised(error)}") from error

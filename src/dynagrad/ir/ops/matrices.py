@@ -53,13 +53,21 @@ def _remembered(decompose: Callable[[Any], Any]) -> Callable[[Any], Any]:
 # -- inverses ----------------------------------------------------------------------------------------------------------
 
 
+def _solution(a: Any, b: Any) -> Any:
+    """The matrix x of a x = b for a matrix b, in stacks of any number of axes.
+
+    numpy before 2 takes a b of one axis less than a for a stack of vectors, so it gets as many axes here.
+    """
+    return np.linalg.solve(a, b if b.ndim >= a.ndim else b.reshape((1,) * (a.ndim - b.ndim) + b.shape))
+
+
 def _solve_left(delta: Any, y: Any, a: Any, b: Any) -> Any:
     return sum_to(shape_of(a))(ops.negative(matmul(solve(swap(a), delta), swap(y))))
 
 
 solve: Operation = several(
     "solve",
-    np.linalg.solve,  # b is a matrix (of right-hand sides), never a vector
+    _solution,  # b is a matrix (of right-hand sides), never a vector
     (lambda d, y, a, b: ops.negative(solve(a, matmul(d, y))), lambda d, y, a, b: solve(a, d)),
     (_solve_left, lambda delta, y, a, b: sum_to(shape_of(b))(solve(swap(a), delta))),
     lambda n, y, a, b: power_series.solve(n, y, a, b, solve, matmul),
@@ -79,7 +87,7 @@ def _triangular(transposed: bool) -> Callable[[Any, Any], Any]:
                     raise np.linalg.LinAlgError("Singular matrix")
                 return np.ascontiguousarray(x)
         lower = np.tril(a)
-        return np.linalg.solve(np.swapaxes(lower, -1, -2) if transposed else lower, b)
+        return _solution(np.swapaxes(lower, -1, -2) if transposed else lower, b)
 
     return value
 

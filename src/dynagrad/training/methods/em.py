@@ -208,7 +208,7 @@ def must_not_fall(
     elif rules.solve == "iterate" and problem.cuts_off():
         warn(f"{fell}: the program iterates its cycles, so what it sums is cut off, and elsewhere at each step")
     else:
-        worst = np.argsort(now.values - before.values, stable=True)[:NAMED].tolist()
+        worst = np.argsort(now.values - before.values, kind="stable")[:NAMED].tolist()
         raise NotConverged(f"{fell}, which it cannot where runs are exact: most in {named(worst)}")
     return now
 
