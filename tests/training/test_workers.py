@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -183,6 +184,42 @@ def test_what_cannot_be_sent_is_an_error_that_says_what_to_do() -> None:
         trained(objective, method="l-bfgs", executor=processes(1, "fork"))
     with ThreadPoolExecutor(1) as pool:
         trained(objective, method="l-bfgs", executor=pool)  # threads need not send it
+
+
+class Locked(dict[str, Any]):
+    """Facts that hold a lock, as those of a table that is open for others do."""
+
+    def __init__(self, facts: dict[str, Any]) -> None:
+        super().__init__(facts)
+        self.lock = Lock()
+
+
+def unsendable() -> dict[str, Any]:
+    class Word(str):
+        """Its class has no name in a module, and is a text where it is read."""
+
+    last = {"last/1": [(0,)]}
+    return {
+        "texts of a class inside a function": {"word/2": [(Word("a"), 0)], **last},
+        "a value that is a function": {"word/2": [(0, 0, lambda: 1.0)], **last},
+        "a row that is a generator": {"word/2": [(0, 0), (x for x in (1, 1))], **last},
+        "observed": training.Example(last, {"word/2": [(Word("a"), 0)]}, name="bad"),
+        "a lock": training.Example(Locked({"word/2": [(0, 0)], **last}), name="bad"),
+        "a lock in a list": {"word/2": [(0, 0), Lock()], **last},
+    }
+
+
+@pytest.mark.parametrize("kind", list(unsendable()))
+@pytest.mark.parametrize("before", [1, SHARD + 2, 2 * SHARD])
+def test_an_example_that_cannot_be_sent_is_named(kind: str, before: int) -> None:
+    """In a shard that goes with the call, and in one that stays with the worker; what can be done is said, too."""
+    number = f"example {before}" + (" .bad." if kind in ("observed", "a lock") else "")
+    part = number if kind == "a lock" else f"what {number} has for word/2"
+    data = [*DATA[:before], unsendable()[kind]]
+    with pytest.raises(
+        dg.Error, match=f"^{part} cannot be sent to another process: .*Rows of numbers, texts.* train with threads$"
+    ):
+        dg.Model(HMM, ROWS).fit(data, iterations=1, executor=processes(1, "fork"))
 
 
 def test_functions_of_parametrisations_need_not_be_sent() -> None:

@@ -30,14 +30,19 @@ class Died(Exception):
 # -- what is sent ------------------------------------------------------------------------------------------------------
 
 
-def packed(thing: Any, what: str) -> bytes:
+FUNCTIONS = (
+    "Functions are sent by their names: define them with `def` at the top of a module, not inside a function or as a "
+    "lambda"
+)
+
+
+def packed(thing: Any, what: str, advice: str = FUNCTIONS) -> bytes:
     """An object for another process. Raises Error where it has what cannot be sent."""
     try:
         return pickle.dumps(thing, pickle.HIGHEST_PROTOCOL)
     except Exception as error:  # objects of users may raise anything
         raise Error(
-            f"{what} cannot be sent to another process: {raised(error)}. Functions are sent by their names: define "
-            "them with `def` at the top of a module, not inside a function or as a lambda; or train with threads"
+            f"{what} cannot be sent to another process: {raised(error)}. {advice}; or train with threads"
         ) from error
 
 

@@ -8,7 +8,7 @@ shard its examples. How things get to workers and what their death looks like is
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,10 +17,10 @@ from ..arguments import whole_number
 from ..charts.binding.example_cache import ExampleCache
 from ..charts.program import Bound, Program
 from ..errors import Error
-from .examples import Example
+from .examples import Example, name_of
 from .objectives.evaluation import Task
 from .parameters.rows import Doubles
-from .pools import HELD, Died, Handle, Pool, pool_of
+from .pools import HELD, Died, Handle, Pool, packed, pool_of
 from .specification import Along, Specification, Workers, reweighted, wanted
 from .totals import Totals
 
@@ -115,14 +115,33 @@ class PoolWorkers:
         """The examples of a shard: sent once and for all where there is room, or to go with the call."""
         follow = all(e.number == shard[0].number + n for n, e in enumerate(shard))  # and are drawn in no random order
         if not self._room or not follow or len(shard) < LEAST_SENT:
-            return self._pool.enclosed(shard, "an example")
+            return _handed(self._pool.enclosed, shard)
         key = tuple((e.number, id(e.facts), id(e.observed) if e.observed else 0, id(e.derivation)) for e in shard)
         if key not in self._shards:
             if len(shard) > self._room:
-                return self._pool.enclosed(shard, "an example")
+                return _handed(self._pool.enclosed, shard)
             self._room -= len(shard)
-            self._shards[key] = shard, self._pool.send(shard, "an example")  # which holds what the key names
+            self._shards[key] = shard, _handed(self._pool.send, shard)  # which holds what the key names
         return self._shards[key][1]
+
+
+def _handed(send: Callable[[Any, str], Handle], shard: list[Example]) -> Handle:
+    """A shard on its way to a worker. Raises Error, with the example and its facts, where it cannot be sent."""
+    try:
+        return send(shard, "an example")
+    except Error:
+        for example in shard:
+            for key, rows in (*example.facts.items(), *example.observed.items()):
+                packed(rows, f"what {name_of(example)} has for {key}", ROWS)
+            packed(example, name_of(example), ROWS)
+        raise
+
+
+ROWS = (
+    "Rows of numbers, texts, terms and arrays can be sent, and objects of classes that stand at the top of a module if "
+    "they can be pickled"
+)
+"""What of an example can be sent."""
 
 
 class _ShardsOut:
