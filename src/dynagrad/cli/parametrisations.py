@@ -158,5 +158,4 @@ def _log_linear(table: dict[str, Any], name: str) -> dict[str, Any]:
         listed = options["frozen"]
         if not isinstance(listed, list) or any(isinstance(x, list | dict) for x in listed):
             raise Error(f"parametrisations: {name}: frozen is a list of features, not {shown(listed)}")
-        options["frozen"] = lambda feature: feature in listed
     return options

@@ -140,7 +140,8 @@ def add_lambda(amount: float) -> Dirichlet:
 class Gaussian(Prior):
     """A normal density around given values: minus (theta - mean)^2 / (2 variance), summed.
 
-    `mean` is a number, or a dict from names of parameters to numbers (others have 0).
+    `mean` is a number, or a dict from names of parameters to numbers (others have 0); what is given for a name that
+    several features have is the mean of each that has none for itself.
 
     >>> from dynagrad import training
     >>> weights = training.LogLinear({"weight/1": [("h",), ("t",)]})
@@ -160,7 +161,8 @@ class Gaussian(Prior):
     def means(self, of: Parametrisation) -> Doubles | float:
         """Of each parameter, or the one of all."""
         if isinstance(self.mean, Mapping):
-            return np.array([float(self.mean.get(name, 0.0)) for name in of.names()])
+            mean, common = self.mean, of.common_names
+            return np.array([float(mean.get(name, mean.get(common.get(name, name), 0.0))) for name in of.names()])
         return float(self.mean)
 
     def log_density(self, of: Parametrisation, theta: Doubles) -> float:
@@ -212,7 +214,7 @@ def unknown_names(prior: Prior, parametrisations: Collection[Parametrisation]) -
     given = prior.alpha if isinstance(prior, Dirichlet) else prior.mean if isinstance(prior, Gaussian) else None
     if not isinstance(given, Mapping):
         return []
-    known = {name for p in parametrisations for name in p.names()}
+    known = {name for p in parametrisations for name in (*p.names(), *p.common_names.values())}
     return sorted((name for name in given if name not in known), key=str)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import warnings
 from collections import Counter
 from typing import Any
 
@@ -124,6 +125,62 @@ def test_features_of_one_name_are_apart_where_their_predicates_are(features: Any
     assert training.LogLinear(OF_TWO, features, shared=False).names() == p.names()
     one = training.LogLinear(OF_TWO, features, shared=True)
     assert len(one.names()) == 5 and one.weights(np.array([0.0, 1.0, 0.0, 0.0, 0.0])).tolist() == [1.0, 0.0, 1.0]
+
+
+D = "d with an ending n"
+FROZEN: dict[str, tuple[Any, list[str] | None]] = {
+    "a list": ([D], [f"{D} of suits/2", f"{D} of follows/2"]),
+    "of one": ([f"{D} of suits/2", "n with dog"], [f"{D} of suits/2", "n with dog"]),
+    "a set of both": ({D, f"{D} of follows/2"}, [f"{D} of suits/2", f"{D} of follows/2"]),
+    "none": ((), []),
+    "a function": (lambda f: f == D, [f"{D} of suits/2", f"{D} of follows/2"]),
+    "a function of one": (lambda f: f == f"{D} of suits/2", [f"{D} of suits/2"]),
+    "all but one": (lambda f: f == D or f == f"{D} of suits/2", [f"{D} of suits/2"]),
+    "by the end": (lambda f: f.endswith("follows/2"), [f"{D} of follows/2"]),
+    "all but both": (lambda f: not f.startswith(D), ["d with pan", "n with dog", "n with an ending g", "d with n"]),
+    "all": (lambda f: True, None),
+}
+
+
+@pytest.mark.parametrize("case", list(FROZEN))
+def test_what_is_frozen_is_told_by_the_name_of_all_or_by_that_of_one(case: str) -> None:
+    frozen, expected = FROZEN[case]
+    p = training.LogLinear(OF_TWO, ending, shared=False, frozen=frozen)
+    held = [n for n, stays in zip(p.names(), p.frozen, strict=True) if stays]
+    assert sorted(held) == sorted(p.names() if expected is None else expected)
+    one = training.LogLinear(OF_TWO, ending, shared=True, frozen=[D])
+    assert [n for n, stays in zip(one.names(), one.frozen, strict=True) if stays] == [D]
+
+
+def test_what_frozen_says_of_no_feature_is_told() -> None:
+    with pytest.raises(dg.Error, match=rf"yes of the features '{D} of suits/2' and .*, and no of '{D}'.*give a list"):
+        training.LogLinear(OF_TWO, ending, shared=False, frozen=lambda f: f != D)
+    with pytest.warns(
+        dg.ProgramWarning, match="no row has the feature 'nobody': that it is to stay as it is counts for"
+    ):
+        training.LogLinear(OF_TWO, ending, shared=False, frozen=[D, "nobody"])
+    for wrong in ("d", b"d", 3, True):
+        with pytest.raises(dg.Error, match="frozen must be a function of a feature, or a list of features"):
+            training.LogLinear(OF_TWO, ending, shared=False, frozen=wrong)  # type: ignore[arg-type]
+    with pytest.raises(dg.Error, match=r"frozen has \['d'\], which cannot name a feature"):
+        training.LogLinear(OF_TWO, ending, shared=False, frozen=[["d"]])
+
+
+def test_the_mean_of_a_prior_is_of_all_features_of_a_name_or_of_one() -> None:
+    p = training.LogLinear(OF_TWO, ending, shared=False)
+    prior = training.Gaussian(1.0, {D: 2.0, f"{D} of follows/2": 3.0, "n with dog": 1.0})
+    found = dict(zip(p.names(), prior.gradient(p, np.zeros(p.size)), strict=True))
+    assert {name: x for name, x in found.items() if x} == {
+        f"{D} of suits/2": 2.0,
+        f"{D} of follows/2": 3.0,
+        "n with dog": 1.0,
+    }
+    program = ":- semiring log. goal += suits(X,Y) * follows(X,Y)."
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        dg.Model(program, {"w": p}, prior=prior)
+    with pytest.warns(dg.ProgramWarning, match="the prior has a number for 'nobody'"):
+        dg.Model(program, {"w": p}, prior=training.Gaussian(1.0, {D: 2.0, "nobody": 1.0}))
 
 
 def test_names_of_features_that_are_apart_begin_alike_unless_told() -> None:

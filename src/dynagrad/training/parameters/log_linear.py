@@ -7,7 +7,7 @@ Which rows are normalised together is for `groups.py`; iterative scaling of the 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from copy import copy
 from typing import Any
 
@@ -37,7 +37,11 @@ class LogLinear(Parametrisation):
     declares (`:- distribution`), if it does. A feature is of one predicate: where rows of several have features of one
     name, each predicate has its own ("f of p/1"), of which there is a warning unless `shared` is False; with
     `shared=True` they are one. `hashed` is how many numbers features are hashed to; features that meet there share a
-    weight. `frozen` names features, by a function, whose weight stays as it was.
+    weight. `frozen` says whose weight stays as it was: a list of features, or a function of one.
+
+    Where each predicate has its own, the name that `features` gave stands for all of these, in `initial`, `frozen` and
+    the mean of a prior, and a feature's own name ("f of p/1") for it alone, which wins. A function `frozen` is asked of
+    both, and it is an error if it says of all own names what it denies of the one that `features` gave.
 
     `initial` is a number for all weights, or a dict from features to numbers; without, it is 0, but where each row is a
     feature of its own, and rows have values, training begins at these: weights, and not their logs.
@@ -64,11 +68,13 @@ class LogLinear(Parametrisation):
         hashed: int | None = None,
         initial: float | Mapping[Any, float] | None = None,
         noise: float = 0.0,
-        frozen: Callable[[Any], bool] | None = None,
+        frozen: Callable[[Any], bool] | Collection[Any] | None = None,
     ) -> None:
         self.rows = Rows(rows)
-        if frozen is not None:
+        if callable(frozen):
             function_of("frozen", frozen, 1, "a feature")
+        elif frozen is not None and (isinstance(frozen, str | bytes) or not isinstance(frozen, Collection)):
+            raise Error(f"frozen must be a function of a feature, or a list of features, not {shown(frozen)}")
         for number in initial.values() if isinstance(initial, Mapping) else () if initial is None else (initial,):
             if not np.isfinite(real_number("initial", number)):
                 raise Error(f"initial must be a finite number, or a dict of these, not {number}")
@@ -99,16 +105,14 @@ class LogLinear(Parametrisation):
         if not self.size:
             raise Error("features gives none for any row, so there is nothing to learn")
         self._known(initial)
-        self.frozen = np.array(
-            [frozen is not None and truth("frozen", frozen(plain.get(f, f))) for f in self.features], bool
-        )
+        self.frozen = _frozen(self.features, plain, frozen)
+        self.common_names = {_text_of(own): _text_of(name) for own, name in plain.items()} if hashed is None else {}
 
     def _known(self, initial: Any) -> None:
         """Warns of initial weights of features that no row has."""
-        unknown = set(initial) - set(self.features) if isinstance(initial, Mapping) else ()
-        if unknown:
-            more = "" if len(unknown) == 1 else f", nor {len(unknown) - 1:,} others that initial has"
-            warn(f"no row has the feature {shown(min(unknown, key=str))}{more}: its initial weight counts for nothing")
+        _warn_of_unknown(
+            initial if isinstance(initial, Mapping) else (), self.features, "initial", "its initial weight"
+        )
 
     def in_groups(self, declared: Sequence[Declared | None] | None) -> Parametrisation:
         if declared is None:
@@ -194,7 +198,48 @@ class LogLinear(Parametrisation):
         return self._at, self._feature, self._values
 
     def names(self) -> list[str]:
-        return [f if isinstance(f, str) else str(f) for f in self.features]
+        return [_text_of(f) for f in self.features]
+
+
+def _text_of(feature: Any) -> str:
+    return feature if isinstance(feature, str) else str(feature)
+
+
+def _warn_of_unknown(given: Collection[Any], features: Collection[Any], what: str, so: str) -> None:
+    """Warns of names, in an argument, of features that no row has."""
+    known = set(features)
+    unknown = [name for name in given if name not in known]
+    if unknown:
+        more = "" if len(unknown) == 1 else f", nor {len(unknown) - 1:,} others that {what} has"
+        warn(f"no row has the feature {shown(min(unknown, key=str))}{more}: {so} counts for nothing")
+
+
+def _frozen(features: Sequence[Any], plain: Mapping[Any, Any], frozen: Any) -> Flags:
+    """Which features stay as they are; `plain` has the name that all have of those whose predicates have their own."""
+    if frozen is None:
+        return np.zeros(len(features), bool)
+    if not callable(frozen):
+        for name in frozen:
+            if not isinstance(name, Hashable):
+                raise Error(f"frozen has {shown(name)}, which cannot name a feature")
+        _warn_of_unknown(frozen, [*features, *plain.values()], "frozen", "that it is to stay as it is")
+        names = set(frozen)
+        return np.array([f in names or plain.get(f) in names for f in features], bool)
+    said = {f: truth("frozen", frozen(f)) for f in features}
+    of_all: dict[Any, list[Any]] = {}
+    for own, name in plain.items():
+        of_all.setdefault(name, []).append(own)
+    for name, owns in of_all.items():
+        if len({said[own] for own in owns if own in said}) > 1:
+            continue  # it tells predicates apart
+        for_all = truth("frozen", frozen(name))
+        if said.get(owns[0]) and not for_all:
+            raise Error(
+                f"frozen says yes of the features {' and '.join(map(shown, owns))}, and no of {shown(name)}, which is "
+                "what features called them: give a list of features in place of the function"
+            )
+        said.update(dict.fromkeys(owns, for_all))
+    return np.array([said[f] for f in features], bool)
 
 
 def _of_each(initial: Mapping[Any, float], plain: Mapping[Any, Any]) -> dict[Any, float]:

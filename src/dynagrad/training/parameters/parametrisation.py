@@ -6,7 +6,8 @@ Each kind of it is a file beside this one.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 import numpy as np
 
@@ -29,6 +30,8 @@ class Parametrisation(ABC):
     """Which weights sum to one; None where none do."""
     frozen: Flags | None = None
     """Which parameters stay as they are; None where all are free."""
+    common_names: Mapping[str, str] = MappingProxyType({})
+    """The name that stands for a parameter and others, by its own; of those that have one."""
     rowwise: bool = False
     """Whether the weights of some rows can be had without those of the others."""
 
