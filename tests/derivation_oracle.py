@@ -2,7 +2,8 @@
 
 It shares nothing with the engine but the parser. A derivation is nested tuples: `("fact", item, row)`, where `row` is
 the place among the given rows (from 0; axioms of the text from -1 downwards), or `(rule, item, antecedents...)`, where
-`rule` is the rule's place in the text and an antecedent under `SIDE` is `("side", item)`.
+`rule` is the rule's place in the text and an antecedent under `SIDE` is `("side", item)`, as is one of
+clauses, which is worth one.
 """
 
 from __future__ import annotations
@@ -41,12 +42,25 @@ class Ground:
 
     source: s.Source
     ring: Semiring
-    given: dict[Key, list[tuple[int, Any]]] = field(default_factory=dict)  # item -> rows with their values
+    given: dict[Key, list[tuple[int | None, Any]]] = field(
+        default_factory=dict
+    )  # item -> rows (None: a function's), values
     instances: dict[Key, list[tuple[int, Instance]]] = field(default_factory=dict)  # head -> rules and instances
+
+    external: frozenset[str] = frozenset()
+    clauses: frozenset[str] = frozenset()  # predicates whose items are worth one, however often they are derived
 
     @property
     def items(self) -> list[Key]:
         return list(dict.fromkeys([*self.given, *self.instances]))
+
+    def below(self, rule: int, instance: Instance) -> list[tuple[Key, bool]]:
+        """The items of an instance, and whether each is a leaf that is not opened."""
+        leaves = _leaves(self.source.rules[rule].body)
+        return [
+            (item, isinstance(e, s.Side) or item[0] in self.clauses)
+            for item, e in zip(instance.items, leaves, strict=True)
+        ]
 
     # -- one derivation
 
@@ -92,10 +106,9 @@ class Ground:
         found: list[tuple[Tree, int]] = [(("fact", item, row), 0) for row, _ in self.given.get(item, ())]
         if most > 0:
             for rule, instance in self.instances.get(item, ()):
-                sides = [isinstance(e, s.Side) for e in _leaves(self.source.rules[rule].body)]
                 options = [
                     [(("side", below), 0)] if side else self._sized(below, most - 1, memo)
-                    for below, side in zip(instance.items, sides, strict=True)
+                    for below, side in self.below(rule, instance)
                 ]
                 if math.prod(map(len, options)) > 5000:
                     raise TooMany
@@ -108,17 +121,30 @@ class Ground:
         memo[item, most] = found
         return found
 
-    def cyclic(self, item: Key) -> bool:
-        """Whether an item that reaches itself is reached."""
-        below = {
-            head: {
-                b
-                for rule, instance in instances
-                for b, e in zip(instance.items, _leaves(self.source.rules[rule].body), strict=True)
-                if not isinstance(e, s.Side)
-            }
+    def opened(self) -> dict[Key, set[Key]]:
+        """The items that the derivations of each item go on with."""
+        return {
+            head: {b for rule, instance in instances for b, side in self.below(rule, instance) if not side}
             for head, instances in self.instances.items()
         }
+
+    def with_functions(self, item: Key) -> bool:
+        """Whether rules for a predicate, or for one that these open, have values of functions."""
+        opened = {
+            (rule.head.key, e.item.key)
+            for rule in self.source.rules
+            for e in _leaves(rule.body)
+            if isinstance(e, s.ItemValue) and rule.head.key not in self.clauses
+        }
+        seen, grew = {item[0]}, True
+        while grew:
+            more = {b for a, b in opened if a in seen} - seen
+            seen, grew = seen | more, bool(more)
+        return bool(seen & self.external)
+
+    def cyclic(self, item: Key) -> bool:
+        """Whether an item that reaches itself is reached."""
+        below = self.opened()
         state: dict[Key, int] = {}
 
         def visit(at: Key) -> bool:
@@ -146,11 +172,23 @@ def _leaves(expression: s.Expression) -> list[s.Expression]:
     return []
 
 
-def grounded(text: str, facts: Mapping[str, Any], semiring: str | Semiring) -> Ground:
-    """The ground instances of a program in a semiring."""
+def grounded(
+    text: str,
+    facts: Mapping[str, Any],
+    semiring: str | Semiring,
+    functions: Mapping[str, Callable[..., Any]] | None = None,
+) -> Ground:
+    """The ground instances of a program in a semiring; `functions` are those of its external predicates."""
     source = parse(text)
+    external = frozenset(
+        key
+        for d in source.declarations
+        if isinstance(d, s.PredicateDeclaration) and d.kind == "external"
+        for key in d.keys
+    )
     ring = builtin_semirings(Numbers())[semiring] if isinstance(semiring, str) else semiring
-    found = Ground(source, ring)
+    clauses = {rule.head.key for rule in source.rules if rule.aggregator == "|="} if semiring != "boolean" else set()
+    found = Ground(source, ring, external=external, clauses=frozenset(clauses))
     rows: dict[str, int] = {}
 
     axioms: dict[str, int] = {}
@@ -176,13 +214,17 @@ def grounded(text: str, facts: Mapping[str, Any], semiring: str | Semiring) -> G
         grew = bool(mine)
         while grew:
             database.new_round()
-            every = [(n, i) for n, rule in mine for i in _instances(rule, database, frozenset())]
+            every = [(n, i) for n, rule in mine for i in _instances(rule, database, external)]
             grew = False
             for _, i in every:
                 grew |= database.add(i.rule.head.key, i.head)
             if not grew:
                 for n, i in every:
                     found.instances.setdefault((i.rule.head.key, i.head), []).append((n, i))
+                    for item in i.items:
+                        if item[0] in external and item not in found.given:
+                            value = (functions or {})[item[0].rpartition("/")[0]](*item[1])
+                            found.given[item] = [(None, ring.number(value))]
     return found
 
 

@@ -2,8 +2,10 @@
 
     PYTHONPATH=src:tests python tests/random_charts.py SECONDS [FIRST]
 
-One input is some programs in one class, of which a number draws the semiring, the agenda and the limits. Their facts
-come in drawn forms (rows, dicts, arrays, frames, files), spread over `bind`, `run` and `add`, some as probabilities.
+One input is some programs in one class, of which a number draws the semiring, the agenda, what is done about cycles,
+and the limits. To what `tests/random_programs.py` draws are added clauses, functions, external and transient
+predicates, beams and thresholds that let everything through, and priorities. Their facts come in drawn forms (rows,
+dicts, arrays, frames, files), spread over `bind`, `run` and `add`, some as probabilities.
 After the run, and after each of some changes, everything is compared with what the facts say that are there then:
 
 - which items are derived and their values, with `tests/oracle.py`;
@@ -12,7 +14,8 @@ After the run, and after each of some changes, everything is compared with what 
 - derivations, best and k best, counts, draws, marginals, reasons, with those of `tests/derivation_oracle.py`;
 - what was pickled, with what was not.
 
-`tests/fuzz/charts.py` is the fuzzer of this, of which the suite runs a few inputs.
+At its end it says which shares of the programs had what: `SHARES` has the least, to which `tests/fuzz/test_fuzz.py`
+holds what is drawn. `tests/fuzz/charts.py` is the fuzzer of this, of which the suite runs a few inputs.
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ import sys
 import tempfile
 import time
 import warnings
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -49,9 +53,9 @@ from random_derivations import (
     fact_of,
     item_of,
 )
-from random_programs import Program, combined
+from random_programs import Program, combined, joined
 
-SEMIRINGS = ("real", "log", "viterbi", "tropical", "boolean", "count", "expectation", None)
+SEMIRINGS = ("real", "log", "viterbi", None, "tropical", "boolean", "count", "expectation", None)
 AGENDAS = ("auto", "auto", "auto", "priority", "fifo", "lifo")
 DIFFERENTIABLE = ("real", "log", "viterbi", "tropical", None)
 PROBABILITIES: dict[str | None, Callable[[float], float]] = {
@@ -63,6 +67,24 @@ PROBABILITIES: dict[str | None, Callable[[float], float]] = {
 TOGETHER = 8
 """How many programs are drawn for one class."""
 CHANGES = 3
+SOLVE = ("auto", "auto", "auto", "iterate", "newton")
+SHARES = {
+    "accepted": 0.8,
+    "cycles": 0.1,
+    "negation": 0.1,
+    "aggregates": 0.1,
+    "clauses": 0.1,
+    "gradients": 0.1,
+    "compound terms": 0.1,
+    "copies of facts": 0.1,
+    "external predicates": 0.05,
+    "functions": 0.05,
+    "transient predicates": 0.05,
+    "beams": 0.05,
+    "thresholds": 0.05,
+    "priorities": 0.05,
+}
+"""The least share of the accepted programs that has something; of `accepted`, of all that is drawn."""
 STEP = mpmath.mpf("1e-20")
 
 Row = tuple[Any, ...]
@@ -186,6 +208,8 @@ class Input:
     agenda: str
     programs: tuple[Program, ...]
     probabilities: bool
+    solve: str = "auto"
+    had: Counter[str] = field(default_factory=Counter)  # how many of the programs have what
     held: dict[str, Held] = field(default_factory=dict)  # by the keys of the combined program
     source: Any = None  # the combined program, compiled
     count: Counter[str] = field(default_factory=Counter)
@@ -196,10 +220,14 @@ class Input:
         prefix = f"p{place}_"
         return {k.removeprefix(prefix): flat(h.rows) for k, h in self.held.items() if k.startswith(prefix) and h.rows}
 
+    @property
+    def name(self) -> str:
+        return f"{self.semiring}, {self.agenda}, solve {self.solve}, input {self.number}"
+
     def say(self, place: int, text: str) -> None:
         self.count["wrong"] += 1
         program = Program(self.programs[place].source, self.facts_of(place))
-        self.wrong.append(f"{self.semiring}, {self.agenda}, input {self.number}, p{place}: {text}\n{program}")
+        self.wrong.append(f"{self.name}, p{place}: {text}\n{program}")
 
     @contextlib.contextmanager
     def tried(self, place: int, what: str) -> Iterator[None]:
@@ -219,19 +247,247 @@ def with_clauses(program: Program, draw: random.Random) -> Program:
     Its items are worth one then. Of a predicate with constants in its rules nothing changes.
     """
     lines = program.source.split("\n")
-    name = draw.choice([line.split("(")[0].split(" ")[0].rstrip(".") for line in lines])
-    found = []
-    for line in lines:
-        head, plus, rest = line.partition(" += ")
-        if head.split("(")[0] == name and plus:
-            body, _, conditions = rest.removesuffix(".").partition(" for ")
-            factors = [re.sub(r"^SIDE\((.*)\)$", r"\1", factor) for factor in body.split(" * ")]
-            if any(factor[0] in "-0123456789" for factor in factors):
-                return program
-            line = f"{head} :- {', '.join([*factors, *filter(None, [conditions])])}."
-        found.append(line)
-    source = "\n".join(found)
-    return Program(source, program.facts, program.functions)
+    names = sorted({line.split("(")[0].split(" ")[0].rstrip(".") for line in lines})
+    for name in draw.sample(names, len(names)):
+        found = [_as_clause(line) if line.split("(")[0].split(" ")[0] == name else line for line in lines]
+        if found != lines and None not in found:
+            return Program("\n".join(filter(None, found)), program.facts, program.functions)
+    return program
+
+
+def _as_clause(line: str) -> str | None:
+    """A rule as a clause; None where it has a constant."""
+    head, plus, rest = line.partition(" += ")
+    if not plus:
+        return line
+    body, _, conditions = rest.removesuffix(".").partition(" for ")
+    factors = [re.sub(r"^SIDE\((.*)\)$", r"\1", factor) for factor in body.split(" * ")]
+    if any(factor[0] in "-0123456789" for factor in factors):
+        return None
+    return f"{head} :- {', '.join([*factors, *filter(None, [conditions])])}."
+
+
+def _headed(program: Program) -> dict[str, int]:
+    """The names of predicates with rules that are not facts of the text, and their arities."""
+    rules = [rule for rule in parse(program.source).rules if rule.conditions or not _is_constant(rule.body)]
+    return {rule.head.predicate: len(rule.head.arguments) for rule in rules}
+
+
+def _is_constant(expression: s.Expression) -> bool:
+    if isinstance(expression, s.Application):
+        return all(map(_is_constant, expression.operands))
+    return isinstance(expression, s.Numeral)
+
+
+def _of_head(program: Program, draw: random.Random, least: int = 1) -> tuple[str, list[str]] | None:
+    """A predicate of rules as an item with variables, and these."""
+    heads = [(name, arity) for name, arity in _headed(program).items() if arity >= least]
+    if not heads:
+        return None
+    name, arity = draw.choice(heads)
+    variables = [f"V{i}" for i in range(arity)]
+    return f"{name}({','.join(variables)})", variables
+
+
+def with_text(program: Program, text: str, functions: Mapping[str, Callable[..., Any]] | None = None) -> Program:
+    return Program(f"{text}\n{program.source}", program.facts, {**program.functions, **(functions or {})})
+
+
+def with_beam(program: Program, semiring: str | None, draw: random.Random) -> Program:
+    """With a beam that lets everything through."""
+    found = _of_head(program, draw)
+    if found is None:
+        return program
+    item, variables = found
+    group = draw.sample(variables, draw.randint(1, len(variables)))
+    return with_text(program, f":- beam {item} by ({','.join(group)}) keep 1000000.")
+
+
+def with_threshold(program: Program, semiring: str | None, draw: random.Random) -> Program:
+    """With a threshold that lets everything through."""
+    found = _of_head(program, draw)
+    if found is None or semiring in ("boolean", "expectation"):
+        return program
+    return with_text(program, f":- prune {found[0]} {'< -1e300' if semiring == 'tropical' else '> 1e300'}.")
+
+
+def with_priority(program: Program, semiring: str | None, draw: random.Random) -> Program:
+    """With a priority, by arguments that are integers wherever there are rules for the predicate."""
+    found = _of_head(program, draw)
+    if found is None:
+        return program
+    item, variables = found
+    heads = [r.head.arguments for r in parse(program.source).rules if item.startswith(f"{r.head.predicate}(")]
+    whole = [v for i, v in enumerate(variables) if all(_is_whole(arguments[i]) for arguments in heads)]
+    shapes = ["{0}", "-{0}", "2*{0}-{1}", "{0}*{1}"] if whole else ["1", "0.5"]
+    return with_text(program, f":- priority {item} = {draw.choice(shapes).format(*(draw.choice(whole or ['']),) * 2)}.")
+
+
+def _is_whole(argument: Any) -> bool:
+    named = isinstance(argument, s.Variable) and argument.name[0] in "IJL"
+    return named or isinstance(argument, s.Integer | s.Arithmetic)
+
+
+def with_transient(program: Program, semiring: str | None, draw: random.Random) -> Program:
+    """With a predicate that is never stored, of those that other rules use."""
+    below = _below(program)
+    rules = parse(program.source).rules
+    tested = {c.item.key for r in rules for c in r.conditions if isinstance(c, s.Negation)}
+    tested |= {i.key for r in rules for i in items_of(r.body, sides=True)}
+    used = {i.key for r in rules for i in items_of(r.body)}
+    found = sorted(key for key in below if key in used - tested and key not in _reached(below, key))
+    return with_text(program, f":- transient {draw.choice(found)}.") if found else program
+
+
+def _below(program: Program) -> dict[str, set[str]]:
+    """The predicates on the right of the rules of each."""
+    below: dict[str, set[str]] = {}
+    for rule in parse(program.source).rules:
+        below.setdefault(rule.head.key, set()).update(i.key for i in items_of(rule.body))
+    return below
+
+
+def _reached(below: Mapping[str, set[str]], key: str) -> set[str]:
+    """The predicates that one is derived from."""
+    seen, new = set[str](), [key]
+    while new:
+        more = below.get(new.pop(), set()) - seen
+        seen |= more
+        new += more
+    return seen
+
+
+def items_of(expression: s.Expression, *, sides: bool = False) -> list[s.Item]:
+    """The items of a right side, or those of which it only asks whether they are derived."""
+    if isinstance(expression, s.ItemValue | s.Side):
+        return [expression.item] if not sides or isinstance(expression, s.Side) else []
+    operands = expression.operands if isinstance(expression, s.Application) else ()
+    return [i for operand in operands for i in items_of(operand, sides=sides)]
+
+
+@dataclass(frozen=True)
+class Outer:
+    """The function of an external predicate: one of a few values, by its arguments."""
+
+    values: tuple[Any, ...]
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self.values[zlib.crc32(repr(tuple(map(term, arguments))).encode()) % len(self.values)]
+
+
+OUTER: dict[str | None, tuple[Any, ...]] = {
+    "real": (0.5, 1.0, 0.25),
+    "log": (-0.5, 0.0, -1.25),
+    "viterbi": (-0.5, 0.0, -1.25),
+    "tropical": (0.5, 0.0, 1.25),
+    "boolean": (True,),
+    "count": (1, 2),
+    "expectation": ((0.5, 1.0), (1.0, 0.0)),
+    None: (0.5, 1.0, 0.25),
+}
+
+
+def with_external(program: Program, semiring: str | None, draw: random.Random) -> Program:
+    """With an external predicate behind the items of a rule, whose arguments are some that they know."""
+    places = []
+    for rule in parse(program.source).rules:
+        items = items_of(rule.body)
+        known = sorted({a.name for i in items for a in i.arguments if isinstance(a, s.Variable) and a.name[0] != "_"})
+        if known and rule.aggregator != "=":
+            places.append((max(i.span.end for i in items), rule, draw.sample(known, draw.randint(1, len(known)))))
+    if not places:
+        return program
+    _, rule, arguments = draw.choice(places)
+    text = program.source[rule.span.start : rule.span.end]
+    outer = f"x0({','.join(arguments)})"
+    if " :- " in text:
+        new = text.replace(" :- ", f" :- {outer}, ", 1)
+    else:
+        operator = f" {rule.aggregator} "
+        new = text.replace(operator, f"{operator}{outer} * ", 1)
+    source = program.source[: rule.span.start] + new + program.source[rule.span.end :]
+    text = f":- external x0/{len(arguments)}."
+    return with_text(Program(source, program.facts, program.functions), text, {"x0": Outer(OUTER[semiring])})
+
+
+def squash(x: Any) -> Any:
+    return x / (1.0 + x * x)
+
+
+def with_function(program: Program, semiring: str | None, draw: random.Random) -> Program:
+    """With a function of an item's value, in plain arithmetic."""
+    values: list[s.Item] = []
+
+    def walk(expression: s.Expression) -> None:
+        if isinstance(expression, s.ItemValue) and expression.item.predicate[0] in "ed":
+            values.append(expression.item)
+        elif isinstance(expression, s.Application):
+            for operand in expression.operands:
+                walk(operand)
+
+    for rule in parse(program.source).rules:
+        walk(rule.body)
+    if semiring is not None or not values:
+        return program
+    item = draw.choice(values).span
+    source = f"{program.source[: item.start]}h0({program.source[item.start : item.end]}){program.source[item.end :]}"
+    facts = {key: list(rows) for key, rows in program.facts.items()}
+    return with_text(
+        Program(source, joined(f":- function h0/1.\n{source}", facts)), ":- function h0/1.", {"h0": squash}
+    )
+
+
+ADDED: tuple[tuple[float, Callable[[Program, str | None, random.Random], Program]], ...] = (
+    (0.4, lambda program, semiring, draw: with_clauses(program, draw) if semiring is not None else program),
+    (0.4, with_function),
+    (0.15, with_external),
+    (0.9, with_transient),
+    (0.15, with_beam),
+    (0.2, with_threshold),
+    (0.15, with_priority),
+)
+
+
+def features(program: Program, semiring: str | None, cyclic: bool) -> set[str]:
+    """What a program has, of that of which shares are counted; `cyclic` is how it was drawn."""
+    source = parse(program.source)
+    below = _below(program)
+    arities = {key: int(key.rsplit("/", 1)[1]) for key in program.facts}
+    terms = [row[: arities[key]] for key, rows in program.facts.items() for row in rows]
+    aggregators = {rule.aggregator for rule in source.rules} - {"+=", None}
+    declared = {
+        ":- external": "external predicates",
+        ":- function": "functions",
+        ":- transient": "transient predicates",
+        ":- beam": "beams",
+        ":- prune": "thresholds",
+        ":- priority": "priorities",
+    }
+    found = {
+        "cycles": any(key in _reached(below, key) for key in below if cyclic or key == "best/1"),
+        "negation": any(isinstance(c, s.Negation) for rule in source.rules for c in rule.conditions),
+        "aggregates": semiring is None and bool(aggregators),
+        "clauses": any(re.search(r"^[a-z].* :- ", line) for line in program.source.split("\n")),
+        "gradients": semiring in DIFFERENTIABLE,
+        "compound terms": bool(re.search(r"\[|\b[fg]\(", program.source))
+        or any(not isinstance(x, str | int | float) for row in terms for x in row),
+        "copies of facts": any(
+            len({row[: arities[key]] for row in rows}) < len(rows) for key, rows in program.facts.items()
+        ),
+        **{name: text in program.source for text, name in declared.items()},
+    }
+    return {name for name, there in found.items() if there}
+
+
+def accepted(program: Program, semiring: str | None) -> str:
+    """Why a program is refused; nothing where it is not."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            compiled(program.source, semiring, "auto", program.functions)
+    except dg.Error as error:
+        return str(error).split("\n")[0]
+    return ""
 
 
 def alike(program: Program) -> bool:
@@ -265,9 +521,12 @@ def drawn(number: int, count: int = TOGETHER) -> Input | None:
     draw = random.Random(f"charts {number}")
     semiring = SEMIRINGS[number % len(SEMIRINGS)]
     cyclic = semiring in CYCLIC_SEMIRINGS and draw.random() < 0.5
-    programs = list(generated(semiring, cyclic, count, 100_000 + number))
-    if semiring is not None:
-        programs = [with_clauses(p, draw) if draw.random() < 0.3 else p for p in programs]
+    programs, had = list(generated(semiring, cyclic, count, 100_000 + number)), Counter[str]()
+    for share, added in ADDED:
+        programs = [added(p, semiring, draw) if draw.random() < share else p for p in programs]
+    refused = [accepted(p, semiring) for p in programs]
+    had += Counter({"drawn": len(programs)}) + Counter(f"refused: {why}" for why in refused if why)
+    programs = [p for p, why in zip(programs, refused, strict=True) if not why]
     if semiring == "real" and draw.random() < 0.6:  # weights that are chances, too
         programs = [positive(p) for p in programs]
     probabilities = semiring in PROBABILITIES and draw.random() < 0.4
@@ -275,13 +534,19 @@ def drawn(number: int, count: int = TOGETHER) -> Input | None:
         programs = [p for p in programs if not has_constants(p)]
     if not programs:
         return None
-    return Input(number, semiring, draw.choice(AGENDAS), tuple(programs), probabilities)
+    had["accepted"] += len(programs)
+    for program in programs:
+        had.update(features(program, semiring, cyclic))
+    solve, agenda = draw.choice(SOLVE) if cyclic else "auto", draw.choice(AGENDAS)
+    had.update({f"solve {solve}": len(programs), f"agenda {agenda}": len(programs), str(semiring): len(programs)})
+    return Input(number, semiring, agenda, tuple(programs), probabilities, solve, had)
 
 
 def run(given: Input, draw: random.Random, folder: Path) -> Any:
     """The chart of an input, whose facts came in pieces."""
     together = combined(given.programs)
-    program = given.source = compiled(together.source, given.semiring, given.agenda, together.functions)
+    text = f":- solve {given.solve}.\n{together.source}"
+    program = given.source = compiled(text, given.semiring, given.agenda, together.functions)
     pieces: list[dict[str, list[tuple[Row, Any]]]] = [{}, {}, {}]
     for key, rows in together.facts.items():
         held = given.held[key] = Held(key)
@@ -296,12 +561,8 @@ def run(given: Input, draw: random.Random, folder: Path) -> Any:
             held.add(part if n < 2 else [])
 
     def shaped(piece: Mapping[str, list[tuple[Row, Any]]]) -> tuple[dict[str, Any], str]:
-        numbers = [value for rows in piece.values() for _, value in rows]
-        as_probabilities = given.probabilities and draw.random() < 0.5
-        as_probabilities = as_probabilities and all(PROBABILITIES[given.semiring](v) <= 1 for v in numbers)
-        return {
-            key: formed(given, draw, scaled(given, rows, as_probabilities), key, folder) for key, rows in piece.items()
-        }, ("probabilities" if as_probabilities else "weights")
+        as_ = values_of(given, [row for rows in piece.values() for row in rows], draw)
+        return {k: formed(given, draw, scaled(given, rows, as_), k, folder) for k, rows in piece.items()}, as_
 
     facts, values = shaped(pieces[0])
     bound = program.bind(facts, values=values)
@@ -327,9 +588,16 @@ def formed(given: Input, draw: random.Random, rows: Sequence[Row], key: str, fol
     return form(draw, rows, int(key.rsplit("/", 1)[1]), folder, key, alike(program))
 
 
-def scaled(given: Input, rows: Sequence[tuple[Row, Any]], as_probabilities: bool) -> list[Row]:
+def values_of(given: Input, rows: Sequence[tuple[Row, Any]], draw: random.Random) -> str:
+    """What the numbers of rows are given as: probabilities, where they can be."""
+    probabilities = given.probabilities and draw.random() < 0.5
+    probabilities = probabilities and all(PROBABILITIES[given.semiring](value) <= 1 for _, value in rows)
+    return "probabilities" if probabilities else "weights"
+
+
+def scaled(given: Input, rows: Sequence[tuple[Row, Any]], values: str) -> list[Row]:
     """Rows as the engine takes them."""
-    number: Callable[[Any], Any] = PROBABILITIES[given.semiring] if as_probabilities else lambda value: value
+    number: Callable[[Any], Any] = (lambda v: v) if values == "weights" else PROBABILITIES[given.semiring]
     return [(*map(given_term, arguments), *(() if value is None else (number(value),))) for arguments, value in rows]
 
 
@@ -348,7 +616,9 @@ def stopped(given: Input, chart: Any) -> None:
                     except dg.ValueRangeError as error:
                         assert "weights of at least 0" in str(error), error
                     else:
-                        ground = grounded(program.source, given.facts_of(place), given.semiring or "real")
+                        ground = grounded(
+                            program.source, given.facts_of(place), given.semiring or "real", program.functions
+                        )
                         derivations(given, chart, ground, (key, row), prefix, first_rule)
         first_rule += len(source.rules)
 
@@ -368,8 +638,9 @@ def change(given: Input, chart: Any, draw: random.Random, folder: Path) -> None:
                 other = draw.choice([v for _, v in held.rows])
                 if not held.arity:  # all that is known of it is how many copies there are
                     continue
-                rows = scaled(given, [(arguments, other)], False)
-                chart.set(key, formed(given, draw, rows, key, folder) if other is not None else rows)
+                values = values_of(given, [(arguments, other)], draw)
+                rows = scaled(given, [(arguments, other)], values)
+                chart.set(key, formed(given, draw, rows, key, folder) if other is not None else rows, values=values)
                 held.set(arguments, other)
             case 2:
                 if given.semiring is None and held.arity == 0:
@@ -377,7 +648,9 @@ def change(given: Input, chart: Any, draw: random.Random, folder: Path) -> None:
                 fresh = tuple(draw.choice(held.rows)[0][i] for i in range(held.arity))
                 if given.semiring is None and any(same(row[0], fresh) for row in held.rows):
                     continue  # a second row of a fact, whose join its readers need not agree on
-                chart.add(key, formed(given, draw, scaled(given, [(fresh, value)], False), key, folder))
+                values = values_of(given, [(fresh, value)], draw)
+                rows = scaled(given, [(fresh, value)], values)
+                chart.add(key, formed(given, draw, rows, key, folder), values=values)
                 held.add([(fresh, value)])
     chart.run()
 
@@ -407,20 +680,20 @@ def compare(given: Input, chart: Any, draw: random.Random) -> None:
         items = [item for item in values if item[0] in heads]
         if items:
             with given.tried(place, "derivatives"):
-                derivatives(given, chart, place, draw.choice(items), draw)
+                derivatives(given, chart, place, draw.choice(items), draw, again)
             weighed = [item for item in items if aggregators[item[0]] == "+="]  # an item of clauses is worth one
             if given.semiring in ("real", "log") and weighed:
                 with given.tried(place, "outside values"):
                     check_outside(given, chart, place, draw.choice(weighed), draw.choice(items))
             if given.semiring is not None:
-                ground = grounded(program.source, facts, given.semiring)
+                ground = grounded(program.source, facts, given.semiring, program.functions)
                 for item in draw.sample(items, min(2, len(items))):
                     with given.tried(place, "derivations"):
-                        derivations(given, chart, ground, item, prefix, first_rule)
+                        derivations(given, chart, ground, item, prefix, first_rule, again)
         first_rule += len(source.rules)
 
 
-def derivatives(given: Input, chart: Any, place: int, item: Key, draw: random.Random) -> None:
+def derivatives(given: Input, chart: Any, place: int, item: Key, draw: random.Random, again: Any = None) -> None:
     """The gradient of an item: its rows, along a direction, and against differences."""
     prefix, name = f"p{place}_", item_of(item, f"p{place}_")
     if given.semiring not in DIFFERENTIABLE:
@@ -442,6 +715,11 @@ def derivatives(given: Input, chart: Any, place: int, item: Key, draw: random.Ra
         rows = [tuple(row)[: held.arity] for row in tables[key]]
         assert all(map(same, rows, (arguments for arguments, _ in held.rows))), f"rows of {key}: {rows}"
         assert np.size(tables[key].values) == len(held.rows), f"shape of {key}"
+    if again is not None:
+        copied = again.gradient(name)
+        assert all(np.array_equal(copied[key].values, tables[key].values) for key in mine), (
+            f"pickled gradient of {name}"
+        )
     finite = {k: [v is None or math.isfinite(v) for _, v in h.rows] for k, h in mine.items()}
     direction = {k: np.array([draw.choice([0.0, 1.0, -0.5]) if f else 0.0 for f in finite[k]]) for k in mine}
     along = math.fsum(float(np.dot(np.ravel(tables[k].values), direction[k])) for k in mine)
@@ -468,7 +746,10 @@ def check_outside(given: Input, chart: Any, place: int, item: Key, goal: Key) ->
         small = mpmath.log(STEP) if log else STEP
         more = {**facts, item[0]: [*facts.get(item[0], []), (*item[1], small)]}
         source = parse(program.source)
-        before, after = (evaluate(source, f, semiring=given.semiring, digits=50)[goal] for f in (facts, more))
+        before, after = (
+            evaluate(source, f, semiring=given.semiring, functions=dict(program.functions), digits=50)[goal]
+            for f in (facts, more)
+        )
         weights = [mpmath.exp(v) if log else v for v in (before, after)]
         slope = (weights[1] - weights[0]) / STEP
     found = chart.outside(item_of(item, prefix), item_of(goal, prefix))
@@ -503,8 +784,10 @@ def difference(given: Input, place: int, item: Key, direction: Mapping[str, Any]
         return float((there - here) / (sign * STEP))
 
 
-def derivations(given: Input, chart: Any, ground: Ground, item: Key, prefix: str, first_rule: int) -> None:
-    """The best, k best, count, sums, draws and reasons of an item."""
+def derivations(
+    given: Input, chart: Any, ground: Ground, item: Key, prefix: str, first_rule: int, again: Any = None
+) -> None:
+    """The best, k best, count, sums, draws, forest and reasons of an item; `again` is the chart after pickling."""
     assert given.semiring is not None
     own = {
         key: [(*map(given_term, a), *(() if v is None else (v,))) for a, v in h.rows] for key, h in given.held.items()
@@ -512,7 +795,16 @@ def derivations(given: Input, chart: Any, ground: Ground, item: Key, prefix: str
     if not all(is_chance(given.semiring, v) for held in given.held.values() for _, v in held.rows):
         return
     check_item(chart, ground, item, given.semiring, prefix, first_rule, given.source, own)
-    if not ground.cyclic(item):
+    name = item_of(item, prefix)
+    forest, best = chart.forest(name), list(chart.kbest(name, 3))
+    if again is not None:
+        forest = pickle.loads(pickle.dumps(forest))
+        assert list(again.kbest(name, 3)) == best, f"pickled derivations of {name}"
+    assert forest.count() == chart.count(name), f"counts of {name}"
+    assert list(forest.kbest(3)) == best and forest.best() == best[0], f"derivations of the forest of {name}"
+    if ground.cyclic(item):
+        given.count["k best around cycles"] += 1
+    else:
         check_sums(chart, ground, item, given.semiring, prefix, first_rule, 200)
     if given.semiring in ("boolean", "viterbi"):
         why = chart.why(item_of(item, prefix), sets=3, budget=5_000)
@@ -545,24 +837,36 @@ def tried(number: int, count: int = TOGETHER) -> Input | None:
                 change(given, chart, draw, Path(folder))
                 compare(given, chart, draw)
         except dg.Error as error:
-            given.wrong.append(f"{given.semiring}, {given.agenda}, input {number}: {type(error).__name__}: {error}")
+            given.count["wrong"] += 1
+            given.wrong.append(f"{given.name}: {type(error).__name__}: {error}")
             given.wrong += [repr(p) for p in given.programs] if "p0_" not in str(error) else []
     return given
 
 
 def main(seconds: float, number: int = 0) -> int:
     """Draws inputs until the time is over; 1 where something was wrong."""
-    end, count = time.monotonic() + seconds, Counter[str]()
+    end, count, had = time.monotonic() + seconds, Counter[str](), Counter[str]()
     while time.monotonic() < end:
         given = tried(number)
         number += 1
         if given is not None:
             count += given.count
+            had += given.had
             count["inputs"] += 1
             for text in given.wrong:
                 print(text, flush=True)
+    print(f"up to input {number - 1}")
+    for what, share in shares(had).items():
+        print(f"  {what}: {had[what]:,}, {share:.1%}")
+    print("  others:", {what: n for what, n in had.items() if what not in SHARES})
     print(dict(count))
     return min(1, count["wrong"])
+
+
+def shares(had: Counter[str]) -> dict[str, float]:
+    """The share of the accepted programs that has each thing; of `accepted`, of all that were drawn."""
+    whole = {"accepted": had["drawn"]}
+    return {what: had[what] / max(1, whole.get(what, had["accepted"])) for what in SHARES}
 
 
 if __name__ == "__main__":

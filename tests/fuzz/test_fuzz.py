@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import inspect
+from collections import Counter
 
 import pytest
 
 import dynagrad as dg
+import random_charts
 from dynagrad.rules import parse
 from fuzz import calls, programs
 from fuzz.run import fuzz
@@ -34,6 +36,16 @@ def test_nothing_crashes_and_every_error_is_one_of_ours(kind: str, first: int, c
 def test_a_fuzzer_that_does_not_start_is_started_once() -> None:
     tried, (wrong,) = fuzz("nothing", 0, count=2500)
     assert tried == 0 and "before the first" in wrong and "No module named 'fuzz.nothing'" in wrong
+
+
+def test_random_charts_have_their_share_of_everything() -> None:
+    """Of a sample, whose shares may be a third less than those of all."""
+    had = Counter[str]()
+    for number in range(36):
+        given = random_charts.drawn(number, count=4)
+        had += Counter() if given is None else given.had
+    shares = random_charts.shares(had)
+    assert {what: share for what, share in shares.items() if share < random_charts.SHARES[what] * 2 / 3} == {}
 
 
 def test_every_public_function_is_called_by_name() -> None:

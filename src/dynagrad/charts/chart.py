@@ -10,6 +10,7 @@ It is long because of the docstrings of what users call.
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Hashable, ItemsView, Iterator, KeysView, Mapping, ValuesView
 from dataclasses import replace
@@ -385,14 +386,19 @@ class Chart:
 
         H = log Z - E[log weight], where the expectation is the derivative of log Z with respect to an inverse
         temperature (Li and Eisner 2009, "First- and second-order expectation semirings", section 6.1). For `real` and
-        `log`; weights may not be negative. As everywhere, copies of a fact are leaves of different derivations.
+        `log`; weights may not be negative. As everywhere, copies of a fact are leaves of different derivations, and
+        those of an item of clauses weigh the same.
 
         >>> import dynagrad as dg
         >>> program = dg.Program("goal += a(_).")
         >>> round(program.run({"a/1": [("x", 0.5), ("y", 0.5)]}).entropy(), 6)
         0.693147
         """
-        return queries.entropy(self._within(timeout), goal)
+        ran = self._within(timeout)
+        entropy = queries.entropy(ran, goal)
+        if not queries.worth_one(ran, goal):
+            return entropy
+        return math.log(count(self._packed(goal, ran.stop), ran.stop))  # the value does not say how many there are
 
     # -- derivations
 

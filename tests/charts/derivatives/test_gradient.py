@@ -511,6 +511,37 @@ def test_around_a_cycle_marginals_are_expected_visits_and_entropy_is_that_of_the
     assert chart.entropy() == pytest.approx(walks + copies, rel=1e-6)
 
 
+@pytest.mark.parametrize("semiring", ["real", "log"])
+def test_the_entropy_of_an_item_of_clauses_is_that_of_derivations_of_equal_weight(semiring: str) -> None:
+    """Its value is one, however many there are; where it is used, it is a leaf."""
+    one = 1.0 if semiring == "real" else 0.0
+    program = dg.Program("near(Y) :- arc(_,Y). goal += near(Y) * arc(_,Y). always.", semiring)
+    chart = program.run({"arc/2": [("a", "c", one), ("b", "c", one), ("a", "b", one), ("a", "c", 7.0)]})
+    assert chart.count("near(c)") == 2 and chart.entropy("near(c)") == pytest.approx(math.log(2), rel=1e-12)
+    assert chart.sample("near(c)", 3).log_probability == pytest.approx(3 * [-math.log(2)])
+    assert chart.entropy("near(b)") == chart.entropy("always") == 0
+    weights = np.array([1.0, 1.0, 1.0, 7.0 if semiring == "real" else math.exp(7)])
+    chances = weights / weights.sum()
+    assert chart.entropy() == pytest.approx(-np.sum(chances * np.log(chances)), rel=1e-9)
+
+
+def test_an_entropy_asks_nothing_of_facts_and_rules_that_its_derivations_do_not_have() -> None:
+    """Functions have no weights to take a derivative by, and numbers below 0 no distribution, where they are."""
+    text = """
+    :- external far/1.
+    goal += a(X) * SIDE(b(X)) for not other.
+    other += b(X) * far(X) for X = nowhere.
+    third += -1 * a(_). third += b(_).
+    """
+    facts = {"a/1": [("x", 0.5), ("y", 0.5)], "b/1": [("x", -1.0), ("y", 2.0)]}
+    chart = dg.Program(text, "real", functions={"far/1": lambda _: 1.0}).run(facts)
+    assert chart.entropy() == pytest.approx(math.log(2), rel=1e-12)
+    with pytest.raises(dg.QueryError, match="of 'other' needs the weights of all its facts, and those of far/1"):
+        chart.entropy("other")
+    with pytest.raises(dg.QueryError, match="negative constant"):
+        chart.entropy("third")
+
+
 def test_tangents_are_those_of_all_items() -> None:
     chart = dg.Program(CKY, "log").bind(GRAMMAR, values="probabilities").run(WORDS)
     gradient = chart.gradient("goal")

@@ -20,6 +20,7 @@ from ...facts.readers import read
 from ...facts.relation import Relation
 from ...facts.table import Table
 from ...plan.right_sides import numbers
+from ...rules.normal import Rules
 from ...rules.semirings import COUNT, ENTROPY, MARGINAL, OUTSIDE, SEMIRINGS
 from ...runtime.library import Stop
 from ..binding.context import ProgramContext
@@ -163,13 +164,18 @@ def entropy(ran: FinishedRun, goal: Any) -> float:
     replay = ran.run.replay()
     log = SEMIRINGS[replay.scale.name].adds_logs
     directions = {}
-    for key, predicate in ran.context.rules.predicates.items():
-        if predicate.external:
-            raise QueryError(f"the entropy needs the weights of all facts, and those of {key} are a function's")
-    if not log and any(n < 0 for rule in ran.context.rules.rules for n in numbers(rule.value)):
+    rules = ran.context.rules
+    reached = _opened(rules, place_of(ran.context, ran.run.ready(), goal)[0])
+    for key in rules.predicates:
+        if key in reached and rules.predicates[key].external:
+            raise QueryError(
+                f"the entropy of {shown(goal)} needs the weights of all its facts, and those of {key} are a function's"
+            )
+    if not log and any(n < 0 for rule in rules.rules if rule.head.key in reached for n in numbers(rule.value)):
         raise QueryError("a rule has a negative constant, so derivations have no distribution")
     for key, relation in replay.facts.gathered().items():
-        directions[key] = _temperature_tangent(relation, log)[:, None]
+        if key in reached:
+            directions[key] = _temperature_tangent(relation, log)[:, None]
     constants = (lambda w: w) if log else (lambda w: w * math.log(w) if w > 0 else 0.0)
     prepared = replay.rerun(False, Directions((directions,), (constants,)), stop=ran.stop)
     words = words_at(prepared, *place_of(ran.context, prepared, goal), 2)
@@ -179,6 +185,26 @@ def entropy(ran: FinishedRun, goal: Any) -> float:
     if not (math.isfinite(total) if log else total > 0):
         raise QueryError(f"{shown(goal)} has weight {total}, so there is no distribution of its derivations")
     return _difference(total, tangent, goal) if log else math.log(total) - tangent / total
+
+
+def _opened(rules: Rules, goal: str) -> set[str]:
+    """The predicates whose items and facts derivations of a predicate have, those that are only tested aside."""
+    below: dict[str, set[str]] = {}
+    for rule in rules.rules:
+        if rule.aggregator != "|=":  # of clauses, whose items are worth one
+            below.setdefault(rule.head.key, set()).update(a.item.key for a in rule.antecedents if not a.side)
+    seen, new = {goal}, [goal]
+    while new:
+        more = below.get(new.pop(), set()) - seen
+        seen |= more
+        new += more
+    return seen
+
+
+def worth_one(ran: FinishedRun, goal: Any) -> bool:
+    """Whether clauses derive an item, which is worth one however often it is derived."""
+    key, _ = place_of(ran.context, ran.run.ready(), goal)
+    return ran.context.rules.predicates[key].aggregator == "|="
 
 
 MOST_ROUNDING = 1e-6
