@@ -2,8 +2,9 @@
 none is dropped.
 
 A handler that does not name an argument refuses each value but the usual one; one that names it is held against numpy,
-on arrays, with values that change numpy's own result. A value that changes nothing there shows nothing, so an argument
-of a handler has to have one in `VALUES`. Costs a few seconds: nothing is compiled, calls are specialised and
+on arrays, compiled and as it runs, with values that change numpy's own result. A value that changes nothing there shows
+nothing, so an argument has to have one in `argument_cases.py`, or to be named there as one that cannot change any.
+Derivatives are in `test_every_argument_derived.py`. Costs a few seconds: nothing is compiled, calls are specialised and
 interpreted.
 """
 
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,25 +20,24 @@ import numpy as np
 import pytest
 
 import dynagrad as dg
-from compiler.test_every_function import BASE, NO_VALUES, Later, _numbers, _same, through
+from compiler.argument_cases import (
+    UNCHANGING,
+    VALUES,
+    X,
+    calls_of,
+    given_in,
+    optional,
+    parameters,
+    put,
+    result,
+    same,
+)
+from compiler.test_every_function import EVERY, NO_VALUES, Later, _changed, _numbers, through
 from dynagrad.compiler.numpy.nodes import ON_NODES
 from dynagrad.compiler.specialised import specialised
+from dynagrad.eager.kinds import real_part
 from dynagrad.eager.numpy.functions import FUNCTIONS, bound
-from dynagrad.eager.numpy.protocol import LOOKS
 from dynagrad.ir.interpret import run
-
-X = np.array([[2.5, 0.5, -1.25, np.nan], [0.25, 3.0, 1.5, 2.0], [1.0, -0.5, 4.0, 0.5], [1.0, 5.0, 0.0, -7.5]])
-FINITE = np.nan_to_num(X)
-VALUES: dict[str, list[Any]] = {
-    "axis": [0, 1], "keepdims": [True], "ddof": [1], "decimals": [1], "descending": [True], "side": ["right"],
-    "equal_nan": [True], "rtol": [1.0], "atol": [9.0], "invert": [True], "nan": [3.0], "n": [2], "k": [1],
-    "offset": [1], "axis1": [1], "axis2": [0], "shape": [(2, 2)], "dtype": [int, bool], "ndmin": [3], "order": ["F"],
-    "copy": [False], "right": [True], "correction": [2], "kind": ["nonsense"], "initial": [9.0], "where": [FINITE > 1],
-    "mean": [np.ones(())], "posinf": [1.0], "neginf": [1.0], "default": [7.0], "mode": ["clip", "wrap", "same"],
-    "stable": ["x", True], "ndmax": [1], "bias": [True], "rowvar": [False], "increasing": [True], "ord": [1, np.inf],
-    "left": [3.0], "prepend": [1.0], "append": [1.0], "to_begin": [1.0], "to_end": [1.0], "dx": [2.0],
-}  # fmt: skip
-"""Values of arguments that differ from the usual ones."""
 
 
 class Odd:
@@ -48,17 +49,6 @@ class Odd:
 
 def handlers() -> Iterator[tuple[Any, Any]]:
     yield from ((f, h) for f, h in {**FUNCTIONS, **ON_NODES}.items() if not isinstance(f, np.ufunc))
-
-
-def parameters(f: Any) -> dict[str, inspect.Parameter]:
-    try:
-        return dict(inspect.signature(f).parameters)
-    except ValueError:
-        return {}
-
-
-def optional(f: Any) -> list[str]:
-    return [name for name, p in parameters(f).items() if p.default is not p.empty and name != "out"]
 
 
 def test_what_a_handler_does_not_name_is_refused() -> None:
@@ -82,52 +72,76 @@ def test_what_a_handler_does_not_name_is_refused() -> None:
             if parameters(f) and not takes_any:
                 with pytest.raises(TypeError, match="of_a_later_numpy"):
                     bound(f, handler, [], {"of_a_later_numpy": Odd()})
-    assert looked_at > 100
+    assert looked_at > 80
+
+
+def later(x: Any) -> Any:
+    """Arrays of a kind that compiled functions have, in lists and dicts too, as known only when it runs."""
+    if isinstance(x, dict):
+        return {key: later(value) for key, value in x.items()}
+    if isinstance(x, tuple | list):
+        return type(x)(map(later, x))
+    return Later(x) if isinstance(x, np.ndarray) and x.dtype.kind in "fib" else x
 
 
 def attempt(f: Any, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
-    later = tuple(Later(x) if isinstance(x, np.ndarray) and x.dtype.kind in "fib" else x for x in given)
-    types = tuple(x.type if isinstance(x, Later) else x for x in later)
-    made = specialised(through, (f, types, named))
-    return made.output(run(made.graph, list(_numbers(later))))
+    given, named = later(given), later(named)
+    made = specialised(through, (f, _changed(given, lambda x: x.type), _changed(named, lambda x: x.type)))
+    return made.output(run(made.graph, [*_numbers(given), *_numbers(named)]))
 
 
-def cases(f: Any) -> Iterator[tuple[tuple[Any, ...], str, Any]]:
-    needed = [p.name for p in parameters(f).values() if p.default is p.empty and p.kind in (0, 1)]
-    for main in (X, FINITE, np.arange(4.0)):
-        lists = {"condlist": [main > 0], "choicelist": [main], "arrays": [main], "tup": [main]}
-        given = tuple(lists.get(name, BASE.get(name, main)) for name in needed)
-        for name in optional(f):
-            for value in VALUES.get(name, []):
-                yield given, name, value
+def as_it_runs(f: Any, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    """What a call gives with numbers that carry derivatives, without them."""
+    numbers, found = [x for x in _numbers(later((given, named))) if x.dtype.kind == "f"], []
+
+    def strip(x: Any) -> Any:
+        if isinstance(x, tuple | list):
+            return tuple(map(strip, x))
+        return real_part(x.settled() if hasattr(x, "settled") else x)
+
+    def call(*xs: Any) -> Any:
+        left = list(xs)
+        found.append(strip(f(*put(given, left), **put(named, left))))
+        return 0.0
+
+    if numbers:
+        dg.jvp(call, tuple(numbers), tuple(map(np.zeros_like, numbers)))
+    else:
+        call()
+    return found[0]
+
+
+WALKED = [f for f in EVERY if not isinstance(f, np.ufunc | type) and f.__name__ not in NO_VALUES]
 
 
 def test_what_a_handler_names_is_honoured_or_refused() -> None:
-    wrong, compared = [], 0
+    wrong, compared, changing = [], 0, set()
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for f in dict.fromkeys([*FUNCTIONS, *ON_NODES, *LOOKS]):
-            if isinstance(f, np.ufunc | type) or f.__name__ in NO_VALUES:
-                continue
-            for given, name, value in cases(f):
-                try:
-                    usual, wanted = f(*given), f(*given, **{name: value})
-                except Exception as problem:
-                    usual, wanted = None, problem
-                if not isinstance(wanted, Exception) and _same(usual, wanted):
+        for f in WALKED:
+            tried: Counter[str] = Counter()
+            for given, named in calls_of(f):
+                if tried[str(named)] > 1 or isinstance(wanted := result(f, given, named), Exception):
                     continue
-                try:
-                    found = attempt(f, given, {name: value})
-                except dg.Error:
+                changes = given_in(f, given, named)
+                if not changes:
                     continue
-                except np.linalg.LinAlgError:  # as it runs, where numpy raises it too
-                    assert isinstance(wanted, np.linalg.LinAlgError)
-                    continue
-                compared += 1
-                if not isinstance(wanted, Exception) and not _same(found, wanted):
-                    wrong.append(f"{f.__name__}({name}={value!r}) is {found!r} and not {wanted!r}")
+                changing |= {(f.__name__, name) for name in changes}
+                tried[str(named)] += 1
+                for way in (attempt, as_it_runs):
+                    try:
+                        found = way(f, given, named)
+                    except dg.Error:
+                        continue
+                    compared += 1
+                    dynamic = any(True for _ in _numbers(later((given, named))))
+                    if not same(found, wanted, kinds="dtype" in named and dynamic):
+                        wrong.append(f"{f.__name__}{given}{named} is {found!r} and not {wanted!r}: {way.__name__}")
     assert not wrong, "\n".join(wrong[:20])
-    assert compared > 100
+    assert compared > 900
+    every = {(f.__name__, name) for f in WALKED for name in optional(f)}
+    shown = {f"{f}.{name}" for f, name in every - changing if name not in UNCHANGING}
+    assert shown - UNCHANGING.keys() == set(), "have no value that changes something"
 
 
 # -- methods of arrays and of ufuncs -----------------------------------------------------------------------------------
@@ -160,27 +174,32 @@ def of_ufunc(ufunc: Any, name: str) -> Any:
 
 
 def wrong_with(what: str, f: Any, given: tuple[Any, ...], named: dict[str, Any]) -> str | None:
-    """What is wrong with a call, as it is and with numbers known later; None where numpy refuses it."""
-    try:
-        wanted = f(*given, **named)
-    except Exception:
+    """What is wrong with a call, compiled and as it runs; None where numpy refuses it."""
+    wanted = result(f, given, named)
+    if isinstance(wanted, Exception):
         return None
-    try:
-        found = attempt(f, given, named)
-    except dg.Error:
-        return ""
-    shown = f"{what} of {given[1:]} and {named} is {found!r} and not {wanted!r}"
-    return "" if _same(found, wanted) else shown
+    unwritten = "where" in named and not what.endswith("reduce") and what.startswith("np.")
+    for way in (attempt,) if unwritten else (attempt, as_it_runs):  # numpy leaves in memory what was there
+        try:
+            found = way(f, given, named)
+        except dg.Error:
+            continue
+        if not same(found, wanted):
+            return f"{what} of {given} and {named} is {found!r} and not {wanted!r}: {way.__name__}"
+    return ""
 
 
-def of_methods() -> Iterator[tuple[str, Any, tuple[Any, ...], dict[str, Any]]]:
+PARTS = WHOLE * 1.25
+
+
+def of_methods(whole: Any = PARTS) -> Iterator[tuple[str, Any, tuple[Any, ...], dict[str, Any]]]:
     for name, needed in METHODS.items():
         extra = ["keepdims", "where", "initial", "ddof"] if name in REDUCING else []
-        x = np.array([0.5, 1.0, 2.0]) if name == "searchsorted" else WHOLE * 1.25
+        x = np.array([0.5, 1.0, 2.0]) if name == "searchsorted" else whole
         for option in dict.fromkeys([*optional(getattr(np.ndarray, name)), *extra]):
             for value in CHANGES.get(option, []):
                 yield f"x.{name}", method(name), (x, *needed), {option: value}
-    for x in (WHOLE * 1.25, WHOLE):
+    for x in (whole, WHOLE):
         for by_place in ((1, None, None, True), (0, float), (0, int), (0, None, None, False, 2.0, WHOLE > 0)):
             yield "x.sum", method("sum"), (x, *by_place), {}
             yield "np.add.reduce", of_ufunc(np.add, "reduce"), (x, *by_place), {}
@@ -189,8 +208,11 @@ def of_methods() -> Iterator[tuple[str, Any, tuple[Any, ...], dict[str, Any]]]:
 UFUNCS = (np.add, np.subtract, np.maximum, np.logaddexp, np.logical_and, np.floor_divide, np.sqrt, np.matmul, np.modf)
 
 
-def of_ufuncs() -> Iterator[tuple[str, Any, tuple[Any, ...], dict[str, Any]]]:
-    for x in (np.abs(WHOLE) * 1.25, WHOLE):
+ABOVE = np.abs(WHOLE) * 1.25
+
+
+def of_ufuncs(xs: Any = (ABOVE, WHOLE)) -> Iterator[tuple[str, Any, tuple[Any, ...], dict[str, Any]]]:
+    for x in xs:
         for u in UFUNCS:
             options: dict[str, list[Any]] = {"where": [WHOLE > 0], "dtype": [float, int, np.float32], "casting": ["no"]}
             options |= {"order": ["F"], "signature": ["d" * u.nin + "->" + "d" * u.nout], "subok": [False]}

@@ -15,6 +15,8 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ..errors import Error, shown
 
 _WRITTEN: dict[Any, str] = {
@@ -37,6 +39,8 @@ _WRITTEN: dict[Any, str] = {
     max: "first, /, *others, key=None, default=None",
     min: "first, /, *others, key=None, default=None",
     next: "iterator, default=None, /",
+    np.fromiter: "iter, dtype, count=-1, *, like=None",
+    np.power: "x1, x2, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None, subok=True",
     operator.attrgetter: "name, /, *names",
     operator.itemgetter: "item, /, *items",
     operator.methodcaller: "name, /, *arguments, **named",
@@ -48,7 +52,7 @@ _WRITTEN: dict[Any, str] = {
     type: "object, bases=None, dict=None, /",
     zip: "*iterables, strict=False",
 }
-"""The parameters of functions that do not say them in each version of Python; those that say them are believed."""
+"""The parameters of functions that do not say them in each version of Python or numpy; those that do are believed."""
 
 
 class _Places(NamedTuple):

@@ -170,9 +170,21 @@ def test_numbers_of_other_widths_are_refused(dtype: Any) -> None:
         lambda x: x.astype(dtype),
         lambda x: np.array(x, dtype=dtype),
         lambda x: np.array([x[0], x[1]], dtype=dtype),
+        lambda x: np.zeros_like(x, dtype=dtype),
+        lambda x: np.full_like(x, 2.5, dtype),
     ):
         with pytest.raises(dg.Error, match=f"a compiled function has no {np.dtype(dtype)} numbers"):
             through_graph(f, np.ones(2))
+
+
+@pytest.mark.parametrize("q", [1.5, -0.25, np.nan, np.array([0.5, 2.0])])
+@pytest.mark.parametrize("name", ["quantile", "nanquantile"])
+def test_a_share_that_there_is_not(name: str, q: Any) -> None:
+    """As it runs an error of an index, and never the last element."""
+    weighted = {"weights": np.ones(4), "method": "inverted_cdf"} if np.__version__ >= "2" else {}
+    for options in ({}, weighted):
+        with pytest.raises((IndexError, dg.Error), match="index"):
+            through_graph(lambda x, q, o=options: getattr(np, name)(x, q, **o), np.arange(4.0), q)
 
 
 def test_writing_into_an_array_of_another_width_is_refused() -> None:

@@ -275,7 +275,7 @@ WHOLE = [
     ("convolve", windows.convolve(True), lambda a, b: convolved(a, b, 0, 6), u, v),
     ("convolve", windows.convolve(False), lambda a, b: convolved(a, b, 2, 4), u, v),
     ("pseudo_inverse", lambda x: matrices.pseudo_inverse(x, 1e-15), lambda x: np.linalg.inv(x.T @ x) @ x.T, B),
-    ("_of_some_rank", lambda x: 1.0 * matrices._of_some_rank(x), lambda x: 1 * x, C),
+    ("_of_some_rank", lambda x: 1.0 * matrices._of_some_rank(x, C, 1e-15), lambda x: 1 * x, C),
     ("broadcast_to", arrays.broadcast_to((2, 3, 4)), lambda x: np.broadcast_to(x, (2, 3, 4)), A),
     ("broadcast_to", arrays.broadcast_to((2, 3, 4)), lambda x: np.broadcast_to(x, (2, 3, 4)), v[:, None]),
     ("broadcast_to", arrays.broadcast_to((2, 2)), lambda x: np.broadcast_to(x, (2, 2)), 1.5),

@@ -208,6 +208,21 @@ def test_pseudo_inverses_without_full_rank_have_the_derivatives_of_what_numpy_co
         assert np.sum(pulled * d) == pytest.approx(np.sum(found * weights), rel=1e-9, abs=1e-12)
 
 
+def test_singular_values_that_are_cut_off_are_small_where_there_are_derivatives() -> None:
+    """What is cut off turns with what stays, and derivatives at constant rank leave this out."""
+    a, d = np.diag([3.0, 1.0]), np.ones((2, 2))
+    least, with_noise = np.array([[3.0, 0.0], [0.0, 1e-9]]), np.array([1.0, 2.0])
+    for f in (lambda a: np.linalg.pinv(a, 0.5), lambda a: np.linalg.lstsq(a, with_noise, rcond=0.5)[0]):
+        for verb in (dg.jacfwd, dg.jacrev):
+            with pytest.raises(NotDifferentiable, match="not small beside those that stay"):
+                verb(f)(a)
+        with pytest.raises(NotDifferentiable, match="not small beside those that stay"):
+            dg.compile(lambda a, f=f: dg.jvp(f, (a,), (d,)))(a)
+        step = 1e-6
+        slope = (f(least + step * d) - f(least - step * d)) / (2 * step)
+        assert np.allclose(dg.jvp(f, (least,), (d,))[1], slope, atol=1e-6)
+
+
 def test_the_pseudo_inverse_jumps_at_zeros() -> None:
     for f in (np.linalg.pinv, lambda a: np.linalg.lstsq(a, np.ones(2), rcond=None)[0]):
         for verb in (dg.jacfwd, dg.jacrev):

@@ -313,13 +313,19 @@ _OTHERS = (
 )
 
 
+def kind_of(dtype: Any) -> str:
+    """The kind of a dtype. Raises Error for one that compiled functions do not have."""
+    kind = KIND_OF.get(np.dtype(dtype))
+    if kind is None:
+        raise Error(_OTHERS.format(np.dtype(dtype)))
+    return kind
+
+
 def converted(content: Any, dtype: Any) -> Any:
     """An array or number converted to a dtype."""
     if not isinstance(content, Node):
         return np.asarray(content).astype(dtype)
-    kind = KIND_OF.get(np.dtype(dtype))
-    if kind is None:
-        raise Error(_OTHERS.format(np.dtype(dtype)))
+    kind = kind_of(dtype)
     if kind == content.type.kind:
         return content
     if kind == "real":

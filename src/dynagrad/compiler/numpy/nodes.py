@@ -22,7 +22,7 @@ from ...ir.ops import arrays as whole_arrays
 from ...ir.ops import integers, reductions
 from ...ir.ops import scalars as ops
 from ...ir.types import KINDS, Type
-from ..evaluate.arrays import array_type, content_of, converted, holds_node, of_kind
+from ..evaluate.arrays import array_type, content_of, converted, holds_node, kind_of, of_kind
 from ..evaluate.operators import arithmetic, bits, inverted
 from ..evaluate.values import as_type, describe, node_of, type_of
 from .result_kinds import on_integers
@@ -144,6 +144,7 @@ def _like(value: Any) -> Callable[..., Any]:
     def made(x: Any, dtype: Any = None, *, shape: Any = None) -> Any:
         t = _type_of_array(x)
         kind = dtype or {"real": float, "integer": np.int64, "boolean": bool}[t.kind]
+        kind_of(kind)
         wanted = t.shape if shape is None else _sizes(shape)
         return np.full(wanted, value, kind) if wanted else np.dtype(kind).type(value)
 
@@ -173,10 +174,9 @@ def _broadcast_arrays(*xs: Any) -> Any:
 
 def _full_like(x: Any, value: Any, dtype: Any = None, *, shape: Any = None) -> Any:
     t = _type_of_array(x)
-    return _full(
-        t.shape if shape is None else shape,
-        converted(value, dtype or {"real": float, "integer": np.int64, "boolean": bool}[t.kind]),
-    )
+    kind = dtype or {"real": float, "integer": np.int64, "boolean": bool}[t.kind]
+    kind_of(kind)
+    return _full(t.shape if shape is None else shape, converted(value, kind))
 
 
 _SHAPES = (

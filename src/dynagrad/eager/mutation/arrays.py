@@ -293,7 +293,8 @@ class MutableArray(Number):
     def flat(self, values: Any) -> None:
         _Flat(self)[:] = values
 
-    def reshape(self, *shape: Any, order: Any = "C") -> Any:
+    def reshape(self, *shape: Any, order: Any = "C", **options: Any) -> Any:
+        check_options("reshape", options)
         wanted = shape[0] if len(shape) == 1 else shape
         return self.viewed(lambda whole: np.reshape(whole, wanted, order=order))
 

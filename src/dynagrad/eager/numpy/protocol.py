@@ -365,7 +365,8 @@ class ArrayMethods:
     def compress(self, condition: Any, axis: Any = None) -> Any:
         return np.compress(condition, self, axis)
 
-    def reshape(self, *shape: Any, order: str = "C") -> Any:
+    def reshape(self, *shape: Any, order: str = "C", **options: Any) -> Any:
+        check_options("reshape", options)
         return FUNCTIONS[np.reshape](self, shape[0] if len(shape) == 1 else shape, order)
 
     def transpose(self, *axes: Any) -> Any:

@@ -118,6 +118,7 @@ def _quantiles(name: str, a: Any, q: Any, axis: Any, method: str, keepdims: bool
     n, rest = shape_of(front)[0], shape_of(front)[1:]
     if is_known(real_part(q)) and not np.all((real_part(q) >= 0) & (real_part(q) <= 1)):
         raise ValueError(f"{name}: Quantiles must be in the range [0, 1]" + " or [0, 100]" * ("percentile" in name))
+    q = q if is_known(real_part(q)) else _within(q)
     if not n:
         if not nan:
             raise IndexError(f"{name}: there is nothing along the axis, so no element to take")
@@ -144,6 +145,13 @@ def _quantiles(name: str, a: Any, q: Any, axis: Any, method: str, keepdims: bool
         found = np.where(np.isnan(real_part(last)), math.nan, a_ if method in DISCRETE else _mixed(a_, b_, way))
         found = np.broadcast_to(found, shape + rest) if shape_of(found) != shape + rest else found
     return _with_kept_axes(found, axes, rank(q), keepdims)
+
+
+def _within(q: Any) -> Any:
+    """Shares that are known only as the function runs: one outside of [0, 1] is a position that is not there."""
+    flat = np.reshape(q, (-1,))
+    places = np.arange(shape_of(flat)[0])
+    return np.reshape(np.take(flat, np.where((flat >= 0.0) & (flat <= 1.0), places, -1 - len(places))), shape_of(q))
 
 
 def _elements_at(ordered: Any, places: Any, rest: tuple[int, ...]) -> Any:

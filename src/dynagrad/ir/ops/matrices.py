@@ -403,26 +403,40 @@ right_vectors: Operation = several(
 # -- pseudo-inverses ---------------------------------------------------------------------------------------------------
 
 
-def _not_zero(y: Any) -> Any:
+_NEGLIGIBLE = 1e-6  # of the smallest singular value that stays: so much the derivatives at constant rank may be off
+
+
+def _with_rank(y: Any, a: Any, cut: Any) -> Any:
+    """The pseudo-inverse y of a, if it has derivatives at constant rank."""
     if not np.all(np.any(y, axis=(-2, -1))):
         raise NotDifferentiable(
             "the pseudo-inverse has no derivative at a matrix of zeros: those of matrices close to it are unbounded"
         )
+    if np.max(cut) > 1e-12:
+        s = np.linalg.svd(a, compute_uv=False)
+        stays = s > np.asarray(cut)[..., None] * s[..., :1]
+        least = np.min(np.where(stays, s, np.inf), -1, keepdims=True)
+        if np.any(~stays & (s > _NEGLIGIBLE * least)):
+            raise NotDifferentiable(
+                "rcond= cuts off singular values that are not small beside those that stay, and vectors that stay turn "
+                "towards those that go: the derivative of this is not there; use a smaller rcond=, or solve with a "
+                "multiple of the identity added"
+            )
     return y
 
 
 _of_some_rank: Operation = several(
     "of_some_rank",
-    _not_zero,  # checks the value, not its derivatives
-    (lambda d, y, a: d,),
-    (lambda delta, y, a: delta,),
-    lambda n, y, a: [y, *a[1:]],
+    _with_rank,  # checks the value, not its derivatives
+    (lambda d, y, *_: d, None, None),
+    (lambda delta, y, *_: delta, None, None),
+    lambda n, y, a, *_: [y, *a[1:]],
     code=("of_some_rank",),
 )
 
 
 def _pinv_tangent(d: Any, y: Any, a: Any, cut: Any) -> Any:
-    y = _of_some_rank(y)
+    y = _of_some_rank(y, a, cut)
     across, t = swap(d), swap(y)
     inner = ops.negative(matmul(matmul(y, d), y))
     left = matmul(matmul(y, t), ops.subtract(across, matmul(matmul(across, a), y)))
@@ -431,7 +445,7 @@ def _pinv_tangent(d: Any, y: Any, a: Any, cut: Any) -> Any:
 
 
 def _pinv_adjoint(delta: Any, y: Any, a: Any, cut: Any) -> Any:
-    y = _of_some_rank(y)
+    y = _of_some_rank(y, a, cut)
     across, t = swap(delta), swap(y)
     inner = ops.negative(matmul(matmul(t, delta), t))
     left = matmul(matmul(ops.subtract(across, matmul(a, matmul(y, across))), y), t)
@@ -444,7 +458,7 @@ pseudo_inverse: Operation = several(
     lambda a, cut: np.linalg.pinv(a, cut),
     (_pinv_tangent, None),
     (_pinv_adjoint, None),
-    needs=((-1, 0), ()),
+    needs=((-1, 0, 1), ()),
     code=("pinv",),
 )
 """The Moore-Penrose inverse; singular values below a fraction of the largest, the second argument, count as zero.
