@@ -369,7 +369,9 @@ class TestEndlessRuns:
         assert waiting(chart, "n/1") == {(1000,): 1.0}
 
     def test_timeout(self) -> None:
-        chart = run(self.SOURCE, self.FACTS, timeout=0.02)
+        endless = program(self.SOURCE)
+        endless.run(self.FACTS, max_pops=10)  # compiled now
+        chart = endless.run(self.FACTS, timeout=0.02)
         assert (chart.status, chart.converged) == ("timeout", False)
         assert chart.stats.seconds < 1.0 and chart.stats.items > 100
 
