@@ -72,7 +72,7 @@ ENDLESS: dict[str, dict[str, Any]] = {
     "cg": {"maxiter": _MANY, "gtol": 1e-12},
     "bfgs": {"maxiter": _MANY, "gtol": 1e-12},
     "l-bfgs": {"maxiter": _MANY, "maxfun": _MANY, "ftol": 0.0, "gtol": 1e-12},
-    "newton-cg": {"maxiter": _MANY, "xtol": 0.0},
+    "newton-cg": {"maxiter": _MANY, "xtol": 1e-300},  # with 0, scipy before 1.12 makes no step
     "tnc": {"maxfun": _MANY, "ftol": 0.0, "xtol": 0.0, "gtol": 1e-12},
     "slsqp": {"maxiter": _MANY, "ftol": 1e-18},
     "trust-constr": {"maxiter": _MANY, "gtol": 1e-12, "xtol": 1e-15},
