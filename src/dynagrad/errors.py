@@ -115,12 +115,14 @@ def raised(error: BaseException) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The place of facts, for messages. `lines` has the line of each row in a file, where these are not 1, 2, ..."""
+    """The place of facts, for messages. `lines` has the line of each row in a file, where these are not 1, 2, ...;
+    a `columnar` file has no lines."""
 
     key: str
     arity: int
     file: str = ""
     lines: Sequence[int] | None = field(default=None, repr=False)
+    columnar: bool = field(default=False, repr=False)
 
     def error(self, message: str, row: int | None = None, column: int | None = None) -> FactError:
         """The error for row and column, both from 0; the column after the arguments is the value."""
@@ -128,7 +130,7 @@ class Place:
         if self.file:
             words.append(cut(self.file))
         if row is not None:
-            words.append(f"{'line' if self.file else 'row'} {self.lines[row] if self.lines else row + 1}")
+            words.append(self.row(row))
         if column is not None:
             words.append("value" if column == self.arity else f"column {column + 1}")
         return FactError(f"{', '.join(words)}: {message}")
@@ -140,6 +142,11 @@ class Place:
         except FactError as error:
             raise self.error(str(error), row, column) from None
 
+    def row(self, row: int) -> str:
+        """Which row it is, for messages: `line 3` of a text file, else `row 3`."""
+        noun = "line" if self.file and not self.columnar else "row"
+        return f"{noun} {self.lines[row] if self.lines else row + 1}"
+
     @contextmanager
     def reading(self) -> Iterator[None]:
         """A context in which exceptions of other libraries' tables become `FactError`s."""
@@ -149,6 +156,23 @@ class Place:
             raise
         except Exception as error:
             raise self.error(f"the table cannot be read: {raised(error)}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class RowPlaces:
+    """The places of rows that were put together from several tables: each with its first row, in order."""
+
+    parts: tuple[tuple[int, Place], ...]
+
+    def of(self, row: int) -> tuple[Place, int]:
+        """The place of a row, and which row it is there."""
+        first, place = [part for part in self.parts if part[0] <= row][-1]
+        return place, row - first
+
+    def error(self, message: str, row: int, column: int | None = None) -> FactError:
+        """The error for row and column, as where it came from."""
+        place, there = self.of(row)
+        return place.error(message, there, column)
 
 
 class Error(Exception):

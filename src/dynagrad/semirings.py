@@ -146,21 +146,21 @@ class Scale:
             raise Error(f'values="probabilities" has no meaning in the {self.name} semiring; give its own numbers')
 
     def from_probabilities(self, values: Array | None) -> Array | None:
-        """Probabilities converted to this scale."""
+        """Probabilities converted to this scale. Those that are none are not looked for here: see `not_probable`."""
         self.check_probabilities()
         convert = SEMIRINGS[self.name].from_probabilities
         assert convert is not None
-        if values is None:
-            return values
-        numbers = np.asarray(values, np.float64)
-        chances = numbers[:, 0] if self.shape == "expectation" else numbers
-        wrong = not_probable(chances)
-        if wrong is not None:
-            raise Error(f"row {wrong.place[0] + 1}: {wrong}")
-        if self.shape == "expectation":
+        if values is None or self.shape == "expectation":
             return values
         with np.errstate(divide="ignore"):
-            return np.asarray(convert(numbers))
+            return np.asarray(convert(np.asarray(values, np.float64)))
+
+    def not_probable(self, values: Array | None) -> NotProbable | None:
+        """The first of some values that is no probability; None where all are."""
+        if values is None:
+            return None
+        numbers = np.asarray(values, np.float64)
+        return not_probable(numbers[:, 0] if self.shape == "expectation" else numbers)
 
 
 ROUNDING = 1e-9

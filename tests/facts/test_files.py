@@ -166,7 +166,7 @@ def test_conversions(tmp_path: Path) -> None:
     assert floats.atoms == [1.0, 2.0] and floats.codes.tolist() == [0, 0, 1]
     terms = as_terms(text(["ab", "c", "ab"], tmp_path), lambda t: Term("f", *t))
     assert terms.to_list() == [Term("f", "a", "b"), Term("f", "c"), Term("f", "a", "b")]
-    with pytest.raises(FactError, match=r"p/1, column\.tsv, line 2, column 1: a term has arguments"):
+    with pytest.raises(FactError, match=r"p/1, a\.tsv, line 2, column 1: a term has arguments"):
         as_terms(text(["ab", " "], tmp_path), lambda t: Term("f", *t.strip()), Place("p/1", 1, "a.tsv"))
 
 

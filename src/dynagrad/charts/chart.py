@@ -725,7 +725,7 @@ def bring_up(chart: Chart, limits: Limits, progress: bool = False, stop: Stop | 
 
 
 def warn_of_until(chart: Chart) -> None:
-    """Warns where the item at which the run was to stop has a symbol that no fact and no item has."""
+    """Warns where the item at which the run was to stop has an argument that no fact and no item has."""
     if chart._state.limits.until is not None:
         lookup.warn_if_unknown(chart._context, chart._ready(), chart._state.limits.until)
 

@@ -42,7 +42,7 @@ from .binding.binding import Purpose, SetupLimits
 from .binding.context import ProgramContext
 from .binding.decoding import column, ranks
 from .binding.loading import Prepared, coded
-from .binding.suspicious_facts import unknown_symbol
+from .binding.suspicious_facts import unknown_argument
 from .changes import translated
 from .ends import Collected, End, Phase, check_end
 from .externals import connect
@@ -123,7 +123,7 @@ def place(run: Run, held: Collector, item: Any) -> tuple[str, list[int]]:
     if words is None or codes is None:
         name = cut(str(item) if isinstance(item, str) else item_text(*lookup.place(item, lambda _: None)))
         early = "" if run.status == "done" else f"; the run stopped early, {stopped_at(run)}: chart.run() continues it"
-        said = unknown_symbol(run.context, held.prepared, *lookup.place(item, lambda _: None))
+        said = unknown_argument(run.context, held.prepared, *lookup.place(item, lambda _: None))
         hint = said or f"chart.why_not({name!r}) says what is missing"
         raise QueryError(f"{name} was not derived, so it has no derivation; {hint}{early}")
     return key, codes

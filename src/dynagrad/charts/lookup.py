@@ -33,7 +33,7 @@ from .binding.decoding import code as code_of
 from .binding.decoding import column, decode, matches, ranks
 from .binding.encoding import syntax_value
 from .binding.loading import Prepared
-from .binding.suspicious_facts import unknown_symbol, warn_of_unknown
+from .binding.suspicious_facts import unknown_argument, warn_of_unknown
 
 Codes = npt.NDArray[np.int32]
 Words = npt.NDArray[np.uint64]
@@ -266,7 +266,7 @@ def words_of(context: ProgramContext, prepared: Prepared, item: Any) -> tuple[st
 def value_of(context: ProgramContext, prepared: Prepared, item: Any, *, quiet: bool = False) -> Any:
     """An item's value in the semiring's scale; the semiring's zero where the item was not derived.
 
-    Unless `quiet`, warns where it could not be derived, having a symbol that is nowhere.
+    Unless `quiet`, warns where it could not be derived, having an argument that is nowhere.
     """
     key, words = words_of(context, prepared, item)
     if words is None:
@@ -277,12 +277,12 @@ def value_of(context: ProgramContext, prepared: Prepared, item: Any, *, quiet: b
 
 
 def unknown_in(context: ProgramContext, prepared: Prepared, item: Any) -> str:
-    """What is to be said of a symbol of an item that no fact and no item has; empty where there is none."""
-    return unknown_symbol(context, prepared, *place(item, functools.partial(check_known, context, prepared)))
+    """What is to be said of an argument of an item that no fact and no item has; empty where there is none."""
+    return unknown_argument(context, prepared, *place(item, functools.partial(check_known, context, prepared)))
 
 
 def warn_if_unknown(context: ProgramContext, prepared: Prepared, item: Any) -> None:
-    """Warns where an item has a symbol that no fact and no item has."""
+    """Warns where an item has an argument that no fact and no item has."""
     warn_of_unknown(context, prepared, *place(item, functools.partial(check_known, context, prepared)))
 
 
@@ -306,14 +306,14 @@ def find(
 ) -> Table:
     """The table of those items that match a pattern; `items` returns the codes and words of a predicate's items.
 
-    Unless `quiet`, warns of symbols that are nowhere.
+    Unless `quiet`, warns of arguments that are nowhere.
     """
     item = read_item(context, prepared, pattern)
     table = prepared.compiled.plan.tables.get(item.key)
     assert table is not None
     check_needed(prepared.compiled.plan.fixed, item.key, constants(item))
     if not quiet:
-        warn_of_unknown(context, prepared, item.key, ground_arguments(item))
+        warn_of_unknown(context, prepared, item.key, pattern_arguments(item))
     codes, words = items(item.key)
     keep = np.ones(len(codes), np.bool_)
     domains = context.domains
@@ -345,14 +345,14 @@ def find(
     return table_of(context, prepared, item.key, codes[rows], words[rows])
 
 
-def ground_arguments(item: Item) -> list[Any]:
-    """The arguments of a pattern that have no variables, and None for the others."""
+def pattern_arguments(item: Item) -> list[Any]:
+    """The arguments of a pattern: those that have variables as they are, and None for a variable alone."""
     found: list[Any] = []
     for term in item.arguments:
         try:
             found.append(syntax_value(term))
         except ValueError:
-            found.append(None)
+            found.append(None if isinstance(term, Variable) else term)
     return found
 
 

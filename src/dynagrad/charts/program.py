@@ -18,7 +18,7 @@ from typing import Any
 
 from ..calls import maker, public
 from ..collector import collecting_later
-from ..errors import Error, FactError, ProgramError, counted, cut, shown
+from ..errors import Error, FactError, Place, ProgramError, counted, cut, shown
 from ..facts import readers
 from ..facts.relation import Relation
 from ..forks import cached
@@ -397,7 +397,9 @@ class Bound:
             held = relation.values
             if scale_.shape == "expectation" and held is not None and held.shape[1:] != (scale_.width,):
                 raise FactError(f"{key}: the new pairs have vectors of another length than the old ones")
-            given[key] = from_probabilities(scale_, relation) if probabilities else relation
+            if probabilities:
+                relation = from_probabilities(scale_, relation, Place(key, relation.arity))
+            given[key] = relation
         made = Bound.__new__(Bound)
         made.program = self.program
         made._binding = self._binding.with_values(given, frozenset(numbers), logs)

@@ -23,7 +23,7 @@ import numpy as np
 
 from ..arguments import yes_or_no
 from ..calls import public
-from ..errors import Error, FactError, Place, counted, cut, raised, shown, shown_path
+from ..errors import Error, FactError, Place, RowPlaces, counted, cut, raised, shown, shown_path
 from ..forks import renewed
 from ..packages import optional
 from .columns import Raw, finish
@@ -40,9 +40,7 @@ from .relation import (
     ValueShape,
     atom_key,
     encode,
-    origin,
     parse_key,
-    with_places,
 )
 from .terms import INTEGER_MAX, INTEGER_MIN, Term, canonical
 from .values import FORBIDDEN
@@ -131,11 +129,11 @@ def read_file(
     floats = {index for index, kind in enumerate(kinds or ()) if kind == "float"}
     with place.reading():
         relation = finish(place, raw, value_shape=value_shape, finite=finite, float_columns=floats)
-    columns = tuple(with_places(c, [(0, place)]) if isinstance(c, TextColumn) else c for c in relation.columns)
+    columns = relation.columns
     if kinds is not None:
         named = enumerate(zip(kinds, columns, strict=True))
         columns = tuple(_as_kind(column, kind, place, index) for index, (kind, column) in named)
-    return replace(relation, columns=columns)
+    return replace(relation, columns=columns, files=((0, place),))
 
 
 def _as_kind(column: Column, kind: str | None, place: Place, index: int) -> Column:
@@ -330,7 +328,7 @@ def _arrow(place: Place, path: Path, read_table: Callable[[], Any]) -> tuple[Pla
         table = read_table()
     except Exception as error:  # pyarrow raises errors of many kinds for invalid files
         raise place.error(f"this is no {path.suffix} file: {raised(error)}") from error
-    place = Place(place.key, place.arity, place.file)
+    place = Place(place.key, place.arity, place.file, columnar=True)
     return place, from_arrow(place, table)
 
 
@@ -347,6 +345,9 @@ TEXT_FORMATS = (".tsv", ".csv")
 """The suffixes of those that have lines."""
 
 
+Where = Place | RowPlaces | None
+"""The places of the rows of a column, for messages."""
+
 # -- types of texts --------------------------------------------------------------------------------------------------
 
 _SHORT_INTEGER = re.compile(r"-?[0-9]{1,9}\Z", re.A)
@@ -362,7 +363,7 @@ def all_integers(column: TextColumn) -> bool:
     return all(_PLAIN_INTEGER.match(a) if type(a) is str else type(a) is int for a in column.atoms)
 
 
-def integers_if_all(columns: Sequence[Column], places: Sequence[tuple[Place, int]] | None = None) -> list[Column]:
+def integers_if_all(columns: Sequence[Column], places: Sequence[tuple[Where, int]] | None = None) -> list[Column]:
     """Columns of one domain: its text columns become integers if all its columns have only integers, else symbols.
 
     >>> [c.to_list() for c in integers_if_all([_text_column(["1", "2"]), _text_column(["3"])])]
@@ -372,20 +373,20 @@ def integers_if_all(columns: Sequence[Column], places: Sequence[tuple[Place, int
     """
     filled = [c for c in columns if len(c)]
     decided = all(all_integers(c) if isinstance(c, TextColumn) else isinstance(c, IntColumn) for c in filled)
-    convert: Callable[[TextColumn, Place | None, int], Column] = as_integers if decided else as_symbols
+    convert: Callable[[TextColumn, Where, int], Column] = as_integers if decided else as_symbols
     named = [(None, 0)] * len(columns) if places is None else places
     pairs = zip(columns, named, strict=True)
     return [convert(column, *place) if isinstance(column, TextColumn) else column for column, place in pairs]
 
 
-def as_symbols(column: TextColumn, place: Place | None = None, index: int = 0) -> Column:
+def as_symbols(column: TextColumn, place: Where = None, index: int = 0) -> Column:
     """The texts as symbols."""
     if set(map(type, column.atoms)) <= {str}:
         return AtomColumn(column.codes, column.atoms)
     return _typed(column, lambda text: text, place, index)
 
 
-def as_integers(column: TextColumn, place: Place | None = None, index: int = 0) -> Column:
+def as_integers(column: TextColumn, place: Where = None, index: int = 0) -> Column:
     """The texts as integers. Raises `FactError` for the first that is not one."""
 
     if all(type(a) is str and _SHORT_INTEGER.match(a) for a in column.atoms):
@@ -405,7 +406,7 @@ def integer(text: str) -> int:
     return int(text)
 
 
-def as_floats(column: TextColumn, place: Place | None = None, index: int = 0) -> Column:
+def as_floats(column: TextColumn, place: Where = None, index: int = 0) -> Column:
     """The texts as floats. Raises `FactError` for the first that is not one."""
 
     def number(text: Any) -> float:
@@ -416,15 +417,13 @@ def as_floats(column: TextColumn, place: Place | None = None, index: int = 0) ->
     return _typed(column, number, place, index)
 
 
-def as_terms(
-    column: TextColumn, parse: Callable[[str], object], place: Place | None = None, index: int = 0
-) -> TermColumn:
+def as_terms(column: TextColumn, parse: Callable[[str], object], place: Where = None, index: int = 0) -> TermColumn:
     """The texts as terms in the syntax of rules, which `parse` reads."""
     terms = _converted(column, lambda text: canonical(parse(text)), place, index)
     return TermColumn([terms[code] for code in column.codes.tolist()])
 
 
-def _typed(column: TextColumn, convert: Callable[[Any], Any], place: Place | None, index: int) -> Column:
+def _typed(column: TextColumn, convert: Callable[[Any], Any], place: Where, index: int) -> Column:
     """A column whose texts are converted."""
     values = _converted(column, convert, place, index)
     if any(isinstance(v, tuple | Term) for v in values):
@@ -435,7 +434,7 @@ def _typed(column: TextColumn, convert: Callable[[Any], Any], place: Place | Non
     return AtomColumn(codes[column.codes], [key if type(key) is str else key[1] for key in keys])
 
 
-def _converted(column: TextColumn, convert: Callable[[Any], Any], place: Place | None, index: int) -> list[Any]:
+def _converted(column: TextColumn, convert: Callable[[Any], Any], place: Where, index: int) -> list[Any]:
     """Each distinct text converted, and all other atoms; errors name the first row with a wrong one."""
     converted: list[Any] = []
     for code, text in enumerate(column.atoms):
@@ -445,12 +444,12 @@ def _converted(column: TextColumn, convert: Callable[[Any], Any], place: Place |
             try:
                 converted.append(convert(text))
             except FactError as error:
-                at, row = origin(column, place, int((column.codes == code).argmax()))
-                raise error if at is None else at.error(str(error), row, index) from None
+                row = int((column.codes == code).argmax())
+                raise error if place is None else place.error(str(error), row, index) from None
     return converted
 
 
-_CONVERTERS: dict[str | None, Callable[[TextColumn, Place | None, int], Column]] = {
+_CONVERTERS: dict[str | None, Callable[[TextColumn, Where, int], Column]] = {
     "int": as_integers,
     "symbol": as_symbols,
     "float": as_floats,

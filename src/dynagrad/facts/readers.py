@@ -76,10 +76,12 @@ def with_values(relation: Relation, values: object, *, value_shape: ValueShape, 
 def _read_relation(place: Place, given: Relation, value_shape: ValueShape, finite: str) -> Relation:
     if given.arity != place.arity:
         raise place.error(f"the table has {counted(given.arity, 'column')} of arguments, and not {place.arity}")
-    values = given.values
+    values, files = given.values, tuple((row, replace(file, key=place.key)) for row, file in given.files)
+    if len(files) == 1:
+        place = files[0][1]
     if values is not None:
         values = read_values(place, given.count, values, value_shape, finite)
-    return replace(given, key=place.key, values=values, value_shape=value_shape)
+    return replace(given, key=place.key, values=values, value_shape=value_shape, files=files)
 
 
 # -- forms of tables -------------------------------------------------------------------------------------------------

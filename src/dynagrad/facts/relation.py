@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import FactError, Place, shown
+from ..errors import FactError, Place, RowPlaces, shown
 from .terms import Flat, Interner, flatten, item_text, unflatten
 
 Array = npt.NDArray[Any]
@@ -86,22 +86,7 @@ class TextColumn(AtomColumn):
     are `Settled`, integers, floats and terms.
     """
 
-    __slots__ = ("places",)
-    places: tuple[tuple[int, Place], ...]
-    """Where its rows come from: each place with its first row. Only messages use it, and not all columns have it."""
-
-
-def with_places(column: TextColumn, places: Sequence[tuple[int, Place]]) -> TextColumn:
-    """A column of texts that knows where its rows come from."""
-    made = TextColumn(column.codes, column.atoms)
-    object.__setattr__(made, "places", tuple(places))
-    return made
-
-
-def origin(column: TextColumn, otherwise: Place | None, row: int) -> tuple[Place | None, int]:
-    """The place of a row of texts, and which row it is there."""
-    known = [(first, place) for first, place in getattr(column, "places", ()) if first <= row]
-    return (known[-1][1], row - known[-1][0]) if known else (otherwise, row)
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -138,6 +123,7 @@ class Relation:
     `values` has an entry per fact; vectors and pairs are rows of a two-dimensional array, and counts beyond 64 bits an
     array of Python integers. `dense_shape` is the shape of a dense array that the facts came as; rows are then in C
     order. `names` are the names of columns in a frame that they came as, that of the values last if it had them.
+    `files` are the places of rows that come from files, as in `RowPlaces`, for messages.
     """
 
     key: str
@@ -147,6 +133,12 @@ class Relation:
     value_shape: ValueShape = "float"
     dense_shape: tuple[int, ...] | None = None
     names: tuple[str, ...] | None = None
+    files: tuple[tuple[int, Place], ...] = field(default=(), repr=False)
+
+    @property
+    def places(self) -> RowPlaces:
+        """Where its rows come from."""
+        return RowPlaces(self.files or ((0, Place(self.key, self.arity)),))
 
     @property
     def arity(self) -> int:
@@ -235,7 +227,10 @@ def concatenate(first: Relation, second: Relation, one: Any) -> Relation:
             values = np.concatenate([a, b])
     names = second.names if first.names is None else first.names
     shape = first.dense_shape if not second.count else second.dense_shape if not first.count else None
-    return Relation(first.key, first.count + second.count, columns, values, first.value_shape, shape, names)
+    files = first.files
+    if first.files or second.files:
+        files = (*first.places.parts, *((first.count + n, place) for n, place in second.places.parts))
+    return Relation(first.key, first.count + second.count, columns, values, first.value_shape, shape, names, files)
 
 
 def _filled(relation: Relation, one: Any, like: Relation) -> Array:
@@ -266,8 +261,7 @@ def _concatenate_columns(a: Column, b: Column) -> Column:
     if not len(a) or not len(b):
         return a if len(a) else b
     if isinstance(a, TextColumn) or isinstance(b, TextColumn):
-        places = [*getattr(a, "places", ()), *((len(a) + n, place) for n, place in getattr(b, "places", ()))]
-        return with_places(_appended(_opened(a), _opened(b)), places)
+        return _appended(_opened(a), _opened(b))
     if isinstance(a, IntColumn) and isinstance(b, IntColumn):
         return IntColumn(np.concatenate([a.numbers, b.numbers]))
     if isinstance(a, AtomColumn) and isinstance(b, AtomColumn):

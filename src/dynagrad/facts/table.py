@@ -55,7 +55,7 @@ class Table(RelationHolder):
             names = _names(relation)
         if len(names) != relation.arity + 1 or len(set(names)) != len(names):
             raise QueryError(f"{relation.key} needs {relation.arity + 1} different names for its columns")
-        self._relation = relation
+        self._relation = replace(relation, files=()) if relation.files else relation  # its values are of no file
         self.names = tuple(names)
         self._finders: list[tuple[npt.NDArray[np.int64], Callable[[Any], int | None]]] | None = None
         self._index: dict[tuple[int, ...], int] | None = None

@@ -40,7 +40,10 @@ def from_a_file(folder: Any) -> Any:
             "force(x) is given twice: in rows 1 and 3, with the values 1.0 and 3",
         ),
         (lambda _: SQUARES.bind({"force/1": TWICE}).run(), "in rows 1 and 3, with the values 1.0 and 3.0"),
-        (lambda f: SQUARES.run({"force/1": from_a_file(f)}), "in rows 1 and 3, with the values 1.0 and 3.0"),
+        (
+            lambda f: SQUARES.run({"force/1": from_a_file(f)}),
+            "in lines 1 and 3 of forces.tsv, with the values 1.0 and 3.0",
+        ),
         (lambda _: SQUARES.run({"force/1": [("x",), ("x",)]}), "force(x) is given twice: in rows 1 and 2. Rows"),
         (
             lambda _: SQUARES.bind({"force/1": AFTER}).run({"force/1": [("z", 0.0), ("y", 2.0)]}),
@@ -153,3 +156,24 @@ def test_rows_do_not_join_beside_a_factor_that_facts_may_make_negative() -> None
     chart = program.run(facts | {"a/1": [("x", 2.0), ("z", 3.0)], "b/0": 0.0})
     chart.add("b/0", -5.0)
     assert chart.run()["goal"] == -8.0
+
+
+@pytest.mark.parametrize(
+    ("text", "offered"),
+    [
+        ("far min= 3 - road(_).", "`:- input road/1 min=.`, or with +=, max= or another aggregator"),
+        ("far max= 3 - road(_).", "`:- input road/1 max=.`, or with +=, min= or another aggregator"),
+        ("far log+= 3 * road(_).", "`:- input road/1 log+=.`, or with +=, min= or another aggregator"),
+        ("far min= road(X) * road(X).", "`:- input road/1 min=.`, or with +=, max= or another aggregator"),
+        ("far += road(_). near min= road(_).", "`:- input road/1 +=.`, or with min=, max= or another aggregator"),
+        ("near min= road(_). far += road(_).", "`:- input road/1 min=.`, or with +=, max= or another aggregator"),
+        ("near max= road(_). far min= road(_).", "`:- input road/1 max=.`, or with min=, += or another aggregator"),
+        ("far min= 3 - road(_). there :- road(_).", "`:- input road/1 min=.`, or with +=, max= or another aggregator"),
+    ],
+)
+def test_the_aggregator_of_the_readers_is_offered_first(text: str, offered: str) -> None:
+    """And what is offered is taken."""
+    rows = {"road/1": [("x", 1.0), ("x", 2.0)]}
+    with pytest.raises(dg.FactError, match=re.escape(offered)):
+        dg.Program(text).run(rows)
+    dg.Program(f"{offered.split('`')[1]} {text}").run(rows)

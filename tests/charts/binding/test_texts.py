@@ -146,5 +146,5 @@ def test_infinite_values_of_files_are_errors_where_those_of_rows_are(
     tmp_path: Path, semiring: str | None, wrong: str
 ) -> None:
     (tmp_path / "f.tsv").write_text(f"b\t0.5\na\t{wrong}\n")
-    with pytest.raises(dg.FactError, match=rf"f/1, row 2, value: {wrong} is not possible"):
+    with pytest.raises(dg.FactError, match=rf"f/1, f\.tsv, line 2, value: {wrong} is not possible"):
         dg.Program("goal += f(_).", semiring).run({"f/1": dg.read_file(tmp_path / "f.tsv", "f/1")})

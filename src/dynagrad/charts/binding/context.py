@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import Error, FactError, at, cut, raised, shown, warn
+from ...errors import Error, FactError, Place, RowPlaces, at, cut, raised, shown, warn
 from ...facts.readers import read
 from ...facts.relation import Relation, parse_key
 from ...forks import cached
@@ -21,6 +21,7 @@ from ...plan.analyses.ranks import rank_sources
 from ...plan.options import Options
 from ...plan.order import largest_offset
 from ...rules.normal import Rules
+from ...rules.semirings import SEMIRINGS
 from ...rules.suggestions import nearest, resembles
 from ...rules.syntax import Compound, Negation, Symbol
 from ...rules.types import Domains
@@ -165,13 +166,20 @@ def _counts_from_nought(context: ProgramContext) -> bool:
     return context.rules.semiring is None and context.scale.shape == "float" and context.scale.one != 1.0
 
 
-def from_probabilities(scale: Scale, relation: Relation) -> Relation:
-    """Facts with their values converted from probabilities to the semiring's scale."""
+def from_probabilities(scale: Scale, relation: Relation, places: Place | RowPlaces | None = None) -> Relation:
+    """Facts with their values converted from probabilities to the semiring's scale.
+
+    `places` say where the values come from, where that is not where the facts do.
+    """
     try:
-        values = scale.from_probabilities(relation.values)
+        scale.check_probabilities()
     except Error as error:
         raise FactError(f"{relation.key}, {error}") from None
-    return replace(relation, values=values, value_shape=scale.shape)
+    if wrong := scale.not_probable(relation.values):
+        logs = wrong.number < 0 and SEMIRINGS[scale.name].logs
+        hint = f'; the logs that `{scale.name}` has are given without values="probabilities"' if logs else ""
+        raise (places or relation.places).error(f"{wrong}{hint}", wrong.place[0])
+    return replace(relation, values=scale.from_probabilities(relation.values), value_shape=scale.shape)
 
 
 def probabilities_flag(values: str | None, otherwise: bool) -> bool:

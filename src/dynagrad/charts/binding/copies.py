@@ -13,6 +13,7 @@ import numpy as np
 from ...errors import FactError, cut
 from ...facts.relation import Relation, earlier_copies, fact_text, row_numbers
 from ...facts.terms import float_text
+from ...rules.aggregators import AGGREGATORS
 from .context import ProgramContext
 from .loading import Prepared
 
@@ -43,7 +44,7 @@ def _check(context: ProgramContext, relation: Relation, parts: tuple[int, int, i
         if not len(again):
             return
     rows = int(before[0]), int(again[0])
-    fact, places = cut(fact_text(relation, rows[1])), _places(rows, parts)
+    fact, places = cut(fact_text(relation, rows[1])), _places(relation, rows, parts)
     if relation.values is not None and relation.values.ndim == 1:
         values = [relation.values[row].item() for row in rows]
         places += f", with the values {' and '.join(float_text(v) if isinstance(v, float) else str(v) for v in values)}"
@@ -51,21 +52,35 @@ def _check(context: ProgramContext, relation: Relation, parts: tuple[int, int, i
         raise FactError(f"{fact} is given two different values by `=`: {places}. Give one row for each fact")
     raise FactError(
         f"{fact} is given twice: {places}. Rows of one fact do not join here, since {predicate.unjoined}. Give one row "
-        f"for each fact, or say how they join: `:- input {relation.key} +=.`, or with min=, max= or another aggregator"
+        f"for each fact, or say how they join: {_ways(context, relation.key)} or another aggregator"
     )
 
 
-def _places(rows: tuple[int, int], parts: tuple[int, int, int]) -> str:
+def _ways(context: ProgramContext, key: str) -> str:
+    """Declarations by which rows would join: first by the aggregators of the rules that read them."""
+    readers = [r for r in context.rules.rules if any(a.item.key == key and not a.side for a in r.antecedents)]
+    read = [a for a in dict.fromkeys(r.aggregator for r in readers) if a in AGGREGATORS and a not in ("=", "|=")]
+    first, second, third = list(dict.fromkeys((*read, "+=", "min=", "max=")))[:3]
+    return f"`:- input {key} {first}.`, or with {second}, {third}"
+
+
+def _places(relation: Relation, rows: tuple[int, int], parts: tuple[int, int, int]) -> str:
     """Where two rows of one fact come from."""
     shared, axioms, _ = parts
     several = sum(bool(part) for part in parts) > 1
 
-    def place(row: int) -> tuple[str, int]:
+    def place(row: int) -> tuple[str, str]:
+        here, there = relation.places.of(row)
+        if here.file:
+            return f" of {cut(here.file)}", here.row(there)
         if row < shared:
-            return " of the bound facts" * several, row + 1
+            return " of the bound facts" * several, f"row {row + 1}"
         if row < shared + axioms:
-            return " of the constants in the text", row - shared + 1
-        return " of the facts of the run" * several, row - shared - axioms + 1
+            return " of the constants in the text", f"row {row - shared + 1}"
+        return " of the facts of the run" * several, f"row {row - shared - axioms + 1}"
 
     (first, a), (second, b) = map(place, rows)
-    return f"in rows {a} and {b}{first}" if first == second else f"in row {a}{first} and row {b}{second}"
+    if first != second:
+        return f"in {a}{first} and {b}{second}"
+    noun, number = a.split(" ")
+    return f"in {noun}s {number} and {b.split(' ')[1]}{first}"

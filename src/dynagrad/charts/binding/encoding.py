@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import FactError, Place, ProgramError, SourceError, shown, warn
+from ...errors import FactError, ProgramError, RowPlaces, SourceError, shown, warn
 from ...facts.files import as_floats, as_integers, as_symbols, as_terms, integer, integers_if_all
 from ...facts.relation import (
     AtomColumn,
@@ -29,6 +29,7 @@ from ...facts.relation import (
 )
 from ...facts.terms import INTEGER_MAX, INTEGER_MIN, Flat, Interner
 from ...facts.terms import Term as DataTerm
+from ...forks import cached
 from ...rules import parse_term, show
 from ...rules.normal import Rules
 from ...rules.syntax import Arithmetic, Comparison, Compound, Equation, Float, Integer, Symbol, Term
@@ -53,7 +54,7 @@ def settle_texts(domains: Domains, relations: Mapping[str, Relation]) -> dict[st
         places = [(k, i) for k, i in domain.positions if k in relations]
         here = [columns[k][i] for k, i in places]
         declared = domain.declared
-        one: Callable[[TextColumn, Place, int], Column] | None = None
+        one: Callable[[TextColumn, RowPlaces, int], Column] | None = None
         if domain.arithmetic or declared == frozenset({"int"}):
             one = as_integers
         elif declared == frozenset({"symbol"}):
@@ -64,7 +65,7 @@ def settle_texts(domains: Domains, relations: Mapping[str, Relation]) -> dict[st
             one = _as_terms
         elif "symbol" in domain.kinds:
             one = as_symbols
-        at = [(Place(k, relations[k].arity), i) for k, i in places]
+        at = [(relations[k].places, i) for k, i in places]
         if one is None:
             settled = integers_if_all(here, at)
         else:
@@ -75,7 +76,7 @@ def settle_texts(domains: Domains, relations: Mapping[str, Relation]) -> dict[st
     return {key: replace(r, columns=tuple(columns[key])) for key, r in relations.items()}
 
 
-def _as_terms(column: TextColumn, place: Place, index: int) -> Column:
+def _as_terms(column: TextColumn, place: RowPlaces, index: int) -> Column:
     return as_terms(column, text_value, place, index)
 
 
@@ -115,9 +116,11 @@ def kinds(rules: Rules, domains: Domains, relations: Mapping[str, Relation]) -> 
             for key, i, column in filled:
                 if not isinstance(column, IntColumn):
                     row = next(r for r, v in enumerate(column.to_list()) if type(v) is not int)
-                    raise FactError(
-                        f"{key}, row {row + 1}, column {i + 1}: {shown(column.to_list()[row])} is not an integer, but "
-                        "the program computes with this argument; give integers"
+                    raise relations[key].places.error(
+                        f"{shown(column.to_list()[row])} is not an integer, but the program computes with this "
+                        "argument; give integers",
+                        row,
+                        i,
                     )
             found.append("int")
             continue
@@ -204,6 +207,11 @@ class DomainCodes:
     high: int = -1
     atoms: list[Any] = field(default_factory=list)
     number: dict[Any, int] = field(default_factory=dict)
+
+    @cached
+    def types(self) -> frozenset[type]:
+        """The types of its atoms."""
+        return frozenset(map(type, self.atoms))
 
     def code(self, value: Any) -> int | None:
         """The code of a value, or None where the domain has none. Not for terms."""

@@ -28,7 +28,7 @@ from ..binding.context import ProgramContext
 from ..binding.decoding import code, place_text
 from ..binding.loading import Prepared, jet_words
 from ..ends import End, Phase, check_end, first_going_backward, use_log
-from ..lookup import find, place_of, table_of
+from ..lookup import find, place_of, table_of, warn_if_unknown
 from ..replay import Replay
 
 Array = npt.NDArray[Any]
@@ -297,6 +297,7 @@ class Gradient(Mapping[str, Table]):
         key, codes = place_of(self._request.replay.facts.context, self._request.prepared, item)
         words = self._request.item(key, codes)
         if words is None or codes is None:
+            warn_if_unknown(self._request.replay.facts.context, self._request.prepared, item)
             return (0.0, scale.zero[1]) if scale.shape == "expectation" else 0.0
         _finite(self._request.prepared, key, [codes], words.view(np.float64)[None])
         if self._counts is not None:
@@ -378,6 +379,7 @@ class Tangents:
         if table is not None and codes is not None:
             words = self._prepared.chart.get(table.number, codes, 2 * scale.width)
         if words is None or codes is None:
+            warn_if_unknown(self._context, self._prepared, item)
             return (0.0, scale.zero[1]) if scale.shape == "expectation" else 0.0
         tangent = words[scale.width :]
         _finite(self._prepared, key, [codes], tangent.view(np.float64)[None], "derivative of")

@@ -25,7 +25,7 @@ from ...rules.semirings import COUNT, ENTROPY, MARGINAL, OUTSIDE, SEMIRINGS
 from ...runtime.library import Stop
 from ..binding.context import ProgramContext
 from ..binding.loading import Directions
-from ..lookup import place_of, value_of, warn_if_unknown, words_at, words_of, zero_of
+from ..lookup import place_of, unknown_in, value_of, warn_if_unknown, words_at, words_of, zero_of
 from ..replay import differentiable
 from ..run import Run
 from . import detached  # noqa: F401  # how gradients and tangents are pickled
@@ -142,7 +142,6 @@ def marginal(ran: FinishedRun, item: Any, goal: Any) -> float:
         for asked in (goal, item):
             ran.warn_if_unknown(asked)
         return 0.0
-    ran.warn_if_unknown(item)
     share = float(gradient(ran, [(goal, 1.0)]).item(item))
     if SEMIRINGS[ran.context.scale.name].times_adds:
         return share
@@ -180,7 +179,10 @@ def entropy(ran: FinishedRun, goal: Any) -> float:
     prepared = replay.rerun(False, Directions((directions,), (constants,)), stop=ran.stop)
     words = words_at(prepared, *place_of(ran.context, prepared, goal), 2)
     if words is None:
-        raise QueryError(f"{shown(goal)} was not derived, so there is no distribution of its derivations")
+        said = unknown_in(ran.context, prepared, goal)
+        raise QueryError(
+            f"{shown(goal)} was not derived, so there is no distribution of its derivations{said and '; '}{said}"
+        )
     total, tangent = (float(x) for x in words.view(np.float64))
     if not (math.isfinite(total) if log else total > 0):
         raise QueryError(f"{shown(goal)} has weight {total}, so there is no distribution of its derivations")
@@ -229,7 +231,8 @@ def _temperature_tangent(relation: Relation, log: bool) -> npt.NDArray[np.float6
         return np.where(np.isfinite(weights), weights, 0.0)
     if (weights < 0).any():
         row = int((weights < 0).argmax())
-        raise QueryError(f"{relation.key}, row {row + 1}, has a negative weight, so derivations have no distribution")
+        said = relation.places.error("the weight is negative, so derivations have no distribution", row)
+        raise QueryError(str(said))
     return np.asarray(weights * np.log(np.where(weights > 0, weights, 1.0)))
 
 
