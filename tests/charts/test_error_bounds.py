@@ -178,3 +178,66 @@ def test_columns_that_are_solved_side_by_side() -> None:
                 error = max(error, float(max(abs((mp.mpf(chart["d", s, v]) - x[v]) / x[v]) for v in range(6))))
         assert error <= chart.error_bound + 4e-15 and chart.error_bound < 10.0 ** (closest - 11)
     assert math.isfinite(chart.error_bound)
+
+
+def test_what_is_sent_to_items_without_a_value_says_nothing_of_the_rate() -> None:
+    """`c(c,c)` gets its first value from later updates of `d`: relative to no value, that is no sign of divergence."""
+    text = """
+    d((I+1) mod 5,(J+1) mod 5) += c(_,Q) * e(M,J) * e(_,I) * 0.2 for J >= abs(J-I).
+    d(J,I) += 0.2 * d(J,3) * d(J,I).  c(c,b) += e(M,J) for J < 2.  c(c,c) += 0.1 * d(_,_) * d(I,J) * e(N,J).
+    """
+    edges = [(0, 4, 0.1), (-9, 0, 0.2), ("a", 0, 0.2), (1.0, 2, 0.05), (1, 2, 0.05), ("1", 0, 0.2)]
+    chart = program(text).run({"e/2": edges})
+    d, c, start = {}, 0.0, 0.6  # c is c(c,c), and start is c(c,b)
+    at = {0: 0.6, 2: 0.1, 4: 0.1}
+    for _ in range(60):
+        new: dict[tuple[int, int], float] = {}
+        for j, one in at.items():
+            for i, other in at.items():
+                if j >= abs(j - i):
+                    to = (i + 1) % 5, (j + 1) % 5
+                    new[to] = new.get(to, 0.0) + (start + c) * one * other * 0.2
+        for (j, i), value in d.items():
+            new[j, i] = new.get((j, i), 0.0) + 0.2 * d.get((j, 3), 0.0) * value
+        c = 0.1 * sum(d.values()) * sum(value * at.get(j, 0.0) for (_, j), value in d.items())
+        d = new
+    assert chart.converged and chart.error_bound < 1e-11
+    assert chart["c(c,c)"] == pytest.approx(c, rel=1e-11)
+    assert chart.count("c(c,c)") == math.inf
+
+
+LOOPS = ("chain", "ring", "loops", "sparse")
+
+
+def network(rng: np.random.Generator, kind: str, n: int) -> np.ndarray:
+    """Weights in which what is held back adds up on its way: along chains of loops, around rings, in what is sparse."""
+    if kind == "chain":
+        a = np.diag(0.5 + 0.45 * rng.random(n)) + np.diag(0.01 + rng.random(n - 1), 1)
+    elif kind == "ring":
+        a = np.diag(10.0 ** rng.uniform(-8, 3, n - 1), 1)
+        a[n - 1, rng.integers(n)] = 1.0
+    elif kind == "loops":
+        a = np.diag(rng.random(n)) + np.diag(1e-6 * rng.random(n - 1), 1)
+    else:
+        a = rng.random((n, n)) ** 8 * (rng.random((n, n)) < 0.2) + np.diag(rng.random(n))
+    return a * (1 - 10.0 ** -rng.uniform(0.1, 2.5)) / max(abs(np.linalg.eigvals(a)))
+
+
+@pytest.mark.parametrize("semiring", ["real", "log"])
+def test_iterated_systems_converge_within_their_bounds(semiring: str) -> None:
+    rng = np.random.default_rng(31)
+    iterated = program(":- solve iterate. " + PATHS, semiring)
+    number, exp = (math.log, mp.exp) if semiring == "log" else (float, mp.mpf)
+    for kind in LOOPS * 8:
+        n = int(rng.integers(3, 24))
+        a = network(rng, kind, n)
+        b = np.concatenate([[1.0], np.where(rng.random(n - 1) < 0.2, rng.random(n - 1), 0.0)])
+        edges = rows_of(a, np.ones(n), number)["edge/2"]
+        chart = iterated.run({"start/1": [(i, number(x)) for i, x in enumerate(b) if x], "edge/2": edges})
+        with mp.workdps(50):
+            x = solved(a, b)
+            error = float(max(abs((exp(chart["path", i]) - v) / v) for i, v in enumerate(x) if v))
+        # Rounding is not what the bound is of: n sums of logs, as often as a cycle is gone around.
+        largest = max([1.0, *(abs(float(mp.log(v))) for v in x if v)]) if semiring == "log" else 1.0
+        rounding = 1e-15 * n * largest / (1 - max(abs(np.linalg.eigvals(a))))
+        assert chart.converged and error <= 2 * chart.error_bound + rounding and chart.error_bound < 1e-12, kind

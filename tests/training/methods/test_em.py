@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from dataclasses import replace
 from itertools import pairwise, product
@@ -194,16 +195,33 @@ def test_a_fall_is_a_warning_where_a_beam_leaves_items_out() -> None:
         m.fit(DATA, iterations=3, tolerance=0.0)
 
 
+SKIPPING = """:- solve iterate. :- semiring log. :- distribution move(M).
+    at(0) += move(go). at(I) += at(I) * move(stay) * word(_,I). at(J) += at(I) * move(go) * word(_,J) for J = I+1.
+    goal += at(N) * last(N) * move(end)."""  # words are skipped any number of times, in a cycle of the ground program
+MOVES = ("go", "stay", "end")
+
+
 @pytest.mark.filterwarnings("ignore:The sum of `at/1` may diverge")
-def test_a_fall_is_a_warning_where_cycles_are_iterated() -> None:
-    """Words are skipped any number of times, in a cycle of the ground program."""
-    Falling.passes = 0
-    text = """:- solve iterate. :- semiring log. :- distribution move(M).
-        at(0) += move(go). at(I) += at(I) * move(stay) * word(_,I). at(J) += at(I) * move(go) * word(_,J) for J = I+1.
-        goal += at(N) * last(N) * move(end)."""
-    m = dg.Model(text, {"move/1": [("go",), ("stay",), ("end",)]}, objective=Falling())
-    with pytest.warns(dg.ProgramWarning, match=r"fell from .*: the program iterates its cycles"):
-        m.fit(DATA, iterations=3, tolerance=0.0)
+def test_a_fall_is_an_error_where_cycles_are_iterated_to_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is cut off is below rounding there, and cannot be what makes the likelihood fall by five."""
+    rest = "fell from .*: the program iterates its cycles, so what it sums is cut off"
+    for cut_off, said in ((False, "fell from .* which it cannot where runs are exact"), (True, rest)):
+        Falling.passes = 0
+        m = dg.Model(SKIPPING, {"move/1": [(move,) for move in MOVES]}, objective=Falling())
+        if cut_off:
+            monkeypatch.setattr(training.problem.Problem, "cuts_off", lambda self: True)
+        with pytest.warns(dg.ProgramWarning, match=said) if cut_off else pytest.raises(dg.NotConverged, match=said):
+            m.fit(DATA, iterations=3, tolerance=0.0)
+
+
+@pytest.mark.filterwarnings("ignore:The sum of `at/1` may diverge")
+@pytest.mark.parametrize(("stay", "cut_off"), [(0.5, False), (1.0, True), (1.5, True)])
+def test_a_sum_is_cut_off_where_iteration_does_not_converge(stay: float, cut_off: bool) -> None:
+    m = dg.Model(SKIPPING, {"move/1": [(move,) for move in MOVES]})
+    problem = Problem(m._spec, DataPasses(DATA[:1]), in_threads(1))
+    with contextlib.suppress(dg.QueryError):  # the only example has no finite value
+        problem.totals({"move/1": np.log([0.2, stay, 0.3])})
+    assert problem.cuts_off() is cut_off
 
 
 @pytest.mark.parametrize("method", ["em", "variational", "incremental-em"])

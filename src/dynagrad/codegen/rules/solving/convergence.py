@@ -3,9 +3,10 @@
 A stage that iterates sums holds back updates below a tolerance. The remainder is estimated as the largest update that
 an item holds back, relative to its value, times the geometric series 1 / (1 - rate), where the rate is the sum of what
 pops send back into the stage over the sum of what was popped, both relative to the items' values, in the last window of
-pops. If no tolerance was given, it is lowered, and the updates that were held back are propagated, until the remainder
-is below it. A sweep compares the changes of two rounds instead. The estimate at the end is the chart's `error_bound`. A
-rate that stays at one or above means divergence.
+pops. If no tolerance was given, it is lowered, and the updates that were held back are propagated, once at least, and
+until the remainder is below it; how far values move tells how what was held back adds up along chains of items, which a
+rate does not know of. A sweep compares the changes of two rounds instead. The estimate at the end is the chart's
+`error_bound`. A rate that stays at one or above means divergence.
 
 Best-first search has no remainder, but may never end: values may get better each time around a cycle. Once items are
 popped much more often than there are items, each improvement records the item that it came from; these parents form a
@@ -60,6 +61,11 @@ def watches(plan: Plan, stage: Stage) -> bool:
     return stage.strategy == "sweep" or estimates(plan, stage) or gains(plan, stage)
 
 
+def _iterated(context: ClassContext, stage: Stage) -> list[TableLayout]:
+    """The tables of a stage whose items may be popped again."""
+    return [context.plan.tables[key] for key in stage.keys if not context.plan.tables[key].sink]
+
+
 def write_members(context: ClassContext) -> None:
     out, plan = context.out, context.plan
     for stage in plan.stages:
@@ -68,6 +74,8 @@ def write_members(context: ClassContext) -> None:
             out.line(f"Moving moving{stage.number};")
         if estimates(plan, stage):
             out.line(f"Convergence<{str(plan.semiring == 'log').lower()}> convergence{stage.number};")
+            for table in _iterated(context, stage):
+                out.line(f"Array<double> moved_{context.names.table[table.key]}{{&account}};")
         if gains(plan, stage):
             out.line(f"Gains gains{stage.number}{{&account}};")
             for key in stage.keys:
@@ -103,8 +111,9 @@ def write_sent(context: ClassContext, table: TableLayout) -> None:
     """In `add`: counts a contribution `x` that a stage sends to itself."""
     stage = context.plan.stage_of[table.key]
     if estimates(context.plan, stage) and not table.sink:
-        value = f"{context.names.table[table.key]}.value[cell]"
-        context.out.line(f"convergence{stage.number}.send({sizes(context, 'x', value)});")
+        name = context.names.table[table.key]
+        size = sizes(context, "x", f"{name}.value[cell]")
+        context.out.line(f"convergence{stage.number}.send({size}, {name}.popped.test(cell));")
 
 
 def write_improved(context: ClassContext, table: TableLayout, better: str) -> None:
@@ -121,7 +130,8 @@ def write_popped(context: ClassContext, stage: Stage, table: TableLayout) -> Non
     out = context.out
     if estimates(context.plan, stage):
         moved = "semiring::apart(old, now), 1.0" if context.plan.semiring == "user" else sizes(context, "update", "now")
-        out.line(f"convergence{stage.number}.pop({moved}, first);")
+        where = f"moved_{context.names.table[table.key]}"
+        out.line(f"convergence{stage.number}.pop({where}, cell, {moved}, first);")
     if gains(context.plan, stage):
         out.line(f"driver = handle({table.number}, cell);")
     if stage.grows and not asked_for(context.plan, table):
@@ -142,14 +152,14 @@ def write_refine(context: ClassContext, stage: Stage) -> None:
     plan, out, n = context.plan, context.out, stage.number
     if not estimates(plan, stage):
         return
-    tables = [plan.tables[k] for k in stage.keys if not plan.tables[k].sink]
+    tables = _iterated(context, stage)
     out.open(f"bool refine{n}()")
     out.line(f"auto& c = convergence{n};")
-    out.line("c.worst = 0, c.more = false;")
+    out.line("c.look();")
     for table in tables:
         name = context.names.table[table.key]
         out.open(f"for (int64_t cell = {name}.next(0); cell >= 0; cell = {name}.next(cell + 1))")
-        out.line(f"c.add({sizes(context, f'{name}.pending[cell]', f'{name}.value[cell]')});")
+        out.line(f"c.add(moved_{name}, cell, {sizes(context, f'{name}.pending[cell]', f'{name}.value[cell]')});")
         out.close()
     out.line("if (!c.lower(settings, report)) return false;")
     for table in tables:
@@ -179,6 +189,8 @@ def write_begin(context: ClassContext, stage: Stage) -> None:
     """At the beginning of a stage, and where it is resumed."""
     if estimates(context.plan, stage):
         context.out.line(f"convergence{stage.number}.begin(settings);")
+        for table in _iterated(context, stage):
+            context.out.line(f"moved_{context.names.table[table.key]}.clear();")
     if gains(context.plan, stage):
         context.out.line(f"gains{stage.number}.parents.clear();")
         held = [t.key in stage.keys and not t.sink for t in context.plan.tables.values()]

@@ -2,9 +2,10 @@
 //
 // `Convergence` watches a stage that iterates sums: the mass that is popped and the mass that these pops send to the
 // stage itself, in windows of pops; their ratio is the rate at which errors shrink. At the end of the stage it
-// estimates the remainder, relative to all values, and decides whether to go on under a lower tolerance. `Gains` looks
-// for cycles among the items that improvements came from (negative cycle detection), `Moving` for one among the items
-// of a stage of rounds that do not settle.
+// estimates the remainder, relative to all values, and decides whether to go on under a lower tolerance; how far values
+// then move tells how what is held back adds up on its way, which no single rate does. `Gains` looks for cycles among
+// the items that improvements came from (negative cycle detection), `Moving` for one among the items of a stage of
+// rounds that do not settle.
 //
 // Nothing is iterated or popped here: generated code tells what was popped, and asks whether to go on.
 #pragma once
@@ -20,36 +21,46 @@ struct Convergence {
   double worst = 0;                   // at the end of the stage, the most that an item holds back, relative to it
   bool more = false;                  // ... and whether any holds back what its value could show
   int64_t pops = 0, window = 64;
+  double held = 0;                    // `worst` when the tolerance was lowered last; 0: it was not
+  double spread = 0;                  // how far a value moved since then at most, relative to it
   bool begun = false, again = false;  // again: what was popped last had been popped before
   static constexpr int64_t patience = 1 << 20, visits = 4096;
 
   void begin(const Settings& settings) {
     if (!begun || !settings.refine) tolerance = settings.tolerance;
-    begun = true;
+    begun = true, held = 0;
   }
-  // Masses are relative to the values of their items, which may be of any size; at most one. The first
-  // update of an item, and what that sends, is on its way up, and says nothing of a rate.
+  // Masses are relative to the values of their items, which may be of any size; at most one. The first update of an
+  // item, what comes before it, and what it sends, is on its way up, and says nothing of a rate.
   static double mass(double size, double value) {
     const double relative = logs ? ::exp(size - value) : size / value;
     return relative < 1 ? relative : size == (logs ? -INFINITY : 0) ? 0 : 1;
   }
-  void send(double size, double value) {
-    if (again) sent += mass(size, value);
+  void send(double size, double value, bool had) {  // had: the item had a value
+    if (again && had) sent += mass(size, value);
   }
-  void pop(double size, double value, bool first) {
+  // `moved` has how far the value of each cell has moved since the tolerance was lowered.
+  void pop(Array<double>& moved, int64_t cell, double size, double value, bool first) {
     if (pops >= window) {  // the window is over; the next is wider, up to the last half of all pops
       if (popped > 0) rate = sent / popped;
       popped = sent = 0, pops = 1, window += window / 2;
     }
     pops++;
     again = !first;
-    if (again) popped += mass(size, value);
+    if (!again) return;
+    popped += mass(size, value);
+    if (held > 0) grown(moved, cell, 0.0) += mass(size, value);
   }
   // Whether what is popped sends as much again, and has done so for long: while values are on their way up, too.
   bool no_nearer(int64_t items) const {
     return __builtin_expect(rate >= 1 - 1e-12, 0) && window > patience && window > visits * items;
   }
-  void add(double pending, double value) {
+  void look() { worst = spread = 0, more = false; }
+  void add(Array<double>& moved, int64_t cell, double pending, double value) {
+    if (cell < moved.size) {
+      spread = moved[cell] > spread ? moved[cell] : spread;
+      moved[cell] = 0;
+    }
     const double relative = logs ? ::exp(pending - value) : pending == 0 ? 0 : pending / value;
     if (pending == (logs ? -INFINITY : 0)) return;
     if (!(relative <= worst)) worst = relative;
@@ -59,9 +70,14 @@ struct Convergence {
   // Whether the tolerance was lowered. If not, the chart is as good as it gets, and the report says how good that is.
   bool lower(const Settings& settings, Report& report) {
     if (popped > 0 && (rate == 0 || pops * 2 > window)) rate = sent / popped;
-    const double rest = worst == 0 ? 0 : rate < 1 ? worst / (1 - rate) : INFINITY;
-    if (settings.refine && !(rest <= settings.tolerance) && more && tolerance > 1e-30) {
-      tolerance *= 1e-3;
+    double times = rate < 1 ? 1 / (1 - rate) : INFINITY;  // how much is to come of what is held back
+    if (held > 0) {
+      const double measured = spread / held;
+      times = rate < 1 && times > measured ? times : measured > 1 ? measured : 1;
+    }
+    const double rest = worst == 0 ? 0 : worst * times;
+    if (settings.refine && more && tolerance > 1e-30 && !(held > 0 && rest <= settings.tolerance)) {
+      tolerance *= 1e-3, held = worst;
       return true;
     }
     if (!(rest <= report.error_bound)) report.error_bound = rest;
