@@ -400,3 +400,18 @@ def test_second_derivatives_of_pseudo_inverses_where_a_tangent_is_zero():
 
 def test_determinants_of_stacks_of_nothing():
     assert dg.grad(lambda x: np.sum(np.linalg.det(x)))(np.zeros((2, 0, 0))).shape == (2, 0, 0)
+
+
+def test_a_mask_of_insert_is_one_or_an_error() -> None:
+    """Before numpy 2, its truth values are the positions 0 and 1."""
+    mask, x, new = np.array([True, False, True]), np.array([1.0, 2.0, 3.0]), np.array([7.0, 8.0])
+
+    def f(x: Any) -> Any:
+        return np.insert(x, mask, new)
+
+    for call in (lambda: dg.jvp(f, (x,), (x,))[0], lambda: dg.compile(f)(x)):
+        if int(np.__version__.partition(".")[0]) >= 2:
+            assert call().tolist() == f(x).tolist() == [7.0, 1.0, 2.0, 8.0, 3.0]
+        else:
+            with pytest.raises(Error, match=r"np\.insert\(x, np\.flatnonzero\(mask\), values\)"):
+                call()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import operator
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -349,6 +351,11 @@ def _insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
     n = shape[along]
     places = np.arange(n)[obj] if isinstance(obj, slice) else _known_integers("np.insert", "obj", obj)
     if places.dtype == np.bool_:
+        if not _inserts_at_masks():
+            raise Error(
+                f"np.insert: numpy {np.__version__} takes a mask for the positions 0 and 1, and later releases for a "
+                "mask: write np.insert(x, np.flatnonzero(mask), values)"
+            )
         places = np.flatnonzero(places)
     single = places.size == 1
     if single and not np.ndim(places):  # as in numpy, several rows may be inserted at one position
@@ -366,6 +373,14 @@ def _insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
     else:
         order = np.insert(numbers, places, n + np.arange(count))
     return np.take(np.concatenate([a, values], along), order, along)
+
+
+@functools.cache
+def _inserts_at_masks() -> bool:
+    """Whether the installed numpy takes truth values for a mask."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return len(np.insert(np.zeros(2), np.array([False, True]), 1.0)) == 3
 
 
 def _at_least(x: Any, ndim: int) -> Any:
