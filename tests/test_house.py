@@ -426,3 +426,69 @@ def spoken_of(path: Path) -> list[str]:
 
 def test_files_that_are_spoken_of_are_there() -> None:
     assert {str(path.relative_to(ROOT)): found for path in PROSE if (found := spoken_of(path))} == {}
+
+
+VERBS = {"is", "has", "was", "does", "takes", "needs", "gives", "this", "as", "makes"}
+COUNTS = {
+    "count",
+    "n",
+    "number",
+    "size",
+    "needed",
+    "expected",
+    "most",
+    "least",
+    "arity",
+    "many",
+    "total",
+    "rank",
+    "ndim",
+}
+
+
+def is_a_count(x: ast.expr, spec: ast.expr | None) -> bool:
+    """Whether what stands in a message is a number of things that may be one: by its name, by `len`, or by commas
+    between thousands; a constant of ours, whose name is in capitals, is more."""
+    match x:
+        case ast.Name(name) | ast.Attribute(attr=name):
+            by_name = name in COUNTS
+            if name.isupper():
+                return False
+        case ast.Call(ast.Name("len")):
+            by_name = True
+        case ast.BinOp(left, _, right):
+            by_name = is_a_count(left, None) or is_a_count(right, None)
+        case _:
+            by_name = False
+    return by_name or (spec is not None and ast.unparse(spec) == "f','")
+
+
+def bare_counts(tree: ast.Module) -> Iterator[str]:
+    """Counts with the plural of a noun, in a text: "1 rows". That of a part of them is right: "1 of 3 rows"."""
+    for node in nodes(tree):
+        parts = node.values if isinstance(node, ast.JoinedStr) else []
+        for before, x, after in zip([None, *parts], parts, [*parts[1:], None], strict=False):
+            if isinstance(x, ast.FormattedValue) and isinstance(after, ast.Constant):
+                noun = re.match(r" (?:(?:more|such|[a-z]+ed) )?([a-z]+s)\b", str(after.value))
+                of_them = isinstance(before, ast.Constant) and re.search(r"\bof (the )?$", str(before.value))
+                if noun and noun[1] not in VERBS and not of_them and is_a_count(x.value, x.format_spec):
+                    yield f"{node.lineno}: {ast.unparse(x.value)} {noun[1]}"
+            if isinstance(x, ast.FormattedValue) and isinstance(x.value, ast.IfExp):
+                ends = (x.value.body, x.value.orelse)
+                if [end.value for end in ends if isinstance(end, ast.Constant)] in (["", "s"], ["s", ""]):
+                    yield f"{node.lineno}: {ast.unparse(x.value)}"
+
+
+def test_a_number_of_things_and_their_name_agree() -> None:
+    """They are written by `errors.counted`, which knows of one; code that is generated counts nothing."""
+    found = [
+        f"{name}, line {what}"
+        for name, tree in trees().items()
+        if not name.startswith("codegen")
+        for what in bare_counts(tree)
+    ]
+    assert not found
+    wrong = "f'{len(rows)} rows', f'{n:,} more items', f'{count} row{\"\" if count == 1 else \"s\"}'"
+    assert len(list(bare_counts(ast.parse(wrong)))) == 3
+    right = "f'{len(some)} of {len(rows)} rows', f'{name} rows', f'{MOST} rows', f'{n} is too many'"
+    assert not list(bare_counts(ast.parse(right)))

@@ -355,7 +355,7 @@ def test_nan_is_the_error_that_it_is_elsewhere():
         (lambda x: np.stack([x, x]), r"returns real\[2\]"),
         (lambda x: x > 0.0, "returns boolean"),
         (lambda x: "x", "returns a str"),
-        (lambda x: x[0], "`h/1` is called with one number"),
+        (lambda x: x[0], "`h/1` is called with 1 number"),
         (lambda x, y: x + y, "needs a value for y"),
     ],
 )

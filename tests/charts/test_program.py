@@ -542,7 +542,7 @@ def test_a_semiring_of_tuples() -> None:
     assert program.run({"a/1": [(1,)], "b/1": [(1, (2.0, 5.0))]})["goal"] == (2.0, 5.0)
     assert program.run({"a/1": [], "b/1": []})["goal"] == (0.0, 0.0)
     assert program.run_batch([facts], query="goal").values.tolist() == [[6.0, 17.0]]
-    with pytest.raises(dg.FactError, match="3 numbers, but 2 are needed"):
+    with pytest.raises(dg.FactError, match="3 numbers, and should have 2"):
         program.run({"a/1": [(1, (1.0, 2.0, 3.0))], "b/1": []})
 
 

@@ -253,7 +253,7 @@ def failing() -> Iterator[tuple[str, float]]:
         ("p/1", (np.array([[1], [2**40]]), [1, 2]), "row 2, column 1: the integer 1099511627776 is beyond"),
         ("p/1", (np.array([[1.0]]), [1]), r"1.0 is not 1; convert it with .astype\(int\)"),
         ("p/1", (np.array([[True]]), [1]), "holds bool, not integers"),
-        ("p/2", (np.array([[1]]), [1]), r"has shape \(1, 1\), but 2 columns are needed"),
+        ("p/2", (np.array([[1]]), [1]), r"has shape \(1, 1\), and should have 2 columns"),
         ("p/1", (np.array([[1]]), [1, 2]), "2 values were given for 1 row"),
         ("p/1", (np.array([[1]]), 3.0), "3.0 is not an array of values"),
         ("p/1", (np.array([[1], [2]]), np.array(3.0)), "one value was given for 2 rows"),

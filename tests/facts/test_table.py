@@ -111,7 +111,7 @@ def test_a_table_is_taken_back_as_facts() -> None:
 def test_printing_aligns_and_stops() -> None:
     assert repr(table()) == "p/3: 3 rows\n  s   np  1  0.5\n  s   vp  2  0.25\n  np  np  1  0.125"
     text = repr(table("q/1", [(i, 0.5) for i in range(1000)]))
-    assert text.startswith("q/1: 1000 rows\n   0  0.5\n") and text.endswith("  ... 980 more")
+    assert text.startswith("q/1: 1,000 rows\n   0  0.5\n") and text.endswith("  ... 980 more")
     assert len(repr(table("q/1", [("x" * 10**6, 1.0)]))) < 200
     assert repr(table("q/1", [])) == "q/1: 0 rows"
     large = replace(read("q/0", 1, value_shape="count"), values=np.array([10**5000], object))  # what no fact may be

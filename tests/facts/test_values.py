@@ -57,7 +57,7 @@ def test_pairs_and_vectors() -> None:
     assert dense.dense_shape == (4,) and dense.values is not None and dense.values.shape == (4, 2)
     with pytest.raises(FactError, match=r"row 1, value: the value 0.5 is not a pair \(p, r\)"):
         values("expectation", 0.5)
-    with pytest.raises(FactError, match="row 2, value: the value has 2 numbers, but 3 are needed"):
+    with pytest.raises(FactError, match="row 2, value: the value has 2 numbers, and should have 3"):
         values("expectation", (0.5, (1, 2)), (0.5, 1))
     with pytest.raises(FactError, match="row 1, value: the value 'x' is not a number"):
         values(("vector", 2), (1, "x"))

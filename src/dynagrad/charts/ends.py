@@ -171,7 +171,7 @@ def _too_many_instances(end: End) -> NotConverged:
     assert end.collected is not None
     return NotConverged(
         f"the forest of {cut(place_text(end.prepared, end.collected.key, end.collected.codes))} has more than "
-        f"{end.collected.most:,} instances, its limit; raise limit=, or ask for an item that fewer derive"
+        f"{counted(end.collected.most, 'instance')}, its limit; raise limit=, or ask for an item that fewer derive"
     )
 
 
@@ -234,7 +234,8 @@ def _around(items: Sequence[str], between: str, *, closed: bool) -> str:
 
 def _quiet(end: End) -> NotConverged:
     return NotConverged(
-        f"the run stopped after {end.report.pops:,} pops, the last {QUIET:,} of which changed no digit of any item"
+        f"the run stopped after {counted(end.report.pops, 'pop')}, the last {QUIET:,} of which changed no digit of "
+        "any item"
         f"{' of an output' if end.prepared.compiled.plan.rules.outputs else ''}: "
         "arguments may grow without end. Bound them with a condition, such as `for N < 1000`; the chart so far is in "
         "this error's .chart"
@@ -319,7 +320,8 @@ STATUSES: Mapping[str, Outcome] = {
             Phase.RUN: _at_limit,
             Phase.JETS: _jets_at_limit,
             Phase.REPEATED: lambda end: NotConverged(
-                f"the run with its derivatives needs more than {end.report.bytes:,} bytes, the limit that the chart "
+                f"the run with its derivatives needs more than {counted(end.report.bytes, 'byte')}, the limit that "
+                "the chart "
                 "was run with; run it with a larger max_bytes, or stop it earlier with max_pops"
             ),
             Phase.BACKWARD: lambda end: out_of_memory(Failure.LIMITED),

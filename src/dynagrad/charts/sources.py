@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..compiler.compiled import Compiled
-from ..errors import Error, ProgramError, Span, cut, shown
+from ..errors import Error, ProgramError, Span, counted, cut, shown
 from ..ir.node import as_node, fresh
 from ..ir.types import real
 from ..rules.normal import Rules
@@ -70,7 +70,7 @@ def check_compiled(rules: Rules, text: str, filename: str, functions: Mapping[st
 
 def _wrong_function(key: str, function: Compiled, arity: int) -> str | None:
     """What is wrong with a compiled function as one of `arity` values."""
-    numbers = "one number" if arity == 1 else f"{arity} numbers"
+    numbers = counted(arity, "number")
     try:
         result = function(*(fresh(real) for _ in range(arity)))
     except Error as error:

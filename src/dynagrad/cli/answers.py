@@ -18,6 +18,7 @@ import typer
 
 from ..charts.binding.encoding import syntax_value
 from ..charts.chart import Chart
+from ..errors import counted
 from ..facts.terms import term_text
 from ..rules.syntax import Item
 
@@ -98,10 +99,10 @@ def _print_text(answers: Sequence[Answer], limit: int) -> None:
             typer.echo()
         count, rows = len(answer.rows), answer.rows
         if answer.by:
-            typer.echo(f"derivatives of {answer.text} by {answer.by}: {count:,} fact{'' if count == 1 else 's'}")
+            typer.echo(f"derivatives of {answer.text} by {answer.by}: {counted(count, 'fact')}")
             rows = sorted(rows, key=_size, reverse=True)
         else:
-            typer.echo(f"{answer.text}: {count:,} item{'' if count == 1 else 's'}")
+            typer.echo(f"{answer.text}: {counted(count, 'item')}")
         shown = [_cells(row) for row in rows[: limit or None]]
         widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
         for cells in shown:

@@ -324,10 +324,7 @@ def check(file: File, semiring: SemiringName = None) -> None:
     infer(rules)
     inputs = ", ".join(k for k, p in rules.predicates.items() if p.input) or "none"
     count, predicates = len(rules.rules), len(rules.predicates)
-    typer.echo(
-        f"OK: {count:,} rule{'' if count == 1 else 's'}, {predicates:,} predicate{'' if predicates == 1 else 's'}; "
-        f"inputs: {inputs}"
-    )
+    typer.echo(f"OK: {counted(count, 'rule')}, {counted(predicates, 'predicate')}; inputs: {inputs}")
 
 
 # -- explain and cpp -------------------------------------------------------------------------------------------------

@@ -239,8 +239,8 @@ def _wrong_width(place: Place, widths: Sequence[int], separators: str) -> None:
     for row, width in enumerate(widths):
         if width not in allowed:
             raise place.error(
-                f"{width} column{'' if width == 1 else 's'} between {separators}, but a row is {place.arity} "
-                f"argument{'' if place.arity == 1 else 's'} and maybe a value",
+                f"{counted(width, 'column')} between {separators}, but a row is "
+                f"{counted(place.arity, 'argument')} and maybe a value",
                 row,
             )
         if width != widths[0]:

@@ -147,7 +147,7 @@ def _sample(place: Place) -> str:
 
 
 def _widths(place: Place) -> str:
-    arguments = f"{place.arity} argument{'' if place.arity == 1 else 's'}"
+    arguments = counted(place.arity, "argument")
     return f"a row is {arguments}, or {arguments} and a value"
 
 
@@ -201,7 +201,7 @@ def _row_hint(place: Place, value: Any) -> str:
 
 
 def _columns(count: int) -> str:
-    return f"{count} column{'' if count == 1 else 's'}"
+    return counted(count, "column")
 
 
 def _from_dict(place: Place, rows: Mapping[Any, Any]) -> Raw:
@@ -215,7 +215,7 @@ def _from_dict(place: Place, rows: Mapping[Any, Any]) -> Raw:
                 f"the key {shown(arguments)} has {_columns(len(arguments))}, not {place.arity}{hint}", row
             )
         if place.arity != 1:
-            raise place.error(f"the key {shown(arguments)} is not a tuple of {place.arity} arguments", row)
+            raise place.error(f"the key {shown(arguments)} is not a tuple of {counted(place.arity, 'argument')}", row)
         keys[row] = (arguments,)
     columns = [list(map(itemgetter(i), keys)) for i in range(place.arity)]
     return Raw(len(keys), columns, list(rows.values()))
@@ -227,7 +227,7 @@ def _from_pair(place: Place, arguments: Any, values: Any) -> Raw:
         array = array[:, None]
     if array.ndim != 2 or array.shape[1] != place.arity:
         raise place.error(
-            f"the array of arguments has shape {array.shape}, but {place.arity} columns are needed: "
+            f"the array of arguments has shape {array.shape}, and should have {counted(place.arity, 'column')}: "
             f"(number of rows, {place.arity})"
         )
     if array.dtype.kind in "fc" and array.size:
@@ -265,7 +265,7 @@ def _from_array(place: Place, rows: Any, value_shape: ValueShape) -> Raw:
     shape = array.shape[: place.arity]
     for index, size in enumerate(shape):
         if size > INTEGER_MAX:
-            raise place.error(f"{size} cells are beyond the range of integers", None, index)
+            raise place.error(f"{counted(size, 'cell')} are beyond the range of integers", None, index)
     count = math.prod(shape)
     columns: list[Any] = []
     repeats, tiles = count, 1

@@ -243,7 +243,7 @@ class Table(RelationHolder):
 
     def __repr__(self) -> str:
         count = len(self)
-        title = f"{self.key}: {count} row{'' if count == 1 else 's'}"
+        title = f"{self.key}: {counted(count, 'row')}"
         head = make_table(take(self._relation, np.arange(ROWS_SHOWN))) if count > ROWS_SHOWN else self
         cells = [[_cell(value) for value in row] for row in head]
         numbers = [all(isinstance(row[i], int | float) for row in head) for i in range(self.arity + 1)]

@@ -266,7 +266,9 @@ def _read_vectors(
         expected = width if width is not None else len(rows[0]) if rows else at_least
         for row, numbers in enumerate(rows):
             if len(numbers) != expected:
-                raise place.error(f"the value has {len(numbers)} numbers, but {expected} are needed", row, place.arity)
+                raise place.error(
+                    f"the value has {counted(len(numbers), 'number')}, and should have {expected}", row, place.arity
+                )
         values = np.array(rows, np.float64).reshape(len(rows), expected)
     if (width is not None and values.shape[1] != width) or values.shape[1] < at_least:
         raise place.error(f"values have {values.shape[1]} numbers, but {width or at_least} are needed")

@@ -160,7 +160,7 @@ def cond(condition: Any, then: Trace, otherwise: Trace, extends: Node | None = N
     since = now()
     first, second = list(then()), list(otherwise())
     if len(first) != len(second):
-        raise Error(f"cond: one branch has {len(first)} results and the other {len(second)}")
+        raise Error(f"cond: one branch has {counted(len(first), 'result')} and the other {len(second)}")
     types = [_common(a, b) for a, b in zip(first, second, strict=True)]
     outputs = [as_values(first, types, "cond"), as_values(second, types, "cond")]
     [yes, no], captured = close([((), outputs[0]), ((), outputs[1])], since, hoist=False)

@@ -80,7 +80,7 @@ def draw(
     room, pictures = LARGEST, list[_Picture]()
     for block in reversed(blocks):  # the graph itself comes first
         if room <= 0:
-            pictures.append(_note(f"{len(blocks) - len(pictures)} more functions are not drawn"))
+            pictures.append(_note(f"{counted(len(blocks) - len(pictures), 'more function')}, not drawn"))
             break
         block, left_out = _bounded(block, room)
         room -= _count(block, None)
@@ -118,7 +118,9 @@ def _bounded(block: LetSeries, room: int) -> tuple[LetSeries, str]:
     if len(lines) > room:
         half = room // 2
         first, rest = lines[:half], lines[len(lines) - half :]
-        gap = Line((Value(_GAP_NAME, ""),), f"{len(lines) - 2 * half:,} more values", (first[-1].results[0].name,))
+        gap = Line(
+            (Value(_GAP_NAME, ""),), f"{counted(len(lines) - 2 * half, 'more value')}", (first[-1].results[0].name,)
+        )
         left = {v.name for line in lines[half : len(lines) - half] for v in line.results}
         lines = (*first, gap, *(replace(i, uses=_without(i.uses, left)) for i in rest))
     smaller = replace(block, lines=lines, inputs=inputs, starts=block.starts[: len(inputs)])

@@ -26,6 +26,7 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import counted
 from .code import code_of, family_of, pattern_at
 from .control import CALL, COND, EMPTY, PART, REPEAT, WHILE, Branches, Called, Graph, GraphFunction, Loop, part_types
 from .node import Node, order
@@ -112,7 +113,7 @@ def show(
     """
     lines = list(written(series_of(graph, names, adjoints, sources)))
     if limit is not None and len(lines) > limit:
-        lines = [*lines[:limit], f"... and {len(lines) - limit:,} more lines"]
+        lines = [*lines[:limit], f"... and {counted(len(lines) - limit, 'more line')}"]
     return "\n".join(lines)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from ..errors import counted
 from ..rules.normal import NormalRule
 from ..rules.semirings import SEMIRINGS
 from ..rules.show import show
@@ -119,14 +120,14 @@ def _facts(plan: Plan, table: TableLayout) -> str:
         return "facts, none given"
     # for facts of a run, the plan has the number of rows in coarse steps
     most = "up to " if facts.rows > 1 and facts.rows == rough(facts.rows) else ""
-    return f"facts, {most}{_count(facts.rows, 'row')}"
+    return f"facts, {most}{counted(facts.rows, 'row')}"
 
 
 def _dense(plan: Plan, table: TableLayout) -> str:
     if not table.arity:
         return "one value"
     parts = ", then ".join(_dimension(plan, table, i) for i in table.order)
-    return f"dense array of {_count(table.cells, 'cell')}, stored by {parts}"
+    return f"dense array of {counted(table.cells, 'cell')}, stored by {parts}"
 
 
 def _dimension(plan: Plan, table: TableLayout, i: int) -> str:
@@ -134,7 +135,7 @@ def _dimension(plan: Plan, table: TableLayout, i: int) -> str:
     if domain.kind == "int":
         below, above = (extent.below, extent.above) if extent is not None else (0, 0)
         return f"argument {i + 1} (integers {domain.low + below}..{domain.high + above})"
-    return f"argument {i + 1} ({_count(domain.count, 'symbol')})"
+    return f"argument {i + 1} ({counted(domain.count, 'symbol')})"
 
 
 def _hashed(plan: Plan, table: TableLayout) -> str:
@@ -150,9 +151,9 @@ def _why_hashed(plan: Plan, table: TableLayout) -> str:
     if isinstance(plan.summary, Assumed):
         return "the number of items is unknown without facts"
     if table.cells > DENSE_CELLS:
-        return f"an array would need {_count(table.cells, 'cell')}, more than {DENSE_CELLS:,}"
+        return f"an array would need {counted(table.cells, 'cell')}, more than {DENSE_CELLS:,}"
     if table.cells > SMALL:
-        return f"an array of {_count(table.cells, 'cell')} would be nearly empty, or too large beside those of others"
+        return f"an array of {counted(table.cells, 'cell')} would be nearly empty, or too large beside those of others"
     return "an array would be larger than its budget"
 
 
@@ -326,10 +327,6 @@ def _name(key: str) -> str:
 def _cut(text: str) -> str:
     text = " ".join(text.split())
     return text if len(text) <= WIDTH else f"{text[: WIDTH - 3]}..."
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _estimate(cost: float) -> str:

@@ -462,7 +462,9 @@ def _fits(leaf: LeafType, x: Any) -> bool:
 
 def _refuse(*arguments: Any) -> NoReturn:
     """The `otherwise` of calls with converted arguments, which always fit."""
-    raise Error(f"a compiled function does not take {len(arguments)} converted arguments; this is a bug in Dynagrad")
+    raise Error(
+        f"a compiled function does not take {counted(len(arguments), 'converted argument')}; this is a bug in Dynagrad"
+    )
 
 
 def _converting(name: str, inputs: Sequence[LeafType], call: Callable[..., Any]) -> Callable[..., Any]:
@@ -470,7 +472,7 @@ def _converting(name: str, inputs: Sequence[LeafType], call: Callable[..., Any])
 
     def convert_and_call(*arguments: Any) -> Any:
         if len(arguments) != len(inputs):
-            count = f"{len(inputs)} argument{'' if len(inputs) == 1 else 's'}"
+            count = counted(len(inputs), "argument")
             raise Error(f"{name} takes {count}, but {len(arguments)} were given")
         return call(*map(_convert, names, inputs, arguments))
 

@@ -16,7 +16,7 @@ from typing import Any
 from ..arguments import whole_number
 from ..charts.binding.example_cache import ExampleCache
 from ..charts.program import Bound, Program
-from ..errors import Error
+from ..errors import Error, counted
 from .examples import Example, name_of
 from .objectives.evaluation import Task
 from .parameters.rows import Doubles
@@ -189,7 +189,8 @@ class _ShardsOut:
 
 def _too_often() -> Error:
     return Error(
-        f"workers died {RETRIES + 1} times over one shard: for want of memory, or because an example ends their "
+        f"workers died {counted(RETRIES + 1, 'time')} over one shard: for want of memory, or because an example "
+        "ends their "
         "process. A script that trains with processes begins its work below `if __name__ == '__main__':`, as each "
         "process reads the script"
     )

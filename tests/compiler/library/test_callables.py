@@ -104,7 +104,7 @@ def test_piecewise_functions() -> None:
 
     agrees(pieces, x)
     agrees_with_gradient(lambda x: sum(np.sum(part) for part in pieces(x)), x)
-    with pytest.raises(LiftError, match="2 conditions go with as many functions"):
+    with pytest.raises(LiftError, match="for 2 conditions there are as many functions"):
         through_graph(lambda x: np.piecewise(x, [x > 0, x < 0], [np.sin]), x)
 
 

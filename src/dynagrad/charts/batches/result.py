@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...calls import maker, public
-from ...errors import Error, ProgramWarning, QueryError, Said, shown, warn
+from ...errors import Error, ProgramWarning, QueryError, Said, counted, shown, warn
 from ...facts.relation import concatenate
 from ...facts.table import Table, make_table, relation_of
 from ...forests.derivation import Derivation
@@ -236,5 +236,5 @@ def warn_once(said: Mapping[int, Said]) -> None:
             groups.setdefault((re.sub(r"[\d,]+", "0", text), category), []).append((n, text))
     for (_, category), ((n, text), *others) in groups.items():
         more = len({other for other, _ in others} - {n})
-        also = f" ({more:,} more example{'' if more == 1 else 's'} likewise)" if more else ""
+        also = f" ({counted(more, 'more example')} likewise)" if more else ""
         warn(f"example {n}: {text}{also}", category)

@@ -403,7 +403,9 @@ class Function:
         shapes = self._out_shapes
         given = [cotangent] if self._single else _listed(cotangent, "the cotangents")
         if len(given) != len(shapes):
-            raise Error(f"the function has {counted(len(shapes), 'result')}, but {len(given)} cotangents were given")
+            raise Error(
+                f"the function has {counted(len(shapes), 'result')}, and got {counted(len(given), 'cotangent')}"
+            )
         read = [_array("the cotangent", c, shape) for c, shape in zip(given, shapes, strict=True)]
         if not all(np.isfinite(c).all() for c in read):
             raise Error("the cotangent is NaN or infinite")
@@ -524,7 +526,7 @@ class Open:
             if key not in held:
                 if len(found) != len(shape):
                     raise Error(
-                        f"{key}: an array with {len(shape)} ax{'i' if len(shape) == 1 else 'e'}s is needed, and what "
+                        f"{key}: an array with {counted(len(shape), 'axis', 'axes')} is needed, and what "
                         f"was given has shape {found}"
                     )
                 given[key] = np.zeros(found)  # each run replaces these values

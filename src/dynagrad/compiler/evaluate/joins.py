@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import Error
+from ...errors import Error, counted
 from ...ir import Node
 from ...ir.node import constant
 from ...ir.ops.cells import REAL, TRUTH
@@ -218,7 +218,8 @@ def abstract(
     left[0] -= len(inside)
     if left[0] < 0:
         raise Error(
-            f"a structure with more than {most_parts():,} parts, of which some may be shared, is made while this is "
+            f"a structure with more than {counted(most_parts(), 'part')}, of which some may be shared, is made "
+            "while this is "
             "compiled; does it grow without end?"
         )
     return Structured(key, tuple(abstract(p, deep=deep, vary=vary, heap=heap, left=left) for p in inside), make)

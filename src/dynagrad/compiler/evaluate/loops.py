@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ...errors import LiftError
+from ...errors import LiftError, counted
 from ...ir import Node, builders
 from ...ir.node import fresh, whole
 from ...ir.ops import integers
@@ -88,8 +88,10 @@ def loop(s: Specialiser, e: While | For, env: dict[str, Any]) -> State:
             s.at = e.at or s.at
             raise s.error(
                 "this loop could be compiled only by unrolling it, to at least "
-                f"{long.copies * product:,} copies of a round with the loops around it, and the limit on unrolling is "
-                f"{most:,} copies; the environment variable DYNAGRAD_UNROLLED raises it. It cannot stay a loop since "
+                f"{counted(long.copies * product, 'copy', 'copies')} of a round with the loops around it, and the "
+                "limit on unrolling is "
+                f"{counted(most, 'copy', 'copies')}; the environment variable DYNAGRAD_UNROLLED raises it. It "
+                "cannot stay a loop since "
                 f"{_reason(wrong)}"
             ) from None
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from ...eager.pytree import is_registered
-from ...errors import Error
+from ...errors import Error, counted
 from ...ir import Node
 from ...ir.failures import after
 from ...ir.node import fresh, intern
@@ -231,7 +231,8 @@ def output(x: Any, token: Any = 0) -> Output:
     _find_constants(x, leaves.constant)
     if _count(x, leaves.constant, {}) > most_parts():
         raise Error(
-            f"a structure with more than {most_parts():,} parts is returned, where shared ones count as often as they "
+            f"a structure with more than {counted(most_parts(), 'part')} is returned, where shared ones count as "
+            "often as they "
             "occur; return what you need of it"
         )
     build, nodes, shown = _output(x, leaves), leaves.nodes, "".join(leaves.shown)

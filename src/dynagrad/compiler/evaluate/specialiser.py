@@ -472,14 +472,16 @@ class Specialiser:
                 if any(type(x) is float for x in itertools.islice(_parts(tuple(given.values())), _LOOKED_AT)):
                     raise Recursion(active[0], vary=True)
                 raise self.error(
-                    f"{code.name} calls itself more than {most} times while it is compiled, which is the limit on "
+                    f"{code.name} calls itself more than {counted(most, 'time')} while it is compiled, which is "
+                    "the limit on "
                     "calls inside each other; the environment variable DYNAGRAD_NESTED raises it. A recursion that "
                     "ends on a condition decided as the function runs needs no limit"
                 )
         self.inlined += 1
         if self.inlined > self.most_inlined:
             raise self.error(
-                f"{code.name} is called when {self.most_inlined:,} calls have been inlined, which is the limit for one "
+                f"{code.name} is called when {counted(self.most_inlined, 'call')} have been inlined, which is the "
+                "limit for one "
                 "function that is compiled; what is computed from values that are known is computed while it is "
                 "compiled, so hide some, or make them arguments. The environment variable DYNAGRAD_INLINED raises the "
                 "limit"

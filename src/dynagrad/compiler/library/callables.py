@@ -168,7 +168,8 @@ def _piecewise(s: Specialiser, args: Args, named: Named) -> Any:
         masks.append(numpy_call(s, np.logical_not, [numpy_call(s, np.any, [List(tuple(masks))], {"axis": 0})], {}))
     if len(functions) != len(masks):
         raise Error(
-            f"np.piecewise: {len(masks)} conditions go with as many functions, or one more, not {len(functions)}"
+            f"np.piecewise: for {counted(len(masks), 'condition')} there are as many functions, or one more, and "
+            f"not {len(functions)}"
         )
     t = type_of(a)
     assert t is not None

@@ -20,7 +20,7 @@ from ...eager.numpy import exponentials
 from ...eager.numpy.functions import FUNCTIONS, METHODS, SUCCESSORS, bound, check_options, name_of, out_by_name
 from ...eager.numpy.missing import unknown
 from ...eager.numpy.protocol import BY_UFUNC, CHOOSING, with_axis
-from ...errors import Error
+from ...errors import Error, counted
 from ...ir import Node
 from ...ir.node import numpy_by
 from ...ir.operation import Operation, apply
@@ -324,7 +324,7 @@ def _by_name(method: str, args: list[Any], named: dict[str, Any]) -> tuple[list[
     if twice := given.keys() & named.keys():
         raise TypeError(f"{method} is given {twice.pop()} twice")
     if places and len(args) > len(places):
-        raise TypeError(f"{method} takes {len(places)} arguments, and {len(args)} are given")
+        raise TypeError(f"{method} takes {counted(len(places), 'argument')}, and not {len(args)}")
     return (args[:first] if places else args), given | named
 
 

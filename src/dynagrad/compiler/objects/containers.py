@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...eager.names import numpy_names
-from ...errors import Error
+from ...errors import Error, counted
 from ...ir import Node
 from ...ir.ops import integers
 from ..evaluate.arrays import add_index, at_index, set_index
@@ -105,10 +105,10 @@ def unpack(s: Specialiser, x: Any, count: int, star: int | None) -> tuple[Any, .
     inside = items(s, x)
     if star is None:
         if len(inside) != count:
-            raise Error(f"{describe(x)} has {len(inside)} parts, and is unpacked into {count}")
+            raise Error(f"{describe(x)} has {counted(len(inside), 'part')}, and is unpacked into {count}")
         return inside
     if len(inside) < count - 1:
-        raise Error(f"{describe(x)} has {len(inside)} parts, and is unpacked into at least {count - 1}")
+        raise Error(f"{describe(x)} has {counted(len(inside), 'part')}, and is unpacked into at least {count - 1}")
     rest = len(inside) - (count - 1)
     return (*inside[:star], List(inside[star : star + rest]), *inside[star + rest :])
 

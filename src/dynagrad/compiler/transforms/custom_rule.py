@@ -19,7 +19,7 @@ from ...autodiff.custom_rules import Several
 from ...autodiff.derive import connected
 from ...eager.verbs.custom_rule import custom_rule
 from ...eager.verbs.gradients import made_by
-from ...errors import Error
+from ...errors import Error, counted
 from ...forks import cached
 from ...ir import Node
 from ...ir.control import CustomDerivatives, Graph, GraphFunction
@@ -293,7 +293,8 @@ class _RuleGraphs:
             parts = list(found.content) if isinstance(found, List) else found if isinstance(found, tuple) else (found,)
             if len(parts) != len(primals):
                 raise Error(
-                    f"custom_rule: the vjp of {self.shape.name} should return a tuple with {len(primals)} cotangents, "
+                    f"custom_rule: the vjp of {self.shape.name} should return a tuple with "
+                    f"{counted(len(primals), 'cotangent')}, "
                     f"one for each argument, and returned {len(parts)}"
                 )
             out = []

@@ -12,7 +12,7 @@ from typing import Any
 from ...eager import pytree
 from ...eager.verbs import gradients as plain
 from ...eager.verbs import jacobians as plain_jacobians
-from ...errors import Error
+from ...errors import Error, counted
 from ...ir import Node
 from ...ir.node import constant
 from ..evaluate.iteration import items
@@ -31,7 +31,10 @@ def jvp(s: Specialiser, f: Any, primals: Any, tangents: Any) -> tuple[Any, Any]:
     """The value and its tangent."""
     xs, ds = items(s, primals), items(s, tangents)
     if len(xs) != len(ds):
-        raise Error(f"jvp: there are {len(xs)} primals and {len(ds)} tangents; give one tangent for each primal")
+        raise Error(
+            f"jvp: {counted(len(xs), 'primal')} and {counted(len(ds), 'tangent')} were given; give one tangent for "
+            "each primal"
+        )
     return forward(s, "jvp", f, xs, ds)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ...errors import counted
 from ...ir.ops import arrays
 from ...ir.ops.arrays import shape_of
 from ..kinds import plain, real_part
@@ -74,6 +75,7 @@ def masks_of(condlist: Any, shape: tuple[int, ...], functions: int) -> list[Any]
         masks.append(~np.any(masks, axis=0))
     if functions != len(masks):
         raise ValueError(
-            f"with {len(masks)} condition(s), either {len(masks)} or {len(masks) + 1} functions are expected"
+            f"with {counted(len(masks), 'condition')} there are {len(masks)} or "
+            f"{counted(len(masks) + 1, 'function')}, and not {functions}"
         )
     return masks

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import Error
+from ...errors import Error, counted
 from ...ir.ops.arrays import shape_of
 from ..kinds import plain, real_part
 from ..numbers import Number
@@ -49,7 +49,8 @@ def _check(ufunc: Any, method: str) -> None:
 def _refused(ufunc: Any, n: int, x: Any, method: str) -> None:
     if n > MOST and hasattr(type(real_part(x)), "__apply_operation__"):
         raise Error(
-            f"np.{ufunc.__name__}.{method} of {n} elements, one after the other, would be compiled to as many "
+            f"np.{ufunc.__name__}.{method} of {counted(n, 'element')}, one after the other, would be compiled to "
+            "as many "
             "operations; write a for loop"
         )
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ...calls import strict_options
-from ...errors import Error, shown
+from ...errors import Error, counted, shown
 from ...ir.operation import Operation, apply
 from ...ir.ops.arrays import shape_of
 from ...ir.types import array
@@ -165,7 +165,8 @@ class _Rules:
             found = (found,)
         if len(found) != len(primals):
             raise Error(
-                f"custom_rule: the vjp of {self.name} should return a tuple with {len(primals)} cotangents, one for "
+                f"custom_rule: the vjp of {self.name} should return a tuple with "
+                f"{counted(len(primals), 'cotangent')}, one for "
                 f"each argument, and returned {len(found)}"
             )
         return [

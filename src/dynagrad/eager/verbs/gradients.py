@@ -170,7 +170,10 @@ def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[A
     needs_function("jvp", f)
     in_tuples("jvp", primals, tangents)
     if len(primals) != len(tangents):
-        raise Error(f"jvp: {len(primals)} primals need as many tangents, and {len(tangents)} were given{place()}")
+        raise Error(
+            f"jvp: {counted(len(primals), 'primal')} and {counted(len(tangents), 'tangent')} were given; give one "
+            f"tangent for each primal{place()}"
+        )
     tag = fresh()
     arguments = [
         paired(tag, argument("jvp", i, x), d, f"jvp: tangent {i + 1}")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from ...errors import Error
+from ...errors import Error, counted
 from .boxes import Box
 
 MOST_DRAWN = 5_000
@@ -42,7 +42,8 @@ def drawable(boxes: Sequence[Box]) -> Sequence[Box]:
     """The boxes, where they are not too many for a picture."""
     if len(boxes) > MOST_DRAWN:
         raise Error(
-            f"the drawing of {boxes[0].text} has {len(boxes):,} parts, and pictures are drawn of at most {MOST_DRAWN:,}"
+            f"the drawing of {boxes[0].text} has {counted(len(boxes), 'part')}, and pictures are drawn of at most "
+            f"{MOST_DRAWN:,}"
         )
     return boxes
 

@@ -161,7 +161,9 @@ class _Filtered(Iterator[Derivation]):
             self._passed += 1
             self._steps += len(derivation)
             if self._passed >= MOST_LOOKED_AT or self._steps >= MOST_STEPS:
-                raise NotConverged(f"{self._passed:,} derivations were looked at in turn, and all {self._what}")
+                raise NotConverged(
+                    f"{counted(self._passed, 'derivation')} were looked at in turn, and all {self._what}"
+                )
 
 
 def _distinct(found: Iterator[Derivation], key: Key, clock: Clock) -> Iterator[Derivation]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...errors import QueryError
+from ...errors import QueryError, counted
 from ...runtime.library import Stop
 from ..derivation import Derivation, make_derivation
 from ..packed import Packed, RuleInstance
@@ -52,7 +52,8 @@ def _choices(forest: Packed, node: int) -> list[int]:
     aggregator = forest.meaning.aggregators.get(key, "+=")
     if aggregator not in ("max=", "min="):
         raise QueryError(
-            f"{forest.text(node)} has {len(every):,} instances, which `{aggregator}` puts together, so none of them is "
+            f"{forest.text(node)} has {counted(len(every), 'instance')}, which `{aggregator}` puts together, so "
+            "none of them is "
             f"the best: in plain arithmetic `best` needs max= or min= where items of {key} have several. Declare a "
             "semiring, or look at chart.forest and chart.why"
         )

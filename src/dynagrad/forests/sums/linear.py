@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import Error, RoomError
+from ...errors import Error, RoomError, counted
 from ...runtime.library import Stop
 from ..algebra import Doubles
 from ..time_limit import look
@@ -56,6 +56,7 @@ def linear_solution(
 
 def not_solved(item: str, n: int) -> Error:
     return RoomError(
-        f"a cycle through {item} goes through {n:,} items, and so little is lost around it that expectations cannot be "
+        f"a cycle through {item} goes through {counted(n, 'item')}, and so little is lost around it that "
+        "expectations cannot be "
         "summed up; ask for an item that fewer derive"
     )

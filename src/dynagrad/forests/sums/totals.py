@@ -14,7 +14,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import NotConverged, RoomError
+from ...errors import NotConverged, RoomError, counted
 from ...runtime.library import Stop
 from ..algebra import Doubles, Kind, check_sums
 from ..native import Walk
@@ -83,7 +83,8 @@ def _solve(
         )
     if n > MOST_UNKNOWNS:
         raise RoomError(
-            f"a cycle goes through {n:,} items, and draws are made from cycles of at most {MOST_UNKNOWNS:,}; declare "
+            f"a cycle goes through {counted(n, 'item')}, and draws are made from cycles of at most "
+            f"{MOST_UNKNOWNS:,}; declare "
             "real or log, whose charts have the sums"
         )
     found = _Equations(forest, walk, members).solved(stop)

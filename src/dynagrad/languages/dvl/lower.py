@@ -26,7 +26,7 @@ from ...compiler.frontend.core import (
 )
 from ...compiler.frontend.core import Atom as CoreAtom
 from ...components import strongly_connected
-from ...errors import ProgramError
+from ...errors import ProgramError, counted
 from .builtins import BUILTINS, FIRST, NONE, REST, Builtin
 from .data import NIL, QuotedSymbol, chain
 from .expand import DERIVED, Keyword, definition, head, key, listed, want
@@ -233,7 +233,7 @@ def _lambda(datum: ListForm, scope: SymbolScope, out: Bindings, name: str = "lam
     bound: dict[str, Meaning] = {}
     count = len(formals.items)
     single = count == 1 and formals.tail is None
-    many = "no argument" if not count else "one argument" if single else f"{count} arguments"
+    many = counted(count, "argument") if count else "no argument"
     what = f"`{name}` takes {many}" if name != "lambda" else f"this lambda takes {many}"
     if single and isinstance(formals.items[0], Atom):
         want(isinstance(formals.items[0].value, QuotedSymbol), _PATTERN, formals)

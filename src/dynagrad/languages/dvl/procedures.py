@@ -20,7 +20,7 @@ from ...eager.numbers import Bundle, Number, Tape, TapeCell, bundle
 from ...eager.perturbations import opened
 from ...eager.splitting import split
 from ...eager.sweep import sweep
-from ...errors import Error, NotDifferentiable, RoomError
+from ...errors import Error, NotDifferentiable, RoomError, counted
 from ...ir import Node
 from .data import Gensym, Procedure, is_pair, is_real
 from .vectors import Vectors, constant, said, stays
@@ -87,7 +87,7 @@ def _run(f: Any, x: Any, stack: Stack, max_steps: int | None) -> Any:
             raise RoomError(f"the program takes more than {room() / 1e9:.3g} GB of memory, as `{name}` is called")
         if done >= (MOST_STEPS if max_steps is None else max_steps):
             more = "allow more with max_steps, or --max-steps"
-            raise Error(f"the program was stopped after {done:,} steps, as `{name}` was called; {more}")
+            raise Error(f"the program was stopped after {counted(done, 'step')}, as `{name}` was called; {more}")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

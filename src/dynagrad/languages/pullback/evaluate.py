@@ -13,6 +13,7 @@ from typing import Any
 
 from ...collector import collecting_later
 from ...errors import Error, NotConverged, NotDifferentiable, ValueRangeError, shown
+from ...errors import counted as number_of
 from ...ir import multiply
 from ...ir.operation import as_number
 from .cells import (
@@ -79,7 +80,7 @@ class Evaluator:
             left -= _AT_ONCE
         if step is not None:
             raise NotConverged(
-                f"the evaluation takes more than {self.max_steps:,} steps; allow more with max_steps=. "
+                f"the evaluation takes more than {number_of(self.max_steps, 'step')}; allow more with max_steps=. "
                 f"The function that was applied last is `{show(self.applied, limit=60)}`"
                 + self.typed.where(self.applied)
             )

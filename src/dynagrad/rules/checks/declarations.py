@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 
-from ...errors import ProgramError, Span, cut
+from ...errors import ProgramError, Span, counted, cut
 from ..semirings import declarable
 from ..show import show
 from ..substitution import expression_items, item_variables, term_variables
@@ -287,7 +287,7 @@ def _check_group(
         fitting = [k for k in occurring if k.rpartition("/")[0] == name and int(k.rpartition("/")[2]) >= least]
         if not fitting:
             raise report.error(
-                f"No rule mentions a predicate `{name}` with at least {least} arguments."
+                f"No rule mentions a predicate `{name}` with at least {counted(least, 'argument')}."
                 f"{nearest(f'{name}/{least}', occurring)}",
                 declaration.span,
             )

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...errors import CompileError
+from ...errors import CompileError, counted
 from ..disk import sealed
 from . import child, linking, toolchain, zig_calls
 from .ahead import SOURCE, Ahead
@@ -249,4 +249,4 @@ def _useful(lines: Sequence[str], most: int = 24) -> list[str]:
     """
     first = next((at for at, line in enumerate(lines) if "error:" in line or "undefined" in line), 0)
     rest = [line for line in lines[first:] if line.strip()]
-    return rest if len(rest) <= most else [*rest[:most], f"... and {len(rest) - most} lines more"]
+    return rest if len(rest) <= most else [*rest[:most], f"... and {counted(len(rest) - most, 'line')} more"]

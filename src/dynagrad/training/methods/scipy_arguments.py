@@ -15,7 +15,7 @@ import numpy as np
 
 from ...arguments import bounded_number, function_of, real_number, whole_number, yes_or_no
 from ...calls import nearest_option
-from ...errors import Error, raised, shown
+from ...errors import Error, counted, raised, shown
 from ..parameters.rows import Doubles
 
 # -- bounds ------------------------------------------------------------------------------------------------------------
@@ -29,7 +29,8 @@ def checked_bounds(given: Any, names: Sequence[str]) -> list[tuple[float, float]
     """
     size = len(names)
     wanted = (
-        f"bounds are a list with a pair (low, high) for each of the {size:,} parameters, None where there is none, "
+        f"bounds are a list with a pair (low, high) for each of the {counted(size, 'parameter')}, None where there "
+        "is none, "
         "or scipy.optimize.Bounds"
     )
     if hasattr(given, "lb") and hasattr(given, "ub"):
@@ -113,8 +114,9 @@ def _check_entries(one: Mapping[str, Any], name: str, start: Doubles) -> None:
         slopes = function_of(f"{name}['jac']", one["jac"], 1 + len(more), of)(start.copy(), *more)
         if np.size(slopes) != count * len(start):
             raise Error(
-                f"a result of {name}['jac'] has {np.size(slopes):,} numbers, and there are {count:,} of 'fun' by "
-                f"{len(start):,} parameters"
+                f"a result of {name}['jac'] has {counted(np.size(slopes), 'number')}, and there are {count:,} of "
+                "'fun' by "
+                f"{counted(len(start), 'parameter')}"
             )
     elif one.get("jac") not in (None, False, "2-point", "3-point", "cs"):
         raise Error(f"{name}['jac'] is a function of {of}, or is left out, not {shown(one['jac'])}")
@@ -138,7 +140,9 @@ def _check_linear(one: Any, name: str, size: int) -> None:
     sparse = hasattr(one.A, "tocsr")
     shape = one.A.shape if sparse else np.atleast_2d(one.A).shape
     if len(shape) != 2 or shape[1] != size:
-        raise Error(f"{name} has a matrix of shape {shape}: it needs a column for each of the {size:,} parameters")
+        raise Error(
+            f"{name} has a matrix of shape {shape}: it needs a column for each of the {counted(size, 'parameter')}"
+        )
     numbers = one.A.data if sparse else np.asarray(one.A)
     if numbers.dtype.kind not in "fiu" or not np.isfinite(numbers).all():
         raise Error(f"{name} has a matrix in which some are no finite numbers: {shown(one.A)}")

@@ -15,7 +15,7 @@ import numpy as np
 
 from ...arguments import function_of, real_number, truth, whole_number, yes_or_no
 from ...calls import strict_options
-from ...errors import Error, shown, warn
+from ...errors import Error, counted, shown, warn
 from ...facts.readers import read
 from ...facts.relation import parse_key
 from ...facts.table import Table, relation_of
@@ -210,7 +210,7 @@ def _warn_of_unknown(given: Collection[Any], features: Collection[Any], what: st
     known = set(features)
     unknown = [name for name in given if name not in known]
     if unknown:
-        more = "" if len(unknown) == 1 else f", nor {len(unknown) - 1:,} others that {what} has"
+        more = "" if len(unknown) == 1 else f", nor {counted(len(unknown) - 1, 'other')} that {what} has"
         warn(f"no row has the feature {shown(min(unknown, key=str))}{more}: {so} counts for nothing")
 
 
@@ -322,7 +322,9 @@ def _of_tables(rows: Rows, tables: Mapping[str, Any]) -> tuple[list[int], list[A
         wide = f"{name}/{arity + 1}"
         relation = relation_of(table) if isinstance(table, Table) else read(wide, table)
         if relation.arity != arity + 1:
-            raise Error(f"features: the table for {key} needs {arity + 1} columns, the last of which is the feature")
+            raise Error(
+                f"features: the table for {key} needs {counted(arity + 1, 'column')}, the last of which is the feature"
+            )
         columns = [c.to_list() for c in relation.columns]
         numbers = [1.0] * relation.count if relation.values is None else relation.values.tolist()
         for row, value in zip(zip(*columns, strict=True), numbers, strict=True):

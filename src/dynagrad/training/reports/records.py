@@ -175,7 +175,7 @@ class Fit:
 
     def __repr__(self) -> str:
         steps = f"{counted(len(self.history), 'iteration')} on {counted_text(self.counted, self.examples)}"
-        among = f", the best of {len(self.starts)} starts" if self.starts else ""
+        among = f", the best of {counted(len(self.starts), 'start')}" if self.starts else ""
         return f"<Fit by {self.method}: {steps}, objective {self.objective:.6g}, {self.stopped}{among}>"
 
 

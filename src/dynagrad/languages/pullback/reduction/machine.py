@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from ....collector import collecting_later
-from ....errors import NotConverged, NotDifferentiable, ValueRangeError
+from ....errors import NotConverged, NotDifferentiable, ValueRangeError, counted
 from ..infer import Typed
 from ..rename import FreshNames, names_of
 from ..show import show
@@ -170,7 +170,7 @@ class AbstractMachine(ABC):
         self.left -= 1
         if self.left < 0:
             raise NotConverged(
-                f"the reduction takes more than {self.max_steps:,} steps; allow more with max_steps=. "
+                f"the reduction takes more than {counted(self.max_steps, 'step')}; allow more with max_steps=. "
                 f"The function that was applied last is `{show(self.applied, limit=60)}`"
                 + self.typed.where(self.applied)
             )
