@@ -647,8 +647,16 @@ def test_what_an_external_function_raises_reaches_the_caller_and_the_chart_runs_
 
 @pytest.mark.parametrize("given", ["abc", (1.0, 2.0), [None], math.nan])
 def test_external_values_that_the_semiring_has_not(given: Any) -> None:
-    with pytest.raises(dg.Error):
-        near(lambda x, y: given).run({"a/1": [(1,)]})
+    with pytest.raises(dg.Error, match=r"near\('u', 'u'\), of the function behind near/2: "):
+        near(lambda x, y: given).run({"a/1": [("u",)]})
+
+
+@pytest.mark.parametrize("function", [lambda x: 1.0, lambda x, y, z: 1.0, lambda: 1.0, dg.compile(lambda x: x)])
+def test_external_functions_of_another_number_of_arguments(function: Any) -> None:
+    with pytest.raises(dg.Error, match="the function behind near/2 is called with 2 arguments, those of the item"):
+        near(function).run({"a/1": [(1,)]})
+    for other in (max, lambda *of: 1.0, lambda x, y, z=0: 1.0):  # these take two, too
+        assert near(other).run({"a/1": [(1,)]})["goal"] == 1.0
 
 
 NATIVE = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.POINTER(ctypes.c_int32), ctypes.POINTER(ctypes.c_double))

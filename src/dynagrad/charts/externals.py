@@ -9,10 +9,11 @@ Functions of values (`:- function`) are none of this: they are compiled into the
 from __future__ import annotations
 
 import ctypes
+import inspect
 from collections.abc import Callable
 from typing import Any
 
-from ..errors import Error
+from ..errors import Error, ValueRangeError, counted, shown
 from .binding.context import ProgramContext
 from .binding.decoding import arguments
 from .binding.loading import Prepared
@@ -33,7 +34,21 @@ def connect(context: ProgramContext, prepared: Prepared, raised: list[BaseExcept
             address = ctypes.cast(function, ctypes.c_void_p)
             prepared.chart.engine.chart_external(prepared.chart.pointer, table.number, address)
         else:
+            _check_arguments(key, function, context.rules.predicates[key].arity)
             prepared.chart.set_external(table.number, _callback(context, prepared, key, function, raised))
+
+
+def _check_arguments(key: str, function: Callable[..., Any], arity: int) -> None:
+    """Raises Error for a function that does not take as many arguments as its predicate has."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # some that are not written in Python do not say what they take
+        return
+    try:
+        signature.bind(*[None] * arity)
+    except TypeError as problem:
+        called = f"the function behind {key} is called with {counted(arity, 'argument')}"
+        raise Error(f"{called}, those of the item, and takes {signature}: {problem}") from None
 
 
 def _callback(
@@ -47,8 +62,15 @@ def _callback(
         try:
             codes = tuple(given[i] for i in range(arity))
             if codes not in known:
-                value = function(*arguments(prepared, key, codes))
-                known[codes] = None if value is None else scale.word_of(scale.one if value is True else value)
+                asked = arguments(prepared, key, codes)
+                value = function(*asked)
+                try:
+                    if isinstance(value, float) and value != value:
+                        raise ValueRangeError("NaN is no value of an item")
+                    known[codes] = None if value is None else scale.word_of(scale.one if value is True else value)
+                except Error as problem:
+                    item = f"{key.rsplit('/', 1)[0]}({', '.join(map(shown, asked))})"
+                    raise type(problem)(f"{item}, of the function behind {key}: {problem}") from None
             found = known[codes]
             if found is None:
                 return 0

@@ -271,7 +271,7 @@ def _read_vectors(
                 )
         values = np.array(rows, np.float64).reshape(len(rows), expected)
     if (width is not None and values.shape[1] != width) or values.shape[1] < at_least:
-        raise place.error(f"values have {values.shape[1]} numbers, but {width or at_least} are needed")
+        raise place.error(f"values have {counted(values.shape[1], 'number')}, and should have {width or at_least}")
     return values
 
 

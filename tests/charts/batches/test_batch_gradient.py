@@ -251,11 +251,38 @@ def test_an_example_that_fails_adds_nothing(bound: dg.Bound) -> None:
 def test_goals_without_a_log(bound: dg.Bound) -> None:
     examples = [{"end/1": [("c", -1.0)]}, ENDS[1], {"end/1": []}, {"end/1": [("b", 1e-320)]}]
     batch = bound.run_batch(examples, query="goal", gradient=["arc/2"], objective="log")
-    assert sorted(batch.errors) == [0, 2, 3] and np.isnan(batch.values).tolist() == [True, False, True, True]
+    assert sorted(batch.errors) == [0, 3] and np.isnan(batch.values).tolist() == [True, False, False, True]
     assert "'goal' is -0.625, and objective=\"log\" takes the log of a positive number" in str(batch.errors[0])
-    assert isinstance(batch.errors[2], dg.NotDifferentiable)
+    assert batch.values[2] == 0.0  # which is impossible, and has a gradient of zeros
     assert isinstance(batch.errors[3], dg.ValueRangeError) and "use the log semiring" in str(batch.errors[3])
     assert batch.gradient["arc/2"].values == pytest.approx(summed(bound, [ENDS[1]], "arc/2", log=True), rel=1e-14)
+
+
+@pytest.mark.parametrize(
+    "goal", ["goal += start * end(X) * arc(s,X).", "goal += end(X) * arc(s,X). goal += 0 * other."]
+)
+@pytest.mark.parametrize("threads", [1, 2])
+def test_the_log_of_an_impossible_example_has_a_gradient_of_zeros(goal: str, threads: int) -> None:
+    """Underived and derived with weight zero, in plain arithmetic, `real` and `log`, among possible ones."""
+    arcs, ends = [("s", "a", 0.5), ("s", "b", 0.25), ("s", "c", 0.0)], [["b"], [], ["c"], ["a", "b"], ["d"]]
+    others = {"start/0": [(1.0,)]} if "start" in goal else {"other/0": [(0.5,)]}
+    examples: list[Any] = [{"end/1": [(x,) for x in end]} for end in ends]
+    gradients = {}
+    for semiring in (None, "real", "log"):
+        values = {"values": "probabilities"} if semiring == "log" else {}
+        some = dg.Program(goal, semiring).bind({"arc/2": arcs, **others}, **values)
+        objective = "sum" if semiring == "log" else "log"
+        batch = some.run_batch(
+            examples, query="goal", gradient=["arc/2"], objective=objective, threads=threads, **values
+        )
+        assert not batch.errors
+        worth = np.exp(batch.values) if semiring == "log" else batch.values
+        assert worth == pytest.approx([0.25, 0.0, 0.0, 0.75, 0.0])
+        by_log = batch.gradient["arc/2"].values
+        gradients[semiring] = by_log if semiring == "log" else by_log * [0.5, 0.25, 0.0]
+        assert by_log[2] == 0.0
+    for found in gradients.values():
+        assert found == pytest.approx([2 / 3, 1 + 1 / 3, 0.0])
 
 
 def test_sums_that_are_too_large(bound: dg.Bound) -> None:

@@ -470,7 +470,7 @@ def test_things_that_have_no_derivatives() -> None:
 
 
 def test_tangents_that_do_not_fit() -> None:
-    with failing("as many tangents"):
+    with failing("give one tangent for each primal"):
         dg.jvp(f, (1.0, 2.0), (1.0,))
     with failing("given as a tuple"):
         dg.jvp(sin, 1.0, 1.0)

@@ -51,10 +51,15 @@ class BatchObjective:
         return BatchObjective(query, objective == "log", _cotangents(cotangents, count))
 
     def cotangent(self, n: int, value: Any) -> float:
-        """The cotangent of an example's value. Raises where the value has no log."""
+        """The cotangent of an example's value. Raises where the value has no log.
+
+        What is impossible trains nothing: where the log is -inf it is 0, as the gradient of such a goal is in `log`.
+        """
         weight = 1.0 if self.cotangents is None else float(self.cotangents[n])
         if not self.log:
             return weight
+        if value == 0:
+            return 0.0
         if not 0 < value < math.inf:
             raise (BelowZero if value < 0 else NotDifferentiable)(
                 f'{shown(self.query)} is {value}, and objective="log" takes the log of a positive number'
