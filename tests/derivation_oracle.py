@@ -180,15 +180,13 @@ def grounded(
 ) -> Ground:
     """The ground instances of a program in a semiring; `functions` are those of its external predicates."""
     source = parse(text)
-    external = frozenset(
-        key
-        for d in source.declarations
-        if isinstance(d, s.PredicateDeclaration) and d.kind == "external"
-        for key in d.keys
+    external, transient = (
+        {key for d in source.declarations if isinstance(d, s.PredicateDeclaration) and d.kind == kind for key in d.keys}
+        for kind in ("external", "transient")
     )
     ring = builtin_semirings(Numbers())[semiring] if isinstance(semiring, str) else semiring
     clauses = {rule.head.key for rule in source.rules if rule.aggregator == "|="} if semiring != "boolean" else set()
-    found = Ground(source, ring, external=external, clauses=frozenset(clauses))
+    found = Ground(source, ring, external=frozenset(external), clauses=frozenset(clauses))
     rows: dict[str, int] = {}
 
     axioms: dict[str, int] = {}
@@ -198,15 +196,18 @@ def grounded(
         places[item[0]] = row + 1
         found.given.setdefault(item, []).append((row if places is rows else -1 - row, value))
 
-    for rule in source.rules:
+    for number, rule in enumerate(source.rules):
         if _is_axiom(rule):
             row = tuple(v for a in rule.head.arguments if (v := ground(a, {})) is not None)
             constant = _constant(rule.body)
+            if rule.head.key in transient:  # an instance of its rule
+                found.instances.setdefault((rule.head.key, row), []).append((number, Instance(rule, row, ())))
+                continue
             give((rule.head.key, row), ring.one if constant is None else ring.number(constant), axioms)
     for key, row, value in fact_rows(facts):
         give((key, row), ring.one if value is None else ring.number(value), rows)
     database = _Database()
-    for key, row in found.given:
+    for key, row in [*found.given, *found.instances]:
         database.add(key, row)
     rules = [(n, rule) for n, rule in enumerate(source.rules) if not _is_axiom(rule)]
     for group in _groups([rule for _, rule in rules]):
@@ -214,7 +215,7 @@ def grounded(
         grew = bool(mine)
         while grew:
             database.new_round()
-            every = [(n, i) for n, rule in mine for i in _instances(rule, database, external)]
+            every = [(n, i) for n, rule in mine for i in _instances(rule, database, frozenset(external))]
             grew = False
             for _, i in every:
                 grew |= database.add(i.rule.head.key, i.head)

@@ -306,12 +306,14 @@ def _facts(draw: Draw, columns: str, values: tuple[Any, ...]) -> list[tuple[Any,
     return rows
 
 
-def joined(source: str, facts: dict[str, list[tuple[Any, ...]]]) -> dict[str, list[tuple[Any, ...]]]:
+def joined(
+    source: str, facts: dict[str, list[tuple[Any, ...]]], functions: Mapping[str, Callable[..., Any]] | None = None
+) -> dict[str, list[tuple[Any, ...]]]:
     """The facts of a program of plain arithmetic, with one row for each fact of predicates whose rows do not join."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ProgramWarning)
         try:
-            predicates = check(parse(source)).predicates
+            predicates = check(parse(source), functions=functions or {}).predicates
         except Error:  # it is refused whatever the facts are
             return facts
     return {key: _without_copies(key, rows) if _is_single(predicates.get(key)) else rows for key, rows in facts.items()}

@@ -287,3 +287,20 @@ def test_a_chart_that_is_brought_up_to_date_has_a_limit_on_its_memory(monkeypatc
     chart.set("edge/2", [(0, 1, 1.0)])
     assert chart.run()["path(2)"] == 1.25
     assert rooms and all(rooms)
+
+
+def test_facts_that_are_left_may_be_of_another_kind_than_those_that_were_bound() -> None:
+    """Where a symbol, a number and a term may stand, and the only one of its kind goes, and comes again."""
+    kinds: tuple[Any, ...] = ("x", 1, 0.5, dg.Term("f", 1))
+    program = dg.Program("d(X) += a(X) * b(X).", "real")
+    for gone, left, way in itertools.product(kinds, kinds, range(3)):
+        facts = {"a/1": [(gone, 2.0)], "b/1": [(left, 3.0)]}
+        bound = (facts, {"a/1": facts["a/1"]}, {})[way]
+        chart = program.bind(bound).run({key: rows for key, rows in facts.items() if key not in bound})
+        chart.retract("a/1", [(gone,)])
+        assert list(chart.run().query("d(X)")) == []
+        chart.add("a/1", [(left, 4.0)])
+        assert list(chart.run().query("d(X)")) == [(left, 12.0)]
+        assert list(chart.gradient(("d", left))["a/1"]) == [(left, 3.0)]
+        chart.add("a/1", [(gone, 1.0)])
+        assert dict(chart.run().query("d(X)")) == {left: 15.0 if gone == left else 12.0}

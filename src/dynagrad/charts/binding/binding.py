@@ -41,7 +41,7 @@ from .background import Jobs
 from .background import until as left
 from .context import ProgramContext, axiom_relations
 from .copies import check_copies
-from .encoding import Encoding, has_texts, kinds, program_constants, settle_texts
+from .encoding import Encoding, has_texts, held_by, kinds, program_constants, settle_texts
 from .loading import (
     Directions,
     Loaded,
@@ -243,7 +243,7 @@ class Binding:
         purpose = replace(purpose, until=until if superior else None)
         patience = None if deadline is None else Stop(deadline)
         with self._locked(deadline):
-            base = self._base(chosen, self._shared(relations, run, overrides or {}))
+            base = self._base(chosen, self._shared(chosen, relations, run, overrides or {}))
             known = base.known
             alone = None if mixed or like is not None else base.alone.get(purpose)
             start = known.encoding if like is None or not like.keeps(known.encoding) else like
@@ -323,18 +323,24 @@ class Binding:
         return None
 
     def _shared(
-        self, relations: Mapping[str, Relation], run: Mapping[str, Relation], overrides: Mapping[str, Relation]
+        self,
+        chosen: tuple[str, ...],
+        relations: Mapping[str, Relation],
+        run: Mapping[str, Relation],
+        overrides: Mapping[str, Relation],
     ) -> dict[str, Relation]:
         """The shared facts, with the types of text that they have among all facts of a run.
 
         All of them, also those that this run adds to: so what is kept of them does not depend on which run came first.
+        But of predicates that the chart changed, only those whose entries the kinds of its domains hold.
         """
         shared = {}
         for key, given in self.relations.items():
             if key not in run and key not in overrides:
                 shared[key] = relations[key]
             elif not has_texts(given):
-                shared[key] = given
+                if key not in overrides or held_by(self.context.domains, chosen, given):
+                    shared[key] = given
             elif key not in overrides:  # those of the run come after them
                 columns = tuple(c.take(np.arange(given.count)) for c in relations[key].columns)
                 shared[key] = replace(given, columns=columns)

@@ -139,6 +139,15 @@ def kinds(rules: Rules, domains: Domains, relations: Mapping[str, Relation]) -> 
     return tuple(found)
 
 
+def held_by(domains: Domains, chosen: Sequence[str], relation: Relation) -> bool:
+    """Whether domains of these kinds hold all entries of a relation."""
+    columns = [(chosen[domains.of[relation.key, i]], c) for i, c in enumerate(relation.columns) if len(c)]
+    return all(
+        kind == "term" or isinstance(column, IntColumn) or (kind == "atom" and isinstance(column, AtomColumn))
+        for kind, column in columns
+    )
+
+
 def _check_quotients(rules: Rules, domains: Domains, relations: Mapping[str, Relation]) -> None:
     """Raises for `/` in a condition where the facts show that its operands are integers."""
 
