@@ -3,7 +3,8 @@
     PYTHONPATH=src:tests python tests/random_training.py SECONDS [FIRST]
 
 Values, gradients, products with Hessians, steps of EM and its kin, a step along the gradient, and which rows of
-parameters examples can use. What is drawn is in `tests/random_models.py`; `tests/training/test_random_models.py` runs
+parameters examples can use; and two steps of every method, on models that bring it something new by
+`tests/training_cover.py`. What is drawn is in `tests/random_models.py`; `tests/training/test_random_models.py` runs
 some.
 """
 
@@ -15,6 +16,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import mpmath
@@ -352,20 +354,54 @@ def check_variational(case: Case, at: Mapping[str, Numbers], held: Callable[...,
     held("variational", bound, means, 2)
 
 
+DRAWN: tuple[dict[str, bool], ...] = (
+    {},
+    {"several": True},
+    {"em": True},
+    {"em": True, "several": True},
+    {"l1": True},
+    {"scaled": True},
+)
+"""What models are drawn for each number."""
+
+
 def main(seconds: float, first: int = 0) -> None:
-    """Draws models until the time is over."""
+    """Draws models until the time is over, and says which pairs of what models can have none had."""
+    import training_cover as cover  # which is made of this module
+
     mpmath.mp.dps = DIGITS
     warnings.simplefilter("ignore", dg.ProgramWarning)
-    end, seed, counted = time.monotonic() + seconds, first, [0, 0]
+    end, seed, counted = time.monotonic() + seconds, first, {"gradients": 0, "steps of EM": 0, "methods": 0}
+    left, tried = cover.wanted(), {method: set[str]() for method in (*cover.TAKES, *cover.SCALING)}
+
+    def held(what: str, told: str, check: Callable[[], Any]) -> bool:
+        try:
+            found = bool(check())
+        except Exception as error:  # a difference, or what the package raised: print it and go on
+            if not (isinstance(error, dg.NotConverged) and "never observed" in str(error)):  # as scaling may say
+                print(f"seed {seed}, {told}: {what}: {type(error).__name__}: {error}", flush=True)
+            return False
+        counted[what] += found
+        return found
+
     while time.monotonic() < end:
-        for several in (False, True):
-            for n, (em, check) in enumerate(((False, check_gradient), (True, check_em))):
-                try:
-                    counted[n] += check(draw_case(seed, em, several))
-                except Exception as error:  # a difference, or what the package raised: print it and go on
-                    print(f"seed {seed}, em={em}, several={several}: {type(error).__name__}: {error}", flush=True)
+        for drawn in DRAWN:
+            case, told = draw_case(seed, **drawn), ", ".join(drawn) or "any"
+            what, check = ("steps of EM", check_em) if "em" in drawn else ("gradients", check_gradient)
+            if not held(what, told, partial(check, case)) or "several" in drawn:
+                continue
+            facets = cover.facets_of(case)
+            left -= cover.pairs(facets)
+            named = {f"{name} {x}" for name, x in zip(cover.NAMES, facets, strict=True)}
+            for method, met in tried.items():
+                if cover.takes(method, facets, "scaled" in drawn) and not named <= met:
+                    met |= named
+                    again = draw_case(seed, **drawn)
+                    held("methods", f"{told}, {method}", partial(cover.check_steps, again, method))
         seed += 1
-    print(f"seeds {first} to {seed - 1}: {counted[0]} gradients and {counted[1]} steps of EM")
+    print(f"seeds {first} to {seed - 1}: " + ", ".join(f"{n} {what}" for what, n in counted.items()))
+    if left:
+        print(f"no model had {' with '.join(min(left))}, nor {len(left) - 1} other pairs")
 
 
 if __name__ == "__main__":

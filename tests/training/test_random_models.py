@@ -79,7 +79,7 @@ def test_every_method_steps_as_it_says_with_all_that_it_takes() -> None:
         some, left = chosen(rule, map(facets_of, cases))
         assert not left, f"no model tries {method} with {sorted(left)}"
         for n in some:
-            check_steps(cases[n], method)
+            assert check_steps(cases[n], method)
 
 
 def test_every_objective_parametrisation_and_prior_is_in_a_model() -> None:

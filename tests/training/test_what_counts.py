@@ -289,3 +289,50 @@ def test_rows_given_as_iterators_last(tmp_path: Path) -> None:
 
     plain, saved = (dg.Model(LOG, ROWS).fit(data(), **more) for more in ({}, {"checkpoint": tmp_path / "c"}))
     assert plain.counted == saved.counted == 3 and plain.objective == saved.objective
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        "em",
+        "viterbi-em",
+        "variational",
+        "annealing",
+        "incremental-em",
+        "online-em",
+        "l-bfgs",
+        "cg",
+        "newton-cg",
+        "sgd",
+        "adam",
+    ],
+)
+def test_where_no_example_has_a_weight_it_is_said(method: str) -> None:
+    """They count, so nothing is missing; but there is nothing to learn from."""
+    text = ":- semiring log. :- distribution toss(S). goal += toss(S) * seen(S)."
+    data = [training.Example({"seen/1": [(side,)]}, weight=0.0) for side in "hht"]
+    model = dg.Model(text, {"toss/1": [("h",), ("t",)]})
+    if method == "online-em":
+        with pytest.raises(dg.Error, match="all examples have the weight 0, so that there are no mean counts"):
+            model.fit(data, method=method, iterations=2)
+        return
+    with pytest.warns(dg.ProgramWarning) as said:
+        model.fit(data, method=method, iterations=2)
+    assert sum("all examples have the weight 0" in str(w.message) for w in said) == 1
+    assert not any("constant" in str(w.message) for w in said)
+    assert [x for _, x in model.weights["toss/1"]] == pytest.approx([0.5, 0.5])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        some = [training.Example({"seen/1": [(side,)]}, weight=1e-3) for side in "ht"]
+        model.fit([*data, *some], method=method, iterations=2)
+    with pytest.warns(dg.ProgramWarning, match="all examples have the weight 0"):
+        assert model.score(data) == 0.0
+
+
+def test_costs_are_no_parameters() -> None:
+    """Of every objective that has them, in a sum too."""
+    linear = {"w": training.LogLinear({"w/1": [("a",)]}), "c": training.LogLinear({"cost/1": [("a",)]})}
+    risk, margin = training.Risk("cost/1"), training.Conditional(cost="cost/1")
+    for objective in (risk, margin, training.Sum((0.5, risk), (1.0, training.Likelihood()))):
+        with pytest.raises(dg.Error, match="the weights of cost/1 are learned: leave it out of parameters"):
+            dg.Model(":- semiring log. goal += w(S) * cost(S).", linear, objective=objective)

@@ -29,6 +29,7 @@ ABOVE = 1e-6
 """The log of a conditional probability is above this for no want of digits."""
 ROUNDING = 1e-10
 """What rounding may magnify to where cycles are solved: nothing was left out of the sum."""
+WEIGHTLESS = "all examples have the weight 0"
 NAMED = 3  # how many examples a message names
 
 
@@ -72,6 +73,8 @@ class Problem:
     _warned: bool = field(default=False, init=False)
     _observed: bool = field(default=False, init=False)
     """Whether an example says what was observed, or a warning said that none does."""
+    _heaviest: float = field(default=-np.inf, init=False)
+    """The largest weight of an example so far; infinite where a warning said that none has one."""
     _above: bool = field(default=False, init=False)
     """Whether a warning told of a conditional probability above one."""
     _moves: bool = field(default=False, init=False)
@@ -97,7 +100,10 @@ class Problem:
         return found
 
     def after_a_pass(self) -> None:
-        """Warns where a conditional objective was zero in all examples, as nothing was observed in any."""
+        """Warns where the objective was zero in all examples: none has a weight, or says what was observed."""
+        if self._heaviest == 0.0:
+            self._heaviest, self._told_constant = np.inf, True
+            warn(f"{WEIGHTLESS}: they count, and teach nothing")
         objective = self.spec.objective
         if self._observed or not isinstance(objective, Conditional) or objective.observed or objective.clamped:
             return
@@ -132,6 +138,7 @@ class Problem:
         """The examples. Raises FactError where one has facts of what is learned: the two would be added."""
         learned = self.spec.places
         for example in shard:
+            self._heaviest = max(self._heaviest, example.weight)
             self._observed = self._observed or bool(example.observed) or example.derivation is not None
             for key in (*example.facts, *example.observed):
                 if key in learned:
@@ -216,7 +223,8 @@ class Problem:
                     return
             except Error:  # it is not the same everywhere
                 return
-        warn(said_of(self.spec))
+        if self._heaviest != 0.0:  # else the problem that a method made of this one has said why
+            warn(said_of(self.spec))
 
     def ended(self, theta: Theta, objectives: Sequence[float]) -> None:
         """Warns, when a run has ended, of an objective that does not seem to have a finite maximum."""

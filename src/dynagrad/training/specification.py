@@ -55,7 +55,8 @@ class Specification:
     """The fixed facts that are losses, with their values."""
 
     def __post_init__(self) -> None:
-        check_losses(self.program, losses_of(self.objective))
+        learned = [key for p in self.parametrisations.values() for key in p.rows.keys]
+        check_losses(self.program, losses_of(self.objective), learned)
         for name, p in self.parametrisations.items():
             if not p.logs and self.program.semiring in LOGS:
                 raise Error(

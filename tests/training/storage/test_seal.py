@@ -49,12 +49,24 @@ def changed(n: int, **facts: Any) -> list[dict[str, Any]]:
     return found
 
 
+ANOTHER_ORDER = "whose examples differ: they are the same ones in another order"
 OTHER_DATA: dict[str, tuple[Any, str]] = {
     "fewer": (PAIRS[:3], "whose examples differ: there are 6, and not 3"),
     "more": ([*PAIRS, PAIRS[0]], "whose examples differ: there are 6, and not 7"),
-    "none of them": (PAIRS[3:], "whose first examples differ"),
-    "the last two change places": ([*PAIRS[:4], PAIRS[5], PAIRS[4]], "example 4 .*the same in another order"),
-    "the first two change places": ([PAIRS[1], PAIRS[0], *PAIRS[2:]], "whose first examples differ"),
+    "none of them": (PAIRS[3:], "whose examples differ: there are 6, and not 3"),
+    "the last two change places": (
+        [*PAIRS[:4], PAIRS[5], PAIRS[4]],
+        ANOTHER_ORDER,
+    ),
+    "the first two change places": (
+        [PAIRS[1], PAIRS[0], *PAIRS[2:]],
+        ANOTHER_ORDER,
+    ),
+    "all change places": (PAIRS[::-1], ANOTHER_ORDER),
+    "two of them": (
+        changed(1, **{"x/1": [("c",)]})[:5] + changed(5, **{"x/1": [("c",)]})[5:],
+        "example 1 is another one, and so are 1 more",
+    ),
     "a number": (changed(4, **{"x/1": [("c", 1e-300)]}), "whose examples differ: example 4 is another one"),
     "a symbol": (changed(5, **{"y/1": [("b",)]}), "example 5"),
     "a row more": (changed(5, **{"y/1": [("a",), ("b",)]}), "example 5"),

@@ -1,12 +1,17 @@
-"""Where an objective has kinks, as far as programs, objectives and parametrisations tell."""
+"""Where an objective has kinks: read off programs, or, where functions of users may have some, off slopes."""
 
 from __future__ import annotations
 
+import numpy as np
+
 from ...charts.program import context_of
+from ...errors import Error
 from ...rules.aggregators import AGGREGATORS
 from ...rules.syntax import Application, Expression
 from ..objectives.evaluation import programs_of
-from ..specification import Specification
+from ..parameters.rows import Doubles
+from ..problem import Problem
+from ..specification import Specification, Theta, ravelled, unravelled
 
 SELECTING = ("max", "min", "abs")
 """The operations of right sides that have kinks."""
@@ -32,3 +37,49 @@ def _selects(value: Expression) -> bool:
         case Application(operator=operator, operands=operands):
             return operator in SELECTING or any(map(_selects, operands))
     return False
+
+
+FAR, NEAR = 1e-5, 1e-7
+"""How far to both sides slopes are looked at, relative to parameters: at a kink they differ by as much however near."""
+AS_MUCH, SOME = 0.3, 1e-3
+"""What part of the difference is left near by, and what part of the gradient it is, where there is a kink."""
+FIRST, LONGER, MOST = 1e-9, 8.0, 16
+"""The first step of the search for one, relative to parameters; how much longer the next is; and how many there are."""
+
+
+def kink_near(problem: Problem, theta: Theta) -> str | None:
+    """Whether there is a kink where the slope along the gradient of some parameters turns; None where it is smooth."""
+    held = {name: np.isneginf(x) for name, x in theta.items()}
+    whole = ravelled(theta)
+    start = np.where(np.isneginf(whole), 0.0, whole)
+
+    def gradient(vector: Doubles) -> Doubles:
+        at = {name: np.where(held[name], -np.inf, x) for name, x in unravelled(vector, theta).items()}
+        return ravelled(problem.spec.pull(at, problem.objective(at)[1]))
+
+    try:
+        here = gradient(start)
+        length = float(np.linalg.norm(here))
+        if not 0 < length < np.inf:
+            return None
+        scale = max(1.0, float(np.linalg.norm(start)))
+
+        def slope(t: float) -> float:
+            return float(gradient(start + t * scale * here / length) @ here) / length
+
+        low, high = 0.0, FIRST
+        for _ in range(MOST):
+            if slope(high) <= 0:
+                break
+            low, high = high, LONGER * high
+        else:
+            return None
+        while high - low > NEAR:
+            middle = (low + high) / 2
+            low, high = (middle, high) if slope(middle) > 0 else (low, middle)
+        far, near = (abs(slope(high + h) - slope(low - h)) for h in (FAR, NEAR))
+    except Error:  # a neighbour has no value: nothing is known
+        return None
+    if near > AS_MUCH * far and near > SOME * length:
+        return "and one where it ended, across which its slope changes at once"
+    return None

@@ -20,7 +20,7 @@ import numpy as np
 
 from ...errors import Error, NotConverged, warn
 from ...packages import optional
-from ..convergence.kinks import kinks
+from ..convergence.kinks import kink_near, kinks
 from ..convergence.saddles import saddle
 from ..parameters.rows import Doubles
 from ..priors import L1
@@ -153,8 +153,10 @@ def _looking(problem: Problem, limited: bool) -> Callable[[Theta, Theta], Saddle
 
 def _warn_of_kinks(problem: Problem, found: Ended, callbacks: _Callbacks) -> None:
     """Warns where a method that wants no kinks found no better step, and there are some."""
-    where = None if callbacks.told_enough else kinks(problem.spec)
-    if where is not None and found.left > SMALL:
+    if callbacks.told_enough or found.left <= SMALL:
+        return
+    where = kinks(problem.spec) or kink_near(problem, found.theta)
+    if where is not None:
         warn(
             f"the objective has kinks, {where}, and {callbacks.method} wants a smooth one: it ended where it found no "
             "better step, which may be no maximum; methods that step after a few examples, such as method='adagrad', "

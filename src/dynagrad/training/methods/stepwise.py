@@ -19,7 +19,7 @@ from ..convergence.saddles import saddle
 from ..examples import Example
 from ..parameters.distribution import Distribution
 from ..parameters.rows import Doubles
-from ..problem import NAMED, Problem
+from ..problem import NAMED, WEIGHTLESS, Problem
 from ..specification import Specification, Theta
 from ..steps import Observe, TrainingStep
 from .em import Maximiser, Reached, Statistics, check, must_not_fall, statistics
@@ -69,7 +69,7 @@ def online(
             theta = maximise.of(theta, means, 1.0 / max(weight, whole), whole=False)  # as far as they are known
         if k == 0:
             problem.must_count(theta)
-            raise Error("no example counts")
+            raise Error(f"{WEIGHTLESS}, so that there are no mean counts: give some a weight")
         theta = maximise.of(theta, means, 1.0 / max(weight, whole))
         whole, now = weight, {"means": dict(means), "step": k, "weight": weight}
         objective = value + spec.log_prior(theta)
@@ -138,6 +138,7 @@ def incremental(problem: Problem, theta: Theta, observe: Observe, state: Mapping
         seen = True
         total = _sum(counts)  # anew, so that rounding does not add up
         theta = maximise(theta, total)
+        problem.after_a_pass()
         logs, prior = spec.weights(theta), spec.log_prior(theta)
         energies = np.array([x + _along(c, logs) for x, c in zip(constants, counts, strict=True)])
         energy = float(energies.sum())

@@ -17,16 +17,27 @@ import numpy as np
 
 from ...charts.batches.objective import BelowZero
 from ...charts.batches.result import Batch
+from ...charts.binding.context import read_facts
 from ...charts.binding.example_cache import CachedBatch, ExampleCache
 from ...charts.functions.function import Function, bytes_of
-from ...charts.program import Bound, Program, binding_of, in_probabilities, rerun_cached, run_cached
-from ...errors import Error
-from ...facts.relation import Relation
+from ...charts.program import (
+    Bound,
+    Program,
+    binding_of,
+    context_of,
+    in_probabilities,
+    rerun_cached,
+    run_cached,
+    with_facts,
+    with_own_plans,
+)
+from ...errors import Error, FactError
+from ...facts.relation import Relation, concatenate
 from ..data.observed import Places, counts_of, fixed_weight, log_weight
-from ..examples import Example
+from ..examples import Example, name_of
 from ..parameters.rows import Doubles
 from ..totals import Totals
-from .losses import weightless, with_example, with_losses
+from .losses import weightless, with_losses
 
 T = TypeVar("T")
 ModelRun = tuple[Program | None, str, Mapping[str, Any]]
@@ -90,13 +101,21 @@ class Task:
 
         def made() -> Function:
             given: dict[str, Any] = {"values": "weights"} if in_probabilities(self.bound.program) else {}
-            return with_example(self.bound, facts).function(goal, list(inputs), **given)
+            program = with_own_plans(with_facts(self.bound.program, self.facts_with(facts)))
+            return program.function(goal, list(inputs), **given)
 
         if self.cache is None:
             return made()
         asked = self.gradient, self.along is not None
         what = self.bound.program, goal if isinstance(goal, str) else tuple(goal), tuple(inputs), side, asked
         return self.cache.memoised((example.facts, example.observed), what, made, bytes_of)
+
+    def facts_with(self, facts: Mapping[str, Any]) -> dict[str, Relation]:
+        """The facts that are bound with those of an example, which come after them, with values on the scale."""
+        context, bound = context_of(self.bound.program), binding_of(self.bound).given
+        own = read_facts(context, facts, in_probabilities(self.bound.program))
+        both = {key: concatenate(bound[key], own[key], context.scale.one) for key in own if key in bound}
+        return {**bound, **own, **both}
 
     def weights_of(self, examples: Sequence[Example]) -> Doubles:
         """How often each example counts."""
@@ -137,6 +156,17 @@ def runs_of(objective: Any, program: Program, goal: str, example: Example) -> li
     if not hasattr(type(objective), "runs"):
         return [(None, goal, example.clamped)]
     return list(objective.runs(program, goal, example))
+
+
+def of_each(examples: Sequence[Example], make: Callable[[Example], T]) -> list[T]:
+    """What is made of each example. An error in the facts of one names it."""
+    found = []
+    for example in examples:
+        try:
+            found.append(make(example))
+        except FactError as error:
+            raise FactError(f"{name_of(example)}: {error}") from None
+    return found
 
 
 def facts_for(facts: Mapping[str, Any], here: Collection[str], there: Collection[str]) -> dict[str, Any]:

@@ -19,10 +19,10 @@ import numpy as np
 from ...calls import strict_options_class
 from ...charts.binding.context import read_facts
 from ...charts.functions.function import Function
-from ...charts.program import Program, binding_of, context_of, in_probabilities
+from ...charts.program import Program, context_of, in_probabilities
 from ...errors import Error
 from ...facts.readers import read
-from ...facts.relation import Relation, concatenate
+from ...facts.relation import Relation
 from ...rules.syntax import Application, Expression, Numeral
 from ..examples import Example
 from ..parameters.rows import Doubles
@@ -116,15 +116,11 @@ class Entropy:
         if task.semiring != "log":
             raise Error(f"entropy is a derivative of log Z: it needs a program in `log`, not {task.semiring}")
         without_constants(task.bound.program, "the entropy")
-        program = task.bound.program
-        bound = {key: r for key, r in binding_of(task.bound).given.items() if key not in task.weights}
 
         def along_of(example: Example) -> _Along:
             _check_observed(task, example)
             facts = task.free(example)
-            given = dict(bound)
-            for key, r in read_facts(context_of(program), facts, in_probabilities(program)).items():
-                given[key] = concatenate(given[key], r, 0.0) if key in given else r
+            given = {key: r for key, r in task.facts_with(facts).items() if key not in task.weights}
             fixed = {key: r for key, r in given.items() if r.values is not None and r.count}
             here = [*task.weights.values(), *(np.asarray(r.values, np.float64) for r in fixed.values())]
             along = [np.where(np.isfinite(x), x, 0.0) for x in here]  # what is impossible is in no derivation

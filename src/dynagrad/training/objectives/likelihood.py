@@ -19,8 +19,8 @@ from ..data.observed import counts_of
 from ..examples import Example
 from ..parameters.rows import Doubles
 from ..totals import Totals
-from .evaluation import ModelRun, RunSide, Scores, Task, facts_for, scores_of, totals_of
-from .losses import charged, cost_key, numbered, of_each, weightless, with_losses
+from .evaluation import ModelRun, RunSide, Scores, Task, facts_for, of_each, scores_of, totals_of
+from .losses import charged, cost_key, numbered, weightless, with_losses
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ do, and for everything else that a model works out they are the semiring's one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -17,19 +17,14 @@ from ...charts.binding.context import from_probabilities, read_facts
 from ...charts.program import (
     Bound,
     Program,
-    binding_of,
     context_of,
     in_probabilities,
-    with_facts,
-    with_own_plans,
     with_weights,
 )
 from ...errors import Error, FactError, shown
 from ...facts.readers import read
-from ...facts.relation import Relation, concatenate, parse_key
-from ..examples import Example, name_of
-
-T = TypeVar("T")
+from ...facts.relation import Relation, parse_key
+from ..examples import Example
 
 
 def cost_key(cost: Any) -> None:
@@ -45,8 +40,8 @@ def losses_of(objective: Any) -> frozenset[str]:
     return found
 
 
-def check_losses(program: Program, keys: Collection[str]) -> None:
-    """Raises Error where a program has no such predicate, or rules that define it: facts would count for nothing."""
+def check_losses(program: Program, keys: Collection[str], learned: Collection[str]) -> None:
+    """Raises Error where a program has no such predicate, or its values come from rules, or from parameters."""
     rules = context_of(program).rules
     defined = {r.head.key for r in rules.rules} | {a.item.key for a in rules.axioms}
     for key in sorted(keys):
@@ -54,6 +49,11 @@ def check_losses(program: Program, keys: Collection[str]) -> None:
             raise Error(f"the program has no predicate {shown(key)} for costs{nearest_option(key, program.predicates)}")
         if key in defined:
             raise Error(f"costs are facts, and the program has rules for {key}: name a predicate that only facts have")
+        if key in learned:
+            raise Error(
+                f"costs are facts whose values are known, and the weights of {key} are learned: leave it out of "
+                "parameters, or name another predicate for costs"
+            )
 
 
 def weightless(facts: Mapping[str, Any], keys: Collection[str]) -> Mapping[str, Any]:
@@ -73,17 +73,6 @@ def with_losses(example: Example, keys: Collection[str]) -> Mapping[str, Any]:
     return {**example.facts, **here} if here else example.facts
 
 
-def of_each(examples: Sequence[Example], make: Callable[[Example], T]) -> list[T]:
-    """What is made of each example. An error in the facts of one names it."""
-    found = []
-    for example in examples:
-        try:
-            found.append(make(example))
-        except FactError as error:
-            raise FactError(f"{name_of(example)}: {error}") from None
-    return found
-
-
 def apart(
     program: Program, facts: Mapping[str, Any], keys: Collection[str]
 ) -> tuple[dict[str, Any], dict[str, Relation]]:
@@ -101,14 +90,3 @@ def charged(bound: Bound, key: str | None, losses: Mapping[str, Relation]) -> Bo
         found = from_probabilities(context_of(bound.program).scale, found)
     assert found.values is not None
     return with_weights(bound, {key: found.values})
-
-
-def with_example(bound: Bound, facts: Mapping[str, Any]) -> Bound:
-    """A program with the facts of an example beside those that are bound, for functions of values on its scale.
-
-    Rows of a predicate that has some here and some there come in this order.
-    """
-    context, given = context_of(bound.program), binding_of(bound).given
-    own = read_facts(context, facts, in_probabilities(bound.program))
-    both = {key: concatenate(given[key], own[key], context.scale.one) for key in own if key in given}
-    return with_own_plans(with_facts(bound.program, {**given, **own, **both}))

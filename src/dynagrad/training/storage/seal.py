@@ -28,11 +28,9 @@ from ..parameters.parametrisation import Parametrisation
 from ..specification import Specification, Theta
 from .described import described, digest
 
-LOOKED_AT = 3
-"""How many of the first examples are told apart from the others."""
 BLOCKS = 1024
 """The most digests of examples that a checkpoint has; of more examples each is of several."""
-SECRET = ("program", "functions", "parametrisations", "fixed facts", "losses", "start", "first examples")
+SECRET = ("program", "functions", "parametrisations", "fixed facts", "losses", "start")
 """What is a digest, and tells nothing."""
 
 
@@ -46,7 +44,6 @@ def about(
     dev: DataPasses | None,
 ) -> dict[str, Any]:
     """What a run is. The data are gone through once for it."""
-    first, examples = _of_data(data)
     return {
         "program": hashlib.sha256(spec.program.source.encode()).hexdigest(),
         "semiring": spec.program.semiring,
@@ -73,9 +70,8 @@ def about(
         ),
         "losses": digest(part for key, r in spec.losses.items() for part in (key.encode(), _of_relation(r))),
         "start": digest(x.tobytes() for x in start.values()),
-        "first examples": first,
-        "examples": examples,
-        "held-out data": None if dev is None else _of_data(dev)[1],
+        "examples": _of_data(data),
+        "held-out data": None if dev is None else _of_data(dev),
     }
 
 
@@ -103,10 +99,12 @@ def _difference(saved: Any, now: Any) -> str:
     if saved["count"] != now["count"]:
         return f"there are {saved['count']:,}, and not {now['count']:,}"
     (a, size), (b, _) = ((x["blocks"], x["size"]) for x in (saved, now))
-    n = next(n for n, (x, y) in enumerate(zip(a, b, strict=True)) if x != y)
+    if sorted(a) == sorted(b):
+        return "they are the same ones in another order"
+    others = [n for n, (x, y) in enumerate(zip(a, b, strict=True)) if x != y]
+    n, more = others[0], "" if len(others) == 1 or size > 1 else f", and so are {len(others) - 1:,} more"
     which = f"example {n}" if size == 1 else f"one of the examples {n * size:,} to {(n + 1) * size - 1:,}"
-    order = "; they are the same in another order" if sorted(a) == sorted(b) else ""
-    return f"{which} is another one{order}"
+    return f"{which} is another one{more}"
 
 
 def _is_data(x: Any) -> bool:
@@ -116,13 +114,12 @@ def _is_data(x: Any) -> bool:
 # -- data --------------------------------------------------------------------------------------------------------------
 
 
-def _of_data(data: DataPasses) -> tuple[str, dict[str, Any]]:
-    """A digest of the first examples; and how many there are, with digests of blocks of so many of all of them."""
+def _of_data(data: DataPasses) -> dict[str, Any]:
+    """How many examples there are, with digests of blocks of so many of all of them."""
     each = [_of_example(example) for example in data]
     size = -(-len(each) // BLOCKS) or 1
     blocks = each if size == 1 else [digest(each[n : n + size]).encode() for n in range(0, len(each), size)]
-    found = {"count": len(each), "size": size, "blocks": [block.decode()[:16] for block in blocks]}
-    return digest(each[:LOOKED_AT]), found
+    return {"count": len(each), "size": size, "blocks": [block.decode()[:16] for block in blocks]}
 
 
 def _of_example(example: Example) -> bytes:
