@@ -139,6 +139,8 @@ def test_ratios_are_read() -> None:
 
 GAP = re.compile(
     r"\bnot yet\b|\bno effect\b|\b(?:is|are) not (?:supported|implemented|possible)\b|\bunsupported\b|\bfor now\b"
+    r"|\b(?:is|are) ignored\b|\b(?:has|have) no (?:meaning|derivatives?)\b"
+    r"|\bcannot be (?:compiled|differentiated|called)\b"
     r"|^#+ (?:What is missing here|Known limits)",
     re.IGNORECASE | re.MULTILINE,
 )

@@ -335,3 +335,38 @@ def test_a_run_that_is_resumed_iterates_within_its_own_limits() -> None:
     time.sleep(0.6)
     chart.run(max_items=None, timeout=None)
     assert chart["x"] == pytest.approx((math.sqrt(1.8) - 1) / 0.8)
+
+
+RING = "x(V) += s(V). x(V) += x(U)*e(U,V)."
+DIVERGING: dict[str, tuple[str, str | None, float]] = {
+    "real": (f":- solve iterate. {RING}", "real", 1.0),
+    "log": (f":- solve iterate. {RING}", "log", 0.5),
+    "arithmetic": (f":- solve iterate. {RING}", None, 1.0),
+    "log+=": (":- solve iterate. x(V) log+= s(V). x(V) log+= x(U)+e(U,V).", None, 0.5),
+    "last in, first out": (f":- solve iterate. :- agenda lifo. {RING}", "real", 1.0),
+    "first in, first out": (f":- solve iterate. :- agenda fifo. {RING}", "real", 1.0),
+}
+
+
+@pytest.mark.filterwarnings("ignore:The sum of")
+@pytest.mark.parametrize("kind", DIVERGING)
+def test_a_sum_that_comes_no_nearer_names_the_items_of_its_cycle(kind: str) -> None:
+    """Not those of a cycle beside it along which it shrinks; each is an antecedent of the next."""
+    text, semiring, weight = DIVERGING[kind]
+    small = -9.0 if "log" in (kind, semiring) or kind == "log+=" else 1e-4
+    ring = [("a", "b"), ("b", "c"), ("c", "a")]
+    edges = [(*edge, weight) for edge in ring] + [("b", "d", small), ("d", "b", small), ("c", "c", small)]
+    with pytest.raises(dg.NotConverged, match=r"does not settle: iterating its cycle does not converge \(x\(") as error:
+        dg.Program(text, semiring).run({"s/1": [("a", 1.0)], "e/2": edges})
+    items = error.value.cycle
+    assert sorted(items) == ["x(a)", "x(b)", "x(c)"] and len(str(error.value)) <= 600
+    assert all((u[2], v[2]) in ring for u, v in zip(items, [*items[1:], items[0]], strict=True))
+
+
+@pytest.mark.filterwarnings("ignore:The sum of")
+@pytest.mark.parametrize("text", [f":- solve iterate. {RING}", f":- solve iterate. {RING} x(V) += 2*x(U)*e(U,V) - 1."])
+def test_a_sum_that_overflows_names_the_items_of_its_cycle(text: str) -> None:
+    edges = [("a", "b", 1.5), ("b", "a", 1.5), ("b", "c", 1e-4), ("c", "b", 1e-4)]
+    with pytest.raises(dg.ValueRangeError, match=r"x\(a\) -> x\(b\) -> x\(a\)|x\(b\) -> x\(a\) -> x\(b\)") as error:
+        dg.Program(text).run({"s/1": [("a", 1.0)], "e/2": edges})
+    assert len(str(error.value)) <= 600

@@ -14,6 +14,7 @@ from typing import Any
 
 from ..codegen.rules.solving.convergence import QUIET
 from ..errors import Error, NotConverged, ProgramError, RoomError, ValueRangeError, counted, cut, warn
+from ..plan.aggregators import head_kind
 from ..rules.semirings import SEMIRINGS
 from ..runtime.engine import Failure, out_of_memory
 from ..semirings import Scale
@@ -89,18 +90,20 @@ def _bad_value(end: End) -> ValueRangeError:
     item, scale = reported(end.prepared, end.report), end.scale
     if scale.shape == "count":
         return ValueRangeError(f"{item} is too large to be counted: at least 2**128 - 1 derivations")
+    around = _around(cycle(end.prepared), " -> ", closed=True)
     if scale.name == "plain":
+        grown = f"since values grow around a cycle ({around}), or " if around else ""
         return ValueRangeError(
-            f"{item} became NaN, or infinite though its antecedents are finite, and is the first item that did: by "
-            "numbers that are too large, as exp(800), by the log of 0, by 1/0, 0/0, inf - inf, or a function outside "
-            "its domain. A log of a sum of exps stays in range as `log+=`, or as lse(a, b); `if ... then ... else ...` "
-            "can avoid a point"
+            f"{item} became NaN, or infinite though its antecedents are finite, and is the first item that did: "
+            f"{grown}by numbers that are too large, as exp(800), by the log of 0, by 1/0, 0/0, inf - inf, or a "
+            "function outside its domain. A log of a sum of exps stays in range as `log+=`, or as lse(a, b); "
+            "`if ... then ... else ...` can avoid a point"
         )
     smaller = _SMALLER[SEMIRINGS[scale.name].numbers]
     again = end.report.pops > end.report.items and _strategy(end) in ("heap", "queue", "stack", "sweep")
     return ValueRangeError(
         f"{item} became NaN or left the range of the {scale.name} semiring: it overflowed, and is the first item that "
-        f"did{'. A sum around a cycle may grow without end' if again else ''}. {smaller}"
+        f"did{'. A sum around a cycle may grow without end' if again else ''}{around and ': '}{around}. {smaller}"
     )
 
 
@@ -118,6 +121,13 @@ def _strategy(end: End) -> str:
     plan = end.prepared.compiled.plan
     key = next((t.key for t in plan.tables.values() if t.number == end.report.error_table), None)
     return "" if key is None else plan.stage_of[key].strategy
+
+
+def _selects(end: End) -> bool:
+    """Whether the item that a report names has the best of its contributions."""
+    plan = end.prepared.compiled.plan
+    table = next((t for t in plan.tables.values() if t.number == end.report.error_table), None)
+    return table is not None and _strategy(end) != "sweep" and head_kind(plan, table) == "select"
 
 
 def _two_values(end: End) -> ValueRangeError:
@@ -209,7 +219,7 @@ def _diverges(end: End) -> NotConverged:
         why = "its derivations go around a cycle, so that there are infinitely many"
     elif report.radius > 0:
         why = f"what goes around a cycle does not shrink (the spectral radius is {report.radius:.12g})"
-    elif prepared.compiled.plan.selective or (items and _strategy(end) != "sweep"):
+    elif prepared.compiled.plan.selective or (items and _selects(end)):
         why = "values around a cycle improve each time around, without end"
     else:
         what, why = "does not settle", "iterating its cycle does not converge"

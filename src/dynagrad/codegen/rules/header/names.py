@@ -58,37 +58,35 @@ _RUNTIME = frozenset(
     add_loop add_matrix add_one add_one_along add_product add_row add_scaled add_shifted add_stretch add_sums
     add_sums_of add_together adjoints_side_by_side again alignas all all_finite all_ones all_valid all_valid_of
     all_zero allowed alone along anything apart arguments arguments_of around arrange arrive arrive_new arriving
-    as_double as_word at back_along back_block back_cells back_logs back_matrix back_of_rows back_one back_one_of
+    as_double as_word at back back_along back_block back_cells back_logs back_matrix back_of_rows back_one back_one_of
     back_row back_scaled back_shifted back_stretch back_to before begin begin_of better better_apart blank bound
-    bound_of build build_dense build_hashed by_edge bytes call_guarded cell cell_of choose_units clear
+    bound_of build build_dense build_hashed by_edge bytes call_guarded came cell cell_of choose_units clear
     clock_gettime clock_ns close coarse_time column complete complete_row compress constant copy correct
     correct_transposed count counted cover create delete_rank difference direct discard dispose divide done dot down
     each_block each_eight each_row edge edges eight eight_of elapsed element end enter enter_slot equal evaluate
-    evaluate_at excess exp exp_from exp_near fact factor factor_dense factor_of factor_sparse facts fail failed
-    fails far_and_finite far_inverse far_log_of far_of far_plus far_product far_times fill filled find find_cycle
-    find_hashed find_item find_rows finder finish finite first first_time fits fits_doubles flags_of for_heads
-    forget free_slot fresh full full_now gather gather_apart get give graphs grid_along group grouping grow grown
-    guarded handle has has_tangent hash hash_arguments hashed head heed heed_now hold in_range insert inside
-    interrupted is is_far is_local items jacobian jet join judge keep keep_logs kept_place key key_width kind late
-    lay_out ldexp leads_out leads_out_at least leave line lines_from link load locate log log1p_of log_from
-    log_plus log_plus_from longjmp look loops lower magnify magnitude make mark mass measure memcmp memcpy memmove
-    memset merge minus mix more most most_items move moves multiply narrow negligible new new_facts next next_level
-    no_nearer node nonzero nonzeros norm nothing nowhere number_of number_pattern obtain of of_rows one one_by_one
-    one_of open others out over overflows parted pass pause_here pause_now pick place places plan plus plus_apart
-    polished pop pop_from pop_heap popped positive prepare_at_solution primal primals product product_of
-    products_of push push_each push_from push_heap push_row put quotient range_of rank ratio raw raw_apart
-    raw_product reach reach_further reached_backward read read_all read_mantissas read_near refine_transposed
-    refined regrow relative release remainder remove repeat reserve residual resize rest_of row row_before
-    row_length row_until rows rows_along run_stages same same_matrix scale send set set_rank settle settled
-    settled_apart share share_ones shifted side_by_side signed_norm size size_with slot_of solve solve_adjoints
-    solve_again solve_dense solve_in_doubles solve_linear solve_side_by_side solve_sparse solve_wide_dense
-    solve_with_correction soon sort_by sound spares spend split spread stand_still start static_assert stir stop
-    stop_after stop_for_memory stops stretch strides subtract sum sum_lines sum_of surely_positive swap symmetric
-    table_of take taken tangents test there times times_apart tiny to together_of total totals trace transposed
-    turn unit unit_of unlink unlocked up valid valid_eight value_at view waiting weigh weights_fit_doubles
-    weights_free weights_new what widen width wipe within without_size without_tangents word words_of work write
-    write_row zero zeros zeros_safely
-    """,
+    evaluate_at excess exp exp_from exp_near fact factor factor_dense factor_of factor_sparse facts fail failed fails
+    far_and_finite far_inverse far_log_of far_of far_plus far_product far_times fill filled find find_cycle
+    find_hashed find_item find_rows finder finish finite first first_time fits fits_doubles flags_of for_heads forget
+    free_slot fresh full full_now gather gather_apart get give graphs grid_along group grouping grow grown guarded
+    handle has has_tangent hash hash_arguments hashed head heed heed_now hold in_range insert inside interrupted is
+    is_far is_local items jacobian jet join judge keep keep_logs kept_place key key_width kind late lay_out ldexp
+    leads_out leads_out_at least leave line lines_from link load locate log log1p_of log_from log_plus log_plus_from
+    longjmp look loops lower magnify magnitude make mark mass measure memcmp memcpy memmove memset merge minus mix
+    more most most_items move moves multiply narrow negligible new new_facts next next_level no_nearer node nonzero
+    nonzeros norm nothing nowhere number_of number_pattern obtain of of_rows one one_by_one one_of open others out
+    over overflows parted pass pause_here pause_now pick place places plan plus plus_apart polished pop pop_from
+    pop_heap popped positive prepare_at_solution primal primals product product_of products_of push push_each
+    push_from push_heap push_row put quotient range_of rank ratio raw raw_apart raw_product reach reach_further
+    reached_backward read read_all read_mantissas read_near refine_transposed refined regrow relative release
+    remainder remove repeat reserve residual resize rest_of row row_before row_length row_until rows rows_along
+    run_stages same same_matrix scale send set set_rank settle settled settled_apart share share_ones shifted
+    side_by_side signed_norm size size_with slot_of solve solve_adjoints solve_again solve_dense solve_in_doubles
+    solve_linear solve_side_by_side solve_sparse solve_wide_dense solve_with_correction soon sort_by sound spares
+    spend split spread stand_still start static_assert stir stop stop_after stop_for_memory stops stretch strides
+    subtract sum sum_lines sum_of surely_positive swap symmetric table_of take taken tangents test there times
+    times_apart tiny to together_of total totals trace transposed turn unit unit_of unlink unlocked up valid
+    valid_eight value_at view waiting watch weigh weights_fit_doubles weights_free weights_new what widen width wipe
+    within without_size without_tangents word words_of work write write_row zero zeros zeros_safely""",
     )
 )
 

@@ -11,7 +11,8 @@ rate does not know of. A sweep compares the changes of two rounds instead. The e
 Best-first search has no remainder, but may never end: values may get better each time around a cycle. Once items are
 popped much more often than there are items, each improvement records the item that it came from; these parents form a
 cycle only where going around it is a gain (negative cycle detection, as for Bellman and Ford's algorithm; Cherkassky
-and Goldberg 1999), which is looked for now and then. Where arguments may grow without bound, a run stops after a
+and Goldberg 1999), which is looked for now and then. Where a sum diverges, parents lead from its item to a cycle: the
+largest contribution to an item says where it came from. Where arguments may grow without bound, a run stops after a
 million pops in a row that changed no digit.
 """
 
@@ -56,6 +57,11 @@ def gains(plan: Plan, stage: Stage) -> bool:
     return True
 
 
+def traces(plan: Plan, stage: Stage) -> bool:
+    """Whether items that are popped again and again record the item that they come from: parents close a cycle."""
+    return gains(plan, stage) or estimates(plan, stage)
+
+
 def watches(plan: Plan, stage: Stage) -> bool:
     """Whether the stage needs `solving/convergence.hpp`."""
     return stage.strategy == "sweep" or estimates(plan, stage) or gains(plan, stage)
@@ -76,11 +82,13 @@ def write_members(context: ClassContext) -> None:
             out.line(f"Convergence<{str(plan.semiring == 'log').lower()}> convergence{stage.number};")
             for table in _iterated(context, stage):
                 out.line(f"Array<double> moved_{context.names.table[table.key]}{{&account}};")
-        if gains(plan, stage):
+        if traces(plan, stage):
             out.line(f"Gains gains{stage.number}{{&account}};")
             for key in stage.keys:
                 out.line(f"Array<uint64_t> parent_{context.names.table[key]}{{&account}};  // an item + 1; 0: none")
-    if any(gains(plan, s) for s in plan.stages):
+                if estimates(plan, stage):
+                    out.line(f"Array<double> most_{context.names.table[key]}{{&account}};  // of it, the contribution")
+    if any(traces(plan, s) for s in plan.stages):
         out.line("Handle driver = 0;  // the item that was popped last")
     if any(s.grows for s in plan.stages):
         out.line("int64_t quiet = 0;  // pops in a row that changed no digit")
@@ -90,8 +98,12 @@ def sizes(context: ClassContext, x: str, value: str) -> str:
     """The sizes of an update and of its item's value; for users' semirings, the relative change of the value, and 1."""
     if context.plan.semiring == "user":
         return f"semiring::apart(semiring::plus({value}, {x}), {value}), 1.0"
-    size = "fabs(semiring::primal({0}))" if context.plain else "semiring::size(semiring::zero(), {0}, {0})"
+    size = _SIZE[context.plain]
     return f"{size.format(x)}, {size.format(value)}"
+
+
+_SIZE = {True: "fabs(semiring::primal({0}))", False: "semiring::size(semiring::zero(), {0}, {0})"}
+"""The size of a number, in plain arithmetic and elsewhere."""
 
 
 def asked_for(plan: Plan, table: TableLayout) -> bool:
@@ -108,12 +120,14 @@ def write_changed(context: ClassContext, table: TableLayout, where: str) -> None
 
 
 def write_sent(context: ClassContext, table: TableLayout) -> None:
-    """In `add`: counts a contribution `x` that a stage sends to itself."""
+    """In `add`: counts a contribution `x` that a stage sends to itself, and records where the largest came from."""
     stage = context.plan.stage_of[table.key]
     if estimates(context.plan, stage) and not table.sink:
         name = context.names.table[table.key]
         size = sizes(context, "x", f"{name}.value[cell]")
         context.out.line(f"convergence{stage.number}.send({size}, {name}.popped.test(cell));")
+        alone = "1.0" if context.plan.semiring == "user" else _SIZE[context.plain].format("x")
+        context.out.line(f"gains{stage.number}.came(parent_{name}, most_{name}, cell, driver, {alone});")
 
 
 def write_improved(context: ClassContext, table: TableLayout, better: str) -> None:
@@ -132,7 +146,7 @@ def write_popped(context: ClassContext, stage: Stage, table: TableLayout) -> Non
         moved = "semiring::apart(old, now), 1.0" if context.plan.semiring == "user" else sizes(context, "update", "now")
         where = f"moved_{context.names.table[table.key]}"
         out.line(f"convergence{stage.number}.pop({where}, cell, {moved}, first);")
-    if gains(context.plan, stage):
+    if traces(context.plan, stage):
         out.line(f"driver = handle({table.number}, cell);")
     if stage.grows and not asked_for(context.plan, table):
         out.line("quiet++;")
@@ -191,7 +205,7 @@ def write_begin(context: ClassContext, stage: Stage) -> None:
         context.out.line(f"convergence{stage.number}.begin(settings);")
         for table in _iterated(context, stage):
             context.out.line(f"moved_{context.names.table[table.key]}.clear();")
-    if gains(context.plan, stage):
+    if traces(context.plan, stage):
         context.out.line(f"gains{stage.number}.parents.clear();")
         held = [t.key in stage.keys and not t.sink for t in context.plan.tables.values()]
         named = zip(held, context.plan.tables, strict=True)
@@ -205,6 +219,7 @@ def write_check(context: ClassContext, stage: Stage) -> None:
     n = stage.number
     if estimates(context.plan, stage):
         context.out.line(f"if (convergence{n}.no_nearer(report.items)) fail(diverges, table_of(next), cell_of(next));")
+        context.out.line(f"gains{n}.watch(report, failed, cycle);")
     if gains(context.plan, stage):
         context.out.line(f"if (report.pops >= gains{n}.next && gains{n}.look(report, cycle))")
         context.out.line("  fail(diverges, table_of(cycle[0]), cell_of(cycle[0]));")

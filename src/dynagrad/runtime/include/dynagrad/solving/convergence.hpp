@@ -4,8 +4,8 @@
 // stage itself, in windows of pops; their ratio is the rate at which errors shrink. At the end of the stage it
 // estimates the remainder, relative to all values, and decides whether to go on under a lower tolerance; how far values
 // then move tells how what is held back adds up on its way, which no single rate does. `Gains` looks for cycles among
-// the items that improvements came from (negative cycle detection), `Moving` for one among the items of a stage of
-// rounds that do not settle.
+// the items that improvements came from (negative cycle detection), or that a diverging sum came from, `Moving` for one
+// among the items of a stage of rounds that do not settle.
 //
 // Nothing is iterated or popped here: generated code tells what was popped, and asks whether to go on.
 #pragma once
@@ -151,6 +151,29 @@ struct Gains {
   bool watching = false;
 
   explicit Gains(Account* a) : parents(a) {}
+
+  // A contribution to an item of a sum: the largest one, and of these the last, says where the sum came from.
+  DYNAGRAD_ALWAYS void came(Array<uint64_t>& parent, Array<double>& most, int64_t cell, Handle from, double size) {
+    if (__builtin_expect(watching, 0) && size >= grown(most, cell, (double)-INFINITY))
+      grown(parent, cell, (uint64_t)0) = from + 1, most[cell] = size;
+  }
+  // After a pop of an iterated sum: where the run failed, the cycle that the parents of the failing item lead to.
+  DYNAGRAD_ALWAYS void watch(const Report& report, int64_t failed, Array<Handle>& cycle) {
+    if (__builtin_expect(!watching && report.pops > 4 * report.items, 0)) watching = true;
+    if (__builtin_expect(failed != 0, 0) && watching && !cycle.size && report.error_cell >= 0)
+      back(handle((uint32_t)report.error_table, report.error_cell), report.items, cycle);
+  }
+  uint64_t of(Handle h) const {
+    const Array<uint64_t>* parent = (int64_t)table_of(h) < parents.size ? parents[table_of(h)] : nullptr;
+    return parent && cell_of(h) < parent->size ? parent->data[cell_of(h)] : 0;
+  }
+  void back(Handle h, int64_t items, Array<Handle>& cycle) {
+    for (int64_t i = 0; i < items; i++) {  // then it is on a cycle, if there is one
+      if (!of(h)) return;
+      h = of(h) - 1;
+    }
+    for (Handle at = h; of(at) && (at != h || !cycle.size); at = of(at) - 1) cycle.push(at);
+  }
 
   // Whether there is a cycle; it goes from each item to the one that it came from.
   bool look(const Report& report, Array<Handle>& cycle) {
