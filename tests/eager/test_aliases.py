@@ -89,10 +89,14 @@ def views_after_a_write(x):
     return a * across + all_of_it * x + squeezed
 
 
+COPIES = int(numpy.__version__.partition(".")[0]) >= 2
+"""Whether numpy itself copies what is written to places of an array that it is read from; before 2, it does not."""
+
+
 def onto_itself(x):
     a, m = np.array([x, 2.0, x * x, 1.0]), np.ones((2, 2)) * x
     a[::-1] = a
-    a[[1, 2, 3, 0]] = a
+    a[[1, 2, 3, 0]] = a if COPIES else a.copy()
     a[::-1] += a * x
     a[::-1] += a
     m[0] = [1.0, x * x]
