@@ -20,6 +20,7 @@ import pytest
 
 import dynagrad as dg
 from dynagrad.charts.chart import run_of
+from dynagrad.plan.model import Strategy
 from ground_equations import Solution
 from replay import term
 
@@ -447,7 +448,7 @@ def test_a_program_with_a_stage_that_iterates_is_run_afresh() -> None:
     )
     chart = dg.Program(source, "real").run({"q/1": [(0, 1.0)], "e/2": [(0, 1, 0.5), (1, 0, 0.5)], "f/1": [(2, 0.5)]})
     strategies = {stage.strategy for stage in run_of(chart).require().compiled.plan.stages}
-    assert {"solve", "heap"} <= strategies
+    assert {Strategy.SOLVE, Strategy.HEAP} <= strategies
     chart.set("e/2", [(0, 1, 0.25)])
     assert not was_followed(chart.run())
     assert chart["x(0)"] == pytest.approx(1 / (1 - 0.125))

@@ -15,7 +15,7 @@ import dynagrad as dg
 import examples
 from dynagrad.charts.binding.binding import Purpose
 from dynagrad.charts.chart import run_of
-from dynagrad.plan.model import DomainSummary, FactSummary, Plan, Summary
+from dynagrad.plan.model import DomainSummary, FactSummary, Plan, Strategy, Summary
 from dynagrad.plan.order import (
     NO_BOUND,
     DifferenceBounds,
@@ -27,6 +27,7 @@ from dynagrad.plan.order import (
     ordered_pairs,
     precedes,
 )
+from dynagrad.plan.traits import is_derived
 from dynagrad.rules import check, infer, parse
 from oracle import close, evaluate
 from plan.planned import forms_of, planned, stage_of
@@ -235,7 +236,7 @@ class TestStrategies:
     )
     def test_items_become_final_level_by_level(self, name: str, key: str) -> None:
         stage = stage_of(example(name), key)
-        assert (stage.strategy, stage.final) == ("levels", True)
+        assert (stage.strategy, stage.final) == (Strategy.LEVELS, True)
         assert "each is popped once" in stage.reason and all(form.name in stage.reason for form in stage.forms)
 
     def test_a_constituent_comes_after_those_inside_it(self) -> None:
@@ -265,7 +266,7 @@ class TestStrategies:
         plan = planned(source, {**GRAMMAR, "word/3": arcs, "end/1": [("end",)]})
         states = plan.summary.domains[plan.domains.of["constit/3", 1]]
         assert (states.kind, states.ranked) == ("atom", True)
-        assert (stage_of(plan, "constit/3").strategy, stage_of(plan, "constit/3").final) == ("levels", True)
+        assert (stage_of(plan, "constit/3").strategy, stage_of(plan, "constit/3").final) == (Strategy.LEVELS, True)
 
     def test_both_sides_of_a_bitext_grow(self) -> None:
         source = """
@@ -277,7 +278,7 @@ class TestStrategies:
         plan = planned(
             source, {"pair/4": [(i, i + 1, j, j + 1) for i in range(3) for j in range(3)], "end/2": [(3, 3)]}
         )
-        assert (stage_of(plan, "span/4").strategy, stage_of(plan, "span/4").final) == ("levels", True)
+        assert (stage_of(plan, "span/4").strategy, stage_of(plan, "span/4").final) == (Strategy.LEVELS, True)
 
     def test_a_bitext_in_which_one_side_may_be_empty_goes_by_both_widths_together(self) -> None:
         # No span is empty on both sides: each rule makes one item from two of less total width.
@@ -286,48 +287,48 @@ class TestStrategies:
     def test_an_acyclic_graph_goes_by_a_topological_numbering(self) -> None:
         source = "p(X) += s(X). p(Y) += p(X) * e(X,Y)."
         arcs = [("b", "c"), ("a", "b"), ("c", "d"), ("a", "d")]
-        assert stage_of(planned(source, {"s/1": [("a",)], "e/2": arcs}), "p/1").strategy == "levels"
+        assert stage_of(planned(source, {"s/1": [("a",)], "e/2": arcs}), "p/1").strategy == Strategy.LEVELS
 
     def test_a_cyclic_graph_goes_by_its_ground_program(self) -> None:
         source = "p(X) += s(X). p(Y) += p(X) * e(X,Y)."
         stage = stage_of(planned(source, {"s/1": [("a",)], "e/2": [("a", "b", 0.5), ("b", "a", 0.5)]}), "p/1")
-        assert (stage.strategy, stage.final, stage.unknowns, stage.inner) == ("solve", True, 1, {(2, 0)})
+        assert (stage.strategy, stage.final, stage.unknowns, stage.inner) == (Strategy.SOLVE, True, 1, {(2, 0)})
         assert "cyclic ones are solved" in stage.reason
 
     def test_what_multiplies_two_items_of_a_component_is_solved_too(self) -> None:
         stage = stage_of(planned("p += s. p += 0.5 * p * p.", {"s/0": [(0.3,)]}), "p/0")
-        assert (stage.strategy, stage.unknowns) == ("solve", 2)
+        assert (stage.strategy, stage.unknowns) == (Strategy.SOLVE, 2)
 
     def test_arguments_that_grow_without_end_are_not_explored(self) -> None:
         for source in ("w(0) += s. w(I+1) += w(I) * a. w(I-1) += w(I) * a.", "w(x) += s. w(f(X)) += w(X) * a."):
             plan = planned(source, {"s/0": [(0.3,)], "a/0": [(0.3,)]})
-            assert stage_of(plan, "w/1").strategy in ("heap", "levels")
+            assert stage_of(plan, "w/1").strategy in (Strategy.HEAP, Strategy.LEVELS)
 
     def test_a_cyclic_graph_that_is_iterated_goes_by_the_size_of_updates(self) -> None:
         source = ":- solve iterate. p(X) += s(X). p(Y) += p(X) * e(X,Y)."
         stage = stage_of(planned(source, {"s/1": [("a",)], "e/2": [("a", "b", 0.5), ("b", "a", 0.5)]}), "p/1")
-        assert (stage.strategy, stage.priority, stage.final) == ("heap", "size", False)
+        assert (stage.strategy, stage.priority, stage.final) == (Strategy.HEAP, "size", False)
         assert "largest update" in stage.reason
 
     def test_dijkstra_goes_best_first(self) -> None:
         stage = stage_of(example("shortest_paths_recipe"), "distance/1")
-        assert (stage.strategy, stage.priority) == ("heap", "value")
+        assert (stage.strategy, stage.priority) == (Strategy.HEAP, "value")
         assert "best first" in stage.reason
 
     def test_min_and_max_of_plain_arithmetic_go_best_first_too(self) -> None:
         stage = stage_of(example("components"), "label/1")
-        assert (stage.strategy, stage.priority) == ("heap", "value")
+        assert (stage.strategy, stage.priority) == (Strategy.HEAP, "value")
 
     @pytest.mark.parametrize("semiring", ["boolean", "count"])
     def test_where_updates_have_no_size_it_is_first_in_first_out(self, semiring: str) -> None:
         source = f":- semiring {semiring}. :- solve iterate. p(X) += s(X). p(Y) += p(X) * e(X,Y)."
         stage = stage_of(planned(source, {"s/1": [("a",)], "e/2": [("a", "b"), ("b", "a")]}), "p/1")
-        assert stage.strategy == "queue" and "first in, first out" in stage.reason
+        assert stage.strategy == Strategy.QUEUE and "first in, first out" in stage.reason
 
     def test_without_recursion_rules_fire_once(self) -> None:
         plan = planned(CKY, {**GRAMMAR, **SENTENCE})
         stage = stage_of(plan, "goal/0")
-        assert (stage.strategy, len(stage.fires), len(stage.drives)) == ("once", 1, 0)
+        assert (stage.strategy, len(stage.fires), len(stage.drives)) == (Strategy.ONCE, 1, 0)
         assert plan.stages.index(stage) > plan.stages.index(stage_of(plan, "constit/3"))
 
     @pytest.mark.parametrize("cyclic", [False, True])
@@ -337,33 +338,38 @@ class TestStrategies:
         plan = planned(source, {**GRAMMAR, **SENTENCE, "unary/2": unary})
         stage = stage_of(plan, "constit/3")
         if cyclic:  # span by span, and the components of a span by themselves
-            assert (stage.strategy, stage.final, len(stage.forms)) == ("solve", True, 2)
+            assert (stage.strategy, stage.final, len(stage.forms)) == (Strategy.SOLVE, True, 2)
             assert stage.inner == {(4, 1)} and "no rule decreases" in stage.reason
             assert any(join.vector for join in stage.drives)
         else:  # widths, and for one span the order that the unary rules give the symbols
-            assert (stage.strategy, stage.final) == ("levels", True)
+            assert (stage.strategy, stage.final) == (Strategy.LEVELS, True)
             assert len(stage.forms) > 1
 
     def test_earley_goes_by_the_last_position(self) -> None:
         stage = stage_of(example("earley_recipe"), "constit/3")
-        assert (stage.strategy, stage.final) == ("heap", False)  # np predicts np: within a position there are cycles
+        assert (stage.strategy, stage.final) == (
+            Strategy.HEAP,
+            False,
+        )  # np predicts np: within a position there are cycles
         assert forms_of(example("earley_recipe"), "constit/3")[0] == {2: 1}
         assert forms_of(example("earley_recipe"), "need/2")[0] == {1: 1}
 
     def test_contributions_that_may_get_worse_are_swept(self) -> None:
         source = ":- solve iterate. p(Y) min= p(X) * e(X,Y). p(X) min= s(X)."
         plan = planned(source, {"s/1": [("a", 1.0)], "e/2": [("a", "b", -1.0), ("b", "a", 1.0)]})
-        assert stage_of(plan, "p/1").strategy == "sweep"
+        assert stage_of(plan, "p/1").strategy == Strategy.SWEEP
 
-    @pytest.mark.parametrize("agenda, strategy", [("fifo", "queue"), ("lifo", "stack"), ("priority", "heap")])
-    def test_a_declared_agenda_is_taken(self, agenda: str, strategy: str) -> None:
+    @pytest.mark.parametrize(
+        "agenda, strategy", [("fifo", Strategy.QUEUE), ("lifo", Strategy.STACK), ("priority", Strategy.HEAP)]
+    )
+    def test_a_declared_agenda_is_taken(self, agenda: str, strategy: Strategy) -> None:
         stage = stage_of(planned(CKY + f":- agenda {agenda}.", {**GRAMMAR, **SENTENCE}), "constit/3")
         assert (stage.strategy, stage.forms) == (strategy, ()) and agenda in stage.reason
 
     def test_a_declared_priority_is_taken(self) -> None:
         plan = planned(CKY + ":- priority constit(X,I,K) = I - K.", {**GRAMMAR, **SENTENCE})
         stage = stage_of(plan, "constit/3")
-        assert (stage.strategy, stage.priority) == ("heap", "declared") and "constit/3" in stage.reason
+        assert (stage.strategy, stage.priority) == (Strategy.HEAP, "declared") and "constit/3" in stage.reason
 
     def test_a_priority_reads_items_of_an_earlier_stratum(self) -> None:
         source = """
@@ -379,9 +385,9 @@ class TestStrategies:
     def test_best_first_stops_early(self) -> None:
         facts = {"s/1": [("a",)], "e/2": [("a", "b", 1.0), ("b", "c", 1.0)]}
         source = ":- semiring tropical. p(X) += s(X). p(Y) += p(X) * e(X,Y). goal += p(c)."
-        assert stage_of(planned(source, facts), "p/1").strategy == "levels"
+        assert stage_of(planned(source, facts), "p/1").strategy == Strategy.LEVELS
         stage = stage_of(planned(source, facts, purpose=Purpose("goal/0")), "p/1")
-        assert (stage.strategy, stage.priority) == ("heap", "value") and "stop" in stage.reason
+        assert (stage.strategy, stage.priority) == (Strategy.HEAP, "value") and "stop" in stage.reason
         assert "goal/0" in stage.keys  # so that it runs as soon as it is the best
 
     def test_negation_waits_for_what_it_asks_for(self) -> None:
@@ -419,7 +425,7 @@ def test_each_item_is_popped_once(name: str) -> None:
     chart = dg.Program(examples.source(name)).run(examples.facts(name))
     assert run_of(chart).prepared is not None
     tables = run_of(chart).require().compiled.plan.tables.values()
-    items = {t.key: len(chart.table(t.key)) for t in tables if t.kind in ("dense", "hashed")}
+    items = {t.key: len(chart.table(t.key)) for t in tables if is_derived(t)}
     assert chart.stats.items == sum(items.values())
     assert chart.stats.pops == sum(items[t.key] for t in tables if t.key in items and not t.sink)
 
@@ -453,40 +459,40 @@ def ambiguous(facts: Mapping[str, Any]) -> float:
 class TestFactsThatBreakTheOrder:
     """One bound program: what it assumed of earlier runs must not show in later ones."""
 
-    def strategy(self, facts: Mapping[str, Any]) -> str:
+    def strategy(self, facts: Mapping[str, Any]) -> Strategy:
         chart = bound().run(facts)
         assert close(chart["goal"], ambiguous(facts))
         return stage_of(run_of(chart).require().compiled.plan, "constit/3").strategy
 
     def test_a_sentence_goes_by_levels(self) -> None:
-        assert self.strategy(SENTENCE) == "levels"
+        assert self.strategy(SENTENCE) == Strategy.LEVELS
 
     def test_a_word_of_width_zero(self) -> None:
         self.strategy(SENTENCE)
         empty = [*SENTENCE["word/3"], ("mary", 2, 2, 0.25), ("john", 3, 3, 0.125)]
-        assert self.strategy({**SENTENCE, "word/3": empty}) != "levels"
-        assert self.strategy(SENTENCE) == "levels"
+        assert self.strategy({**SENTENCE, "word/3": empty}) != Strategy.LEVELS
+        assert self.strategy(SENTENCE) == Strategy.LEVELS
 
     def test_a_word_that_goes_back(self) -> None:
         self.strategy(SENTENCE)
         back = [*SENTENCE["word/3"], ("loves", 3, 1, 0.5)]
-        assert self.strategy({**SENTENCE, "word/3": back}) != "levels"
-        assert self.strategy(SENTENCE) == "levels"
+        assert self.strategy({**SENTENCE, "word/3": back}) != Strategy.LEVELS
+        assert self.strategy(SENTENCE) == Strategy.LEVELS
 
     def test_named_states_whose_arcs_make_a_cycle(self) -> None:
         source = CKY.replace("constit(s,0,N)", "start(I) * constit(s,I,N)")
         program = dg.Program(source).bind(GRAMMAR)
         ends: dict[str, Any] = {"start/1": [("b",)], "end/1": [("e",)]}
         lattices = {
-            "levels": [("john", "b", "x", 1.0), ("loves", "x", "a", 1.0), ("mary", "a", "e", 1.0)],
-            "solve": [
+            Strategy.LEVELS: [("john", "b", "x", 1.0), ("loves", "x", "a", 1.0), ("mary", "a", "e", 1.0)],
+            Strategy.SOLVE: [
                 ("john", "b", "x", 1.0),
                 ("loves", "x", "a", 1.0),
                 ("mary", "a", "e", 0.5),
                 ("john", "e", "a", 0.5),
             ],
         }
-        for strategy in ("levels", "solve", "levels"):
+        for strategy in (Strategy.LEVELS, Strategy.SOLVE, Strategy.LEVELS):
             facts = {**ends, "word/3": lattices[strategy]}
             chart = program.run(facts)
             assert stage_of(run_of(chart).require().compiled.plan, "constit/3").strategy == strategy
@@ -495,13 +501,13 @@ class TestFactsThatBreakTheOrder:
             )
         renumbered = [("mary", "x", "e", 1.0), ("loves", "a", "x", 1.0), ("john", "b", "a", 1.0)]  # a comes before x
         chart = program.run({**ends, "word/3": renumbered})
-        assert stage_of(run_of(chart).require().compiled.plan, "constit/3").strategy == "levels"
+        assert stage_of(run_of(chart).require().compiled.plan, "constit/3").strategy == Strategy.LEVELS
         assert chart["goal"] == 0.125
 
     def test_after_an_irregular_sentence_the_regular_ones_still_go_by_levels(self) -> None:
         fresh = bound().bind({})
         back = [*SENTENCE["word/3"], ("loves", 3, 1, 0.5)]
-        for words, strategy in ((back, "solve"), (SENTENCE["word/3"], "levels")):
+        for words, strategy in ((back, Strategy.SOLVE), (SENTENCE["word/3"], Strategy.LEVELS)):
             chart = fresh.run({**SENTENCE, "word/3": words})
             assert stage_of(run_of(chart).require().compiled.plan, "constit/3").strategy == strategy
 

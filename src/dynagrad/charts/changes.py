@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from ..facts.relation import Relation, matching, take
 from ..plan.model import Plan
+from ..plan.traits import is_derived, is_facts, resolvable
 from ..rules.syntax import Negation
 from ..runtime.engine import STATUS, Change, Settings
 from .binding.binding import Purpose, SetupLimits
@@ -91,7 +92,7 @@ def change(
     tables = plan.tables
     for key, table in tables.items():
         old = before.compiled.plan.tables.get(key)
-        if table.kind in ("dense", "hashed") and old is not None:
+        if is_derived(table) and old is not None:
             codes, words = before.chart.items(old.number, old.arity, context.scale.width)
             bounds = before.chart.bounds(old.number, len(codes)) if ran.solves else None
             if not after.chart.restore(table.number, translated(before, after, table.domains, codes), words, bounds):
@@ -183,7 +184,7 @@ def _resolve(
 
 def _resolved(plan: Plan) -> bool:
     """Whether no stage of a plan iterates."""
-    return all(stage.strategy in RESOLVED for stage in plan.stages)
+    return all(map(resolvable, plan.stages))
 
 
 def _looked_up_beside(plan: Plan, gone: Collection[str], changed: Collection[str]) -> set[str]:
@@ -194,7 +195,7 @@ def _looked_up_beside(plan: Plan, gone: Collection[str], changed: Collection[str
         for join in plan.changes.facts
         for i, antecedent in enumerate(join.rule.antecedents)
         if join.driver is not None and i != join.driver and join.rule.antecedents[join.driver].item.key in gone
-        if antecedent.item.key in changed and plan.tables[antecedent.item.key].kind == "facts"
+        if antecedent.item.key in changed and is_facts(plan.tables[antecedent.item.key])
     }
 
 

@@ -35,6 +35,7 @@ from ..forests.sums.counting import count, count_simple
 from ..forests.sums.draws import Samples, make_samples
 from ..forests.sums.expectations import expectation
 from ..forests.time_limit import stop_after
+from ..plan.traits import is_derived, is_external
 from ..rules.syntax import Item, Variable
 from ..runtime.library import Stop
 from . import derivations, lookup
@@ -189,7 +190,7 @@ class Chart:
         scale = self._context.scale
         found = {}
         for key, table in prepared.compiled.plan.tables.items():
-            if table.kind in ("dense", "hashed"):
+            if is_derived(table):
                 codes, words = prepared.chart.items(table.number, table.arity, scale.width, pending=True)
                 if len(codes):
                     found[key] = lookup.table_of(self._context, prepared, key, codes, words)
@@ -235,7 +236,7 @@ class Chart:
         """How many items there are, facts among them."""
         prepared = self._ready()
         tables = prepared.compiled.plan.tables.items()
-        return sum(len(self._state.items(prepared, key)[0]) for key, table in tables if table.kind != "external")
+        return sum(len(self._state.items(prepared, key)[0]) for key, table in tables if not is_external(table))
 
     def __bool__(self) -> bool:
         """True, even for a chart without items."""

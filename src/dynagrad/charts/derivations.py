@@ -15,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arguments import real_number, whole_number
-from ..codegen.rules.forest.collecting import merged
 from ..errors import Error, QueryError, cut
 from ..facts.relation import take
 from ..facts.terms import item_text
@@ -32,6 +31,7 @@ from ..forks import cached, renewed
 from ..ir.interpret import evaluate
 from ..plan.model import Plan, TableLayout
 from ..plan.right_sides import numbers, to_node
+from ..plan.traits import is_derived, is_external, merges_copies
 from ..rules.normal import NormalRule
 from ..rules.show import show
 from ..rules.syntax import AntecedentValue, Application, Expression, ItemValue, Numeral, Side, Source
@@ -109,7 +109,7 @@ def collector(run: Run, stop: Stop | None = None) -> Collector:
     width = facts.context.scale.width
     for key, table in after.compiled.plan.tables.items():
         old = before.compiled.plan.tables.get(key)
-        if table.kind in ("dense", "hashed") and old is not None:
+        if is_derived(table) and old is not None:
             codes, words = before.chart.items(old.number, old.arity, width)
             if not after.chart.restore(table.number, translated(before, after, table.domains, codes), words):
                 raise Error(f"the items of {key} do not fit the class that collects derivations")
@@ -296,17 +296,17 @@ def _given(
     for table in _present(held.plan, table_of):
         at = np.flatnonzero(table_of == table.number)
         found[table.key] = at
-        if table.kind == "external":
+        if is_external(table):
             weights[at] = values[node_of[at]]
             rows[at] = NO_ROW
             continue
         shared, axioms, _ = held.run.facts.places(table.key)
         place = rows[at]
-        if merged(held.plan, table):
+        if merges_copies(held.plan, table):
             weights[at], place = _merged(held, table, given[at])
         after = np.where(place < shared + axioms, shared - 1 - place, place - axioms)
         rows[at] = np.where(place < shared, place, after)
-        if merged(held.plan, table):
+        if merges_copies(held.plan, table):
             continue
         own = relations.get(table.key)
         if own is not None and own.values is not None:
@@ -407,7 +407,7 @@ def knowledge(run: Run) -> Knowledge:
 
     def pending(key: str) -> list[tuple[Any, ...]]:
         table = tables.get(key)
-        if table is None or table.kind not in ("dense", "hashed"):
+        if table is None or not is_derived(table):
             return []
         codes, _ = prepared.chart.items(table.number, table.arity, context.scale.width, pending=True)
         there = set(rows(key))

@@ -14,7 +14,8 @@ from typing import Any
 
 from ..codegen.rules.solving.convergence import QUIET
 from ..errors import Error, NotConverged, ProgramError, RoomError, ValueRangeError, counted, cut, warn
-from ..plan.aggregators import head_kind
+from ..plan.model import Stage
+from ..plan.traits import repeats, selects, sweeps
 from ..rules.semirings import SEMIRINGS
 from ..runtime.engine import Failure, out_of_memory
 from ..semirings import Scale
@@ -100,7 +101,7 @@ def _bad_value(end: End) -> ValueRangeError:
             "`if ... then ... else ...` can avoid a point"
         )
     smaller = _SMALLER[SEMIRINGS[scale.name].numbers]
-    again = end.report.pops > end.report.items and _strategy(end) in ("heap", "queue", "stack", "sweep")
+    again = end.report.pops > end.report.items and _of_stage(end, repeats)
     return ValueRangeError(
         f"{item} became NaN or left the range of the {scale.name} semiring: it overflowed, and is the first item that "
         f"did{'. A sum around a cycle may grow without end' if again else ''}{around and ': '}{around}. {smaller}"
@@ -116,18 +117,18 @@ _SMALLER = {
 """What to do about values that are too large, by what the table of semirings calls them."""
 
 
-def _strategy(end: End) -> str:
-    """The strategy of the stage of the item that a report names."""
+def _of_stage(end: End, trait: Callable[[Stage], bool]) -> bool:
+    """Whether the stage of the item that a report names has a trait."""
     plan = end.prepared.compiled.plan
     key = next((t.key for t in plan.tables.values() if t.number == end.report.error_table), None)
-    return "" if key is None else plan.stage_of[key].strategy
+    return key is not None and trait(plan.stage_of[key])
 
 
 def _selects(end: End) -> bool:
     """Whether the item that a report names has the best of its contributions."""
     plan = end.prepared.compiled.plan
     table = next((t for t in plan.tables.values() if t.number == end.report.error_table), None)
-    return table is not None and _strategy(end) != "sweep" and head_kind(plan, table) == "select"
+    return table is not None and not sweeps(plan.stage_of[table.key]) and selects(plan, table)
 
 
 def _two_values(end: End) -> ValueRangeError:

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import QueryError, warn
+from ..plan.traits import is_derived, pops_final_items, solves
 from ..rules.semirings import SEMIRINGS
 from .binding.decoding import place_text
 from .binding.loading import Prepared
@@ -104,15 +105,15 @@ def _settled(run: Run, asked: Asked) -> bool:
     """Whether all items are final: those of stages that ended, and those popped in an order in which each is final."""
     prepared = run.ready()
     plan, at = prepared.compiled.plan, prepared.chart.report.stage
-    if at == len(plan.stages) - 1 and plan.stages[at].strategy in _POPPING and not _any_waits(run):
+    if at == len(plan.stages) - 1 and pops_final_items(plan.stages[at]) and not _any_waits(run):
         return True  # the limit was met when there was nothing left to do
     for key in asked.nodes:
         table = plan.tables[key]
-        if table.kind not in ("dense", "hashed"):
+        if not is_derived(table):
             continue
         stage = plan.stage_of[key]
         if stage.number > at or (
-            stage.number == at and (not stage.final or stage.strategy == "solve" or table.sink or plan.selective)
+            stage.number == at and (not stage.final or solves(stage) or table.sink or plan.selective)
         ):
             return False
     return True
@@ -120,7 +121,7 @@ def _settled(run: Run, asked: Asked) -> bool:
 
 def _any_waits(run: Run) -> bool:
     prepared, width = run.ready(), run.context.scale.width
-    tables = [t for t in prepared.compiled.plan.tables.values() if t.kind in ("dense", "hashed")]
+    tables = [t for t in prepared.compiled.plan.tables.values() if is_derived(t)]
     return any(len(prepared.chart.items(t.number, t.arity, width, pending=True)[0]) for t in tables)
 
 
@@ -147,7 +148,7 @@ def _waiting(run: Run, asked: Asked) -> str | None:
     width = run.context.scale.width
     for key, codes in asked.nodes.items():
         table = before.compiled.plan.tables.get(key)
-        if table is None or table.kind not in ("dense", "hashed"):
+        if table is None or not is_derived(table):
             continue
         updates, words = before.chart.items(table.number, table.arity, width, pending=True)
         if not len(updates):

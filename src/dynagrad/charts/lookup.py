@@ -21,6 +21,7 @@ from ..errors import Error, FactError, NotComputed, QueryError, cut, shown
 from ..facts.relation import Relation
 from ..facts.table import Table, make_table
 from ..facts.terms import INTEGER_MAX, INTEGER_MIN, canonical, item_text, term_text
+from ..plan.traits import is_external
 from ..rules import parse_item
 from ..rules.aggregators import AGGREGATORS
 from ..rules.show import show
@@ -178,7 +179,7 @@ class ItemName(str):
 def names_of(context: ProgramContext, prepared: Prepared, items: Callable[[str], tuple[Codes, Words]]) -> Iterator[str]:
     """The texts of all items, predicate by predicate, each sorted by argument."""
     for key, table in prepared.compiled.plan.tables.items():
-        if table.kind == "external":
+        if is_external(table):
             continue
         predicate = key.rpartition("/")[0]
         for row in table_of(context, prepared, key, *items(key)):

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..codegen.rules.backward.resting import resting
 from ..errors import Error, NotConverged, QueryError, RoomError, shown
 from ..facts.relation import Relation
 from ..plan.model import Derivatives
+from ..plan.traits import resting
 from ..rules.syntax import Item
 from ..runtime.engine import STATUS
 from ..runtime.library import Stop

@@ -10,7 +10,7 @@ Nothing here writes C++, reads facts or runs anything.
 - `joins.py`: the order of each rule's antecedents, by estimated cost.
 - `access.py`: the access path of each scan: a row, all items, or an index.
 - `planner.py`: all of these put together to a plan; `assume.py`: plans made without facts.
-- `right_sides.py`: right sides, priorities and users' semirings as op graphs; `aggregators.py`: how contributions make
-  the values of a plan's items.
+- `right_sides.py`: right sides, priorities and users' semirings as op graphs.
+- `traits.py`: every question that others ask about the tables and stages of a plan.
 - `explain.py`: a plan as text.
 """

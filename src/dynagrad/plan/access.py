@@ -20,9 +20,10 @@ from .joins import (
     step_variables,
     term_variables,
 )
-from .model import Absent, IndexPlan, Join, Scan, Step, TableLayout
+from .model import Absent, IndexPlan, Join, Scan, Step, Strategy, TableLayout
 from .order import DifferenceBounds, precedes
 from .strategy import Draft, StrategyChoice
+from .traits import is_dense, is_facts
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +65,7 @@ class AccessPaths:
     def _scan(self, antecedent: int, item: Item, bound: set[str]) -> Scan:
         table = self.tables[item.key]
         free = free_position(item, bound)
-        if table.kind == "dense" and free is not None and free == table.order[-1]:
+        if is_dense(table) and free is not None and free == table.order[-1]:
             return Scan(antecedent, "rows")
         if _matches_all(item, bound):
             return Scan(antecedent, "all")
@@ -75,19 +76,23 @@ class AccessPaths:
         options, draft = self.choice.options, self.drafts[join.rule.head.key]
         if options.derivatives is not None and options.derivatives.order:
             return None  # not for rows of jets; contributions arrive in the same order without vectors
-        if not SEMIRINGS[self.choice.semiring].rows or draft.strategy not in ("levels", "solve") or not join.steps:
+        if (
+            not SEMIRINGS[self.choice.semiring].rows
+            or draft.strategy not in (Strategy.LEVELS, Strategy.SOLVE)
+            or not join.steps
+        ):
             return None
         if join.driver is None or (join.rule.number, join.driver) in draft.inner:
             return None  # the head may be the driver, or be among the scanned items
         last = join.steps[-1]
         head = self.tables[join.rule.head.key]
-        if not isinstance(last, Scan) or head.kind != "dense" or not head.arity or head.sink:
+        if not isinstance(last, Scan) or not is_dense(head) or not head.arity or head.sink:
             return None
         antecedent = join.rule.antecedents[last.antecedent]
         item, table = antecedent.item, self.tables[antecedent.item.key]
         if last.via == "rows":
             free: int | None = table.order[-1]
-        elif last.via == "index" and table.kind == "facts":
+        elif last.via == "index" and is_facts(table):
             known = starting_variables(join).union(*(step_variables(s, join.rule) for s in join.steps[:-1]))
             free = free_position(item, known)
         else:

@@ -47,7 +47,7 @@ def assumed_plan(rules: Rules, domains: Domains, kinds: Sequence[str], options: 
 
     >>> from dynagrad.rules import check, infer, parse
     >>> rules = check(parse("f(N+1) += f(N).  f(0) = 1."))
-    >>> assumed_plan(rules, infer(rules), ["int"]).tables["f/1"].kind
+    >>> assumed_plan(rules, infer(rules), ["int"]).tables["f/1"].kind.value
     'hashed'
     """
     options = options or Options()

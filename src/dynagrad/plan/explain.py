@@ -26,24 +26,27 @@ from .model import (
     Solve,
     Stage,
     Step,
+    Strategy,
+    TableKind,
     TableLayout,
     Unfold,
 )
 from .options import DENSE_CELLS
 from .rows.joins import LARGE_PROGRAM, RowJoins, place
 from .storage.layout import SMALL
+from .traits import is_external, sweeps
 
 WIDTH = 200
 """The length to which texts of rules are cut."""
 
 _STRATEGIES = {
-    "once": "once",
-    "levels": "by level, lowest first",
-    "solve": "in topological order of the ground program, found at run time",
-    "heap": "by priority",
-    "queue": "first in, first out",
-    "stack": "last in, first out",
-    "sweep": "sweep: all rules in each round (naive evaluation)",
+    Strategy.ONCE: "once",
+    Strategy.LEVELS: "by level, lowest first",
+    Strategy.SOLVE: "in topological order of the ground program, found at run time",
+    Strategy.HEAP: "by priority",
+    Strategy.QUEUE: "first in, first out",
+    Strategy.STACK: "last in, first out",
+    Strategy.SWEEP: "sweep: all rules in each round (naive evaluation)",
 }
 
 _PRIORITIES = {
@@ -161,11 +164,11 @@ def _external(plan: Plan, table: TableLayout) -> str:
     return "external: a function computes its values"
 
 
-_DESCRIBE: dict[str, Callable[[Plan, TableLayout], str]] = {
-    "facts": _facts,
-    "dense": _dense,
-    "hashed": _hashed,
-    "external": _external,
+_DESCRIBE: dict[TableKind, Callable[[Plan, TableLayout], str]] = {
+    TableKind.FACTS: _facts,
+    TableKind.DENSE: _dense,
+    TableKind.HASHED: _hashed,
+    TableKind.EXTERNAL: _external,
 }
 
 
@@ -193,7 +196,7 @@ def _stages(plan: Plan) -> Iterator[str]:
     rows = RowJoins.of(plan, len(plan.rules.rules) >= LARGE_PROGRAM)
     for n, stage in enumerate(plan.stages):
         strategy = _STRATEGIES[stage.strategy]
-        if stage.strategy == "heap":
+        if stage.strategy is Strategy.HEAP:
             strategy = _PRIORITIES.get(stage.priority, "by level" if stage.forms else "in any order")
             if stage.forms and stage.priority:
                 strategy = f"by level, then {strategy}"
@@ -238,7 +241,7 @@ def _join(plan: Plan, stage: Stage, join: Join, rows: RowJoins) -> Iterator[str]
     rule = join.rule
     cost = f"estimated cost {_estimate(join.cost)}"
     if join.driver is None:
-        again = "in every round" if stage.strategy == "sweep" else "when the stage begins"
+        again = "in every round" if sweeps(stage) else "when the stage begins"
         yield f"       {again} ({cost}):"
     else:
         item = rule.antecedents[join.driver].item
@@ -267,7 +270,7 @@ def _step(plan: Plan, rule: NormalRule, step: Step) -> str:
     match step:
         case Lookup(antecedent=i):
             item = rule.antecedents[i].item
-            if plan.tables[item.key].kind == "external":
+            if is_external(plan.tables[item.key]):
                 return f"call the function for {_item(item)}"
             return f"look up {_item(item)}{_side(rule, i)}"
         case Scan(antecedent=i, via="rows"):

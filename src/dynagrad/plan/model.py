@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from enum import Flag, auto
+from enum import Enum, Flag, auto
 from typing import TYPE_CHECKING, Any
 
 from ..forks import cached
@@ -64,13 +64,25 @@ class Extent:
     above: int
 
 
+class TableKind(Enum):
+    """Where the items of a predicate are."""
+
+    FACTS = "facts"
+    """Rows that are given."""
+    DENSE = "dense"
+    """An array over the ranges of the arguments."""
+    HASHED = "hashed"
+    EXTERNAL = "external"
+    """Nowhere: a function outside of the program has their values."""
+
+
 @dataclass(frozen=True)
 class TableLayout:
     """The storage of a predicate's items. `order` is the storage order of the arguments of a dense table."""
 
     key: str
     number: int
-    kind: str  # "facts", "dense", "hashed" or "external"
+    kind: TableKind
     domains: tuple[int, ...]
     extents: tuple[Extent | None, ...]
     order: tuple[int, ...]
@@ -179,18 +191,31 @@ class LinearForm:
     constant: Mapping[str, int] = field(default_factory=dict)  # predicate key -> constant
 
 
+class Strategy(Enum):
+    """How the items of a stage are derived."""
+
+    ONCE = "once"
+    """There is no recursion: rules fire, and nothing is popped."""
+    LEVELS = "levels"
+    """Items become final in order of `forms`."""
+    SOLVE = "solve"
+    """Level by level, and within a level in topological order of the ground program, whose cyclic components are
+    solved."""
+    HEAP = "heap"
+    """By level, then by priority."""
+    QUEUE = "queue"
+    STACK = "stack"
+    SWEEP = "sweep"
+    """All rules in rounds, until nothing changes."""
+
+
 @dataclass(frozen=True)
 class Stage:
-    """A stratum: predicates that run together, after all earlier stages.
-
-    strategy: "once" (no recursion: rules fire, nothing is popped), "levels" (items become final in order of `forms`),
-    "solve" (level by level, within a level in topological order of the ground program, whose cyclic components are
-    solved), "heap" (by level, then priority), "queue", "stack" or "sweep" (all rules in rounds until nothing changes).
-    """
+    """A stratum: predicates that run together, after all earlier stages."""
 
     number: int
     keys: tuple[str, ...]
-    strategy: str
+    strategy: Strategy
     priority: str  # of the heap: "size", "value", "declared" or ""
     forms: tuple[LinearForm, ...]
     final: bool  # each item is popped once
@@ -302,7 +327,7 @@ class Plan:
     @property
     def solves(self) -> bool:
         """Whether a stage finds the strongly connected components of its ground program."""
-        return any(stage.strategy == "solve" for stage in self.stages)
+        return any(stage.strategy is Strategy.SOLVE for stage in self.stages)
 
     @property
     def resolves(self) -> bool:
@@ -313,10 +338,6 @@ class Plan:
     def keeps_logs(self) -> bool:
         """Whether the logs of facts' weights are kept as given: in `log`, where cycles are solved."""
         return SEMIRINGS[self.semiring].adds_logs and any(stage.unknowns for stage in self.stages)
-
-    def bounded(self, table: TableLayout) -> bool:
-        """Whether a table keeps the error bound of each item's component, for later updates of other components."""
-        return not table.sink and table.key in self.stage_of and self.stage_of[table.key].unknowns > 0
 
     def pops_rows(self, key: str) -> bool:
         """Whether items of a predicate that stand side by side wait and are popped together: all are on one level."""
@@ -336,8 +357,8 @@ class Plan:
             return frozenset()
         found = set[str]()
         for stage in self.stages:
-            for table in (self.tables[key] for key in stage.keys if stage.strategy == "levels" and stage.final):
-                if table.sink or table.kind != "dense" or not table.arity:
+            for table in (self.tables[key] for key in stage.keys if stage.strategy is Strategy.LEVELS and stage.final):
+                if table.sink or table.kind is not TableKind.DENSE or not table.arity:
                     continue
                 levels = (i for form in stage.forms for i, _ in form.coefficients.get(table.key, ()))
                 if table.order[-1] not in levels:
@@ -348,7 +369,7 @@ class Plan:
         """Whether the stretches of facts that a join adds to rows of its head are added for many drivers at once."""
         if join.driver is None or join.vector is None or not isinstance(last := join.steps[-1], Scan):
             return False
-        facts = self.tables[join.rule.antecedents[last.antecedent].item.key].kind == "facts"
+        facts = self.tables[join.rule.antecedents[last.antecedent].item.key].kind is TableKind.FACTS
         return facts and self.pops_rows(join.rule.antecedents[join.driver].item.key)
 
     @cached

@@ -14,7 +14,7 @@ from ..rules.types import Domains
 from .access import AccessPaths
 from .analyses.stable import stable_arguments
 from .joins import JoinPlanner
-from .model import Changes, Join, Plan, Stage, Summary, TableLayout
+from .model import Changes, Join, Plan, Stage, Strategy, Summary, TableLayout
 from .options import Options
 from .order import DifferenceBounds
 from .storage.layout import Layouts
@@ -40,25 +40,25 @@ def make_plan(
     changes = Changes(paths.of(joins.changed), paths.of(joins.from_heads)) if choice.options.changing else None
     gaps = {k: f.gaps for k, f in summary.facts.items()} if any(s.forms for s in stages) else {}
     return Plan(
-        rules,
-        domains,
-        summary,
-        choice.semiring,
-        choice.options.vector,
-        tables,
-        tuple(paths.indexes.values()),
-        stages,
-        choice.omitted,
-        choice.fixed,
-        choice.options.functions,
-        choice.options.user,
-        choice.selective,
-        choice.options.until,
-        changes,
-        gaps,
-        choice.options.derivatives,
-        choice.iterates,
-        collects,
+        rules=rules,
+        domains=domains,
+        summary=summary,
+        semiring=choice.semiring,
+        vector=choice.options.vector,
+        tables=tables,
+        indexes=tuple(paths.indexes.values()),
+        stages=stages,
+        omitted=choice.omitted,
+        fixed=choice.fixed,
+        functions=choice.options.functions,
+        user=choice.options.user,
+        selective=choice.selective,
+        until=choice.options.until,
+        changes=changes,
+        gaps=gaps,
+        derivatives=choice.options.derivatives,
+        iterates=choice.iterates,
+        collects=collects,
     )
 
 
@@ -121,7 +121,7 @@ def _joins(choice: StrategyChoice, drafts: Sequence[Draft], bounds: Bounds) -> _
                     made.changed.append(join(rule, i))
         if resolving and not inside:
             continue  # from the head alone
-        if not inside or draft.strategy == "sweep":
+        if not inside or draft.strategy is Strategy.SWEEP:
             made.fires[number].append(join(rule, None))
             continue
         for i in inside:
@@ -132,7 +132,7 @@ def _joins(choice: StrategyChoice, drafts: Sequence[Draft], bounds: Bounds) -> _
 
 def _resolving(choice: StrategyChoice, drafts: Sequence[Draft]) -> bool:
     """Whether a change is worked out by solving the equations of its stage again."""
-    return choice.options.changing and drafts[0].strategy == "solve"
+    return choice.options.changing and drafts[0].strategy is Strategy.SOLVE
 
 
 def _same(rule: NormalRule, driver: int, inside: Sequence[int], bounds: Bounds) -> tuple[int, ...]:
@@ -169,17 +169,17 @@ def _stage(
         stable = {} if choice.options.changing else stable_arguments(rules, draft.keys, tables)
     at_once = "".join(f"; for all values of argument {i + 1} of {k} at once" for k, i in stable.items())
     return Stage(
-        number,
-        draft.keys,
-        draft.strategy,
-        draft.priority,
-        draft.forms,
-        draft.final,
-        draft.reason + at_once,
-        fires,
-        drives,
-        draft.inner,
-        any(choice.grows(r, keys) for r in rules),
-        draft.unknowns,
-        stable,
+        number=number,
+        keys=draft.keys,
+        strategy=draft.strategy,
+        priority=draft.priority,
+        forms=draft.forms,
+        final=draft.final,
+        reason=draft.reason + at_once,
+        fires=fires,
+        drives=drives,
+        inner=draft.inner,
+        grows=any(choice.grows(r, keys) for r in rules),
+        unknowns=draft.unknowns,
+        stable=stable,
     )

@@ -20,6 +20,7 @@ from .analyses.polynomials import unknowns
 from .analyses.recognise import ORDERS, effective_semiring
 from .model import (
     LinearForm,
+    Strategy,
     Summary,
 )
 from .options import Options
@@ -31,7 +32,7 @@ class Draft:
     """A stage before its joins are ordered; its fields are those of `Stage` and `Levels`."""
 
     keys: tuple[str, ...]
-    strategy: str
+    strategy: Strategy
     priority: str
     forms: tuple[LinearForm, ...]
     final: bool
@@ -129,15 +130,15 @@ class StrategyChoice:
         """The strategy of one strongly connected component of predicates under `auto`."""
         edges = self._recursive(keys)
         if not edges:
-            return Draft(members, "once", "", (), True, "no recursion: its rules fire once")
+            return Draft(members, Strategy.ONCE, "", (), True, "no recursion: its rules fire once")
         levels = find_levels(members, edges, self.rules, self.domains, self.summary, self.gaps)
         if levels is not None and levels.final:
             names = ", then ".join(f.name for f in levels.forms)
             reason = f"items become final in order of {names}; each is popped once"
-            return Draft(members, "levels", "", levels.forms, True, reason, levels.idle)
+            return Draft(members, Strategy.LEVELS, "", levels.forms, True, reason, levels.idle)
         if self.semiring != "plain" and self._aggregator(keys) == "|=":
             reason = "each derived item is worth one: first in, first out"
-            return Draft(members, "queue", "", (), False, reason)
+            return Draft(members, Strategy.QUEUE, "", (), False, reason)
         if self._grounds(keys):
             return self._solving(keys, members, edges, levels)
         self._refuse_products(keys)
@@ -145,7 +146,7 @@ class StrategyChoice:
             if self._aggregator(keys) != "+=" and not self._monotone(keys):
                 return Draft(
                     members,
-                    "sweep",
+                    Strategy.SWEEP,
                     "",
                     (),
                     False,
@@ -161,8 +162,8 @@ class StrategyChoice:
         else:
             reason = f"facts and rules show no order in which items become final: {why}"
         if priority == "arrival":
-            return Draft(members, "heap" if forms else "queue", "", forms, False, reason)
-        return Draft(members, "heap", priority, forms, False, reason)
+            return Draft(members, Strategy.HEAP if forms else Strategy.QUEUE, "", forms, False, reason)
+        return Draft(members, Strategy.HEAP, priority, forms, False, reason)
 
     def _aggregator(self, keys: Iterable[str]) -> str | None:
         """The aggregator that some predicates share; None where they have several."""
@@ -257,20 +258,20 @@ class StrategyChoice:
         if levels is not None:
             forms, idle, inner = levels.forms, levels.idle, levels.rest
             reason = f"by {', then '.join(f.name for f in forms)}, which no rule decreases; within a level {reason}"
-        return Draft(members, "solve", "", forms, True, reason, idle, inner, most)
+        return Draft(members, Strategy.SOLVE, "", forms, True, reason, idle, inner, most)
 
     def _priority(self) -> tuple[str, str]:
         return self.order, ORDERS[self.order]
 
     def _resolving_drafts(self) -> list[Draft] | None:
-        """The stages of a fresh run, all as "solve", if one of them solves and none iterates: see
+        """The stages of a fresh run, all as `SOLVE`, if one of them solves and none iterates: see
         `codegen/rules/incremental/resolving.py`. None otherwise."""
         position = {k: i for i, k in enumerate(self.rules.predicates)}
         drafts = [self._draft(c, tuple(sorted(c, key=position.__getitem__))) for c in self.components]
         strategies = {d.strategy for d in drafts}
-        if "solve" not in strategies or not strategies <= {"once", "levels", "solve"}:
+        if Strategy.SOLVE not in strategies or not strategies <= {Strategy.ONCE, Strategy.LEVELS, Strategy.SOLVE}:
             return None
-        return [d if d.strategy == "solve" else replace(d, strategy="solve") for d in drafts]
+        return [d if d.strategy is Strategy.SOLVE else replace(d, strategy=Strategy.SOLVE) for d in drafts]
 
     def _changing_draft(self) -> Draft:
         """One stage for all predicates: component by component, within each by its levels."""
@@ -291,12 +292,16 @@ class StrategyChoice:
         made += [LinearForm(f"level {n + 1}", {k: f.get(k, ()) for k in keys}) for n, f in enumerate(forms) if f]
         priority = self._priority()[0]
         priority = "" if priority == "arrival" else priority
-        return Draft(keys, "heap", priority, tuple(made), False, "facts change: component by component, by level")
+        return Draft(
+            keys, Strategy.HEAP, priority, tuple(made), False, "facts change: component by component, by level"
+        )
 
     def drafts(self) -> list[Draft]:
         if self.options.collecting:
             keys = tuple(k for k in self.rules.predicates if any(k in c for c in self.components))
-            return [Draft(keys, "once", "", (), True, "derivations are collected from their heads; nothing runs")]
+            return [
+                Draft(keys, Strategy.ONCE, "", (), True, "derivations are collected from their heads; nothing runs")
+            ]
         if self.options.changing:
             return self._resolving_drafts() or [self._changing_draft()]
         agenda = self.rules.agenda
@@ -323,7 +328,7 @@ class StrategyChoice:
                     idle=frozenset(),
                     reason=f"declared: {agenda}",
                 )
-                if d.strategy in ("levels", "heap", "queue")
+                if d.strategy in (Strategy.LEVELS, Strategy.HEAP, Strategy.QUEUE)
                 and (self._aggregator(d.keys) == "+=" or self._monotone(d.keys))
                 else d
                 for d in drafts
@@ -358,7 +363,7 @@ class StrategyChoice:
 
     def _only_reads(self, draft: Draft, keys: frozenset[str], known: frozenset[str]) -> bool:
         """Whether a stage has only outputs, made of `known` predicates, with at most one antecedent among `keys`."""
-        if draft.strategy != "once" or not set(draft.keys) <= set(self.rules.outputs):
+        if draft.strategy is not Strategy.ONCE or not set(draft.keys) <= set(self.rules.outputs):
             return False
         if any(k in self.antecedent_keys or k == self.options.until or k in self.held for k in draft.keys):
             return False
@@ -376,15 +381,15 @@ class StrategyChoice:
         if not held or not draft.final:
             return draft
         return replace(
-            draft, strategy="heap", final=False, idle=frozenset(), reason=f"{draft.reason}; pruned when popped"
+            draft, strategy=Strategy.HEAP, final=False, idle=frozenset(), reason=f"{draft.reason}; pruned when popped"
         )
 
-    def _declared(self, agenda: str, declared: bool) -> tuple[str, str]:
+    def _declared(self, agenda: str, declared: bool) -> tuple[Strategy, str]:
         if agenda in ("fifo", "lifo"):
-            return ("queue" if agenda == "fifo" else "stack"), ""
+            return (Strategy.QUEUE if agenda == "fifo" else Strategy.STACK), ""
         if declared:
-            return "heap", "declared"
+            return Strategy.HEAP, "declared"
         priority = self._priority()[0]
-        return ("queue", "") if priority == "arrival" else ("heap", priority)
+        return (Strategy.QUEUE, "") if priority == "arrival" else (Strategy.HEAP, priority)
 
     # -- the plan

@@ -9,17 +9,29 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from enum import Enum
 
-Kind = Literal["sum", "softmax", "product", "select", "step"]
-"""How contributions make the value of a head, which decides how it is differentiated."""
+
+class HeadKind(Enum):
+    """How contributions make the value of a head, which decides how it is differentiated."""
+
+    SUM = "sum"
+    SOFTMAX = "softmax"
+    """The log of a sum of exponentials, in which each contribution has a share."""
+    PRODUCT = "product"
+    SELECT = "select"
+    """One of the contributions."""
+    STEP = "step"
+    """True or false: constant, but for steps."""
+    SHIFT = "shift"
+    """Of copies of a fact: the product in a semiring whose numbers are logs, which adds them."""
 
 
 @dataclass(frozen=True)
 class Aggregator:
     """One aggregator. Its C++ expressions are over `a`, the value so far, and `b`, the contribution."""
 
-    kind: Kind
+    kind: HeadKind
     zero: float
     """The value of an item without contributions, one that was not derived."""
     plus: str
@@ -39,17 +51,19 @@ class Aggregator:
 
 
 AGGREGATORS: dict[str, Aggregator] = {
-    "+=": Aggregator("sum", 0.0, "a + b", "semiring::plus(a, b)", distributes={"*": (0, 1), "/": (0,), "neg": (0,)}),
+    "+=": Aggregator(
+        HeadKind.SUM, 0.0, "a + b", "semiring::plus(a, b)", distributes={"*": (0, 1), "/": (0,), "neg": (0,)}
+    ),
     "log+=": Aggregator(
-        "softmax",
+        HeadKind.SOFTMAX,
         -math.inf,
         "semiring::log_plus(a, b)",
         "semiring::log_plus(a, b)",
         distributes={"+": (0, 1), "-": (0,)},
     ),
-    "*=": Aggregator("product", 1.0, "a * b", "semiring::times(a, b)"),
+    "*=": Aggregator(HeadKind.PRODUCT, 1.0, "a * b", "semiring::times(a, b)"),
     "max=": Aggregator(
-        "select",
+        HeadKind.SELECT,
         -math.inf,
         "(b > a || isnan(b) ? b : a)",
         "(semiring::primal(b) > semiring::primal(a) || isnan(semiring::primal(b)) ? b : a)",
@@ -59,7 +73,7 @@ AGGREGATORS: dict[str, Aggregator] = {
         distributes={"+": (0, 1), "-": (0,)},
     ),
     "min=": Aggregator(
-        "select",
+        HeadKind.SELECT,
         math.inf,
         "(b < a || isnan(b) ? b : a)",
         "(semiring::primal(b) < semiring::primal(a) || isnan(semiring::primal(b)) ? b : a)",
@@ -69,7 +83,7 @@ AGGREGATORS: dict[str, Aggregator] = {
         distributes={"+": (0, 1), "-": (0,)},
     ),
     "|=": Aggregator(
-        "step",
+        HeadKind.STEP,
         0.0,
         "(double)(a != 0 || b != 0)",
         "semiring::constant(semiring::primal(a) != 0 || semiring::primal(b) != 0)",
@@ -79,12 +93,12 @@ AGGREGATORS: dict[str, Aggregator] = {
         distributes={"*": (0, 1)},
     ),
     "&=": Aggregator(
-        "step",
+        HeadKind.STEP,
         1.0,
         "(double)(a != 0 && b != 0)",
         "semiring::constant(semiring::primal(a) != 0 && semiring::primal(b) != 0)",
         truth=True,
         monotone=True,
     ),
-    "=": Aggregator("select", 0.0, "b", "b"),
+    "=": Aggregator(HeadKind.SELECT, 0.0, "b", "b"),
 }

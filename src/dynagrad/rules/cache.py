@@ -16,7 +16,7 @@ from ..errors import ProgramWarning, warn
 from ..runtime.disk.contents import combined
 from ..runtime.disk.records import RULES, recall, remember
 from ..runtime.disk.sources import sources
-from ..runtime.disk.values import dataclasses_of, packed, unpacked
+from ..runtime.disk.values import classes_of_data, packed, unpacked
 from . import check, normal, parse, syntax
 from .normal import Rules
 
@@ -59,7 +59,7 @@ def entry_name(text: str, filename: str, semiring: str | None, functions: Iterab
 @functools.cache
 def _classes() -> tuple[type, ...]:
     """The classes of which a normal form is made."""
-    return dataclasses_of(syntax, normal)
+    return classes_of_data(syntax, normal)
 
 
 def encoded(rules: Rules) -> bytes | None:

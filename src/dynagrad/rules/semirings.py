@@ -14,10 +14,12 @@ from typing import Any, Literal
 
 import numpy as np
 
+from .aggregators import HeadKind
+
 OUTSIDE, MARGINAL, COUNT, ENTROPY = "an outside value", "a marginal", "an expected count", "an entropy"
 """The sums over derivations that a chart can be asked for, as messages call them."""
 
-_SELECT = dict.fromkeys(("max=", "min=", "="), "select")
+_SELECT = dict.fromkeys(("max=", "min=", "="), HeadKind.SELECT)
 _MODEST = frozenset({MARGINAL, COUNT})
 
 
@@ -74,7 +76,7 @@ class BuiltIn:
     """The sign of the log that this conversion takes; 0 where it takes none."""
     recognised: tuple[str, str] | None = None
     """The aggregator and the operator of programs of plain arithmetic that are run in this semiring."""
-    copies: Mapping[str, str] = field(default_factory=dict)
+    copies: Mapping[str, HeadKind] = field(default_factory=dict)
     """How copies of a fact join in such programs, by aggregator; a program with any other aggregator is not recognised.
     A `shift` is a sum of logs or of costs: the derivative by each copy is that by the sum."""
     sums: frozenset[str] = frozenset()
@@ -100,7 +102,7 @@ SEMIRINGS: dict[str, BuiltIn] = {
         jets="Jets<Real, {order}>",
         from_probabilities=lambda p: p,
         recognised=("+=", "*"),
-        copies={**_SELECT, "+=": "sum"},
+        copies={**_SELECT, "+=": HeadKind.SUM},
         sums=frozenset({OUTSIDE, ENTROPY}) | _MODEST,
         numbers="weights",
         rows=True,
@@ -119,7 +121,7 @@ SEMIRINGS: dict[str, BuiltIn] = {
         from_probabilities=np.log,
         log_sign=1.0,
         recognised=("log+=", "+"),
-        copies={"=": "select", "+=": "shift", "log+=": "sum"},
+        copies={"=": HeadKind.SELECT, "+=": HeadKind.SHIFT, "log+=": HeadKind.SUM},
         sums=frozenset({OUTSIDE, ENTROPY}) | _MODEST,
         numbers="logs",
         adds_logs=True,
@@ -141,7 +143,7 @@ SEMIRINGS: dict[str, BuiltIn] = {
         from_probabilities=np.log,
         log_sign=1.0,
         recognised=("max=", "+"),
-        copies={**_SELECT, "+=": "shift"},
+        copies={**_SELECT, "+=": HeadKind.SHIFT},
         sums=_MODEST,
         numbers="logs",
     ),
@@ -159,7 +161,7 @@ SEMIRINGS: dict[str, BuiltIn] = {
         from_probabilities=lambda p: -np.log(p),
         log_sign=-1.0,
         recognised=("min=", "+"),
-        copies={**_SELECT, "+=": "shift"},
+        copies={**_SELECT, "+=": HeadKind.SHIFT},
         sums=_MODEST,
         numbers="costs",
     ),

@@ -19,7 +19,7 @@ from dynagrad.charts.binding import binding as binding_module
 from dynagrad.charts.binding.rounding import _domain_sizes, _fine_step, _least_gap, _step
 from dynagrad.charts.chart import run_of
 from dynagrad.codegen.rules.compiled import CompiledPlan, compile_plan
-from dynagrad.plan.model import DomainSummary
+from dynagrad.plan.model import DomainSummary, Strategy
 
 STATES = 7
 TAGGER = """
@@ -204,4 +204,4 @@ def test_arguments_that_go_back_by_less_than_facts_go_forward_are_in_order(back:
         chart = program.run({"arc/2": arcs})
         assert chart[f"path({ahead})"] == 0.5
         (stage,) = (s for s in run_of(chart).require().compiled.plan.stages if "path/1" in s.keys)
-        assert stage.strategy == "levels"
+        assert stage.strategy is Strategy.LEVELS

@@ -28,6 +28,7 @@ import dynagrad as dg
 from charts.test_engine import AGENDAS, COMBINABLE, compiled, given_facts, share, visible
 from dynagrad.charts.chart import run_of
 from dynagrad.charts.program import binding_of
+from dynagrad.plan.model import Strategy
 from dynagrad.rules.parse import parse
 from ground_equations import Solution
 from language_cases import CASES
@@ -505,7 +506,7 @@ def moved(program: Any, semiring: str | None, random: np.random.Generator) -> Sh
 def swept(chart: Any) -> set[str]:
     """Predicates that the engine computes again in whole, without pops."""
     stages = run_of(chart).require().compiled.plan.stages
-    return {key for stage in stages if stage.strategy == "sweep" for key in stage.keys}
+    return {key for stage in stages if stage.strategy is Strategy.SWEEP for key in stage.keys}
 
 
 def compare_all(programs: Sequence[Any], semiring: str | None, agenda: str, stop: int | None, seed: int) -> int:

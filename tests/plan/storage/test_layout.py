@@ -11,7 +11,7 @@ import dynagrad as dg
 from dynagrad.charts.binding.binding import Purpose
 from dynagrad.charts.chart import run_of
 from dynagrad.plan import planner
-from dynagrad.plan.model import DomainSummary, Extent, Scan
+from dynagrad.plan.model import DomainSummary, Extent, Scan, TableKind
 from dynagrad.plan.storage.layout import SMALL, cells, dense_tables, still_dense
 from plan.planned import planned
 
@@ -57,34 +57,34 @@ class TestStorage:
     def test_small_domains_are_dense(self) -> None:
         plan = planned(CKY, CKY_FACTS)
         table = plan.tables["constit/3"]
-        assert table.kind == "dense"
+        assert table.kind == TableKind.DENSE
         assert table.cells >= 4 * 4 * len({"s", "np", "vp", "v"})
-        assert plan.tables["word/3"].kind == "facts"
+        assert plan.tables["word/3"].kind == TableKind.FACTS
 
     def test_over_the_budget_a_table_is_hashed(self) -> None:
         large = {**CKY_FACTS, "end/1": [(100_000,)]}
-        assert self.kind(CKY, large, "constit/3") == "hashed"
-        assert self.kind(CKY, CKY_FACTS, "constit/3") == "dense"
+        assert self.kind(CKY, large, "constit/3") == TableKind.HASHED
+        assert self.kind(CKY, CKY_FACTS, "constit/3") == TableKind.DENSE
 
     def test_the_budget_can_be_set(self) -> None:
         plan = planned(CKY, CKY_FACTS)
         small = planner.make_plan(plan.rules, plan.domains, plan.summary, planner.Options(dense_cells=50))
-        assert small.tables["constit/3"].kind == "hashed"
-        assert small.tables["goal/0"].kind == "dense"
+        assert small.tables["constit/3"].kind == TableKind.HASHED
+        assert small.tables["goal/0"].kind == TableKind.DENSE
 
     def test_terms_are_hashed(self) -> None:
-        assert self.kind("p(f(X)) += a(X). q(Y) += p(Y) * p(_).", {"a/1": [("u",)]}, "p/1") == "hashed"
-        assert self.kind("p([X]) += a(X).", {"a/1": [("u",)]}, "p/1") == "hashed"
+        assert self.kind("p(f(X)) += a(X). q(Y) += p(Y) * p(_).", {"a/1": [("u",)]}, "p/1") == TableKind.HASHED
+        assert self.kind("p([X]) += a(X).", {"a/1": [("u",)]}, "p/1") == TableKind.HASHED
 
     def test_what_has_no_range_is_hashed(self) -> None:
         source = "p(0) += a. p(I+1) += p(I) * a for I < 5. p(I*2) += p(I) * a for I < 5."
-        assert self.kind(source, {"a/0": [()]}, "p/1") == "hashed"
+        assert self.kind(source, {"a/0": [()]}, "p/1") == TableKind.HASHED
 
     def test_an_external_predicate_is_not_stored(self) -> None:
         program = dg.Program(":- external d/2. p(I,K) += a(I) * a(K) * d(I,K).", functions={"d": lambda i, k: 1.0})
         chart = program.run({"a/1": [(1,)]})
         assert run_of(chart).prepared is not None
-        assert run_of(chart).require().compiled.plan.tables["d/2"].kind == "external"
+        assert run_of(chart).require().compiled.plan.tables["d/2"].kind == TableKind.EXTERNAL
         assert chart["p(1,1)"] == 1.0
 
 
@@ -158,10 +158,10 @@ class TestOccupancy:
     def test_a_large_table_that_would_be_nearly_empty_is_hashed(self) -> None:
         every = [(n,) for n in range(self.N)]
         facts = {"near/2": [(n, n // 2) for n in range(self.N)], "any/1": every}
-        assert self.kinds("p(X,Y,Z) += near(X,Y) * any(Z). q(X) += p(X,_,_).", facts)["p/3"] == "hashed"
-        assert self.kinds("p(X,Y,Z) += any(X) * any(Y) * any(Z). q(X) += p(X,_,_).", facts)["p/3"] == "dense"
+        assert self.kinds("p(X,Y,Z) += near(X,Y) * any(Z). q(X) += p(X,_,_).", facts)["p/3"] == TableKind.HASHED
+        assert self.kinds("p(X,Y,Z) += any(X) * any(Y) * any(Z). q(X) += p(X,_,_).", facts)["p/3"] == TableKind.DENSE
         few = {"near/2": facts["near/2"][:100], "any/1": every[:100]}  # a million cells, whatever is in them
-        assert self.kinds("p(X,Y,Z) += near(X,Y) * any(Z). q(X) += p(X,_,_).", few)["p/3"] == "dense"
+        assert self.kinds("p(X,Y,Z) += near(X,Y) * any(Z). q(X) += p(X,_,_).", few)["p/3"] == TableKind.DENSE
 
     def test_all_dense_tables_share_a_budget(self) -> None:
         sizes = {"a/2": 30, "b/2": 50, "c/2": 30, "d/2": None, "e/2": 1000}
@@ -174,7 +174,7 @@ class TestOccupancy:
 
     def test_a_plan_of_few_facts_is_not_taken_for_many_that_fill_little(self) -> None:
         program = dg.Program("p(X,Y,Z) += near(X,Y) * any(Z). goal += p(X,Y,Z) * ask(X,Y,Z).")
-        for n, kind in ((20, "dense"), (self.N, "hashed")):
+        for n, kind in ((20, TableKind.DENSE), (self.N, TableKind.HASHED)):
             facts = {"near/2": [(k, k // 2) for k in range(n)], "any/1": [(k,) for k in range(n)], "ask/3": [(5, 2, 3)]}
             chart = program.run(facts)
             assert run_of(chart).require().compiled.plan.tables["p/3"].kind == kind

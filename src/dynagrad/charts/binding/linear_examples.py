@@ -16,6 +16,7 @@ import numpy as np
 
 from ...facts.relation import Relation
 from ...forks import cached
+from ...plan.traits import is_facts
 from ...runtime.engine import Ending, Settings, WeightTable
 from ...runtime.library import Stop
 from .groups import Doubles, FactCounts, GradientRows, Group, Indices, LoadedExample
@@ -103,7 +104,7 @@ def may_be_linear(run: LoadedRun, shared: Mapping[str, Relation]) -> bool:
     if plan.semiring != "log" or run.compiled.generated.weights or not plan.pops_once:
         return False
     given = {**shared, **run.relations}
-    return all(t.kind == "facts" or key not in given or not given[key].count for key, t in plan.tables.items())
+    return all(is_facts(t) or key not in given or not given[key].count for key, t in plan.tables.items())
 
 
 def counts_of(

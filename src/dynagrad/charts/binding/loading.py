@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from ...codegen.rules.compiled import CompiledPlan
 from ...facts.relation import Array, Codes, Relation
+from ...plan.traits import is_external, is_facts
 from ...runtime.engine import FactTable, NativeChart, WeightTable, World
 from ...runtime.library import Stop
 from ...semirings import Scale
@@ -201,7 +202,7 @@ def set_up(
             weights[compiled.plan.tables[key].number] = WeightTable(facts, words, stop)
     for key, table in compiled.plan.tables.items():
         n = table.number
-        if weights[n] is None and table.kind != "external" and _takes_facts(context, compiled, key):
+        if weights[n] is None and not is_external(table) and _takes_facts(context, compiled, key):
             empty = [np.zeros(0, np.int32)] * table.arity
             weights[n] = WeightTable(FactTable(compiled.engine, world, n, empty, 0), None)
     chart = NativeChart(compiled.engine, world, weights, _constants(context.scale, compiled, directions))
@@ -264,7 +265,7 @@ def set_up_loaded(
 
 def _takes_facts(context: ProgramContext, compiled: CompiledPlan, key: str) -> bool:
     predicate = context.rules.predicates[key]
-    return compiled.plan.tables[key].kind == "facts" or predicate.input or key in compiled.plan.summary.facts
+    return is_facts(compiled.plan.tables[key]) or predicate.input or key in compiled.plan.summary.facts
 
 
 def _constants(scale: Scale, compiled: CompiledPlan, directions: Directions) -> Words:

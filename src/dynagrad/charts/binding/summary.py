@@ -19,6 +19,7 @@ from ...plan.order import ordered_pairs
 from ...plan.right_sides import numbers
 from ...plan.storage.layout import cells, still_dense
 from ...plan.storage.occupancy import PairCount
+from ...plan.traits import is_dense
 from ...rules.semirings import SEMIRINGS
 from .context import ProgramContext
 from .encoding import Encoding
@@ -221,7 +222,7 @@ def fits(plan: Plan, summary: Summary, options: Options) -> bool:
             return False
         if any(pair not in gaps for pair in facts.gaps):  # the plan was made when this predicate was empty
             return False
-    dense = {key: table for key, table in plan.tables.items() if table.kind == "dense"}
+    dense = {key: table for key, table in plan.tables.items() if is_dense(table)}
     sizes = {k: cells(t.arity, [summary.domains[d] for d in t.domains], t.extents, t.order) for k, t in dense.items()}
     return still_dense(sizes, {key: table.cells for key, table in dense.items()}, options.dense_cells)
 

@@ -20,6 +20,7 @@ from ...facts.relation import AtomColumn, Column, IntColumn, Relation, atom_key
 from ...facts.terms import INTEGER_MAX, INTEGER_MIN, symbol_text, term_text
 from ...facts.terms import Term as DataTerm
 from ...plan.model import Plan
+from ...plan.traits import searches
 from ...rules import show
 from ...rules.checks.suspicious_rules import diverging
 from ...rules.semirings import SEMIRINGS
@@ -42,7 +43,7 @@ def warn(context: ProgramContext, relations: Mapping[str, Relation], logs: Colle
 
 def warn_of_iteration(context: ProgramContext, plan: Plan) -> None:
     """Warns of sums that may diverge in cycles which a plan iterates, for want of an order or a solver."""
-    iterated = {key for s in plan.stages if s.strategy in ("heap", "queue", "stack") for key in s.keys}
+    iterated = {key for s in plan.stages if searches(s) for key in s.keys}
     for keys, text in diverging(context.rules) if iterated else ():
         if keys & iterated:
             issue(text)

@@ -20,6 +20,7 @@ from ...errors import QueryError, ValueRangeError, cut, shown
 from ...facts.relation import IntColumn, Relation, fact_text, row_numbers
 from ...facts.table import Table, make_table
 from ...facts.terms import item_text
+from ...plan.traits import is_derived, is_facts
 from ...rules.suggestions import nearest
 from ...rules.syntax import Item, Term, Variable
 from ...runtime.library import Stop
@@ -113,7 +114,7 @@ def _first_backward(prepared: Prepared, scale: Scale) -> str | None:
     chart, plan = prepared.chart, prepared.compiled.plan
     wrong: dict[int, list[list[int]]] = {}
     for table in plan.tables.values():
-        if table.kind not in ("dense", "hashed"):
+        if not is_derived(table):
             continue
         codes, _ = chart.items(table.number, table.arity, scale.width << plan.order)
         numbers = chart.adjoints_of_items(table.number, adjoint_width(prepared, scale)).view(np.float64)
@@ -273,7 +274,7 @@ class Gradient(Mapping[str, Table]):
         self._check_current()
         codes, held = prepared.chart.items(table.number, table.arity, scale.width)
         width = adjoint_width(prepared, scale)
-        if table.kind == "facts":  # axioms of the text
+        if is_facts(table):  # axioms of the text
             rows = [prepared.chart.adjoint(table.number, row, width) for row in codes.tolist()]
             words = np.array(rows, np.uint64).reshape(len(codes), width)
         else:

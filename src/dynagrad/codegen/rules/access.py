@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...plan.model import Passes, TableLayout
+from ...plan.traits import bounded, has_axioms
 from ...rules.aggregators import AGGREGATORS
 from .combine import own_plus_name
 from .context import ClassContext
@@ -26,7 +27,7 @@ def write_access(context: ClassContext) -> None:
     """The members that `outside/abi.hpp` and the C++ header call, other than `Looking`; and flags that are not as in
     `ChartBase`."""
     out, plan = context.out, context.plan
-    facts = [*context.facts, *(t for t in context.derived if context.has_axioms(t))]
+    facts = [*context.facts, *(t for t in context.derived if has_axioms(context.plan, t))]
     _copies(context, facts)
     write_bounds(context)
     if Passes.FORWARD not in context.passes:
@@ -34,7 +35,7 @@ def write_access(context: ClassContext) -> None:
     for flag, holds in (
         ("goes_back", context.goes_back),
         ("changes", plan.changes is not None),
-        ("bounded", any(plan.bounded(t) for t in context.derived)),
+        ("bounded", any(bounded(plan, t) for t in context.derived)),
     ):
         if holds:
             out.line(f"static constexpr bool {flag} = true;")
@@ -57,7 +58,7 @@ def write_bounds(context: ClassContext) -> None:
     """`bounds`: the error bound of each item's component, in the order of `items`, see
     `codegen/rules/solving/exploring.py`."""
     out = context.out
-    tables = [t for t in context.derived if context.plan.bounded(t)]
+    tables = [t for t in context.derived if bounded(context.plan, t)]
     if not tables:
         return
     out.open("int64_t bounds(int64_t table, double* found, int64_t room) const")

@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 
 from ...plan.model import TableLayout
-from ...rules.aggregators import AGGREGATORS
+from ...rules.aggregators import AGGREGATORS, HeadKind
 from ..cxx import literal
 
-_COPIES = {"sum": "", "shift": "semiring::times(a, b)"}
+_COPIES = {HeadKind.SUM: "", HeadKind.SHIFT: "semiring::times(a, b)"}
 
 
-def copies(kind: str, aggregator: str) -> str:
+def copies(kind: HeadKind, aggregator: str) -> str:
     """The C++ expression that joins two copies of a fact, by a kind of the semirings' `copies`; empty for its plus."""
     return _COPIES.get(kind, AGGREGATORS[aggregator].jets)
 
@@ -45,7 +45,7 @@ def own_plus_name(body: str) -> str:
 # zero, such as a maximum over nothing possible, is not, unless a contribution overflowed to it, which bit 4 of the
 # item's flags says: one of finite antecedents, by a rule without a pole. A contribution that is infinite because an
 # antecedent is *excuses* its head: it sets bit 1. Within a stage, where values still change, that antecedent has to be
-# excused in turn; if it is not, bit 2 says that the infinity came from it. `may_excuse` of `plan/aggregators.py` says
+# excused in turn; if it is not, bit 2 says that the infinity came from it. `may_excuse` of `plan/traits.py` says
 # which tables have flags.
 
 

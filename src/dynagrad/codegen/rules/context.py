@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...plan.aggregators import may_excuse
 from ...plan.joins import term_variables
-from ...plan.model import IndexPlan, Join, Passes, Plan, Stage, TableLayout
+from ...plan.model import IndexPlan, Join, Passes, Plan, Stage, Strategy, TableLayout
 from ...plan.rows.joins import RowJoins
+from ...plan.traits import in_line, is_derived, is_external, is_facts, may_excuse, stored_order
 from ...rules.aggregators import AGGREGATORS
 from ...rules.semirings import SEMIRINGS
 from ...rules.show import show
@@ -23,7 +23,13 @@ from .shapes import Shapes
 from .size import is_large, shares_joins
 from .statements import JoinWriter
 
-AGENDAS = {"levels": "Levels", "solve": "Levels", "heap": "Heap", "queue": "Queue", "stack": "Stack"}
+AGENDAS = {
+    Strategy.LEVELS: "Levels",
+    Strategy.SOLVE: "Levels",
+    Strategy.HEAP: "Heap",
+    Strategy.QUEUE: "Queue",
+    Strategy.STACK: "Stack",
+}
 """The agenda of each strategy that has one."""
 
 GROUP = 100
@@ -37,9 +43,9 @@ class ClassContext:
         self.plan, self.passes = plan, passes
         self.names = Names(plan, like)
         self.out = Writer()
-        self.facts = [t for t in plan.tables.values() if t.kind == "facts"]
-        self.derived = [t for t in plan.tables.values() if t.kind in ("dense", "hashed")]
-        self.externals = [t for t in plan.tables.values() if t.kind == "external"]
+        self.facts = [t for t in plan.tables.values() if is_facts(t)]
+        self.derived = [t for t in plan.tables.values() if is_derived(t)]
+        self.externals = [t for t in plan.tables.values() if is_external(t)]
         self.plain = plan.semiring == "plain"
         self.large = is_large(plan)
         self.shapes = Shapes(plan, self.names, self.out) if shares_joins(plan) else None
@@ -87,17 +93,12 @@ class ClassContext:
         if self.plain:
             own = AGGREGATORS[table.aggregator]
             return own.jets if self.plan.order else own.plus
-        if table.kind == "facts" and row.copies and self.plan.rules.semiring is None:
+        if is_facts(table) and row.copies and self.plan.rules.semiring is None:
             return copies(row.copies[table.aggregator], table.aggregator)
         return ""
 
     def plus(self, table: TableLayout, a: str, b: str) -> str:
         return f"{own_plus_name(self.own_plus(table)) or 'semiring::plus'}({a}, {b})"
-
-    def has_axioms(self, table: TableLayout) -> bool:
-        """Whether a predicate that rules define may also have facts."""
-        facts = self.plan.summary.facts.get(table.key)
-        return facts is not None or self.plan.rules.predicates[table.key].input
 
     def groups(self) -> list[list[TableLayout]]:
         """The tables in groups for one function each: a single group, unless there are very many tables."""
@@ -128,7 +129,7 @@ class ClassContext:
 
     def stored(self, table: TableLayout) -> str:
         """The arguments a0, a1, ... in the table's storage order."""
-        order = table.order if table.kind == "dense" else range(table.arity)
+        order = stored_order(table)
         return ", ".join(f"a{i}" for i in order)
 
     def within(self, table: TableLayout) -> str:
@@ -139,7 +140,7 @@ class ClassContext:
     def waits_by(self, table: TableLayout) -> tuple[int, ...]:
         """The arguments of an item on which it depends where it waits in its stage's agenda."""
         stage = self.plan.stage_of[table.key]
-        if stage.strategy in ("queue", "stack"):
+        if in_line(stage):
             return ()
         if stage.priority == "declared" and any(p.item.key == table.key for p in self.plan.rules.priorities):
             return tuple(range(table.arity))
@@ -250,7 +251,7 @@ class ClassContext:
         if not may_excuse(self.plan, table):
             return ""
         name = self.names.table[table.key]
-        order = table.order if table.kind == "dense" else range(table.arity)
+        order = stored_order(table)
         cell = f"{name}.locate({', '.join(arguments[i] for i in order)})"
         return f"if (!isfinite(semiring::primal({value}))) grown(excused_{name}, {cell}, (uint8_t)0) |= 1"
 

@@ -8,6 +8,7 @@ of derivatives are many, one for each order and type of numbers: DYNAGRAD_OPTIMI
 from __future__ import annotations
 
 from ...plan.model import Plan
+from ...plan.traits import solves
 from ...rules.semirings import SEMIRINGS
 from ...runtime.compiling.objects import Object
 
@@ -48,7 +49,7 @@ def objects(plan: Plan, semiring: str, *, goes_back: bool, matrices: bool) -> tu
         found.append(_known("MATRICES", semiring))
     if semiring in _FORWARD and goes_back:
         found.append(_known("BACK", semiring))
-    if any(stage.strategy == "solve" for stage in plan.stages):
+    if any(solves(stage) for stage in plan.stages):
         found += [_SOLVED, *(_instantiated(*made) for made in _solvers(plan, semiring).items())]
     return tuple(found)
 
@@ -71,7 +72,7 @@ def _solvers(plan: Plan, semiring: str) -> dict[str, str]:
     """The solver templates of a plan over a semiring of the runtime, each with the one that it uses."""
     if plan.semiring == "user" or SEMIRINGS[plan.semiring].source:
         return {}
-    stages = [s for s in plan.stages if s.strategy == "solve" and s.unknowns]
+    stages = [s for s in plan.stages if solves(s) and s.unknowns]
     found = {f"System<{semiring}, {s.unknowns}>": "" for s in stages}
     if any(s.stable for s in stages):
         found[f"Columns<{semiring}>"] = f"System<{semiring}, 1>"

@@ -27,7 +27,7 @@ from ...runtime.compiling import objects
 from ...runtime.disk.contents import combined
 from ...runtime.disk.records import PLAN, recall, remember
 from ...runtime.disk.sources import sources
-from ...runtime.disk.values import dataclasses_of, packed, unpacked
+from ...runtime.disk.values import classes_of_data, packed, unpacked
 from .compiled import CompiledPlan, backward_source_of, source_of
 from .program import Generated
 from .scope import Names
@@ -127,7 +127,7 @@ _SLOTS = ("constants", "functors", "weights", "weight_values")
 
 @functools.cache
 def _classes() -> tuple[type, ...]:
-    return dataclasses_of(syntax, normal, model, objects)
+    return classes_of_data(syntax, normal, model, objects)
 
 
 @functools.cache

@@ -9,13 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...plan.model import Passes, Plan
+from ...plan.traits import goes_back_together, has_axioms, posteriors, solves, sweeps
 from ...rules.semirings import SEMIRINGS
 from ...runtime.compiling.objects import Object
 from ..cxx import comment
 from . import linked
 from .access import write_access, write_external
-from .backward import adjoints, resting, tape
-from .backward.joins import goes_back_together
+from .backward import resting, tape
 from .backward.row_joins import write_waiting_members
 from .backward.sweep import write_backward
 from .context import AGENDAS, ClassContext, level_type
@@ -120,7 +120,7 @@ def _prelude(context: ClassContext) -> str:
     """The header that is precompiled for a class: none where a macro stands before its headers."""
     if context.large:
         return ""
-    return _SOLVING_PRELUDE if any(s.strategy == "solve" for s in context.plan.stages) else PRELUDE
+    return _SOLVING_PRELUDE if any(solves(s) for s in context.plan.stages) else PRELUDE
 
 
 def _includes(context: ClassContext, embed: bool) -> list[str]:
@@ -129,7 +129,7 @@ def _includes(context: ClassContext, embed: bool) -> list[str]:
     headers = ["outside/rules.hpp" if embed else "running/chart.hpp"]
     if any(convergence.watches(plan, s) for s in plan.stages):
         headers.append("solving/convergence.hpp")
-    if any(s.strategy == "solve" for s in plan.stages):
+    if any(solves(s) for s in plan.stages):
         headers += [
             "solving/ground.hpp",
             f"solving/{'adjoints' if plan.adjoint else 'columns'}.hpp",
@@ -154,14 +154,14 @@ def _body(context: ClassContext) -> list[str]:
     out.lines.extend(semiring(context))
     out.line("using value_t = semiring::Value;")
     if plan.adjoint:
-        out.line(f"using back = {'Posterior' if adjoints.posteriors(plan) else 'semiring'};  // what adjoints are of")
+        out.line(f"using back = {'Posterior' if posteriors(plan) else 'semiring'};  // what adjoints are of")
         out.line("using adjoint_t = back::Adjoint;")
     out.line()
     write_plus(context)
     for table in context.facts:
         write_facts(context, table)
     for table in context.derived:
-        if context.has_axioms(table):
+        if has_axioms(context.plan, table):
             write_facts(context, table)
     if plan.collects is None:
         _program(context)
@@ -201,7 +201,7 @@ def write_members(context: ClassContext) -> None:
             ranked = agenda == "Heap" and stage.priority == "value" and plan.semiring == "user"
             agenda = "RowLevels" if plan.waits_in_rows(stage) else agenda
             agenda += f"<{level_type(stage)}{', user::Rank' if ranked else ''}>"
-        if stage.strategy == "solve":
+        if solves(stage):
             out.line(f"{level_type(stage)} level{stage.number} = 0;  // of the block at hand")
             out.line(f"{level_type(stage)} levels{stage.number} = 1;  // how many there are")
         if agenda:
@@ -241,15 +241,15 @@ def _functions(context: ClassContext) -> None:
     if plan.changes is not None:
         (resolving if plan.resolves else changing).write_marks(context)
     for stage in plan.stages:
-        if stage.strategy == "solve":
+        if solves(stage):
             exploring.write_items(context, stage)
     for table in context.derived:
         write_add(context, table)
     for stage in plan.stages:
         # A class of the backward pass alone makes joins where it solves; those that rules share it may call there.
-        if Passes.FORWARD in context.passes or stage.strategy == "solve" or context.shapes is not None:
+        if Passes.FORWARD in context.passes or solves(stage) or context.shapes is not None:
             write_joins(context, stage)
-        if stage.strategy == "solve":
+        if solves(stage):
             exploring.write_stage(context, stage)
             components.write_solve(context, stage)
             if plan.resolves:
@@ -258,7 +258,7 @@ def _functions(context: ClassContext) -> None:
             resting.write_settle(context, stage)
             convergence.write_refine(context, stage)
             write_begin(context, stage)
-            if stage.strategy == "sweep":
+            if sweeps(stage):
                 write_sweep(context, stage)
     if Passes.FORWARD in context.passes:
         write_run(context)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from ...plan.model import Join, Plan
+from ...plan.traits import is_derived
 from ...rules.normal import NormalRule
 from ...rules.syntax import Term
 from ..cxx import Writer
@@ -101,9 +102,9 @@ class _Tables(Mapping[str, str]):
 
     def __getitem__(self, key: str) -> str:
         table, name = self.owner.plan.tables[key], self.owner.names.table[key]
-        if table.kind not in ("dense", "hashed"):
+        if not is_derived(table):
             return name
-        kind = f"{table.kind.capitalize()}<semiring, {table.arity}>"
+        kind = f"{table.kind.value.capitalize()}<semiring, {table.arity}>"
         return self.owner.parameter(("table", key), lambda alias: f"{kind}& {alias}", name)
 
     def __iter__(self) -> Iterator[str]:

@@ -14,10 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ...plan.aggregators import may_excuse
 from ...plan.joins import mentions, term_variables
 from ...plan.model import Absent, Filter, IndexPlan, Join, Lookup, Plan, Scan, Solve, Step, TableLayout, Unfold
 from ...plan.right_sides import factors, has_poles, numbers, product_order
+from ...plan.traits import is_dense, is_external, is_facts, may_excuse, sweeps
 from ...rules.semirings import SEMIRINGS
 from ...rules.syntax import Comparison, Equation, Item, Term, Variable
 from ..cxx import Writer, comment
@@ -59,7 +59,7 @@ class JoinWriter(RuleScope):
     def once(self) -> bool:
         """Whether the driver has no earlier value: it is popped once, or it is a fact, or values do not matter."""
         driver = self.join.driver
-        return driver is None or self.stage.final or self.mark or self.table_of[driver].kind == "facts"
+        return driver is None or self.stage.final or self.mark or is_facts(self.table_of[driver])
 
     def given(self, parameter: str) -> str:
         """A parameter of the function, one of `PARAMETERS`, which is read from now on."""
@@ -160,7 +160,7 @@ class JoinWriter(RuleScope):
         for n, step in enumerate(steps):  # loop-invariant: the compiler cannot see that writes do not change it
             if isinstance(step, Lookup) and any(isinstance(s, Scan) for s in steps[:n]):
                 table = self.table_of[step.antecedent]
-                if table.kind == "facts" and table.arity and self.one_row(step.antecedent):
+                if is_facts(table) and table.arity and self.one_row(step.antecedent):
                     self.finders[step.antecedent] = self.fresh("find")
                     place = self.place(step.antecedent)
                     self.out.line(f"const auto {self.finders[step.antecedent]} = {place}.finder();")
@@ -226,19 +226,19 @@ class JoinWriter(RuleScope):
         return [self.build(t, d, create) for t, d in zip(item.arguments, table.domains, strict=True)]
 
     def _stored(self, table: TableLayout, texts: Sequence[str]) -> str:
-        return ", ".join(texts[i] for i in table.order) if table.kind == "dense" else ", ".join(texts)
+        return ", ".join(texts[i] for i in table.order) if is_dense(table) else ", ".join(texts)
 
     def place(self, i: int) -> str:
         """The table of antecedent i. When a fact changes, antecedents to the right of it are joined with old facts."""
         name = self.names.table[self.rule.antecedents[i].item.key]
         driver = self.join.driver
-        changing = driver is not None and not self.mark and self.table_of[driver].kind == "facts"
-        return f"old_{name}" if changing and i > (driver or 0) and self.table_of[i].kind == "facts" else name
+        changing = driver is not None and not self.mark and is_facts(self.table_of[driver])
+        return f"old_{name}" if changing and i > (driver or 0) and is_facts(self.table_of[i]) else name
 
     def _lookup(self, i: int) -> None:
         item, table = self.rule.antecedents[i].item, self.table_of[i]
         name = self.place(i)
-        if table.kind == "external":
+        if is_external(table):
             texts = self._arguments(item, table, True)
             value = self.fresh("outside")
             self.out.line(f"const int32_t {value}_arguments[] = {{{', '.join([*texts, '0'])}}};")
@@ -295,7 +295,7 @@ class JoinWriter(RuleScope):
             )
             self.out.line(f"const int64_t {at} = {row} + {base} + __builtin_ctzll({word});")
             self.match(item.arguments[free], f"(int32_t)({at} - {row} + {low})", table.domains[free])
-        elif step.via == "all" and table.kind == "facts":
+        elif step.via == "all" and is_facts(table):
             self.out.open(f"for (int64_t {at} = 0; {at} < {name}.rows(); {at}++)")
             self.out.line("if (spend(1)) return;")
             self._columns(i, at)
@@ -306,7 +306,7 @@ class JoinWriter(RuleScope):
         else:
             index = self.plan.indexes[step.index]
             keys = self._keys(step.keys, index)
-            if table.kind == "facts":
+            if is_facts(table):
                 found, p = self.fresh("found"), self.fresh("p")
                 self.out.line(f"const auto {found} = {name}.by{index.number}().find({', '.join(keys)});")
                 self.out.line(f"if (spend({found}.end - {found}.begin)) return;")
@@ -370,7 +370,7 @@ class JoinWriter(RuleScope):
         index = self.plan.indexes[step.index]
         domains = key_domains(self.plan, index)
         keys = [self.build(t, d, True) for t, d in zip(step.keys, domains, strict=True)]
-        if table.kind == "facts":
+        if is_facts(table):
             found = self.fresh("found")
             self.out.line(f"const auto {found} = {name}.by{index.number}().find({', '.join(keys)});")
             self.out.open(f"if ({found}.begin == {found}.end)")
@@ -406,7 +406,7 @@ class JoinWriter(RuleScope):
             for i, cell in self.cells.items()
             if self.table_of[i].key in self.stage.keys
         ]
-        if self.stage.strategy != "sweep" or table.sink or not cells:
+        if not sweeps(self.stage) or table.sink or not cells:
             return
         moving = f"moving{self.stage.number}"
         self.out.open(f"if (__builtin_expect({moving}.watch == Moving::tracing, 0))")
@@ -451,7 +451,7 @@ class JoinWriter(RuleScope):
             f"({' && '.join(tests)})" if tests[1:] and legal[1:] else " && ".join(tests) for tests in legal
         )
         self.out.line(f"if ({either or 'false'}) flags |= 1;")
-        if passed and self.stage.strategy == "sweep":
+        if passed and sweeps(self.stage):
             self.out.line(f"else if ({' || '.join(passed)}) flags |= 2;")
         if overflowed:
             finite = [f"isfinite(semiring::primal({v}))" for v in self.values.values()]

@@ -7,8 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ...plan.aggregators import keeps_rest, may_excuse
-from ...plan.model import IndexPlan, Stage, TableLayout
+from ...plan.model import IndexPlan, Stage, Strategy, TableLayout
+from ...plan.traits import (
+    by_level,
+    has_axioms,
+    in_line,
+    is_dense,
+    is_facts,
+    keeps_rest,
+    keeps_updates,
+    may_excuse,
+    repeats,
+    solves,
+    stored_order,
+)
 from ...rules.syntax import Variable
 from .access import write_views
 from .backward.tape import write_table_members
@@ -59,12 +71,12 @@ def write_facts(context: ClassContext, table: TableLayout) -> None:
 
 def _groupings(context: ClassContext, table: TableLayout) -> Sequence[IndexPlan]:
     """The groupings of the facts of a predicate."""
-    return context.by_key.get(table.key, ()) if table.kind == "facts" else ()
+    return context.by_key.get(table.key, ()) if is_facts(table) else ()
 
 
 def write_facts_plans(context: ClassContext) -> None:
     """`facts_plans`: what the runtime makes the facts of each predicate from, by its number."""
-    tables = [*context.facts, *(t for t in context.derived if context.has_axioms(t))]
+    tables = [*context.facts, *(t for t in context.derived if has_axioms(context.plan, t))]
     plans = {table.number: _facts_plan(context, table) for table in tables}
     listed = ", ".join(plans.get(number, "{}") for number in range(max(plans, default=0) + 1))
     context.out.line(f"static constexpr FactsPlan facts_plans[] = {{{listed}}};")
@@ -125,7 +137,7 @@ def write_group(context: ClassContext, k: int, group: Sequence[TableLayout]) -> 
 def write_table(context: ClassContext, table: TableLayout, account: str) -> None:
     """The members of a table, with those that the backward pass needs."""
     out, plan, name = context.out, context.plan, context.names.table[table.key]
-    if table.kind == "facts":
+    if is_facts(table):
         names = f"{name}{f', old_{name}' if plan.changes is not None else ''};"
         indexes = context.by_key.get(table.key, ())
         if not indexes:
@@ -137,13 +149,13 @@ def write_table(context: ClassContext, table: TableLayout, account: str) -> None
                 out.line(f"const Grouping<{len(index.by)}>& {by}() const {{ return facts()->{by}; }}")
             out.close(f"}} {names}")
     else:
-        kind = "Dense" if table.kind == "dense" else "Hashed"
+        kind = "Dense" if is_dense(table) else "Hashed"
         order = ", ".join(str(i + 1) for i in table.order)
-        stored = f"  // arguments stored in the order {order}" if table.kind == "dense" and table.arity else ""
+        stored = f"  // arguments stored in the order {order}" if is_dense(table) and table.arity else ""
         out.line(f"{kind}<semiring, {table.arity}> {name}{{{account}}};{stored}")
         if table.updates:
             out.line(f"const value_t nothing_{name} = {context.zero(table)};  // an update that is none")
-        if context.has_axioms(table):
+        if has_axioms(context.plan, table):
             out.line(f"Relation<facts_{name}, semiring> axioms_{name};")
         for index in context.by_key.get(table.key, ()):
             text = context.index_text(index)
@@ -198,16 +210,16 @@ def write_constructor(context: ClassContext, last: Callable[[], None] = lambda: 
 def _open(context: ClassContext, table: TableLayout) -> None:
     """In the constructor: opens the facts of a table, and the storage of its items."""
     out, name, n = context.out, context.names.table[table.key], table.number
-    if table.kind == "facts" or context.has_axioms(table):
-        member = name if table.kind == "facts" else f"axioms_{name}"
+    if is_facts(table) or has_axioms(context.plan, table):
+        member = name if is_facts(table) else f"axioms_{name}"
         out.line(f"{member}.begin(tables[{n}], has_zero, facts[{n}], weights[{n}]);")
-        if context.plan.changes is not None and table.kind == "facts":
+        if context.plan.changes is not None and is_facts(table):
             out.line(f"old_{name} = {name};")
-    if table.kind != "facts":
+    if not is_facts(table):
         stage = context.plan.stage_of[table.key]
-        places = stage.strategy in ("heap", "queue", "stack", "sweep") and not table.sink
-        updates = table.updates or stage.strategy == "sweep"
-        if table.kind == "dense":
+        places = repeats(stage) and not table.sink
+        updates = keeps_updates(context.plan, table)
+        if is_dense(table):
             order = ", ".join([*map(str, table.order), "0"])
             out.line(f"static constexpr int32_t order_{name}[] = {{{order}}};")
             out.line(f"static constexpr Extent extents_{name}[] = {{{', '.join(_extents(table) or ['{}'])}}};")
@@ -219,7 +231,7 @@ def _open(context: ClassContext, table: TableLayout) -> None:
             out.line(f"tables[{n}].pending = &{name}.pending, tables[{n}].nothing = &nothing_{name};")
         for index in context.by_key.get(table.key, ()):
             out.line(f"{name}_by{index.number}.open();")
-    if table.kind == "facts" or context.has_axioms(table):
+    if is_facts(table) or has_axioms(context.plan, table):
         _one_value(context, table)
 
 
@@ -231,8 +243,8 @@ def _one_value(context: ClassContext, table: TableLayout) -> None:
     status = "two_values" if single else "bad_value"
     name, n = context.names.table[table.key], table.number
     cell = "at"
-    if table.kind != "facts":
-        order = table.order if table.kind == "dense" else range(table.arity)
+    if not is_facts(table):
+        order = stored_order(table)
         cell = f"{name}.locate({', '.join(f'axioms_{name}.column({i})[at]' for i in order)})"
     context.out.line(
         f"if (const int64_t at = ((Weights<semiring>*)weights[{n}])->differs; at >= 0) fail({status}, {n}, {cell});"
@@ -254,19 +266,19 @@ def _levels(context: ClassContext, stage: Stage) -> None:
         out.line(f"static constexpr int32_t counts{n}_{f}[] = {{{', '.join(counts)}}};")
         form_text = f"{{terms{n}_{f}, {len(counts)}, counts{n}_{f}}}"
         out.line(f"range_of({form_text}, low{n}_{f}, span{n}_{f});")
-    if stage.strategy in ("levels", "solve"):
+    if by_level(stage):
         spans = [f"({level_type(stage)})span{stage.number}_{f}" for f in range(len(stage.forms))]
         out.line(f"agenda{stage.number}.open({' * '.join(spans) or '1'});")
-        if stage.strategy == "solve":
+        if solves(stage):
             out.line(f"levels{stage.number} = {' * '.join(spans) or '1'};")
-    elif stage.strategy == "heap":
+    elif stage.strategy is Strategy.HEAP:
         out.line(f"agenda{stage.number}.open();")
         held = [t.key in stage.keys and not t.sink for t in context.plan.tables.values()]
         named = zip(held, context.plan.tables, strict=True)
         places = [f"&{context.names.table[key]}.place" if there else "nullptr" for there, key in named]
         out.line(f"Array<uint32_t>* const places{n}[] = {{{', '.join(places)}}};")
         out.line(f"for (Array<uint32_t>* place : places{n}) agenda{n}.places.push(place);")
-    elif stage.strategy in ("queue", "stack"):
+    elif in_line(stage):
         out.line(f"agenda{stage.number}.open();")
 
 

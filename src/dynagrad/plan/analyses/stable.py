@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from ...rules.normal import NormalRule
 from ...rules.syntax import Item, Negation, Variable
 from ..joins import term_variables
-from ..model import TableLayout
+from ..model import TableKind, TableLayout
 
 
 def stable_arguments(
@@ -21,7 +21,7 @@ def stable_arguments(
 ) -> Mapping[str, int]:
     """The stable argument of each predicate of a stage, the first if there are several; empty where there is none."""
     recursive = [(r, [a.item for a in r.antecedents if a.item.key in keys]) for r in rules]
-    if any(tables[k].kind != "dense" or tables[k].aggregator == "|=" for k in keys):
+    if any(tables[k].kind is not TableKind.DENSE or tables[k].aggregator == "|=" for k in keys):
         return {}
     if any(len(inside) > 1 for _, inside in recursive):
         return {}

@@ -10,6 +10,7 @@ from ...rules.semirings import SEMIRINGS
 from ...rules.syntax import Variable
 from ..model import Join, Lookup, Plan, Scan, Step
 from ..right_sides import factors, numbers
+from ..traits import is_dense, is_facts
 from .drivers import is_only_join, occurrences, same_for_all
 
 MOST_FACTORS = 3
@@ -24,7 +25,7 @@ def elementwise(plan: Plan, join: Join) -> str | None:
         return None
     driver, head = join.rule.antecedents[join.driver], join.rule.head
     table, to = plan.tables[driver.item.key], plan.tables[head.key]
-    if driver.side or not plan.pops_rows(driver.item.key) or to.kind != "dense" or not to.arity or to.sink:
+    if driver.side or not plan.pops_rows(driver.item.key) or not is_dense(to) or not to.arity or to.sink:
         return None
     term = driver.item.arguments[table.order[-1]]
     if not isinstance(term, Variable) or head.arguments[to.order[-1]] != term or numbers(join.rule.value):
@@ -43,7 +44,7 @@ def _fits(plan: Plan, join: Join, step: Step, name: str, domain: int | None) -> 
         return same_for_all(step, name)
     item = join.rule.antecedents[step.antecedent].item
     table = plan.tables[item.key]
-    if table.kind != "facts":
+    if not is_facts(table):
         return False
     if not occurrences(item, name):
         return True

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import inf
 
 from ..joins import free_position, starting_variables, step_variables
-from ..model import DomainSummary, Extent, Join, Scan, TableLayout
+from ..model import DomainSummary, Extent, Join, Scan, TableKind, TableLayout
 from ..strategy import Draft, StrategyChoice
 from .occupancy import MOST_RULES, Occupancy, PairCount
 
@@ -98,14 +98,14 @@ class Layouts:
             ranges = tuple(choice.extents.get((key, i)) for i in range(predicate.arity))
             as_given = tuple(range(predicate.arity))
             if key not in orders:
-                kind, order = ("external", ()) if predicate.external else ("facts", as_given)
+                kind, order = (TableKind.EXTERNAL, ()) if predicate.external else (TableKind.FACTS, as_given)
                 tables[key] = TableLayout(key, number, kind, domains, ranges, order, predicate.aggregator)
                 continue
             sink = self._is_sink(key)
             tables[key] = TableLayout(
                 key,
                 number,
-                "dense" if key in dense else "hashed",
+                TableKind.DENSE if key in dense else TableKind.HASHED,
                 domains,
                 ranges,
                 orders[key] if key in dense else as_given,

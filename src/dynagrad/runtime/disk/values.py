@@ -10,22 +10,23 @@ import io
 import pickle
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields, is_dataclass
+from enum import Enum
 from operator import attrgetter
 from types import ModuleType
 from typing import Any
 
 
-def dataclasses_of(*modules: ModuleType) -> tuple[type, ...]:
-    """The dataclasses that are at hand in some modules."""
-    named = [value for module in modules for value in vars(module).values()]
-    return tuple(dict.fromkeys(value for value in named if isinstance(value, type) and is_dataclass(value)))
+def classes_of_data(*modules: ModuleType) -> tuple[type, ...]:
+    """The dataclasses and enumerations that are at hand in some modules."""
+    named = [value for module in modules for value in vars(module).values() if isinstance(value, type)]
+    return tuple(dict.fromkeys(value for value in named if is_dataclass(value) or issubclass(value, Enum)))
 
 
 def packed(value: object, classes: Iterable[type], shared: Sequence[object] = ()) -> bytes | None:
     """The bytes of a value; None where it has a part that is neither of these classes nor plain data.
 
-    `classes` are dataclasses, whose instances are written by their fields. In place of an object of `shared`, by
-    identity, stands its number.
+    `classes` are dataclasses, whose instances are written by their fields, and enumerations. In place of an object of
+    `shared`, by identity, stands its number.
     """
     file = io.BytesIO()
     try:
@@ -77,7 +78,9 @@ class _SharingPacker(_Packer):
 
 
 def _parts(kind: Any) -> Callable[[Any], tuple[Any, ...]]:
-    """A function of the fields of an instance."""
+    """A function of the fields of an instance; of a member of an enumeration, its value."""
+    if issubclass(kind, Enum):
+        return lambda member: (member.value,)
     names = [f.name for f in fields(kind)]
     if len(names) > 1:
         return attrgetter(*names)

@@ -6,7 +6,7 @@ import numpy as np
 
 from ...charts.program import context_of
 from ...errors import Error
-from ...rules.aggregators import AGGREGATORS
+from ...rules.aggregators import AGGREGATORS, HeadKind
 from ...rules.syntax import Application, Expression
 from ..objectives.evaluation import programs_of
 from ..parameters.rows import Doubles
@@ -25,7 +25,7 @@ def kinks(spec: Specification) -> str | None:
             return "where derivations of equal weight change places, as it is of the best"
         if program.semiring == "plain":
             for rule in context.rules.rules:
-                if AGGREGATORS[rule.aggregator].kind == "select":
+                if AGGREGATORS[rule.aggregator].kind is HeadKind.SELECT:
                     return f"where another contribution wins in `{rule.text}`"
                 if _selects(rule.value):
                     return f"in the right side of `{rule.text}`"

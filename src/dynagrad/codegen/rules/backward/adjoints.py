@@ -6,52 +6,22 @@ pass and after it; the pass itself, which fills the arrays, is in `sweep.py`.
 
 from __future__ import annotations
 
-from ....plan.aggregators import copy_kind, head_kind
 from ....plan.model import Plan, TableLayout
-from ....rules.semirings import SEMIRINGS
+from ....plan.traits import copy_kind, has_axioms, is_facts, keeps_total, keeps_updates, posteriors, selects, sums_up
+from ....rules.aggregators import HeadKind
 from ..context import ClassContext
 from ..scope import Names
 
 
-def two_adjoints(plan: Plan, table: TableLayout) -> bool:
-    """Whether pending updates have adjoints of their own."""
-    return table.updates or plan.stage_of[table.key].strategy == "sweep"
-
-
-def keeps_total(plan: Plan, table: TableLayout) -> bool:
-    """Whether the total of which contributions have a share is kept in an array: each round of a sweep has another."""
-    return head_kind(plan, table) == "softmax" and plan.stage_of[table.key].strategy == "sweep"
-
-
-def sums_up(plan: Plan, table: TableLayout) -> bool:
-    """Whether the derivative by an item is the sum of the adjoints of all values that it had, one after another.
-
-    In a sweep each round has another. Where plus selects, a value is used until a better one takes its place; else a
-    value is a part of the next one, and so is its adjoint.
-    """
-    stage = plan.stage_of[table.key]
-    if stage.strategy == "sweep":
-        return True
-    return head_kind(plan, table) == "select" and table.updates and not table.sink and not stage.final
-
-
 def update_adjoint(plan: Plan, names: Names, table: TableLayout) -> str:
     """The array of the adjoints of updates to a table's items."""
-    return f"{'ga' if two_adjoints(plan, table) else 'g'}_{names.table[table.key]}"
-
-
-def posteriors(plan: Plan) -> bool:
-    """Whether adjoints are with respect to log weights (posteriors): in `log`, where every item is popped once."""
-    derivatives = plan.derivatives
-    if not SEMIRINGS[plan.semiring].adds_logs or derivatives is None or derivatives.order or derivatives.outside:
-        return False
-    return plan.pops_once
+    return f"{'ga' if keeps_updates(plan, table) else 'g'}_{names.table[table.key]}"
 
 
 def cells(context: ClassContext, table: TableLayout) -> str:
     """The number of cells in the arrays of a table."""
     name = context.names.table[table.key]
-    return f"{name}.bound()" if table.kind != "facts" else f"{name}.rows()"
+    return f"{name}.bound()" if not is_facts(table) else f"{name}.rows()"
 
 
 # -- before the pass and after it --------------------------------------------------------------------------------------
@@ -65,23 +35,23 @@ def write_clear(context: ClassContext) -> None:
         name = context.names.table[table.key]
         size = f"room ? {cells(context, table)} + 8 : 0"
         total, axioms = f"g_{name}", f"&g_{name}"
-        if table.kind != "facts":
+        if not is_facts(table):
             total = f"gt_{name}" if sums_up(plan, table) else update_adjoint(plan, context.names, table)
-            axioms = f"&g_axioms_{name}" if context.has_axioms(table) else "nullptr"
+            axioms = f"&g_axioms_{name}" if has_axioms(context.plan, table) else "nullptr"
         out.line(f"cotangents::open(tables[{table.number}], g_{name}, {total}, {axioms}, {size});")
-        if table.kind != "facts":
-            if two_adjoints(plan, table):
+        if not is_facts(table):
+            if keeps_updates(plan, table):
                 out.line(f"ga_{name}.zeros({size});")
             if sums_up(plan, table):
                 out.line(f"gt_{name}.zeros({size});")
             if keeps_total(plan, table):
                 out.line(f"total_{name}.zeros({size});")
-            if head_kind(plan, table) == "select":
+            if selects(plan, table):
                 out.line(f"wait_{name}.filled({size}, nowhere);")
                 out.line(f"aim_{name}.zeros({size});")
             if posteriors(plan):
                 out.line(f"h_{name}.zeros({size});")
-            if context.has_axioms(table):
+            if has_axioms(context.plan, table):
                 out.line(f"g_axioms_{name}.zeros(room ? axioms_{name}.rows() : 0);")
     out.close()
     out.line()
@@ -103,9 +73,11 @@ def write_readers(context: ClassContext) -> None:
     out.open("int64_t adjoints_of_items(int64_t table, uint64_t* words, int64_t room) const")
     out.line("return cotangents::read_items(*this, table, words, room);")
     out.close()
-    rows = [t for t in [*context.facts, *context.derived] if t.kind == "facts" or context.has_axioms(t)]
+    rows = [t for t in [*context.facts, *context.derived] if is_facts(t) or has_axioms(context.plan, t)]
     kinds = {t.number: copy_kind(plan, t) for t in rows}
-    listed = ", ".join(f"CopyKind::{kinds.get(number, 'sum')}" for number in range(max(kinds, default=0) + 1))
+    listed = ", ".join(
+        f"CopyKind::{kinds.get(number, HeadKind.SUM).value}" for number in range(max(kinds, default=0) + 1)
+    )
     out.open("void adjoints_of_rows(int64_t table, const uint64_t* given, uint64_t* words) const")
     out.line(f"static constexpr CopyKind kinds[] = {{{listed}}};")
     out.line("cotangents::read_rows(*this, table, kinds[table], given, words);")

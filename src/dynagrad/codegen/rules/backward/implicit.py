@@ -7,14 +7,13 @@ first, the transposed system is solved for the adjoints of its items (`solve_adj
 
 from __future__ import annotations
 
-from ....plan.aggregators import head_clause_defined
 from ....plan.model import Stage
+from ....plan.traits import head_clause_defined, posteriors
 from ..calls import arguments_of, takes, takes_arguments
 from ..context import ClassContext
 from ..solving.components import write_ground_all
 from ..solving.exploring import Lines, by_table, line_of
 from ..solving.grounding import driver_of
-from .adjoints import posteriors
 
 
 def write_undo_component(context: ClassContext, stage: Stage, rolls: bool) -> None:

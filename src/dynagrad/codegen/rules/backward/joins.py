@@ -6,17 +6,18 @@ and on the way back out of the loops.
 
 from __future__ import annotations
 
-from ....plan.aggregators import head_kind
 from ....plan.model import Join, Plan, Scan, TableLayout
 from ....plan.right_sides import numbers, product_order
+from ....plan.traits import goes_back_together, head_kind, keeps_total, posteriors, rests
+from ....rules.aggregators import HeadKind
 from ....rules.semirings import SEMIRINGS
 from ...cxx import comment
 from ..combine import compared_with_zero
 from ..context import ClassContext
 from ..statements import JoinWriter
 from ..values import adjoints_cxx
-from .adjoints import keeps_total, posteriors, update_adjoint
-from .resting import rests, write_resting_adjoint
+from .adjoints import update_adjoint
+from .resting import write_resting_adjoint
 
 
 class BackWriter(JoinWriter):
@@ -167,23 +168,23 @@ class BackWriter(JoinWriter):
             return
         adjoint = f"{update_adjoint(self.plan, self.names, self.head)}[{to}]"
         kind = head_kind(self.plan, self.head)
-        if kind == "select":
+        if kind is HeadKind.SELECT:
             self.out.open(f"if (wait_{name}[{to}] == position)")
             value = self._value_now()
             self.out.line(f"const value_t x = {value};")
             self.out.open(f"if (semiring::primal(x) == semiring::primal(aim_{name}[{to}]))")
             self.out.line(f"wait_{name}[{to}] = nowhere;", "the first instance that fits")
-        elif kind in ("product", "softmax"):
+        elif kind in (HeadKind.PRODUCT, HeadKind.SOFTMAX):
             self.out.line(f"const value_t x = {self._value_now()};")
         self.out.line(f"adjoint_t g = {adjoint};")
-        if kind == "select" and self.plain and (nothing := compared_with_zero(self.head, "x", "==")):
+        if kind is HeadKind.SELECT and self.plain and (nothing := compared_with_zero(self.head, "x", "==")):
             self.out.line(f"if ({nothing}) g = {{}};", "nothing stays nothing, whatever it is the best of")
         if self.join.driver is not None and rests(self.plan, self.head):
             write_resting_adjoint(self.context, self.head, to, self._contribution())
         self.out.open("if (!back::nothing(g))")
-        if kind == "product":
+        if kind is HeadKind.PRODUCT:
             self.out.line(f"g = back::scale(g, factors_{name}.others({to}, x));")
-        if kind == "softmax":
+        if kind is HeadKind.SOFTMAX:
             self.out.line(f"g = semiring::share(g, x, {total_of(self.plan, self.head, name, to)});")
         if self.plain:
             self._plain_adjoints()
@@ -272,12 +273,6 @@ class BackWriter(JoinWriter):
             f"{self._bar()}back_stretch({name}.value, {found}.begin, {found}.end - {found}.begin, g_{name}.data, "
             f"{self._head_adjoints()}.data + {to}, {self._factors});"
         )
-
-
-def goes_back_together(plan: Plan, join: Join) -> bool:
-    """Whether stretches of facts are gone back over for many drivers at once: adjoints are posteriors, and nothing else
-    is multiplied with the driver."""
-    return posteriors(plan) and plan.sums_together(join) and len(join.rule.antecedents) == 2
 
 
 def total_of(plan: Plan, table: TableLayout, name: str, cell: str) -> str:

@@ -22,36 +22,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ....plan.aggregators import head_kind
 from ....plan.model import Plan, Stage, TableLayout
+from ....plan.traits import resting, settles
 from ..calls import JoinFunction, arguments_of, takes, takes_arguments
 from ..context import ClassContext
 from .adjoints import cells
 
 MOST = 1000
 """Pops while settling, for each pop of the run, after which derivatives count as not converging."""
-
-
-def rests(plan: Plan, table: TableLayout) -> bool:
-    """Whether updates to the items of a table may rest."""
-    if plan.derivatives is None or plan.semiring not in ("real", "expectation", "plain") or table.kind == "facts":
-        return False
-    if plan.rules.prunes or plan.rules.beams:  # items that these hold back are not part of the derivative
-        return False
-    stage = plan.stage_of[table.key]
-    on_agenda = stage.strategy not in ("once", "sweep") and not stage.final and not table.sink
-    return on_agenda and head_kind(plan, table) == "sum"
-
-
-def settles(plan: Plan, table: TableLayout) -> bool:
-    """Whether a table keeps the tangents of resting updates."""
-    return plan.order > 0 and rests(plan, table)
-
-
-def resting(plan: Plan, stage: Stage | None = None) -> list[TableLayout]:
-    """The tables whose updates may rest, of one stage or of all."""
-    stages = plan.stages if stage is None else (stage,)
-    return [plan.tables[key] for s in stages for key in s.keys if rests(plan, plan.tables[key])]
 
 
 def write_members(context: ClassContext) -> None:

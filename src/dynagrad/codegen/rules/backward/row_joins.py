@@ -7,11 +7,12 @@ which pops are undone is in `row_pops.py`.
 from __future__ import annotations
 
 from ....plan.model import Join, Stage
+from ....plan.traits import posteriors
 from ..context import ClassContext
 from ..rows.elementwise import ElementwiseWriter
 from ..rows.matrix import MatrixWriter
 from ..statements import JoinWriter
-from .adjoints import posteriors, update_adjoint
+from .adjoints import update_adjoint
 
 
 def goes_back_in_rows(context: ClassContext, join: Join) -> bool:

@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ....plan.model import Join, Stage, TableLayout
+from ....plan.traits import goes_back_together, posteriors
 from ..calls import arguments_of
 from ..context import ClassContext
 from ..rows.calling import ItemRow, write_row_call
-from .adjoints import posteriors
-from .joins import goes_back_together
 from .row_joins import goes_back_in_rows
 from .tape import forget
 

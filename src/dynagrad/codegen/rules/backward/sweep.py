@@ -19,31 +19,38 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ....plan.aggregators import head_kind
-from ....plan.model import Join, Plan, Stage, TableLayout
+from ....plan.model import Join, Stage, TableLayout
+from ....plan.traits import (
+    fires_once,
+    goes_back_together,
+    has_agenda,
+    has_axioms,
+    head_kind,
+    keeps_total,
+    posteriors,
+    resting,
+    rolls_back,
+    selects,
+    steps,
+    stored_order,
+    sums,
+    sums_up,
+    sweeps,
+    undoes_rows,
+)
+from ....rules.aggregators import HeadKind
 from ....rules.show import show
 from ...cxx import comment
 from ..calls import arguments_of, takes, takes_arguments
 from ..context import ClassContext
 from ..solving.exploring import line_of
-from .adjoints import cells, keeps_total, posteriors, sums_up, update_adjoint, write_clear, write_readers
+from .adjoints import cells, update_adjoint, write_clear, write_readers
 from .implicit import write_undo_component
-from .joins import BackWriter, goes_back_together, total_of
-from .resting import resting, write_passes, write_solve, write_undo_settling
+from .joins import BackWriter, total_of
+from .resting import write_passes, write_solve, write_undo_settling
 from .row_joins import begin_waiting, end_waiting, goes_back_in_rows, write_back
 from .row_pops import write_undo_row
 from .tape import forget
-
-
-def rolls_back(stage: Stage) -> bool:
-    """Whether the chart has to be rolled back to its state before each pop.
-
-    Not where every item is final and each rule has one driver: such a join finds only items that were popped before its
-    driver.
-    """
-    if stage.strategy in ("once", "sweep"):
-        return stage.strategy == "sweep"
-    return not stage.final or not stage.one_driver_each
 
 
 def write_backward(context: ClassContext) -> None:
@@ -56,7 +63,7 @@ def write_backward(context: ClassContext) -> None:
     out.line()
     for stage in context.plan.stages:
         for join in (*stage.fires, *stage.drives):
-            if head_kind(context.plan, context.plan.tables[join.rule.head.key]) != "step":
+            if not steps(context.plan, context.plan.tables[join.rule.head.key]):
                 _join(context, join)
         _undo(context, stage)
         _roll_forward(context, stage)
@@ -85,7 +92,7 @@ def _join(context: ClassContext, join: Join) -> None:
 
 def _live(context: ClassContext, joins: tuple[Join, ...]) -> Iterator[Join]:
     for join in joins:
-        if head_kind(context.plan, context.plan.tables[join.rule.head.key]) != "step":
+        if not steps(context.plan, context.plan.tables[join.rule.head.key]):
             yield join
 
 
@@ -93,7 +100,7 @@ def _undo(context: ClassContext, stage: Stage) -> None:
     """`undo<n>`: undoes a stage, in reverse order."""
     plan, out, n = context.plan, context.out, stage.number
     popped = [plan.tables[k] for k in stage.keys if not plan.tables[k].sink]
-    if stage.strategy not in ("once", "sweep"):
+    if has_agenda(stage):
         for table in popped:
             _undo_pop(context, stage, table)
     write_undo_component(context, stage, rolls_back(stage))
@@ -104,14 +111,14 @@ def _undo(context: ClassContext, stage: Stage) -> None:
     out.open(f"DYNAGRAD_FIRED void undo{n}()")
     if resting(plan, stage):
         out.line(f"solve_resting{n}();")
-    if stage.strategy == "sweep":
+    if sweeps(stage):
         _undo_rounds(context, stage)
     else:
-        selects = [t for t in (plan.tables[k] for k in stage.keys) if head_kind(plan, t) == "select"]
-        if selects:
+        chosen = [t for t in (plan.tables[k] for k in stage.keys) if selects(plan, t)]
+        if chosen:
             out.line(f"wanted.zeros(tape.end({n}) - tape.begins[{n}] + 1);")
-        for table in selects:  # items of sinks, and of stages without pops
-            if not table.sink and stage.strategy != "once":
+        for table in chosen:  # items of sinks, and of stages without pops
+            if not table.sink and not fires_once(stage):
                 continue
             name = context.names.table[table.key]
             out.open(f"for (int64_t cell = 0; cell < {cells(context, table)}; cell++)")
@@ -119,9 +126,9 @@ def _undo(context: ClassContext, stage: Stage) -> None:
             _wait(context, name, f"grown(from_{name}, cell, 0u)", f"{name}.value[cell]")
             out.close()
         for table in (plan.tables[k] for k in stage.keys):
-            if table.sink or stage.strategy == "once":
+            if table.sink or fires_once(stage):
                 _complete(context, table)
-        if stage.strategy != "once" and popped:
+        if not fires_once(stage) and popped:
             if stage.unknowns:
                 out.line(f"int64_t component = solved{n}.size;")
             begin_waiting(context, stage)
@@ -168,7 +175,7 @@ def _wait(context: ClassContext, name: str, position: str, value: str) -> None:
 
 def _undo_pop(context: ClassContext, stage: Stage, table: TableLayout) -> None:
     plan, out, name = context.plan, context.out, context.names.table[table.key]
-    selects = head_kind(plan, table) == "select"
+    chosen = selects(plan, table)
     if undoes_rows(plan, table):
         return _undo_row(context, stage, table)
     drives = list(_live(context, tuple(context.drives_of[stage.number].get(table.key, ()))))
@@ -178,21 +185,21 @@ def _undo_pop(context: ClassContext, stage: Stage, table: TableLayout) -> None:
     if takes_arguments(called) or (rolls_back(stage) and context.by_key.get(table.key)):
         context.unpack(table)
     if stage.final:
-        if takes(called, "update") or posteriors(plan) or selects:
+        if takes(called, "update") or posteriors(plan) or chosen:
             out.line(f"const value_t now = {name}.value[cell];")
         out.line("adjoint_t gupdate = {};")
     else:
         out.line("const bool first = !again;")
-        if takes(called, "now") or takes(called, "update") or selects:
+        if takes(called, "now") or takes(called, "update") or chosen:
             out.line(f"const value_t now = {name}.value[cell];")
-        if takes(called, "update") or selects:
+        if takes(called, "update") or chosen:
             out.line(f"value_t old = {context.zero(table)}, update = now;")
             out.line("if (again) saved_at--, old = tape.saved[saved_at].old, update = tape.saved[saved_at].update;")
         else:
             out.line(f"const value_t old = again ? tape.saved[--saved_at].old : {context.zero(table)};")
         out.line("adjoint_t gupdate = {}, gold = {};")
     heads = {head_kind(plan, plan.tables[j.rule.head.key]) for j in drives}
-    if heads == {"select"}:
+    if heads == {HeadKind.SELECT}:
         out.open("if (wanted.test(position))")
     for join, function in zip(drives, called, strict=True):
         within = ""
@@ -200,14 +207,14 @@ def _undo_pop(context: ClassContext, stage: Stage, table: TableLayout) -> None:
             within = f"if (block{stage.number}.leads_out_at(node_{name}[{line_of(context, stage, table)}])) "
         update = {"update": "now"} if stage.final else {}
         out.line(f"{within}{function.call(arguments_of(table), **update)};")
-    if heads == {"select"}:
+    if heads == {HeadKind.SELECT}:
         out.close()
     if stage.final:
         out.line(f"adjoint_t& g = g_{name}[cell];")
         out.line("g = back::gather(g, gupdate);")
         if posteriors(plan):
             out.line(f"h_{name}[cell] = back::share(g, now);")
-        if selects:
+        if chosen:
             out.open("if (!back::nothing(g))")
             _wait(context, name, f"from_{name}[cell]", "now")
             out.close()
@@ -218,10 +225,10 @@ def _undo_pop(context: ClassContext, stage: Stage, table: TableLayout) -> None:
         if sums_up(plan, table):
             out.line(f"gt_{name}[cell] = back::gather(gt_{name}[cell], g);")
         # in plain arithmetic gupdate is by the driver's new value, of which the old one is part
-        before = "gold" if selects else f"back::gather({'g' if context.plain else f'g_{name}[cell]'}, gold)"
+        before = "gold" if chosen else f"back::gather({'g' if context.plain else f'g_{name}[cell]'}, gold)"
         out.line(f"g_{name}[cell] = first ? adjoint_t{{}} : {before};")
         out.line(f"if (again) {name}.value[cell] = old;")
-        if selects:
+        if chosen:
             out.line("const uint32_t from = tape.from[--from_at];")
             out.line(f"wait_{name}[cell] = nowhere;")
             out.open("if (!back::nothing(g))")
@@ -236,11 +243,6 @@ def _undo_pop(context: ClassContext, stage: Stage, table: TableLayout) -> None:
             out.close()
     out.close()
     out.line()
-
-
-def undoes_rows(plan: Plan, table: TableLayout) -> bool:
-    """Whether the pops of items that stand side by side are undone together."""
-    return plan.pops_rows(table.key) and not plan.selective and head_kind(plan, table) != "select"
 
 
 def _undo_row(context: ClassContext, stage: Stage, table: TableLayout) -> None:
@@ -305,7 +307,7 @@ def _undo_begin(context: ClassContext, stage: Stage) -> None:
     out.line("position = 0;")
     for key in stage.keys:
         table = plan.tables[key]
-        if context.has_axioms(table):
+        if has_axioms(context.plan, table):
             _undo_axioms(context, table)
     for join in _live(context, stage.fires):
         out.line(f"if (!halt) {context.name_of(join, 'back')}();")
@@ -314,13 +316,13 @@ def _undo_begin(context: ClassContext, stage: Stage) -> None:
 def _undo_axioms(context: ClassContext, table: TableLayout) -> None:
     plan, out, name = context.plan, context.out, context.names.table[table.key]
     kind = head_kind(plan, table)
-    if kind == "step":
+    if kind is HeadKind.STEP:
         return
     columns = [f"axioms_{name}.column({i})[at]" for i in range(table.arity)]
-    stored = ", ".join(columns[i] for i in (table.order if table.kind == "dense" else range(table.arity)))
+    stored = ", ".join(columns[i] for i in (stored_order(table)))
     out.open(f"for (int64_t at = 0; at < axioms_{name}.rows(); at++)")
     out.line(f"const int64_t cell = {name}.locate({stored});")
-    if kind == "select":
+    if kind is HeadKind.SELECT:
         out.line(
             f"if (wait_{name}[cell] != 0 || semiring::primal(axioms_{name}.value[at]) != "
             f"semiring::primal(aim_{name}[cell])) continue;"
@@ -330,10 +332,10 @@ def _undo_axioms(context: ClassContext, table: TableLayout) -> None:
         out.line(f"const adjoint_t g = Posterior::of(h_{name}[cell], axioms_{name}.value[at]);")
     else:
         out.line(f"adjoint_t g = {update_adjoint(plan, context.names, table)}[cell];")
-    if kind == "product":
+    if kind is HeadKind.PRODUCT:
         out.line(f"const value_t x = axioms_{name}.value[at];")
         out.line(f"g = back::scale(g, factors_{name}.others(cell, x));")
-    if kind == "softmax":
+    if kind is HeadKind.SOFTMAX:
         out.line(f"g = semiring::share(g, axioms_{name}.value[at], {total_of(plan, table, name, 'cell')});")
     out.line(f"g_axioms_{name}[at] = back::gather(g_axioms_{name}[at], g);")
     out.close()
@@ -358,7 +360,7 @@ def _undo_rounds(context: ClassContext, stage: Stage) -> None:
         )
         if keeps_total(plan, table):
             out.line(f"total_{name}[cell] = {name}.value[cell];")
-        if head_kind(plan, table) == "select":
+        if selects(plan, table):
             out.line(f"wait_{name}[cell] = back::nothing(ga_{name}[cell]) ? nowhere : 0;")
             out.line(f"aim_{name}[cell] = {name}.value[cell];")
         out.close()
@@ -405,7 +407,7 @@ def _roll_forward(context: ClassContext, stage: Stage) -> None:
         out.line("return;")
         out.close()
         out.line("const auto& saved = tape.saved[saved_at++];")
-        additive = stage.strategy != "sweep" and head_kind(plan, table) == "sum"
+        additive = not sweeps(stage) and sums(plan, table)
         whole = context.plus(table, "saved.old", "saved.update") if additive else "saved.update"
         out.line(f"{name}.value[cell] = {whole};")
         out.close()

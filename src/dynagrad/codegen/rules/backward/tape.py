@@ -7,11 +7,20 @@ itself in `running/tape.hpp`.
 
 from __future__ import annotations
 
-from ....plan.aggregators import head_kind
 from ....plan.model import Plan, Stage, TableLayout
-from ....rules.aggregators import AGGREGATORS
+from ....plan.traits import (
+    has_axioms,
+    head_kind,
+    is_facts,
+    keeps_total,
+    keeps_updates,
+    posteriors,
+    selects,
+    sums_up,
+    sweeps,
+)
+from ....rules.aggregators import AGGREGATORS, HeadKind
 from ..context import ClassContext
-from .adjoints import keeps_total, posteriors, sums_up, two_adjoints
 
 
 def write_members(context: ClassContext) -> None:
@@ -21,33 +30,33 @@ def write_members(context: ClassContext) -> None:
     out.line("int64_t saved_at = 0, from_at = 0;  // backward: how much of the tape is left")
     out.line("Bits wanted{&account};  // per pop: whether an item waits for an update that it made")
     for stage in plan.stages:
-        if stage.strategy == "sweep":
+        if sweeps(stage):
             out.line(f"Array<int64_t> rounds{stage.number}{{&account}};  // the pops before each round")
 
 
 def write_table_members(context: ClassContext, table: TableLayout, account: str) -> None:
     """The adjoints of a table, and what the backward pass has to know of its updates."""
     plan, out, name = context.plan, context.out, context.names.table[table.key]
-    if table.kind == "facts":
+    if is_facts(table):
         out.line(f"Array<adjoint_t> g_{name}{{{account}}};")
         return
     names = [f"g_{name}"]
-    if two_adjoints(plan, table):
+    if keeps_updates(plan, table):
         names.append(f"ga_{name}")
     if sums_up(plan, table):
         names.append(f"gt_{name}")  # the sum of the adjoints of all values that an item had
-    if context.has_axioms(table):
+    if has_axioms(context.plan, table):
         names.append(f"g_axioms_{name}")
     out.line(f"Array<adjoint_t> {', '.join(f'{each}{{{account}}}' for each in names)};")
     if posteriors(plan):
         out.line(f"Array<value_t> h_{name}{{{account}}};  // the adjoint over the weight, once it is complete")
     kind = head_kind(plan, table)
-    if kind == "select":
+    if kind is HeadKind.SELECT:
         out.line(f"Array<uint32_t> from_{name}{{{account}}}, wait_{name}{{{account}}};")
         out.line(f"Array<value_t> aim_{name}{{{account}}};")
     if keeps_total(plan, table):
         out.line(f"Array<value_t> total_{name}{{{account}}};")
-    if kind == "product":
+    if kind is HeadKind.PRODUCT:
         out.line(f"Factors<semiring> factors_{name}{{{account}}};")
 
 
@@ -60,14 +69,14 @@ def record_pop(context: ClassContext, stage: Stage, table: TableLayout) -> None:
     out.open("if (recording)")
     out.line(f"position = tape.popped({stage.number}, handle({table.number}, cell) | (first ? 0 : tape.again));")
     out.line("if (!first) tape.saved.push({old, update});")
-    if head_kind(context.plan, table) == "select":
+    if selects(context.plan, table):
         out.line(f"tape.from.push(from_{name}[cell]);")
     out.close()
 
 
 def tape_bytes(plan: Plan) -> str:
     """The size of the tape in bytes."""
-    rounds = [f" + rounds{s.number}.size * 8" for s in plan.stages if s.strategy == "sweep"]
+    rounds = [f" + rounds{s.number}.size * 8" for s in plan.stages if sweeps(s)]
     return f"tape.bytes(){''.join(rounds)}"
 
 
@@ -78,10 +87,10 @@ def record_contribution(context: ClassContext, table: TableLayout, selected: str
     """
     out, name = context.out, context.names.table[table.key]
     match head_kind(context.plan, table):
-        case "select" if selected != "":
+        case HeadKind.SELECT if selected != "":
             test = "" if selected is None else f" && {selected}"
             out.line(f"if (__builtin_expect(recording, 0){test}) grown(from_{name}, cell, 0u) = position;")
-        case "product":
+        case HeadKind.PRODUCT:
             out.line(f"if (recording) factors_{name}.add(cell, x);")
 
 

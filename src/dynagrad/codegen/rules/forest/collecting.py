@@ -12,9 +12,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ....plan.model import Join, Plan, TableLayout
-from ....rules.normal import NormalRule
-from ....rules.semirings import SEMIRINGS
+from ....plan.model import Join, TableKind, TableLayout
+from ....plan.traits import closed, has_axioms, is_external, merges_copies
 from ...cxx import Writer
 from ..access import write_access, write_external
 from ..calls import arguments_of
@@ -22,24 +21,6 @@ from ..context import ClassContext
 from ..incremental.changing import write_enter, write_restore
 from ..statements import JoinWriter
 from ..tables import write_constructor, write_facts_plans, write_table
-
-
-def closed(plan: Plan, rule: NormalRule, antecedent: int) -> bool:
-    """Whether it only matters that an antecedent is derived: its derivations are not part of those of the rule.
-
-    An item that clauses derive is worth one, however often it is derived.
-    """
-    item = rule.antecedents[antecedent]
-    if item.side:
-        return True
-    states = plan.rules.predicates[item.item.key].aggregator == "|="
-    return states and plan.semiring not in ("boolean", "plain")
-
-
-def merged(plan: Plan, table: TableLayout) -> bool:
-    """Whether copies of a fact are one leaf, because they join by times: costs of one thing, or logs, that add up."""
-    copies = SEMIRINGS[plan.semiring].copies
-    return plan.rules.semiring is None and copies.get(table.aggregator) == "shift"
 
 
 class CollectWriter(JoinWriter):
@@ -56,7 +37,7 @@ class CollectWriter(JoinWriter):
 
     def _lookup(self, i: int) -> None:
         table = self.table_of[i]
-        if table.kind != "external":
+        if not is_external(table):
             super()._lookup(i)
             return
         texts = self._arguments(self.rule.antecedents[i].item, table, True)
@@ -86,7 +67,7 @@ def write_program(context: ClassContext) -> None:
     """Writes the class; its members are nobody else's business."""
     plan, out = context.plan, context.out
     assert plan.collects is not None
-    externals = [replace(t, kind="hashed", updates=False) for t in context.externals]
+    externals = [replace(t, kind=TableKind.HASHED, updates=False) for t in context.externals]
     out.open("struct program : ChartBase")
     out.line("static constexpr bool collects = true;")
     for table in [*context.facts, *context.derived]:
@@ -123,7 +104,7 @@ def write_program(context: ClassContext) -> None:
 
 def _given(context: ClassContext) -> list[TableLayout]:
     """The tables that facts were given for."""
-    return [*context.facts, *(t for t in context.derived if context.has_axioms(t))]
+    return [*context.facts, *(t for t in context.derived if has_axioms(context.plan, t))]
 
 
 def _write_outside(context: ClassContext, table: TableLayout) -> None:
@@ -181,7 +162,7 @@ def _write_opening(context: ClassContext, joins: Sequence[Join], externals: Sequ
     out.open("switch (table_of(h))")
     for table in context.facts:
         name = context.names.table[table.key]
-        once = merged(plan, table)
+        once = merges_copies(plan, table)
         of = "given_row((uint32_t)cell)" if once else f"fact(*{name}.table, rows_{name}, cell)"
         out.line(f"case {table.number}: collected.{of}; break;")
     for table in externals:
@@ -190,10 +171,14 @@ def _write_opening(context: ClassContext, joins: Sequence[Join], externals: Sequ
         name = context.names.table[table.key]
         out.open(f"case {table.number}:")
         out.line(f"arguments({table.number}, cell, a);")
-        if context.has_axioms(table):
+        if has_axioms(context.plan, table):
             listed = ", ".join(arguments_of(table, "a[{}]"))
             out.line(f"const int64_t row = axioms_{name}.find({listed});")
-            of = "given_row((uint32_t)row)" if merged(plan, table) else f"fact(*axioms_{name}.table, rows_{name}, row)"
+            of = (
+                "given_row((uint32_t)row)"
+                if merges_copies(plan, table)
+                else f"fact(*axioms_{name}.table, rows_{name}, row)"
+            )
             out.line(f"if (row >= 0) collected.{of};")
         for join in joins:
             if join.rule.head.key == table.key:

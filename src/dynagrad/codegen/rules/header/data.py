@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from ....plan.analyses.ranks import rank_sources
 from ....plan.model import Plan, TableLayout
 from ....plan.options import DENSE_CELLS
+from ....plan.traits import is_dense, takes_facts
 from ....rules.aggregators import AGGREGATORS
 from ....rules.semirings import SEMIRINGS
 from ....rules.syntax import Compound, Float, Integer, Symbol
@@ -18,13 +19,6 @@ from ...cxx import array, literal, string
 from ..program import Generated
 
 Constant = str | int | float
-
-
-def takes_facts(plan: Plan, table: TableLayout) -> bool:
-    """Whether facts may be given for a predicate."""
-    derived = table.kind in ("dense", "hashed")
-    known = table.key in plan.summary.facts or plan.rules.predicates[table.key].input
-    return table.kind == "facts" or (derived and known)
 
 
 class _Pool:
@@ -162,7 +156,7 @@ def data(
         if key in plan.tables and takes_facts(plan, plan.tables[key])
         for (i, j), least in pairs.items()
     ]
-    dense = [t for t in tables if t.kind == "dense" and t.arity]
+    dense = [t for t in tables if is_dense(t) and t.arity]
     ranges = [
         f"{{{t.number}, {t.domains[i]}, {_wider(t, i)}, {str(place == t.arity - 1).lower()}}}"
         for t in dense

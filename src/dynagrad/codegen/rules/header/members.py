@@ -9,8 +9,8 @@ import itertools
 from collections.abc import Mapping, Sequence
 
 from ....plan.model import Plan, TableLayout
+from ....plan.traits import is_external, takes_facts
 from ...cxx import comment, paragraphs
-from .data import takes_facts
 from .names import cxx_name
 
 
@@ -47,7 +47,7 @@ def _name(table: TableLayout) -> str:
 def _functions(plan: Plan, table: TableLayout, name: str) -> list[tuple[str, int]]:
     """The functions of a predicate, if it has this name, with the numbers of their arguments."""
     n = table.arity
-    if table.kind == "external":
+    if is_external(table):
         return [(f"set_{name}_{n}", 1)]
     functions = [(name, n), (f"all_{name}_{n}", 0)]
     if takes_facts(plan, table):
@@ -68,7 +68,7 @@ def chart(plan: Plan, tables: Sequence[TableLayout]) -> list[str]:
         out = [f"  // {comment(table.key)}{_summary(plan, table)}"]
         parts.append(out)
         number = table.number
-        if table.kind == "external":
+        if is_external(table):
             out.append("  // f is called for each value that is asked for")
             out.append(
                 f"  void set_{name}_{n}(external f) {{ ask[{number}] = f, asked[{number}] = answer<{number}>; }}"
@@ -120,7 +120,7 @@ def derivatives(plan: Plan, tables: Sequence[TableLayout]) -> list[str]:
     for table in tables:
         name = names[table.key]
         n, number = table.arity, table.number
-        if table.kind == "external":
+        if is_external(table):
             continue
         parameters, pack = _arguments(table)
         out += ["", f"  // {comment(table.key)}{_summary(plan, table)}"]

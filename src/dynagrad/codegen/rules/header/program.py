@@ -13,9 +13,10 @@ from dataclasses import replace
 
 from ....errors import Error
 from ....plan.model import Derivatives, Plan
+from ....plan.traits import is_derived, takes_facts
 from ....rules.semirings import SEMIRINGS
 from ..program import generate
-from .data import Constant, data, takes_facts
+from .data import Constant, data
 from .members import chart, derivatives, member_names
 from .names import namespace
 
@@ -86,7 +87,7 @@ def _usage(plan: Plan, name: str, flags: Sequence[str]) -> str:
     gradient = "    (no gradient: this header was written without)"
     if SEMIRINGS[plan.semiring].no_derivatives:
         gradient = f"    (no gradient: {SEMIRINGS[plan.semiring].no_derivatives})"
-    asked = [t for t in plan.tables.values() if t.kind in ("dense", "hashed")]
+    asked = [t for t in plan.tables.values() if is_derived(t)]
     lines = ["How to use it (compile as C++20, with the folder of the runtime headers in the include path):", ""]
     if flags:
         lines[:1] = [*lines[:1], f"Its functions need the flags {' '.join(flags)}."]

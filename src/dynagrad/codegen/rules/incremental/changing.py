@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ....plan.model import Join, TableLayout
+from ....plan.traits import bounded, has_axioms, is_external, is_facts
 from ....runtime.engine import Change
 from ..calls import arguments_of
 from ..context import ClassContext
@@ -93,7 +94,7 @@ def write_mark_row(context: ClassContext) -> None:
 def write_rederive(context: ClassContext, table: TableLayout, heads: Sequence[Join], arguments: Sequence[str]) -> None:
     """Adds what an item gets from its axiom, and from all instances of rules for it."""
     out, name = context.out, context.names.table[table.key]
-    if context.has_axioms(table):
+    if has_axioms(context.plan, table):
         out.line(f"const int64_t at = axioms_{name}.find({', '.join(arguments)});")
         value = f"axioms_{name}.value[at]"
         add = f"add_{name}({', '.join([*arguments, value])});"
@@ -167,10 +168,10 @@ def _steps(context: ClassContext, facts: tuple[Join, ...], drives: tuple[Join, .
     added: dict[int, list[str]] = {}
     for table in tables:
         row = arguments_of(table, "row[{}]")
-        if table.kind == "facts":
+        if is_facts(table):
             calls = [context.function_of(join).call(row, update="x") for join in facts if _drives(table, join)]
             added[table.number] = [f"{call};" for call in calls]
-        elif table.kind != "external":
+        elif not is_external(table):
             excuse = context.excuse(table, "x", row)
             add = f"add_{context.names.table[table.key]}({', '.join([*row, 'x'])});"
             added[table.number] = [*([f"{excuse};"] if excuse else []), add]
@@ -204,7 +205,7 @@ def write_reach(context: ClassContext, joins: Sequence[Join]) -> None:
 def write_restore(context: ClassContext) -> None:
     """`restore`: enters items of another chart as they are; false where there is no room for them."""
     out = context.out
-    bounds = " bounds" if any(map(context.plan.bounded, context.derived)) else ""
+    bounds = " bounds" if any(bounded(context.plan, t) for t in context.derived) else ""
     given = f"int64_t table, const int32_t* rows, const uint64_t* words, const double*{bounds}, int64_t count"
     out.open(f"bool restore({given})")
     out.line("stage = 0, begun = true;")
@@ -226,7 +227,7 @@ def _restored(context: ClassContext, table: TableLayout) -> list[str]:
     lines.append(f"if (!{name}.inside({context.stored(table)})) return false;")
     lines.append(f"const int64_t cell = {name}.locate({context.stored(table)});")
     lines.append(f"{name}.value[cell] = semiring::read(words + n * semiring::words);")
-    if context.plan.bounded(table):
+    if bounded(context.plan, table):
         lines.append(f"if (bounds && bounds[n] != 0) grown({name}_bound, cell, 0.0) = bounds[n];")
     if excuse := context.excuse(table, f"{name}.value[cell]", listed):
         lines.append(f"{excuse};")
@@ -245,14 +246,14 @@ def write_swap(context: ClassContext) -> None:
     cases = {}
     for table in context.plan.tables.values():
         name = context.names.table[table.key]
-        if table.kind == "facts":
+        if is_facts(table):
             cases[table.number] = [
                 f"old_{name} = {name};",
                 f"{name}.open(facts, w);",
                 "has_zero = has_zero || w->has_zero;",
                 f"if (settled) old_{name} = {name};",
             ]
-        elif table.kind != "external" and context.has_axioms(table):
+        elif not is_external(table) and has_axioms(context.plan, table):
             cases[table.number] = [f"axioms_{name}.open(facts, w);"]
     out.switch("table", cases, known=False)
     out.close()

@@ -25,8 +25,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ....plan.aggregators import may_excuse
 from ....plan.model import Stage, TableLayout
+from ....plan.traits import bounded, may_excuse
 from ..calls import arguments_of
 from ..context import ClassContext, level_type
 from ..rows.driving import write_driven
@@ -120,14 +120,16 @@ def _items(context: ClassContext, stage: Stage) -> None:
     of_item(f"uint32_t& place{n}", [f"grown(place_{name}, cell_of(h), 0u)" for name in names])
     of_item(f"uint32_t& node{n}", [f"grown(node_{name}, cell_of(h), 0u)" for name in names])
     of_item(f"uint32_t& former_place{n}", [f"grown({name}_former, cell_of(h), 0u)" for name in names])
-    bounded = [context.plan.bounded(table) for table in tables]
-    if any(bounded):
-        bounds = [f"grown({name}_bound, cell_of(h), 0.0)" if b else "0" for b, name in zip(bounded, names, strict=True)]
+    keep_bounds = [bounded(context.plan, table) for table in tables]
+    if any(keep_bounds):
+        bounds = [
+            f"grown({name}_bound, cell_of(h), 0.0)" if b else "0" for b, name in zip(keep_bounds, names, strict=True)
+        ]
         of_item(f"double bound{n}", bounds)
     with out.block(f"Former<value_t>& former_of{n}(Handle h)"):
         out.line(f"return former{n}[former_place{n}(h)];")
     with out.block(f"void note{n}(Handle h)"):
-        bound = f"bound{n}(h)" if any(bounded) else "0"
+        bound = f"bound{n}(h)" if any(keep_bounds) else "0"
         out.line(f"former{n}.push({{h, value{n}(h), {bound}, table{n}(h).popped.test(cell_of(h))}});")
         out.line(f"former_place{n}(h) = (uint32_t)former{n}.size - 1;")
         out.line(f"flags{n}(h) |= reached_block;")
@@ -141,7 +143,7 @@ def _items(context: ClassContext, stage: Stage) -> None:
         out.line(f"Table& items = table{n}(h);")
         out.line("if (items.seen.set(cell_of(h))) items.items++, report.items++;")
         out.line(f"value{n}(h) = f.value, place{n}(h) = kept_place;")
-        if any(bounded):
+        if any(keep_bounds):
             by_table(context, stage, "h", lambda table, name: _bound(context, table, name, "f.bound"))
     with out.block(f"bool same{n}(Handle h, const Former<value_t>& f)"):
         out.line(f"return f.there && !memcmp((const void*)&f.value, (const void*)&value{n}(h), sizeof(value_t));")
@@ -157,7 +159,7 @@ def _items(context: ClassContext, stage: Stage) -> None:
 
 def _bound(context: ClassContext, table: TableLayout, name: str, bound: str) -> list[str]:
     """The statement that sets an item's bound, where it has one."""
-    return [f"grown({name}_bound, cell_of(h), 0.0) = {bound};"] if context.plan.bounded(table) else []
+    return [f"grown({name}_bound, cell_of(h), 0.0) = {bound};"] if bounded(context.plan, table) else []
 
 
 def _forgotten(context: ClassContext, table: TableLayout, name: str) -> list[str]:
@@ -283,7 +285,7 @@ def write_end(context: ClassContext) -> None:
     out = context.out
     out.line("report.error_bound = 0, report.critical = 0;")
     for table in context.derived:
-        if not context.plan.bounded(table):
+        if not bounded(context.plan, table):
             continue
         name = context.names.table[table.key]
         out.open(f"for (int64_t cell = 0; cell < {name}_bound.size; cell++)")

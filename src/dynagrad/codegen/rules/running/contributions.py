@@ -5,14 +5,24 @@ How an item is reached, waits and is popped (`pops.py`) has to agree for each st
 
 from __future__ import annotations
 
-from ....plan.aggregators import clause_defined, head_kind, keeps_rest
-from ....plan.model import TableLayout
-from ....rules.aggregators import AGGREGATORS
+from ....plan.model import Strategy, TableLayout
+from ....plan.traits import (
+    by_level,
+    clause_defined,
+    has_agenda,
+    head_kind,
+    keeps_rest,
+    keeps_updates,
+    selects,
+    solves,
+    sweeps,
+)
+from ....rules.aggregators import AGGREGATORS, HeadKind
 from ....rules.semirings import SEMIRINGS
 from ..backward import resting
 from ..backward.tape import either, improves, record_contribution
 from ..combine import compared_with_zero
-from ..context import AGENDAS, ClassContext
+from ..context import ClassContext
 from ..solving import convergence, exploring
 from .policies import priority
 
@@ -21,23 +31,23 @@ def write_add(context: ClassContext, table: TableLayout) -> None:
     """`add_...` and `push_...`: add a contribution to an item, and push the item on the agenda."""
     out, stage = context.out, context.plan.stage_of[table.key]
     name = context.names.table[table.key]
-    agenda = stage.strategy in AGENDAS and not table.sink
+    agenda = has_agenda(stage) and not table.sink
     if agenda:
-        often = "DYNAGRAD_RULE" if stage.strategy not in ("levels", "solve") else "DYNAGRAD_FIRED"
+        often = "DYNAGRAD_RULE" if not by_level(stage) else "DYNAGRAD_FIRED"
         parameters = "".join(f", int32_t a{i}" for i in context.waits_by(table))
         out.open(f"{often} void push_{name}(int64_t cell{parameters})")
         handle = f"handle({table.number}, cell)"
-        if stage.strategy == "solve":
+        if solves(stage):
             at = exploring.line_of(context, stage, table)
             out.line(f"if (block{stage.number}.has(grown(node_{name}, {at}, 0u))) return;  // it has its turn")
         if context.plan.pops_rows(table.key):
             out.line(f"const int64_t within = {context.within(table)};")
             first = f"handle({table.number}, cell - within)"
             out.line(f"agenda{stage.number}.push({first}, 1ull << within, {context.level(stage, table)});")
-        elif stage.strategy in ("levels", "solve"):
+        elif by_level(stage):
             one = "1, " if context.plan.waits_in_rows(stage) else ""
             out.line(f"agenda{stage.number}.push({handle}, {one}{context.level(stage, table)});")
-        elif stage.strategy == "heap":
+        elif stage.strategy is Strategy.HEAP:
             priority(context, stage, table)
             first = resting.first(context.plan, table, name)
             out.line(f"agenda{stage.number}.push({handle}, {context.level(stage, table)}, {first});")
@@ -92,8 +102,8 @@ def write_add(context: ClassContext, table: TableLayout) -> None:
     if improving:  # most updates of a best-first search are no improvement
         agree(f"{name}.value[cell]", f"{name}.popped.test(cell) && ")
         out.line(f"if ({name}.popped.test(cell) && !semiring::better(x, {name}.value[cell])) return;")
-    where = f"{name}.pending[cell]" if table.updates or stage.strategy == "sweep" else f"{name}.value[cell]"
-    if stage.strategy == "sweep":
+    where = f"{name}.pending[cell]" if keeps_updates(context.plan, table) else f"{name}.value[cell]"
+    if sweeps(stage):
         out.line(f"if (!{name}.seen.test(cell) && full()) return;")
         out.line(f"const bool fresh = !{name}.place[cell];")
         out.line(f"{name}.place[cell] = 1;")
@@ -110,7 +120,7 @@ def write_add(context: ClassContext, table: TableLayout) -> None:
         out.line(f"{where} = {_sum(context, table, where)};")
         out.line("return;")
         out.close()
-        if context.plan.adjoint and head_kind(context.plan, table) in ("select", "product"):
+        if context.plan.adjoint and head_kind(context.plan, table) in (HeadKind.SELECT, HeadKind.PRODUCT):
             out.line("if (full()) return;")  # what takes memory comes before the item is there
             record_contribution(context, table, None)
         out.line(f"if (!enter({name}, cell)) return;")
@@ -135,16 +145,16 @@ def write_add(context: ClassContext, table: TableLayout) -> None:
             f"if (!fresh && here != given && !(isnan(here) && isnan(given))) "
             f"return fail(two_values, {table.number}, cell);"
         )
-    if context.plan.adjoint and stage.strategy != "sweep":
+    if context.plan.adjoint and not sweeps(stage):
         record_contribution(context, table, either("fresh", improves(context, table, where)))
     resting.write_rest(context, table)
     convergence.write_sent(context, table)
-    if head_kind(context.plan, table) == "select":
+    if selects(context.plan, table):
         better = improves(context, table, where)
         convergence.write_improved(context, table, "" if improving else either("fresh", better))
     out.line(f"{where} = fresh ? x : {_sum(context, table, where)};")
     if agenda:
-        if stage.strategy in ("levels", "solve"):
+        if by_level(stage):
             out.line(f"if (fresh) {context.push(table)}")
         else:
             out.line(context.push(table))

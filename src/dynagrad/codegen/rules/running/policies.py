@@ -11,6 +11,7 @@ from ....errors import ProgramError
 from ....plan.joins import term_variables
 from ....plan.model import Stage, TableLayout
 from ....plan.right_sides import called, own_value, to_node
+from ....plan.traits import stored_order
 from ....rules.aggregators import AGGREGATORS
 from ....rules.semirings import SEMIRINGS
 from ....rules.syntax import Item, PriorityDeclaration, Variable
@@ -76,7 +77,7 @@ def declared_priority(
             raise own_value(context.plan.rules, item)
         other = context.plan.tables[item.key]
         texts = [scope.build(t, d, True) for t, d in zip(item.arguments, other.domains, strict=True)]
-        order = other.order if other.kind == "dense" else range(other.arity)
+        order = stored_order(other)
         found = f"found{variable}"
         other_name = context.names.table[item.key]
         out.line(f"const int64_t {found} = {other_name}.find({', '.join(texts[i] for i in order)});")
@@ -112,12 +113,6 @@ def outside(context: ClassContext, value: str) -> str:
             f"a priority or a pruning rule cannot read the values of the {context.plan.semiring} semiring"
         )
     return f"(double)({value})"
-
-
-def holds_back(context: ClassContext, table: TableLayout) -> bool:
-    """Whether pruning or a beam may hold items of a table back."""
-    rules = context.plan.rules
-    return table.key in {*(p.item.key for p in rules.prunes), *(b.item.key for b in rules.beams)}
 
 
 def prune(context: ClassContext, table: TableLayout) -> None:

@@ -8,15 +8,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ....plan.model import Join, Stage, TableLayout
+from ....plan.traits import has_agenda, holds_back, in_line, solves
 from ..backward import resting
 from ..backward.tape import record_pop
 from ..calls import takes, takes_arguments
-from ..context import AGENDAS, ClassContext
+from ..context import ClassContext
 from ..rows.calling import ItemRow, write_row_call
 from ..rows.driving import write_driven
 from ..solving import convergence
 from ..statements import JoinWriter
-from .policies import holds_back, prune
+from .policies import prune
 
 
 def write_joins(context: ClassContext, stage: Stage) -> None:
@@ -25,7 +26,7 @@ def write_joins(context: ClassContext, stage: Stage) -> None:
         _fire(context, join)
     for join in stage.drives:
         write_driven(context, join, often="DYNAGRAD_STEP" if _part_of_pop(context, stage, join) else "DYNAGRAD_RULE")
-    if stage.strategy in AGENDAS:
+    if has_agenda(stage):
         for key in stage.keys:
             if not context.plan.tables[key].sink:
                 _pop(context, stage, context.plan.tables[key])
@@ -35,7 +36,7 @@ def _part_of_pop(context: ClassContext, stage: Stage, join: Join) -> bool:
     """Whether a join is called by the pop of its driver alone, and is the only one that this calls."""
     assert join.driver is not None
     key = join.rule.antecedents[join.driver].item.key
-    if context.plan.changes is not None or stage.strategy not in AGENDAS or stage.strategy == "solve":
+    if context.plan.changes is not None or not has_agenda(stage) or solves(stage):
         return False
     return [other for other in context.drives_of[stage.number].get(key, []) if not context.in_rows(other)] == [join]
 
@@ -54,7 +55,7 @@ def _pop(context: ClassContext, stage: Stage, table: TableLayout) -> None:
     drives = context.drives_of[stage.number].get(table.key, [])
     alone = [join for join in drives if not context.in_rows(join)]  # those of a row are made together
     called = [context.function_of(join) for join in alone]
-    reads = takes_arguments(called) or bool(context.by_key.get(table.key)) or holds_back(context, table)
+    reads = takes_arguments(called) or bool(context.by_key.get(table.key)) or holds_back(context.plan, table)
     parameters = "".join(f", int32_t a{i}" for i in range(table.arity)) if row and reads else ""
     out.open(f"DYNAGRAD_STEP void pop_{name}(int64_t cell{parameters})")
     if not row and reads:
@@ -67,7 +68,7 @@ def _pop(context: ClassContext, stage: Stage, table: TableLayout) -> None:
         if context.plan.adjoint:
             record_pop(context, stage, table)
     else:
-        if stage.strategy in ("queue", "stack"):
+        if in_line(stage):
             out.line(f"{name}.place[cell] = 0;")
         zero = context.zero(table)
         out.line(f"const bool first = !{name}.popped.test(cell);")

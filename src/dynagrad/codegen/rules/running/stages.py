@@ -6,12 +6,12 @@ Stages that find their order as they run are in `codegen/rules/solving/exploring
 
 from __future__ import annotations
 
-from ....plan.aggregators import may_excuse
 from ....plan.model import Stage, TableLayout
+from ....plan.traits import fires_once, has_agenda, has_axioms, may_excuse, pops_final_items, solves, sweeps
 from ...cxx import comment
 from ..backward import resting
 from ..backward.tape import tape_bytes
-from ..context import AGENDAS, ClassContext
+from ..context import ClassContext
 from ..incremental import resolving
 from ..solving import convergence
 
@@ -24,7 +24,7 @@ def write_begin(context: ClassContext, stage: Stage) -> None:
     if context.plan.adjoint:
         out.line("if (recording) tape.begin();")
         out.line("position = 0;")
-    if stage.strategy != "sweep" and not context.plan.resolves:
+    if not sweeps(stage) and not context.plan.resolves:
         _axioms(context, stage)
         for join in stage.fires:
             out.line(f"{context.function_of(join).call(())};")
@@ -33,8 +33,8 @@ def write_begin(context: ClassContext, stage: Stage) -> None:
     out.close()
     for key in stage.keys:
         table = context.plan.tables[key]
-        if table.sink or stage.strategy in ("once", "sweep"):
-            _seal(context, table, count=stage.strategy == "once" and not table.sink)
+        if table.sink or not has_agenda(stage):
+            _seal(context, table, count=fires_once(stage) and not table.sink)
     out.line()
 
 
@@ -42,7 +42,7 @@ def _axioms(context: ClassContext, stage: Stage) -> None:
     out = context.out
     for key in stage.keys:
         table = context.plan.tables[key]
-        if context.has_axioms(table):
+        if has_axioms(context.plan, table):
             name = context.names.table[key]
             columns = [f"axioms_{name}.column({i})[at]" for i in range(table.arity)]
             value = f"axioms_{name}.value[at]"
@@ -89,7 +89,7 @@ def _sealing(context: ClassContext, stage: Stage, table: TableLayout) -> str:
     name = context.names.table[table.key]
     if _seals_apart(context, table):
         return f"seal_{name}();"
-    pops = stage.strategy == "once" and not table.sink
+    pops = fires_once(stage) and not table.sink
     options = f"{str(pops).lower()}, {str(context.underflows).lower()}"
     return f"seal<semiring>(*this, {table.number}, {name}, {name}.value, {options});"
 
@@ -191,8 +191,8 @@ def _stage(context: ClassContext, stage: Stage) -> None:
     """`stage<n>`: runs a stage to its end, or until something halts it."""
     out, plan = context.out, context.plan
     n = stage.number
-    out.open(f"DYNAGRAD_RULE void stage{n}(int64_t{'' if stage.strategy == 'once' else ' started'})")
-    if stage.strategy in AGENDAS and stage.strategy != "solve":
+    out.open(f"DYNAGRAD_RULE void stage{n}(int64_t{'' if fires_once(stage) else ' started'})")
+    if pops_final_items(stage):
         out.line("Handle next = 0;")
     out.open("if (!begun)")
     out.line(f"begin{n}();")
@@ -200,19 +200,19 @@ def _stage(context: ClassContext, stage: Stage) -> None:
     out.line("begun = true;")
     out.close()
     convergence.write_begin(context, stage)
-    if stage.strategy == "sweep":
+    if sweeps(stage):
         out.open("while (!halt)")
         out.line("if (pause_here(started)) break;")
         out.line(f"if (convergence{n}.idle > Rounds::patience) {{ unsettled{n}(); break; }}")
         out.line(f"if (!round{n}()) {{ if (halt) report.partial = 1; break; }}")
         out.close()
-    elif stage.strategy == "solve":
+    elif solves(stage):
         out.open("while (!halt)")
         out.line("if (pause_here(started)) break;")
         out.line(f"if ((block{n}.done() || !block{n}.arranged) && !gather{n}()) break;")
         out.line(f"step{n}();")
         out.close()
-    elif stage.strategy != "once":
+    elif not fires_once(stage):
         out.open("while (!halt)")
         out.line("if (pause_here(started)) break;")
         if rows := context.plan.waits_in_rows(stage):
@@ -232,13 +232,13 @@ def _stage(context: ClassContext, stage: Stage) -> None:
         if stage.final or stage.priority == "value" or stage.priority == "declared":
             out.line("stop_after(next);")
         out.close()
-    if stage.strategy == "sweep":
+    if sweeps(stage):
         out.line(f"if (!halt) finite{n}();")
-    sealed = [k for k in stage.keys if plan.tables[k].sink or stage.strategy in ("once", "sweep")]
+    sealed = [k for k in stage.keys if plan.tables[k].sink or not has_agenda(stage)]
     for key in sealed:
         out.line(_sealing(context, stage, plan.tables[key]))
-    waiting = f"agenda{n}.waiting()" if stage.strategy not in ("once", "sweep") else "0"
-    if stage.strategy == "solve":
+    waiting = f"agenda{n}.waiting()" if has_agenda(stage) else "0"
+    if solves(stage):
         waiting += f" + waiting{n}()"
     out.line(f"report.pending = {waiting};")
     out.line("if (!halt) stage++, begun = false;")

@@ -6,8 +6,8 @@ The system is that of `solving/solve.hpp`, or of `solving/columns.hpp` where the
 
 from __future__ import annotations
 
-from ....plan.aggregators import clause_defined
 from ....plan.model import Stage, TableLayout
+from ....plan.traits import clause_defined
 from ..context import ClassContext
 from .exploring import Lines, by_table
 

@@ -18,9 +18,9 @@ million pops in a row that changed no digit.
 
 from __future__ import annotations
 
-from ....plan.aggregators import head_kind
 from ....plan.analyses.polynomials import polynomial, recursive
 from ....plan.model import Plan, Stage, TableLayout
+from ....plan.traits import asked_for, searches, sums, sweeps
 from ....rules.aggregators import AGGREGATORS
 from ....rules.semirings import SEMIRINGS
 from ....rules.syntax import Numeral
@@ -36,14 +36,14 @@ def estimates(plan: Plan, stage: Stage) -> bool:
         return False
     if plan.semiring not in ("real", "log", "expectation", "plain", "user") or plan.selective or stage.final:
         return False
-    if stage.strategy not in ("heap", "queue", "stack"):
+    if not searches(stage):
         return False
-    return all(plan.tables[k].sink or head_kind(plan, plan.tables[k]) == "sum" for k in stage.keys)
+    return all(plan.tables[k].sink or sums(plan, plan.tables[k]) for k in stage.keys)
 
 
 def gains(plan: Plan, stage: Stage) -> bool:
     """Whether a stage looks for cycles of gain: best-first, where right sides only add to a recursive antecedent."""
-    if stage.strategy not in ("heap", "queue", "stack") or plan.changes is not None:
+    if not searches(stage) or plan.changes is not None:
         return False
     if SEMIRINGS[plan.semiring].order == "value":
         return True
@@ -64,7 +64,7 @@ def traces(plan: Plan, stage: Stage) -> bool:
 
 def watches(plan: Plan, stage: Stage) -> bool:
     """Whether the stage needs `solving/convergence.hpp`."""
-    return stage.strategy == "sweep" or estimates(plan, stage) or gains(plan, stage)
+    return sweeps(stage) or estimates(plan, stage) or gains(plan, stage)
 
 
 def _iterated(context: ClassContext, stage: Stage) -> list[TableLayout]:
@@ -75,7 +75,7 @@ def _iterated(context: ClassContext, stage: Stage) -> list[TableLayout]:
 def write_members(context: ClassContext) -> None:
     out, plan = context.out, context.plan
     for stage in plan.stages:
-        if stage.strategy == "sweep":
+        if sweeps(stage):
             out.line(f"Rounds convergence{stage.number};")
             out.line(f"Moving moving{stage.number};")
         if estimates(plan, stage):
@@ -104,11 +104,6 @@ def sizes(context: ClassContext, x: str, value: str) -> str:
 
 _SIZE = {True: "fabs(semiring::primal({0}))", False: "semiring::size(semiring::zero(), {0}, {0})"}
 """The size of a number, in plain arithmetic and elsewhere."""
-
-
-def asked_for(plan: Plan, table: TableLayout) -> bool:
-    """Whether the items of a table are declared as output, or nothing is."""
-    return not plan.rules.outputs or table.key in plan.rules.outputs
 
 
 def write_changed(context: ClassContext, table: TableLayout, where: str) -> None:

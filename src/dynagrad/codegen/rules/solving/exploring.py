@@ -17,8 +17,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ....plan.aggregators import head_clause_defined
 from ....plan.model import Stage, TableLayout
+from ....plan.traits import bounded, head_clause_defined, solves
 from ..calls import arguments_of, takes_arguments
 from ..context import ClassContext
 from .grounding import driver_of, write_join
@@ -47,7 +47,7 @@ def by_table(context: ClassContext, stage: Stage, handle: str, lines: Lines, *, 
 def write_members(context: ClassContext) -> None:
     """The members of stages that solve, and of their items."""
     out, plan = context.out, context.plan
-    stages = [s for s in plan.stages if s.strategy == "solve"]
+    stages = [s for s in plan.stages if solves(s)]
     if not stages:
         return
     if plan.keeps_logs:
@@ -75,7 +75,7 @@ def write_members(context: ClassContext) -> None:
             name = context.names.table[key]
             out.line(f"Array<uint32_t> node_{name}{{&account}};    // its node in the block, from 1")
             out.line(f"Array<uint32_t> place_{name}{{&account}};   // among solved items, from 1; 0 if it is not one")
-            if plan.bounded(plan.tables[key]):
+            if bounded(plan, plan.tables[key]):
                 out.line(f"Array<double> {name}_bound{{&account}};     // of its component; below zero: near-critical")
     if plan.adjoint:
         out.line("bool inside = false;  // the backward pass is inside a solved component")

@@ -8,6 +8,7 @@ from __future__ import annotations
 from ....plan.analyses.polynomials import polynomial, recursive
 from ....plan.model import Join
 from ....plan.right_sides import called, numbers, product_order, to_node
+from ....plan.traits import is_external, is_facts
 from ....rules.show import show
 from ...cxx import comment
 from ..context import ClassContext
@@ -93,9 +94,9 @@ class GroundWriter(JoinWriter):
             if antecedent.side or i in self.unknown:
                 continue
             table = self.table_of[i]
-            if table.kind == "facts":
+            if is_facts(table):
                 parts.append(f"{self.place(i)}.logs[{self.at[i]}]")
-            elif table.kind == "external" or i == self.join.driver:
+            elif is_external(table) or i == self.join.driver:
                 return ""
             else:
                 parts.append(f"semiring_log({self.place(i)}.value[{self.at[i]}])")
