@@ -351,13 +351,20 @@ def f():
     assert imported(ast.parse(text), ("rules",), files) == {"plan.model", "charts", "errors", "ir", "rules.parse", ""}
 
 
+IN_SEVERAL_FORMS = {
+    "Loop": {"ir.control", "plan.nest"},  # of a graph, and of the instances of a rule
+    "Let": {"compiler.frontend.core", "plan.nest"},  # of the language of functions, and of the instances of a rule
+}
+"""Classes with a name of the field that each form has: forms that no file knows together."""
+
+
 def test_a_name_of_a_class_is_used_once() -> None:
     found: dict[str, list[str]] = {}
     for name, tree in trees().items():
         for node in nodes(tree):
             if isinstance(node, ast.ClassDef):
                 found.setdefault(node.name, []).append(name)
-    assert {name: files for name, files in found.items() if len(files) > 1} == {}
+    assert {name: set(files) for name, files in found.items() if len(files) > 1} == IN_SEVERAL_FORMS
 
 
 def docstring(tree: ast.AST) -> str:

@@ -45,16 +45,21 @@ def test_the_order_has_a_reason_and_its_formula(cky):
     assert "  2. goal/0: once" in cky
 
 
-def test_rules_are_joined_step_by_step_from_each_driver(cky):
+def test_each_driver_of_a_rule_has_its_nest(cky):
     assert "rule 2: constit(X,I,K) += rewrite(X,Y,Z) * constit(Y,I,J) * constit(Z,J,K)." in cky
     assert "from each popped constit(Z,J,K), antecedent 3 (estimated cost" in cky
-    assert "- scan rewrite(X,Y,Z) via index 1 at Z" in cky
-    assert "- look up constit(s,0,N)" in cky
-    assert "- contribute to constit(X,I,K)" in cky
+    assert (
+        """
+         for (X, Y) in rewrite(X,Y,Z) by Z  -- facts, index 1
+           for I in constit(Y,I,J)  -- items, a row of bits; contiguous over I in the head, too
+             head constit(X,I,K)
+"""
+        in cky
+    )
+    assert "\n           probe constit(s,0,N)\n             head goal\n" in cky
 
 
-def test_vector_operations_and_idle_drivers_are_named(cky):
-    assert "over all I as one vector operation" in cky
+def test_idle_drivers_are_named(cky):
     assert "from constit(Y,I,J), antecedent 2: idle, it can never be the last to arrive" in cky
 
 
@@ -75,9 +80,9 @@ def test_joins_of_whole_rows_are_named(cky):
         "last/1": [(len(words) - 1,)],
     }
     chain = dg.Program(text).bind(facts).explain()
-    whole = "; all popped items of a row, over"
-    assert f"contribute to enter(T,V1){whole} S, times a matrix where no fact is missing" in chain
-    assert f"contribute to at(T,I){whole} T, in vector operations" in chain
+    whole = "  -- all popped items of a row, over"
+    assert f"head enter(T,V1){whole} S, times a matrix where no fact is missing" in chain
+    assert f"head at(T,I){whole} T, in vector operations" in chain
     assert chain.count(whole) == 2 and whole not in cky
     plain = dg.Program(text.replace("* word(I,X)", "* word(I,X) * odd(T,T)")).bind({**facts, "odd/2": [(1, 1)]})
     assert plain.explain().count(whole) == 1
@@ -97,7 +102,7 @@ def test_best_first_where_there_is_no_order():
     assert "why: facts and rules show no order in which items become final" in text
 
 
-def test_conditions_solutions_and_negation_are_steps():
+def test_conditions_solutions_and_negation_are_operations():
     source = """
         :- semiring real.
         next(I+1,X) += at(I,X) for I < 5, X != a, not stop(X).
@@ -106,9 +111,9 @@ def test_conditions_solutions_and_negation_are_steps():
     """
     facts = {"start/1": [("a", 1.0), ("b", 1.0)], "stop/1": [("c", 1.0)]}
     text = dg.Program(source).bind(facts).explain()
-    assert "- compare I < 5" in text and "- compare X != a" in text
-    assert "- compute V1 = I+1" in text
-    assert "- go on only if there is no stop(X)" in text
+    assert " if I < 5\n" in text and " if X != a\n" in text
+    assert " let V1 = I+1\n" in text
+    assert " if not stop(X)\n" in text
 
 
 def test_terms_are_hashed_and_matched():

@@ -8,33 +8,27 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from ..errors import counted
-from ..rules.normal import NormalRule
 from ..rules.semirings import SEMIRINGS
 from ..rules.show import show
-from ..rules.syntax import Equation, Item, Term, Variable
+from ..rules.syntax import Item, Variable
 from .assume import Assumed
 from .joins import rough
+from .lower import lower
 from .model import (
-    Absent,
     DomainSummary,
-    Filter,
     IndexPlan,
     Join,
-    Lookup,
     Plan,
-    Scan,
-    Solve,
     Stage,
-    Step,
     Strategy,
     TableKind,
     TableLayout,
-    Unfold,
 )
+from .nest import lines
 from .options import DENSE_CELLS
 from .rows.joins import LARGE_PROGRAM, RowJoins, place
 from .storage.layout import SMALL
-from .traits import is_external, sweeps
+from .traits import sweeps
 
 WIDTH = 200
 """The length to which texts of rules are cut."""
@@ -76,8 +70,8 @@ def explain(plan: Plan) -> str:
     <BLANKLINE>
          rule 1: goal += edge(_X,_Y).
            when the stage begins (estimated cost 1,001):
-             - scan all edge(_X,_Y)
-             - contribute to goal
+             for (_X, _Y) in edge(_X,_Y)  -- facts, all of them
+               head goal
     """
     lines = [f"semiring: {SEMIRINGS[plan.semiring].in_plans or plan.semiring}"]
     if plan.until is not None:
@@ -246,59 +240,18 @@ def _join(plan: Plan, stage: Stage, join: Join, rows: RowJoins) -> Iterator[str]
     else:
         item = rule.antecedents[join.driver].item
         yield f"       from each popped {_item(item)}, antecedent {join.driver + 1} ({cost}):"
-    for n, step in enumerate(join.steps):
-        text = _step(plan, rule, step)
-        if isinstance(step, Lookup | Scan) and step.antecedent in join.same:
-            text += "; where it is the popped item itself, with its old value"
-        if join.vector is not None and n == len(join.steps) - 1:
-            text += f", over all {join.vector} as one vector operation"
-            text += " where no fact is missing" if isinstance(step, Scan) and step.via == "index" else ""
-        yield f"         - {text}"
-    yield f"         - contribute to {_item(rule.head)}{_in_rows(rows, join)}"
+    *operations, head = lines(lower(plan, join))
+    for line in [*operations, f"{head}{_in_rows(rows, join)}"]:
+        yield f"         {_within(line)}"
 
 
 def _in_rows(rows: RowJoins, join: Join) -> str:
     """How a whole row of popped items contributes at once."""
     if (name := rows.elementwise.get(place(join))) is not None:
-        return f"; all popped items of a row, over {name}, in vector operations"
+        return f"  -- all popped items of a row, over {name}, in vector operations"
     if (name := rows.matrices.get(place(join))) is not None:
-        return f"; all popped items of a row, over {name}, times a matrix where no fact is missing"
+        return f"  -- all popped items of a row, over {name}, times a matrix where no fact is missing"
     return ""
-
-
-def _step(plan: Plan, rule: NormalRule, step: Step) -> str:
-    match step:
-        case Lookup(antecedent=i):
-            item = rule.antecedents[i].item
-            if is_external(plan.tables[item.key]):
-                return f"call the function for {_item(item)}"
-            return f"look up {_item(item)}{_side(rule, i)}"
-        case Scan(antecedent=i, via="rows"):
-            table = plan.tables[rule.antecedents[i].item.key]
-            free = rule.antecedents[i].item.arguments[table.order[-1]]
-            return f"scan the row of {_item(rule.antecedents[i].item)} for {show(free)}{_side(rule, i)}"
-        case Scan(antecedent=i, via="index", index=index, keys=keys):
-            return f"scan {_item(rule.antecedents[i].item)} via {_via(index, keys)}{_side(rule, i)}"
-        case Scan(antecedent=i):
-            return f"scan all {_item(rule.antecedents[i].item)}{_side(rule, i)}"
-        case Filter(condition=condition):
-            verb = "compare" if not isinstance(condition, Equation) else "check"
-            return f"{verb} {_cut(show(condition))}"
-        case Solve(variable=name, term=term):
-            return f"compute {name} = {_cut(show(term))}" + (", if the division is exact" if "//" in show(term) else "")
-        case Unfold(variable=name, pattern=pattern):
-            return f"match {name} with {_cut(show(pattern))}"
-        case Absent(item=item, index=index, keys=keys):
-            return f"go on only if there is no {_item(item)}" + (f", via {_via(index, keys)}" if index >= 0 else "")
-    raise AssertionError(step)  # unreachable: the cases above are all kinds of step
-
-
-def _via(index: int, keys: Sequence[Term]) -> str:
-    return f"index {index} at {', '.join(_cut(show(k)) for k in keys)}" if keys else f"index {index}"
-
-
-def _side(rule: NormalRule, i: int) -> str:
-    return ", as a side condition" if rule.antecedents[i].side else ""
 
 
 # -- what other facts must satisfy for the plan to fit them ------------------------------------------------------------
@@ -328,8 +281,12 @@ def _name(key: str) -> str:
 
 
 def _cut(text: str) -> str:
-    text = " ".join(text.split())
-    return text if len(text) <= WIDTH else f"{text[: WIDTH - 3]}..."
+    """A text on one line, of a length that can be read."""
+    return _within(" ".join(text.split()))
+
+
+def _within(line: str) -> str:
+    return line if len(line) <= WIDTH else f"{line[: WIDTH - 3]}..."
 
 
 def _estimate(cost: float) -> str:

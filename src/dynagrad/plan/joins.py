@@ -8,7 +8,6 @@ scan is chosen next (greedy).
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import permutations
@@ -285,34 +284,6 @@ def scan_pattern(item: Item, bound: frozenset[str]) -> tuple[tuple[Term, ...], t
 
     pattern = tuple(rename(a, True) for a in item.arguments)
     return pattern, tuple(n for n, _ in known), tuple(t for _, t in known)
-
-
-def mentions(join: Join) -> Counter[str]:
-    """How often each variable stands in a rule, and in the steps of a join beside its items."""
-    found: Counter[str] = Counter()
-
-    def count(*terms: Term) -> None:
-        todo = list(terms)
-        while todo:
-            match todo.pop():
-                case Variable(name=name):
-                    found[name] += 1
-                case Compound(arguments=inside) | Arithmetic(operands=inside):
-                    todo += inside
-
-    for item in (join.rule.head, *(antecedent.item for antecedent in join.rule.antecedents)):
-        count(*item.arguments)
-    for step in join.steps:
-        match step:
-            case Filter(condition=condition):
-                count(condition.left, condition.right)
-            case Solve(variable=variable, term=term, exact=exact):
-                count(Variable(variable), term, *(exact or ()))
-            case Unfold(variable=variable, pattern=pattern):
-                count(Variable(variable), pattern)
-            case Absent(item=item):
-                count(*item.arguments)
-    return found
 
 
 def starting_variables(join: Join) -> set[str]:

@@ -11,7 +11,8 @@ from collections.abc import Mapping
 
 from ...errors import ProgramError
 from ...plan.joins import term_variables
-from ...plan.model import Plan, Solve
+from ...plan.model import Plan
+from ...plan.nest import Let
 from ...rules.normal import NormalRule
 from ...rules.show import show
 from ...rules.syntax import Arithmetic, Compound, Float, Integer, Symbol, Term, Variable
@@ -277,9 +278,8 @@ class RuleScope:
             left,
         )
 
-    def solve(self, step: Solve) -> None:
-        if step.variable in self.bound:
-            return
+    def let(self, step: Let) -> None:
+        """Binds a variable to the value of a term."""
         # The sides of an equation share a domain, in which constants have codes: that of 1 need not be 1.
         text = self.build(step.term, self.domain(step.variable), True, step.variable)
         if text != local(step.variable):

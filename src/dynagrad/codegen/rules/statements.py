@@ -14,8 +14,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ...plan.joins import mentions, term_variables
-from ...plan.model import Absent, Filter, IndexPlan, Join, Lookup, Plan, Scan, Solve, Step, TableLayout, Unfold
+from ...plan.lower import lower
+from ...plan.model import IndexPlan, Join, Plan, TableLayout
+from ...plan.nest import Absence, Access, Guard, Let, Loop, Match, Operation, Probe, occurrences
 from ...plan.right_sides import factors, has_poles, numbers, product_order
 from ...plan.traits import is_dense, is_external, is_facts, may_excuse, sweeps
 from ...rules.semirings import SEMIRINGS
@@ -47,7 +48,8 @@ class JoinWriter(RuleScope):
         self.old: dict[int, str] = {}  # antecedent -> its value before this pop
         self.table_of: list[TableLayout] = [plan.tables[a.item.key] for a in join.rule.antecedents]
         self.stage = plan.stage_of[join.rule.head.key]
-        self.mentions = mentions(join)
+        self.nest = lower(plan, join)
+        self.occurrences = occurrences(self.nest)
         self.arguments: list[str] = []  # the parameters for those of the driver, or of the head that it starts from
 
     @property
@@ -74,7 +76,7 @@ class JoinWriter(RuleScope):
         return JoinFunction(name, tuple(key for key, _ in taken), tuple(fixed)), [declared for _, declared in taken]
 
     def bind(self, variable: str, text: str) -> None:
-        if self.mentions[variable] > 1:  # it is read later
+        if self.occurrences[variable] > 1:  # it is read later
             super().bind(variable, text)
 
     def _match_arguments(self, terms: Sequence[Term], domains: Sequence[int | None]) -> None:
@@ -154,31 +156,26 @@ class JoinWriter(RuleScope):
     def write(self) -> None:
         """Writes the steps of the join and the update of the head, inside a function that is already open."""
         base = self.out.depth
-        steps = list(self.join.steps)
-        vector = self.join.vector
         self._prologue()
-        for n, step in enumerate(steps):  # loop-invariant: the compiler cannot see that writes do not change it
-            if isinstance(step, Lookup) and any(isinstance(s, Scan) for s in steps[:n]):
-                table = self.table_of[step.antecedent]
-                if is_facts(table) and table.arity and self.one_row(step.antecedent):
-                    self.finders[step.antecedent] = self.fresh("find")
-                    place = self.place(step.antecedent)
-                    self.out.line(f"const auto {self.finders[step.antecedent]} = {place}.finder();")
+        for operation in self.nest.body:  # the compiler cannot see that writes do not change what is invariant
+            if isinstance(operation, Probe) and operation.invariant and self.one_row(operation.antecedent):
+                self.finders[operation.antecedent] = self.fresh("find")
+                place = self.place(operation.antecedent)
+                self.out.line(f"const auto {self.finders[operation.antecedent]} = {place}.finder();")
         self.start()
-        if self.join.from_head:
-            self._match_arguments(self.rule.head.arguments, self.plan.tables[self.rule.head.key].domains)
-        if self.join.driver is not None:
-            self._driver(self.join.driver)
-        for n, step in enumerate(steps):
-            if vector is not None and n == len(steps) - 1 and self.in_rows:
-                assert isinstance(step, Scan)
-                if step.via == "rows":
-                    self._row_operation(step, vector)
+        if self.nest.from_head:
+            self._match_arguments(self.nest.given, self.plan.tables[self.nest.head.item.key].domains)
+        if self.nest.driver is not None:
+            self._driver(self.nest.driver)
+        for operation in self.nest.body:
+            if isinstance(operation, Loop) and operation.row is not None and self.in_rows:
+                if operation.access is Access.ROW:
+                    self._row_operation(operation, operation.row)
                     self._close_to(base)
                     return
-                self._scan(step, vector)
+                self._loop(operation, operation.row)
                 continue
-            self._step(step)
+            self._operation(operation)
         self._head()
         self._close_to(base)
 
@@ -190,12 +187,11 @@ class JoinWriter(RuleScope):
         self.out.close_to(depth)
 
     def _driver(self, driver: int) -> None:
-        item = self.rule.antecedents[driver].item
         table = self.table_of[driver]
         self.cells[driver] = "cell"
         if self.rule.antecedents[driver].side and not self.once:
             self.out.open(f"if ({self.given('first')})")
-        self._match_arguments(item.arguments, table.domains)
+        self._match_arguments(self.nest.given, table.domains)
         if self.weighs(driver):
             self.take_driver(driver)
 
@@ -205,22 +201,22 @@ class JoinWriter(RuleScope):
         else:
             self.take(driver, self.given("update"))
 
-    def _step(self, step: Step) -> None:
-        match step:
-            case Lookup(antecedent=i):
-                self._lookup(i)
-            case Scan():
-                self._scan(step)
-            case Filter(condition=Comparison(operator=operator, left=left, right=right)):
+    def _operation(self, operation: Operation) -> None:
+        match operation:
+            case Probe(antecedent=i):
+                self._probe(i)
+            case Loop():
+                self._loop(operation)
+            case Guard(condition=Comparison(operator=operator, left=left, right=right)):
                 self.compare(operator, left, right)
-            case Filter(condition=Equation(left=left, right=right)):
+            case Guard(condition=Equation(left=left, right=right)):
                 self.compare("==", left, right)
-            case Solve():
-                self.solve(step)
-            case Unfold(variable=variable, pattern=pattern):
+            case Let():
+                self.let(operation)
+            case Match(variable=variable, pattern=pattern):
                 self.match(pattern, self.name(variable), self.domain(variable))
-            case Absent():
-                self._absent(step)
+            case Absence():
+                self._absence(operation)
 
     def _arguments(self, item: Item, table: TableLayout, create: bool = False) -> list[str]:
         return [self.build(t, d, create) for t, d in zip(item.arguments, table.domains, strict=True)]
@@ -235,7 +231,7 @@ class JoinWriter(RuleScope):
         changing = driver is not None and not self.mark and is_facts(self.table_of[driver])
         return f"old_{name}" if changing and i > (driver or 0) and is_facts(self.table_of[i]) else name
 
-    def _lookup(self, i: int) -> None:
+    def _probe(self, i: int) -> None:
         item, table = self.rule.antecedents[i].item, self.table_of[i]
         name = self.place(i)
         if is_external(table):
@@ -276,13 +272,13 @@ class JoinWriter(RuleScope):
         domains = key_domains(self.plan, index)
         return [self.build(t, d, False) for t, d in zip(keys, domains, strict=True)]
 
-    def _scan(self, step: Scan, vector: str | None = None) -> None:
-        """Scans the matching items; facts that are contiguous over the variable `vector` by one vector operation."""
-        i = step.antecedent
-        item, table = self.rule.antecedents[i].item, self.table_of[i]
+    def _loop(self, loop: Loop, vector: str | None = None) -> None:
+        """Finds the matching items; facts that are contiguous over the variable `vector` by one vector operation."""
+        i = loop.antecedent
+        item, table = loop.item, self.table_of[i]
         name = self.place(i)
         at = self.fresh("at")
-        if step.via == "rows":
+        if loop.access is Access.ROW:
             row, free = self._row(item, table)
             self.out.open(f"if ({row} >= 0)")
             self.out.line(f"if (spend({name}.row_length())) return;")
@@ -295,26 +291,26 @@ class JoinWriter(RuleScope):
             )
             self.out.line(f"const int64_t {at} = {row} + {base} + __builtin_ctzll({word});")
             self.match(item.arguments[free], f"(int32_t)({at} - {row} + {low})", table.domains[free])
-        elif step.via == "all" and is_facts(table):
+        elif loop.access is Access.ALL and is_facts(table):
             self.out.open(f"for (int64_t {at} = 0; {at} < {name}.rows(); {at}++)")
             self.out.line("if (spend(1)) return;")
-            self._columns(i, at)
-        elif step.via == "all":
+            self._columns(loop, at)
+        elif loop.access is Access.ALL:
             self.out.open(f"for (int64_t {at} = {name}.next(0); {at} >= 0; {at} = {name}.next({at} + 1))")
             self.out.line("if (spend(1)) return;")
-            self._cell(item, table, at)
+            self._cell(loop, table, at)
         else:
-            index = self.plan.indexes[step.index]
-            keys = self._keys(step.keys, index)
+            index = self.plan.indexes[loop.index]
+            keys = self._keys(loop.keys, index)
             if is_facts(table):
                 found, p = self.fresh("found"), self.fresh("p")
                 self.out.line(f"const auto {found} = {name}.by{index.number}().find({', '.join(keys)});")
                 self.out.line(f"if (spend({found}.end - {found}.begin)) return;")
                 if vector is not None:
-                    self._stretch_operation(step, vector, found)
+                    self._stretch_operation(loop, vector, found)
                 self.out.open(f"for (int64_t {p} = {found}.begin; {p} < {found}.end; {p}++)")
                 self.out.line(f"const int64_t {at} = {name}.by{index.number}().rows[{p}];")
-                self._columns(i, at)
+                self._columns(loop, at)
             else:
                 array, entry = self.fresh("key"), self.fresh("entry")
                 self.out.line(f"const int32_t {array}[] = {{{', '.join([*keys, '0'])}}};")
@@ -324,7 +320,7 @@ class JoinWriter(RuleScope):
                 self.out.line(f"const int64_t {at} = {by}.cell({entry});")
                 if self.plan.changes is not None:  # deleted items stay in the index
                     self.out.open(f"if ({name}.popped.test({at}))")
-                self._cell(item, table, at)
+                self._cell(loop, table, at)
         self._antecedent(i, at)
 
     def _row(self, item: Item, table: TableLayout) -> tuple[str, int]:
@@ -340,36 +336,29 @@ class JoinWriter(RuleScope):
         self.out.line(f"const int64_t {row} = {checked};")
         return row, free
 
-    def _columns(self, i: int, at: str) -> None:
-        item, table, name = self.rule.antecedents[i].item, self.table_of[i], self.place(i)
-        for k, term in enumerate(item.arguments):
-            if self._known(term):
-                continue
-            self.match(term, f"{name}.column({k})[{at}]", table.domains[k])
+    def _columns(self, loop: Loop, at: str) -> None:
+        table, name = self.table_of[loop.antecedent], self.place(loop.antecedent)
+        for k in loop.matches:
+            self.match(loop.item.arguments[k], f"{name}.column({k})[{at}]", table.domains[k])
 
-    def _cell(self, item: Item, table: TableLayout, at: str) -> None:
-        name = self.names.table[item.key]
+    def _cell(self, loop: Loop, table: TableLayout, at: str) -> None:
+        name = self.names.table[loop.item.key]
         array = self.fresh("arguments")
         self.out.line(f"int32_t {array}[{max(1, table.arity)}];")
         self.out.line(f"{name}.arguments({at}, {array});")
-        for place, k in enumerate(table.order):
-            if not self._known(item.arguments[k]):
-                self.match(item.arguments[k], f"{array}[{place}]", table.domains[k])
+        for k in loop.matches:
+            self.match(loop.item.arguments[k], f"{array}[{table.order.index(k)}]", table.domains[k])
 
-    def _known(self, term: Term) -> bool:
-        """Whether an index has matched an argument already: a constant or a bound variable at top level."""
-        return (isinstance(term, Variable) and term.name in self.bound) or not term_variables(term)
-
-    def _absent(self, step: Absent) -> None:
-        table = self.plan.tables[step.item.key]
-        name = self.names.table[step.item.key]
-        if step.index < 0:
-            texts = self._arguments_or_none(step.item, table)
+    def _absence(self, absence: Absence) -> None:
+        table = self.plan.tables[absence.item.key]
+        name = self.names.table[absence.item.key]
+        if absence.index < 0:
+            texts = self._arguments_or_none(absence.item, table)
             self.out.open(f"if ({name}.find({self._stored(table, texts)}) < 0)")
             return
-        index = self.plan.indexes[step.index]
+        index = self.plan.indexes[absence.index]
         domains = key_domains(self.plan, index)
-        keys = [self.build(t, d, True) for t, d in zip(step.keys, domains, strict=True)]
+        keys = [self.build(t, d, True) for t, d in zip(absence.keys, domains, strict=True)]
         if is_facts(table):
             found = self.fresh("found")
             self.out.line(f"const auto {found} = {name}.by{index.number}().find({', '.join(keys)});")
@@ -377,7 +366,7 @@ class JoinWriter(RuleScope):
         else:
             array = self.fresh("key")
             self.out.line(f"const int32_t {array}[] = {{{', '.join([*keys, '0'])}}};")
-            self.out.open(f"if (!{self.names.index(step.item.key, index.number)}.begin({array}))")
+            self.out.open(f"if (!{self.names.index(absence.item.key, index.number)}.begin({array}))")
 
     def _arguments_or_none(self, item: Item, table: TableLayout) -> list[str]:
         return [self.build(t, d, True) for t, d in zip(item.arguments, table.domains, strict=True)]
@@ -512,22 +501,22 @@ class JoinWriter(RuleScope):
         """The product so far; the row operations normalise it."""
         return self.weight if self.weight is not None else "semiring::one()"
 
-    def _row_operation(self, step: Scan, variable: str) -> None:
+    def _row_operation(self, loop: Loop, variable: str) -> None:
         """The last scan and the head run over one variable: a multiple of one row is added to another."""
-        name, row, head_name, to, shift = self._rows(step)
+        name, row, head_name, to, shift = self._rows(loop)
         self.out.line(
             f"add_row({name}, {row}, {head_name}, {to}, {shift}, {self._factors}, this, "
             f"{self.names.arrive(self.rule.head.key)});",
             f"side by side over {comment(variable)}",
         )
 
-    def _stretch_operation(self, step: Scan, variable: str, found: str) -> None:
+    def _stretch_operation(self, loop: Loop, variable: str, found: str) -> None:
         """The same for a scan of facts, if they turn out to be contiguous; else the loop that follows is run."""
-        item = self.rule.antecedents[step.antecedent].item
+        item = loop.item
         name, head = self.names.table[item.key], self.plan.tables[self.rule.head.key]
         column = f"{name}.column({item.arguments.index(Variable(variable))})"
         place = head.order[-1]
-        self.out.open(f"if ({name}.by{step.index}().side_by_side({found}, {column}))", f"over {comment(variable)}")
+        self.out.open(f"if ({name}.by{loop.index}().side_by_side({found}, {column}))", f"over {comment(variable)}")
         texts = [
             f"{column}[{found}.begin]" if i == place else self.build(term, head.domains[i], True)
             for i, term in enumerate(self.rule.head.arguments)
@@ -550,9 +539,9 @@ class JoinWriter(RuleScope):
             f"{self._factors}, this, {self.names.arrive(self.rule.head.key)});"
         )
 
-    def _rows(self, step: Scan) -> tuple[str, str, str, str, str]:
+    def _rows(self, loop: Loop) -> tuple[str, str, str, str, str]:
         """The row of the last scan and that of the head: table and first cell of each, and the shift between them."""
-        item, table = self.rule.antecedents[step.antecedent].item, self.table_of[step.antecedent]
+        item, table = loop.item, self.table_of[loop.antecedent]
         head = self.plan.tables[self.rule.head.key]
         name, head_name = self.names.table[item.key], self.names.table[self.rule.head.key]
         row, _ = self._row(item, table)

@@ -6,7 +6,8 @@ and on the way back out of the loops.
 
 from __future__ import annotations
 
-from ....plan.model import Join, Plan, Scan, TableLayout
+from ....plan.model import Join, Plan, TableLayout
+from ....plan.nest import Loop
 from ....plan.right_sides import numbers, product_order
 from ....plan.traits import goes_back_together, head_kind, keeps_total, posteriors, rests
 from ....rules.aggregators import HeadKind
@@ -251,8 +252,8 @@ class BackWriter(JoinWriter):
             return f"h_{self.names.table[self.head.key]}"
         return update_adjoint(self.plan, self.names, self.head)
 
-    def _row_operation(self, step: Scan, variable: str) -> None:
-        name, row, head_name, to, shift = self._rows(step)
+    def _row_operation(self, loop: Loop, variable: str) -> None:
+        name, row, head_name, to, shift = self._rows(loop)
         self.out.line(
             f"{self._bar()}back_row({name}, {row}, g_{name}.data, {head_name}, {to}, {self._head_adjoints()}.data, "
             f"{shift}, {self._factors});",

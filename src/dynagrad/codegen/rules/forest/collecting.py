@@ -35,10 +35,10 @@ class CollectWriter(JoinWriter):
     def _prologue(self) -> None:
         pass
 
-    def _lookup(self, i: int) -> None:
+    def _probe(self, i: int) -> None:
         table = self.table_of[i]
         if not is_external(table):
-            super()._lookup(i)
+            super()._probe(i)
             return
         texts = self._arguments(self.rule.antecedents[i].item, table, True)
         at = self.cells[i] = self.fresh("at")

@@ -45,10 +45,10 @@ class ElementwiseWriter(JoinWriter):
         """One more factor, a fact for each driver."""
         return f"of_rows({self.place(antecedent)}.value, {rows})"
 
-    def _lookup(self, i: int) -> None:
+    def _probe(self, i: int) -> None:
         item, table = self.rule.antecedents[i].item, self.table_of[i]
         if self.one_row(i):
-            super()._lookup(i)
+            super()._probe(i)
             return
         place = item.arguments.index(Variable(self.variable))
         texts, rows = self._arguments(item, table), self.fresh("rows")

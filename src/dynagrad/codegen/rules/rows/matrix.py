@@ -7,7 +7,8 @@ their lines are found without looking for each, and the product is one operation
 
 from __future__ import annotations
 
-from ....plan.model import Join, Plan, Scan
+from ....plan.model import Join, Plan
+from ....plan.nest import Loop
 from ....rules.syntax import Variable
 from ...cxx import Writer
 from ..scope import Names
@@ -27,9 +28,9 @@ class MatrixWriter(JoinWriter):
     def _prologue(self) -> None:
         pass
 
-    def _scan(self, step: Scan, vector: str | None = None) -> None:
-        item, table = self.rule.antecedents[step.antecedent].item, self.table_of[step.antecedent]
-        name, place = self.place(step.antecedent), item.arguments.index(Variable(self.variable))
+    def _loop(self, loop: Loop, vector: str | None = None) -> None:
+        item, table = loop.item, self.table_of[loop.antecedent]
+        name, place = self.place(loop.antecedent), item.arguments.index(Variable(self.variable))
         head, last = self.plan.tables[self.rule.head.key], table.arity - 1
         low = f"{name}.facts()->by_all.low[{last}]"
         texts = [
