@@ -284,7 +284,7 @@ def test_other_files_and_other_runs_are_refused(tmp_path: Path) -> None:
     with pytest.raises(dg.FactError, match="'/dev/zero' is no file"):  # it would be read without end
         train("em", checkpoint=Path("/dev/zero"))
     path.write_bytes(b"dynagrad checkpoint 1\n")
-    with pytest.raises(dg.FactError, match="'dynagrad checkpoint 1', and this version of Dynagrad reads 3"):
+    with pytest.raises(dg.FactError, match="'dynagrad checkpoint 1', and this version of Dynagrad reads 4"):
         train("em", checkpoint=path)
     path.unlink()
     train("em", checkpoint=path, iterations=3)

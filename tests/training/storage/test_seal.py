@@ -128,9 +128,9 @@ def features(f: Any) -> dict[str, Any]:
     return {"method": "l-bfgs", "parameters": {"z": training.LogLinear(Z), "e": training.LogLinear(E, f)}}
 
 
-def function(f: Any) -> dict[str, Any]:
+def function(f: Any, start: Any = 0.5, logs: bool = True) -> dict[str, Any]:
     """Of the first choice."""
-    made = training.Differentiable(Z, f, 0.5)
+    made = training.Differentiable(Z, f, start, logs=logs)
     return {"method": "l-bfgs", "parameters": {"z": made, "e/2": START["e/2"]}}
 
 
@@ -211,6 +211,7 @@ FORMS: dict[str, Callable[[float], Any]] = {
     "global": reading,
     "within itself": recursive,
     "function in an object": lambda c: Weighing(captured(c)),
+    "nothing captured beside it": lambda c: (lambda x, y: lambda p: (x, y, p))(*((c, None) if c == 1 else (None, 1.0))),
     "class within": lambda c: captured(type(attribute(c))),
 }
 
@@ -274,6 +275,11 @@ CHANGES: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
         function(captured(np.array([1.0, 2.5]))),
         "parametrisations",
     ),
+    "parameters of another form": (
+        function(lambda p: dnp.array([p["a"], 2.0 * p["b"]]), {"a": 0.5, "b": 0.25}),
+        function(lambda p: dnp.array([p["a"], 2.0 * p["b"]]), {"b": 0.5, "a": 0.25}),
+        "parametrisations",
+    ),
     "losses": (objective(RISK), {**objective(RISK), "facts": {"fixed/1": [(0, -0.1), (1, -0.25)]}}, "losses"),
 }
 
@@ -288,6 +294,86 @@ def test_each_other_part_is_told_of(kind: str, tmp_path: Path) -> None:
     assert begin(tmp_path / "c", **first, iterations=3, threads=2).history  # and the same one goes on
 
 
+OF_VALUES = ":- function f/1. goal += f(w(K)) * x(K)."
+OUTSIDE = ":- external f/1. goal += w(K) * x(K) * f(K)."
+FUNCTIONS: dict[str, tuple[str, Callable[[float], Any]]] = {
+    "of values": (OF_VALUES, lambda c: {"f": lambda v: -c * v * v}),
+    "compiled": (OF_VALUES, lambda c: {"f": dg.compile(lambda v: -c * v * v)}),
+    "external": (OUTSIDE, lambda c: {"f/1": lambda k: c * (k + 1)}),
+    "external, by name": (OUTSIDE, lambda c: {"f": lambda k: c * (k + 1)}),
+    "of a clamped run": (OUTSIDE, lambda c: {"f": lambda k: c * (k + 1)}),
+}
+
+
+@pytest.mark.parametrize("kind", FUNCTIONS)
+def test_functions_of_the_program_are_told_of(kind: str, tmp_path: Path) -> None:
+    rules, make = FUNCTIONS[kind]
+
+    def fit(c: float, iterations: int = 2) -> dg.training.Fit:
+        semiring = None if rules == OF_VALUES else "real"
+        program, more = dg.Program(rules, semiring, functions=make(c)), {}
+        if kind == "of a clamped run":
+            clamped = dg.Program(rules.replace("x(K)", "x(K) * x(K)"), semiring="real", functions=make(c))
+            program = dg.Program(rules, semiring="real", functions=make(1.0))
+            more["objective"] = training.Conditional(clamped=clamped)
+        model = dg.Model(program, {"w": training.LogLinear({"w/1": [(0,), (1,)]})}, prior=training.L2(1.0), **more)
+        data = [{"x/1": [(0, 0.5), (1, 1.0)]}]
+        return model.fit(data, method="l-bfgs", iterations=iterations, tolerance=0.0, checkpoint=tmp_path / "c")
+
+    fit(1.0)
+    with pytest.raises(dg.Error, match="is of another run, whose functions differ"):
+        fit(2.0)
+    assert fit(1.0, 3).history
+
+
+def test_weights_that_are_values_are_not_those_that_are_logs(tmp_path: Path) -> None:
+    program = dg.Program("goal += w(K) * x(K).", semiring="real")
+
+    def fit(logs: bool) -> dg.training.Fit:
+        weights = training.Differentiable({"w/1": [(0,), (1,)]}, lambda p: dnp.array([p, p * p]), 0.5, logs=logs)
+        model = dg.Model(program, {"w": weights}, prior=training.L2(1.0))
+        return model.fit([{"x/1": [(0, 0.5), (1, 1.0)]}], method="l-bfgs", iterations=2, checkpoint=tmp_path / "c")
+
+    fit(True)
+    with pytest.raises(dg.Error, match="is of another run, whose parametrisations differ"):
+        fit(False)
+    assert fit(True).history
+
+
+def test_what_a_module_has_beside_its_parameters_is_told_of(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+
+    class Own(torch.nn.Module):  # type: ignore[misc, name-defined]
+        def __init__(self, constant: float, buffer: float, scale: float) -> None:
+            super().__init__()
+            self.free = torch.nn.Parameter(torch.ones(2, dtype=torch.float64))
+            self.constant = torch.nn.Parameter(torch.tensor(constant), requires_grad=False)
+            self.register_buffer("held", torch.tensor(buffer))
+            self.scale = scale
+
+        def forward(self) -> Any:
+            return self.free * self.constant * self.held * self.scale
+
+    class Further(Own):
+        def forward(self) -> Any:
+            return super().forward() + 1.0
+
+    program = dg.Program("goal += w(K) * x(K).", semiring="real")
+
+    def fit(module: Any, logs: bool = True) -> dg.training.Fit:
+        weights = training.Torch({"w/1": [(0,), (1,)]}, module, logs=logs)
+        model = dg.Model(program, {"w": weights}, prior=training.L2(1.0))
+        return model.fit([{"x/1": [(0, 0.5), (1, 1.0)]}], method="l-bfgs", iterations=2, checkpoint=tmp_path / "c")
+
+    fit(Own(1.0, 1.0, 1.0))
+    evaluated = Own(1.0, 1.0, 1.0).eval()
+    others = (Own(2.0, 1.0, 1.0), Own(1.0, 2.0, 1.0), Own(1.0, 1.0, 2.0), Further(1.0, 1.0, 1.0), evaluated)
+    for other, logs in (*((x, True) for x in others), (Own(1.0, 1.0, 1.0), False)):
+        with pytest.raises(dg.Error, match="is of another run, whose parametrisations differ"):
+            fit(other, logs)
+    assert fit(Own(1.0, 1.0, 1.0)).history
+
+
 def test_semiring_and_values_are_told_of(tmp_path: Path) -> None:
     rules = ":- distribution z(K). goal += z(K) * y(K)."
     rows, data = {"z/1": [(0, 0.4), (1, 0.6)]}, [{"y/1": [(0, 0.5), (1, 1.0)]}]
@@ -300,10 +386,3 @@ def test_semiring_and_values_are_told_of(tmp_path: Path) -> None:
     for given, name in ((("real",), "semiring"), (("log", "probabilities"), "values")):
         with pytest.raises(dg.Error, match=f"whose {name} differ"):
             run(*given)
-
-
-def test_a_checkpoint_that_says_less_is_of_an_earlier_version() -> None:
-    now = {"program": "x", "examples": {"count": 1, "size": 1, "blocks": ["y"]}}
-    seal.check_same(now, now, Path("c"))
-    with pytest.raises(dg.Error, match=r"the checkpoint 'c' is of an earlier version.* what its examples"):
-        seal.check_same({"program": "x"}, now, Path("c"))

@@ -27,7 +27,7 @@ from ..parameters.rows import Doubles
 from ..steps import Trace
 from .seal import check_same
 
-KIND, VERSION = b"dynagrad checkpoint ", b"3"
+KIND, VERSION = b"dynagrad checkpoint ", b"4"
 TRACE = b"dynagrad trace 1\n"
 DIGEST = 32
 
@@ -91,7 +91,7 @@ class Checkpoint:
         replace_file(self.path, KIND + VERSION + b"\n" + hashlib.sha256(data).digest() + data)
 
     def forget(self) -> None:
-        """Begins traces anew, of which what was written last has none."""
+        """Starts new trace files; the checkpoint written last refers to none."""
         self._traces.clear()
 
     def _packed(self, x: Any, arrays: list[np.ndarray], name: Any) -> Any:

@@ -141,7 +141,7 @@ class _Description:
         yield f.__code__.co_code
         yield repr(f.__code__.co_names).encode()
         yield from _constants(f.__code__)
-        cells = [cell.cell_contents for cell in f.__closure__ or () if _filled(cell)]
+        cells = [cell.cell_contents if _filled(cell) else None for cell in f.__closure__ or ()]
         read = [*cells, *(f.__defaults__ or ()), *(f.__kwdefaults__ or {}).values()]
         if not _installed(f.__module__):
             sets = {i.argval for i in _code_of(f, "STORE_GLOBAL")}
@@ -189,6 +189,7 @@ def _constants(code: CodeType) -> Iterator[bytes]:
 
 def _filled(cell: Any) -> bool:
     try:
-        return cell.cell_contents is not None
+        cell.cell_contents  # noqa: B018  # what is tested
     except ValueError:  # nothing is there yet
         return False
+    return True

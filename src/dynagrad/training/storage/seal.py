@@ -16,8 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from ...charts.program import binding_of, context_of
-from ...errors import Error, shown
+from ...charts.program import Program, binding_of, context_of
+from ...eager.pytree import unravelled
+from ...errors import Error, shown, shown_path
 from ...facts.readers import read
 from ...facts.relation import Relation
 from ..examples import DataPasses, Example
@@ -51,7 +52,7 @@ def about(
         "functions": digest(
             f"{name} {described(f)}".encode(errors="replace")
             for program in (spec.program, *spec.others)
-            for name, f in sorted(context_of(program).options.functions.items())
+            for name, f in _functions(program)
         ),
         "goal": spec.goal,
         "objective": _short(described(spec.objective)),
@@ -78,15 +79,10 @@ def about(
 def check_same(saved: Any, now: Mapping[str, Any], path: Path) -> None:
     """Raises Error where a checkpoint is of another run, and says what is not the same."""
     for name, value in json.loads(json.dumps(now)).items():
-        if name not in saved:
-            raise Error(
-                f"the checkpoint {str(path)!r} is of an earlier version of Dynagrad, and does not say what its "
-                f"{name} are; give another file, or remove it to begin again"
-            )
         if saved[name] != value:
             told = "" if name in SECRET else f": {_difference(saved[name], value)}"
             raise Error(
-                f"the checkpoint {str(path)!r} is of another run, whose {name} differ{told}; give another file, "
+                f"the checkpoint {shown_path(path)} is of another run, whose {name} differ{told}; give another file, "
                 "or remove it to begin again"
             )
 
@@ -152,9 +148,15 @@ def _short(text: str) -> str:
     return text if len(text) <= 200 else f"{text[:100]}... {digest([text.encode(errors='replace')])}"
 
 
+def _functions(program: Program) -> list[tuple[str, Any]]:
+    """The functions of values and those behind external predicates, by name."""
+    context = context_of(program)
+    return sorted({**context.options.functions, **context.externals}.items())
+
+
 def _of_parametrisation(p: Parametrisation) -> Iterator[bytes]:
-    """What weights are made of: rows, groups, features, functions, and what is frozen."""
-    yield type(p).__qualname__.encode()
+    """What weights are made of: rows, groups, features, functions, what is frozen, and whether they come as logs."""
+    yield f"{type(p).__qualname__} {p.logs}".encode()
     for key, relation in p.rows.relations.items():
         yield key.encode()
         yield _of_relation(replace(relation, values=None))  # values are where training begins
@@ -166,8 +168,18 @@ def _of_parametrisation(p: Parametrisation) -> Iterator[bytes]:
         yield from (repr(name).encode(errors="replace") for name in p.features)
         yield from (part.tobytes() for part in p.entries())
     if isinstance(p, Differentiable):
-        yield described(p.function).encode(errors="replace")
+        form = unravelled(p.parameters, np.zeros(p.size))  # their numbers are where training begins
+        yield from (described(x).encode(errors="replace") for x in (p.function, form))
     if isinstance(p, Torch):
         yield repr(p.module).encode(errors="replace")
-        for x in p.inputs:
-            yield described(np.asarray(x.detach().cpu()) if hasattr(x, "detach") else x).encode(errors="replace")
+        yield from (described(x).encode(errors="replace") for x in (*_of_module(p.module), *p.inputs))
+
+
+def _of_module(module: Any) -> Iterator[Any]:
+    """What a module of PyTorch depends on beside the parameters that are trained."""
+    for part in module.modules():
+        yield type(part)
+        yield {name: x for name, x in vars(part).items() if not name.startswith("_")}
+        if not (part.training and getattr(part, "track_running_stats", False)):  # these it writes, and does not read
+            yield list(part.buffers(recurse=False))
+    yield [x for x in module.parameters() if not x.requires_grad]
