@@ -138,7 +138,8 @@ def check_item(
         assert a <= b or close(a, b)
     mine = [(worse(d.weight), len(d)) for d in found]  # equal to the last bit, which is a matter of rounding
     for (a, m), (b, n) in pairwise(mine):
-        assert a < b or (a == b and m <= n), (mine, trees)
+        # the first part of a pair is ranked, and its last bit is not always that of the product of pairs
+        assert a < b or (a == b and (m <= n or semiring == "expectation")), (mine, trees)
     known = set(trees)
     if not cyclic:
         assert known == set(every)

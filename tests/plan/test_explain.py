@@ -149,3 +149,13 @@ def test_long_rules_are_cut():
     atoms = " * ".join(f"p{i}(X)" for i in range(100))
     text = explain(plan_for_any(f"goal += {atoms}.", ["atom"]))
     assert max(map(len, text.splitlines())) < 260
+
+
+def test_how_rows_of_one_fact_join_is_said(cky):
+    program = dg.Program("far(V) min= far(U) + road(U,V). far(home) = 0. less max= -toll(_). most max= far(_).")
+    text = program.bind({"road/2": [("home", "a", 5.0), ("home", "a", 1.0)], "toll/1": []}).explain()
+    assert "  road/2: facts, 2 rows; rows of one fact join by `min=`" in text
+    assert "  toll/1: facts, 0 rows; a fact may be given once" in text
+    text = program.bind({"road/2": [], "toll/1": [("x", 1.0)]}).explain()
+    assert "toll/1: facts, 1 row; a fact may be given once, as `less max= -toll(_).` (line 1) may fall where" in text
+    assert "rows of one fact" not in cky

@@ -112,12 +112,22 @@ def _bypass(table: TableLayout) -> str:
 def _facts(plan: Plan, table: TableLayout) -> str:
     facts = plan.summary.facts.get(table.key)
     if isinstance(plan.summary, Assumed):
-        return "facts"
+        return f"facts{_joined(plan, table)}"
     if facts is None:
         return "facts, none given"
     # for facts of a run, the plan has the number of rows in coarse steps
     most = "up to " if facts.rows > 1 and facts.rows == rough(facts.rows) else ""
-    return f"facts, {most}{counted(facts.rows, 'row')}"
+    return f"facts, {most}{counted(facts.rows, 'row')}{_joined(plan, table)}"
+
+
+def _joined(plan: Plan, table: TableLayout) -> str:
+    """How rows of one fact join, where that is not by a sum, or where they do not."""
+    predicate = plan.rules.predicates[table.key]
+    if plan.rules.semiring is not None or (predicate.aggregator == "+=" and not predicate.unjoined):
+        return ""
+    if predicate.unjoined:
+        return f"; a fact may be given once, as {_cut(predicate.unjoined)}"
+    return f"; rows of one fact join by `{predicate.aggregator}`"
 
 
 def _dense(plan: Plan, table: TableLayout) -> str:

@@ -247,7 +247,10 @@ def sums_up(plan: Plan, table: TableLayout) -> bool:
 
 def rests(plan: Plan, table: TableLayout) -> bool:
     """Whether updates to the items of a table may rest: see `codegen/rules/backward/resting.py`."""
-    if plan.derivatives is None or plan.semiring not in ("real", "expectation", "plain") or is_facts(table):
+    if plan.derivatives is None or is_facts(table):
+        return False
+    by_weight = ("real", "expectation", "plain", *(("log",) if plan.derivatives.outside else ()))
+    if plan.semiring not in by_weight:
         return False
     if plan.rules.prunes or plan.rules.beams:  # items that these hold back are not part of the derivative
         return False

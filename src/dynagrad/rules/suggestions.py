@@ -15,8 +15,8 @@ def nearest(key: str, known: Iterable[str]) -> str:
 
     >>> nearest("rewrite/4", ["rewrite/2", "rewrite/3", "word/3"])
     ' There are `rewrite/2` and `rewrite/3`: a predicate is told by its name and the number of its arguments.'
-    >>> nearest("wrod/3", ["rewrite/2", "word/3"])
-    ' Did you mean `word/3`?'
+    >>> nearest("wrod/3", ["rewrite/2", "word/3"]), nearest("E/2", ["e/2"]), nearest("E/2", ["p/2"])
+    (' Did you mean `word/3`?', ' Did you mean `e/2`?', '')
     """
     keys = list(dict.fromkeys(known))
     name = key.rpartition("/")[0] or key
@@ -25,10 +25,14 @@ def nearest(key: str, known: Iterable[str]) -> str:
         listed = " and ".join([f"`{other}`" for other in sorted(same)[:4]])
         verb = "are" if len(same) > 1 else "is"
         return f" There {verb} {listed}: a predicate is told by its name and the number of its arguments."
-    close = get_close_matches(key, keys, 1, 0.6)
+    if len(name) < _SHORT:  # all names of one letter are alike
+        close = [other for other in keys if other.lower() == key.lower()]
+    else:
+        close = get_close_matches(key, keys, 1, 0.6)
     return f" Did you mean `{close[0]}`?" if close else ""
 
 
+_SHORT = 2  # of shorter names only the case is compared
 _SIMILARITY = 0.75  # from which on one name may be a typo for the other
 _SHORTEST, _LONGEST = 3, 200  # lengths of names that are compared
 
@@ -53,14 +57,16 @@ def resembles(key: str, known: Iterable[str]) -> bool:
 
 _ESCAPES = str.maketrans({"\\": r"\\", "'": r"\'"})
 _ITEM = re.compile(r"\s*([a-z]\w*)\((.*)\)\s*\.?\s*", re.DOTALL)
-_ARGUMENT = re.compile(r"-?[0-9]+(?:\.[0-9]+)?|[A-Z_]\w*|[a-z]\w*|'(?:[^'\\]|\\.)*'|\"[^\"]*\"", re.DOTALL)
+_ARGUMENT = re.compile(
+    r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|[A-Z_]\w*|[a-z]\w*|'(?:[^'\\]|\\.)*'|\"[^\"]*\"", re.DOTALL
+)
 
 
 def quotes_for(text: str) -> str:
     """An item with quotes around those of its arguments that no symbol can be without; empty where there are none.
 
-    >>> quotes_for("far(C d)"), quotes_for("road(new-york,b)"), quotes_for("far(a")
-    ("far('C d')", "road('new-york',b)", '')
+    >>> quotes_for("far(C d)"), quotes_for("road(new-york,b)"), quotes_for("far(a"), quotes_for("far(1e400)")
+    ("far('C d')", "road('new-york',b)", '', '')
     """
     item = _ITEM.fullmatch(text) if len(text) <= _LONGEST else None
     if item is None or any(c in item[2] for c in "()[]"):

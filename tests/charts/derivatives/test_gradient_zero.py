@@ -3,6 +3,7 @@
 The oracle is linear algebra: the sum over paths from `start` to `stop` is `start (I - W)^-1 stop`. Costs three seconds.
 """
 
+import math
 from functools import cache
 
 import numpy as np
@@ -205,3 +206,20 @@ def test_derivatives_that_grow_without_end_are_an_error(semiring):
         chart.gradient("goal")
     with pytest.raises(dg.ValueRangeError, match=r"path\([01]\) does not settle"):
         chart.jvp({"start/1": np.ones(2)})
+
+
+@pytest.mark.filterwarnings("ignore:The sum of `d/1` may diverge")
+@pytest.mark.parametrize("solve", ["auto", "iterate"])
+@pytest.mark.parametrize("semiring", ["real", "log"])
+def test_outside_values_are_by_weights_where_a_cycle_has_the_value_zero(semiring: str, solve: str):
+    """They are sums over ways around the cycle, whatever comes in: by logs in `log`, where an item may be -inf."""
+    zero, half, one = (-math.inf, math.log(0.25), 0.0) if semiring == "log" else (0.0, 0.25, 1.0)
+    rules = "d(X) += s(X). d(Y) += h*d(X)*e(X,Y). d(X) += h*d(X). goal += d(_)."
+    program = dg.Program(f":- semiring {semiring}. :- solve {solve}. {rules}")
+    around = np.linalg.inv(np.eye(2) - 0.25 * np.array([[1.0, 1.0], [1.0, 1.0]]))
+    for come in (zero, one):
+        chart = program.run({"s/1": [("a", come)], "h/0": half, "e/2": [("a", "b", one), ("b", "a", one)]})
+        for goal, value in (("goal", around[0].sum()), ("d(b)", around[0, 1]), ("d(a)", around[0, 0])):
+            found = chart.outside("d(a)", goal=goal)
+            assert found == pytest.approx(math.log(value) if semiring == "log" else value, rel=1e-11)
+            assert chart.outside("s(a)", goal=goal) == pytest.approx(found, rel=1e-11)

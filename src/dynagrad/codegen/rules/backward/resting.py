@@ -14,8 +14,8 @@ So where a stage ends by itself, such updates *rest* with their item, and their 
   rounds of the joins (a fixed-point iteration).
 
 An update that the tolerance holds back changes its item; it is part of neither value nor derivative, and does not rest.
-Nor do updates of items that select (one that changes nothing was not chosen), nor those in `log`, whose derivatives are
-by logs: those of a weight of zero are zero.
+Nor do updates of items that select (one that changes nothing was not chosen), nor those in `log` where derivatives are
+by logs, and those of a weight of zero are zero; outside values, which are by weights, have them.
 """
 
 from __future__ import annotations
