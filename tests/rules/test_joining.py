@@ -56,6 +56,17 @@ def predicate(text: str, key: str = "a/1", semiring: str | None = None) -> Predi
         ("p max= 2 ^ a(X).", "max="),
         ("p max= 0.5 ^ a(X).", ""),
         ("p max= abs(a(_)).", ""),
+        ("p max= sqrt(a(_)).", ""),  # -2 beside 4 is an error
+        ("p min= sqrt(a(_)).", "min="),  # which the smallest row is, if any is
+        ("p max= 1 + 2 * log(a(_)).", ""),
+        ("p min= 1 + 2 * log(a(_)).", "min="),
+        ("p max= -sqrt(-a(_)).", "max="),
+        ("p min= -log(3 - a(_)).", ""),
+        ("p max= exp(sqrt(a(X)) - w(X)).", ""),
+        ("p max= a(X) * sqrt(w(X)).", "max="),  # for all rows of a, or none
+        ("p max= sqrt(exp(a(_))) + log(max(a0, 1)).", "max="),
+        ("p max= log(max(a(_), 0.5)).", "max="),
+        ("p min= sqrt(min(a(_), 3)).", "min="),
         ("p max= w(X) * a(X).", ""),
         ("p max= if a(_) > 0 then 1 else 0.", ""),
         (":- function h/1. p max= h(a(_)).", ""),
@@ -99,6 +110,16 @@ def test_in_a_semiring_all_rows_join_by_its_plus(semiring: str) -> None:
         ("p += a(_).\np += a(_) ^ 2.", "`p += a(_) ^ 2.` (line 2) is not linear in it"),
         ("p log+= 2 * a(_).", "`p log+= 2 * a(_).` (line 1) is no sum with it as a term"),
         ("p min= -a(_).", "`p min= -a(_).` (line 1) may fall where it rises"),
+        (
+            "p max= sqrt(a(_)).",
+            "`p max= sqrt(a(_)).` (line 1) may be undefined where it is small, which would be lost behind the largest "
+            "of its rows",
+        ),
+        (
+            "p min= -log(-a(_)).",
+            "`p min= -log(-a(_)).` (line 1) may be undefined where it is large, which would be lost behind the "
+            "smallest of its rows",
+        ),
     ],
 )
 def test_why_rows_do_not_join(text: str, reason: str) -> None:
@@ -138,8 +159,9 @@ OPERATIONS: dict[str, Callable[..., float]] = {
     "tanh": math.tanh,
     "sigmoid": lambda a: 1 / (1 + math.exp(-a)),
     "sqrt": lambda a: math.sqrt(a) if a >= 0 else math.nan,
-    "min": min,
-    "max": max,
+    "log": lambda a: math.log(a) if a > 0 else -math.inf if a == 0 else math.nan,
+    "min": lambda a, b: a + b if math.isnan(a + b) else min(a, b),
+    "max": lambda a, b: a + b if math.isnan(a + b) else max(a, b),
     "lse": lambda a, b: math.log(math.exp(a) + math.exp(b)),
     "if": lambda c, a, b: a if c else b,
     ">": lambda a, b: a > b,
@@ -164,6 +186,7 @@ def drawn(rng: random.Random, leaves: list[str], depth: int) -> str:
     if depth > 0:
         shape = rng.choice(
             ["{}", "2 * {}", "-{}", "abs({})", "exp({})", "tanh({})", "({} - 1)", "(3 / {})", "({} ^ 2)"]
+            + ["sqrt({})", "log({})"]
         )
         inner = drawn(rng, leaves, depth - 1)
         if rng.random() < 0.2:
@@ -202,6 +225,8 @@ def test_where_rows_join_joining_them_before_is_joining_what_a_rule_makes_of_the
             rows = [rng.gauss(0, 1) for _ in range(rng.randint(1, 3))]
             each = [value(rule.value, [*values[:at], row, *values[at + 1 :]]) for row in rows]
             whole = value(rule.value, [*values[:at], join(rows), *values[at + 1 :]])
+            if aggregator in ("max=", "min="):  # what is undefined for a row stays an error
+                assert any(map(math.isnan, each)) == math.isnan(whole), (rule.text, rows, values)
             if all(map(math.isfinite, itertools.chain(each, [whole]))):
                 after = join(each)
                 assert math.isclose(float(bool(whole)) if aggregator == "|=" else whole, after, rel_tol=1e-9), rule.text

@@ -2,8 +2,9 @@
 
 They join before the rules read them, which has to be the same as joining what the rules make of each. So readers have
 to agree, each reads the fact once, and its right side has to be linear in it (`+=`), a sum with it as a term (`log+=`),
-or increasing in it whatever the other values are (`min=`, `max=`). Rules that only test it do not count. Where that
-cannot be seen from the rules, rows do not join, and a fact that is given twice is an error when facts are loaded
+or increasing in it whatever the other values are (`min=`, `max=`), and defined for each row where it is for their join:
+`max= sqrt(a(_))` of -2 and 4 is an error, that of their largest is none. Rules that only test it do not count. Where
+that cannot be seen from the rules, rows do not join, and a fact that is given twice is an error when facts are loaded
 (`charts/binding/copies.py`), unless the program declares how they do. A semiring joins all rows by its plus.
 """
 
@@ -68,31 +69,33 @@ def _reason(readers: Sequence[tuple[NormalRule, list[int]]]) -> str:
             return f"{_named(first)} and {_named(rule)} do not agree on how"
         if len(indices) > 1:
             return f"{_named(rule)} reads it twice"
-        if not _joins(rule, indices[0]):
-            return f"{_named(rule)} {_FAULTS.get(rule.aggregator, 'reads it together with others')}"
+        if fault := _fault(rule, indices[0]):
+            return f"{_named(rule)} {fault}"
     return ""
 
 
-_FAULTS = {
-    "+=": "is not linear in it",
-    "log+=": "is no sum with it as a term",
-    "max=": "may fall where it rises",
-    "min=": "may fall where it rises",
-}
+_NOT_LINEAR = {"+=": "is not linear in it", "log+=": "is no sum with it as a term"}
 
 
 def _named(rule: NormalRule) -> str:
     return f"`{cut(rule.text)}` (line {rule.span.line})"
 
 
-def _joins(rule: NormalRule, index: int) -> bool:
-    """Whether joining the values of an antecedent is the same as joining what the rule makes of each of them."""
+def _fault(rule: NormalRule, index: int) -> str:
+    """Why joining the values of an antecedent is not the same as joining what the rule makes of each of them; empty
+    where it is."""
     if rule.aggregator == "=":  # all of them are the same
-        return True
+        return ""
     aggregator = AGGREGATORS[rule.aggregator]
-    if aggregator.sign:
-        return _trend(rule.value, index) == 1
-    return is_linear(_shortened(rule.value), index, aggregator.distributes)
+    if not aggregator.sign:
+        linear = is_linear(_shortened(rule.value), index, aggregator.distributes)
+        return "" if linear else _NOT_LINEAR.get(rule.aggregator, "reads it together with others")
+    if _trend(rule.value, index) != 1:
+        return "may fall where it rises"
+    hidden, which, kept = (-1, "small", "largest") if rule.aggregator == "max=" else (1, "large", "smallest")
+    if hidden in _undefined(rule.value, index):
+        return f"may be undefined where it is {which}, which would be lost behind the {kept} of its rows"
+    return ""
 
 
 def _shortened(value: Expression) -> Expression:
@@ -195,6 +198,22 @@ def _direction(node: Application, at: int) -> int | None:
             base = node.operands[0]
             return (1 if base.value >= 1 else -1) if isinstance(base, Numeral) and base.value > 0 else None
     return None
+
+
+_OF_POSITIVE = frozenset({"log", "sqrt"})
+"""Functions that are undefined for negative numbers. No other is undefined anywhere on its way up or down."""
+
+
+def _undefined(node: Expression, index: int) -> set[int]:
+    """Where a part of a right side may be undefined by the value of an antecedent alone: -1 for all that are lower than
+    some value, 1 for all that are higher."""
+    if not isinstance(node, Application):
+        return set()
+    found = {direction for operand in node.operands for direction in _undefined(operand, index)}
+    if node.operator in _OF_POSITIVE and not _sign(node.operands[0])[0]:
+        trend = _trend(node.operands[0], index)
+        found |= {-1, 1} if trend is None else {-trend} - {0}
+    return found
 
 
 def _by(sign: _Sign) -> int | None:
