@@ -181,7 +181,8 @@ class TestIterated:
         chart = dg.Program(text, semiring).run({"a/0": math.log(weight) if log else weight})
         value = math.exp(chart["x"]) if log else chart["x"]
         assert abs(value * (1 - weight) - 1) < (1e-11 if log else 2e-12)
-        assert chart.converged and chart.error_bound <= 1e-12
+        rounding = 2e-15 / (1 - weight)  # a step that is lost in it is so many times as far from the end
+        assert chart.converged and chart.error_bound <= 1e-12 + rounding
 
     def test_a_last_step_under_the_tolerance_is_not_all(self) -> None:
         program = dg.Program(LOOP)

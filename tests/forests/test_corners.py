@@ -336,3 +336,14 @@ def test_simple_derivations_behind_a_cycle_of_gain_one_are_given_up_in_time() ->
     assert next(ranked).weight == 1.0
     with pytest.raises(dg.NotConverged, match="all repeat an item on their own path"):
         next(ranked)
+
+
+def test_programs_of_more_tables_than_a_function_takes_have_derivations():
+    """The members of a hundred tables are a base of the class that collects derivations, as of the one that runs."""
+    chain = [f"p{k + 1}(X) += p{k}(X)*w(X)." for k in range(120)]
+    program = dg.Program(
+        ":- external near/1. p0(X) += w(X) * near(X). " + " ".join(chain), "real", {"near/1": lambda x: 0.5}
+    )
+    chart = program.run({"w/1": [("x", 2.0)], "p60/1": [("x", 1.0)]})
+    assert chart.count("p120(x)") == 2 and chart.best("p120(x)").weight == 2.0**120
+    assert [d.weight for d in chart.kbest("p120(x)", 3)] == [2.0**120, 2.0**60]

@@ -28,7 +28,7 @@ from .running.stages import write_begin, write_run, write_sweep
 from .scope import Names, python_value
 from .size import size
 from .solving import components, convergence, exploring
-from .tables import write_constructor, write_facts, write_facts_plans, write_group, write_plus, write_table
+from .tables import open_class, write_constructor, write_facts, write_facts_plans, write_plus
 from .values import semiring_cxx
 
 PRELUDE = "dynagrad/outside/rules.hpp"
@@ -184,15 +184,7 @@ def _program(context: ClassContext) -> None:
 def write_members(context: ClassContext) -> None:
     """Opens the class, and declares its members. They depend on the plan, and not on the passes that a class has."""
     out, plan = context.out, context.plan
-    groups = context.groups()
-    if len(groups) == 1:
-        out.open("struct program : ChartBase")
-        for table in groups[0]:
-            write_table(context, table, "&account")
-    else:
-        for k, group in enumerate(groups):
-            write_group(context, k, group)
-        out.open(f"struct program : {', '.join(['ChartBase', *(f'tables{k}' for k in range(len(groups)))])}")
+    open_class(context)
     for n, beam in context.beams:
         out.line(f"Index<{len(beam.group)}> beam{n}{{&account}};")
     for stage in plan.stages:

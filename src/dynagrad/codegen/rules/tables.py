@@ -134,6 +134,19 @@ def write_group(context: ClassContext, k: int, group: Sequence[TableLayout]) -> 
     out.line()
 
 
+def open_class(context: ClassContext) -> None:
+    """Opens the class, which begins with the members of its tables, or has groups of them as bases."""
+    out, groups = context.out, context.groups()
+    if len(groups) == 1:
+        out.open("struct program : ChartBase")
+        for table in groups[0]:
+            write_table(context, table, "&account")
+        return
+    for k, group in enumerate(groups):
+        write_group(context, k, group)
+    out.open(f"struct program : {', '.join(['ChartBase', *(f'tables{k}' for k in range(len(groups)))])}")
+
+
 def write_table(context: ClassContext, table: TableLayout, account: str) -> None:
     """The members of a table, with those that the backward pass needs."""
     out, plan, name = context.out, context.plan, context.names.table[table.key]

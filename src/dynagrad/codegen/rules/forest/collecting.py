@@ -20,7 +20,7 @@ from ..calls import arguments_of
 from ..context import ClassContext
 from ..incremental.changing import write_enter, write_restore
 from ..statements import JoinWriter
-from ..tables import write_constructor, write_facts_plans, write_table
+from ..tables import open_class, write_constructor, write_facts_plans
 
 
 class CollectWriter(JoinWriter):
@@ -68,10 +68,8 @@ def write_program(context: ClassContext) -> None:
     plan, out = context.plan, context.out
     assert plan.collects is not None
     externals = [replace(t, kind=TableKind.HASHED, updates=False) for t in context.externals]
-    out.open("struct program : ChartBase")
+    open_class(context)
     out.line("static constexpr bool collects = true;")
-    for table in [*context.facts, *context.derived]:
-        write_table(context, table, "&account")
     for table in externals:
         out.line(f"Hashed<semiring, {table.arity}> {context.names.table[table.key]}{{&account}};  // external")
     for table in [*context.facts, *context.derived, *externals]:

@@ -13,6 +13,16 @@
 
 namespace dynagrad {
 
+// Says how good a chart is of which a rest is to come. Values stand still where a step is lost in rounding, and that is as
+// far from the end as what is held back: so many times as large. Where it takes more than half of the digits, the cycle
+// is near-critical.
+inline void end_with(double rest, double times, const Settings& settings, Report& report) {
+  const double rounding = times < 10 ? 0 : 8 * 2.220446049250313e-16 * times;
+  if (!(rest + rounding <= report.error_bound)) report.error_bound = rest + rounding;
+  const double enough = settings.tolerance > 1e-14 ? settings.tolerance : 1e-14;
+  if (!(rest <= enough) || rounding > 1e-9) report.unfinished++;
+}
+
 // Sizes are numbers, or with `logs` the logs of numbers.
 template <bool logs>
 struct Convergence {
@@ -70,7 +80,7 @@ struct Convergence {
   // Whether the tolerance was lowered. If not, the chart is as good as it gets, and the report says how good that is.
   bool lower(const Settings& settings, Report& report) {
     if (popped > 0 && (rate == 0 || pops * 2 > window)) rate = sent / popped;
-    double times = rate < 1 ? 1 / (1 - rate) : INFINITY;  // how much is to come of what is held back
+    double times = rate < 1 ? 1 / (1 - rate) : worst == 0 ? 1 : INFINITY;  // how much is to come of what is held back
     if (held > 0) {
       const double measured = spread / held;
       times = rate < 1 && times > measured ? times : measured > 1 ? measured : 1;
@@ -80,15 +90,16 @@ struct Convergence {
       tolerance *= 1e-3, held = worst;
       return true;
     }
-    if (!(rest <= report.error_bound)) report.error_bound = rest;
-    if (!(rest <= (settings.tolerance > 1e-14 ? settings.tolerance : 1e-14))) report.unfinished++;
+    end_with(rest, times, settings, report);
     return false;
   }
 };
 
-// The same for a stage of rounds, from the largest relative change of a value in this round and in the last.
+// The same for a stage of rounds, from the largest relative change of a value in each.
 struct Rounds {
   double moved = 0, before = 0, rate = 0;
+  double first = 0;                   // the change where the window of rounds begins that the rate is of
+  int64_t length = 0, window = 16;    // the rounds since, and how many there may be
   int64_t idle = 0;                   // rounds in a row that came no nearer
   static constexpr int64_t patience = 20000;
 
@@ -97,15 +108,28 @@ struct Rounds {
     const double change = now == old || (isnan(now) && isnan(old)) ? 0 : fabs(now - old) / fabs(now);
     if (!(change <= moved)) moved = change <= 1 ? change : 1;
   }
+  // The rate over a window of rounds: from one to the next it is lost in rounding, where it is close to one. Changes
+  // below 1e-13 are rounding; but a round that changes nothing after one that changed much has come to the end.
+  void measure() {
+    if (moved <= 1e-15 && before > 1e-9) {
+      rate = 0;
+    } else if (moved > 1e-13) {
+      if (first == 0 || length >= window) {
+        first = moved, length = 0, window += window / 2;
+      } else if (++length; moved < 1e-6) {
+        rate = ::pow(moved / first, 1.0 / (double)length);
+      } else {
+        rate = moved / before;
+      }
+    }
+  }
   bool more(const Settings& settings, Report& report) {
-    // Below, changes are rounding; but a round that changes nothing after one that changed much has come to the end.
-    if (before > (moved > 1e-15 ? 1e-13 : 1e-9)) rate = moved / before;
+    measure();
     idle = moved > 1e-15 && rate >= 1 - 1e-12 ? idle + 1 : 0;
-    const double rest = moved <= 4e-16 && rate < 0.9 ? 0 : rate < 1 ? moved * rate / (1 - rate) : INFINITY;
+    const double rest = moved <= 4e-16 ? 0 : rate < 1 ? moved * rate / (1 - rate) : INFINITY;
     const bool enough = moved <= settings.tolerance && (!settings.refine || rest <= settings.tolerance);
     if (moved > 4e-16 && !enough) return true;
-    if (rest > report.error_bound) report.error_bound = rest;
-    if (rest > (settings.tolerance > 1e-14 ? settings.tolerance : 1e-14)) report.unfinished++;
+    end_with(rest, rate < 1 ? 1 / (1 - rate) : INFINITY, settings, report);
     return false;
   }
 };
