@@ -86,7 +86,7 @@ def test_a_forest_may_have_as_many_instances_as_its_limit() -> None:
     assert len(chart.forest("path(c)", limit=instances).instances) == instances
     assert chart.forest_size("path(c)", limit=instances) == (items, instances)
     for limit in (instances - 1, 3, 1, 0):
-        with pytest.raises(dg.NotConverged, match=f"more than {limit} instances"):
+        with pytest.raises(dg.NotConverged, match=f"more than {limit} instance"):
             chart.forest("path(c)", limit=limit)
 
 
