@@ -95,7 +95,7 @@ class _Kind(type):
     for what it cannot answer as without derivatives, and was false in silence. `is` asks nobody."""
 
     def __eq__(cls, other: object) -> bool:
-        if isinstance(other, type) and other in _PLAINLY:
+        if isinstance(other, type) and other in _PLAIN_CLASSES:
             module = str(sys._getframe(1).f_globals.get("__name__"))
             if not module.startswith((_OURS, "numpy.")):
                 raise Error(
@@ -110,7 +110,7 @@ class _Kind(type):
         return f"<class of a {cls.__name__}>"
 
 
-_PLAINLY = (float, int, np.float64, np.ndarray)  # dynagrad.numpy.ndarray equals the last
+_PLAIN_CLASSES = (float, np.float64, np.ndarray)  # dynagrad.numpy.ndarray equals the last
 
 
 class Number(ArrayMethods, metaclass=_Kind):
