@@ -166,4 +166,4 @@ def test_gaps_are_found() -> None:
     assert {"docs/limits.md", *(f"docs/coming-from/{p}.md" for p in ("dyna", "jax", "problog", "souffle"))} <= {
         page for page in TEXTS if claims(page)
     }
-    assert GAP.search("it is read, and has no effect yet") and GAP.search("that is not\nsupported".replace("\n", " "))
+    assert GAP.search("it is read, and has no effect yet") and GAP.search(prose("that is not\nsupported"))

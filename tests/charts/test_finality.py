@@ -31,7 +31,7 @@ VERBS: dict[str, Any] = {
     "forest": lambda c, item: sorted(map(str, c.forest(item).instances)),
     "size": lambda c, item: c.forest_size(item),
     "expected": lambda c, item: c.expected(item, lambda i: 1.0),
-    "why": lambda c, item: c.why(item, depth=9).reasons is not None,
+    "why": lambda c, item: [str(c.why(item, depth=9))],
 }
 
 
@@ -123,7 +123,7 @@ def test_in_a_cycle(agenda: str) -> None:
                     assert "chart.run()" in found
 
 
-# The program of the report: an item that was popped has more to come, which its goal does not have yet.
+# An item that was popped has more to come, which its goal does not have yet.
 def test_a_stack_without_any_cycle() -> None:
     text = ":- agenda lifo. x(V) += s(V). x(V) += x(U) * e(U,V). goal += x(c)."
     rows = {"s/1": [("a", 1.0), ("b", 0.5)], "e/2": [("a", "b", 0.5), ("b", "c", 0.5)]}
@@ -169,11 +169,9 @@ def test_runs_that_met_other_limits() -> None:
     names = [i for i in ("goal", *(f"path({v})" for v in "abcde")) if i in chart]
     assert names and all("chart.run()" in str(asked(chart, i, "kbest")) for i in names)
     endless = program("n(X+1) += n(X) * half. n(0) += start.")
-    with pytest.raises(dg.Error) as stopped_:
+    with pytest.raises(dg.NotConverged) as stopped:
         endless.run({"half/0": 0.5, "start/0": 1.0}, max_items=1000)
-    chart = getattr(stopped_.value, "chart", None)
-    if chart is not None:
-        assert isinstance(asked(chart, "n(3)", "best"), (float, str))
+    assert asked(stopped.value.chart, "n(3)", "best") == 0.125
 
 
 def test_a_tolerance_that_is_not_met() -> None:

@@ -62,7 +62,7 @@ def test_a_mask_or_a_score_of_any_size(way: str, sign: float) -> None:
 
 
 def test_the_mask_of_other_libraries() -> None:
-    """The one that came as NaN: by hand, log(e + e^2) = 2 + log(1 + 1/e)."""
+    """By hand, log(e + e^2) = 2 + log(1 + 1/e)."""
     chart = program(WAYS["log"], "log").run({"a/1": np.array([1.0, 2.0, -1e20]), "b/1": np.zeros(3)})
     assert chart["p"] == pytest.approx(2.313261687518223, rel=1e-15)
     assert chart.gradient("p")["a/1"].values.tolist() == pytest.approx([0.2689414213699951, 0.7310585786300049, 0.0])

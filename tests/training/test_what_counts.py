@@ -79,12 +79,7 @@ def test_facts_that_are_none_are_errors_whatever_is_said_of_missing_ones(kind: s
                 training.Example({**GOOD.facts, key: rows}, GOOD.observed, name="the odd one"),
                 {**GOOD.facts, key: rows},
             ]
-            if not isinstance(objective, training.Entropy) or key == "loss/1":
-                wrong.append(training.Example(GOOD.facts, {key: rows}))
-            if isinstance(objective, training.Entropy):
-                wrong = wrong[:2]  # what was observed has no part in it
-            if isinstance(objective, training.Risk) and key == "seen/1":
-                wrong = wrong[:2]
+            wrong.append(training.Example(GOOD.facts, {key: rows}))
             if isinstance(objective, training.Likelihood | training.OfItems) and key == "seen/1":
                 wrong = wrong[1:]  # in the first, what was observed stands in place of them
             for example in wrong:

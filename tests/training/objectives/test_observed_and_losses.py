@@ -18,7 +18,6 @@ import dynagrad as dg
 from dynagrad import training
 from dynagrad.training.examples import DataPasses
 from dynagrad.training.problem import Problem
-from dynagrad.training.storage import models
 from dynagrad.training.workers import in_threads
 
 pytestmark = pytest.mark.filterwarnings("ignore:the likelihood has no finite maximum")
@@ -164,13 +163,20 @@ def test_best_derivations_and_models_in_files_take_losses_for_ones(tmp_path: Pat
             assert [tuple(s.name[1]) for s in best if s.name[0] == "w/1"] == [("a",)]
 
 
-def test_a_model_that_was_saved_with_losses_among_its_facts(tmp_path: Path) -> None:
+def test_losses_of_a_model_in_files_are_those_of_the_objective_that_it_is_loaded_with(tmp_path: Path) -> None:
     pytest.importorskip("tomli_w")
-    model, example = model_and_example(training.Risk("loss/1"), "model")
-    spec = model._spec
-    before = spec.bound.with_values({"loss/1": LOSS})  # as they were kept when losses of all examples were weights
-    models.save(replace(spec, bound=before, losses={}), model._theta, tmp_path / "model")
-    assert dg.load_model(tmp_path / "model").score([example]) == model.score([example])
+    risk = training.Risk("loss/1")
+    values = {  # to the likelihood they are weights like any other
+        risk: OBJECTIVES["risk of losses"][1](WEIGHTS),
+        training.Likelihood(): log_sum((WEIGHTS + FIXED + LOSS)[SEEN]),
+    }
+    model, example = model_and_example(risk, "model")
+    fixed = {"loss/1": [(s, float(x)) for s, x in zip(SIDES, LOSS, strict=True)]}
+    for n, (saved, loaded) in enumerate(product(values, values)):
+        given = dg.Model(PROGRAMS["weights"], model._spec.parametrisations, objective=saved, facts=fixed)
+        given.save(tmp_path / f"{n}")
+        assert given.score([example]) == pytest.approx(values[saved])
+        assert dg.load_model(tmp_path / f"{n}", objective=loaded).score([example]) == pytest.approx(values[loaded])
 
 
 def test_an_observed_derivation_is_no_part_of_expectations() -> None:

@@ -368,9 +368,8 @@ def _loaded(
         objective = _objective_of(
             head["objective"], folder, lambda about: _read_program(folder, about, files, functions)
         )
-    losses = {key: relation_of(table_of(files[name])) for key, name in head.get("losses", {}).items()}
-    for key in losses_of(objective) & facts.keys():  # of a model that was saved when facts of losses were weights
-        losses.setdefault(key, facts[key])
+    facts |= {key: relation_of(table_of(files[name])) for key, name in head["losses"].items()}
+    losses = {key: facts[key] for key in losses_of(objective) & facts.keys()}  # of the objective that is given now
     facts |= {key: replace(relation, values=None) for key, relation in losses.items()}
     others = bind_others(objective, program, facts, chosen)
     there = {key for other in others for key in other.predicates}
