@@ -249,7 +249,7 @@ COMPARED: dict[str, Callable[[Any], Any]] = {
     "ours from the right": lambda x: dnp.ndarray == type(x),  # noqa: E721
 }
 TRUE: tuple[Callable[[Any], Any], ...] = (  # what is true without derivatives, and is with them
-    lambda x: type(x) == type(x),
+    lambda x: type(x) == type(x),  # noqa: E721
     lambda x: type(x) not in (list, tuple),
     lambda x: {type(x): 1}[type(x)],
     lambda x: type(x) != int,  # noqa: E721

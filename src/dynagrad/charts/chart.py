@@ -158,7 +158,7 @@ class Chart:
 
     @property
     def error_bound(self) -> float:
-        """A bound on the relative error of the chart's values: 0 where there are no cycles.
+        """A bound on the relative error of the chart's values, or an estimate: 0 where there are no cycles.
 
         It is that of the worst component of the ground program: where cycles are solved, the residual of the equations,
         or what rounding does to numbers, times their condition number (0 where that is near one); where they are

@@ -171,9 +171,9 @@ class Model:
         that makes one (asked again when a worker died and it broke), or the module `ray`; without, there are `threads`.
         The result is the same to the last bit for any number of either. `callback` gets each record, and ends the run
         by returning False. `checkpoint` is a file, written `every` so many steps, that the run goes on from if it is
-        there; a run that had ended is not run again, unless the limits of now are wider. `log` is a `.csv` or `.arrow`
-        file with a row for each step: that of a run that goes on from a checkpoint is continued, any other is replaced.
-        `progress` draws a progress bar.
+        there; a run that had ended is not run again, unless the limits of now are wider: then it goes on, and one of
+        several `restarts` begins all of them again. `log` is a `.csv` or `.arrow` file with a row for each step: that
+        of a run that goes on from a checkpoint is continued, any other is replaced. `progress` draws a progress bar.
 
         Raises `Error` where a method does not fit the model, `NotConverged` where the objective is not finite or falls
         though it cannot; the model then has the last good parameters.

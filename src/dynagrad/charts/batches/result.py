@@ -126,13 +126,12 @@ class Batch:
 
     `values` has one value per example, NaN where the example failed: an array of floats, of booleans, or of whole
     numbers (where an example failed, of floats, 1 for true; but whole numbers above 2**53 stay exact, as objects); in
-    `expectation` and for tuples it has a row per example and a column per number. `charts` has
-    a chart per example, None where it failed; it is empty where a query was given. `errors` has the error of each
-    example that failed, by its number from 0: the message of a `dg.Error` starts with that number; any other error,
-    such as one of your functions, has a note with it. A warning that the filters of `warnings` turn into an error is
-    among them. `gradient` has, for each predicate that was asked for, the derivatives of the objective by its facts;
-    see `BatchGradient`. `best` and `samples` have the derivations of each example that were asked for, None where it
-    failed.
+    `expectation` and for tuples it has a row per example and a column per number. `charts` has a chart per example,
+    None where it failed; it is empty where a query was given. `errors` has the error of each example that failed, by
+    its number from 0: the message of a `dg.Error` starts with that number; any other error, such as one of your
+    functions, has a note with it. A warning that the filters of `warnings` turn into an error is among them. `gradient`
+    has, for each predicate that was asked for, the derivatives of the objective by its facts; see `BatchGradient`.
+    `best` and `samples` have the derivations of each example that were asked for, None where it failed.
 
     >>> import dynagrad as dg
     >>> program = dg.Program("path(V) min= path(U) + edge(U,V).  path(V) min= start(V).")
