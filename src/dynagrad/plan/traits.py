@@ -137,6 +137,16 @@ def holds_back(plan: Plan, table: TableLayout) -> bool:
     return table.key in {*(p.item.key for p in plan.rules.prunes), *(b.item.key for b in plan.rules.beams)}
 
 
+def held_around(plan: Plan, table: TableLayout) -> bool:
+    """Whether pruning or a beam holds back what a cycle through items of the table goes through, and not only what
+    leads to one, or away from it."""
+    around = next(keys for keys in plan.rules.components if table.key in keys)
+    if not any(key in plan.tables and holds_back(plan, plan.tables[key]) for key in around):
+        return False
+    rules = [rule for rule in plan.rules.rules if rule.head.key in around]
+    return any(antecedent.item.key in around for rule in rules for antecedent in rule.antecedents)
+
+
 def bounded(plan: Plan, table: TableLayout) -> bool:
     """Whether a table keeps the error bound of each item's component, for later updates of other components."""
     return not table.sink and table.key in plan.stage_of and plan.stage_of[table.key].unknowns > 0
@@ -252,7 +262,7 @@ def rests(plan: Plan, table: TableLayout) -> bool:
     by_weight = ("real", "expectation", "plain", *(("log",) if plan.derivatives.outside else ()))
     if plan.semiring not in by_weight:
         return False
-    if plan.rules.prunes or plan.rules.beams:  # items that these hold back are not part of the derivative
+    if held_around(plan, table):  # what is held back is not part of the derivative
         return False
     return waits(plan, table) and not plan.stage_of[table.key].final and sums(plan, table)
 

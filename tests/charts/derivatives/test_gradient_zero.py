@@ -223,3 +223,20 @@ def test_outside_values_are_by_weights_where_a_cycle_has_the_value_zero(semiring
             found = chart.outside("d(a)", goal=goal)
             assert found == pytest.approx(math.log(value) if semiring == "log" else value, rel=1e-11)
             assert chart.outside("s(a)", goal=goal) == pytest.approx(found, rel=1e-11)
+
+
+@pytest.mark.filterwarnings("ignore:The sum of `d/1` may diverge")
+@pytest.mark.parametrize(
+    "held", ["prune z(X) < -5.", "beam z(X) by (X) keep 5.", "prune s2(X) < -5.", "prune goal < -5."]
+)
+def test_what_is_held_back_elsewhere_changes_nothing_of_a_cycle(held: str):
+    """Neither its bound nor the derivatives of what is zero: what is held back is before it, after it or beside it."""
+    text = "s2(X) += s(X). d(X) += s2(X). d(X) += h*d(X). goal += d(_). z(X) += s(X)."
+    program = dg.Program(f":- {held} {text}", "real")
+    for weight in (0.0, 1.0):
+        chart = program.run({"s/1": [("a", weight)], "h/0": 0.9})
+        assert chart["goal"] == pytest.approx(10 * weight, rel=1e-12)
+        assert chart.converged and chart.error_bound < 1e-12
+        assert chart.gradient("goal").item("s(a)") == pytest.approx(10, rel=1e-9)
+        assert chart.outside("d(a)", goal="goal") == pytest.approx(10, rel=1e-9)
+        assert chart.jvp({"s/1": [1.0]})["goal"] == pytest.approx(10, rel=1e-9)

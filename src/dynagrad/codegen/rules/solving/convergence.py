@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from ....plan.analyses.polynomials import polynomial, recursive
 from ....plan.model import Plan, Stage, TableLayout
-from ....plan.traits import asked_for, searches, sums, sweeps
+from ....plan.traits import asked_for, held_around, holds_back, searches, sums, sweeps
 from ....rules.aggregators import AGGREGATORS
 from ....rules.semirings import SEMIRINGS
 from ....rules.syntax import Numeral
@@ -32,7 +32,7 @@ QUIET = 1_000_000
 
 def estimates(plan: Plan, stage: Stage) -> bool:
     """Whether the remainder of a stage is estimated: it iterates sums of numbers that have a size."""
-    if plan.changes is not None or plan.rules.prunes or plan.rules.beams:
+    if plan.changes is not None or any(held_around(plan, plan.tables[key]) for key in stage.keys):
         return False
     if plan.semiring not in ("real", "log", "expectation", "plain", "user") or plan.selective or stage.final:
         return False
@@ -161,7 +161,8 @@ def write_refine(context: ClassContext, stage: Stage) -> None:
     plan, out, n = context.plan, context.out, stage.number
     if not estimates(plan, stage):
         return
-    tables = _iterated(context, stage)
+    # what pruning or a beam holds back is left where it is
+    tables = [table for table in _iterated(context, stage) if not holds_back(plan, table)]
     out.open(f"bool refine{n}()")
     out.line(f"auto& c = convergence{n};")
     out.line("c.look();")
