@@ -27,8 +27,8 @@ extensions = [
     "extensions.generated",
 ]
 exclude_patterns = ["extensions", "recipes/made"]
-nitpicky = True  # a reference that leads nowhere is a warning
-nitpick_ignore_regex = [("py:.*", ".*")]  # but for types in signatures, of Python, numpy and ours within
+nitpicky = True  # a reference that leads nowhere is a warning, be it to a page, a heading or a term
+nitpick_ignore_regex = [("py:.*", ".*")]  # but not one to a name of Python: types in signatures are of numpy, and ours
 
 myst_enable_extensions = ["attrs_block", "attrs_inline", "colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 4

@@ -134,7 +134,7 @@ def size(held: Collector, item: Any, limit: int | None = None, stop: Stop | None
     key, codes = place(held.run, held, item)
     most = MOST_INSTANCES * 100 if limit is None else whole_number("limit", limit, 0)
     if may_be_partial(held.run):
-        collect(held, item, limit, stop)
+        collect(held, item, limit, stop)  # for its error where some of the derivations are not known
     with held.lock:
         return held.collect(key, codes, most, Collecting.COUNTS, stop)
 

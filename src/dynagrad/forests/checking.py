@@ -175,9 +175,8 @@ def _given(program: Any, facts: Mapping[str, Any], values: str | None) -> _Given
     said = _parsed(text)
     if values not in (None, "weights", "probabilities"):
         raise Error(f'values={shown(values)}: it is "weights", the semiring\'s own numbers, or "probabilities"')
-    told = getattr(
-        getattr(program, "_numbers", None), "said", None
-    )  # `values` of a program says no less than "weights"
+    # what `Program(values=)` said, if anything; `program.values` says "weights" then
+    told = getattr(getattr(program, "_numbers", None), "said", None)
     probabilities = (values or told) == "probabilities"
     constants = (told or values) == "probabilities"  # a call's `values` are those of the text where that says nothing
     if not isinstance(facts, Mapping):
