@@ -687,7 +687,7 @@ def compare(given: Input, chart: Any, draw: random.Random) -> None:
             with given.tried(place, "derivatives"):
                 derivatives(given, chart, place, draw.choice(items), draw, again)
             weighed = [item for item in items if aggregators[item[0]] == "+="]  # an item of clauses is worth one
-            if given.semiring in ("real", "log") and weighed and not rounds_only(given, place):
+            if given.semiring in ("real", "log") and weighed and not rounds_only(program):
                 with given.tried(place, "outside values"):
                     check_outside(given, chart, place, draw.choice(weighed), draw.choice(items))
             if given.semiring is not None:
@@ -735,7 +735,7 @@ def derivatives(given: Input, chart: Any, place: int, item: Key, draw: random.Ra
         given.count["jvp refused"] += 1
         return
     assert close(forward, along, 1e-8), f"jvp of {name} is {forward}, and along the gradient {along}"
-    if rounds_only(given, place):
+    if rounds_only(given.programs[place]):
         return
     left, right = (difference(given, place, item, direction, sign) for sign in (-1, 1))
     if left is None or right is None or not close(left, right, 1e-8):
@@ -748,14 +748,13 @@ def derivatives(given: Input, chart: Any, place: int, item: Key, draw: random.Ra
     assert close(right, along, 1e-7), f"gradient of {name} along {direction} is {along}, should be {right}"
 
 
-def rounds_only(given: Input, place: int) -> bool:
-    """Whether derivatives are those of the rounds that ran: around cycles, where pruning and beams may hold back.
-
-    Those of any of the programs: it is one run, all cycles of which are iterated then.
-    """
-    below = _below(given.programs[place])
-    held_back = any(":- beam" in p.source or ":- prune" in p.source for p in given.programs)
-    return held_back and any(key in _reached(below, key) for key in below)
+def rounds_only(program: Program) -> bool:
+    """Whether derivatives are those of the rounds that ran: where pruning or a beam holds back what a cycle goes
+    through."""
+    below = _below(program)
+    declared = parse(program.source).declarations
+    held_back = {d.item.key for d in declared if isinstance(d, s.BeamDeclaration | s.PruneDeclaration)}
+    return any(key in _reached(below, key) for key in held_back)
 
 
 def tied(given: Input, place: int) -> bool:
