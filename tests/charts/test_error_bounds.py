@@ -292,3 +292,28 @@ def test_what_has_no_finite_value_but_for_rounding_has_not_converged() -> None:
     """x = a exp(x) has no solution for a above 1/e, which a few roundings of this number are."""
     chart = dg.Program("x += exp(x)*a. x += b.").run({"a/0": math.exp(-1) - 1e-13, "b/0": 0.0})
     assert not chart.converged and 1e-9 < chart.error_bound < 1e-5
+
+
+@pytest.mark.parametrize(
+    ("text", "facts", "limit"),
+    [
+        ("x += tanh(x). x += a.", {"a/0": 1e-3}, 20),
+        ("x(s) = 1. x(Y) max= x(X) * e(X,Y).", {"e/2": [("s", "b", 0.5), ("b", "s", 0.5), ("b", "c", 2.0)]}, 2),
+        ("x(s) += 1. x(Y) += x(X) * e(X,Y).", {"e/2": [("s", "b", 0.5), ("b", "s", 0.5)]}, 2),
+        ("x(s) min= 0. x(Y) min= x(X) + e(X,Y).", {"e/2": [("s", "b", 1.0), ("b", "s", 0.5), ("b", "c", 2.0)]}, 2),
+    ],
+)
+def test_nothing_bounds_the_values_of_a_cycle_that_a_limit_ended(text: str, facts: dict[str, Any], limit: int) -> None:
+    chart = dg.Program(text).run(facts, max_pops=limit)
+    assert (chart.status, chart.converged, chart.error_bound) == ("max_pops", False, math.inf)
+    chart.run(max_pops=None)  # goes on to the end
+    assert chart.status == "done" and chart.error_bound < 1e-6
+
+
+def test_a_limit_elsewhere_leaves_the_bound() -> None:
+    chain = "p(0) += 1. p(I+1) += 0.5 * p(I) for I < 50."
+    assert dg.Program(chain).run({}, max_pops=20).error_bound == 0.0  # each item is popped once
+    roads = {"e/2": [(n, n + 1, 1.0) for n in range(30)]}
+    far = dg.Program("far(0) min= 0. far(Y) min= far(X) + e(X,Y).")
+    assert far.run(roads, until="far(5)").error_bound == 0.0
+    assert far.run(roads, max_pops=1000).error_bound == 0.0

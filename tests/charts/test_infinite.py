@@ -1,6 +1,6 @@
 """Infinite values in plain arithmetic: facts may be infinite; one that arises is an error that names its item.
 
-Costs four seconds, mostly compiling.
+Costs ten seconds, mostly compiling.
 """
 
 from __future__ import annotations
@@ -93,6 +93,60 @@ def test_what_arises_is_an_error_with_its_item(rules: str, facts: dict[str, Any]
     given = {key: rows for key, rows in facts.items() if rows != []}
     text = f":- input x/1. {rules}" if "x/1" in facts and facts["x/1"] == [] else rules
     assert_arises(text, given, item)
+
+
+GROWING = [  # rules, facts: around a cycle, of the items that are given, values grow without end
+    ("d(s) = 1. d(Y) max= d(X) * e(X,Y).", {"e/2": [("s", "b", 1.0), ("b", "s", 2.0)]}, ["d(s)", "d(b)"]),
+    ("d(s) = 1. d(Y) max= d(X) * e(X,Y).", {"e/2": [("s", "b", -1.0), ("b", "s", -2.0)]}, ["d(s)", "d(b)"]),
+    (  # what overflows first is no part of the cycle
+        "d(s) = 1. d(Y) max= d(X) * e(X,Y).",
+        {"e/2": [("s", "b", -1.0), ("b", "s", -2.0), ("s", "t", 1.0), ("b", "u", 3.0)]},
+        ["d(s)", "d(b)"],
+    ),
+    ("d(s) = -1. d(Y) min= d(X) * e(X,Y).", {"e/2": [("s", "b", -1.0), ("b", "s", -2.0)]}, ["d(s)", "d(b)"]),
+    (
+        "d(s) = 1. d(Y) max= d(X) * e(X,Y).",
+        {"e/2": [("s", "b", -1.0), ("b", "c", -2.0), ("c", "s", 1.0)]},
+        ["d(s)", "d(b)", "d(c)"],
+    ),
+    ("d(s) = 1. d(Y) max= 2 * d(X) + e(X,Y).", {"e/2": [("s", "s", 0.0)]}, ["d(s)"]),
+    ("d(s) += e(s,s). h(X) max= 2 * d(X). d(X) += h(X).", {"e/2": [("s", "s", 1.0)]}, ["d(s)", "h(s)"]),
+    (  # best first
+        "d(s) = 1. d(Y) max= d(X) + lse(d(X), 0) + 0 * e(X,Y).",
+        {"e/2": [("s", "b", 1.0), ("b", "s", 1.0)]},
+        ["d(s)", "d(b)"],
+    ),
+    ("d(s) = -1. h(X) min= d(X) + min(d(X), 0). d(X) min= h(X).", {}, ["d(s)", "h(s)"]),
+]
+
+
+@pytest.mark.parametrize("n", range(len(GROWING)))
+def test_values_that_grow_around_a_cycle_are_an_error_with_its_items(n: int) -> None:
+    rules, facts, items = GROWING[n]
+    with pytest.raises(dg.ValueRangeError, match="since values grow around a cycle") as caught:
+        program(rules).run(facts)
+    found = re.search(r"cycle \((.*?)\), or by", str(caught.value))
+    assert found
+    around = found[1].split(" -> ")
+    assert around[0] == around[-1] and sorted(around[1:]) == sorted(items)
+    assert str(caught.value).split(" ")[0] in items
+
+
+SETTLING = [  # with signs around a cycle, but no growth; values by hand
+    ("d(s) = 1. d(Y) max= d(X) * e(X,Y).", {"e/2": [("s", "b", -1.0), ("b", "s", -1.0)]}, {"d(s)": 1, "d(b)": -1}),
+    ("d(s) = 1. d(Y) max= d(X) * e(X,Y).", {"e/2": [("s", "b", -1.0), ("b", "s", 2.0)]}, {"d(s)": 1, "d(b)": -1}),
+    ("d(s) = 1. d(Y) min= d(X) * e(X,Y).", {"e/2": [("s", "b", -1.0), ("b", "s", -2.0)]}, {"d(s)": 1, "d(b)": -1}),
+    ("d(X) max= a(X). d(Y) max= d(X) * e(X,Y).", {"a/1": [("s", -INF)], "e/2": [("s", "s", 2.0)]}, {"d(s)": -INF}),
+    ("d(X) min= a(X). d(Y) min= d(X) * e(X,Y).", {"a/1": [("s", INF)], "e/2": [("s", "s", 2.0)]}, {"d(s)": INF}),
+    ("d(X) max= log(a(X)). d(Y) max= d(X) * e(X,Y).", {"a/1": [("s", 0.0)], "e/2": [("s", "s", 2.0)]}, {"d(s)": -INF}),
+]
+
+
+@pytest.mark.parametrize("n", range(len(SETTLING)))
+def test_signs_and_infinite_facts_around_a_cycle_are_no_error(n: int) -> None:
+    rules, facts, values = SETTLING[n]
+    chart = program(rules).run(facts)
+    assert chart.converged and {item: chart[item] for item in values} == values
 
 
 STAY = [  # rules, facts, an item, its value

@@ -47,6 +47,7 @@ from .derivatives import queries
 from .derivatives.directions import read_weighted
 from .derivatives.gradient import Gradient, Tangents
 from .ends import check_end
+from .finality import cut_short
 from .limits import Limits, Statistics
 from .run import Run, Start
 
@@ -162,13 +163,15 @@ class Chart:
 
         It is that of the worst component of the ground program: where cycles are solved, the residual of the equations,
         or what rounding does to numbers, times their condition number (0 where that is near one); where they are
-        iterated, an estimate of the remainder from the rate of convergence.
+        iterated, an estimate of the remainder from the rate of convergence. It is infinite where a limit ended the run
+        while cycles were iterated: then nothing is known of what was still to come.
 
         >>> import dynagrad as dg
-        >>> dg.Program("x += 0.5. x += 0.5 * x * x.", "real").run().error_bound < 1e-6
-        True
+        >>> tree = dg.Program("x += 0.5. x += 0.5 * x * x.", "real")
+        >>> tree.run().error_bound < 1e-6, tree.run(max_pops=3).error_bound
+        (True, inf)
         """
-        return float(self._require().chart.report.error_bound)
+        return math.inf if cut_short(self._state) else float(self._require().chart.report.error_bound)
 
     @property
     def status(self) -> str:

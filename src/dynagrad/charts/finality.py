@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import QueryError, warn
-from ..plan.traits import is_derived, pops_final_items, solves
+from ..plan.traits import is_derived, pops_final_items, searches, selects, solves, sweeps
 from ..rules.semirings import SEMIRINGS
 from .binding.decoding import place_text
 from .binding.loading import Prepared
@@ -57,6 +57,19 @@ def may_be_partial(run: Run) -> bool:
     """Whether the values of a run may leave something out, so that derivations are to be looked at."""
     rules = run.context.rules
     return run.status != "done" or bool(rules.prunes or rules.beams or run.ready().chart.report.unfinished)
+
+
+def cut_short(run: Run) -> bool:
+    """Whether a run ended within a stage whose popped items may have values to come of any size: one that iterates."""
+    prepared = run.require()
+    plan, report = prepared.compiled.plan, prepared.chart.report
+    if run.status == "done" or report.stage >= len(plan.stages):
+        return False
+    stage = plan.stages[report.stage]
+    if stage.final or not (searches(stage) or sweeps(stage)):
+        return False
+    best_first = not sweeps(stage) and all(selects(plan, plan.tables[key]) for key in stage.keys)
+    return not (best_first and (run.status == "until" or not report.pending))
 
 
 def adds_up(run: Run, asked: Asked) -> bool:

@@ -422,7 +422,8 @@ class JoinWriter(RuleScope):
             excused = f"(flags_of(excused_{self.names.table[antecedent.key]}, {self.cells[i]}) & 1)"
             nothing = compared_with_zero(antecedent, x, "==")
             if nothing:
-                excused = f"({excused} || {nothing})"
+                flags = f"flags_of(excused_{self.names.table[antecedent.key]}, {self.cells[i]})"
+                excused = f"({excused} || ({nothing} && !({flags} & 4)))"
             legal.append([infinite, excused])
             passed.append(infinite)
         overflowed = "" if has_poles(self.rule.value) else compared_with_zero(table, value, "==")
@@ -441,7 +442,9 @@ class JoinWriter(RuleScope):
         )
         self.out.line(f"if ({either or 'false'}) flags |= 1;")
         if passed and sweeps(self.stage):
-            self.out.line(f"else if ({' || '.join(passed)}) flags |= 2;")
+            nothing = compared_with_zero(table, x, "==")
+            flags = f"({nothing}) ? 6 : 2" if nothing else "2"
+            self.out.line(f"else if ({' || '.join(passed)}) flags |= {flags};")
         if overflowed:
             finite = [f"isfinite(semiring::primal({v}))" for v in self.values.values()]
             self.out.line(f"else if ({' && '.join([compared_with_zero(table, x, '=='), *finite])}) flags |= 4;")

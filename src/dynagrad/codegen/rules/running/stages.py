@@ -6,6 +6,8 @@ Stages that find their order as they run are in `codegen/rules/solving/exploring
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ....plan.model import Stage, TableLayout
 from ....plan.traits import fires_once, has_agenda, has_axioms, may_excuse, pops_final_items, solves, sweeps
 from ...cxx import comment
@@ -142,7 +144,7 @@ def write_sweep(context: ClassContext, stage: Stage) -> None:
     out.close()
     _finite(context, stage)
     out.open(f"void unsettled{n}()", "fails with a cycle of items that do not settle")
-    out.line(f"moving{n}.begin({1 + max(t.number for t in context.plan.tables.values())});")
+    _begin_moving(context, stage)
     out.line(f"for (int i = 0; i < Moving::rounds && !halt; i++) round{n}();")
     out.line(f"moving{n}.watch = Moving::tracing;")
     out.line(f"if (!halt) round{n}();")
@@ -154,21 +156,40 @@ def write_sweep(context: ClassContext, stage: Stage) -> None:
 
 
 def _finite(context: ClassContext, stage: Stage) -> None:
-    """`finite<n>`: after the last round, fails for values that are NaN, or infinite and not excused; causes first."""
+    """`finite<n>`: after the last round, fails for values that are NaN, or infinite and not excused; causes first, and
+    with a cycle of infinite items, where there is one."""
     out, n = context.out, stage.number
+
+    def each_wrong(also: str, then: Callable[[TableLayout], str]) -> None:
+        for key in stage.keys:
+            table = context.plan.tables[key]
+            name, value = context.names.table[key], f"{context.names.table[key]}.value[cell]"
+            out.open(f"for (int64_t cell = 0; cell < {name}.bound(); cell++)")
+            wrong = f"!semiring::valid({value}){context.infinite(table, value)}"
+            first = f"!(flags_of(excused_{name}, cell) & 2)" if may_excuse(context.plan, table) else "true"
+            when = also.format(first=first, value=f"semiring::primal({value})")
+            out.line(f"if ({name}.seen.test(cell) && ({when}) && ({wrong}))")
+            out.line(f"  {then(table)};")
+            out.close()
+
+    out.open(f"void infinite{n}(int64_t table, int64_t cell)", "fails, with a cycle if infinite items close one")
+    _begin_moving(context, stage)
+    each_wrong("!isnan({value})", lambda table: f"moving{n}.mark(handle({table.number}, cell))")
+    out.line(f"moving{n}.watch = Moving::tracing;")
+    out.line(f"round{n}();")
+    out.line(f"const bool found = !halt && moving{n}.around(cycle);")
+    out.line("fail(bad_value, found ? (int64_t)table_of(cycle[0]) : table, found ? cell_of(cycle[0]) : cell);")
+    out.close()
     out.open(f"void finite{n}()")
     out.open("for (int later = 0; later < 2; later++)")
-    for key in stage.keys:
-        table = context.plan.tables[key]
-        name, value = context.names.table[key], f"{context.names.table[key]}.value[cell]"
-        out.open(f"for (int64_t cell = 0; cell < {name}.bound(); cell++)")
-        wrong = f"!semiring::valid({value}){context.infinite(table, value)}"
-        first = f"!(flags_of(excused_{name}, cell) & 2)" if may_excuse(context.plan, table) else "true"
-        out.line(f"if ({name}.seen.test(cell) && (later || {first}) && ({wrong}))")
-        out.line(f"  return fail(bad_value, {table.number}, cell);")
-        out.close()
+    each_wrong("later || {first}", lambda table: f"return infinite{n}({table.number}, cell)")
     out.close()
     out.close()
+
+
+def _begin_moving(context: ClassContext, stage: Stage) -> None:
+    tables = 1 + max(t.number for t in context.plan.tables.values())
+    context.out.line(f"moving{stage.number}.begin({tables});")
 
 
 def write_run(context: ClassContext) -> None:

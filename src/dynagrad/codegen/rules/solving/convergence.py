@@ -11,9 +11,10 @@ rate does not know of. A sweep compares the changes of two rounds instead. The e
 Best-first search has no remainder, but may never end: values may get better each time around a cycle. Once items are
 popped much more often than there are items, each improvement records the item that it came from; these parents form a
 cycle only where going around it is a gain (negative cycle detection, as for Bellman and Ford's algorithm; Cherkassky
-and Goldberg 1999), which is looked for now and then. Where a sum diverges, parents lead from its item to a cycle: the
-largest contribution to an item says where it came from. Where arguments may grow without bound, a run stops after a
-million pops in a row that changed no digit.
+and Goldberg 1999), which is looked for now and then. Where right sides do more than add, as `2 * x(I)` or `exp(x(I))`,
+parents may close a cycle that settles; there they are followed only once a number overflowed. Where a sum diverges,
+too, parents lead from its item to a cycle: the largest contribution to an item says where it came from. Where arguments
+may grow without bound, a run stops after a million pops in a row that changed no digit.
 """
 
 from __future__ import annotations
@@ -57,14 +58,21 @@ def gains(plan: Plan, stage: Stage) -> bool:
     return True
 
 
+def follows(plan: Plan, stage: Stage) -> bool:
+    """Whether a best-first stage of other right sides looks for a cycle once a number of it overflowed."""
+    if not searches(stage) or plan.changes is not None or plan.semiring != "plain" or gains(plan, stage):
+        return False
+    return all(AGGREGATORS[plan.tables[k].aggregator].sign for k in stage.keys)
+
+
 def traces(plan: Plan, stage: Stage) -> bool:
     """Whether items that are popped again and again record the item that they come from: parents close a cycle."""
-    return gains(plan, stage) or estimates(plan, stage)
+    return gains(plan, stage) or estimates(plan, stage) or follows(plan, stage)
 
 
 def watches(plan: Plan, stage: Stage) -> bool:
     """Whether the stage needs `solving/convergence.hpp`."""
-    return sweeps(stage) or estimates(plan, stage) or gains(plan, stage)
+    return sweeps(stage) or traces(plan, stage)
 
 
 def _iterated(context: ClassContext, stage: Stage) -> list[TableLayout]:
@@ -128,7 +136,7 @@ def write_sent(context: ClassContext, table: TableLayout) -> None:
 def write_improved(context: ClassContext, table: TableLayout, better: str) -> None:
     """In `add`: records the item that a contribution comes from, if it is `better`; always where that is empty."""
     stage = context.plan.stage_of[table.key]
-    if gains(context.plan, stage) and not table.sink:
+    if (gains(context.plan, stage) or follows(context.plan, stage)) and not table.sink:
         name = context.names.table[table.key]
         test = " && ".join([f"gains{stage.number}.watching", *([better] if better else [])])
         context.out.line(f"if ({test}) grown(parent_{name}, cell, (uint64_t)0) = driver + 1;")
@@ -215,6 +223,7 @@ def write_check(context: ClassContext, stage: Stage) -> None:
     n = stage.number
     if estimates(context.plan, stage):
         context.out.line(f"if (convergence{n}.no_nearer(report.items)) fail(diverges, table_of(next), cell_of(next));")
+    if estimates(context.plan, stage) or follows(context.plan, stage):
         context.out.line(f"gains{n}.watch(report, failed, cycle);")
     if gains(context.plan, stage):
         context.out.line(f"if (report.pops >= gains{n}.next && gains{n}.look(report, cycle))")
