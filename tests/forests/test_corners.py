@@ -161,26 +161,6 @@ def test_what_a_use_of_a_transient_item_leaves_open_is_asked_for_by_its_rules() 
     assert chart["goal"] == 9.0 and chart.count("goal") == 4
 
 
-@pytest.mark.parametrize("transient", ["", ":- transient t/1. "])
-@pytest.mark.parametrize("numbers", [(1, 1.0), (1.0, 1), (("x", 1), ("x", 1.0)), ((), "y")])
-def test_numbers_that_are_equal_in_python_are_two_transient_items(transient: str, numbers: tuple[Any, Any]) -> None:
-    """1 is not 1.0, alone and in a term: neither takes the derivations of the other."""
-    program = dg.Program(f"{transient}t(X) += e(X,_). one(X) += t(X) * f(X). two += t(_) * t(_).", "real")
-    first, second = numbers
-    facts: dict[str, Any] = {
-        "e/2": [(first, "a", 2.0), (first, "b", 3.0), (second, "a", 7.0)],
-        "f/1": [(first, 1.0), (second, 1.0)],
-    }
-    chart = program.run(facts)
-    found = {(type(row[0]), repr(row[0])): row[-1] for row in chart.query("one(X)")}
-    assert sorted(found.values()) == [5.0, 7.0] and chart["two"] == 144.0
-    assert (chart.count(("one", first)), chart.count(("one", second)), chart.count("two")) == (2, 1, 9)
-    derivations = list(chart.kbest("two", 9))
-    assert [d.weight for d in derivations] == [49.0, 21.0, 21.0, 14.0, 14.0, 9.0, 6.0, 6.0, 4.0]
-    for derivation in derivations:
-        derivation.check(program, facts)
-
-
 def test_a_name_that_begins_with_an_underscore_is_a_name_under_not() -> None:
     program = dg.Program("goal += e(_X) for not n(_X).", "real")
     chart = program.run({"e/1": [("a", 2.0), ("b", 1.0)], "n/1": [("b",)]})
@@ -367,3 +347,34 @@ def test_programs_of_more_tables_than_a_function_takes_have_derivations():
     chart = program.run({"w/1": [("x", 2.0)], "p60/1": [("x", 1.0)]})
     assert chart.count("p120(x)") == 2 and chart.best("p120(x)").weight == 2.0**120
     assert [d.weight for d in chart.kbest("p120(x)", 3)] == [2.0**120, 2.0**60]
+
+
+@pytest.mark.parametrize(("semiring", "nothing"), [("log", -math.inf), ("real", 0.0)])
+def test_an_item_of_weight_zero_has_no_draws_and_no_expectations_but_a_value(semiring: str, nothing: float) -> None:
+    program = dg.Program("goal += a(X) * b(X).", semiring)
+    examples = [{"a/1": [("x", nothing)]}, {"a/1": [("x", 1.0)]}, {"a/1": [("y", 1.0)]}]
+    bound = program.bind({"b/1": [("x", 1.0)]})
+    chart = bound.run(examples[0])
+    forest = chart.forest("goal")
+    for ask in (
+        lambda: chart.sample("goal"),
+        lambda: chart.expected("goal", lambda instance: 1.0),
+        lambda: forest.expected(lambda instance: 1.0),
+        lambda: forest.covariance(lambda instance: 1.0),
+        lambda: chart.entropy("goal"),
+    ):
+        with pytest.raises(dg.QueryError, match="weight"):
+            ask()
+    batch = bound.run_batch(examples, query="goal", best=1, sample=2)
+    assert not batch.errors
+    assert batch.values.tolist() == pytest.approx([nothing, 2.0 if semiring == "log" else 1.0, nothing])
+    assert [len(best or ()) for best in batch.best] == [1, 1, 0]
+    assert [draws and len(draws) for draws in batch.samples] == [None, 2, None]
+
+
+def test_draws_where_all_is_masked_by_large_logs_say_so() -> None:
+    chart = dg.Program("goal += a(X) * b(X).", "log").run({"a/1": [("x", -1e30)], "b/1": [("x", 1.0)]})
+    with pytest.raises(dg.QueryError, match=r"are masked by facts such as one of -1e\+30"):
+        chart.sample("goal")
+    with pytest.raises(dg.QueryError, match="so there is no expectation"):
+        chart.expected("goal", lambda instance: 1.0)

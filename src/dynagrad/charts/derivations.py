@@ -26,6 +26,7 @@ from ..forests.native import Held, Walk
 from ..forests.packed import NO_ROW, Arrays, ForestRule, Meaning, Name, Packed
 from ..forests.ranking.k_best import ranking
 from ..forests.sums.draws import Samples, make_samples
+from ..forests.sums.totals import weighs
 from ..forests.unfolding import unfolded
 from ..forks import cached, renewed
 from ..ir.interpret import evaluate
@@ -385,7 +386,9 @@ class Wanted:
             return [], None
         forest = collect(held, query, None, stop)
         ranked = [] if self.best is None else list(itertools.islice(ranking(forest, lambda: stop), self.best))
-        drawn = None if self.sample is None else make_samples(forest, self.sample, self.seed, stop=stop)
+        drawn = None
+        if self.sample is not None and weighs(forest, stop):  # else there is none to draw, but a value
+            drawn = make_samples(forest, self.sample, self.seed, stop=stop)
         return [d.detached() for d in ranked], drawn
 
 

@@ -131,7 +131,8 @@ class Batch:
     its number from 0: the message of a `dg.Error` starts with that number; any other error, such as one of your
     functions, has a note with it. A warning that the filters of `warnings` turn into an error is among them. `gradient`
     has, for each predicate that was asked for, the derivatives of the objective by its facts; see `BatchGradient`.
-    `best` and `samples` have the derivations of each example that were asked for, None where it failed.
+    `best` and `samples` have the derivations of each example that were asked for, None where it failed;
+    draws are None, too, where there is nothing to draw: no derivation, or none whose weight is not zero.
 
     >>> import dynagrad as dg
     >>> program = dg.Program("path(V) min= path(U) + edge(U,V).  path(V) min= start(V).")

@@ -184,9 +184,23 @@ def check_options(name: str, options: Mapping[str, Any], defaults: Mapping[str, 
             continue
         raise Error(
             f"{name} does not take {option}={shown(value)} with numbers that carry derivatives; "
-            + ("derivatives are of float64" if option == "dtype" else "choose with np.where, or leave it out")
+            + _WITHOUT.get(option, "leave it out")
             + place()
         )
+
+
+_WITHOUT = {
+    "dtype": "derivatives are of float64",
+    "where": "choose with np.where, or leave it out",
+    "casting": "derivatives are of float64, which nothing is cast to",
+    "returned": "leave it out, and compute the sum of the weights with np.sum",
+    "prepend": "join with np.concatenate before, and leave it out",
+    "append": "join with np.concatenate before, and leave it out",
+    "mean": "leave it out, or write np.mean((x - mean) ** 2)",
+    "keepdims": "leave it out, and use np.expand_dims",
+    "initial": "leave it out, and join it to the result",
+}
+"""What to do instead of an option."""
 
 
 def check_cast(before: Any, after: Any, casting: Any) -> None:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from ...arguments import numeric_function, whole_number
 from ...calls import maker
-from ...errors import Error, QueryError, RoomError, counted
+from ...errors import Error, RoomError, counted
 from ...runtime.library import Stop
 from ..algebra import Doubles
 from ..derivation import Derivation, make_derivation
@@ -24,7 +24,7 @@ from ..listed import Listed
 from ..native import Walk
 from ..packed import Packed
 from ..ranking.k_best import MOST_INSTANCES, product_of
-from .totals import summed
+from .totals import summed, weightless
 
 BATCH = 10_000
 """How many draws a thread makes at a time."""
@@ -144,5 +144,5 @@ def _completed(forest: Packed, drawn: Sequence[int]) -> list[int]:
 
 def _not_drawn(forest: Packed, how: int) -> Error:
     if how == 3:
-        return QueryError(f"all derivations of {forest.text(0)} have weight zero, so there is none to draw")
+        return weightless(forest, "there is none to draw")
     return RoomError(f"a draw has more than {MOST_INSTANCES:,} instances")

@@ -17,7 +17,7 @@ from ..algebra import Doubles
 from ..packed import Packed, RuleInstance
 from ..time_limit import look
 from .linear import linear_solution, not_solved
-from .totals import summed
+from .totals import must_weigh, summed
 
 
 def expected_counts(forest: Packed, stop: Stop | None = None) -> Doubles:
@@ -66,6 +66,7 @@ def expectation(forest: Packed, value: Callable[[RuleInstance], Any], stop: Stop
     """The expectation of the sum over a derivation's instances of a function of them: numbers, or arrays."""
     if not callable(value):
         raise Error(f"expected takes a function of a rule instance, not {shown(value)}")
+    must_weigh(forest, "there is no expectation over them", stop)
     counts = expected_counts(forest, stop)
     total: Any = 0.0
     for i in np.flatnonzero(counts).tolist():
@@ -93,6 +94,7 @@ def covariance(
     first = numeric_function("first", first)
     second = None if second is None else numeric_function("second", second)
     walk = summed(forest, stop)
+    must_weigh(forest, "there is no covariance over them", stop)
     a = forest.arrays
     shares = np.array(walk.shares(stop))
     used = np.flatnonzero(shares > 0).tolist()

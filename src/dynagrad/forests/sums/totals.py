@@ -14,9 +14,9 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import NotConverged, RoomError, counted
+from ...errors import NotConverged, QueryError, RoomError, counted
 from ...runtime.library import Stop
-from ..algebra import Doubles, Kind, check_sums
+from ..algebra import FAR, Doubles, Kind, check_sums
 from ..native import Walk
 from ..packed import Packed
 from ..time_limit import look
@@ -34,6 +34,30 @@ def summed(forest: Packed, stop: Stop | None = None) -> Walk:
         if not walk.summed:
             _sum_up(forest, walk, stop)
     return walk
+
+
+def weighs(forest: Packed, stop: Stop | None = None) -> bool:
+    """Whether some derivation of the root has a weight that is not zero."""
+    return bool(summed(forest, stop).totals()[0][0] != 0)
+
+
+def must_weigh(forest: Packed, without: str, stop: Stop | None) -> None:
+    """Raises where all derivations of the root have weight zero, so that they are `without` what was asked for."""
+    if not weighs(forest, stop):
+        raise weightless(forest, without)
+
+
+def weightless(forest: Packed, without: str) -> QueryError:
+    """The error for it, which says so where weights are not zero but as low as those of masks."""
+    given, root = forest.meaning.given, forest.text(0)
+    if given.ndim == 1 and given.dtype.kind == "f":
+        masked = given[np.isfinite(given) & np.isneginf(forest.meaning.algebra.chances(given))]
+        if len(masked):
+            return QueryError(
+                f"all derivations of {root} are masked by facts such as one of {masked[0]:g}, which counts as nothing "
+                f"beside other logs, so {without}; leave the facts out, or give them logs of a size below {FAR:.2g}"
+            )
+    return QueryError(f"all derivations of {root} have weight zero, so {without}")
 
 
 def _sum_up(forest: Packed, walk: Walk, stop: Stop | None) -> None:
