@@ -161,6 +161,26 @@ def test_what_a_use_of_a_transient_item_leaves_open_is_asked_for_by_its_rules() 
     assert chart["goal"] == 9.0 and chart.count("goal") == 4
 
 
+@pytest.mark.parametrize("transient", ["", ":- transient t/1. "])
+@pytest.mark.parametrize("numbers", [(1, 1.0), (1.0, 1), (("x", 1), ("x", 1.0)), ((), "y")])
+def test_numbers_that_are_equal_in_python_are_two_transient_items(transient: str, numbers: tuple[Any, Any]) -> None:
+    """1 is not 1.0, alone and in a term: neither takes the derivations of the other."""
+    program = dg.Program(f"{transient}t(X) += e(X,_). one(X) += t(X) * f(X). two += t(_) * t(_).", "real")
+    first, second = numbers
+    facts: dict[str, Any] = {
+        "e/2": [(first, "a", 2.0), (first, "b", 3.0), (second, "a", 7.0)],
+        "f/1": [(first, 1.0), (second, 1.0)],
+    }
+    chart = program.run(facts)
+    found = {(type(row[0]), repr(row[0])): row[-1] for row in chart.query("one(X)")}
+    assert sorted(found.values()) == [5.0, 7.0] and chart["two"] == 144.0
+    assert (chart.count(("one", first)), chart.count(("one", second)), chart.count("two")) == (2, 1, 9)
+    derivations = list(chart.kbest("two", 9))
+    assert [d.weight for d in derivations] == [49.0, 21.0, 21.0, 14.0, 14.0, 9.0, 6.0, 6.0, 4.0]
+    for derivation in derivations:
+        derivation.check(program, facts)
+
+
 def test_a_name_that_begins_with_an_underscore_is_a_name_under_not() -> None:
     program = dg.Program("goal += e(_X) for not n(_X).", "real")
     chart = program.run({"e/1": [("a", 2.0), ("b", 1.0)], "n/1": [("b",)]})

@@ -7,6 +7,7 @@ the rule as it is written, over an item of its own for each transient one, whose
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +18,7 @@ from ..rules.normal import NormalRule, Unfolded
 from ..rules.syntax import Source
 from .algebra import AGGREGATED
 from .packed import Arrays, ForestRule, Name, Packed, python_value
-from .terms import PartialMatch, bind
+from .terms import PartialMatch, bind, hashed
 
 
 def unfolded(forest: Packed) -> Packed:
@@ -42,7 +43,7 @@ class _Unfolding:
         self.of = forest
         self.instances: list[list[tuple[int, tuple[int, ...]]]] = [[] for _ in forest.arrays.begin]
         self.names: dict[int, Name] = {}  # of transient items
-        self.nodes: dict[Name, int] = {}
+        self.nodes: dict[Hashable, int] = {}  # by what tells 1 from 1.0
         self.seen: set[tuple[int, int, tuple[int, ...]]] = set()
         self.rules: dict[int, ForestRule] = {}
 
@@ -81,11 +82,12 @@ class _Unfolding:
     def _item(self, part: Unfolded, nodes: list[int], bindings: PartialMatch, rule: ForestRule) -> int:
         """The node of a transient item, with the instance of its rule that stands here."""
         name = (part.item.key, tuple(bindings.value(t) for t in part.item.arguments))
-        if name not in self.nodes:
-            self.nodes[name] = len(self.instances)
+        key = (name[0], *map(hashed, name[1]))
+        if key not in self.nodes:
+            self.nodes[key] = len(self.instances)
             self.names[len(self.instances)] = name
             self.instances.append([])
-        node = self.nodes[name]
+        node = self.nodes[key]
         below = self._below(part.parts, nodes, bindings, rule)
         self._add(node, part.source, below, tuple(rule.constants[n] for n in part.constants))
         return node
