@@ -270,7 +270,7 @@ def test_errors_say_what_is_wrong():
     x = variable("x")
     with pytest.raises(Error, match="one branch gives a real and the other a real\\[2\\]"):
         cond(x > 0.0, lambda: [x], lambda: [np.ones(2)])
-    with pytest.raises(Error, match="one branch has 1 results and the other 2"):
+    with pytest.raises(Error, match="one branch has 1 result and the other 2"):
         cond(x > 0.0, lambda: [x], lambda: [x, x])
     with pytest.raises(Error, match="condition should be a truth value"):
         cond(x, lambda: [x], lambda: [x])

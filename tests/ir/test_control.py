@@ -198,7 +198,7 @@ def test_merging_leaves_what_is_older_alone():
     ("attempt", "message"),
     [
         (lambda: cond(1.0, lambda: [x], lambda: [x]), "cond: the condition should be a truth value, and is 1.0"),
-        (lambda: cond(x > 0, lambda: [x], lambda: []), "one branch has 1 results and the other 0"),
+        (lambda: cond(x > 0, lambda: [x], lambda: []), "one branch has 1 result and the other 0"),
         (lambda: cond(x > 0, lambda: ["x"], lambda: [x]), "a branch gives 'x', which is no value of a graph"),
         (lambda: cond(x > 0, lambda: [x], lambda: [np.ones(2)]), r"one branch gives a real and the other a real\[2\]"),
         (lambda: while_(lambda s: s, lambda s: [s], [x]), "while: the condition should be a truth value"),

@@ -339,7 +339,7 @@ def test_numbers_for_what_is_no_parameter_are_told_of() -> None:
     with pytest.warns(dg.ProgramWarning, match=r"a number for 'toss\(x\)', which is no parameter, and 1 more that are"):
         coin(prior=training.Dirichlet({"toss(h)": 1.0, "toss(t)": 1.0, "toss(x)": 2.0, "toss(y)": 2.0}))
     with pytest.warns(
-        dg.ProgramWarning, match=r"no row has the feature 'x', nor 1 others that initial has: its initial"
+        dg.ProgramWarning, match=r"no row has the feature 'x', nor 1 other that initial has: its initial"
     ):
         linear(initial={"weight(h)": 1.0, "x": 2.0, "y": 2.0})
 

@@ -10,7 +10,7 @@ import itertools
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -134,6 +134,13 @@ class Relation:
     dense_shape: tuple[int, ...] | None = None
     names: tuple[str, ...] | None = None
     files: tuple[tuple[int, Place], ...] = field(default=(), repr=False)
+
+    def __setstate__(self, state: Sequence[Any]) -> None:
+        """Fields that a pickle of before does not have are as where nothing is known of them."""
+        for part in fields(self):
+            object.__setattr__(self, part.name, part.default)
+        for part, value in zip(fields(self), state, strict=False):
+            object.__setattr__(self, part.name, value)
 
     @property
     def places(self) -> RowPlaces:

@@ -55,7 +55,8 @@ def kink_near(problem: Problem, theta: Theta) -> str | None:
 
     def gradient(vector: Doubles) -> Doubles:
         at = {name: np.where(held[name], -np.inf, x) for name, x in unravelled(vector, theta).items()}
-        return ravelled(problem.spec.pull(at, problem.objective(at)[1]))
+        with np.errstate(all="ignore"):  # a neighbour may have no value
+            return ravelled(problem.spec.pull(at, problem.objective(at)[1]))
 
     try:
         here = gradient(start)
@@ -80,6 +81,7 @@ def kink_near(problem: Problem, theta: Theta) -> str | None:
         far, near = (abs(slope(high + h) - slope(low - h)) for h in (FAR, NEAR))
     except Error:  # a neighbour has no value: nothing is known
         return None
+    # where one has none, a comparison with NaN is false
     if near > AS_MUCH * far and near > SOME * length:
         return "and one where it ended, across which its slope changes at once"
     return None

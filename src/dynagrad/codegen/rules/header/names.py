@@ -63,8 +63,8 @@ _RUNTIME = frozenset(
     bound_of build build_dense build_hashed by_edge bytes call_guarded came cell cell_of choose_units clear
     clock_gettime clock_ns close coarse_time column complete complete_row compress constant copy correct
     correct_transposed count counted cover create delete_rank difference direct discard dispose divide done dot down
-    each_block each_eight each_row edge edges eight eight_of elapsed element end enter enter_slot equal evaluate
-    evaluate_at excess exp exp_from exp_near fact factor factor_dense factor_of factor_sparse facts fail failed fails
+    each_block each_eight each_row edge edges eight eight_of elapsed element end end_with enter enter_slot equal
+    evaluate evaluate_at excess exp exp_from exp_near fact factor factor_dense factor_of factor_sparse facts fail failed fails
     far_and_finite far_inverse far_log_of far_of far_plus far_product far_times fill filled find find_cycle
     find_hashed find_item find_rows finder finish finite first first_time fits fits_doubles flags_of for_heads forget
     free_slot fresh full full_now gather gather_apart get give graphs grid_along group grouping grow grown guarded
