@@ -64,17 +64,17 @@ _RUNTIME = frozenset(
     clock_gettime clock_ns close coarse_time column complete complete_row compress constant copy correct
     correct_transposed count counted cover create delete_rank difference direct discard dispose divide done dot down
     each_block each_eight each_row edge edges eight eight_of elapsed element end end_with enter enter_slot equal
-    evaluate evaluate_at excess exp exp_from exp_near fact factor factor_dense factor_of factor_sparse facts fail failed fails
-    far_and_finite far_inverse far_log_of far_of far_plus far_product far_times fill filled find find_cycle
-    find_hashed find_item find_rows finder finish finite first first_time fits fits_doubles flags_of for_heads forget
-    free_slot fresh full full_now gather gather_apart get give graphs grid_along group grouping grow grown guarded
-    handle has has_tangent hash hash_arguments hashed head heed heed_now hold in_range insert inside interrupted is
-    is_far is_local items jacobian jet join judge keep keep_logs kept_place key key_width kind late lay_out ldexp
-    leads_out leads_out_at least leave line lines_from link load locate log log1p_of log_from log_plus log_plus_from
-    longjmp look loops lower magnify magnitude make mark mass measure memcmp memcpy memmove memset merge minus mix
-    more most most_items move moves multiply narrow negligible new new_facts next next_level no_nearer node nonzero
-    nonzeros norm nothing nowhere number_of number_pattern obtain of of_rows one one_by_one one_of open others out
-    over overflows parted pass pause_here pause_now pick place places plan plus plus_apart polished pop pop_from
+    evaluate evaluate_at excess exp exp_from exp_near fact factor factor_dense factor_of factor_sparse facts fail
+    failed fails far_and_finite far_inverse far_log_of far_of far_plus far_product far_times fill filled find
+    find_cycle find_hashed find_item find_rows finder finish finite first first_time fits fits_doubles flags_of
+    for_heads forget free_slot fresh full full_now gather gather_apart get give graphs grid_along group grouping grow
+    grown guarded handle has has_tangent hash hash_arguments hashed head heed heed_now hold in_range insert inside
+    interrupted is is_far is_local items jacobian jet join judge keep keep_logs kept_place key key_width kind late
+    lay_out ldexp leads_out leads_out_at least leave line lines_from link load locate log log1p_of log_from log_plus
+    log_plus_from longjmp look loops lower magnify magnitude make mark mass measure memcmp memcpy memmove memset merge
+    minus mix more most most_items move moves multiply narrow negligible new new_facts next next_level no_nearer node
+    nonzero nonzeros norm nothing nowhere number_of number_pattern obtain of of_rows one one_by_one one_of open others
+    out over overflows parted pass pause_here pause_now pick place places plan plus plus_apart polished pop pop_from
     pop_heap popped positive prepare_at_solution primal primals product product_of products_of push push_each
     push_from push_heap push_row put quotient range_of rank ratio raw raw_apart raw_product reach reach_further
     reached_backward read read_all read_mantissas read_near refine_transposed refined regrow relative release
