@@ -1,24 +1,28 @@
-"""The strongly connected components of a graph of names, of predicates as of functions.
+"""The strongly connected components of a graph, of predicates as of functions.
 
-Those of ground programs and of forests are found in native code (`solving/ground.hpp`, `forest/order.hpp`).
+Those of ground programs and of forests are found in native code (`solving/ground.hpp`, `forest/order.hpp`), where that
+runs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
+from typing import TypeVar
+
+Node = TypeVar("Node", bound=Hashable)
 
 
-def strongly_connected(start: Iterable[str], after: Callable[[str], Iterable[str]]) -> list[list[str]]:
+def strongly_connected(start: Iterable[Node], after: Callable[[Node], Iterable[Node]]) -> list[list[Node]]:
     """The components that can be reached from some nodes, each after all that it reaches (Tarjan 1972).
 
     >>> strongly_connected("a", {"a": "b", "b": "ac", "c": ""}.__getitem__)
     [['c'], ['a', 'b']]
     """
-    index: dict[str, int] = {}
-    low: dict[str, int] = {}
-    stack: list[str] = []
-    on_stack: set[str] = set()
-    found: list[list[str]] = []
+    index: dict[Node, int] = {}
+    low: dict[Node, int] = {}
+    stack: list[Node] = []
+    on_stack: set[Node] = set()
+    found: list[list[Node]] = []
     for root in start:
         if root in index:
             continue

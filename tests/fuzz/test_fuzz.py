@@ -25,6 +25,7 @@ from fuzz.run import fuzz
         ("headers", 0, 1),
         ("calls", 0, 3),
         ("pullback", 900, 150),  # those before have terms that are in `languages/pullback/test_agreement.py`
+        ("nests", 1000, 50),
         ("steps", 1, 3),  # the one before takes as long as twenty others
     ],
 )

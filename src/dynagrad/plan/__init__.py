@@ -12,6 +12,7 @@ Nothing here writes C++, reads facts or runs anything.
 - `planner.py`: all of these put together to a plan; `assume.py`: plans made without facts.
 - `right_sides.py`: right sides, priorities and users' semirings as op graphs.
 - `nest.py`: how the instances of a rule are found, as data; `lower.py`: joins become nests.
+- `interpreter/`: a plan is run from Python, by its nests.
 - `traits.py`: every question that others ask about the tables and stages of a plan.
 - `explain.py`: a plan as text.
 """

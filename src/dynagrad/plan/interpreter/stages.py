@@ -1,0 +1,207 @@
+"""How a stage runs by its strategy: once, from an agenda, or in rounds. Those that are solved are in `components.py`.
+
+An agenda holds pending updates. A pop merges the update of an item into its value in the chart, and then drives each
+rule by it: the antecedents before the driver have the new value of the popped item, those after it the old one, so that
+each instance is counted once (semi-naive evaluation). Items that no rule reads wait nowhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from ...errors import Error
+from ...rules.syntax import Integer
+from ...rules.syntax import Item as Pattern
+from ..model import Join, Stage, Strategy, TableLayout
+from ..right_sides import own_value, to_node
+from ..traits import clause_defined, fires_once, solves, sweeps
+from .chart import GroundItem, ground
+from .components import solve
+from .instances import GroundRule
+from .numbers import Value, add, check, contributed, improves, negligible, outside, plus_of, replaces, same, size
+from .order import Agenda, Priority, agenda, level
+from .state import MOST_STEPS, Source, State, head_of
+from .terms import match_all
+
+TOLERANCE = 1e-16
+"""Updates that are smaller than this part of a value rest."""
+
+
+def run_stage(state: State, stage: Stage) -> None:
+    """Runs a stage: afterwards its items are in the chart."""
+    if fires_once(stage):
+        _once(state, stage)
+    elif sweeps(stage):
+        _sweep(state, stage)
+    elif solves(stage):
+        solve(state, stage)
+    else:
+        _propagate(state, stage)
+    for key in stage.keys:
+        for value in state.chart.values.get(key, {}).values():
+            check(key, value)
+
+
+def contributions(state: State, stage: Stage) -> Iterator[tuple[Source, Value]]:
+    """What a stage begins with: facts of its predicates, and rules that fire once, by the chart as it is."""
+    for fact in state.axioms(stage.keys):
+        yield fact, contributed(state.plan, state.plan.tables[fact.item.key], fact.value)
+    for join in stage.fires:
+        for instance in state.of(join):
+            yield instance, state.contribution(instance, state.values(instance))
+
+
+def _totals(state: State, stage: Stage) -> dict[GroundItem, Value]:
+    """The sums of what a stage begins with, by item, in the order in which they arrive."""
+    totals: dict[GroundItem, Value] = {}
+    for source, x in contributions(state, stage):
+        head = head_of(source)
+        table = state.plan.tables[head.key]
+        if head not in totals:
+            state.found(source, best=True)
+            totals[head] = x
+            continue
+        state.found(source, best=improves(state.plan, table, x, totals[head]))
+        totals[head] = plus_of(state.plan, table)(totals[head], x)
+    return totals
+
+
+def _once(state: State, stage: Stage) -> None:
+    for item, value in _totals(state, stage).items():
+        state.chart.set(item, value)
+
+
+def _sweep(state: State, stage: Stage) -> None:
+    """All rules in rounds over the chart of the last round, until nothing changes (naive evaluation)."""
+    for _ in range(MOST_STEPS):
+        totals = _totals(state, stage)
+        moved = [i for i, now in totals.items() if (old := state.chart.value(i)) is None or not same(old, now)]
+        for item, value in totals.items():
+            state.chart.set(item, value)
+        if not moved:
+            return
+    raise Error(f"the values of {', '.join(stage.keys)} do not settle")
+
+
+# -- from an agenda ----------------------------------------------------------------------------------------------------
+
+
+def _propagate(state: State, stage: Stage) -> None:
+    plan, chart = state.plan, state.chart
+    waiting: Agenda = agenda(stage)
+    pending: dict[GroundItem, Value] = {}
+    sinks: dict[GroundItem, Value] = {}
+
+    def send(source: Source, x: Value) -> None:
+        """Adds a contribution to what is pending for its head."""
+        head = head_of(source)
+        table = plan.tables[head.key]
+        held = sinks if table.sink else pending
+        before = held.get(head, chart.value(head))  # of sinks, and of items that wait, what is held
+        state.found(source, best=before is None or improves(plan, table, x, before))
+        if clause_defined(plan, table) and before is not None:
+            return  # it is worth one, however often it is derived
+        if before is not None and plan.selective and not improves(plan, table, x, before):
+            return
+        held[head] = plus_of(plan, table)(held[head], x) if head in held else x
+        if not table.sink:
+            waiting.push(head, _priority(state, stage, table, head, held[head]))
+
+    for source, x in contributions(state, stage):
+        send(source, x)
+    for _ in range(MOST_STEPS):
+        item = waiting.pop()
+        if item is None:
+            break
+        table = plan.tables[item.key]
+        update, old = pending.pop(item), chart.value(item)
+        now = update if old is None else plus_of(plan, table)(old, update)
+        if old is not None and replaces(plan, table):
+            if now == old:
+                continue
+            update = now
+        elif old is not None and negligible(plan, update, old, TOLERANCE):
+            pending[item] = update
+            continue
+        chart.set(item, now)
+        for join in stage.drives:
+            if join.driver is not None and join.rule.antecedents[join.driver].item.key == item.key:
+                for instance in state.of(join, item.row):
+                    driven = _driven(state, join, instance, update, now, old)
+                    if driven is not None:
+                        send(instance, driven)
+    else:
+        raise Error(f"the items of {', '.join(stage.keys)} do not settle")
+    for sink, value in sinks.items():
+        chart.set(sink, value)
+
+
+def _driven(
+    state: State, join: Join, instance: GroundRule, update: Value, now: Value, old: Value | None
+) -> Value | None:
+    """What an instance that is driven by a popped item adds to its head; None where it adds nothing.
+
+    In a semiring the driver's factor is the update. In plain arithmetic right sides are not linear, so that a sum gets
+    the new contribution less the old one.
+    """
+    plan, driver, plain = state.plan, join.driver or 0, state.plan.semiring == "plain"
+    popped = instance.antecedents[driver]
+    again = [i for i in join.same if instance.antecedents[i] == popped]
+    if old is None and any(i > driver for i in again):
+        return None  # it has no old value, and is counted with another driver
+    if old is not None and join.rule.antecedents[driver].side:
+        return None  # it was there before
+    values = state.values(instance)
+
+    def with_driver(value: Value) -> list[Value | None]:
+        found = [old if i in again and i > driver else x for i, x in enumerate(values)]
+        found[driver] = value
+        return [None if antecedent.side else x for antecedent, x in zip(join.rule.antecedents, found, strict=True)]
+
+    x = state.contribution(instance, with_driver(now if plain else update))
+    if plain and old is not None and plan.tables[instance.head.key].aggregator == "+=":
+        before = state.contribution(instance, with_driver(old))
+        return add(x, tuple(-part for part in before))
+    return x
+
+
+# -- priorities --------------------------------------------------------------------------------------------------------
+
+
+def _priority(state: State, stage: Stage, table: TableLayout, item: GroundItem, update: Value) -> Priority:
+    """Where an item with a pending update waits."""
+    at = level(stage.forms, state.plan, state.ranks, item)
+    if stage.strategy is not Strategy.HEAP or not stage.priority:
+        return at, 0.0
+    old = state.chart.value(item)
+    now = update if old is None else plus_of(state.plan, table)(old, update)
+    if stage.priority == "declared":
+        return at, _declared(state, stage, item, now)
+    first = size(state.plan, table, update, now)
+    return at, first if first == first else float("-inf")
+
+
+def _declared(state: State, stage: Stage, item: GroundItem, now: Value) -> float:
+    """The priority that the program declares for an item, which may read its value and those of earlier stages."""
+    declared = next((p for p in state.plan.rules.priorities if p.item.key == item.key), None)
+    binding = None if declared is None else match_all(declared.item.arguments, item.row, {})
+    if declared is None or binding is None:
+        return float("-inf")
+    read: dict[str, float] = {name: float(t.value) for name, t in binding.items() if isinstance(t, Integer)}
+
+    def name(other: Pattern) -> str:
+        found: Value | None = now
+        if other != declared.item:
+            if other.key in stage.keys or other.key not in state.plan.tables:
+                raise own_value(state.plan.rules, other)
+            at = ground(other, binding)
+            found = None if at is None else state.chart.value(at)
+        value = outside(state.right_sides.algebra.zero if found is None else found)
+        assert not isinstance(value, tuple)
+        read[f"item{len(read)}"] = float(value)
+        return f"item{len(read) - 1}"
+
+    graph = to_node(declared.expression, state.plan.functions, name)
+    first: Mapping[str, float] = read
+    (found,) = state.right_sides.number(graph, first)
+    return found if found == found else float("-inf")
