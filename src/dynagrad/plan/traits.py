@@ -140,6 +140,8 @@ def holds_back(plan: Plan, table: TableLayout) -> bool:
 def held_around(plan: Plan, table: TableLayout) -> bool:
     """Whether pruning or a beam holds back what a cycle through items of the table goes through, and not only what
     leads to one, or away from it."""
+    if not plan.rules.prunes and not plan.rules.beams:
+        return False
     around = next(keys for keys in plan.rules.components if table.key in keys)
     if not any(key in plan.tables and holds_back(plan, plan.tables[key]) for key in around):
         return False

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from ... import ir
 from ...autodiff import generate_adjoints
 from ...errors import NotDifferentiable
+from ...forks import cached
 from ...ir.interpret import evaluate
 from ...ir.node import Node
 from ...rules.normal import NormalRule
@@ -29,15 +30,15 @@ class RightSides:
 
     plan: Plan
 
-    @functools.cached_property
+    @cached
     def algebra(self) -> Arithmetics:
         return algebra(self.plan)
 
-    @functools.cached_property
+    @cached
     def _graphs(self) -> dict[int, Node]:
         return {}
 
-    @functools.cached_property
+    @cached
     def _adjoints(self) -> dict[int, tuple[tuple[str, ...], tuple[Node, ...]]]:
         return {}
 
