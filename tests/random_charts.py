@@ -875,6 +875,11 @@ def tried(number: int, count: int = TOGETHER) -> Input | None:
             for _ in range(CHANGES):
                 change(given, chart, draw, Path(folder))
                 compare(given, chart, draw)
+        except dg.FactError as error:
+            # a priority by an argument asks for integers, and where other rules read it, of other predicates, too
+            refused = "the program computes with this argument" in str(error)
+            given.count["facts refused" if refused else "wrong"] += 1
+            given.wrong += [] if refused else [f"{given.name}: {error}"]
         except Exception as error:  # of the package's own mistakes, too
             given.count["wrong"] += 1
             ours = [f"{Path(f.filename).name}:{f.lineno}" for f in traceback.extract_tb(error.__traceback__)][-3:]
