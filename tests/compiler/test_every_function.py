@@ -174,6 +174,8 @@ def _senseless(f: Any, given: tuple[Any, ...], named: dict[str, Any]) -> bool:
         return True  # of q = 1 the largest, as it is; of 0.5 a real
     if f is np.reciprocal:
         return given[0] is MASK
+    if f in (np.isclose, np.allclose) and np.__version__ < "2":
+        return -7 in (*given, *named.values())  # equal numbers are not close there within less than nothing
     return (f is np.diff and named.get("n") == 2**70) or "hermitian" in named
 
 
@@ -207,7 +209,7 @@ def test_every_function_with_arguments_of_a_wrong_kind() -> None:
     assert not wrong, "\n".join(wrong[:20])
     calls, _, compared, _ = count.split()
     assert int(calls) > 4000
-    assert int(compared) > 1900  # the others are refused, here or by numpy
+    assert int(compared) > 1850  # the others are refused, here or by numpy
 
 
 def main() -> None:

@@ -91,7 +91,11 @@ def test_all_ways_agree(seed: int) -> None:
         assert any(reason in str(refused) for reason in ALLOWED), text
         assume(False)
     graph, values = with_derivatives(graph_of), key_of(ARGUMENTS, {})[1]
-    value, forward = dg.jvp(f, ARGUMENTS, DIRECTION)
+    try:
+        value, forward = dg.jvp(f, ARGUMENTS, DIRECTION)
+    except dg.Error as refused:  # int(x) is a step where it is compiled, and refused where it runs
+        assert "turning it into a whole number" in str(refused), text
+        assume(False)
     wanted = (f(*ARGUMENTS), *dg.grad(f, argnums=(0, 1))(*ARGUMENTS), forward)
     assert np.isclose(value, wanted[0], rtol=1e-12), text
     along = wanted[1] * DIRECTION[0] + wanted[2] @ DIRECTION[1]

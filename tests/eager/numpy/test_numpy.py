@@ -788,7 +788,7 @@ def assign(x, index, value):
         (lambda x: np.average(x, returned=True)[0], A, "leave it out, and compute the sum of the weights"),
         (lambda x: np.diff(x, prepend=0.0), A, "join with np.concatenate before"),
         (lambda x: np.diff(x, append=0.0), A, "join with np.concatenate before"),
-        (lambda x: np.nanstd(x, mean=2.0), A, r"np.mean((x - mean) ** 2)"),
+        *([(lambda x: np.nanstd(x, mean=2.0), A, r"np.mean((x - mean) ** 2)")] if NUMPY_2 else []),
         (lambda x: np.sum(x, dtype=np.float32), A, "float64"),
         (lambda x: np.add.at(np.zeros(4), [0, 1, 0], x[:3, 0]), A, "a + np.bincount(indices, weights=b"),
         (lambda x: np.maximum.at(np.zeros((3, 4)), 0, x[0]), A, "make the array with dynagrad.numpy"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import time
@@ -135,7 +136,9 @@ def test_an_error_is_told_as_ever(seen):
         start(ahead)
         build(SOURCE + "int f() { return nothing; }", ahead)
     assert seen.statuses == [1]
-    assert str(raised.value) == str(before.value) and "error: use of undeclared identifier" in str(raised.value)
+    # older compilers write the number of errors, and what follows it, in an order of their own
+    ahead_of, as_ever = (re.sub(r"\S* error generated\.", "", str(said.value)) for said in (raised, before))
+    assert ahead_of.split() == as_ever.split() and "error: use of undeclared identifier" in as_ever
 
 
 def test_a_long_source(seen):
