@@ -12,6 +12,8 @@ from collections.abc import Iterable
 from ..rules.aggregators import AGGREGATORS, HeadKind
 from ..rules.normal import NormalRule
 from ..rules.semirings import SEMIRINGS
+from ..rules.syntax import Numeral
+from .analyses.polynomials import polynomial, recursive
 from .model import Join, Plan, Stage, Strategy, TableKind, TableLayout
 
 # -- stages: how items are derived -------------------------------------------------------------------------------------
@@ -227,6 +229,53 @@ def closed(plan: Plan, rule: NormalRule, antecedent: int) -> bool:
         return True
     states = plan.rules.predicates[item.item.key].aggregator == "|="
     return states and plan.semiring not in ("boolean", "plain")
+
+
+# -- stages: how they end ----------------------------------------------------------------------------------------------
+
+
+def estimates(plan: Plan, stage: Stage) -> bool:
+    """Whether the remainder of a stage is estimated: it iterates sums of numbers that have a size."""
+    if plan.changes is not None or any(held_around(plan, plan.tables[key]) for key in stage.keys):
+        return False
+    if plan.semiring not in ("real", "log", "expectation", "plain", "user") or plan.selective or stage.final:
+        return False
+    if not searches(stage):
+        return False
+    return all(plan.tables[k].sink or sums(plan, plan.tables[k]) for k in stage.keys)
+
+
+def gains(plan: Plan, stage: Stage) -> bool:
+    """Whether a stage looks for cycles of gain: best-first, where right sides only add to a recursive antecedent."""
+    if not searches(stage) or plan.changes is not None:
+        return False
+    if SEMIRINGS[plan.semiring].order == "value":
+        return True
+    if plan.semiring != "plain" or any(not AGGREGATORS[plan.tables[k].aggregator].sign for k in stage.keys):
+        return False
+    keys = frozenset(stage.keys)
+    for join in stage.drives:
+        found = polynomial(join.rule.value, recursive(join.rule, keys))
+        if found is None or any(f and (len(f) > 1 or c != Numeral(1.0)) for f, c in found.items()):
+            return False
+    return True
+
+
+def follows(plan: Plan, stage: Stage) -> bool:
+    """Whether a best-first stage of other right sides looks for a cycle once a number of it overflowed."""
+    if not searches(stage) or plan.changes is not None or plan.semiring != "plain" or gains(plan, stage):
+        return False
+    return all(AGGREGATORS[plan.tables[k].aggregator].sign for k in stage.keys)
+
+
+def traces(plan: Plan, stage: Stage) -> bool:
+    """Whether items that are popped again and again record the item that they come from: parents close a cycle."""
+    return gains(plan, stage) or estimates(plan, stage) or follows(plan, stage)
+
+
+def watches(plan: Plan, stage: Stage) -> bool:
+    """Whether the stage needs what watches over its convergence."""
+    return sweeps(stage) or traces(plan, stage)
 
 
 # -- derivatives -------------------------------------------------------------------------------------------------------

@@ -1,10 +1,10 @@
 """Code generation for programs of rules: a plan as a C++ class, and its library.
 
 - `context.py`: what the writers of a class share; `scope.py`: names, slots of constants, and terms in C++.
-- `tables.py`: facts and items as members; `combine.py`: copies of facts, and infinite values in plain arithmetic.
+- `tables.py`: facts and items as structs, with the members that `members.py` lists; `combine.py`: copies of facts, and
+  infinite values in plain arithmetic.
 - `statements.py`: joins as nested loops (`JoinWriter`), with `values.py` for right sides; `shapes.py` shares one
-  function among joins of the same shape, `calls.py` says how functions of joins are called, and `functions.py` has
-  functions of values.
+  function among joins of the same shape, and `functions.py` has functions of values.
 - `rows/`: joins of a whole row of items at once.
 - `running/`: the run: contributions, pops and stages; priorities, pruning, beams.
 - `solving/`: stages that find the components of their ground program at run time, and convergence of iteration.

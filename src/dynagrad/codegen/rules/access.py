@@ -68,7 +68,7 @@ def write_bounds(context: ClassContext) -> None:
         name = context.names.table[table.key]
         out.open(f"case {table.number}:")
         out.open(f"for (int64_t c = {name}.next(0); c >= 0 && count < room; c = {name}.next(c + 1))")
-        out.line(f"found[count++] = c < {name}_bound.size ? {name}_bound[c] : 0;")
+        out.line(f"found[count++] = c < {name}.error_bound.size ? {name}.error_bound[c] : 0;")
         out.close()
         out.line("break;")
         out.close()

@@ -10,18 +10,17 @@ from collections.abc import Sequence
 from ...plan.joins import term_variables
 from ...plan.model import IndexPlan, Join, Passes, Plan, Stage, Strategy, TableLayout
 from ...plan.rows.joins import RowJoins
-from ...plan.traits import in_line, is_derived, is_external, is_facts, may_excuse, stored_order
+from ...plan.traits import estimates, in_line, is_derived, is_external, is_facts, may_excuse, stored_order, traces
 from ...rules.aggregators import AGGREGATORS
 from ...rules.semirings import SEMIRINGS
 from ...rules.show import show
 from ...rules.syntax import BeamDeclaration, Variable
 from ..cxx import Writer, comment, literal
-from .calls import JoinFunction
 from .combine import compared_with_zero, copies, own_plus_name
 from .scope import Names, PatternScope
 from .shapes import Shapes
 from .size import is_large, shares_joins
-from .statements import JoinWriter
+from .statements import JoinFunction, JoinWriter
 
 AGENDAS = {
     Strategy.LEVELS: "Levels",
@@ -51,6 +50,8 @@ class ClassContext:
         self.shapes = Shapes(plan, self.names, self.out) if shares_joins(plan) else None
         # The functions of joins, by their prefix, rule and driver: filled as they are written, before they are called.
         self.functions: dict[tuple[str, int, int | None], JoinFunction] = {}
+        self.estimated = frozenset(key for s in plan.stages if estimates(plan, s) for key in s.keys)
+        self.traced = frozenset(key for s in plan.stages if traces(plan, s) for key in s.keys)
         self.drives_of: dict[int, dict[str, list[Join]]] = {}
         row_joins = RowJoins.of(plan, self.large)
         self.elementwise, self.matrices = row_joins.elementwise, row_joins.matrices
@@ -215,7 +216,7 @@ class ClassContext:
         """Enters the item at `cell`, with arguments a0, a1, ..., into its table's indexes."""
         out, name = self.out, self.names.table[table.key]
         if self.plan.changes is not None and self.by_key.get(table.key):
-            out.line(f"if (!first_time(indexed_{name}, cell)) return;")
+            out.line(f"if (!first_time({name}.indexed, cell)) return;")
         for index in self.by_key.get(table.key, ()):
             out.open("")
             base = out.depth
@@ -223,7 +224,7 @@ class ClassContext:
             for i, term in enumerate(index.pattern):
                 scope.match(term, f"a{i}", table.domains[i])
             out.line(f"const int32_t key[] = {{{', '.join([*map(scope.name, index.by), '0'])}}};")
-            out.line(f"{name}_by{index.number}.{call};")
+            out.line(f"{name}.by{index.number}.{call};")
             out.close_to(base)
             out.close()
 
@@ -240,7 +241,7 @@ class ClassContext:
         """A disjunct: whether the value of the item at `cell` is infinite and not excused, see `combine.py`."""
         if not may_excuse(self.plan, table):
             return ""
-        flags = f"flags_of(excused_{self.names.table[table.key]}, cell)"
+        flags = f"flags_of({self.names.table[table.key]}.excused, cell)"
         wrong = f"!({flags} & 1)"
         if nothing := compared_with_zero(table, value, "=="):
             wrong = f"({nothing} ? ({flags} & 4) != 0 : {wrong})"
@@ -253,7 +254,7 @@ class ClassContext:
         name = self.names.table[table.key]
         order = stored_order(table)
         cell = f"{name}.locate({', '.join(arguments[i] for i in order)})"
-        return f"if (!isfinite(semiring::primal({value}))) grown(excused_{name}, {cell}, (uint8_t)0) |= 1"
+        return f"if (!isfinite(semiring::primal({value}))) grown({name}.excused, {cell}, (uint8_t)0) |= 1"
 
     @property
     def underflows(self) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...plan.model import Passes, Plan
-from ...plan.traits import goes_back_together, has_axioms, posteriors, solves, sweeps
+from ...plan.traits import goes_back_together, has_axioms, posteriors, solves, sweeps, watches
 from ...rules.semirings import SEMIRINGS
 from ...runtime.compiling.objects import Object
 from ..cxx import comment
@@ -127,7 +127,7 @@ def _includes(context: ClassContext, embed: bool) -> list[str]:
     """The headers of the class, and macros before them; called last, when the needs of the class are known."""
     plan = context.plan
     headers = ["outside/rules.hpp" if embed else "running/chart.hpp"]
-    if any(convergence.watches(plan, s) for s in plan.stages):
+    if any(watches(plan, s) for s in plan.stages):
         headers.append("solving/convergence.hpp")
     if any(solves(s) for s in plan.stages):
         headers += [

@@ -51,7 +51,7 @@ class Names:
 
     def index(self, key: str, number: int) -> str:
         """An index of a derived predicate."""
-        return f"{self.table[key]}_by{number}"
+        return f"{self.table[key]}.by{number}"
 
     def add(self, key: str) -> str:
         """The function that adds a contribution to an item."""

@@ -17,9 +17,8 @@ from ...plan.traits import is_derived
 from ...rules.normal import NormalRule
 from ...rules.syntax import Term
 from ..cxx import Writer
-from .calls import JoinFunction
 from .scope import Names
-from .statements import JoinWriter
+from .statements import JoinFunction, JoinWriter
 
 
 class Shapes:

@@ -12,7 +12,8 @@ It is long because the steps of a join and the update of its head share what was
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from ...plan.lower import lower
 from ...plan.model import IndexPlan, Join, Plan, TableLayout
@@ -22,11 +23,53 @@ from ...plan.traits import is_dense, is_external, is_facts, may_excuse, sweeps
 from ...rules.semirings import SEMIRINGS
 from ...rules.syntax import Comparison, Equation, Item, Term, Variable
 from ..cxx import Writer, comment
-from .calls import PARAMETERS, JoinFunction
 from .combine import compared_with_zero
 from .functions import Code
 from .scope import Names, RuleScope, local
 from .values import value_cxx
+
+PARAMETERS = {
+    "cell": "int64_t cell",
+    "update": "const value_t& update",
+    "old": "const value_t& old",
+    "now": "const value_t& now",
+    "first": "bool first",
+    "from": "uint32_t from",
+    "gupdate": "adjoint_t& gupdate",
+    "gold": "adjoint_t& gold",
+}
+"""What a join may be told beside the arguments of its driver: the driver's cell, its update, its value before and after
+it, whether this is its first pop; its node in the ground program; and backward the adjoints of the update and of the
+value before it."""
+
+
+def arguments_of(table: TableLayout, text: str = "a{}") -> list[str]:
+    """The arguments of an item of a table, by their places: `a0`, `a1`, ... unless they are written in another way."""
+    return [text.format(i) for i in range(table.arity)]
+
+
+@dataclass(frozen=True)
+class JoinFunction:
+    """The function of a join: its name, and what it takes, arguments of the driver or head by their places."""
+
+    name: str
+    takes: tuple[int | str, ...]
+    fixed: tuple[str, ...] = ()  # what a function that joins share is given for this one
+
+    def call(self, arguments: Sequence[str], **given: str) -> str:
+        """A call; where nothing is `given` for a parameter, a local has its name."""
+        own = [arguments[key] if isinstance(key, int) else given.get(key, key) for key in self.takes]
+        return f"{self.name}({', '.join([*self.fixed, *own])})"
+
+
+def takes(functions: Iterable[JoinFunction], parameter: str) -> bool:
+    """Whether one of some functions has a parameter."""
+    return any(parameter in function.takes for function in functions)
+
+
+def takes_arguments(functions: Iterable[JoinFunction]) -> bool:
+    """Whether one of some functions takes arguments of its driver."""
+    return any(isinstance(key, int) for function in functions for key in function.takes)
 
 
 class JoinWriter(RuleScope):
@@ -419,10 +462,10 @@ class JoinWriter(RuleScope):
                 continue
             if i == self.join.driver:
                 self.given("cell")
-            excused = f"(flags_of(excused_{self.names.table[antecedent.key]}, {self.cells[i]}) & 1)"
+            excused = f"(flags_of({self.names.table[antecedent.key]}.excused, {self.cells[i]}) & 1)"
             nothing = compared_with_zero(antecedent, x, "==")
             if nothing:
-                flags = f"flags_of(excused_{self.names.table[antecedent.key]}, {self.cells[i]})"
+                flags = f"flags_of({self.names.table[antecedent.key]}.excused, {self.cells[i]})"
                 excused = f"({excused} || ({nothing} && !({flags} & 4)))"
             legal.append([infinite, excused])
             passed.append(infinite)
@@ -435,7 +478,7 @@ class JoinWriter(RuleScope):
             self.out.line(f"const value_t {x} = {value};")
         self.out.open(f"if (__builtin_expect(!isfinite(semiring::primal({x})), 0))")
         self.out.line(
-            f"uint8_t& flags = grown(excused_{name}, {name}.locate({self._stored(table, texts)}), (uint8_t)0);"
+            f"uint8_t& flags = grown({name}.excused, {name}.locate({self._stored(table, texts)}), (uint8_t)0);"
         )
         either = " || ".join(
             f"({' && '.join(tests)})" if tests[1:] and legal[1:] else " && ".join(tests) for tests in legal

@@ -14,18 +14,16 @@ from ...plan.traits import (
     in_line,
     is_dense,
     is_facts,
-    keeps_rest,
     keeps_updates,
-    may_excuse,
     repeats,
     solves,
     stored_order,
 )
 from ...rules.syntax import Variable
 from .access import write_views
-from .backward.tape import write_table_members
 from .combine import own_plus_name
 from .context import ClassContext, level_type
+from .members import members_of
 
 
 def write_plus(context: ClassContext) -> None:
@@ -148,39 +146,63 @@ def open_class(context: ClassContext) -> None:
 
 
 def write_table(context: ClassContext, table: TableLayout, account: str) -> None:
-    """The members of a table, with those that the backward pass needs."""
-    out, plan, name = context.out, context.plan, context.names.table[table.key]
+    """The member of a table: a struct of its own, with what `members.py` says that it has beside its values."""
     if is_facts(table):
-        names = f"{name}{f', old_{name}' if plan.changes is not None else ''};"
-        indexes = context.by_key.get(table.key, ())
-        if not indexes:
-            out.line(f"Relation<facts_{name}, semiring> {names}")
-        else:
-            out.open(f"struct relation_{name} : Relation<facts_{name}, semiring>")
-            for index in indexes:
-                by = f"by{index.number}"
-                out.line(f"const Grouping<{len(index.by)}>& {by}() const {{ return facts()->{by}; }}")
-            out.close(f"}} {names}")
-    else:
-        kind = "Dense" if is_dense(table) else "Hashed"
-        order = ", ".join(str(i + 1) for i in table.order)
-        stored = f"  // arguments stored in the order {order}" if is_dense(table) and table.arity else ""
-        out.line(f"{kind}<semiring, {table.arity}> {name}{{{account}}};{stored}")
-        if table.updates:
-            out.line(f"const value_t nothing_{name} = {context.zero(table)};  // an update that is none")
-        if has_axioms(context.plan, table):
-            out.line(f"Relation<facts_{name}, semiring> axioms_{name};")
-        for index in context.by_key.get(table.key, ()):
-            text = context.index_text(index)
-            out.line(f"Index<{len(index.by)}> {name}_by{index.number}{{{account}}};  // {text}")
-        if may_excuse(plan, table):
-            out.line(f"Array<uint8_t> excused_{name}{{{account}}};  // infinite, and not of its own making")
-        if keeps_rest(plan, table):
-            out.line(f"Array<double> rest_{name}{{{account}}};  // what rounding took from the log of a sum")
-        if plan.changes is not None:
-            out.line(f"Array<uint8_t> marked_{name}{{{account}}}, indexed_{name}{{{account}}};")
-    if plan.adjoint:
-        write_table_members(context, table, account)
+        _write_relation(context, table, account)
+        return
+    out, plan, name = context.out, context.plan, context.names.table[table.key]
+    base = f"{'Dense' if is_dense(table) else 'Hashed'}<semiring, {table.arity}>"
+    order = ", ".join(str(i + 1) for i in table.order)
+    stored = f"arguments stored in the order {order}" if is_dense(table) and table.arity else ""
+    opened = [f"{base}(a)"]
+    out.open(f"struct table_{name} : {base}", stored)
+    if table.updates:
+        out.line(f"const value_t nothing = {context.zero(table)};  // an update that is none")
+    if has_axioms(plan, table):
+        out.line(f"Relation<facts_{name}, semiring> axioms;")
+    if plan.collects is not None and has_axioms(plan, table):
+        out.line("GivenRows given_rows;")
+        opened.append("given_rows(a)")
+    for index in context.by_key.get(table.key, ()):
+        out.line(f"Index<{len(index.by)}> by{index.number};  // {context.index_text(index)}")
+        opened.append(f"by{index.number}(a)")
+    opened += _write_arrays(context, table)
+    out.line(f"explicit table_{name}(Account* a) : {', '.join(opened)} {{}}")
+    out.close(f"}} {name}{{{account}}};")
+
+
+def _write_relation(context: ClassContext, table: TableLayout, account: str) -> None:
+    """The member of a table of facts: where their rows are, and what there is by row."""
+    out, plan, name = context.out, context.plan, context.names.table[table.key]
+    relation, indexes = f"Relation<facts_{name}, semiring>", context.by_key.get(table.key, ())
+    if indexes:
+        out.open(f"struct relation_{name} : {relation}")
+        for index in indexes:
+            by = f"by{index.number}"
+            out.line(f"const Grouping<{len(index.by)}>& {by}() const {{ return facts()->{by}; }}")
+        out.close("};")
+        relation = f"relation_{name}"
+    if plan.changes is not None:
+        out.line(f"{relation} old_{name};")
+    if not any(members_of(context, table)) and plan.collects is None:
+        out.line(f"{relation} {name};")
+        return
+    out.open(f"struct table_{name} : {relation}")
+    opened = ["given_rows(a)"] if plan.collects is not None else []
+    if opened:
+        out.line("GivenRows given_rows;")
+    opened += _write_arrays(context, table)
+    out.line(f"explicit table_{name}(Account* a) : {', '.join(opened)} {{}}")
+    out.close(f"}} {name}{{{account}}};")
+
+
+def _write_arrays(context: ClassContext, table: TableLayout) -> list[str]:
+    """The arrays of a table; returns how they are initialised."""
+    opened = []
+    for member in members_of(context, table):
+        context.out.line(f"{member.type} {member.name};", member.note)
+        opened.append(f"{member.name}(a)")
+    return opened
 
 
 def write_constructor(context: ClassContext, last: Callable[[], None] = lambda: None) -> None:
@@ -224,7 +246,7 @@ def _open(context: ClassContext, table: TableLayout) -> None:
     """In the constructor: opens the facts of a table, and the storage of its items."""
     out, name, n = context.out, context.names.table[table.key], table.number
     if is_facts(table) or has_axioms(context.plan, table):
-        member = name if is_facts(table) else f"axioms_{name}"
+        member = name if is_facts(table) else f"{name}.axioms"
         out.line(f"{member}.begin(tables[{n}], has_zero, facts[{n}], weights[{n}]);")
         if context.plan.changes is not None and is_facts(table):
             out.line(f"old_{name} = {name};")
@@ -241,9 +263,9 @@ def _open(context: ClassContext, table: TableLayout) -> None:
             where = ""
         out.line(f"{name}.begin(tables[{n}], {where}{_bool(updates)}, {_bool(places)});")
         if table.updates:
-            out.line(f"tables[{n}].pending = &{name}.pending, tables[{n}].nothing = &nothing_{name};")
+            out.line(f"tables[{n}].pending = &{name}.pending, tables[{n}].nothing = &{name}.nothing;")
         for index in context.by_key.get(table.key, ()):
-            out.line(f"{name}_by{index.number}.open();")
+            out.line(f"{name}.by{index.number}.open();")
     if is_facts(table) or has_axioms(context.plan, table):
         _one_value(context, table)
 
@@ -258,7 +280,7 @@ def _one_value(context: ClassContext, table: TableLayout) -> None:
     cell = "at"
     if not is_facts(table):
         order = stored_order(table)
-        cell = f"{name}.locate({', '.join(f'axioms_{name}.column({i})[at]' for i in order)})"
+        cell = f"{name}.locate({', '.join(f'{name}.axioms.column({i})[at]' for i in order)})"
     context.out.line(
         f"if (const int64_t at = ((Weights<semiring>*)weights[{n}])->differs; at >= 0) fail({status}, {n}, {cell});"
     )

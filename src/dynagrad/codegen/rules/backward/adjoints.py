@@ -15,7 +15,7 @@ from ..scope import Names
 
 def update_adjoint(plan: Plan, names: Names, table: TableLayout) -> str:
     """The array of the adjoints of updates to a table's items."""
-    return f"{'ga' if keeps_updates(plan, table) else 'g'}_{names.table[table.key]}"
+    return f"{names.table[table.key]}.{'ga' if keeps_updates(plan, table) else 'g'}"
 
 
 def cells(context: ClassContext, table: TableLayout) -> str:
@@ -34,25 +34,25 @@ def write_clear(context: ClassContext) -> None:
     for table in [*context.facts, *context.derived]:
         name = context.names.table[table.key]
         size = f"room ? {cells(context, table)} + 8 : 0"
-        total, axioms = f"g_{name}", f"&g_{name}"
+        total, axioms = f"{name}.g", f"&{name}.g"
         if not is_facts(table):
-            total = f"gt_{name}" if sums_up(plan, table) else update_adjoint(plan, context.names, table)
-            axioms = f"&g_axioms_{name}" if has_axioms(context.plan, table) else "nullptr"
-        out.line(f"cotangents::open(tables[{table.number}], g_{name}, {total}, {axioms}, {size});")
+            total = f"{name}.gt" if sums_up(plan, table) else update_adjoint(plan, context.names, table)
+            axioms = f"&{name}.g_axioms" if has_axioms(context.plan, table) else "nullptr"
+        out.line(f"cotangents::open(tables[{table.number}], {name}.g, {total}, {axioms}, {size});")
         if not is_facts(table):
             if keeps_updates(plan, table):
-                out.line(f"ga_{name}.zeros({size});")
+                out.line(f"{name}.ga.zeros({size});")
             if sums_up(plan, table):
-                out.line(f"gt_{name}.zeros({size});")
+                out.line(f"{name}.gt.zeros({size});")
             if keeps_total(plan, table):
-                out.line(f"total_{name}.zeros({size});")
+                out.line(f"{name}.total.zeros({size});")
             if selects(plan, table):
-                out.line(f"wait_{name}.filled({size}, nowhere);")
-                out.line(f"aim_{name}.zeros({size});")
+                out.line(f"{name}.wait.filled({size}, nowhere);")
+                out.line(f"{name}.aim.zeros({size});")
             if posteriors(plan):
-                out.line(f"h_{name}.zeros({size});")
+                out.line(f"{name}.h.zeros({size});")
             if has_axioms(context.plan, table):
-                out.line(f"g_axioms_{name}.zeros(room ? axioms_{name}.rows() : 0);")
+                out.line(f"{name}.g_axioms.zeros(room ? {name}.axioms.rows() : 0);")
     out.close()
     out.line()
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from ....plan.model import Stage
 from ....plan.traits import head_clause_defined, posteriors
-from ..calls import arguments_of, takes, takes_arguments
 from ..context import ClassContext
 from ..solving.components import write_ground_all
 from ..solving.exploring import Lines, by_table, line_of
 from ..solving.grounding import driver_of
+from ..statements import arguments_of, takes, takes_arguments
 
 
 def write_undo_component(context: ClassContext, stage: Stage, rolls: bool) -> None:
@@ -44,7 +44,7 @@ def write_undo_component(context: ClassContext, stage: Stage, rolls: bool) -> No
         "first",
         lambda table, name: [
             "const int64_t cell = cell_of(first);",
-            f"solved_first = place_{name}[{line_of(context, stage, table)}];",
+            f"solved_first = {name}.solved[{line_of(context, stage, table)}];",
         ],
     )
     out.line("solved_count = count;")
@@ -59,7 +59,7 @@ def write_undo_component(context: ClassContext, stage: Stage, rolls: bool) -> No
     each_item(
         lambda _, name: [
             f"{solver}.value[i] = {name}.value[cell_of(h)];",
-            f"g.push(g_{name}[cell_of(h)]);",
+            f"g.push({name}.g[cell_of(h)]);",
             "nothing = nothing && back::nothing(g[i]);",
         ]
     )
@@ -72,8 +72,8 @@ def write_undo_component(context: ClassContext, stage: Stage, rolls: bool) -> No
     out.line("if (how != Solved::fine) return lose(unsettled, table_of(first), cell_of(first));")
     each_item(
         lambda _, name: [
-            f"g_{name}[cell_of(h)] = g[i];",
-            *([f"h_{name}[cell_of(h)] = back::share(g[i], {name}.value[cell_of(h)]);"] if posteriors(plan) else []),
+            f"{name}.g[cell_of(h)] = g[i];",
+            *([f"{name}.h[cell_of(h)] = back::share(g[i], {name}.value[cell_of(h)]);"] if posteriors(plan) else []),
         ]
     )
     out.line("inside = true;")

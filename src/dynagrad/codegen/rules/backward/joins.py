@@ -69,9 +69,9 @@ class BackWriter(JoinWriter):
 
     def _antecedent(self, i: int, at: str) -> None:
         name = self.names.table[self.rule.antecedents[i].item.key]
-        self.targets[i] = f"g_{name}[{at}]"
+        self.targets[i] = f"{name}.g[{at}]"
         if i in self.join.same and i > (self.join.driver or 0) and not self.once:
-            self.targets[i] = f"({at} == {self.given('cell')} ? {self.given('gold')} : g_{name}[{at}])"
+            self.targets[i] = f"({at} == {self.given('cell')} ? {self.given('gold')} : {name}.g[{at}])"
         if self.inner and self.rule.antecedents[i].item.key in self.stage.keys:  # its adjoint is solved for already
             self.targets[i] = f"(inside && member_{name}({at}) != unsolved ? discarded : {self.targets[i]})"
         super()._antecedent(i, at)
@@ -162,7 +162,7 @@ class BackWriter(JoinWriter):
         if self.inner:  # either all instances inside a solved component, or all others
             self.out.open(f"if ((member_{name}({to}) != unsolved) == inside)")
         if self.posteriors:
-            self.out.line(f"const value_t h = h_{name}[{to}];")
+            self.out.line(f"const value_t h = {name}.h[{to}];")
             self.out.open("if (h.m != 0)")
             if self.bar is not None:
                 self.out.line(f"{self.bar} += Posterior::of(h, {self.weight});")
@@ -170,11 +170,11 @@ class BackWriter(JoinWriter):
         adjoint = f"{update_adjoint(self.plan, self.names, self.head)}[{to}]"
         kind = head_kind(self.plan, self.head)
         if kind is HeadKind.SELECT:
-            self.out.open(f"if (wait_{name}[{to}] == position)")
+            self.out.open(f"if ({name}.wait[{to}] == position)")
             value = self._value_now()
             self.out.line(f"const value_t x = {value};")
-            self.out.open(f"if (semiring::primal(x) == semiring::primal(aim_{name}[{to}]))")
-            self.out.line(f"wait_{name}[{to}] = nowhere;", "the first instance that fits")
+            self.out.open(f"if (semiring::primal(x) == semiring::primal({name}.aim[{to}]))")
+            self.out.line(f"{name}.wait[{to}] = nowhere;", "the first instance that fits")
         elif kind in (HeadKind.PRODUCT, HeadKind.SOFTMAX):
             self.out.line(f"const value_t x = {self._value_now()};")
         self.out.line(f"adjoint_t g = {adjoint};")
@@ -184,7 +184,7 @@ class BackWriter(JoinWriter):
             write_resting_adjoint(self.context, self.head, to, self._contribution())
         self.out.open("if (!back::nothing(g))")
         if kind is HeadKind.PRODUCT:
-            self.out.line(f"g = back::scale(g, factors_{name}.others({to}, x));")
+            self.out.line(f"g = back::scale(g, {name}.factors.others({to}, x));")
         if kind is HeadKind.SOFTMAX:
             self.out.line(f"g = semiring::share(g, x, {total_of(self.plan, self.head, name, to)});")
         if self.plain:
@@ -249,13 +249,13 @@ class BackWriter(JoinWriter):
 
     def _head_adjoints(self) -> str:
         if self.posteriors:
-            return f"h_{self.names.table[self.head.key]}"
+            return f"{self.names.table[self.head.key]}.h"
         return update_adjoint(self.plan, self.names, self.head)
 
     def _row_operation(self, loop: Loop, variable: str) -> None:
         name, row, head_name, to, shift = self._rows(loop)
         self.out.line(
-            f"{self._bar()}back_row({name}, {row}, g_{name}.data, {head_name}, {to}, {self._head_adjoints()}.data, "
+            f"{self._bar()}back_row({name}, {row}, {name}.g.data, {head_name}, {to}, {self._head_adjoints()}.data, "
             f"{shift}, {self._factors});",
             f"side by side over {comment(variable)}",
         )
@@ -266,12 +266,12 @@ class BackWriter(JoinWriter):
     def _write_stretch(self, name: str, found: str, _: str, to: str) -> None:
         if goes_back_together(self.plan, self.join):
             self.out.line(
-                f"back_together.add({name}.value, {found}.begin, {found}.end - {found}.begin, g_{name}.data, "
+                f"back_together.add({name}.value, {found}.begin, {found}.end - {found}.begin, {name}.g.data, "
                 f"{self._head_adjoints()}.data + {to}, {self._factors}, {self.given('gupdate')});"
             )
             return
         self.out.line(
-            f"{self._bar()}back_stretch({name}.value, {found}.begin, {found}.end - {found}.begin, g_{name}.data, "
+            f"{self._bar()}back_stretch({name}.value, {found}.begin, {found}.end - {found}.begin, {name}.g.data, "
             f"{self._head_adjoints()}.data + {to}, {self._factors});"
         )
 
@@ -279,5 +279,5 @@ class BackWriter(JoinWriter):
 def total_of(plan: Plan, table: TableLayout, name: str, cell: str) -> str:
     """The total of which contributions had a share, and what rounding took from it."""
     if keeps_total(plan, table):
-        return f"total_{name}[{cell}]"
-    return f"{name}.value[{cell}], rest_of(rest_{name}, {cell})"
+        return f"{name}.total[{cell}]"
+    return f"{name}.value[{cell}], rest_of({name}.rest, {cell})"

@@ -24,8 +24,8 @@ from collections.abc import Mapping, Sequence
 
 from ....plan.model import Plan, Stage, TableLayout
 from ....plan.traits import resting, settles
-from ..calls import JoinFunction, arguments_of, takes, takes_arguments
 from ..context import ClassContext
+from ..statements import JoinFunction, arguments_of, takes, takes_arguments
 from .adjoints import cells
 
 MOST = 1000
@@ -34,13 +34,6 @@ MOST = 1000
 
 def write_members(context: ClassContext) -> None:
     plan, out = context.plan, context.out
-    for table in resting(plan):
-        name = context.names.table[table.key]
-        if plan.order:
-            out.line(f"Array<value_t> rest_{name}{{&account}};  // tangents of updates that changed nothing")
-        if plan.adjoint:
-            out.line(f"Array<uint8_t> needed_{name}{{&account}};  // updates rest with the item")
-            out.line(f"Array<adjoint_t> resting_{name}{{&account}};  // the adjoint of these, once solved for")
     if plan.order and resting(plan):
         out.line("bool settling = false;")
         out.line("int64_t settled = 0;  // pops while settling")
@@ -73,19 +66,21 @@ def write_rest(context: ClassContext, table: TableLayout) -> None:
         f"if ((!settings.stopped || {number} < settings.stopped - 1) && {name}.popped.test(cell) && "
         f"{_nothing_new(context, table, 'cell', 'x')})"
     )
-    out.line(f"value_t& rest = grown(rest_{name}, cell, semiring::zero());")
+    out.line(f"value_t& rest = grown({name}.tangents, cell, semiring::zero());")
     out.line("rest = semiring::plus(rest, semiring::tangents(x)), x = semiring::without_tangents(x);")
     out.close()
 
 
 def pending(plan: Plan, table: TableLayout, name: str) -> str:
     """In `pop`: the update, or, while a stage settles, the resting tangents."""
-    return f"settling ? rest_{name}[cell] : {name}.pending[cell]" if settles(plan, table) else f"{name}.pending[cell]"
+    return (
+        f"settling ? {name}.tangents[cell] : {name}.pending[cell]" if settles(plan, table) else f"{name}.pending[cell]"
+    )
 
 
 def first(plan: Plan, table: TableLayout, name: str) -> str:
     """In `push`: the priority, or, while a stage settles, the size of the resting tangents."""
-    return f"settling ? semiring::stir(rest_{name}[cell]) : priority" if settles(plan, table) else "priority"
+    return f"settling ? semiring::stir({name}.tangents[cell]) : priority" if settles(plan, table) else "priority"
 
 
 def write_stop(context: ClassContext, table: TableLayout, tolerance: str) -> None:
@@ -102,7 +97,7 @@ def write_cleared(context: ClassContext, table: TableLayout, zero: str) -> None:
     name = context.names.table[table.key]
     taken = f"{name}.pending[cell]"
     if settles(context.plan, table):
-        taken = f"(settling ? rest_{name}[cell] : {taken})"
+        taken = f"(settling ? {name}.tangents[cell] : {taken})"
     context.out.line(f"{taken} = {zero};")
 
 
@@ -124,8 +119,8 @@ def write_settle(context: ClassContext, stage: Stage) -> None:
     for table in resting(plan, stage):
         name = context.names.table[table.key]
         bound = cells(context, table)  # arrays that grow have spare elements
-        out.open(f"for (int64_t cell = 0; cell < rest_{name}.size && cell < {bound}; cell++)")
-        out.line(f"if (!semiring::moves(rest_{name}[cell], {name}.value[cell])) continue;")
+        out.open(f"for (int64_t cell = 0; cell < {name}.tangents.size && cell < {bound}; cell++)")
+        out.line(f"if (!semiring::moves({name}.tangents[cell], {name}.value[cell])) continue;")
         if context.waits_by(table):
             context.unpack(table)
         out.line("settling = true;")
@@ -158,7 +153,7 @@ def write_resting_adjoint(context: ClassContext, table: TableLayout, to: str, x:
     out, name, stage = context.out, context.names.table[table.key], context.plan.stage_of[table.key]
     out.line(
         f"if (report.stage > {stage.number} && {name}.popped.test({to}) && {_nothing_new(context, table, to, x)}) "
-        f"need(needed_{name}[{to}], handle({table.number}, {to})), g = resting_{name}[{to}];"
+        f"need({name}.needed[{to}], handle({table.number}, {to})), g = {name}.resting[{to}];"
     )
 
 
@@ -168,8 +163,8 @@ def write_undo_settling(context: ClassContext, stage: Stage, table: TableLayout)
     if not settles(plan, table):
         return
     out.open(f"if (position > settles{stage.number} - tape.begins[{stage.number}])")
-    now = f"back::gather(gupdate, g_{name}[cell])" if context.plain else f"g_{name}[cell]"
-    out.line(f"g_{name}[cell] = back::gather({now}, gold);")
+    now = f"back::gather(gupdate, {name}.g[cell])" if context.plain else f"{name}.g[cell]"
+    out.line(f"{name}.g[cell] = back::gather({now}, gold);")
     out.line(f"{name}.value[cell] = old;")
     out.line("return;")
     out.close()
@@ -198,10 +193,10 @@ def write_solve(context: ClassContext, stage: Stage, joins: Mapping[str, Sequenc
         out.line(f"adjoint_t gupdate = {{}}{', gold = {}' if takes(called, 'gold') else ''};")
         for join in called:
             out.line(f"{join.call(arguments_of(table), old='now', first='false')};")
-        out.line(f"const adjoint_t g = back::gather(g_{name}[cell], gupdate);")
+        out.line(f"const adjoint_t g = back::gather({name}.g[cell], gupdate);")
         out.line(f"if (!back::sound(g)) return lose(unsettled, {table.number}, cell), true;")
-        out.line(f"const bool stands = stand_still(g, resting_{name}[cell]);")
-        out.line(f"resting_{name}[cell] = g;")
+        out.line(f"const bool stands = stand_still(g, {name}.resting[cell]);")
+        out.line(f"{name}.resting[cell] = g;")
         out.line("return stands;")
         out.close()
     out.open(f"bool resting{n}_of(Handle h)")
@@ -218,7 +213,7 @@ def write_solve(context: ClassContext, stage: Stage, joins: Mapping[str, Sequenc
     out.line("if (h & tape.again) continue;")
     out.open("switch (table_of(h))")
     for table in tables:
-        out.line(f"case {table.number}: if (needed_{context.names.table[table.key]}[cell_of(h)]) order.push(h); break;")
+        out.line(f"case {table.number}: if ({context.names.table[table.key]}.needed[cell_of(h)]) order.push(h); break;")
     out.close()
     out.close()
     out.line("int64_t solved = 0;")
@@ -247,16 +242,16 @@ def write_passes(context: ClassContext) -> None:
     out.open("int64_t backward()")
     for name in names:
         out.line(f"Array<adjoint_t> seeds_{name}{{&account}};")
-        out.line(f"seeds_{name}.copy(g_{name});")
+        out.line(f"seeds_{name}.copy({name}.g);")
     for table in tables:
         name = context.names.table[table.key]
-        out.line(f"resting_{name}.zeros({cells(context, table)}), needed_{name}.zeros({cells(context, table)});")
+        out.line(f"{name}.resting.zeros({cells(context, table)}), {name}.needed.zeros({cells(context, table)});")
     out.line("needed.clear();")
     out.line("const int64_t status = pass();")
     out.line("if (status != done || !needed.size) return status;")
     out.line("adjoints(true);")
     for name in names:
-        out.line(f"g_{name}.copy(seeds_{name});")
+        out.line(f"{name}.g.copy(seeds_{name});")
     out.line("return pass();")
     out.close()
     out.line()

@@ -36,7 +36,7 @@ def head_adjoints(context: ClassContext, join: Join) -> str:
     """The array of the adjoints of a join's heads; where adjoints are posteriors, over the weights."""
     table = context.plan.tables[join.rule.head.key]
     if posteriors(context.plan):
-        return f"h_{context.names.table[table.key]}"
+        return f"{context.names.table[table.key]}.h"
     return update_adjoint(context.plan, context.names, table)
 
 
@@ -49,11 +49,11 @@ class BackElementwiseWriter(ElementwiseWriter):
 
     def part(self, antecedent: int, value: str) -> str:
         at = self.cells[antecedent]
-        return f"back_one_of({value}, g_{self.names.table[self.rule.antecedents[antecedent].item.key]}[{at}])"
+        return f"back_one_of({value}, {self.names.table[self.rule.antecedents[antecedent].item.key]}.g[{at}])"
 
     def row_part(self, antecedent: int, rows: str) -> str:
         name = self.names.table[self.rule.antecedents[antecedent].item.key]
-        return f"back_of_rows({name}.value, {rows}, g_{name}.data)"
+        return f"back_of_rows({name}.value, {rows}, {name}.g.data)"
 
     def update(self, key: str, to: str) -> None:
         assert self.join.driver is not None
@@ -74,7 +74,7 @@ class BackMatrixWriter(MatrixWriter):
     def update(self, facts: str, to: str, drivers: str) -> None:
         add = f"{waiting_rows(self.join)}->add" if posteriors(self.plan) else "back_matrix"
         self.out.line(
-            f"{add}({facts}.value, grid, cells, g_{facts}.data, {self.adjoints}.data + {to}, {drivers}, updates);"
+            f"{add}({facts}.value, grid, cells, {facts}.g.data, {self.adjoints}.data + {to}, {drivers}, updates);"
         )
 
 

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 
 from ....plan.model import Join, Stage, TableLayout
 from ....plan.traits import goes_back_together, posteriors
-from ..calls import arguments_of
 from ..context import ClassContext
 from ..rows.calling import ItemRow, write_row_call
+from ..statements import arguments_of
 from .row_joins import goes_back_in_rows
 from .tape import forget
 
@@ -65,11 +65,11 @@ def write_undo_row(
         if goes_back_in_rows(context, join):
             end = "back_together.end();" if goes_back_together(context.plan, join) else ""
             write_row_call(context, join, ItemRow(table, "cell", listed, "cells"), "back_", end)
-    over = f", h_{name}.data + cell, {name}.value.data + cell" if posteriors(context.plan) else ""
-    out.line(f"if (complete_row(cells, g_{name}.data + cell, updates{over})) return t;")
+    over = f", {name}.h.data + cell, {name}.value.data + cell" if posteriors(context.plan) else ""
+    out.line(f"if (complete_row(cells, {name}.g.data + cell, updates{over})) return t;")
     out.open("for (; cells && !halt; cells &= cells - 1)")
     out.line("const int64_t here = cell + __builtin_ctzll(cells);")
-    out.line(f"if (!back::sound(g_{name}[here])) lose(bad_adjoint, {table.number}, here);")
+    out.line(f"if (!back::sound({name}.g[here])) lose(bad_adjoint, {table.number}, here);")
     out.close()
     out.line("return t;")
     out.close()

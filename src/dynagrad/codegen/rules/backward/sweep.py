@@ -41,9 +41,9 @@ from ....plan.traits import (
 from ....rules.aggregators import HeadKind
 from ....rules.show import show
 from ...cxx import comment
-from ..calls import arguments_of, takes, takes_arguments
 from ..context import ClassContext
 from ..solving.exploring import line_of
+from ..statements import arguments_of, takes, takes_arguments
 from .adjoints import cells, update_adjoint, write_clear, write_readers
 from .implicit import write_undo_component
 from .joins import BackWriter, total_of
@@ -122,8 +122,8 @@ def _undo(context: ClassContext, stage: Stage) -> None:
                 continue
             name = context.names.table[table.key]
             out.open(f"for (int64_t cell = 0; cell < {cells(context, table)}; cell++)")
-            out.line(f"if (back::nothing(g_{name}[cell])) continue;")
-            _wait(context, name, f"grown(from_{name}, cell, 0u)", f"{name}.value[cell]")
+            out.line(f"if (back::nothing({name}.g[cell])) continue;")
+            _wait(context, name, f"grown({name}.from, cell, 0u)", f"{name}.value[cell]")
             out.close()
         for table in (plan.tables[k] for k in stage.keys):
             if table.sink or fires_once(stage):
@@ -160,17 +160,17 @@ def _complete(context: ClassContext, table: TableLayout) -> None:
     """Checks the adjoints of items that are never popped, which are complete before their stage is undone."""
     out, name = context.out, context.names.table[table.key]
     out.open(f"for (int64_t cell = {name}.next(0); cell >= 0; cell = {name}.next(cell + 1))")
-    out.line(f"if (!back::sound(g_{name}[cell])) return lose(bad_adjoint, {table.number}, cell);")
+    out.line(f"if (!back::sound({name}.g[cell])) return lose(bad_adjoint, {table.number}, cell);")
     if posteriors(context.plan):
-        out.line(f"h_{name}[cell] = back::share(g_{name}[cell], {name}.value[cell]);")
+        out.line(f"{name}.h[cell] = back::share({name}.g[cell], {name}.value[cell]);")
     out.close()
 
 
 def _wait(context: ClassContext, name: str, position: str, value: str) -> None:
     out = context.out
-    out.line(f"wait_{name}[cell] = {position};")
-    out.line(f"aim_{name}[cell] = {value};")
-    out.line(f"wanted.set(wait_{name}[cell]);")
+    out.line(f"{name}.wait[cell] = {position};")
+    out.line(f"{name}.aim[cell] = {value};")
+    out.line(f"wanted.set({name}.wait[cell]);")
 
 
 def _undo_pop(context: ClassContext, stage: Stage, table: TableLayout) -> None:
@@ -204,33 +204,33 @@ def _undo_pop(context: ClassContext, stage: Stage, table: TableLayout) -> None:
     for join, function in zip(drives, called, strict=True):
         within = ""
         if stage.stable and stage.is_inner(join):  # the whole stage is one block, which still exists
-            within = f"if (block{stage.number}.leads_out_at(node_{name}[{line_of(context, stage, table)}])) "
+            within = f"if (block{stage.number}.leads_out_at({name}.node[{line_of(context, stage, table)}])) "
         update = {"update": "now"} if stage.final else {}
         out.line(f"{within}{function.call(arguments_of(table), **update)};")
     if heads == {HeadKind.SELECT}:
         out.close()
     if stage.final:
-        out.line(f"adjoint_t& g = g_{name}[cell];")
+        out.line(f"adjoint_t& g = {name}.g[cell];")
         out.line("g = back::gather(g, gupdate);")
         if posteriors(plan):
-            out.line(f"h_{name}[cell] = back::share(g, now);")
+            out.line(f"{name}.h[cell] = back::share(g, now);")
         if chosen:
             out.open("if (!back::nothing(g))")
-            _wait(context, name, f"from_{name}[cell]", "now")
+            _wait(context, name, f"{name}.from[cell]", "now")
             out.close()
     else:
         write_undo_settling(context, stage, table)
-        out.line(f"adjoint_t& g = ga_{name}[cell];")
-        out.line(f"g = back::gather(gupdate, g_{name}[cell]);")
+        out.line(f"adjoint_t& g = {name}.ga[cell];")
+        out.line(f"g = back::gather(gupdate, {name}.g[cell]);")
         if sums_up(plan, table):
-            out.line(f"gt_{name}[cell] = back::gather(gt_{name}[cell], g);")
+            out.line(f"{name}.gt[cell] = back::gather({name}.gt[cell], g);")
         # in plain arithmetic gupdate is by the driver's new value, of which the old one is part
-        before = "gold" if chosen else f"back::gather({'g' if context.plain else f'g_{name}[cell]'}, gold)"
-        out.line(f"g_{name}[cell] = first ? adjoint_t{{}} : {before};")
+        before = "gold" if chosen else f"back::gather({'g' if context.plain else f'{name}.g[cell]'}, gold)"
+        out.line(f"{name}.g[cell] = first ? adjoint_t{{}} : {before};")
         out.line(f"if (again) {name}.value[cell] = old;")
         if chosen:
             out.line("const uint32_t from = tape.from[--from_at];")
-            out.line(f"wait_{name}[cell] = nowhere;")
+            out.line(f"{name}.wait[cell] = nowhere;")
             out.open("if (!back::nothing(g))")
             _wait(context, name, "from", "update")
             out.close()
@@ -290,10 +290,10 @@ def _undo_row(context: ClassContext, stage: Stage, table: TableLayout) -> None:
         out.line("back_together.end();")
     out.open("for (int64_t i = 0; i < count; i++)")
     out.line("const int64_t cell = cells[i];")
-    out.line(f"adjoint_t& g = g_{name}[cell];")
+    out.line(f"adjoint_t& g = {name}.g[cell];")
     out.line("g = back::gather(g, updates[i]);")
     if posteriors(context.plan):
-        out.line(f"h_{name}[cell] = back::share(g, {name}.value[cell]);")
+        out.line(f"{name}.h[cell] = back::share(g, {name}.value[cell]);")
     out.line(f"if (__builtin_expect(!back::sound(g), 0)) lose(bad_adjoint, {table.number}, cell);")
     out.close()
     out.line("return t;")
@@ -318,26 +318,26 @@ def _undo_axioms(context: ClassContext, table: TableLayout) -> None:
     kind = head_kind(plan, table)
     if kind is HeadKind.STEP:
         return
-    columns = [f"axioms_{name}.column({i})[at]" for i in range(table.arity)]
+    columns = [f"{name}.axioms.column({i})[at]" for i in range(table.arity)]
     stored = ", ".join(columns[i] for i in (stored_order(table)))
-    out.open(f"for (int64_t at = 0; at < axioms_{name}.rows(); at++)")
+    out.open(f"for (int64_t at = 0; at < {name}.axioms.rows(); at++)")
     out.line(f"const int64_t cell = {name}.locate({stored});")
     if kind is HeadKind.SELECT:
         out.line(
-            f"if (wait_{name}[cell] != 0 || semiring::primal(axioms_{name}.value[at]) != "
-            f"semiring::primal(aim_{name}[cell])) continue;"
+            f"if ({name}.wait[cell] != 0 || semiring::primal({name}.axioms.value[at]) != "
+            f"semiring::primal({name}.aim[cell])) continue;"
         )
-        out.line(f"wait_{name}[cell] = nowhere;")
+        out.line(f"{name}.wait[cell] = nowhere;")
     if posteriors(plan):
-        out.line(f"const adjoint_t g = Posterior::of(h_{name}[cell], axioms_{name}.value[at]);")
+        out.line(f"const adjoint_t g = Posterior::of({name}.h[cell], {name}.axioms.value[at]);")
     else:
         out.line(f"adjoint_t g = {update_adjoint(plan, context.names, table)}[cell];")
     if kind is HeadKind.PRODUCT:
-        out.line(f"const value_t x = axioms_{name}.value[at];")
-        out.line(f"g = back::scale(g, factors_{name}.others(cell, x));")
+        out.line(f"const value_t x = {name}.axioms.value[at];")
+        out.line(f"g = back::scale(g, {name}.factors.others(cell, x));")
     if kind is HeadKind.SOFTMAX:
-        out.line(f"g = semiring::share(g, axioms_{name}.value[at], {total_of(plan, table, name, 'cell')});")
-    out.line(f"g_axioms_{name}[at] = back::gather(g_axioms_{name}[at], g);")
+        out.line(f"g = semiring::share(g, {name}.axioms.value[at], {total_of(plan, table, name, 'cell')});")
+    out.line(f"{name}.g_axioms[at] = back::gather({name}.g_axioms[at], g);")
     out.close()
 
 
@@ -351,18 +351,18 @@ def _undo_rounds(context: ClassContext, stage: Stage) -> None:
     for table in tables:
         name = context.names.table[table.key]
         out.open(f"for (int64_t cell = 0; cell < {cells(context, table)}; cell++)")
-        out.line(f"ga_{name}[cell] = g_{name}[cell];")
-        out.line(f"g_{name}[cell] = {{}};")
-        out.line(f"gt_{name}[cell] = back::gather(gt_{name}[cell], ga_{name}[cell]);")
+        out.line(f"{name}.ga[cell] = {name}.g[cell];")
+        out.line(f"{name}.g[cell] = {{}};")
+        out.line(f"{name}.gt[cell] = back::gather({name}.gt[cell], {name}.ga[cell]);")
         out.line(
-            f"if (!back::sound(gt_{name}[cell]) && {name}.seen.test(cell)) "
+            f"if (!back::sound({name}.gt[cell]) && {name}.seen.test(cell)) "
             f"return lose(bad_adjoint, {table.number}, cell);"
         )
         if keeps_total(plan, table):
-            out.line(f"total_{name}[cell] = {name}.value[cell];")
+            out.line(f"{name}.total[cell] = {name}.value[cell];")
         if selects(plan, table):
-            out.line(f"wait_{name}[cell] = back::nothing(ga_{name}[cell]) ? nowhere : 0;")
-            out.line(f"aim_{name}[cell] = {name}.value[cell];")
+            out.line(f"{name}.wait[cell] = back::nothing({name}.ga[cell]) ? nowhere : 0;")
+            out.line(f"{name}.aim[cell] = {name}.value[cell];")
         out.close()
     out.open(f"for (int64_t t = end; t-- > rounds{n}[r];)")
     out.line("const Handle h = tape.pops[t];")

@@ -9,14 +9,8 @@ from __future__ import annotations
 
 from ....plan.model import Plan, Stage, TableLayout
 from ....plan.traits import (
-    has_axioms,
     head_kind,
-    is_facts,
-    keeps_total,
-    keeps_updates,
-    posteriors,
     selects,
-    sums_up,
     sweeps,
 )
 from ....rules.aggregators import AGGREGATORS, HeadKind
@@ -34,32 +28,6 @@ def write_members(context: ClassContext) -> None:
             out.line(f"Array<int64_t> rounds{stage.number}{{&account}};  // the pops before each round")
 
 
-def write_table_members(context: ClassContext, table: TableLayout, account: str) -> None:
-    """The adjoints of a table, and what the backward pass has to know of its updates."""
-    plan, out, name = context.plan, context.out, context.names.table[table.key]
-    if is_facts(table):
-        out.line(f"Array<adjoint_t> g_{name}{{{account}}};")
-        return
-    names = [f"g_{name}"]
-    if keeps_updates(plan, table):
-        names.append(f"ga_{name}")
-    if sums_up(plan, table):
-        names.append(f"gt_{name}")  # the sum of the adjoints of all values that an item had
-    if has_axioms(context.plan, table):
-        names.append(f"g_axioms_{name}")
-    out.line(f"Array<adjoint_t> {', '.join(f'{each}{{{account}}}' for each in names)};")
-    if posteriors(plan):
-        out.line(f"Array<value_t> h_{name}{{{account}}};  // the adjoint over the weight, once it is complete")
-    kind = head_kind(plan, table)
-    if kind is HeadKind.SELECT:
-        out.line(f"Array<uint32_t> from_{name}{{{account}}}, wait_{name}{{{account}}};")
-        out.line(f"Array<value_t> aim_{name}{{{account}}};")
-    if keeps_total(plan, table):
-        out.line(f"Array<value_t> total_{name}{{{account}}};")
-    if kind is HeadKind.PRODUCT:
-        out.line(f"Factors<semiring> factors_{name}{{{account}}};")
-
-
 def record_pop(context: ClassContext, stage: Stage, table: TableLayout) -> None:
     """In `pop`: records the pop on the tape."""
     out, name = context.out, context.names.table[table.key]
@@ -70,7 +38,7 @@ def record_pop(context: ClassContext, stage: Stage, table: TableLayout) -> None:
     out.line(f"position = tape.popped({stage.number}, handle({table.number}, cell) | (first ? 0 : tape.again));")
     out.line("if (!first) tape.saved.push({old, update});")
     if selects(context.plan, table):
-        out.line(f"tape.from.push(from_{name}[cell]);")
+        out.line(f"tape.from.push({name}.from[cell]);")
     out.close()
 
 
@@ -89,9 +57,9 @@ def record_contribution(context: ClassContext, table: TableLayout, selected: str
     match head_kind(context.plan, table):
         case HeadKind.SELECT if selected != "":
             test = "" if selected is None else f" && {selected}"
-            out.line(f"if (__builtin_expect(recording, 0){test}) grown(from_{name}, cell, 0u) = position;")
+            out.line(f"if (__builtin_expect(recording, 0){test}) grown({name}.from, cell, 0u) = position;")
         case HeadKind.PRODUCT:
-            out.line(f"if (recording) factors_{name}.add(cell, x);")
+            out.line(f"if (recording) {name}.factors.add(cell, x);")
 
 
 def either(first: str, second: str) -> str:

@@ -16,11 +16,10 @@ from ....plan.model import Join, TableKind, TableLayout
 from ....plan.traits import closed, has_axioms, is_external, merges_copies
 from ...cxx import Writer
 from ..access import write_access, write_external
-from ..calls import arguments_of
 from ..context import ClassContext
 from ..incremental.changing import write_enter, write_restore
-from ..statements import JoinWriter
-from ..tables import open_class, write_constructor, write_facts_plans
+from ..statements import JoinWriter, arguments_of
+from ..tables import open_class, write_constructor, write_facts_plans, write_table
 
 
 class CollectWriter(JoinWriter):
@@ -50,7 +49,7 @@ class CollectWriter(JoinWriter):
         _stop(self.out, "collected.full()")
         found = []
         for i, table in enumerate(self.table_of):
-            node = f"collected.node(nodes_{self.names.table[table.key]}, {table.number}, {self.cells[i]})"
+            node = f"collected.node({self.names.table[table.key]}.nodes, {table.number}, {self.cells[i]})"
             found.append(f"collected.{'side' if closed(self.plan, self.rule, i) else 'open'}({node})")
         self.out.line(f"const int32_t of[] = {{{', '.join([*found, '0'])}}};")
         self.out.line(f"collected.instance({self.number}, of, {len(found)});")
@@ -71,11 +70,7 @@ def write_program(context: ClassContext) -> None:
     open_class(context)
     out.line("static constexpr bool collects = true;")
     for table in externals:
-        out.line(f"Hashed<semiring, {table.arity}> {context.names.table[table.key]}{{&account}};  // external")
-    for table in [*context.facts, *context.derived, *externals]:
-        out.line(f"Array<int32_t> nodes_{context.names.table[table.key]}{{&account}};")
-    for table in _given(context):
-        out.line(f"GivenRows rows_{context.names.table[table.key]}{{&account}};")
+        write_table(context, table, "&account")
     out.line("Collected collected{&account};")
     out.line("Arithmetic arithmetic;")
     out.line("Array<value_t> weight{&account};")
@@ -100,11 +95,6 @@ def write_program(context: ClassContext) -> None:
     out.close("};")
 
 
-def _given(context: ClassContext) -> list[TableLayout]:
-    """The tables that facts were given for."""
-    return [*context.facts, *(t for t in context.derived if has_axioms(context.plan, t))]
-
-
 def _write_outside(context: ClassContext, table: TableLayout) -> None:
     """The cell of an external item, asked for once; -1 where it has no value."""
     out, name = context.out, context.names.table[table.key]
@@ -118,7 +108,7 @@ def _write_outside(context: ClassContext, table: TableLayout) -> None:
     out.line(f"{name}.value[cell] = value;")
     out.line(f"{name}.popped.set(cell);")
     out.close()
-    out.line(f"nodes_{name}.resize({name}.cells, 0);")
+    out.line(f"{name}.nodes.resize({name}.cells, 0);")
     out.close()
     out.line(f"return {name}.popped.test(cell) ? cell : -1;")
     out.close()
@@ -138,16 +128,16 @@ def _write_opening(context: ClassContext, joins: Sequence[Join], externals: Sequ
     out.line("collected.start(most, how);")
     for table in context.facts:
         name = context.names.table[table.key]
-        out.line(f"nodes_{name}.zeros({name}.rows() + 8);")
+        out.line(f"{name}.nodes.zeros({name}.rows() + 8);")
     for table in [*context.derived, *externals]:
         name = context.names.table[table.key]
-        out.line(f"nodes_{name}.zeros({name}.bound() + 8);")
+        out.line(f"{name}.nodes.zeros({name}.bound() + 8);")
     out.line("const int64_t root = place(table, of);")
     out.line("if (root < 0) return;")
     out.open("switch (table)")
     for table in [*context.facts, *context.derived]:
         name = context.names.table[table.key]
-        out.line(f"case {table.number}: collected.open(collected.node(nodes_{name}, {table.number}, root)); break;")
+        out.line(f"case {table.number}: collected.open(collected.node({name}.nodes, {table.number}, root)); break;")
     out.close()
     arity = max([1, *(t.arity for t in context.plan.tables.values())])
     out.line(f"int32_t a[{arity}];")
@@ -161,7 +151,7 @@ def _write_opening(context: ClassContext, joins: Sequence[Join], externals: Sequ
     for table in context.facts:
         name = context.names.table[table.key]
         once = merges_copies(plan, table)
-        of = "given_row((uint32_t)cell)" if once else f"fact(*{name}.table, rows_{name}, cell)"
+        of = "given_row((uint32_t)cell)" if once else f"fact(*{name}.table, {name}.given_rows, cell)"
         out.line(f"case {table.number}: collected.{of}; break;")
     for table in externals:
         out.line(f"case {table.number}: collected.given_row((uint32_t)cell); break;")
@@ -171,11 +161,11 @@ def _write_opening(context: ClassContext, joins: Sequence[Join], externals: Sequ
         out.line(f"arguments({table.number}, cell, a);")
         if has_axioms(context.plan, table):
             listed = ", ".join(arguments_of(table, "a[{}]"))
-            out.line(f"const int64_t row = axioms_{name}.find({listed});")
+            out.line(f"const int64_t row = {name}.axioms.find({listed});")
             of = (
                 "given_row((uint32_t)row)"
                 if merges_copies(plan, table)
-                else f"fact(*axioms_{name}.table, rows_{name}, row)"
+                else f"fact(*{name}.axioms.table, {name}.given_rows, row)"
             )
             out.line(f"if (row >= 0) collected.{of};")
         for join in joins:

@@ -16,10 +16,9 @@ from collections.abc import Sequence
 from ....plan.model import Join, TableLayout
 from ....plan.traits import bounded, has_axioms, is_external, is_facts
 from ....runtime.engine import Change
-from ..calls import arguments_of
 from ..context import ClassContext
 from ..rows.driving import write_driven
-from ..statements import JoinWriter
+from ..statements import JoinWriter, arguments_of
 
 
 def write_marks(context: ClassContext) -> None:
@@ -32,7 +31,7 @@ def write_marks(context: ClassContext) -> None:
         parameters = ", ".join(arguments_of(table, "int32_t a{}"))
         out.open(f"void mark_{name}({parameters})")
         out.line(f"const int64_t cell = {name}.find({context.stored(table)});")
-        out.line(f"if (cell >= 0 && first_time(marked_{name}, cell)) marks.push(handle({table.number}, cell));")
+        out.line(f"if (cell >= 0 && first_time({name}.marked, cell)) marks.push(handle({table.number}, cell));")
         out.close()
     out.line()
 
@@ -95,8 +94,8 @@ def write_rederive(context: ClassContext, table: TableLayout, heads: Sequence[Jo
     """Adds what an item gets from its axiom, and from all instances of rules for it."""
     out, name = context.out, context.names.table[table.key]
     if has_axioms(context.plan, table):
-        out.line(f"const int64_t at = axioms_{name}.find({', '.join(arguments)});")
-        value = f"axioms_{name}.value[at]"
+        out.line(f"const int64_t at = {name}.axioms.find({', '.join(arguments)});")
+        value = f"{name}.axioms.value[at]"
         add = f"add_{name}({', '.join([*arguments, value])});"
         if excuse := context.excuse(table, value, arguments):
             out.open("if (at >= 0)")
@@ -121,7 +120,7 @@ def _steps(context: ClassContext, facts: tuple[Join, ...], drives: tuple[Join, .
     out.open(f"if (step == {Change.BEGIN:d})")
     out.line("marks.clear();")
     for table in context.derived:
-        out.line(f"marked_{context.names.table[table.key]}.clear();")
+        out.line(f"{context.names.table[table.key]}.marked.clear();")
     out.close(f"}} else if (step == {Change.MARK:d}) {{  // mark")
     out.depth += 1
     out.open("for (int64_t n = 0; n < count; n++)")
@@ -228,7 +227,7 @@ def _restored(context: ClassContext, table: TableLayout) -> list[str]:
     lines.append(f"const int64_t cell = {name}.locate({context.stored(table)});")
     lines.append(f"{name}.value[cell] = semiring::read(words + n * semiring::words);")
     if bounded(context.plan, table):
-        lines.append(f"if (bounds && bounds[n] != 0) grown({name}_bound, cell, 0.0) = bounds[n];")
+        lines.append(f"if (bounds && bounds[n] != 0) grown({name}.error_bound, cell, 0.0) = bounds[n];")
     if excuse := context.excuse(table, f"{name}.value[cell]", listed):
         lines.append(f"{excuse};")
     lines.append(f"if ({name}.seen.set(cell)) {name}.items++, report.items++;")
@@ -254,7 +253,7 @@ def write_swap(context: ClassContext) -> None:
                 f"if (settled) old_{name} = {name};",
             ]
         elif not is_external(table) and has_axioms(context.plan, table):
-            cases[table.number] = [f"axioms_{name}.open(facts, w);"]
+            cases[table.number] = [f"{name}.axioms.open(facts, w);"]
     out.switch("table", cases, known=False)
     out.close()
     out.line()

@@ -27,10 +27,10 @@ from collections.abc import Sequence
 
 from ....plan.model import Stage, TableLayout
 from ....plan.traits import bounded, may_excuse
-from ..calls import arguments_of
 from ..context import ClassContext, level_type
 from ..rows.driving import write_driven
 from ..solving.exploring import by_table, calls, leads_out, visited
+from ..statements import arguments_of
 from .changing import write_derive, write_enter, write_mark_row, write_reach, write_rederive, write_restore, write_swap
 
 
@@ -40,8 +40,6 @@ def write_members(context: ClassContext) -> None:
     for stage in context.plan.stages:
         out.line(f"Array<Former<value_t>> former{stage.number}{{&account}};  // of the current block")
         out.line(f"Array<Handle> stirred{stage.number}{{&account}};  // items whose values changed")
-        for key in stage.keys:
-            out.line(f"Array<uint32_t> {context.names.table[key]}_former{{&account}};  // its place among these")
 
 
 def write_marks(context: ClassContext) -> None:
@@ -55,7 +53,7 @@ def write_marks(context: ClassContext) -> None:
             out.open(f"void mark_{name}({', '.join(arguments_of(table, 'int32_t a{}'))})")
             out.line(f"if (!{name}.inside({context.stored(table)})) return;  // out of range before and after")
             out.line(f"const int64_t cell = {name}.locate({context.stored(table)});")
-            out.line(f"uint8_t& flags = grown(marked_{name}, cell, (uint8_t)0);")
+            out.line(f"uint8_t& flags = grown({name}.marked, cell, (uint8_t)0);")
             out.line("const bool known = flags != 0;")
             out.line("flags |= reached_change;")
             out.line("if (known) return;")
@@ -116,14 +114,15 @@ def _items(context: ClassContext, stage: Stage) -> None:
     names = [context.names.table[table.key] for table in tables]
     of_item(f"Table& table{n}", names)
     of_item(f"value_t& value{n}", [f"{name}.value[cell_of(h)]" for name in names])
-    of_item(f"uint8_t& flags{n}", [f"grown(marked_{name}, cell_of(h), (uint8_t)0)" for name in names])
-    of_item(f"uint32_t& place{n}", [f"grown(place_{name}, cell_of(h), 0u)" for name in names])
-    of_item(f"uint32_t& node{n}", [f"grown(node_{name}, cell_of(h), 0u)" for name in names])
-    of_item(f"uint32_t& former_place{n}", [f"grown({name}_former, cell_of(h), 0u)" for name in names])
+    of_item(f"uint8_t& flags{n}", [f"grown({name}.marked, cell_of(h), (uint8_t)0)" for name in names])
+    of_item(f"uint32_t& place{n}", [f"grown({name}.solved, cell_of(h), 0u)" for name in names])
+    of_item(f"uint32_t& node{n}", [f"grown({name}.node, cell_of(h), 0u)" for name in names])
+    of_item(f"uint32_t& former_place{n}", [f"grown({name}.former, cell_of(h), 0u)" for name in names])
     keep_bounds = [bounded(context.plan, table) for table in tables]
     if any(keep_bounds):
         bounds = [
-            f"grown({name}_bound, cell_of(h), 0.0)" if b else "0" for b, name in zip(keep_bounds, names, strict=True)
+            f"grown({name}.error_bound, cell_of(h), 0.0)" if b else "0"
+            for b, name in zip(keep_bounds, names, strict=True)
         ]
         of_item(f"double bound{n}", bounds)
     with out.block(f"Former<value_t>& former_of{n}(Handle h)"):
@@ -159,14 +158,14 @@ def _items(context: ClassContext, stage: Stage) -> None:
 
 def _bound(context: ClassContext, table: TableLayout, name: str, bound: str) -> list[str]:
     """The statement that sets an item's bound, where it has one."""
-    return [f"grown({name}_bound, cell_of(h), 0.0) = {bound};"] if bounded(context.plan, table) else []
+    return [f"grown({name}.error_bound, cell_of(h), 0.0) = {bound};"] if bounded(context.plan, table) else []
 
 
 def _forgotten(context: ClassContext, table: TableLayout, name: str) -> list[str]:
     """The statements that leave an item's value as if it had none."""
     lines = [f"{name}.value[cell_of(h)] = {context.zero(table)};", *_bound(context, table, name, "0")]
     if may_excuse(context.plan, table):
-        lines.append(f"if (cell_of(h) < excused_{name}.size) excused_{name}[cell_of(h)] = 0;")
+        lines.append(f"if (cell_of(h) < {name}.excused.size) {name}.excused[cell_of(h)] = 0;")
     return lines
 
 
@@ -288,7 +287,8 @@ def write_end(context: ClassContext) -> None:
         if not bounded(context.plan, table):
             continue
         name = context.names.table[table.key]
-        out.open(f"for (int64_t cell = 0; cell < {name}_bound.size; cell++)")
-        out.line(f"if (fabs({name}_bound[cell]) > report.error_bound) report.error_bound = fabs({name}_bound[cell]);")
-        out.line(f"report.critical += {name}_bound[cell] < 0;")
+        out.open(f"for (int64_t cell = 0; cell < {name}.error_bound.size; cell++)")
+        out.line(f"const double bound = {name}.error_bound[cell];")
+        out.line("if (fabs(bound) > report.error_bound) report.error_bound = fabs(bound);")
+        out.line("report.critical += bound < 0;")
         out.close()

@@ -39,7 +39,7 @@ def write_add(context: ClassContext, table: TableLayout) -> None:
         handle = f"handle({table.number}, cell)"
         if solves(stage):
             at = exploring.line_of(context, stage, table)
-            out.line(f"if (block{stage.number}.has(grown(node_{name}, {at}, 0u))) return;  // it has its turn")
+            out.line(f"if (block{stage.number}.has(grown({name}.node, {at}, 0u))) return;  // it has its turn")
         if context.plan.pops_rows(table.key):
             out.line(f"const int64_t within = {context.within(table)};")
             first = f"handle({table.number}, cell - within)"
@@ -82,13 +82,13 @@ def write_add(context: ClassContext, table: TableLayout) -> None:
         out.line(f"if (!{name}.inside({context.stored(table)})) return;")
     out.line(f"const int64_t cell = {name}.locate({context.stored(table)});")
     if context.plan.resolves:
-        out.line(f"if (!block{stage.number}.has(grown(node_{name}, cell, 0u))) return;  // it stays as it is")
+        out.line(f"if (!block{stage.number}.has(grown({name}.node, cell, 0u))) return;  // it stays as it is")
     if clause_defined(context.plan, table):
         out.line(f"if ({name}.seen.test(cell)) return;  // it is worth one, however often it is derived")
         out.line("x = semiring::one();")
     if stage.unknowns and not table.sink:
         at = exploring.line_of(context, stage, table)
-        out.line(f"if (grown(place_{name}, {at}, 0u)) return;  // it is solved, and this is part of the solution")
+        out.line(f"if (grown({name}.solved, {at}, 0u)) return;  // it is solved, and this is part of the solution")
     improving = context.plan.selective and agenda and table.updates
 
     def agree(here: str, when: str) -> None:
@@ -125,7 +125,7 @@ def write_add(context: ClassContext, table: TableLayout) -> None:
             record_contribution(context, table, None)
         out.line(f"if (!enter({name}, cell)) return;")
         if keeps_rest(context.plan, table):
-            out.line(f"if (cell < rest_{name}.size) rest_{name}[cell] = 0;")
+            out.line(f"if (cell < {name}.rest.size) {name}.rest[cell] = 0;")
         out.line(f"{where} = x;")
         if agenda:
             out.line(context.push(table))
@@ -166,7 +166,7 @@ def _sum(context: ClassContext, table: TableLayout, where: str) -> str:
     """What an item has, plus a contribution `x`."""
     if not keeps_rest(context.plan, table):
         return context.plus(table, where, "x")
-    return f"semiring::log_plus({where}, x, grown(rest_{context.names.table[table.key]}, cell, 0.0))"
+    return f"semiring::log_plus({where}, x, grown({context.names.table[table.key]}.rest, cell, 0.0))"
 
 
 def _each(context: ClassContext, first: str, cells: str) -> None:

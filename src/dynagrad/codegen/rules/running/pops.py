@@ -8,15 +8,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ....plan.model import Join, Stage, TableLayout
-from ....plan.traits import has_agenda, holds_back, in_line, solves
+from ....plan.traits import has_agenda, holds_back, in_line, solves, watches
 from ..backward import resting
 from ..backward.tape import record_pop
-from ..calls import takes, takes_arguments
 from ..context import ClassContext
 from ..rows.calling import ItemRow, write_row_call
 from ..rows.driving import write_driven
 from ..solving import convergence
-from ..statements import JoinWriter
+from ..statements import JoinWriter, takes, takes_arguments
 from .policies import prune
 
 
@@ -73,7 +72,7 @@ def _pop(context: ClassContext, stage: Stage, table: TableLayout) -> None:
         zero = context.zero(table)
         out.line(f"const bool first = !{name}.popped.test(cell);")
         replaces = (context.plain and table.aggregator != "+=") or context.plan.selective  # and is not added
-        reads_update = takes(called, "update") or context.plan.adjoint or convergence.watches(context.plan, stage)
+        reads_update = takes(called, "update") or context.plan.adjoint or watches(context.plan, stage)
         const = "" if replaces and reads_update else "const "
         out.line(f"{const}value_t update = {resting.pending(context.plan, table, name)};")
         out.line(f"const value_t old = first ? {zero} : {name}.value[cell];")

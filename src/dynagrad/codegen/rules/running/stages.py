@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ....plan.model import Stage, TableLayout
-from ....plan.traits import fires_once, has_agenda, has_axioms, may_excuse, pops_final_items, solves, sweeps
+from ....plan.traits import estimates, fires_once, has_agenda, has_axioms, may_excuse, pops_final_items, solves, sweeps
 from ...cxx import comment
 from ..backward import resting
 from ..backward.tape import tape_bytes
@@ -46,14 +46,14 @@ def _axioms(context: ClassContext, stage: Stage) -> None:
         table = context.plan.tables[key]
         if has_axioms(context.plan, table):
             name = context.names.table[key]
-            columns = [f"axioms_{name}.column({i})[at]" for i in range(table.arity)]
-            value = f"axioms_{name}.value[at]"
-            out.open(f"for (int64_t at = 0; at < axioms_{name}.rows(); at++)")
+            columns = [f"{name}.axioms.column({i})[at]" for i in range(table.arity)]
+            value = f"{name}.axioms.value[at]"
+            out.open(f"for (int64_t at = 0; at < {name}.axioms.rows(); at++)")
             if excuse := context.excuse(table, value, columns):
                 out.line(f"{excuse};")
             out.line(f"add_{name}({', '.join([*columns, value])});")
             out.close()
-            out.line(f"report.updates += axioms_{name}.rows();")
+            out.line(f"report.updates += {name}.axioms.rows();")
 
 
 def _seal(context: ClassContext, table: TableLayout, count: bool) -> None:
@@ -166,7 +166,7 @@ def _finite(context: ClassContext, stage: Stage) -> None:
             name, value = context.names.table[key], f"{context.names.table[key]}.value[cell]"
             out.open(f"for (int64_t cell = 0; cell < {name}.bound(); cell++)")
             wrong = f"!semiring::valid({value}){context.infinite(table, value)}"
-            first = f"!(flags_of(excused_{name}, cell) & 2)" if may_excuse(context.plan, table) else "true"
+            first = f"!(flags_of({name}.excused, cell) & 2)" if may_excuse(context.plan, table) else "true"
             when = also.format(first=first, value=f"semiring::primal({value})")
             out.line(f"if ({name}.seen.test(cell) && ({when}) && ({wrong}))")
             out.line(f"  {then(table)};")
@@ -240,7 +240,7 @@ def _stage(context: ClassContext, stage: Stage) -> None:
             out.line("uint64_t cells = 0;")
             out.line(f"if (!agenda{n}.pop(next, cells, one_by_one())) break;")
         else:
-            out.line(resting.next_pop(plan, stage, convergence.estimates(plan, stage)))
+            out.line(resting.next_pop(plan, stage, estimates(plan, stage)))
         out.line("const int64_t pops = report.pops;")
         pops = {}
         for table in (plan.tables[key] for key in stage.keys if not plan.tables[key].sink):

@@ -74,7 +74,7 @@ def write_solve(context: ClassContext, stage: Stage) -> None:
         context,
         stage,
         "h",
-        lambda _, name: [f"grown(place_{name}, cell_of(h), 0u) = (uint32_t)(solved_first + i);"],
+        lambda _, name: [f"grown({name}.solved, cell_of(h), 0u) = (uint32_t)(solved_first + i);"],
     )
     out.close()
 
@@ -89,7 +89,7 @@ def write_solve(context: ClassContext, stage: Stage) -> None:
     out.open("if (how != Solved::fine && how != Solved::near_critical)")
     out.open("for (int64_t i = 0; i < count; i++)")
     out.line(f"const Handle h = {node};")
-    by_table(context, stage, "h", lambda _, name: [f"place_{name}[cell_of(h)] = 0;"])
+    by_table(context, stage, "h", lambda _, name: [f"{name}.solved[cell_of(h)] = 0;"])
     out.close()
     out.line("solved_count = 0;")
     out.line("if (how == Solved::halted) return;")
@@ -117,7 +117,7 @@ def write_solve(context: ClassContext, stage: Stage) -> None:
     each_item(
         lambda _, name: [
             f"{name}.value[cell_of(h)] = {solver}.value[{number}];",
-            f"grown({name}_bound, cell_of(h), 0.0) = bound;",
+            f"grown({name}.error_bound, cell_of(h), 0.0) = bound;",
             f"if (!{name}.seen.test(cell_of(h))) enter({name}, cell_of(h));",
         ]
     )

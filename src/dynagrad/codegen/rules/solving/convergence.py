@@ -19,60 +19,12 @@ may grow without bound, a run stops after a million pops in a row that changed n
 
 from __future__ import annotations
 
-from ....plan.analyses.polynomials import polynomial, recursive
 from ....plan.model import Plan, Stage, TableLayout
-from ....plan.traits import asked_for, held_around, holds_back, searches, sums, sweeps
-from ....rules.aggregators import AGGREGATORS
-from ....rules.semirings import SEMIRINGS
-from ....rules.syntax import Numeral
+from ....plan.traits import asked_for, estimates, follows, gains, holds_back, sweeps, traces
 from ..context import ClassContext
 
 QUIET = 1_000_000
 """Pops in a row without a changed digit, after which a stage whose arguments may grow without bound stops."""
-
-
-def estimates(plan: Plan, stage: Stage) -> bool:
-    """Whether the remainder of a stage is estimated: it iterates sums of numbers that have a size."""
-    if plan.changes is not None or any(held_around(plan, plan.tables[key]) for key in stage.keys):
-        return False
-    if plan.semiring not in ("real", "log", "expectation", "plain", "user") or plan.selective or stage.final:
-        return False
-    if not searches(stage):
-        return False
-    return all(plan.tables[k].sink or sums(plan, plan.tables[k]) for k in stage.keys)
-
-
-def gains(plan: Plan, stage: Stage) -> bool:
-    """Whether a stage looks for cycles of gain: best-first, where right sides only add to a recursive antecedent."""
-    if not searches(stage) or plan.changes is not None:
-        return False
-    if SEMIRINGS[plan.semiring].order == "value":
-        return True
-    if plan.semiring != "plain" or any(not AGGREGATORS[plan.tables[k].aggregator].sign for k in stage.keys):
-        return False
-    keys = frozenset(stage.keys)
-    for join in stage.drives:
-        found = polynomial(join.rule.value, recursive(join.rule, keys))
-        if found is None or any(f and (len(f) > 1 or c != Numeral(1.0)) for f, c in found.items()):
-            return False
-    return True
-
-
-def follows(plan: Plan, stage: Stage) -> bool:
-    """Whether a best-first stage of other right sides looks for a cycle once a number of it overflowed."""
-    if not searches(stage) or plan.changes is not None or plan.semiring != "plain" or gains(plan, stage):
-        return False
-    return all(AGGREGATORS[plan.tables[k].aggregator].sign for k in stage.keys)
-
-
-def traces(plan: Plan, stage: Stage) -> bool:
-    """Whether items that are popped again and again record the item that they come from: parents close a cycle."""
-    return gains(plan, stage) or estimates(plan, stage) or follows(plan, stage)
-
-
-def watches(plan: Plan, stage: Stage) -> bool:
-    """Whether the stage needs `solving/convergence.hpp`."""
-    return sweeps(stage) or traces(plan, stage)
 
 
 def _iterated(context: ClassContext, stage: Stage) -> list[TableLayout]:
@@ -88,14 +40,8 @@ def write_members(context: ClassContext) -> None:
             out.line(f"Moving moving{stage.number};")
         if estimates(plan, stage):
             out.line(f"Convergence<{str(plan.semiring == 'log').lower()}> convergence{stage.number};")
-            for table in _iterated(context, stage):
-                out.line(f"Array<double> moved_{context.names.table[table.key]}{{&account}};")
         if traces(plan, stage):
             out.line(f"Gains gains{stage.number}{{&account}};")
-            for key in stage.keys:
-                out.line(f"Array<uint64_t> parent_{context.names.table[key]}{{&account}};  // an item + 1; 0: none")
-                if estimates(plan, stage):
-                    out.line(f"Array<double> most_{context.names.table[key]}{{&account}};  // of it, the contribution")
     if any(traces(plan, s) for s in plan.stages):
         out.line("Handle driver = 0;  // the item that was popped last")
     if any(s.grows for s in plan.stages):
@@ -130,7 +76,7 @@ def write_sent(context: ClassContext, table: TableLayout) -> None:
         size = sizes(context, "x", f"{name}.value[cell]")
         context.out.line(f"convergence{stage.number}.send({size}, {name}.popped.test(cell));")
         alone = "1.0" if context.plan.semiring == "user" else _SIZE[context.plain].format("x")
-        context.out.line(f"gains{stage.number}.came(parent_{name}, most_{name}, cell, driver, {alone});")
+        context.out.line(f"gains{stage.number}.came({name}.parent, {name}.most, cell, driver, {alone});")
 
 
 def write_improved(context: ClassContext, table: TableLayout, better: str) -> None:
@@ -139,7 +85,7 @@ def write_improved(context: ClassContext, table: TableLayout, better: str) -> No
     if (gains(context.plan, stage) or follows(context.plan, stage)) and not table.sink:
         name = context.names.table[table.key]
         test = " && ".join([f"gains{stage.number}.watching", *([better] if better else [])])
-        context.out.line(f"if ({test}) grown(parent_{name}, cell, (uint64_t)0) = driver + 1;")
+        context.out.line(f"if ({test}) grown({name}.parent, cell, (uint64_t)0) = driver + 1;")
 
 
 def write_popped(context: ClassContext, stage: Stage, table: TableLayout) -> None:
@@ -147,7 +93,7 @@ def write_popped(context: ClassContext, stage: Stage, table: TableLayout) -> Non
     out = context.out
     if estimates(context.plan, stage):
         moved = "semiring::apart(old, now), 1.0" if context.plan.semiring == "user" else sizes(context, "update", "now")
-        where = f"moved_{context.names.table[table.key]}"
+        where = f"{context.names.table[table.key]}.moved"
         out.line(f"convergence{stage.number}.pop({where}, cell, {moved}, first);")
     if traces(context.plan, stage):
         out.line(f"driver = handle({table.number}, cell);")
@@ -177,7 +123,7 @@ def write_refine(context: ClassContext, stage: Stage) -> None:
     for table in tables:
         name = context.names.table[table.key]
         out.open(f"for (int64_t cell = {name}.next(0); cell >= 0; cell = {name}.next(cell + 1))")
-        out.line(f"c.add(moved_{name}, cell, {sizes(context, f'{name}.pending[cell]', f'{name}.value[cell]')});")
+        out.line(f"c.add({name}.moved, cell, {sizes(context, f'{name}.pending[cell]', f'{name}.value[cell]')});")
         out.close()
     out.line("if (!c.lower(settings, report)) return false;")
     for table in tables:
@@ -208,12 +154,12 @@ def write_begin(context: ClassContext, stage: Stage) -> None:
     if estimates(context.plan, stage):
         context.out.line(f"convergence{stage.number}.begin(settings);")
         for table in _iterated(context, stage):
-            context.out.line(f"moved_{context.names.table[table.key]}.clear();")
+            context.out.line(f"{context.names.table[table.key]}.moved.clear();")
     if traces(context.plan, stage):
         context.out.line(f"gains{stage.number}.parents.clear();")
         held = [t.key in stage.keys and not t.sink for t in context.plan.tables.values()]
         named = zip(held, context.plan.tables, strict=True)
-        parents = [f"&parent_{context.names.table[key]}" if there else "nullptr" for there, key in named]
+        parents = [f"&{context.names.table[key]}.parent" if there else "nullptr" for there, key in named]
         context.out.line(f"Array<uint64_t>* const parents[] = {{{', '.join(parents)}}};")
         context.out.line(f"for (Array<uint64_t>* parent : parents) gains{stage.number}.parents.push(parent);")
 

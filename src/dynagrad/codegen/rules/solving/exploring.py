@@ -18,9 +18,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ....plan.model import Stage, TableLayout
-from ....plan.traits import bounded, head_clause_defined, solves
-from ..calls import arguments_of, takes_arguments
+from ....plan.traits import head_clause_defined, solves
 from ..context import ClassContext
+from ..statements import arguments_of, takes_arguments
 from .grounding import driver_of, write_join
 
 # -- items -------------------------------------------------------------------------------------------------------------
@@ -71,12 +71,6 @@ def write_members(context: ClassContext) -> None:
                 out.line(f"bool reached{n} = false;  // whether the item that the run stops at was among these")
             if plan.adjoint:
                 out.line(f"Array<SolvedComponent> solved{n}{{&account}};")
-        for key in stage.keys:
-            name = context.names.table[key]
-            out.line(f"Array<uint32_t> node_{name}{{&account}};    // its node in the block, from 1")
-            out.line(f"Array<uint32_t> place_{name}{{&account}};   // among solved items, from 1; 0 if it is not one")
-            if bounded(plan, plan.tables[key]):
-                out.line(f"Array<double> {name}_bound{{&account}};     // of its component; below zero: near-critical")
     if plan.adjoint:
         out.line("bool inside = false;  // the backward pass is inside a solved component")
         out.line("adjoint_t discarded{};")
@@ -88,7 +82,7 @@ def write_items(context: ClassContext, stage: Stage) -> None:
     for key in stage.keys:
         table, name = context.plan.tables[key], context.names.table[key]
         out.open(f"uint32_t member_{name}(int64_t cell)")
-        number = f"grown(place_{name}, {line_of(context, stage, table)}, 0u)"
+        number = f"grown({name}.solved, {line_of(context, stage, table)}, 0u)"
         out.line(f"const uint32_t at = {number} - (uint32_t)solved_first;")
         out.line("return at < (uint32_t)solved_count ? at : unsolved;")
         out.close()
@@ -100,7 +94,7 @@ def write_items(context: ClassContext, stage: Stage) -> None:
         if stage.forms:
             out.line(f"if ({context.level(stage, table)} != level{n}) return 0;")
         out.line(f"const int64_t cell = {name}.locate({context.stored(table)});")
-        out.line(f"return block{n}.reach(grown(node_{name}, cell, 0u), handle({table.number}, cell));")
+        out.line(f"return block{n}.reach(grown({name}.node, cell, 0u), handle({table.number}, cell));")
         out.close()
         if stage.joins_itself:
             for verb, change in (("expose", "set"), ("hide", "clear")):
@@ -175,7 +169,7 @@ def _all_joins(context: ClassContext, stage: Stage, verb: str, prefix: str) -> N
         if takes_arguments(called):
             context.unpack(table)
         for function in called:
-            out.line(f"{function.call(arguments_of(table), **{'from': f'node_{name}[cell]'})};")
+            out.line(f"{function.call(arguments_of(table), **{'from': f'{name}.node[cell]'})};")
         out.close()
     out.open(f"void {verb}{n}(Handle h)")
     by_table(context, stage, "h", lambda table, name: calls(verb)(table, name) if table.key in driving else [])
@@ -196,11 +190,11 @@ def _gather(context: ClassContext, stage: Stage) -> None:
 
     def reach(table: TableLayout, name: str) -> list[str]:
         if table.key not in stage.stable:
-            return [f"block{n}.reach(grown(node_{name}, cell_of(next), 0u), next);"]
+            return [f"block{n}.reach(grown({name}.node, cell_of(next), 0u), next);"]
         return [
             "const int64_t cell = cell_of(next);",
             f"const int64_t at = {line_of(context, stage, table)};",
-            f"block{n}.reach(grown(node_{name}, at, 0u), handle({table.number}, at));",
+            f"block{n}.reach(grown({name}.node, at, 0u), handle({table.number}, at));",
         ]
 
     out.line("// The next level: its items, and an order for them. False where there is none, or where the run stops.")

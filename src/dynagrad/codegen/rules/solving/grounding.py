@@ -50,7 +50,7 @@ class EdgeWriter(JoinWriter):
         self.out.open("if (head)")
         self.out.line(f"block{n}.edge({origin}, head);")
         for other, at in self.inside:
-            node = f"const uint32_t other = grown(node_{other}, {at}, 0u)"
+            node = f"const uint32_t other = grown({other}.node, {at}, 0u)"
             self.out.line(f"if ({node}; block{n}.has(other)) block{n}.edge(other, head);")
 
 
