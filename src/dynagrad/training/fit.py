@@ -60,6 +60,8 @@ class BestOnDev:
 
 LOOK_AGAIN = 20
 """After so many steps from a saddle it is looked for one again."""
+ASK_AGAIN = 5
+"""After so many steps a method is asked again what is left to gain, where its last steps do not tell."""
 CONVERGED, SADDLE = "converged", "saddle"
 BY_LIMITS = (CONVERGED, "iterations", "dev", "callback")
 """The ends that other limits would put off; all others are of the method."""
@@ -213,7 +215,8 @@ class Watcher:
             self(TrainingStep(by.theta, value, totals.value, examples=len(totals.values)))
             self.stopped = None
         if self.stopped is None:
-            near = by.left <= self._settings.tolerance * self._scale()
+            most = self._settings.tolerance * self._scale()
+            near = by.left <= most and (by.anew is None or by.anew() <= most)
             found = by.look() if near and by.look is not None else None
             if found is not None:
                 self._runs.tell(found)
@@ -262,11 +265,14 @@ class Watcher:
 
     def _converged(self, step: TrainingStep) -> str | None:
         """What a run is whose numbers say that it has converged; None where it is to go on."""
-        if step.look is None:
-            return CONVERGED
         if len(self.history) < self._look_at:
             return None
-        found = step.look()
+        if step.anew is not None:
+            self._left = step.anew()
+            if not self._little_left():
+                self._look_at = len(self.history) + ASK_AGAIN
+                return None
+        found = None if step.look is None else step.look()
         if found is None:
             return CONVERGED
         if found.leaving:

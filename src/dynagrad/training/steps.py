@@ -51,6 +51,8 @@ class TrainingStep:
     """About how much there is left to gain, where the method can tell; else it is read off the last steps."""
     look: Callable[[], Saddle | None] | None = None
     """Whether the parameters are at a saddle: asked before a run is said to have converged."""
+    anew: Callable[[], float] | None = None
+    """What is left to gain by more than the last steps: asked before that, where they may not tell."""
 
 
 NO_BETTER = "no better step"
@@ -65,6 +67,7 @@ class Ended:
     why: str
     left: float = np.inf
     look: Callable[[], Saddle | None] | None = None
+    anew: Callable[[], float] | None = None
 
 
 @dataclass(frozen=True)

@@ -139,7 +139,7 @@ def minimise(
     look = _looking(problem, limited=constrained or bounds is not None)
     callbacks = _Callbacks(negative, start, theta, evaluate, observe, method, evaluate.whole, look, remaining)
     found = _run(callbacks, start, method, bounds, constraints, options)
-    _warn_of_kinks(problem, found, callbacks)
+    _warn_of_kinks(problem, found, callbacks, limited=constrained or bounds is not None)
     wrong = broken(constraints, evaluate.shown(ravelled(found.theta))) if constrained else None
     if wrong is not None:
         warn(f"where {method} ended, {wrong}: there may be no parameters with which all constraints hold")
@@ -151,11 +151,14 @@ def _looking(problem: Problem, limited: bool) -> Callable[[Theta, Theta], Saddle
     return lambda before, now: None if limited else saddle(problem, before, now)
 
 
-def _warn_of_kinks(problem: Problem, found: Ended, callbacks: _Callbacks) -> None:
-    """Warns where a method that wants no kinks found no better step, and there are some."""
+def _warn_of_kinks(problem: Problem, found: Ended, callbacks: _Callbacks, limited: bool) -> None:
+    """Warns where a method that wants no kinks found no better step, and there are some.
+
+    Where limits hold parameters back, none is looked for nearby: functions may have no values beyond.
+    """
     if callbacks.told_enough or found.left <= SMALL:
         return
-    where = kinks(problem.spec) or kink_near(problem, found.theta)
+    where = kinks(problem.spec) or (None if limited else kink_near(problem, found.theta))
     if where is not None:
         warn(
             f"the objective has kinks, {where}, and {callbacks.method} wants a smooth one: it ended where it found no "
@@ -218,6 +221,8 @@ class _Callbacks:
         self.last = self.theta(start)
         """The parameters after the last step."""
         self._before = self.last
+        self._place: tuple[Doubles, Doubles] | None = None  # where the last step came to, with the gradient there
+        self.anew = None if method == "l-bfgs" or remaining is None else self._anew
         self.failed: list[Exception] = []
         self._seen: list[tuple[Doubles, float, float, Doubles]] = []  # places, with what was found there
         self._finite: tuple[Doubles, float, Doubles] | None = None  # the last of these with an objective
@@ -267,6 +272,18 @@ class _Callbacks:
         """Whether the parameters after the last step are at a saddle."""
         return self._look(self._before, self.last)
 
+    def _anew(self) -> float:
+        """What is left to gain after the last step, by the curvature all around."""
+        if self._place is None or self.remaining is None:
+            return np.inf
+
+        def slope_at(vector: Doubles) -> Doubles:
+            value, gradient = self._negative(vector)
+            return gradient if np.isfinite(value) else np.full(len(vector), np.nan)
+
+        with self._evaluate.aside():
+            return self.remaining.anew(*self._place, slope_at)
+
     def begins_afresh(self) -> None:
         """Another run goes on from where the last one ended: what was rejected before is none of its steps."""
         self._rejected = 0
@@ -284,12 +301,13 @@ class _Callbacks:
         point = next((known for known in reversed(self._seen) if np.array_equal(known[0], x)), None)
         if self._steps == 0 and self.remaining is not None and point is not None:
             self.left = self.remaining.after(x, point[3])
-        return Ended(self.last, why, self.left, self.looked)
+            self._place = np.array(x), point[3]
+        return Ended(self.last, why, self.left, self.looked, self.anew)
 
     def stopped(self) -> Ended:
         """Where the observer had enough, or a search had no digits left."""
         self.warn_of_the_edge(self._given_up and self._refusals > 0)
-        return Ended(self.last, NO_BETTER, self.left, self.looked)
+        return Ended(self.last, NO_BETTER, self.left, self.looked, self.anew)
 
     def warn_of_the_edge(self, failed: bool = False) -> None:
         """Warns where the last steps, or the search for one more, came to where the objective is not finite."""
@@ -319,6 +337,7 @@ class _Callbacks:
         self._edge, self._refusals = self._edge + 1 if self._refusals else 0, 0
         self._before, self.last = self.last, self.theta(x)
         self._steps += 1
+        self._place = np.array(x), gradient
         if self.remaining is not None:
             self.left = self.remaining.after(x, gradient, self._expected)
         evaluate = self._evaluate
@@ -327,7 +346,8 @@ class _Callbacks:
         count, evaluate.count = evaluate.count, 0
         made = {"evaluations": evaluate.trace, "start": evaluate.start, "told": self._steps}
         made["counted"] = evaluate.counted
-        step = TrainingStep(self.last, -value, data, float(np.linalg.norm(gradient)), count, made, look=self.looked)
+        change = float(np.linalg.norm(gradient))
+        step = TrainingStep(self.last, -value, data, change, count, made, look=self.looked, anew=self.anew)
         if self._observe(step if self.remaining is None else replace(step, left=self.left)):
             self.told_enough = True
             raise _Stop
@@ -445,5 +465,5 @@ def _with_l1(
     look = _looking(problem, limited=True)
     callbacks = _Callbacks(negative, start, theta, evaluate, observe, method, fold, look, Remaining(bounds))
     found = _run(callbacks, start, method, bounds, (), options)
-    _warn_of_kinks(problem, found, callbacks)
+    _warn_of_kinks(problem, found, callbacks, limited=False)
     return found

@@ -6,7 +6,8 @@ What a method keeps is not looked into, and of scipy's it cannot be. Which metho
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -70,6 +71,16 @@ class Evaluations:
             self.refused = NotConverged("the objective is not finite")
         self.data = float(found[1])
         return float(found[0]), self.shown(found[3:])
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """Evaluations that are no steps of the method: they are not kept, and leave nothing behind."""
+        held = self.trace, self._known, self.data, self.refused, self.count
+        self.trace, self._known = Trace(), iter(())
+        try:
+            yield
+        finally:
+            self.trace, self._known, self.data, self.refused, self.count = held
 
     def _found(self, vector: Doubles, words: bytes, mark: float) -> Doubles:
         """What is kept of an evaluation: the objective, that of the data alone, a mark, and the gradient."""

@@ -3,14 +3,18 @@
 The curvature is what the gradient changed by along the last steps, as `limited_memory.py` keeps it. That holds where
 the objective is smooth. A gradient that did not shrink, though steps are small, speaks of a kink or of an edge: then
 what is left is bounded by its length, which an objective with kinks seldom brings near zero.
+
+Before a run is said to have converged, the curvature is looked at anew, also where steps did not go (`convergence/newton.py`): but
+for L-BFGS, which itself steps by the curvature that its last steps showed, and comes to the same number.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from ..convergence.newton import newtons_gain
 from ..parameters.rows import Doubles
 from .limited_memory import FLAT, LastSteps
 
@@ -46,6 +50,21 @@ class Remaining:
         if decrease is None or length > SHRUNK * self._longest:
             return max(decrease or 0.0, length * max(1.0, float(np.linalg.norm(x))))
         return decrease
+
+    def anew(self, x: Doubles, slope: Doubles, slope_at: Callable[[Doubles], Doubles]) -> float:
+        """What is left by the curvature around a point, for which some more gradients are asked."""
+        free = self._free(x, slope)
+        if float(np.linalg.norm(free)) <= FLAT:
+            return 0.0
+        with np.errstate(all="ignore"):
+            return newtons_gain(slope_at, x, slope, free == slope, lambda direction: self._room(x, direction))
+
+    def _room(self, x: Doubles, direction: Doubles) -> float:
+        """How far it is to a bound."""
+        if self._low is None or self._high is None:
+            return np.inf
+        ends = np.where(direction > 0, self._high, self._low)
+        return float(np.where(direction == 0, np.inf, (ends - x) / direction).min())
 
     def _free(self, x: Doubles, slope: Doubles) -> Doubles:
         """The gradient without what bounds hold back."""
