@@ -12,6 +12,7 @@ import traceback
 import types
 import warnings
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,9 @@ import numpy as np
 import pytest
 
 import dynagrad as dg
+from dynagrad.charts.chart import run_of
 from dynagrad.charts.derivatives.gradient import Gradient, Tangents
+from dynagrad.charts.limits import Limits
 from dynagrad.compiler.compiled import Compiled
 from type_checks import said_of
 
@@ -51,7 +54,8 @@ def public_functions() -> dict[str, Callable[..., Any]]:
     """Every function and method that users call, by its name."""
     found = {f"dg.{name}": f for name in dg.__all__ if inspect.isfunction(f := getattr(dg, name))}
     for cls in CLASSES:
-        for name, f in vars(cls).items():
+        for name in dir(cls):
+            f = inspect.getattr_static(cls, name, None)
             if inspect.isfunction(f) and (not name.startswith("_") or name == "__init__"):
                 found[f"{cls.__name__}.{name}"] = f
     return found
@@ -72,13 +76,91 @@ def test_every_parameter_is_named_and_has_a_type(name: str) -> None:
             assert PASSED_ON.get(name) == parameter.name
 
 
-def test_limits_are_the_same_everywhere() -> None:
-    limits = ["max_pops", "tolerance", "timeout", "until", "max_items", "max_bytes"]
-    for f in (dg.Program.run, dg.Program.run_batch, dg.Program.function, dg.Chart.run):
-        assert [p for p in inspect.signature(f).parameters if p in limits] == limits
-    for name in ("run", "run_batch", "function", "explain"):
-        of_program, of_bound = (inspect.signature(getattr(c, name)) for c in (dg.Program, dg.Bound))
-        assert of_program.parameters == of_bound.parameters
+# -- limits ------------------------------------------------------------------------------------------------------------
+
+LIMITS: dict[str, Any] = {
+    "max_pops": 1000,
+    "tolerance": 1e-3,
+    "timeout": 100.0,
+    "until": "path(c)",
+    "max_items": 10**6,
+    "max_bytes": 10**8,
+}
+FUNCTION = ("path(c)", ["edge/2"], EDGES)
+REACHED: dict[str, Callable[..., Limits]] = {
+    "Program.run": lambda p, c, **limits: run_of(p.run(EDGES, **limits)).limits,
+    "Program.run_batch": lambda p, c, **limits: run_of(p.run_batch([EDGES], **limits).charts[0]).limits,
+    "Program.function": lambda p, c, **limits: p.function(*FUNCTION, **limits)._core.limits,
+    "Bound.run": lambda p, c, **limits: run_of(p.bind(EDGES).run(**limits)).limits,
+    "Bound.run_batch": lambda p, c, **limits: run_of(p.bind(EDGES).run_batch([{}], **limits).charts[0]).limits,
+    "Bound.function": lambda p, c, **limits: p.bind(EDGES).function(*FUNCTION[:2], **limits)._core.limits,
+    "Chart.run": lambda p, c, **limits: run_of(p.run(EDGES).run(**limits)).limits,
+}
+"""Calls with limits, and the limits that arrive where native code is run."""
+
+
+def test_what_takes_a_limit_takes_all_of_them_in_one_order() -> None:
+    parameters = {name: inspect.signature(f).parameters for name, f in public_functions().items()}
+    taken = {name: [p for p in found if p in LIMITS] for name, found in parameters.items()}
+    of_others = {"timeout", "tolerance"}  # those of an answer, and of `fixed_point`
+    assert {name for name, found in taken.items() if set(found) - of_others} == set(REACHED)
+    for name in REACHED:
+        assert taken[name] == list(LIMITS)
+        assert {parameters[name][limit].kind for limit in LIMITS} == {inspect.Parameter.KEYWORD_ONLY}
+
+
+def test_limits_are_one_value_of_which_each_is_described() -> None:
+    assert list(dg.LimitOptions.__annotations__) == list(LIMITS)
+    assert vars(Limits()) == {**dict.fromkeys(LIMITS), "share": 1}
+    text = inspect.getdoc(dg.LimitOptions)
+    assert text is not None and not [name for name in LIMITS if f"`{name}` (" not in text]
+
+
+@pytest.mark.parametrize("name", REACHED)
+def test_each_limit_is_passed_on(name: str, program: dg.Program, chart: dg.Chart) -> None:
+    for limits in (LIMITS, *({limit: x} for limit, x in LIMITS.items()), {}):
+        reached = REACHED[name](program, chart, **limits)
+        assert {limit: getattr(reached, limit) for limit in LIMITS} == {**dict.fromkeys(LIMITS), **limits}
+
+
+@pytest.mark.parametrize("name", REACHED)
+def test_a_misspelt_limit_is_an_error_with_the_nearest_name(name: str, program: dg.Program, chart: dg.Chart) -> None:
+    for limit in LIMITS:
+        for wrong in (limit[:-1], limit + "s", limit[0] + limit[2:]):
+            with pytest.raises(dg.Error) as caught:
+                REACHED[name](program, chart, **{wrong: LIMITS[limit]})
+            assert str(caught.value) == f"{name} has no option {wrong}; did you mean {limit}?"
+
+
+@pytest.mark.parametrize("name", REACHED)
+def test_what_is_no_limit_is_an_error_that_names_it(name: str, program: dg.Program, chart: dg.Chart) -> None:
+    for limit in LIMITS:
+        wrong = [3, b"path(c)"] if limit == "until" else [-1, math.nan, True, "1", 1j, [1], np.float64(-1), 10**400]
+        for x in wrong:
+            with pytest.raises(dg.Error, match=f"^{limit} must be "):
+                REACHED[name](program, chart, **{limit: x})
+
+
+def test_numbers_of_any_kind_are_limits(program: dg.Program) -> None:
+    numbers = {limit: x for limit, x in LIMITS.items() if limit != "until"} | {"max_pops": 2, "tolerance": 0}
+    for kind in (int, float, np.int32, np.float32, Fraction):
+        limits: dict[str, Any] = {limit: kind(x) for limit, x in numbers.items()}
+        assert program.run(EDGES, **limits).stats.pops == 2
+    endless: dict[str, Any] = dict.fromkeys(numbers, math.inf)
+    assert program.run(EDGES, **endless).stats.pops == 3
+
+
+def test_a_chart_that_is_run_again_keeps_the_limits_that_are_not_given(program: dg.Program) -> None:
+    chart = program.run(EDGES, **LIMITS)
+    assert vars(run_of(chart.run(timeout=None, max_pops=3)).limits) == {
+        **LIMITS,
+        "timeout": None,
+        "max_pops": 3,
+        "share": 1,
+    }
+
+
+# -- misspelt options --------------------------------------------------------------------------------------------------
 
 
 MISSPELT: list[tuple[Callable[[dg.Program, dg.Chart], Any], str]] = [

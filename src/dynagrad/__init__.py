@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from .charts.batches.result import Batch
 from .charts.chart import Chart
 from .charts.functions.function import Function
-from .charts.limits import Statistics
+from .charts.limits import LimitOptions, Statistics
 from .charts.program import Bound, Program
 from .compiler.compiled import compile
 from .compiler.inspect import cpp, graph
@@ -87,6 +87,7 @@ __all__ = [
     "Forest",
     "Function",
     "LiftError",
+    "LimitOptions",
     "Model",
     "NotComputed",
     "NotConverged",

@@ -1,8 +1,8 @@
 """Decorators of public functions: misspelt options and exhausted memory are our errors, and tracebacks are short.
 
 `public` decorates every function and method that a user calls with options, `public_iterator` generators. Type checkers
-and completion see the function as it is written. `strict_options` is the same without shorter tracebacks, for functions
-that call users' functions.
+and completion see the function as it is written; options that it takes as one `Unpack[SomeTypedDict]` are named one by
+one in its signature. `strict_options` is the same without shorter tracebacks, for functions that call users' functions.
 
 What a single argument may be is checked in `arguments.py`; what errors are is in `errors.py`.
 """
@@ -12,9 +12,10 @@ from __future__ import annotations
 import difflib
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import FunctionType, TracebackType
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar, get_type_hints
 
 from .errors import HOUSE, Error, RoomError, cut, shown
 
@@ -33,20 +34,20 @@ def public(f: Callable[P, R]) -> Callable[P, R]:
         ...
     dynagrad.errors.Error: brew has no option minuets; did you mean minutes?
     """
-    options = _options(f)
-    refused = functools.partial(_refused, f)
+    _name_options(f)
+    options, refused = _options(f), _refused
     shortened, ours, memory, room = _shortened, (Error, Warning), MemoryError, _no_room
     # locals, because the copy of `call` that `_like` makes has the globals of f
 
     def call(*arguments: Any, **named: Any) -> Any:
         if not options.issuperset(named):
-            raise refused(named)
+            raise refused(f, arguments, named)
         try:
             return f(*arguments, **named)
         except ours as error:
             raise shortened(error)  # noqa: B904  -- it is the same error
         except memory as error:
-            raise room(f, error) from None
+            raise room(f, arguments, error) from None
 
     return _like(f, call)
 
@@ -61,19 +62,18 @@ def public_iterator(f: Callable[P, Iterator[R]]) -> Callable[P, Iterator[R]]:
         except ours as error:
             raise shortened(error)  # noqa: B904  -- it is the same error
         except memory as error:
-            raise room(f, error) from None
+            raise room(f, arguments, error) from None
 
     return _like(f, call)
 
 
 def strict_options(f: Callable[P, R]) -> Callable[P, R]:
     """A function whose misspelt options are errors."""
-    options = _options(f)
-    refused = functools.partial(_refused, f)
+    options, refused = _options(f), _refused
 
     def call(*arguments: Any, **named: Any) -> Any:
         if not options.issuperset(named):
-            raise refused(named)
+            raise refused(f, arguments, named)
         return f(*arguments, **named)
 
     return _like(f, call)
@@ -114,10 +114,24 @@ def maker(cls: Callable[P, R], source: str) -> Callable[P, R]:
     refuse.__name__, refuse.__qualname__ = "__init__", f"{kind.__qualname__}.__init__"
     this = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
     refuse.__signature__ = inspect.Signature([this])  # type: ignore[attr-defined]  # functions have it if it is set
-    kind.__init__, kind.__signature__ = refuse, inspect.Signature()
+    kind.__init__ = refuse
     make.__name__ = make.__qualname__ = f"make_{kind.__name__.lower()}"  # where pickles look for it
     make.__module__ = kind.__module__
     return make
+
+
+def _name_options(f: Callable[..., Any]) -> None:
+    """Gives a function of `**options: Unpack[SomeTypedDict]` a signature with each of these options."""
+    signature = inspect.signature(f)
+    for packed in signature.parameters.values():
+        found = re.fullmatch(r"Unpack\[(\w+)\]", str(packed.annotation))
+        if found is not None:
+            others = [p for p in signature.parameters.values() if p is not packed]
+            each = [
+                inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=hint)
+                for name, hint in get_type_hints(f.__globals__[found[1]]).items()
+            ]
+            f.__signature__ = signature.replace(parameters=[*others, *each])  # type: ignore[attr-defined]  # see `maker`
 
 
 class _Every(frozenset[str]):
@@ -142,12 +156,18 @@ def _like(f: Callable[P, R], call: Callable[..., Any]) -> Callable[P, R]:
     return functools.update_wrapper(made, f)
 
 
-def _refused(f: Callable[..., Any], named: Iterable[str]) -> Error:
+def _refused(f: Callable[..., Any], arguments: Sequence[Any], named: Iterable[str]) -> Error:
     """The error for the first name that is not an option."""
     options = sorted(_options(f) - {"self", "cls"})
     wrong = next(name for name in named if name not in options)
-    name = f.__qualname__.removesuffix(".__init__").split("<locals>.")[-1]
-    return Error(f"{name} has no option {cut(wrong, 100)}{nearest_option(wrong, options)}")
+    return Error(f"{_called(f, arguments)} has no option {cut(wrong, 100)}{nearest_option(wrong, options)}")
+
+
+def _called(f: Callable[..., Any], arguments: Sequence[Any]) -> str:
+    """What the caller calls a function: a method by the class of its object, which may have inherited it."""
+    owner, dot, name = f.__qualname__.removesuffix(".__init__").split("<locals>.")[-1].rpartition(".")
+    inherited = any(owner == c.__name__ for a in arguments[:1] for c in type(a).__mro__)
+    return (type(arguments[0]).__name__ if inherited else owner) + dot + name
 
 
 def nearest_option(wrong: str, options: Iterable[str]) -> str:
@@ -163,8 +183,9 @@ def nearest_option(wrong: str, options: Iterable[str]) -> str:
     return f"; there are {', '.join(options)}" if options else f"; it takes none, and {shown(wrong)} was given"
 
 
-_LIBRARIES = frozenset({"contextlib", "numpy", "pandas", "pyarrow"})
-"""Libraries that our own code calls; frames of other modules are a user's."""
+_LIBRARIES = frozenset({"contextlib", "dynagrad", "numpy", "pandas", "pyarrow"})
+"""Libraries that our own code calls; frames of other modules are a user's. What `dataclass` writes has our name, and no
+file."""
 
 
 def _is_ours(error: BaseException) -> bool:
@@ -187,11 +208,11 @@ def _shortened(error: E) -> E:
     return error.with_traceback(None) if _is_ours(error) else error
 
 
-def _no_room(f: Callable[..., Any], error: MemoryError) -> BaseException:
+def _no_room(f: Callable[..., Any], arguments: Sequence[Any], error: MemoryError) -> BaseException:
     """The error for memory that ran out in our code."""
     if not _is_ours(error):
         return error
-    name = f.__qualname__.partition(".__")[0]  # such as Chart.query, or Chart for its operators
+    name = _called(f, arguments).partition(".__")[0]  # such as Chart.query, or Chart for its operators
     return RoomError(
         f"there is no memory left for {name}: ask for less at once, such as a pattern that fewer items match "
         "or fewer facts, or give the process more"

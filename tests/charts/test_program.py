@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import ctypes
 import itertools
 import math
@@ -13,6 +14,7 @@ import sys
 import threading
 import time
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +85,56 @@ def test_the_semiring_asked_for_agrees_with_the_one_declared() -> None:
 
 
 # -- bindings --------------------------------------------------------------------------------------------------------
+
+
+ASKED: dict[str, Callable[[dg.Bound, dict[str, Any]], Any]] = {
+    "bind": lambda p, said: (repr(b := p.bind(SMALL, **said)), dict(b.run())),
+    "run": lambda p, said: dict(p.run(SMALL, **said)),
+    "run_batch": lambda p, said: p.run_batch([SMALL, SMALL], query="goal", threads=1, **said).values.tolist(),
+    "function": lambda p, said: p.function("goal", ["arc/2"], SMALL, **said).value_and_grad([0.5, 0.25])[0],
+    "explain": lambda p, said: p.explain(SMALL),
+    "with_values": lambda p, said: repr(p.with_values({}, **said)),
+}
+SMALL = {"arc/2": [("a", "b", 0.5), ("b", "c", 0.25)], "end/1": [("c", 1.0)]}
+"""Every method of programs with facts and without, called so that its results can be compared."""
+
+
+@pytest.mark.parametrize("said", [{}, {"values": "weights"}, {"values": "probabilities"}], ids=str)
+@pytest.mark.parametrize("told", [None, "probabilities"])
+@pytest.mark.parametrize("semiring", ["real", "log", "tropical"])
+def test_a_program_is_the_bound_program_without_facts(semiring: str, told: Any, said: dict[str, Any]) -> None:
+    text = "path(a) = 0.5.  path(Y) += path(X) * arc(X,Y).  goal += path(X) * end(X)."
+    program = dg.Program(text, semiring, values=told)
+    for name, ask in ASKED.items():
+        expected = ask(dg.Program(text, semiring, values=told), said)
+        for bound in (program, program.bind(), program.bind({}), program.bind().bind()):
+            assert ask(bound, said) == expected, name
+            assert bound.program is program
+
+
+def test_what_a_program_and_a_bound_program_are_asked_is_there_once() -> None:
+    own = {name for name in vars(dg.Program) if not name.startswith("_")}
+    assert isinstance(dg.Program("a += b."), dg.Bound)
+    assert own == {"source", "semiring", "values", "warnings", "predicates", "inputs"}
+    assert {name for name in vars(dg.Bound) if not name.startswith("_")} == set(ASKED)
+
+
+def test_a_tape_is_kept_once_a_gradient_was_asked_for_with_the_bound_facts() -> None:
+    def keeps_tapes(bound: dg.Bound) -> bool:
+        return bound.run(SMALL).stats.tape_bytes > 0
+
+    program, arcs = dg.Program(PATHS, "real"), {"arc/2": ARCS}
+    program.run(SMALL).gradient("goal")
+    bound = program.bind(arcs)
+    assert keeps_tapes(program) and not keeps_tapes(bound) and not keeps_tapes(program.bind().bind(arcs))
+    bound.run(SMALL).gradient("goal")
+    assert keeps_tapes(bound) and keeps_tapes(bound.bind(arcs)) and keeps_tapes(bound.with_values({"arc/2": [1.0] * 4}))
+
+
+def test_a_program_has_no_facts_that_could_get_new_values(program: dg.Program) -> None:
+    with pytest.raises(dg.Error, match=r"arc/2 has no facts bound, .* bind has: none"):
+        program.with_values({"arc/2": [1.0]})
+    assert not {"with_values", "program"} & set(dir(program))
 
 
 def test_facts_bound_once_serve_many_runs(bound: dg.Bound) -> None:
@@ -264,6 +316,15 @@ def test_programs_bindings_charts_and_tables_pickle(program: dg.Program, bound: 
     again.add("end/1", [("d",)])
     assert again.run()["goal"] == 0.625 + 0.3125
     assert through_pickle(chart.query("path(a,X)")).values.tolist() == chart.query("path(a,X)").values.tolist()
+
+
+def test_functions_of_programs_pickle_and_programs_are_copied() -> None:
+    free = dg.Program("goal += score(I) * until(N) for I < N.", "real")
+    for program in (free, through_pickle(free), copy.copy(free), copy.deepcopy(free)):
+        assert program.program is program and repr(program) == repr(free) and program.values == "weights"
+        f = through_pickle(program.function("goal", ["score/1"]))
+        assert f([1.0, 2.0, 4.0], facts={"until/1": [(2,)]}) == 3.0
+        assert through_pickle(program.bind({"until/1": [(2,)]})).run({"score/1": [(0, 7.0)]})["goal"] == 7.0
 
 
 def test_charts_pickle_as_far_as_they_ran(bound: dg.Bound) -> None:
@@ -746,7 +807,7 @@ def _begun(program: dg.Program, facts: Any) -> None:
 
 def _finished(program: dg.Program) -> list[Any]:
     """What the background compiles of a program made, waited for."""
-    jobs = [job.future for job in binding_of(program._empty)._plans.jobs._jobs]
+    jobs = [job.future for job in binding_of(program)._plans.jobs._jobs]
     return [future.result(60)[0] for future in jobs]
 
 
@@ -786,7 +847,7 @@ def test_a_child_compiles_what_the_parent_had_begun_and_takes_locks_that_it_held
     ready, done = threading.Event(), threading.Event()
 
     def hold() -> None:
-        with binding_of(program._empty)._lock, Temporary.lock:
+        with binding_of(program)._lock, Temporary.lock:
             ready.set()
             done.wait(60)
 

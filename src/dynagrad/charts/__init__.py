@@ -1,6 +1,6 @@
 """Programs of rules and their charts: what users run, query, change and differentiate.
 
-- `program.py`: `Program` and `Bound`, a program with facts; `sources.py`: what a program is made from.
+- `program.py`: `Bound`, a program with facts, and `Program`, one without; `sources.py`: what a program is made from.
 - `binding/`: facts meet a program: encoded, planned for, compiled, loaded into native code.
 - `limits.py`, `machine.py`: when a run stops early, and how much memory there is.
 - `run.py`: forward chaining from facts to a fixed point, within limits; `progress.py` draws its progress,

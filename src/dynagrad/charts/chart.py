@@ -14,9 +14,8 @@ import math
 import warnings
 from collections.abc import Callable, Hashable, ItemsView, Iterator, KeysView, Mapping, ValuesView
 from dataclasses import replace
-from enum import Enum
 from itertools import islice
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -48,20 +47,9 @@ from .derivatives.directions import read_weighted
 from .derivatives.gradient import Gradient, Tangents
 from .ends import check_end
 from .finality import cut_short
-from .limits import Limits, Statistics
+from .limits import LimitOptions, Limits, Statistics
 from .run import Run, Start
 
-
-class Unchanged(Enum):
-    """The default of `Chart.run` for limits that stay as they were."""
-
-    UNCHANGED = "unchanged"
-
-    def __repr__(self) -> str:
-        return self.value
-
-
-UNCHANGED = Unchanged.UNCHANGED
 MOST_OFFERED = 10_000
 """The most items that are offered for completion."""
 
@@ -93,21 +81,11 @@ class Chart:
     # -- running
 
     @public
-    def run(
-        self,
-        *,
-        max_pops: int | Unchanged | None = UNCHANGED,
-        tolerance: float | Unchanged | None = UNCHANGED,
-        timeout: float | Unchanged | None = UNCHANGED,
-        until: str | Unchanged | None = UNCHANGED,
-        max_items: int | Unchanged | None = UNCHANGED,
-        max_bytes: int | Unchanged | None = UNCHANGED,
-        progress: bool = False,
-    ) -> Chart:
+    def run(self, *, progress: bool = False, **limits: Unpack[LimitOptions]) -> Chart:
         """Brings the chart up to date: from the start if facts changed, else on from where the last run stopped.
 
-        Takes the limits of `Bound.run`; those not given stay as they were, except `max_pops`, which counts from here.
-        Returns the chart itself.
+        `dg.LimitOptions` says what the limits are. One that is not given stays as it was, but that `max_pops` counts
+        from here; None takes it away. Returns the chart itself.
 
         >>> import dynagrad as dg
         >>> program = dg.Program("path(V) min= path(U) + edge(U,V).  path(a) = 0.")
@@ -115,16 +93,7 @@ class Chart:
         >>> chart.converged, chart.run(max_pops=None).converged
         (False, True)
         """
-        given = {
-            "max_pops": max_pops,
-            "tolerance": tolerance,
-            "timeout": timeout,
-            "until": until,
-            "max_items": max_items,
-            "max_bytes": max_bytes,
-        }
-        changed: dict[str, Any] = {name: limit for name, limit in given.items() if limit is not UNCHANGED}
-        bring_up(self, replace(self._state.limits, **changed), progress)
+        bring_up(self, replace(self._state.limits, **limits), progress)
         warn_of_until(self)
         return self
 
@@ -604,9 +573,7 @@ class Chart:
 
     def _within(self, timeout: float | None) -> queries.FinishedRun:
         """The run of this chart for `derivatives/queries.py`, with a limit on the time of the answer."""
-        limits = Limits(timeout=timeout)
-        limits.check()
-        return queries.FinishedRun(self._state, limits.stop())
+        return queries.FinishedRun(self._state, stop_after(timeout))
 
     # -- changing
 

@@ -1,17 +1,16 @@
-"""The limits of a run: on pops, time, items and memory, as users give them and as native code takes them; statistics.
+"""The limits of a run: as users give them, by keyword; as one value; and as native code takes them. Its statistics.
 
-Errors for runs that ended at a limit are in `ends.py`.
+Errors for runs that ended at a limit are in `ends.py`; limits on the time of an answer, in `forests/time_limit.py`.
 """
 
 from __future__ import annotations
 
-import numbers
 import time
 from dataclasses import dataclass, field
+from typing import TypedDict
 
-import numpy as np
-
-from ..errors import Error, QueryError, shown
+from ..arguments import real_number
+from ..errors import QueryError, shown
 from ..runtime.engine import Settings
 from ..runtime.library import Stop
 from .machine import memory
@@ -23,9 +22,42 @@ PAUSE = 100_000_000
 """Nanoseconds between two updates of the progress bar."""
 
 
+class LimitOptions(TypedDict, total=False):
+    """The limits of a run, which calls take by keyword: when it ends early, and what it never exceeds.
+
+    - `max_pops` (a number of pops): the run ends after so many; `chart.run()` continues it. Cycles are iterated.
+    - `tolerance` (relative): a repeated update that is smaller is left pending. Cycles are iterated, and where none is
+      given, as with `:- solve iterate`, until the estimate of what is still to come is below 1e-12.
+    - `timeout` (seconds, for the whole call): the run ends then; `chart.run()` continues it. If it passes before the
+      program is compiled or the facts are loaded, `NotConverged` is raised without a chart, and compiling goes on in
+      the background for the next call.
+    - `until` (an item, written as in rules): the run ends when the value of the item is final.
+    - `max_items` (200 million unless given) and `max_bytes` (half of the memory that the process may use): a run that
+      needs more raises `NotConverged`, whose `.chart` is the chart so far, or None where there was no room for one.
+
+    Where a limit ends a run, `.converged` and `.status` of the chart say so, and `.pending` has the updates that were
+    left. Without `max_pops` and `tolerance` cycles of sums are solved as equations. None says no more than a limit that
+    is not given, but in `Chart.run`, where it takes away the one that there was.
+
+    >>> import dynagrad as dg
+    >>> program = dg.Program("path(V) min= path(U) + edge(U,V).  path(a) = 0.")
+    >>> limits: dg.LimitOptions = {"max_pops": 1, "timeout": 60.0}
+    >>> chart = program.run({"edge/2": [("a", "b", 2.0)]}, **limits)
+    >>> chart.converged, chart.status, list(chart.pending)
+    (False, 'max_pops', ['path/1'])
+    """
+
+    max_pops: int | None
+    tolerance: float | None
+    timeout: float | None
+    until: str | None
+    max_items: int | None
+    max_bytes: int | None
+
+
 @dataclass(frozen=True)
 class Limits:
-    """When a run stops before its end. `until` is an item: the run stops when the value of that item is final."""
+    """The limits of a run as one value, `Limits(**options)`. Raises where one of the `LimitOptions` is none."""
 
     max_pops: int | None = None
     tolerance: float | None = None
@@ -37,16 +69,8 @@ class Limits:
 
     def __post_init__(self) -> None:
         for name in ("max_pops", "tolerance", "timeout", "max_items", "max_bytes"):
-            if isinstance(value := getattr(self, name), np.number):
-                object.__setattr__(self, name, value.item())
-
-    def check(self) -> None:
-        for name in ("max_pops", "timeout", "max_items", "max_bytes", "tolerance"):
-            value = getattr(self, name)
-            if value is None:
-                continue
-            if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real) or not float(value) >= 0:
-                raise Error(f"{name} must be a number from 0, not {shown(value)}")
+            if (value := getattr(self, name)) is not None:
+                object.__setattr__(self, name, real_number(name, value, 0))
         if self.until is not None and not isinstance(self.until, str):
             raise QueryError(f'until must be an item, written as in rules, such as "goal", not {shown(self.until)}')
 
@@ -73,6 +97,9 @@ class Limits:
         settings.max_items = MAX_ITEMS if self.max_items is None else _whole(self.max_items)
         settings.max_bytes = self.room
         return settings
+
+
+NO_LIMITS = Limits()
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,9 @@
-"""Programs of rules, and programs with facts bound: `Program` and `Bound`.
+"""Programs with facts bound, and programs of rules, which are those without facts: `Bound` and `Program`.
 
 The text is parsed and checked when a `Program` is made; `bind` gives it facts that runs share; `run` makes a chart.
 Code is generated and compiled at the first run, because storage and order depend on the facts; it is cached on disk.
 Each method is a call of another file: facts are kept and compiled for in `binding/`, charts run in `run.py`, batches in
-`batches/`, and what users do with a chart is in `chart.py`.
+`batches/`, and what users do with a chart is in `chart.py`. What limits are is said in `limits.py`.
 
 It is long because of the docstrings of its two classes, each of which makes the other.
 """
@@ -13,8 +13,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from ..calls import maker, public
 from ..collector import collecting_later
@@ -38,7 +39,7 @@ from .binding.example_cache import CachedBatch
 from .chart import Chart, bring_up, make_chart, warn_of_until
 from .derivations import Wanted
 from .functions.function import Function, function_of
-from .limits import Limits
+from .limits import LimitOptions, Limits
 from .sources import check_compiled, constants_from_probabilities, program_text
 
 
@@ -55,8 +56,285 @@ class Numbers:
         return self.said == "probabilities"
 
 
-class Program:
+class Bound:
+    """A program with facts bound, which its runs share. It never changes, and threads may share it.
+
+    A `Program` is one without facts: whatever takes a `Bound` takes it, too.
+
+    >>> program = Program("path(V) min= path(U) + edge(U,V).  path(V) min= start(V).")
+    >>> bound = program.bind({"edge/2": [("a", "b", 2.0), ("b", "c", 1.5)]})
+    >>> bound.run({"start/1": [("a", 0.0)]})["path(c)"], bound.run({"start/1": [("b", 0.0)]})["path(c)"]
+    (3.5, 1.5)
+    """
+
+    program: Program
+    """The program without the facts."""
+
+    def __init__(self, program: Program, binding: Binding) -> None:
+        self.program, self._binding = program, binding
+
+    @property
+    def _context(self) -> ProgramContext:
+        return self._binding.context
+
+    def _bound_to(self, program: Program, relations: Mapping[str, Relation]) -> Bound:
+        """A program with facts. It shares the plans of this one, where it is of the same program."""
+        plans = self if program is self.program else program
+        return make_bound(program, plans._binding.with_relations(relations))
+
+    @cached
+    def _converted(self) -> Bound:
+        """The same facts, bound to the program with the constants of its text converted from probabilities."""
+        return self._bound_to(self.program._converted.program, self._binding.given)
+
+    def _reading(self, values: str | None) -> Bound:
+        """The same facts, bound to the program with its constants as a call with this `values` reads them."""
+        numbers = self.program._numbers
+        if self._in_probabilities(values):
+            self._context.scale.check_probabilities()
+        apart = values == "probabilities" and numbers.said is None and not numbers.text
+        return self._converted if apart else self
+
+    def _in_probabilities(self, values: str | None) -> bool:
+        """Whether the numbers of a call with this `values` are probabilities."""
+        return probabilities_flag(values, self.program._numbers.given)
+
+    def _read(self, facts: Mapping[str, Any] | None, values: str | None) -> dict[str, Relation]:
+        """Facts that a call with this `values` gives, on the semiring's scale."""
+        return read_facts(self._context, {} if facts is None else facts, self._in_probabilities(values))
+
+    @public
+    def bind(self, facts: Mapping[str, Any] | None = None, *, values: str | None = None) -> Bound:
+        """The program with facts that later runs share; they are loaded once. Facts of a run come beside them.
+
+        `facts` goes from predicates (`"arc/2"`) to rows in any form: tuples with the value last, a dict from argument
+        tuples to values, a data frame, anything with `__arrow_c_stream__`, a pair of arrays (n rows by arity, n
+        values), or a dense array with a dimension per argument. Where facts of a predicate are bound already, they are
+        replaced; those of others stay as they are. `values` says whether the numbers of this call are `"weights"`, on
+        the semiring's own scale, or `"probabilities"`; where it does not, `Program(values=)` does. Without numbers each
+        fact is one. Raises `FactError` with the predicate, row and column.
+
+        >>> program = Program("path(V) min= path(U) + edge(U,V).  path(a) = 0.")
+        >>> bound = program.bind({"edge/2": {("a", "b"): 2.0, ("b", "c"): 1.5}})
+        >>> bound, bound.bind({"edge/2": {("a", "b"): 1.0}})
+        (<Bound: edge/2: 2>, <Bound: edge/2: 1>)
+        """
+        return self._bind(facts, values)
+
+    def _bind(self, facts: Mapping[str, Any] | None, values: str | None) -> Bound:
+        relations = {**self._binding.given, **self._read(facts, values)}
+        program = self.program._reading(values).program
+        bound = self._bound_to(_shaped(program, relations.values()), relations)
+        if not self._binding.given:  # a gradient that was asked for with facts of runs alone says nothing about these
+            bound._binding.derivatives = None
+        return bound
+
+    @public
+    def with_values(self, numbers: Mapping[str, Any], *, values: str | None = None) -> Bound:
+        """The same rows with new values: for each predicate one number a row, in the order of the rows.
+
+        Nothing is encoded again, so this is quick. `values` says what these numbers are, as in `bind`. For facts that
+        came as a dense array, an array of its shape will do.
+        Raises `Error` where the predicate has no facts bound, and `FactError` where the numbers do not fit.
+
+        >>> program = Program("path(V) min= path(U) + edge(U,V).  path(V) min= start(V).")
+        >>> bound = program.bind({"edge/2": [("a", "b", 2.0), ("b", "c", 1.5)]})
+        >>> bound.with_values({"edge/2": [1.0, 1.0]}).run({"start/1": [("a", 0.0)]})["path(c)"]
+        2.0
+        """
+        return self._with_values(numbers, self._in_probabilities(values))
+
+    def _with_values(self, numbers: Mapping[str, Any], probabilities: bool, logs: bool = False) -> Bound:
+        scale_ = self._context.scale
+        shape, finite, _ = scale_.value_form(probabilities)
+        given = dict(self._binding.given)
+        if not isinstance(numbers, Mapping):
+            raise FactError(f"{shown(numbers)} is not a dict of numbers; give one from predicates to a number a row")
+        for key, row_values in numbers.items():
+            if key not in given:
+                name = key if isinstance(key, str) else shown(key)
+                raise Error(
+                    f"{name} has no facts bound, so it can get no new values; bind has: {', '.join(given) or 'none'}"
+                )
+            relation = readers.with_values(given[key], row_values, value_shape=shape, finite=finite)
+            held = relation.values
+            if scale_.shape == "expectation" and held is not None and held.shape[1:] != (scale_.width,):
+                raise FactError(f"{key}: the new pairs have vectors of another length than the old ones")
+            if probabilities:
+                relation = from_probabilities(scale_, relation, Place(key, relation.arity))
+            given[key] = relation
+        return make_bound(self.program, self._binding.with_values(given, frozenset(numbers), logs))
+
+    @public
+    def run(
+        self,
+        facts: Mapping[str, Any] | None = None,
+        *,
+        progress: bool = False,
+        values: str | None = None,
+        **limits: Unpack[LimitOptions],
+    ) -> Chart:
+        """The chart of the bound facts and those of this run.
+
+        Those of this run come after the bound facts of their predicate and replace none: a fact that is bound and given
+        here has two rows, which join as two rows of one call do. They have any form that `bind` takes, and `values`
+        says what their numbers are, as there.
+
+        `dg.LimitOptions` says what the limits are: `max_pops`, `timeout` and `until` end the run early, `max_items` and
+        `max_bytes` are never exceeded, and `tolerance` and `max_pops` mean that cycles of sums are iterated, which are
+        solved as equations otherwise. `progress` draws a progress bar.
+
+        Raises `FactError` for facts that do not fit, `ProgramError` where a predicate has neither facts nor rules,
+        `NotConverged` where a cycle has no finite value, arguments grow without end, or the run needs more than a limit
+        allows, and `ValueRangeError` where a value leaves its semiring.
+
+        >>> bound = Program("path(V) min= path(U) + edge(U,V).  path(V) min= start(V).").bind()
+        >>> chart = bound.run({"edge/2": [("a", "b", 2.0)], "start/1": [("a", 0.0)]}, max_pops=1)
+        >>> chart.converged, chart.status, list(chart.pending)
+        (False, 'max_pops', ['path/1'])
+        """
+        within = Limits(**limits)
+        chart = self._chart(facts, within, values)
+        bring_up(chart, within, progress)
+        warn_of_until(chart)
+        return chart
+
+    def _chart(self, facts: Mapping[str, Any] | None, limits: Limits, values: str | None) -> Chart:
+        """A chart that has not run."""
+        began = time.monotonic()
+        relations, bound, given = self._read(facts, values), self._reading(values), self._binding.given
+        shaped = _shaped(bound.program, [*given.values(), *relations.values()])
+        if shaped is not bound.program:
+            bound = self._bound_to(shaped, given)
+        if bound is not self and self._binding.derivatives is not None:
+            bound._binding.derivatives = self._binding.derivatives
+        return make_chart(bound._binding, relations, limits, self._in_probabilities(values), time.monotonic() - began)
+
+    @public
+    def run_batch(
+        self,
+        examples: Iterable[Mapping[str, Any]],
+        *,
+        query: str | None = None,
+        gradient: str | Sequence[str] | None = None,
+        objective: str = "sum",
+        cotangents: Any = None,
+        threads: int | None = None,
+        values: str | None = None,
+        best: int | None = None,
+        sample: int | None = None,
+        seed: int = 0,
+        **limits: Unpack[LimitOptions],
+    ) -> Batch:
+        """Runs each example on the bound facts, several at a time on threads.
+
+        Facts of an example come after the bound facts of their predicate, as in `run`.
+
+        `query` is the item whose value is kept for each example; without it the charts are kept. An example that fails
+        has the value NaN, is reported in `.errors` and does not stop the others; so is one whose warning the filters of
+        `warnings` turn into an error. `threads` is the number of cores unless given. The limits are `dg.LimitOptions`
+        for each example; its `timeout` does not include compiling, but includes its gradient and its derivations.
+
+        `gradient` names predicates, such as `["rewrite/3"]`. Then `.gradient` has for each of them a table like its
+        bound facts, with the derivative of `objective`: the `"sum"` of the query's values over the examples, or in
+        `real` and plain programs the sum of their `"log"`. For a predicate whose facts the examples bring, such as the
+        outputs of a neural network, it has a list of tables, one an example; where facts are bound, too, one table: the
+        bound rows, then those of each example. `cotangents` weights the examples, one number each. An example that
+        fails contributes nothing; one whose query was not derived has value zero, so it contributes nothing to a sum,
+        and has no log. Contributions are added in an order that depends on the examples alone, so the result is the
+        same for any number of threads. `Chart.gradient` says what a single derivative is.
+
+        `best=k` keeps the k best derivations of the query for each example, in `.best`, and `sample=n` so many draws
+        from them with this `seed`, in `.samples`; an example whose query was not derived has none.
+
+        Raises `Error` before anything runs for what no example could satisfy: an option that does not fit, an item that
+        the program does not have, a predicate without facts, a semiring without derivatives, or without weights of
+        derivations.
+
+        >>> program = Program("path(V) min= path(U) + edge(U,V).  path(V) min= start(V).")
+        >>> bound = program.bind({"edge/2": [("a", "b", 2.0), ("b", "c", 1.0)]})
+        >>> batch = bound.run_batch([{"start/1": [("a", 0.0)]}, {"start/1": 7}], query="path(b)", threads=2)
+        >>> batch.values, sorted(batch.errors)
+        (array([ 2., nan]), [1])
+        >>> starts = [{"start/1": [("a", 0.0)]}, {"start/1": [("b", 0.0)]}]
+        >>> batch = bound.run_batch(starts, query="path(c)", gradient=["edge/2"])
+        >>> batch.values, list(batch.gradient["edge/2"])
+        (array([3., 1.]), [('a', 'b', 1.0), ('b', 'c', 2.0)])
+        >>> [d.facts() for found in bound.run_batch(starts, query="path(c)", best=1).best for d in found]
+        [['start(a)', 'edge(a,b)', 'edge(b,c)'], ['start(b)', 'edge(b,c)']]
+        """
+        self._reading(values)  # raises at once for values that the semiring does not have
+        return run_examples(
+            self._binding,
+            partial(self._chart, values=values),
+            examples,
+            query=query,
+            gradient=gradient,
+            objective=objective,
+            cotangents=cotangents,
+            threads=threads,
+            limits=Limits(**limits),
+            wanted=Wanted.read(query, best, sample, seed),
+        )
+
+    @public
+    def function(
+        self,
+        goal: str | Sequence[str],
+        inputs: Sequence[str],
+        facts: Mapping[str, Any] | None = None,
+        *,
+        values: str | None = None,
+        **limits: Unpack[LimitOptions],
+    ) -> Function:
+        """The program as a function of the values of some facts, with derivatives to any order; see `Function`.
+
+        `goal` is an item, and the function's value a float, or a list of items, and its value an array. `inputs` are
+        predicates, and the function takes an array for each. If the predicate has facts, bound or in `facts`, the array
+        has a number for each row, in their order. If it has none, the array is dense, with an axis for each argument of
+        the predicate; its shape may differ from call to call. In `expectation` arrays have one more axis, for the
+        numbers of a pair. All other facts stay as they are, unless a call gives others, and a call encodes nothing
+        again. `values` says what the numbers of `facts`, of later calls' facts and of the arrays are, as in `bind`: for
+        arrays of probabilities, derivatives are by these. The limits are `dg.LimitOptions` for each call; a backward
+        pass may take as long again.
+
+        Raises `QueryError` for an item or an input that the program does not have, and `NotDifferentiable` in
+        `boolean`, `count` and semirings of your own.
+
+        >>> bound = Program("goal += a(X) * b(X).").bind({"a/1": [("x", 2.0)], "b/1": [("x", 3.0)]})
+        >>> f = bound.function("goal", inputs=["a/1", "b/1"])
+        >>> f([4.0], [5.0]), f.hvp(([4.0], [5.0]), ([1.0], [0.0]))
+        (20.0, (array([0.]), array([1.])))
+        >>> free = Program("goal += score(I) * until(N) for I < N.").function("goal", inputs=["score/1"])
+        >>> free([1.0, 2.0], facts={"until/1": [(2,)]}), free([1.0, 2.0, 3.0, 4.0], facts={"until/1": [(3,)]})
+        (3.0, 6.0)
+        """
+        bound = self._reading(values) if facts is None else self._bind(facts, values)
+        return function_of(bound, goal, inputs, Limits(**limits), self._in_probabilities(values))
+
+    @public
+    def explain(self, facts: Mapping[str, Any] | None = None) -> str:
+        """The plan for these facts as text: tables, indexes, joins, the order of the stages and the reason for it.
+
+        >>> program = Program("path(V) min= path(U) + edge(U,V).  path(V) min= start(V).")
+        >>> bound = program.bind({"edge/2": [("a", "b", 2.0)]})
+        >>> print(bound.explain({"start/1": [("a", 0.0)]}).splitlines()[0])
+        semiring: tropical
+        """
+        return explain(self._binding.prepare(self._read(facts, None)).compiled.plan)
+
+    def __repr__(self) -> str:
+        rows = ", ".join(f"{k}: {r.count:,}" for k, r in self._binding.given.items())
+        return f"<Bound: {rows or 'no facts'}>"
+
+
+make_bound = maker(Bound, "bound programs come from program.bind(facts)")
+
+
+class Program(Bound):
     """A dynamic program, given by its equations (Eisner, Goldlust and Smith 2004, "Dyna", section 2).
+
+    It is the `Bound` without facts, so it has its methods: `bind`, `run`, `run_batch`, `function` and `explain`.
 
     `source` is the text of the program, or a `Path` to a `.dyna` file. `semiring` names a built-in one, or is a
     `dg.Semiring`; without it the program's own declaration counts. `values` says what the constants of the text are,
@@ -153,25 +431,12 @@ class Program:
 
     def _set(self, context: ProgramContext, numbers: Numbers) -> None:
         """Makes this the program of a context."""
-        self._context, self._numbers = context, numbers
-        self._empty = make_bound(self, {})
+        self.program, self._numbers, self._binding = self, numbers, Binding(context, {})
 
     @cached
-    def _converted(self) -> Program:
+    def _converted(self) -> Bound:
         """This program with the constants of its text converted from probabilities, for one where they are not."""
         return _program(constants_from_probabilities(self._context), replace(self._numbers, text=True))
-
-    def _reading(self, values: str | None) -> Program:
-        """This program with its constants as a call with this `values` reads them."""
-        if probabilities_flag(values, self._numbers.given):
-            self._context.scale.check_probabilities()
-        apart = values == "probabilities" and self._numbers.said is None and not self._numbers.text
-        return self._converted if apart else self
-
-    def _read(self, facts: Mapping[str, Any] | None, values: str | None) -> dict[str, Relation]:
-        """Facts that a call with this `values` gives, on the semiring's scale."""
-        flag = probabilities_flag(values, self._numbers.given)
-        return read_facts(self._context, {} if facts is None else facts, flag)
 
     @property
     def source(self) -> str:
@@ -203,112 +468,6 @@ class Program:
         """The predicates that facts may be given for."""
         return tuple(k for k, p in self._context.rules.predicates.items() if p.input)
 
-    @public
-    def bind(self, facts: Mapping[str, Any] | None = None, *, values: str | None = None) -> Bound:
-        """The program with facts that later runs share; they are loaded once. Facts of a run come beside them.
-
-        `facts` goes from predicates (`"arc/2"`) to rows in any form: tuples with the value last, a dict from argument
-        tuples to values, a data frame, anything with `__arrow_c_stream__`, a pair of arrays (n rows by arity, n
-        values), or a dense array with a dimension per argument. `values` says whether the numbers of this call are
-        `"weights"`, on the semiring's own scale, or `"probabilities"`; where it does not, `Program(values=)` does.
-        Without numbers each fact is one. Raises `FactError` with the predicate, row and column.
-
-        >>> program = Program("path(V) min= path(U) + edge(U,V).  path(a) = 0.")
-        >>> program.bind({"edge/2": {("a", "b"): 2.0, ("b", "c"): 1.5}})
-        <Bound: edge/2: 2>
-        """
-        relations = self._read(facts, values)
-        program = _shaped(self._reading(values), relations.values())
-        bound = make_bound(program, relations, program._empty)
-        bound._binding.derivatives = None  # a gradient asked for with other facts says nothing about these
-        return bound
-
-    @public
-    def run(
-        self,
-        facts: Mapping[str, Any] | None = None,
-        *,
-        max_pops: int | None = None,
-        tolerance: float | None = None,
-        timeout: float | None = None,
-        until: str | None = None,
-        max_items: int | None = None,
-        max_bytes: int | None = None,
-        progress: bool = False,
-        values: str | None = None,
-    ) -> Chart:
-        """The chart of the program and facts; see `Bound.run` for the options, `bind` for the forms of facts.
-
-        Cycles of sums are solved, unless `max_pops` or `tolerance` is given, which mean iteration.
-
-        >>> program = Program("path(V) min= path(U) + edge(U,V).  path(a) = 0.")
-        >>> program.run({"edge/2": [("a", "b", 2.0)]})["path(b)"]
-        2.0
-        """
-        limits = Limits(max_pops, tolerance, timeout, until, max_items, max_bytes)
-        return self._empty._run(facts, limits, progress, values)
-
-    @public
-    def run_batch(
-        self,
-        examples: Iterable[Mapping[str, Any]],
-        *,
-        query: str | None = None,
-        gradient: str | Sequence[str] | None = None,
-        objective: str = "sum",
-        cotangents: Any = None,
-        threads: int | None = None,
-        values: str | None = None,
-        max_pops: int | None = None,
-        tolerance: float | None = None,
-        timeout: float | None = None,
-        until: str | None = None,
-        max_items: int | None = None,
-        max_bytes: int | None = None,
-        best: int | None = None,
-        sample: int | None = None,
-        seed: int = 0,
-    ) -> Batch:
-        """Runs many examples; see `Bound.run_batch`."""
-        limits = Limits(max_pops, tolerance, timeout, until, max_items, max_bytes)
-        wanted = Wanted.read(query, best, sample, seed)
-        return self._empty._run_batch(examples, query, gradient, objective, cotangents, threads, values, limits, wanted)
-
-    @public
-    def function(
-        self,
-        goal: str | Sequence[str],
-        inputs: Sequence[str],
-        facts: Mapping[str, Any] | None = None,
-        *,
-        max_pops: int | None = None,
-        tolerance: float | None = None,
-        timeout: float | None = None,
-        until: str | None = None,
-        max_items: int | None = None,
-        max_bytes: int | None = None,
-        values: str | None = None,
-    ) -> Function:
-        """The program as a differentiable function of the numbers of some facts; see `Bound.function`.
-
-        >>> program = Program("path(V) min= path(U) + edge(U,V).  path(a) = 0.")
-        >>> f = program.function("path(b)", inputs=["edge/2"], facts={"edge/2": [("a", "b", 2.0)]})
-        >>> f.value_and_grad([5.0])
-        (5.0, (array([1.]),))
-        """
-        limits = Limits(max_pops, tolerance, timeout, until, max_items, max_bytes)
-        return self._empty._function(goal, inputs, facts, limits, values)
-
-    @public
-    def explain(self, facts: Mapping[str, Any] | None = None) -> str:
-        """The plan for these facts as text: tables, indexes, joins, the order of the stages and the reason for it.
-
-        >>> program = Program("path(V) min= path(U) + edge(U,V).  path(a) = 0.")
-        >>> print(program.explain({"edge/2": [("a", "b", 2.0)]}).splitlines()[0])
-        semiring: tropical
-        """
-        return self._empty._explain(facts)
-
     def __getstate__(self) -> dict[str, Any]:
         said, text = self._numbers.said, self._numbers.text
         return {"setting": self._context, "values": said, "converted": text}  # `setting` is the name of old pickles
@@ -317,305 +476,14 @@ class Program:
         said = "probabilities" if state.get("probabilities") else state.get("values")  # the former in old pickles
         self._set(state["setting"], Numbers(said, state["converted"]))
 
+    def __dir__(self) -> list[str]:
+        """What completion offers: not what is for programs that have facts."""
+        return [name for name in super().__dir__() if name not in ("program", "with_values")]
+
     def __repr__(self) -> str:
         rules = self._context.rules
         size = f"{counted(len(rules.rules), 'rule')}, {counted(len(rules.predicates), 'predicate')}"
         return f"<Program: {size}, {self.semiring}>"
-
-
-class Bound:
-    """A program with facts bound, which its runs share. It never changes, and threads may share it.
-
-    >>> program = Program("path(V) min= path(U) + edge(U,V).  path(V) min= start(V).")
-    >>> bound = program.bind({"edge/2": [("a", "b", 2.0), ("b", "c", 1.5)]})
-    >>> bound.run({"start/1": [("a", 0.0)]})["path(c)"], bound.run({"start/1": [("b", 0.0)]})["path(c)"]
-    (3.5, 1.5)
-    """
-
-    def __init__(self, program: Program, relations: Mapping[str, Relation], of: Bound | None = None) -> None:
-        self.program = program
-        self._binding: Binding
-        if of is not None and of.program is program:
-            self._binding = of._binding.with_relations(relations)
-        else:
-            self._binding = Binding(program._context, relations)
-
-    @cached
-    def _converted(self) -> Bound:
-        """The same facts, bound to the program with the constants of its text converted from probabilities."""
-        return make_bound(self.program._converted, self._binding.given)
-
-    @public
-    def bind(self, facts: Mapping[str, Any], *, values: str | None = None) -> Bound:
-        """This program with more facts bound; the facts of a predicate that is bound already are replaced.
-
-        `values` says what the numbers of this call are, as in `Program.bind`; those that were bound stay as they are.
-
-        >>> bound = Program("total += weight(_).").bind({"weight/1": [("x", 1.0)]})
-        >>> bound.bind({"weight/1": [("x", 2.0)]}).run()["total"], bound.run({"weight/1": [("x", 2.0)]})["total"]
-        (2.0, 3.0)
-        """
-        return self._bind(facts, values)
-
-    def _reading(self, values: str | None) -> Bound:
-        """The same facts, bound to the program with its constants as a call with this `values` reads them."""
-        return self if self.program._reading(values) is self.program else self._converted
-
-    def _bind(self, facts: Mapping[str, Any], values: str | None = None) -> Bound:
-        relations = self.program._read(facts, values)
-        merged = {**self._binding.given, **relations}
-        return make_bound(_shaped(self.program._reading(values), merged.values()), merged, self)
-
-    @public
-    def with_values(self, numbers: Mapping[str, Any], *, values: str | None = None) -> Bound:
-        """The same rows with new values: for each predicate one number a row, in the order of the rows.
-
-        Nothing is encoded again, so this is quick. `values` says what these numbers are, as in `bind`. For facts that
-        came as a dense array, an array of its shape will do.
-        Raises `Error` where the predicate has no facts bound, and `FactError` where the numbers do not fit.
-
-        >>> program = Program("path(V) min= path(U) + edge(U,V).  path(V) min= start(V).")
-        >>> bound = program.bind({"edge/2": [("a", "b", 2.0), ("b", "c", 1.5)]})
-        >>> bound.with_values({"edge/2": [1.0, 1.0]}).run({"start/1": [("a", 0.0)]})["path(c)"]
-        2.0
-        """
-        return self._with_values(numbers, probabilities_flag(values, self.program._numbers.given))
-
-    def _with_values(self, numbers: Mapping[str, Any], probabilities: bool, logs: bool = False) -> Bound:
-        scale_ = self.program._context.scale
-        shape, finite, _ = scale_.value_form(probabilities)
-        given = dict(self._binding.given)
-        if not isinstance(numbers, Mapping):
-            raise FactError(f"{shown(numbers)} is not a dict of numbers; give one from predicates to a number a row")
-        for key, row_values in numbers.items():
-            if key not in given:
-                name = key if isinstance(key, str) else shown(key)
-                raise Error(
-                    f"{name} has no facts bound, so it can get no new values; bind has: {', '.join(given) or 'none'}"
-                )
-            relation = readers.with_values(given[key], row_values, value_shape=shape, finite=finite)
-            held = relation.values
-            if scale_.shape == "expectation" and held is not None and held.shape[1:] != (scale_.width,):
-                raise FactError(f"{key}: the new pairs have vectors of another length than the old ones")
-            if probabilities:
-                relation = from_probabilities(scale_, relation, Place(key, relation.arity))
-            given[key] = relation
-        made = Bound.__new__(Bound)
-        made.program = self.program
-        made._binding = self._binding.with_values(given, frozenset(numbers), logs)
-        return made
-
-    @public
-    def run(
-        self,
-        facts: Mapping[str, Any] | None = None,
-        *,
-        max_pops: int | None = None,
-        tolerance: float | None = None,
-        timeout: float | None = None,
-        until: str | None = None,
-        max_items: int | None = None,
-        max_bytes: int | None = None,
-        progress: bool = False,
-        values: str | None = None,
-    ) -> Chart:
-        """The chart of the bound facts and those of this run.
-
-        Those of this run come after the bound facts of their predicate and replace none: a fact that is bound and given
-        here has two rows, which join as two rows of one call do.
-
-        `max_pops`, `timeout` (seconds) and `until` (an item) end the run early; `.converged` and `.pending` of the
-        chart then say so. The timeout covers the whole call: if it passes before the program is compiled or the facts
-        are loaded, `NotConverged` is raised without a chart, and compiling goes on in the background for the next
-        call. `tolerance` is the relative size below which a repeated update is left pending. Cycles of sums are solved
-        as equations, unless `max_pops` or `tolerance` is given: these mean iteration. So does `:- solve iterate`; its
-        tolerance, if none is given, is lowered until the estimate of what is still to come is below 1e-12. The limits
-        on items (200 million) and bytes (half of the memory that the process may use) are never exceeded: a run that
-        needs more raises `NotConverged`, whose `.chart` is the chart so far, or None where there was no room for one.
-        `progress` draws a progress bar. `values` says what the numbers of these facts are, as in `bind`.
-
-        Raises `FactError` for facts that do not fit, `ProgramError` where a predicate has neither facts nor rules,
-        `NotConverged` where a cycle has no finite value or arguments grow without end, and `ValueRangeError` where a
-        value leaves its semiring.
-
-        >>> bound = Program("path(V) min= path(U) + edge(U,V).  path(V) min= start(V).").bind()
-        >>> chart = bound.run({"edge/2": [("a", "b", 2.0)], "start/1": [("a", 0.0)]}, max_pops=1)
-        >>> chart.converged, chart.status, list(chart.pending)
-        (False, 'max_pops', ['path/1'])
-        """
-        return self._run(facts, Limits(max_pops, tolerance, timeout, until, max_items, max_bytes), progress, values)
-
-    def _run(self, facts: Mapping[str, Any] | None, limits: Limits, progress: bool, values: str | None) -> Chart:
-        limits.check()
-        chart = self._chart({} if facts is None else facts, limits, values)
-        bring_up(chart, limits, progress)
-        warn_of_until(chart)
-        return chart
-
-    def _chart(self, facts: Mapping[str, Any], limits: Limits, values: str | None) -> Chart:
-        began = time.monotonic()
-        relations, bound = self.program._read(facts, values), self._reading(values)
-        probabilities = probabilities_flag(values, self.program._numbers.given)
-        shaped = _shaped(bound.program, [*self._binding.given.values(), *relations.values()])
-        if shaped is not bound.program:
-            bound = make_bound(shaped, self._binding.given)
-        if bound is not self and self._binding.derivatives is not None:
-            bound._binding.derivatives = self._binding.derivatives
-        return make_chart(bound._binding, relations, limits, probabilities, time.monotonic() - began)
-
-    @public
-    def run_batch(
-        self,
-        examples: Iterable[Mapping[str, Any]],
-        *,
-        query: str | None = None,
-        gradient: str | Sequence[str] | None = None,
-        objective: str = "sum",
-        cotangents: Any = None,
-        threads: int | None = None,
-        values: str | None = None,
-        max_pops: int | None = None,
-        tolerance: float | None = None,
-        timeout: float | None = None,
-        until: str | None = None,
-        max_items: int | None = None,
-        max_bytes: int | None = None,
-        best: int | None = None,
-        sample: int | None = None,
-        seed: int = 0,
-    ) -> Batch:
-        """Runs each example on the bound facts, several at a time on threads.
-
-        Facts of an example come after the bound facts of their predicate, as in `run`.
-
-        `query` is the item whose value is kept for each example; without it the charts are kept. An example that fails
-        has the value NaN, is reported in `.errors` and does not stop the others; so is one whose warning the filters of
-        `warnings` turn into an error. `threads` is the number of cores unless given. The limits are those of `run`, for
-        each example; its `timeout` does not include compiling, but includes its gradient and its derivations.
-
-        `gradient` names predicates, such as `["rewrite/3"]`. Then `.gradient` has for each of them a table like its
-        bound facts, with the derivative of `objective`: the `"sum"` of the query's values over the examples, or in
-        `real` and plain programs the sum of their `"log"`. For a predicate whose facts the examples bring, such as the
-        outputs of a neural network, it has a list of tables, one an example; where facts are bound, too, one table: the
-        bound rows, then those of each example. `cotangents` weights the examples, one number each. An example that
-        fails contributes nothing; one whose query was not derived has value zero, so it contributes nothing to a sum,
-        and has no log. Contributions are added in an order that depends on the examples alone, so the result is the
-        same for any number of threads. `Chart.gradient` says what a single derivative is.
-
-        `best=k` keeps the k best derivations of the query for each example, in `.best`, and `sample=n` so many draws
-        from them with this `seed`, in `.samples`; an example whose query was not derived has none.
-
-        Raises `Error` before anything runs for what no example could satisfy: an option that does not fit, an item that
-        the program does not have, a predicate without facts, a semiring without derivatives, or without weights of
-        derivations.
-
-        >>> program = Program("path(V) min= path(U) + edge(U,V).  path(V) min= start(V).")
-        >>> bound = program.bind({"edge/2": [("a", "b", 2.0), ("b", "c", 1.0)]})
-        >>> batch = bound.run_batch([{"start/1": [("a", 0.0)]}, {"start/1": 7}], query="path(b)", threads=2)
-        >>> batch.values, sorted(batch.errors)
-        (array([ 2., nan]), [1])
-        >>> starts = [{"start/1": [("a", 0.0)]}, {"start/1": [("b", 0.0)]}]
-        >>> batch = bound.run_batch(starts, query="path(c)", gradient=["edge/2"])
-        >>> batch.values, list(batch.gradient["edge/2"])
-        (array([3., 1.]), [('a', 'b', 1.0), ('b', 'c', 2.0)])
-        >>> [d.facts() for found in bound.run_batch(starts, query="path(c)", best=1).best for d in found]
-        [['start(a)', 'edge(a,b)', 'edge(b,c)'], ['start(b)', 'edge(b,c)']]
-        """
-        limits = Limits(max_pops, tolerance, timeout, until, max_items, max_bytes)
-        wanted = Wanted.read(query, best, sample, seed)
-        return self._run_batch(examples, query, gradient, objective, cotangents, threads, values, limits, wanted)
-
-    def _run_batch(
-        self,
-        examples: Iterable[Mapping[str, Any]],
-        query: str | None,
-        gradient: str | Sequence[str] | None,
-        objective: str,
-        cotangents: Any,
-        threads: int | None,
-        values: str | None,
-        limits: Limits,
-        wanted: Wanted | None,
-        cache: CachedBatch | None = None,
-    ) -> Batch:
-        self._reading(values)  # raises at once for values that the semiring does not have
-
-        def chart(facts: Mapping[str, Any], limits: Limits) -> Chart:
-            return self._chart(facts, limits, values)
-
-        return run_examples(
-            self._binding, chart, examples, query, gradient, objective, cotangents, threads, limits, wanted, cache
-        )
-
-    @public
-    def function(
-        self,
-        goal: str | Sequence[str],
-        inputs: Sequence[str],
-        facts: Mapping[str, Any] | None = None,
-        *,
-        max_pops: int | None = None,
-        tolerance: float | None = None,
-        timeout: float | None = None,
-        until: str | None = None,
-        max_items: int | None = None,
-        max_bytes: int | None = None,
-        values: str | None = None,
-    ) -> Function:
-        """The program as a function of the values of some facts, with derivatives to any order; see `Function`.
-
-        `goal` is an item, and the function's value a float, or a list of items, and its value an array. `inputs` are
-        predicates, and the function takes an array for each. If the predicate has facts, bound or in `facts`, the array
-        has a number for each row, in their order. If it has none, the array is dense, with an axis for each argument of
-        the predicate; its shape may differ from call to call. In `expectation` arrays have one more axis, for the
-        numbers of a pair. All other facts stay as they are, unless a call gives others, and a call encodes nothing
-        again. `values` says what the numbers of `facts`, of later calls' facts and of the arrays are, as in `bind`: for
-        arrays of probabilities, derivatives are by these. The limits are those of `run`, for each call; a backward pass
-        may take as long again.
-
-        Raises `QueryError` for an item or an input that the program does not have, and `NotDifferentiable` in
-        `boolean`, `count` and semirings of your own.
-
-        >>> bound = Program("goal += a(X) * b(X).").bind({"a/1": [("x", 2.0)], "b/1": [("x", 3.0)]})
-        >>> f = bound.function("goal", inputs=["a/1", "b/1"])
-        >>> f([4.0], [5.0]), f.hvp(([4.0], [5.0]), ([1.0], [0.0]))
-        (20.0, (array([0.]), array([1.])))
-        >>> free = Program("goal += score(I) * until(N) for I < N.").function("goal", inputs=["score/1"])
-        >>> free([1.0, 2.0], facts={"until/1": [(2,)]}), free([1.0, 2.0, 3.0, 4.0], facts={"until/1": [(3,)]})
-        (3.0, 6.0)
-        """
-        limits = Limits(max_pops, tolerance, timeout, until, max_items, max_bytes)
-        return self._function(goal, inputs, facts, limits, values)
-
-    def _function(
-        self,
-        goal: str | Sequence[str],
-        inputs: Sequence[str],
-        facts: Mapping[str, Any] | None,
-        limits: Limits,
-        values: str | None,
-    ) -> Function:
-        bound = self._reading(values) if facts is None else self._bind(facts, values)
-        return function_of(bound, goal, inputs, limits, probabilities_flag(values, self.program._numbers.given))
-
-    @public
-    def explain(self, facts: Mapping[str, Any] | None = None) -> str:
-        """The plan for these facts as text: tables, indexes, joins, the order of the stages and the reason for it.
-
-        >>> program = Program("path(V) min= path(U) + edge(U,V).  path(V) min= start(V).")
-        >>> bound = program.bind({"edge/2": [("a", "b", 2.0)]})
-        >>> print(bound.explain({"start/1": [("a", 0.0)]}).splitlines()[0])
-        semiring: tropical
-        """
-        return self._explain(facts)
-
-    def _explain(self, facts: Mapping[str, Any] | None) -> str:
-        relations = self.program._read(facts, None)
-        return explain(self._binding.prepare(relations).compiled.plan)
-
-    def __repr__(self) -> str:
-        rows = ", ".join(f"{k}: {r.count:,}" for k, r in self._binding.given.items())
-        return f"<Bound: {rows or 'no facts'}>"
 
 
 def context_of(program: Program) -> ProgramContext:
@@ -640,7 +508,7 @@ def said_values(program: Program) -> str | None:
 
 def with_facts(program: Program, relations: Mapping[str, Relation]) -> Bound:
     """A program with facts whose values are on the semiring's scale, however its numbers are given."""
-    return make_bound(program, relations, program._empty)
+    return program._bound_to(program, relations)
 
 
 def with_own_plans(bound: Bound) -> Bound:
@@ -648,7 +516,7 @@ def with_own_plans(bound: Bound) -> Bound:
 
     What is computed is then the same to the bit in every process, whatever else the program was bound to there.
     """
-    return make_bound(bound.program, bound._binding.given)
+    return make_bound(bound.program, Binding(bound._context, bound._binding.given))
 
 
 def with_weights(bound: Bound, numbers: Mapping[str, Any]) -> Bound:
@@ -663,8 +531,7 @@ def chart_of(bound: Bound, facts: Mapping[str, Any], limits: Limits) -> Chart:
 
 def run_cached(bound: Bound, examples: Sequence[Mapping[str, Any]], cache: CachedBatch, **asked: Any) -> Batch:
     """`Bound.run_batch`, with facts of examples that stay loaded from one batch to the next."""
-    defaults = {"gradient": None, "objective": "sum", "cotangents": None, "threads": None, "values": None}
-    return bound._run_batch(examples, **{**defaults, **asked}, limits=Limits(), wanted=None, cache=cache)
+    return run_examples(bound._binding, partial(bound._chart, values=None), examples, **asked, cache=cache)
 
 
 def rerun_cached(
@@ -682,9 +549,6 @@ def rerun_cached(
     None where `run_cached` has to run it: the first time, or where there is an error or a warning to report.
     """
     return rerun_examples(bound._binding, examples, query, keys, objective == "log", cotangents, cache)
-
-
-make_bound = maker(Bound, "bound programs come from program.bind(facts)")
 
 
 def _program(context: ProgramContext, numbers: Numbers) -> Program:

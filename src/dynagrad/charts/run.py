@@ -30,7 +30,7 @@ from .binding.loading import Directions, LoadedRun, Prepared
 from .changes import MOST_ROWS, can_change, change
 from .ends import STATUSES, End
 from .externals import connect
-from .limits import PAUSE, Limits
+from .limits import NO_LIMITS, PAUSE, Limits
 from .progress import Progress
 from .replay import Replay, Segment, differentiable
 
@@ -82,7 +82,6 @@ class Run:
 
         How that ended, here and below, is for `check_end`, which warns and raises.
         """
-        wanted.check()
         if not isinstance(progress, bool):
             raise Error(f"progress must be True or False, not {shown(progress)}")
         how, self.spent = Start(wanted, time.monotonic() - self.spent, progress), 0.0
@@ -106,7 +105,7 @@ class Run:
     def _update(self, limits: Limits) -> End | None:
         """Updates a complete chart incrementally; None where only a fresh run will do."""
         before = self.prepared
-        free = replace(limits, tolerance=None) == Limits()
+        free = replace(limits, tolerance=None) == NO_LIMITS
         if before is None or not self._complete or not self._touched or not free:
             return None
         if not can_change(self.context):
@@ -133,7 +132,6 @@ class Run:
 
         Where there are directions, the values in the native chart are jets, so `lookup` cannot read them.
         """
-        self.limits.check()
         how = Start(self.limits, time.monotonic(), False, derivatives, directions)
         self.start(how)
         return how, self.resume(how, None)

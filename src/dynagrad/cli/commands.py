@@ -245,7 +245,6 @@ def run(
         _check_gradients(program, relations, grad)
         binding_of(bound).keep_tapes()
     limits = Limits(max_pops, tolerance, timeout, until, max_items, max_bytes)
-    limits.check()
     chart = chart_of(bound, relations, limits)
     run_of(chart).set_up(progress)  # compiling does not count towards a timeout
     bring_up(chart, limits, progress)

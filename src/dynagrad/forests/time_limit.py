@@ -9,7 +9,7 @@ import time
 from typing import Any
 
 from ..arguments import real_number
-from ..errors import Error, NotConverged, shown
+from ..errors import NotConverged
 from ..runtime.library import Stop
 
 
@@ -19,12 +19,7 @@ def stop_after(timeout: Any) -> Stop | None:
     >>> stop_after(None) is None, stop_after(0).nanoseconds
     (True, 0)
     """
-    if timeout is None:
-        return None
-    seconds = real_number("timeout", timeout)
-    if seconds < 0:
-        raise Error(f"timeout must be a number from 0, not {shown(timeout)}")
-    return Stop(time.monotonic() + seconds)
+    return None if timeout is None else Stop(time.monotonic() + real_number("timeout", timeout, 0))
 
 
 def look(stop: Stop | None) -> None:

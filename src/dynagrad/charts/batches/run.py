@@ -18,7 +18,7 @@ from ..binding.binding import Binding
 from ..binding.example_cache import CachedBatch
 from ..chart import Chart
 from ..derivations import Wanted
-from ..limits import Limits
+from ..limits import NO_LIMITS, Limits
 from ..lookup import check_askable
 from .objective import BatchObjective, Sums
 from .one_by_one import Work, one_by_one
@@ -30,20 +30,20 @@ def run_examples(
     binding: Binding,
     chart_of: Callable[[Mapping[str, Any], Limits], Chart],
     examples: Iterable[Mapping[str, Any]],
-    query: str | None,
-    gradient: str | Sequence[str] | None,
-    objective: str,
-    cotangents: Any,
-    threads: int | None,
-    limits: Limits,
-    wanted: Wanted | None,
-    cache: CachedBatch | None,
+    *,
+    query: str | None = None,
+    gradient: str | Sequence[str] | None = None,
+    objective: str = "sum",
+    cotangents: Any = None,
+    threads: int | None = None,
+    limits: Limits = NO_LIMITS,
+    wanted: Wanted | None = None,
+    cache: CachedBatch | None = None,
 ) -> Batch:
     """Runs each example: `Bound.run_batch` says what the arguments are; `chart_of` makes a chart that has not run.
 
     Examples in the `cache` stay loaded from one batch to the next.
     """
-    limits.check()
     if isinstance(examples, str | Mapping) or not _iterable(examples):
         raise Error(f"examples must be a list of facts, a dict for each example, not {shown(examples)}")
     if threads is not None:
@@ -51,7 +51,7 @@ def run_examples(
     examples = list(examples)
     count, scale = len(examples), binding.context.scale
     threads = 1 if cache is not None and cache.brief() else max(1, min(threads or os.cpu_count() or 1, count))
-    free = limits == Limits()
+    free = limits == NO_LIMITS
     limits = replace(limits, share=threads)
     sums = goal = None
     keys: list[str] = []

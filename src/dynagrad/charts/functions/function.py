@@ -454,7 +454,7 @@ class Binder(Protocol):
 
     _binding: Binding
 
-    def _bind(self, facts: Mapping[str, Any], values: str | None) -> Binder: ...
+    def _bind(self, facts: Mapping[str, Any] | None, values: str | None) -> Binder: ...
 
 
 class Open:
@@ -570,7 +570,6 @@ def function_of(
     bound: Binder, goal: str | Sequence[str], inputs: Sequence[str], limits: Limits, probabilities: bool = False
 ) -> Function:
     """The function from the values of `inputs`, which may be probabilities, to that of `goal`, if there is one."""
-    limits.check()
     binding = bound._binding
     differentiable(binding.context.scale)
     listed = not isinstance(goal, str)
