@@ -291,6 +291,23 @@ def test_a_batch_of_vectors_has_a_row_for_each_example() -> None:
     assert np.array_equal(batch.values, [[0.5, 1.0, 2.0], [math.nan] * 3], equal_nan=True)
 
 
+def test_runs_over_vectors_of_one_length_share_a_plan() -> None:
+    program = dg.Program("goal += a(X) * b(X).", "expectation")
+
+    def facts(x: float, length: int) -> dict[str, Any]:
+        return {key: [(1, (x, (1.0,) * length))] for key in ("a/1", "b/1")}
+
+    for length in (1, 2, 3):
+        for bound in (program, program.bind()):
+            charts = [bound.run(facts(0.5, length)), program.run(facts(0.25, length))]
+            charts.append(bound.bind(facts(0.5, length)).run())
+            for chart, x in zip(charts, (0.5, 0.25, 0.5), strict=True):
+                p, r = chart["goal"]
+                assert (p, np.ravel(r).tolist()) == (x * x, [2 * x] * length)
+            first, second = (run_of(chart).require().compiled for chart in charts[:2])
+            assert first is second
+
+
 # -- pickling --------------------------------------------------------------------------------------------------------
 
 

@@ -432,6 +432,7 @@ class Program(Bound):
     def _set(self, context: ProgramContext, numbers: Numbers) -> None:
         """Makes this the program of a context."""
         self.program, self._numbers, self._binding = self, numbers, Binding(context, {})
+        self._of_length: dict[int, Program] = {}  # this program over vectors of other lengths, which share their plans
 
     @cached
     def _converted(self) -> Bound:
@@ -569,5 +570,7 @@ def _shaped(program: Program, relations: Iterable[Relation]) -> Program:
     if len(widths) > 1:
         raise FactError(f"the pairs of expectation have vectors of different lengths: {sorted(w - 1 for w in widths)}")
     length = widths.pop() - 1
-    wide = replace(context, scale=scale("expectation", vector=length), options=replace(context.options, vector=length))
-    return _program(wide, program._numbers)
+    if length not in program._of_length:
+        options, wide = replace(context.options, vector=length), scale("expectation", vector=length)
+        program._of_length[length] = _program(replace(context, scale=wide, options=options), program._numbers)
+    return program._of_length[length]
