@@ -296,6 +296,7 @@ def test_rows_given_as_iterators_last(tmp_path: Path) -> None:
         "incremental-em",
         "online-em",
         "l-bfgs",
+        "bfgs",
         "cg",
         "newton-cg",
         "sgd",
@@ -312,9 +313,10 @@ def test_where_no_example_has_a_weight_it_is_said(method: str) -> None:
             model.fit(data, method=method, iterations=2)
         return
     with pytest.warns(dg.ProgramWarning) as said:
-        model.fit(data, method=method, iterations=2)
+        fit = model.fit(data, method=method, iterations=3)
+    assert fit.stopped == ("iterations" if method in ("annealing", "sgd", "adam") else "no example has a weight")
     assert sum("all examples have the weight 0" in str(w.message) for w in said) == 1
-    assert not any("constant" in str(w.message) for w in said)
+    assert not any("constant" in str(w.message) or "counts of 0" in str(w.message) for w in said)
     assert [x for _, x in model.weights["toss/1"]] == pytest.approx([0.5, 0.5])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -322,6 +324,35 @@ def test_where_no_example_has_a_weight_it_is_said(method: str) -> None:
         model.fit([*data, *some], method=method, iterations=2)
     with pytest.warns(dg.ProgramWarning, match="all examples have the weight 0"):
         assert model.score(data) == 0.0
+
+
+@pytest.mark.parametrize("method", ["em", "viterbi-em", "incremental-em", "online-em"])
+def test_counts_of_zero_are_told_for_what_they_are(method: str) -> None:
+    """Of a group that only an example of weight 0 uses, beside one that is learned."""
+    text = ":- semiring log. :- distribution t(S,X) given S. goal += t(S,X) * seen(S,X)."
+    model = dg.Model(text, {"t/2": [("a", "x", 0.2), ("a", "y", 0.8), ("b", "x", 0.3), ("b", "y", 0.7)]})
+    data = [training.Example({"seen/2": [("a", "x")]}), training.Example({"seen/2": [("b", "y")]}, weight=0.0)]
+    with pytest.warns(dg.ProgramWarning) as said:
+        model.fit(data, method=method, iterations=3)
+    assert [str(w.message) for w in said] == [
+        "the parameters of t/2 given b have counts of 0, as no derivation that counts uses them: they stay as they are"
+    ]
+    assert [x for s, _, x in model.weights["t/2"] if s == "b"] == pytest.approx([0.3, 0.7])
+
+
+def test_where_no_example_has_a_weight_the_prior_is_all() -> None:
+    data = [training.Example({"seen/1": [("h",)]}, weight=0.0)]
+    model = dg.Model(
+        ":- semiring log. :- distribution toss(S). goal += toss(S) * seen(S).",
+        {"toss/1": [("h", 0.9), ("t", 0.1)]},
+        prior=training.Dirichlet(2.0),
+    )
+    for method in ("em", "l-bfgs"):
+        with pytest.warns(dg.ProgramWarning) as said:
+            fit = model.fit(data, method=method, tolerance=1e-12)
+        assert [str(w.message) for w in said] == ["all examples have the weight 0: they count, and teach nothing"]
+        assert fit.stopped == "no example has a weight"
+        assert [x for _, x in model.weights["toss/1"]] == pytest.approx([0.5, 0.5])
 
 
 def test_costs_are_no_parameters() -> None:

@@ -63,6 +63,8 @@ LOOK_AGAIN = 20
 ASK_AGAIN = 5
 """After so many steps a method is asked again what is left to gain, where its last steps do not tell."""
 CONVERGED, SADDLE = "converged", "saddle"
+WEIGHTLESS = "no example has a weight"
+"""Why a run ended that has nothing to learn from: where it is, is where it or its prior would have it."""
 BY_LIMITS = (CONVERGED, "iterations", "dev", "callback")
 """The ends that other limits would put off; all others are of the method."""
 
@@ -220,7 +222,7 @@ class Watcher:
             found = by.look() if near and by.look is not None else None
             if found is not None:
                 self._runs.tell(found)
-            self.stopped = SADDLE if found is not None else CONVERGED if near else by.why
+            self.stopped = SADDLE if found is not None else self._still() if near else by.why
             self.write()
 
     def write(self) -> None:
@@ -274,12 +276,16 @@ class Watcher:
                 return None
         found = None if step.look is None else step.look()
         if found is None:
-            return CONVERGED
+            return self._still()
         if found.leaving:
             self._look_at = len(self.history) + LOOK_AGAIN
             return None
         self._runs.tell(found)
         return SADDLE
+
+    def _still(self) -> str:
+        """What a run is that has nothing to gain any more."""
+        return WEIGHTLESS if self._problem.weightless else CONVERGED
 
     def _limit(self) -> str | None:
         """The limit that says that it is enough, if one does."""

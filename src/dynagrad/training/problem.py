@@ -58,6 +58,17 @@ class Tally:
 
 
 @dataclass(eq=False)
+class Noticed:
+    """What was seen of the data, and is said once."""
+
+    heaviest: float = -np.inf
+    """The largest weight of an example so far."""
+    told_weightless: bool = False
+    told_constant: bool = False
+    """Whether a warning told that the objective does not depend on the parameters."""
+
+
+@dataclass(eq=False)
 class Problem:
     """What a method improves: it evaluates parameters on data."""
 
@@ -70,17 +81,15 @@ class Problem:
     """Whether limits on parameters are among the options of the method."""
     tally: Tally = field(default_factory=Tally)
     """How many examples counted, here and where a method asks for something else of the same data."""
+    noticed: Noticed = field(default_factory=Noticed)
+    """The same of what is said of the data."""
     _warned: bool = field(default=False, init=False)
     _observed: bool = field(default=False, init=False)
     """Whether an example says what was observed, or a warning said that none does."""
-    _heaviest: float = field(default=-np.inf, init=False)
-    """The largest weight of an example so far; infinite where a warning said that none has one."""
     _above: bool = field(default=False, init=False)
     """Whether a warning told of a conditional probability above one."""
-    _moves: bool = field(default=False, init=False)
+    moves: bool = field(default=False, init=False)
     """Whether some gradient was not zero."""
-    _told_constant: bool = field(default=False, init=False)
-    """Whether a warning told that the objective does not depend on the parameters."""
     _told_unbounded: bool = field(default=False, init=False)
     """Whether a warning told that the objective has no finite maximum."""
     _weights: Mapping[str, Doubles] = field(default_factory=dict, init=False)
@@ -99,15 +108,20 @@ class Problem:
         self.after_a_pass()
         return found
 
+    @property
+    def weightless(self) -> bool:
+        """Whether all examples that were seen so far have the weight 0."""
+        return self.noticed.heaviest == 0.0
+
     def after_a_pass(self) -> None:
         """Warns where the objective was zero in all examples: none has a weight, or says what was observed."""
-        if self._heaviest == 0.0:
-            self._heaviest, self._told_constant = np.inf, True
+        if self.weightless and not self.noticed.told_weightless:
+            self.noticed.told_weightless = self.noticed.told_constant = True
             warn(f"{WEIGHTLESS}: they count, and teach nothing")
         objective = self.spec.objective
         if self._observed or not isinstance(objective, Conditional) or objective.observed or objective.clamped:
             return
-        self._observed = self._told_constant = True
+        self._observed = self.noticed.told_constant = True
         warn(
             "no example says what was observed, so its conditional likelihood is the same whatever the weights are: "
             "give training.Example(facts, observed)"
@@ -138,7 +152,7 @@ class Problem:
         """The examples. Raises FactError where one has facts of what is learned: the two would be added."""
         learned = self.spec.places
         for example in shard:
-            self._heaviest = max(self._heaviest, example.weight)
+            self.noticed.heaviest = max(self.noticed.heaviest, example.weight)
             self._observed = self._observed or bool(example.observed) or example.derivation is not None
             for key in (*example.facts, *example.observed):
                 if key in learned:
@@ -195,8 +209,8 @@ class Problem:
                 more = "" if len(missing) == 1 else f" ({len(missing):,} of {len(totals.values):,} examples do not)"
                 warn(f"{self._reason(totals, missing[0], weights, shard)}; it does not count{more}")
         self._warn_above_one(totals, shard)
-        if totals.gradient and not self._moves:
-            self._moves = moves(self.spec, weights, totals)
+        if totals.gradient and not self.moves:
+            self.moves = moves(self.spec, weights, totals)
         if totals.gradient and not (self._told_unbounded or self.bounded):
             self._tell(grows_for_ever(self.spec, totals.gradient))
         infinite = np.flatnonzero(np.isinf(totals.values)).tolist()
@@ -213,9 +227,9 @@ class Problem:
 
         `still` says that the step found nothing to change.
         """
-        if self._told_constant or (self._moves and not still) or self.spec.frozen.all():
+        if self.noticed.told_constant or (self.moves and not still) or self.spec.frozen.all():
             return
-        self._told_constant = True
+        self.noticed.told_constant = True
         for other in elsewhere(self.spec, theta):
             try:
                 found = added(self.workers(self.spec, self.spec.weights(other), self._shards(), True))
@@ -223,8 +237,7 @@ class Problem:
                     return
             except Error:  # it is not the same everywhere
                 return
-        if self._heaviest != 0.0:  # else the problem that a method made of this one has said why
-            warn(said_of(self.spec))
+        warn(said_of(self.spec))
 
     def ended(self, theta: Theta, objectives: Sequence[float]) -> None:
         """Warns, when a run has ended, of an objective that does not seem to have a finite maximum."""

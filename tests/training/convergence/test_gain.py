@@ -28,7 +28,7 @@ def test_what_is_left_is_a_geometric_series() -> None:
     assert left_to_gain([0.0, 1.0, 0.5]) == np.inf
 
 
-@pytest.mark.filterwarnings("ignore:no example uses a parameter")
+@pytest.mark.filterwarnings("ignore:the parameters of")
 @pytest.mark.parametrize(
     ("name", "method"),
     [*((name, "em") for name in MODELS), ("mixture", "incremental-em"), ("chain of 2", "viterbi-em")],

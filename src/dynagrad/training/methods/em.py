@@ -118,8 +118,9 @@ def statistics(spec: Specification, counts: Mapping[str, Doubles]) -> Statistics
 class Maximiser:
     """The M step: parameters from counts. Groups without counts keep their parameters, and are warned of once."""
 
-    def __init__(self, spec: Specification) -> None:
-        self._spec = spec
+    def __init__(self, problem: Problem) -> None:
+        self._problem, self._spec = problem, problem.spec
+        spec = problem.spec
         self._pseudo: dict[str, Doubles] = {}
         self._told = False
         for name, prior in spec.priors.items():
@@ -149,12 +150,13 @@ class Maximiser:
 
     def _tell(self, name: str, groups: Groups, empty: Flags) -> None:
         """Warns, once, of groups without counts."""
-        if empty.any() and not self._told:
+        if empty.any() and not self._told and not self._problem.weightless:  # of which it warns
             self._told = True
             names = [groups.names[g] for g in np.flatnonzero(empty)[:3].tolist()]
             warn(
-                f"no example uses a parameter of {name} given {'; '.join(names)}"
-                f"{f' and {int(empty.sum()) - 3} more' if empty.sum() > 3 else ''}: they stay as they are"
+                f"the parameters of {name} given {'; '.join(names)}"
+                f"{f' and {int(empty.sum()) - 3} more' if empty.sum() > 3 else ''} have counts of 0, as no derivation "
+                "that counts uses them: they stay as they are"
             )
 
 
@@ -229,7 +231,7 @@ def _climb(
 
     Hard counts, of the best derivations, do not change where parameters change little, and so have no saddles.
     """
-    maximise, before = Maximiser(problem.spec), Reached.read(state)
+    maximise, before = Maximiser(problem), Reached.read(state)
     while True:
         value, totals = problem.objective(theta)
         before = must_not_fall(problem, before, Reached.of_examples(value, totals.values), what)
@@ -244,7 +246,12 @@ def viterbi(problem: Problem, theta: Theta, observe: Observe, state: Mapping[str
     """Hard EM: the counts of the best derivation of each example, all others left out."""
     check(problem.spec)
     hard = replace(problem, spec=replace(problem.spec, objective=Best()))
-    return _climb(hard, theta, observe, state, "the weight of the best derivations with the prior", hard=True)
+
+    def told(step: TrainingStep) -> bool:
+        problem.moves = problem.moves or hard.moves  # of which the objective is
+        return observe(step)
+
+    return _climb(hard, theta, told, state, "the weight of the best derivations with the prior", hard=True)
 
 
 def variational(problem: Problem, theta: Theta, observe: Observe, state: Mapping[str, Any]) -> Theta:
@@ -384,7 +391,7 @@ def annealed(
     if not 0 < real_number("start", start) <= 1 or not 1 < real_number("growth", growth) < np.inf:
         raise Error("annealing begins with a power above 0 and at most 1, which grows by a factor above 1")
     steps = whole_number("steps", steps, 1)
-    maximise = Maximiser(problem.spec)
+    maximise = Maximiser(problem)
     power, done = float(state.get("power", start)), int(state.get("done", 0))
     first: Theta = {name: np.asarray(x) for name, x in state.get("start", theta).items()}
     before = Reached.read(state)

@@ -4,8 +4,8 @@ The curvature is what the gradient changed by along the last steps, as `limited_
 the objective is smooth. A gradient that did not shrink, though steps are small, speaks of a kink or of an edge: then
 what is left is bounded by its length, which an objective with kinks seldom brings near zero.
 
-Before a run is said to have converged, the curvature is looked at anew, also where steps did not go (`convergence/newton.py`): but
-for L-BFGS, which itself steps by the curvature that its last steps showed, and comes to the same number.
+Before a run is said to have converged, the curvature is looked at anew, also where steps did not go
+(`convergence/newton.py`): but for L-BFGS, which itself steps by the curvature that its last steps showed.
 """
 
 from __future__ import annotations

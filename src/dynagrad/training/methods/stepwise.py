@@ -44,7 +44,7 @@ def online(
     if not 0.5 < real_number("power", power) <= 1:
         raise Error(f"power must be above 0.5 and at most 1, for the steps to converge, not {power}")
     size = whole_number("size", size, 1)
-    spec, maximise = problem.spec, Maximiser(problem.spec)
+    spec, maximise = problem.spec, Maximiser(problem)
     means: Statistics = {k: np.asarray(x) for k, x in state.get("means", {}).items()} or {
         name: np.zeros(p.size) for name, p in spec.parametrisations.items()
     }
@@ -104,7 +104,7 @@ def incremental(problem: Problem, theta: Theta, observe: Observe, state: Mapping
     """
     check(problem.spec)
     size = whole_number("size", size, 1)
-    spec, maximise = problem.spec, Maximiser(problem.spec)
+    spec, maximise = problem.spec, Maximiser(problem)
     counts: list[dict[str, Doubles]] = [{k: np.asarray(x) for k, x in c.items()} for c in state.get("counts", ())]
     constants: list[float] = list(state.get("constants", ()))
     counted: list[float] = [float(x) for x in state.get("counted", ())]
