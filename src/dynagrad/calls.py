@@ -122,16 +122,13 @@ def maker(cls: Callable[P, R], source: str) -> Callable[P, R]:
 
 def _name_options(f: Callable[..., Any]) -> None:
     """Gives a function of `**options: Unpack[SomeTypedDict]` a signature with each of these options."""
-    signature = inspect.signature(f)
-    for packed in signature.parameters.values():
-        found = re.fullmatch(r"Unpack\[(\w+)\]", str(packed.annotation))
-        if found is not None:
-            others = [p for p in signature.parameters.values() if p is not packed]
-            each = [
-                inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=hint)
-                for name, hint in get_type_hints(f.__globals__[found[1]]).items()
-            ]
-            f.__signature__ = signature.replace(parameters=[*others, *each])  # type: ignore[attr-defined]  # see `maker`
+    found = [match for hint in f.__annotations__.values() if (match := re.fullmatch(r"Unpack\[(\w+)\]", str(hint)))]
+    if found:
+        signature, options = inspect.signature(f), get_type_hints(f.__globals__[found[0][1]])
+        *others, _ = signature.parameters.values()
+        kind = inspect.Parameter.KEYWORD_ONLY
+        each = [inspect.Parameter(name, kind, default=None, annotation=hint) for name, hint in options.items()]
+        f.__signature__ = signature.replace(parameters=[*others, *each])  # type: ignore[attr-defined]  # see `maker`
 
 
 class _Every(frozenset[str]):
