@@ -8,6 +8,7 @@ import subprocess
 import sys
 import warnings
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -52,3 +53,31 @@ def test_what_numpy_gives_up_is_not_called_by_the_package() -> None:
         with pytest.raises(DeprecationWarning):
             warnings.warn_explicit("given up", DeprecationWarning, "a.py", 1, module=module)
     warnings.warn_explicit("given up", DeprecationWarning, "a.py", 1, module="pandas.core")
+
+
+GIVEN_UP = """
+import warnings
+def row_stack(): warnings.warn("`row_stack` is deprecated", DeprecationWarning, stacklevel=2); return "stacked"
+"""
+
+
+def module(name: str, text: str, **names: Any) -> dict[str, Any]:
+    """The names of a module of this name."""
+    found = {"__name__": name, **names}
+    exec(text, found)
+    return found
+
+
+@pytest.mark.parametrize("caller", ["dynagrad.eager.numpy.joining", "dynagrad.facts.columns", "dynagrad"])
+def test_what_numpy_gives_up_is_an_error_where_the_package_calls_it(caller: str) -> None:
+    """By the filters of pyproject.toml; what others call is theirs to mend."""
+    row_stack = module("numpy.lib", GIVEN_UP)["row_stack"]
+    with pytest.raises(DeprecationWarning, match="`row_stack` is deprecated"):
+        module(caller, "row_stack()", row_stack=row_stack)
+    module("scipy.stats", "row_stack()", row_stack=row_stack)
+
+
+def test_so_it_is_where_numpy_speaks_of_its_own_files() -> None:
+    with pytest.raises(DeprecationWarning):
+        warnings.warn_explicit("`fix` is deprecated", DeprecationWarning, "numpy/lib/_ufunclike.py", 1, "numpy.lib")
+    warnings.warn_explicit("`fix` is deprecated", DeprecationWarning, "pandas/core.py", 1, "pandas.core")

@@ -8,6 +8,7 @@ fresh run on it. Costs some ten seconds.
 from __future__ import annotations
 
 import copy
+import heapq
 import math
 import pickle
 import random
@@ -338,3 +339,50 @@ def test_the_shorter_of_two_roads_counts_after_every_change(kind: str) -> None:
                 chart.retract("road/2", [gone])
                 roads = [road for road in roads if road != gone]
             chart.run()
+
+
+# -- a graph of the size of real ones ----------------------------------------------------------------------------------
+
+NODES = 20_000
+
+
+def dijkstra(roads: Sequence[tuple[int, int, float]]) -> dict[int, float]:
+    found: dict[int, float] = {}
+    ways: dict[int, list[tuple[int, float]]] = {}
+    for u, v, cost in roads:
+        ways.setdefault(u, []).append((v, cost))
+    heap = [(0.0, 0)]
+    while heap:
+        far, at = heapq.heappop(heap)
+        if at not in found:
+            found[at] = far
+            for to, cost in ways.get(at, ()):
+                heapq.heappush(heap, (far + cost, to))
+    return found
+
+
+@pytest.mark.parametrize("kind", ["tropical", "declared"])
+def test_distances_in_a_large_graph_with_parallel_roads_are_those_of_dijkstra(kind: str) -> None:
+    """Every third road is there twice; then shorter and longer ones are added beside others, and some are closed."""
+    draw = np.random.default_rng(0)
+    ends = draw.integers(NODES, size=(3 * NODES, 2))
+    ends = np.concatenate([ends, ends[::3]])
+    costs = draw.integers(1, 1000, size=len(ends)) / 8
+    chart = dg.Program(ROADS[kind]).run({"road/2": pd.DataFrame({"u": ends[:, 0], "v": ends[:, 1], "cost": costs})})
+    roads = list(zip(*ends.T.tolist(), costs.tolist(), strict=True))
+    wanted = dijkstra(roads)
+    assert len(wanted) > 0.9 * NODES
+    assert dict(chart.query("far(V)")) == wanted
+    other = [(u, v, cost * draw.choice([0.5, 2.0])) for u, v, cost in roads[::500]]
+    closed = roads[1::500]
+    chart.add("road/2", other)
+    chart.retract("road/2", closed)
+    assert dict(chart.run().query("far(V)")) == dijkstra([*(road for road in roads if road not in closed), *other])
+
+
+def test_one_more_row_of_a_large_graph_changes_what_it_should() -> None:
+    """Of rows that were bound, and of one that is brought: the shortest of all counts."""
+    roads = [(n, n + 1, 1.0) for n in range(NODES)] + [(n, n + 1, 2.0) for n in range(NODES)]
+    bound = dg.Program(ROADS["tropical"]).bind({"road/2": roads})
+    assert bound.run()[f"far({NODES})"] == NODES
+    assert bound.run({"road/2": [(5, 6, 0.25)]})[f"far({NODES})"] == NODES - 0.75
